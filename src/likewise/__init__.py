@@ -1,0 +1,1 @@
+"""Sentence encoders from plain text, no labels needed."""
