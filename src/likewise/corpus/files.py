@@ -1,0 +1,158 @@
+"""Bytes in: a file that may be compressed, as numbered lines, in bounded memory."""
+
+import bz2
+import codecs
+import gzip
+import io
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any, cast
+
+from likewise.corpus.errors import CorpusError
+
+Tick = Callable[[int], None]
+"""Told how many bytes of the file on disk are done."""
+
+LINE_LIMIT = 1 << 20
+"""Longest piece of a line, in bytes, that is held at once; a longer line comes in several pieces."""
+
+_MAGIC = {"gzip": b"\x1f\x8b", "bzip2": b"BZh", "zstd": b"\x28\xb5\x2f\xfd"}
+_SUFFIX = {".gz": "gzip", ".bz2": "bzip2", ".zst": "zstd"}
+_TICK_LINES = 4096
+
+
+class _Recoded(io.RawIOBase):
+    """UTF-8 bytes of a file in an encoding whose line ends are not the byte 10 (UTF-16, UTF-32)."""
+
+    def __init__(self, source: IO[bytes], encoding: str) -> None:
+        self._source = source
+        self._decoder = codecs.getincrementaldecoder(encoding)()
+        self._ready = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._ready:
+            piece = self._source.read(1 << 16)
+            self._ready = self._decoder.decode(piece, final=not piece).encode("utf-8")
+            if not piece:
+                break
+        n = min(len(buffer), len(self._ready))
+        buffer[:n], self._ready = self._ready[:n], self._ready[n:]
+        return n
+
+    def close(self) -> None:
+        self._source.close()
+        super().close()
+
+
+def is_wide(encoding: str) -> bool:
+    """Tell whether a character of the encoding takes two or four bytes, so that lines are not byte lines."""
+    return codecs.lookup(encoding).name.startswith(("utf-16", "utf-32"))
+
+
+def _compression(path: Path, head: bytes) -> str | None:
+    named = _SUFFIX.get(path.suffix.lower())
+    if named and head and not head.startswith(_MAGIC[named]):
+        raise CorpusError(
+            f"{path}:1: not a {named} file: it is damaged or misnamed; make it again or rename it"
+        )
+    return named or next((name for name, magic in _MAGIC.items() if head.startswith(magic)), None)
+
+
+@contextmanager
+def reading(path: Path, encoding: str = "utf-8") -> Iterator[tuple[IO[bytes], Callable[[], int]]]:
+    """Open a file, decompressed by what it is.
+
+    Gives (a buffered binary stream, a function that tells how many bytes on disk are read). The stream of a wide
+    encoding is recoded to UTF-8.
+    """
+    try:
+        raw = path.open("rb")
+    except OSError as error:
+        raise CorpusError(
+            f"{path}: cannot be opened ({error.strerror}): check the path and its rights"
+        ) from None
+    with raw:
+        compression = _compression(path, raw.peek(4)[:4])
+        stream: Any = raw
+        if compression == "gzip":
+            stream = gzip.GzipFile(fileobj=raw)
+        elif compression == "bzip2":
+            stream = bz2.BZ2File(raw)
+        elif compression == "zstd":
+            import pyarrow  # slow to import and needed for this only
+
+            stream = pyarrow.CompressedInputStream(pyarrow.PythonFile(raw, mode="r"), "zstd")
+        if is_wide(encoding):
+            stream = io.BufferedReader(_Recoded(cast("IO[bytes]", stream), encoding), 1 << 16)
+        elif compression:
+            stream = io.BufferedReader(stream, 1 << 17)
+        yield stream, raw.tell
+
+
+def read_head(path: Path, encoding: str = "utf-8", size: int = 1 << 16) -> bytes:
+    """Give the first `size` decompressed bytes of a file, fewer where it is shorter."""
+    with reading(path, encoding) as (stream, _), _faults(path, lambda: 1):
+        return stream.read(size)
+
+
+def numbered_lines(
+    path: Path, encoding: str = "utf-8", tick: Tick | None = None, limit: int = LINE_LIMIT
+) -> Iterator[tuple[int, bytes]]:
+    """Give (line number from 1, bytes with the line end) of a file.
+
+    A line longer than `limit` bytes comes in pieces with the same number, cut at a blank where there is one.
+    """
+    number = 1
+    rest = b""
+    with reading(path, encoding) as (stream, position), _faults(path, lambda: number):
+        while raw := stream.readline(limit):
+            if number == 1 and not rest and raw.startswith(codecs.BOM_UTF8):
+                raw = raw[3:]
+            if rest:
+                raw, rest = rest + raw, b""
+            if raw.endswith(b"\n"):
+                yield number, raw
+                number += 1
+                if tick is not None and number % _TICK_LINES == 0:
+                    tick(position())
+            elif len(raw) >= limit:
+                # A cut at a blank divides neither a word nor a character of several bytes.
+                cut = raw.rfind(b" ") + 1 or _character_end(raw)
+                raw, rest = raw[:cut], raw[cut:]
+                yield number, raw
+            else:
+                yield number, raw
+        if rest:
+            yield number, rest
+
+
+def _character_end(raw: bytes) -> int:
+    """Give the end of the last whole UTF-8 character; in a one-byte encoding any end is one."""
+    for back in range(1, 4):
+        if raw[-back] >= 0xC0:
+            return len(raw) - back
+        if raw[-back] < 0x80:
+            break
+    return len(raw)
+
+
+@contextmanager
+def _faults(path: Path, line: Callable[[], int]) -> Iterator[None]:
+    """Turn what a damaged file raises into a CorpusError that names the line reached."""
+    try:
+        yield
+    except CorpusError:
+        raise
+    except UnicodeError as error:
+        raise CorpusError(
+            f"{path}:{line()}: unreadable encoding ({error}): give the right one, for example --encoding latin-1"
+        ) from None
+    except (EOFError, OSError, zlib.error) as error:
+        raise CorpusError(
+            f"{path}:{line()}: the compressed file is damaged or cut short ({error}): copy or download it again"
+        ) from None

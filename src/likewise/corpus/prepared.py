@@ -1,0 +1,227 @@
+"""A corpus made ready for training: read once, deduplicated, and mapped from disk ever after."""
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from likewise.corpus.dedupe import Fingerprints
+from likewise.corpus.errors import CorpusError
+from likewise.corpus.options import CorpusOptions
+from likewise.corpus.report import CorpusReport
+from likewise.corpus.sentences import Sentence, kept_sentences
+from likewise.corpus.sources import Source, Spec, find_sources
+
+if TYPE_CHECKING:
+    import datasets
+
+Progress = Callable[[int, int], None]
+"""Told (bytes done, bytes in all) of the files on disk."""
+
+# A part of every cache key: raise it when the same files and options give other sentences.
+FORMAT = 1
+
+_BATCH = 10_000
+_DATA, _FACTS = "sentences.arrow", "corpus.json"
+
+
+@dataclass(frozen=True)
+class PreparedCorpus:
+    """Sentences on disk, in the order of the corpus.
+
+    Attributes:
+        dataset: memory mapped, columns `sentence` (string) and `words` (int32, counted by white space).
+        report: what was read, kept and dropped.
+        sha256: of the kept sentences in order, each with a line end, in UTF-8: the same sentences give the same
+            hash, whatever files they came from.
+        sources: the files, sorted.
+        path: the Arrow file.
+    """
+
+    dataset: "datasets.Dataset"
+    report: CorpusReport
+    sha256: str
+    sources: tuple[str, ...]
+    path: Path
+
+    def __len__(self) -> int:
+        return len(self.dataset)
+
+    def require(self, at_least: int) -> Self:
+        """Give the corpus itself if it has that many sentences.
+
+        Raises:
+            CorpusError: it has fewer; the message holds the report.
+        """
+        if len(self) < at_least:
+            raise CorpusError(
+                f"{self.sources[0]}:1: {len(self):,} sentences are left of {len(self.sources)} file(s), and "
+                f"{at_least:,} are needed: give more text, a smaller batch, or looser limits\n{self.report}"
+            )
+        return self
+
+
+def default_cache() -> Path:
+    """Give the folder of prepared corpora: the environment's LIKEWISE_CACHE, else ~/.cache/likewise/corpus."""
+    named = os.environ.get("LIKEWISE_CACHE")
+    return Path(named).expanduser() if named else Path.home() / ".cache" / "likewise" / "corpus"
+
+
+def prepare(
+    spec: Spec,
+    options: CorpusOptions | None = None,
+    *,
+    cache_dir: str | Path | None = None,
+    progress: Progress | None = None,
+    at_least: int = 1,
+) -> PreparedCorpus:
+    """Read a corpus into a memory mapped file, or find it there from an earlier call.
+
+    What is found again is keyed by the files' paths, sizes and times and by the options. Memory does not grow with the
+    corpus; the disk needs about three times its text while it is made.
+
+    Args:
+        spec: a path, a glob, `bundled:wiki-sample`, or a list of these.
+        options: how to read; the defaults of CorpusOptions.
+        cache_dir: where prepared corpora are kept; `default_cache()` if None.
+        progress: called now and then with (bytes done, bytes in all), and once at the end.
+        at_least: fewest sentences that will do, a batch's size for example.
+
+    Raises:
+        CorpusError: a file cannot be read as asked, or fewer than `at_least` sentences are left.
+    """
+    options = options or CorpusOptions()
+    sources = find_sources(spec, options)
+    root = Path(cache_dir).expanduser() if cache_dir is not None else default_cache()
+    folder = root / _key(sources, options)
+    total = sum(source.size for source in sources)
+    corpus = _load(folder)
+    if corpus is None:
+        root.mkdir(parents=True, exist_ok=True)
+        work = Path(tempfile.mkdtemp(prefix="making-", dir=root))
+        try:
+            _make(work, sources, options, (lambda done: progress(done, total)) if progress else None)
+            _publish(work, folder)
+        finally:
+            shutil.rmtree(work, ignore_errors=True)
+        corpus = _load(folder)
+        if corpus is None:
+            raise CorpusError(f"{folder}: the prepared corpus cannot be read back: is the disk full?")
+    if progress is not None:
+        progress(total, total)
+    return corpus.require(at_least)
+
+
+def _key(sources: list[Source], options: CorpusOptions) -> str:
+    files = []
+    for source in sources:
+        stat = source.path.stat()
+        files.append([str(source.path.resolve()), stat.st_size, stat.st_mtime_ns])
+    facts = json.dumps([FORMAT, files, asdict(options)], sort_keys=True)
+    return hashlib.sha256(facts.encode()).hexdigest()[:32]
+
+
+def _load(folder: Path) -> PreparedCorpus | None:
+    """Give what the folder holds, None where it holds nothing whole."""
+    try:
+        facts = json.loads((folder / _FACTS).read_text(encoding="utf-8"))
+        import datasets  # takes seconds, and what is refused above needs none of it
+
+        dataset = datasets.Dataset.from_file(str(folder / _DATA))
+        report = CorpusReport.from_dict(facts["report"])
+    except (OSError, ValueError, KeyError, TypeError):  # pyarrow's errors are OSError and ValueError
+        return None
+    if len(dataset) != report.kept:
+        return None
+    return PreparedCorpus(dataset, report, facts["sha256"], tuple(facts["sources"]), folder / _DATA)
+
+
+def _publish(work: Path, folder: Path) -> None:
+    if folder.exists():  # a damaged one, or one that another process has just made: it is equal
+        shutil.rmtree(folder, ignore_errors=True)
+    try:
+        work.rename(folder)
+    except OSError:
+        if not folder.exists():
+            raise
+
+
+def _make(
+    work: Path, sources: list[Source], options: CorpusOptions, tick: Callable[[int], None] | None
+) -> None:
+    """Write the sentences and the facts into `work`; every other file there is removed."""
+    import pyarrow as pa
+
+    report = CorpusReport()
+    fingerprints = Fingerprints(work) if options.deduplicate else None
+    place = [("file", pa.int32()), ("line", pa.int64())]
+    wanted = [("sentence", pa.string()), ("words", pa.int32())]
+    first = work / "first.arrow"
+
+    def columns(batch: tuple[Sentence, ...]) -> dict[str, list[Any]]:
+        if fingerprints is not None:
+            for sentence in batch:
+                fingerprints.add(sentence.text)
+        return {
+            "sentence": [sentence.text for sentence in batch],
+            "words": [sentence.words for sentence in batch],
+            "file": [sentence.file for sentence in batch],
+            "line": [sentence.line for sentence in batch],
+        }
+
+    stream = kept_sentences(sources, options, report, tick)
+    _write(
+        first,
+        pa.schema(wanted + place),
+        (columns(batch) for batch in iter(lambda: tuple(islice(stream, _BATCH)), ())),
+    )
+    repeated = fingerprints.repeated() if fingerprints is not None else None
+    digest = hashlib.sha256()
+
+    def kept() -> Iterator[Any]:
+        begin = 0
+        with pa.memory_map(str(first)) as source:
+            for batch in pa.ipc.open_stream(source):
+                end = begin + batch.num_rows
+                if repeated is not None and (again := repeated[begin:end]).any():
+                    mask = pa.array(again)
+                    for file, line in zip(
+                        batch["file"].filter(mask).to_pylist(),
+                        batch["line"].filter(mask).to_pylist(),
+                        strict=True,
+                    ):
+                        report.kept -= 1
+                        report.drop("duplicate", str(sources[file].path), line)
+                    batch = batch.filter(pa.array(~again))
+                begin = end
+                if batch.num_rows:
+                    digest.update(("\n".join(batch["sentence"].to_pylist()) + "\n").encode())
+                    yield batch.select(["sentence", "words"])
+
+    _write(work / _DATA, pa.schema(wanted), kept())
+    facts = {
+        "report": report.to_dict(),
+        "sha256": digest.hexdigest(),
+        "sources": [str(source.path) for source in sources],
+        "options": asdict(options),
+    }
+    (work / _FACTS).write_text(json.dumps(facts, indent=1), encoding="utf-8")
+    del repeated
+    for path in work.iterdir():
+        if path.name not in (_DATA, _FACTS):
+            path.unlink()
+
+
+def _write(path: Path, schema: Any, batches: Iterable[Any]) -> None:
+    """Write record batches, or dicts of columns, to an Arrow stream file."""
+    import pyarrow as pa
+
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_stream(sink, schema) as writer:
+        for batch in batches:
+            writer.write_batch(pa.record_batch(batch, schema=schema) if isinstance(batch, dict) else batch)

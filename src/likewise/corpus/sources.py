@@ -1,0 +1,162 @@
+"""Which files a corpus is, and what each of them holds."""
+
+import glob
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any, Literal
+
+from likewise.corpus.bundled import wiki_sample_path
+from likewise.corpus.errors import CorpusError
+from likewise.corpus.files import is_wide, numbered_lines, read_head
+from likewise.corpus.options import CorpusOptions
+
+Kind = Literal["text", "jsonl", "articles", "wiki"]
+Spec = str | PathLike[str] | Sequence[str | PathLike[str]]
+"""A path, a glob, `bundled:wiki-sample`, or a list of these."""
+
+JSON_LIMIT = 1 << 26
+"""Longest JSON line read, in bytes: a row must be held whole."""
+
+_JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
+_BINARY = {
+    b"PK\x03\x04": "a zip file",
+    b"%PDF": "a PDF",
+    b"PAR1": "a Parquet file",
+    b"ARROW1": "an Arrow file",
+    b"7z\xbc\xaf": "a 7z file",
+    b"\xfd7zXZ": "an xz file",
+}
+
+
+@dataclass(frozen=True)
+class Source:
+    """One file of a corpus.
+
+    Attributes:
+        path: the file.
+        kind: what it holds: plain "text", "jsonl" rows with a text field, "articles" (rows of id, title, sections),
+            or a MediaWiki dump ("wiki").
+        size: bytes on disk.
+    """
+
+    path: Path
+    kind: Kind
+    size: int
+
+
+def find_files(spec: Spec) -> list[Path]:
+    """Give the files that a spec names, sorted by path, none twice.
+
+    Raises:
+        CorpusError: a file is missing, a glob matches nothing, or the path is a folder.
+    """
+    found: dict[Path, Path] = {}
+    entries = [spec] if isinstance(spec, str | PathLike) else list(spec)
+    if not entries:
+        raise CorpusError("no corpus file was named: give a path, a glob, or a list of these")
+    for entry in entries:
+        for path in _expand(str(entry)):
+            if path.is_dir():
+                raise CorpusError(f"{path} is a folder: name its files, for example '{path}/*.txt'")
+            found.setdefault(path.resolve(), path)
+    return sorted(found.values())
+
+
+def _expand(entry: str) -> list[Path]:
+    if entry.startswith("bundled:"):
+        if entry != "bundled:wiki-sample":
+            raise CorpusError(f"unknown corpus {entry!r}: the one that is bundled is bundled:wiki-sample")
+        return [wiki_sample_path()]
+    path = Path(entry).expanduser()
+    if path.exists():
+        return [path]
+    if not glob.has_magic(entry):
+        raise CorpusError(f"{entry}: no such file: check the path (it is relative to {Path.cwd()})")
+    matches = [Path(name) for name in glob.glob(str(path), recursive=True)]  # noqa: PTH207 (absolute patterns)
+    files = [match for match in matches if match.is_file()]
+    if not files:
+        raise CorpusError(f"{entry}: no file matches this pattern: check it (it is relative to {Path.cwd()})")
+    return files
+
+
+def find_sources(spec: Spec, options: CorpusOptions) -> list[Source]:
+    """Give the files of a spec with what each holds, found by a look at the beginning of each.
+
+    Raises:
+        CorpusError: as `find_files`; a file that is no text; an option that does not fit the files.
+    """
+    sources = [Source(path, _kind(path, options), path.stat().st_size) for path in find_files(spec)]
+    if options.field is not None and all(source.kind != "jsonl" for source in sources):
+        raise CorpusError(
+            f"{sources[0].path}: field {options.field!r} was given, but no file of the corpus is JSONL: leave it out"
+        )
+    return sources
+
+
+def _kind(path: Path, options: CorpusOptions) -> Kind:
+    head = read_head(path, options.encoding)
+    _refuse_binary(path, head, options.encoding)
+    text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    names = [suffix.lower() for suffix in path.suffixes]
+    kind: Kind = "text"
+    if text.startswith(b"<mediawiki") or (text.startswith(b"<?xml") and b"<mediawiki" in text):
+        kind = "wiki"
+    elif names and ".xml" in names[-2:]:
+        raise CorpusError(
+            f"{path}:1: this XML is no MediaWiki dump (no <mediawiki> at its top): make plain text of it"
+        )
+    elif text.startswith(b"{") or (text and any(name in _JSON_SUFFIXES for name in names[-2:])):
+        kind = _json_kind(path, options, named=any(name in _JSON_SUFFIXES for name in names[-2:]))
+    if options.split == "line" and kind != "text":
+        raise CorpusError(
+            f"{path}: split 'line' is for plain text, and this file is {kind}, which is always prose"
+        )
+    return kind
+
+
+def _refuse_binary(path: Path, head: bytes, encoding: str) -> None:
+    for magic, what in _BINARY.items():
+        if head.startswith(magic):
+            raise CorpusError(
+                f"{path}:1: unreadable encoding: this is {what}: give plain text, JSONL or MediaWiki XML"
+            )
+    if is_wide(encoding):
+        return
+    nulls = head.count(0)
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")) or nulls > 0.2 * len(head):
+        raise CorpusError(
+            f"{path}:1: unreadable encoding: this looks like UTF-16, not {encoding}: give --encoding utf-16"
+        )
+    if nulls:
+        line = head[: head.index(0)].count(b"\n") + 1
+        raise CorpusError(
+            f"{path}:{line}: unreadable encoding: a zero byte, so this is binary: give plain text, JSONL or MediaWiki XML"
+        )
+
+
+def _json_kind(path: Path, options: CorpusOptions, named: bool) -> Kind:
+    for number, raw in numbered_lines(path, options.encoding, limit=JSON_LIMIT):
+        if not raw.strip():
+            continue
+        try:
+            row: Any = json.loads(raw.decode(options.encoding if not is_wide(options.encoding) else "utf-8"))
+        except ValueError:
+            row = None
+        if not isinstance(row, dict):
+            if not named:
+                return "text"  # a text may well begin with a brace
+            raise CorpusError(
+                f"{path}:{number}: not a JSON object: a JSONL file has one object a line, nothing else"
+            )
+        if options.field is None and isinstance(row.get("sections"), list):
+            return "articles"
+        if options.field is None:
+            names = ", ".join(name for name, value in row.items() if isinstance(value, str)) or "none"
+            raise CorpusError(
+                f"{path}:{number}: which field holds the text? Give --field NAME; fields with text here: {names}"
+            )
+        return "jsonl"
+    return "text"

@@ -1,0 +1,109 @@
+"""Prose to sentences, and the rule that tells prose from a sentence a line.
+
+The rule of `split="auto"`, on the first 500 lines (64 KiB) of a file that are not blank:
+
+1. Wrapped prose: of the pairs of neighbouring lines, 30% or more are a line that ends no sentence followed by one
+   that begins with a small letter, and 10% or more of the lines begin with a capital (so that a list of sentences in
+   small letters with no stops is not mistaken for it).
+2. Prose with a paragraph a line: 15% or more of the lines hold more than one sentence.
+3. A sentence a line: anything else.
+
+Wrapped lines are joined up to the next blank line; otherwise a line is a paragraph.
+"""
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+
+PARAGRAPH_LIMIT = 1 << 16
+"""Characters of a paragraph that are held before its sentences are given out, all but the last."""
+
+_ENDS = re.compile(r"[.!?…:;。！？][\"'’”»)\]]*$")
+
+
+def sentence_spans(text: str) -> list[tuple[int, int]]:
+    """Give (begin, end) of each sentence of a paragraph, by nupunkt; white space between them may be within.
+
+    >>> text = "Dr. Smith went. He left!"
+    >>> [text[a:b].strip() for a, b in sentence_spans(text)]
+    ['Dr. Smith went.', 'He left!']
+    """
+    import nupunkt  # loads its model at the first call
+
+    return nupunkt.sent_spans(text)
+
+
+def ends_sentence(text: str) -> bool:
+    """Tell whether a text ends as a sentence does: a stop, then perhaps closing quotes."""
+    return _ENDS.search(text) is not None
+
+
+def is_wrapped(lines: Sequence[str]) -> bool:
+    """Tell whether these lines (blank ones are "") are sentences wrapped over several lines: rule 1 above."""
+    pairs = [(a, b) for a, b in zip(lines, lines[1:], strict=False) if a and b]
+    filled = [line for line in lines if line]
+    if not pairs or sum(line[0].isupper() for line in filled) < 0.1 * len(filled):
+        return False
+    return sum(b[0].islower() and not ends_sentence(a) for a, b in pairs) >= 0.3 * len(pairs)
+
+
+def is_prose(lines: Sequence[str]) -> bool:
+    """Tell whether these lines are prose, wrapped or a paragraph a line, and not a sentence a line."""
+    filled = [line for line in lines if line]
+    if is_wrapped(lines):
+        return True
+    return sum(len(sentence_spans(line)) > 1 for line in filled) >= max(1, 0.15 * len(filled))
+
+
+def paragraphs_of(text: str) -> list[str]:
+    r"""Give the paragraphs of a text of any layout: wrapped lines are joined, white space made one blank.
+
+    >>> paragraphs_of("One line\nwas wrapped.\n\nTwo.")
+    ['One line was wrapped.', 'Two.']
+    >>> paragraphs_of("A heading\nOne paragraph.")
+    ['A heading', 'One paragraph.']
+    """
+    lines = [" ".join(line.split()) for line in text.splitlines()]
+    if not is_wrapped(lines):
+        return [line for line in lines if line]
+    blocks = "\n".join(lines).split("\n\n")
+    return [joined for block in blocks if (joined := " ".join(block.split()))]
+
+
+class Paragraph:
+    """Gathers the lines of a paragraph and gives its sentences with the line where each begins."""
+
+    def __init__(self) -> None:
+        self._parts: list[str] = []
+        self._starts: list[int] = []  # where each part begins in the joined text
+        self._lines: list[int] = []
+        self._length = 0
+
+    def add(self, line: int, text: str) -> Iterator[tuple[int, str]]:
+        """Add a line; gives sentences only when the paragraph has grown past its limit."""
+        self._push(line, text)
+        if self._length > PARAGRAPH_LIMIT:
+            yield from self._sentences(keep_last=True)
+
+    def end(self) -> Iterator[tuple[int, str]]:
+        """Give (line, sentence) of what is left; the paragraph is empty after it."""
+        if self._parts:
+            yield from self._sentences(keep_last=False)
+
+    def _push(self, line: int, text: str) -> None:
+        self._parts.append(text)
+        self._starts.append(self._length)
+        self._lines.append(line)
+        self._length += len(text) + 1
+
+    def _sentences(self, keep_last: bool) -> Iterator[tuple[int, str]]:
+        text = " ".join(self._parts)
+        starts, lines = self._starts, self._lines
+        self._parts, self._starts, self._lines, self._length = [], [], [], 0
+        spans = sentence_spans(text)
+        # One 'sentence' as long as the limit is given as it is: it will be dropped as too long.
+        last = spans.pop() if keep_last and len(spans) > 1 else None
+        for begin, end in spans:
+            yield lines[bisect_right(starts, begin) - 1], text[begin:end].strip()
+        if last is not None:
+            self._push(lines[bisect_right(starts, last[0]) - 1], text[last[0] :].strip())

@@ -1,0 +1,171 @@
+"""MediaWiki dumps to articles, and what their markup leaves behind in a text."""
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from xml.etree.ElementTree import ParseError
+
+from likewise.corpus.errors import CorpusError
+from likewise.corpus.files import Tick, numbered_lines
+from likewise.corpus.splitting import ends_sentence
+
+MIN_ARTICLE_CHARACTERS = 200
+"""Shorter pages are stubs and are left out, as gensim's segment_wiki does."""
+
+LISTS_ONLY = frozenset(
+    {"see also", "references", "external links", "further reading", "notes", "bibliography", "sources"}
+)
+"""Sections that hold lists of works and links, never prose."""
+
+_NAMESPACE = "http://www.mediawiki.org/xml/export-0.10/"  # gensim insists on one, and reads the same from every version
+_HEADING = re.compile(r"^\s*(=+)\s*(.*?)\s*=+\s*$")
+_PAGE_ID = re.compile(r"<id>\s*(\d+)\s*</id>")
+_LIST_MARK = re.compile(r"^[*#:;]+\s*")
+_CLEANING: list[tuple[re.Pattern[str], str]] = [
+    (re.compile(r"'{2,5}"), ""),  # bold and italics
+    (re.compile(r"\{\{[^{}]*\}\}|</?[a-zA-Z][^<>]*>|__[A-Z]+__"), " "),  # templates, tags, switches
+    (re.compile(r"\[\[(?:[^\[\]|]*\|)?([^\[\]|]*)\]\]"), r"\1"),  # [[page|words]]
+    (re.compile(r"\(\s*(?:[;,:]\s*)+"), "("),  # '(; born' where a pronunciation was
+    (re.compile(r"\s*\(\s*\)|\s*\[\s*\]"), ""),
+    (re.compile(r"\s+"), " "),
+    (re.compile(r" +([,.;:!?)])"), r"\1"),
+    (re.compile(r"\( +"), "("),
+]
+
+Sections = list[tuple[str, list[str]]]
+"""(heading, paragraphs) in order; the heading of an article's opening is ""."""
+
+
+def heading_of(line: str) -> str | None:
+    """Give the words of a line '== Heading ==', None where it is no heading.
+
+    >>> heading_of("===Early life===")
+    'Early life'
+    """
+    found = _HEADING.match(line)
+    return found.group(2) if found else None
+
+
+def is_markup(line: str) -> bool:
+    """Tell whether a line of plain text is a wiki's heading or a row of its table."""
+    return line.startswith(("{|", "|}", "|-", "| ", "||", "! ", "!!")) or _HEADING.match(line) is not None
+
+
+def clean_markup(text: str) -> str:
+    """Take out of one line what templates, links, tags and bullets leave behind; white space becomes one blank.
+
+    >>> clean_markup("* '''Harrow''' () is a [[School|school]] , (; old) .")
+    'Harrow is a school, (old).'
+    """
+    text = _LIST_MARK.sub("", text.strip())
+    for pattern, replacement in _CLEANING:
+        text = pattern.sub(replacement, text)
+    return text.strip()
+
+
+def is_sentence_like(text: str) -> bool:
+    """Tell whether a wiki's line is prose: it ends as a sentence does; captions, entries and table rows do not."""
+    return ends_sentence(text) and not is_markup(text) and " | " not in text
+
+
+def sections_of(heading: str, body: str, skipped: Callable[[], None] | None = None) -> Sections:
+    """Divide a top-level section at its sub-headings and keep its prose.
+
+    Args:
+        heading: of the section.
+        body: its text, wiki lists and sub-headings still marked by signs at the beginning of a line.
+        skipped: called for each line left out as markup.
+    """
+    sections: Sections = [(heading, [])]
+    for line in body.split("\n"):
+        if not line.strip():
+            continue
+        below = heading_of(line)
+        if below is not None:
+            sections.append((clean_markup(below), []))
+            continue
+        text = clean_markup(line)
+        if text and is_sentence_like(text) and sections[-1][0].lower() not in LISTS_ONLY:
+            sections[-1][1].append(text)
+        elif skipped is not None:
+            skipped()
+    return [section for section in sections if section[1]]
+
+
+def read_pages(path: Path, encoding: str = "utf-8", tick: Tick | None = None) -> Iterator[tuple[int, str]]:
+    """Give (line number, XML) of each page of a dump; a dump has <page> and </page> on lines of their own.
+
+    Read by lines and not by an XML parser of the whole file: memory stays at one page, and the line is known.
+    """
+    page: list[str] | None = None
+    began = number = 0
+    seen = False
+    for number, raw in numbered_lines(path, encoding, tick):
+        tag = raw.strip() if len(raw) < 200 else b""
+        if tag == b"<page>":
+            page, began, seen = [f'<page xmlns="{_NAMESPACE}">'], number, True
+        elif page is not None:
+            page.append(
+                raw.decode("utf-8" if encoding.startswith(("utf-16", "utf-32")) else encoding, "replace")
+            )
+            if tag == b"</page>":
+                yield began, "".join(page)
+                page = None
+    if page is not None:
+        raise CorpusError(
+            f"{path}:{number}: the dump ends within the page of line {began}: copy or download it again"
+        )
+    if not seen:
+        raise CorpusError(f"{path}:{number}: the dump has no <page> on a line of its own: export it again")
+
+
+def read_dump(
+    path: Path,
+    encoding: str = "utf-8",
+    tick: Tick | None = None,
+    skipped: Callable[[int], None] | None = None,
+) -> Iterator[tuple[int, str, str, Sections]]:
+    """Give (line, id, title, sections) of each article, in the order of the dump, through gensim's segment_wiki.
+
+    Its page function is called in this process: its pool of workers loses the order of errors, and fails where a
+    program has no main module. Redirects, stubs and pages that are no articles are left out.
+
+    Args:
+        path: the dump.
+        encoding: of the XML.
+        tick: told the bytes read.
+        skipped: called with the page's line for each line of text left out as markup.
+
+    Raises:
+        CorpusError: gensim is missing, the XML is damaged or cut short.
+    """
+    try:
+        from gensim.scripts.segment_wiki import IGNORED_NAMESPACES, segment
+    except ImportError:
+        raise CorpusError(f'{path}: a MediaWiki dump needs gensim: pip install "likewise[wiki]"') from None
+    ignored = tuple(f"{name}:" for name in IGNORED_NAMESPACES)
+    for line, xml in read_pages(path, encoding, tick):
+
+        def skip(line: int = line) -> None:
+            if skipped is not None:
+                skipped(line)
+
+        try:
+            title, parts = segment(xml)
+        except ParseError as error:
+            raise CorpusError(
+                f"{path}:{line}: this page is no XML ({error}): copy or download the dump again"
+            ) from None
+        except AssertionError:  # gensim could not pair headings with sections
+            skip()
+            continue
+        if title.startswith(ignored) or not parts or parts[0][1].lstrip().lower().startswith("#redirect"):
+            continue
+        if sum(len(body.strip()) for _, body in parts) < MIN_ARTICLE_CHARACTERS:
+            continue
+        parts[0] = ("", parts[0][1])  # gensim calls the opening 'Introduction'
+        found = _PAGE_ID.search(xml)
+        sections = [
+            part for heading, body in parts for part in sections_of(clean_markup(heading), body, skip)
+        ]
+        yield line, found.group(1) if found else str(line), title, sections
