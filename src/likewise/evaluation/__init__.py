@@ -1,1 +1,63 @@
-""""""
+"""Evaluation: one file per task family, typed results, one suite that runs them.
+
+The names below are loaded on first use, so that `import likewise.evaluation` does not import torch.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from likewise.evaluation.geometry import alignment, uniformity
+    from likewise.evaluation.held_out import HeldOutEvaluator
+    from likewise.evaluation.pairs import PairResult, SubsetResult
+    from likewise.evaluation.registry import GROUPS, TASKS, UnknownTaskError
+    from likewise.evaluation.report import EvaluationReport, MissingTask
+    from likewise.evaluation.sts_dev import StsDevEvaluator
+    from likewise.evaluation.suite import evaluate
+    from likewise.evaluation.tasks import DataError, TaskResult, find_data
+
+__all__ = [
+    "GROUPS",
+    "TASKS",
+    "DataError",
+    "EvaluationReport",
+    "HeldOutEvaluator",
+    "MissingTask",
+    "PairResult",
+    "StsDevEvaluator",
+    "SubsetResult",
+    "TaskResult",
+    "UnknownTaskError",
+    "alignment",
+    "evaluate",
+    "find_data",
+    "uniformity",
+]
+
+_HOME = {
+    "GROUPS": "registry",
+    "TASKS": "registry",
+    "DataError": "tasks",
+    "EvaluationReport": "report",
+    "HeldOutEvaluator": "held_out",
+    "MissingTask": "report",
+    "PairResult": "pairs",
+    "StsDevEvaluator": "sts_dev",
+    "SubsetResult": "pairs",
+    "TaskResult": "tasks",
+    "UnknownTaskError": "registry",
+    "alignment": "geometry",
+    "evaluate": "suite",
+    "find_data": "tasks",
+    "uniformity": "geometry",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

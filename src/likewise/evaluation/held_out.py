@@ -1,0 +1,139 @@
+"""Checkpoint selection with no ratings at all: from plain sentences that training did not see."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sentence_transformers.sentence_transformer.evaluation import SentenceEvaluator
+
+from likewise.evaluation.geometry import alignment, uniformity
+from likewise.evaluation.token_cache import TokenCache
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+    from likewise.inference.encoding import Precision
+
+_SHORTEST = 5  # words; a fifth of fewer is no whole word
+
+
+class HeldOutEvaluator(SentenceEvaluator):
+    """Scores a model on unrated sentences; the trainer keeps the checkpoint that finds damaged copies best.
+
+    Each sentence gets a copy with words left out, chosen by the seed once and for all. Metrics, each under
+    `NAME_`: `retrieval`, the mean reciprocal rank, times 100, of a copy's own sentence among all sentences by
+    cosine, which is what it selects by; `alignment` of copies and sentences, and `uniformity` of the
+    sentences (Wang and Isola 2020). The trainer puts `eval_` before them.
+
+    It can tell a collapsed or broken model from a good one. It knows nothing of meaning: where rated pairs
+    are at hand, `StsDevEvaluator` is the better judge.
+    """
+
+    def __init__(
+        self,
+        sentences: Sequence[str],
+        *,
+        name: str = "held_out",
+        rate: float = 0.2,
+        limit: int = 1000,
+        seed: int = 0,
+        batch_size: int = 128,
+        precision: Precision | None = None,
+    ) -> None:
+        """Choose the sentences and damage them.
+
+        Args:
+            sentences: sentences that training does not see; those of fewer than five words, and repeats, are
+                left out.
+            name: comes before each metric; "" for nothing.
+            rate: the share of the words that a copy lacks, between 0 and 1; one word at least.
+            limit: no more sentences than these, drawn by the seed.
+            seed: of the draw and of the words.
+            batch_size: sentences a batch.
+            precision: None or "fp32", or "bf16" for bfloat16 autocast.
+
+        Raises:
+            ValueError: fewer than two sentences are left, or the rate is not between 0 and 1.
+        """
+        super().__init__()
+        if not 0 < rate < 1:
+            raise ValueError(f"rate is {rate}; give a share of the words between 0 and 1.")
+        usable = [s for s in dict.fromkeys(sentences) if len(s.split()) >= _SHORTEST]
+        if len(usable) < 2:
+            raise ValueError(
+                f"Selection on held-out sentences needs two different ones of {_SHORTEST} words or "
+                f"more, and there are {len(usable)}. Hold out more."
+            )
+        chance = random.Random(seed)
+        self.sentences = usable if len(usable) <= limit else chance.sample(usable, limit)
+        self.copies = [damaged(sentence, rate, chance) for sentence in self.sentences]
+        self.name = name
+        self.rate, self.seed = rate, seed
+        self.precision: Precision | None = precision
+        self._cache = TokenCache([*self.sentences, *self.copies], batch_size)
+        self.primary_metric = f"{name}_retrieval" if name else "retrieval"
+        self.greater_is_better = True
+
+    @property
+    def description(self) -> str:
+        """One sentence on what it selects by."""
+        return (
+            f"mean reciprocal rank of {len(self.sentences)} held-out sentences by copies without {self.rate:.0%} "
+            f"of their words (no ratings; higher is better)"
+        )
+
+    def __call__(
+        self,
+        model: SentenceTransformer,  # type: ignore[override]  # of all models only this one gives vectors
+        output_path: str | None = None,
+        epoch: float = -1,
+        steps: int = -1,
+    ) -> dict[str, float]:
+        """Score the model; nothing is written to `output_path`."""
+        vectors, _ = self._cache.vectors(model, self.precision)
+        originals, copies = np.split(vectors, 2)  # each (S, D)
+        metrics = {
+            "retrieval": 100 * reciprocal_rank(copies, originals),
+            "alignment": alignment(originals, copies),
+            "uniformity": uniformity(originals),
+        }
+        named = self.prefix_name_to_metrics(metrics, self.name)
+        self.store_metrics_in_model_card_data(model, named, int(epoch), steps)
+        return named
+
+    def get_config_dict(self) -> dict[str, Any]:
+        """What the model card says about it."""
+        return {"sentences": len(self.sentences), "rate": self.rate, "seed": self.seed}
+
+
+def damaged(sentence: str, rate: float, chance: random.Random) -> str:
+    """The sentence without a share of its words, one at least, drawn without regard to their places.
+
+    >>> damaged("one two three four five", 0.2, random.Random(0))
+    'one two three five'
+    """
+    words = sentence.split()
+    lost = set(chance.sample(range(len(words)), max(1, round(rate * len(words)))))
+    return " ".join(word for i, word in enumerate(words) if i not in lost)
+
+
+def reciprocal_rank(queries: np.ndarray, targets: np.ndarray) -> float:
+    """The mean of 1 / rank of row i of the targets for row i of the queries, by cosine, among all targets.
+
+    Args:
+        queries, targets: (S, D) each.
+
+    Returns:
+        From about log(S) / S (chance) to 1. Ties rank behind all their equals, so that a collapsed model gets
+        1 / S and not 1.
+    """
+    left, right = (
+        x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-12) for x in (queries, targets)
+    )
+    cosines = left @ right.T  # (S, S)
+    # Rounding must not decide a tie: a collapsed model has all cosines equal but for the last bit.
+    ranks = (cosines >= np.diag(cosines)[:, None] - 1e-6).sum(axis=1)
+    return float((1 / ranks).mean())

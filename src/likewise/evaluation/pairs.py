@@ -1,0 +1,115 @@
+"""Scores of rated sentence pairs: the correlation of cosines with human ratings.
+
+Letters of the shapes: P pairs, D embedding.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from likewise.evaluation.tasks import TaskResult, number
+
+
+@dataclass(frozen=True)
+class SubsetResult:
+    """The scores of one subset of a task, times 100, over its `n` pairs."""
+
+    name: str
+    spearman: float
+    pearson: float
+    n: int
+
+
+@dataclass(frozen=True)
+class PairResult(TaskResult):
+    """The scores of a task of rated pairs, all times 100.
+
+    Attributes:
+        spearman, pearson: over all pairs of the task in one list, which the papers report ('all', see SimCSE,
+            Gao et al. 2021, appendix B).
+        subsets: each subset by itself; empty where the task has only one.
+        weighted: mean of the subsets' Spearman weighted by their pairs ('wmean'); None without subsets.
+        mean: plain mean of the subsets' Spearman ('mean'); None without subsets.
+    """
+
+    COLUMNS: ClassVar[tuple[str, ...]] = (
+        "Task",
+        "Spearman",
+        "Pearson",
+        "Subsets weighted",
+        "Subsets plain",
+        "Pairs",
+    )
+
+    spearman: float
+    pearson: float
+    subsets: tuple[SubsetResult, ...] = ()
+    weighted: float | None = None
+    mean: float | None = None
+
+    def cells(self) -> tuple[str, ...]:
+        """One table row, under COLUMNS."""
+        scores = (self.spearman, self.pearson, self.weighted, self.mean)
+        return (self.title, *(number(score) for score in scores), str(self.n))
+
+
+def score_pairs(
+    name: str,
+    title: str,
+    cosines: np.ndarray,
+    gold: np.ndarray,
+    subsets: Sequence[tuple[str, slice]] = (),
+    metric: str = "spearman",
+) -> PairResult:
+    """The result of a task from the cosines (P,) of its pairs and their human ratings (P,).
+
+    Args:
+        name, title: of the task.
+        cosines, gold: (P,) each.
+        subsets: each subset's name and where its pairs are.
+        metric: which of "spearman" and "pearson" is the main score.
+    """
+    spearman, pearson = correlations(cosines, gold)
+    parts: list[SubsetResult] = []
+    if len(subsets) > 1:
+        for part, where in subsets:
+            parts.append(SubsetResult(part, *correlations(cosines[where], gold[where]), n=len(gold[where])))
+    return PairResult(
+        name=name,
+        title=title,
+        metric=metric,
+        score=spearman if metric == "spearman" else pearson,
+        n=len(gold),
+        spearman=spearman,
+        pearson=pearson,
+        subsets=tuple(parts),
+        weighted=float(np.average([p.spearman for p in parts], weights=[p.n for p in parts]))
+        if parts
+        else None,
+        mean=float(np.mean([p.spearman for p in parts])) if parts else None,
+    )
+
+
+def correlations(cosines: np.ndarray, gold: np.ndarray) -> tuple[float, float]:
+    """Spearman's and Pearson's correlation times 100; NaN both where either side is constant or too short."""
+    from scipy.stats import pearsonr, spearmanr
+
+    if len(gold) < 2 or not np.isfinite(cosines).all():
+        return math.nan, math.nan
+    with warnings.catch_warnings():
+        # A constant side is told by the NaN; scipy's own warning names neither task nor model.
+        warnings.simplefilter("ignore")
+        return 100 * float(spearmanr(cosines, gold).statistic), 100 * float(pearsonr(cosines, gold).statistic)
+
+
+def pair_cosines(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """The cosine of each pair of rows: (P, D), (P, D) -> (P,) float64; 0 where a row is zero."""
+    first, second = first.astype(np.float64), second.astype(np.float64)
+    lengths = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)  # (P,)
+    return (first * second).sum(axis=1) / np.maximum(lengths, 1e-12)

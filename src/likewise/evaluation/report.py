@@ -1,0 +1,142 @@
+"""What an evaluation found: typed, and ready for JSON or a table."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from likewise.evaluation.tasks import TaskResult, number, plain
+
+
+@dataclass(frozen=True)
+class MissingTask:
+    """A task that was asked for and could not be run, and why."""
+
+    name: str
+    title: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class EvaluationReport:
+    """The scores of one model.
+
+    Attributes:
+        model: the name or folder of the model, or its class where it was handed over in memory.
+        results: a result for each task that ran, in the order asked for.
+        missing: the tasks that did not run.
+        averages: for each group asked for in full ("sts"), the plain mean of its main scores, times 100; None
+            if one of its tasks is missing or undefined, so that no average ever stands for fewer tasks than
+            its name says.
+        settings: what else decides a score: precision, similarity, the model's longest sequence, versions.
+        seconds: wall time of reading, encoding and scoring.
+    """
+
+    model: str
+    results: tuple[TaskResult, ...]
+    missing: tuple[MissingTask, ...] = ()
+    averages: Mapping[str, float | None] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    @property
+    def average(self) -> float | None:
+        """The average of the group asked for; None if there was none, several, or a task is missing."""
+        return next(iter(self.averages.values())) if len(self.averages) == 1 else None
+
+    def __getitem__(self, name: str) -> TaskResult:
+        """The result of a task by its name.
+
+        Raises:
+            KeyError: it was not asked for, or it is missing (then with the reason).
+        """
+        for result in self.results:
+            if result.name == name:
+                return result
+        for task in self.missing:
+            if task.name == name:
+                raise KeyError(f"{name} is missing: {task.reason}")
+        raise KeyError(
+            f"{name} was not evaluated; there are {', '.join(r.name for r in self.results) or 'none'}"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain dicts, lists, strings and numbers; undefined scores are None."""
+        return {
+            "model": self.model,
+            "results": [result.to_dict() for result in self.results],
+            "missing": [vars(task).copy() for task in self.missing],
+            "averages": plain(dict(self.averages)),
+            "settings": plain(dict(self.settings)),
+            "seconds": round(self.seconds, 2),
+        }
+
+    def to_json(self, path: str | os.PathLike[str]) -> None:
+        """Write `to_dict` to a file, whole or not at all: a temporary file beside it is renamed.
+
+        Raises:
+            FileNotFoundError: the folder to write in is not there.
+        """
+        out = Path(path)
+        if not out.parent.is_dir():
+            raise FileNotFoundError(
+                f"There is no folder '{out.parent}' to write '{out.name}' in; make it first."
+            )
+        unfinished = out.with_name(f".{out.name}.{os.getpid()}.part")
+        try:
+            text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
+            unfinished.write_text(text + "\n", encoding="utf-8")
+            unfinished.replace(out)
+        finally:
+            unfinished.unlink(missing_ok=True)
+
+    def sections(self) -> list[tuple[tuple[str, ...], list[tuple[str, ...]]]]:
+        """The rows of the tables: one table (its columns, its rows) for each kind of result."""
+        kinds: dict[type[TaskResult], list[tuple[str, ...]]] = {}
+        for result in self.results:
+            kinds.setdefault(type(result), []).append(result.cells())
+        return [(kind.COLUMNS, rows) for kind, rows in kinds.items()]
+
+    def notes(self) -> list[str]:
+        """The lines below the tables: the averages, the missing tasks, and scores that are undefined."""
+        lines = []
+        for group, average in self.averages.items():
+            reason = "" if average is not None else " (a task is missing or undefined)"
+            lines.append(f"Average of {group}: {number(average)}{reason}")
+        lines += [f"Missing: {task.title}, {task.reason}" for task in self.missing]
+        lines += [
+            f"Undefined: {result.title}, all pairs got the same cosine"
+            for result in self.results
+            if math.isnan(result.score)
+        ]
+        return lines
+
+    def table(self) -> str:
+        """The scores as Markdown, which reads well as plain text too."""
+        blocks = []
+        for columns, rows in self.sections():
+            widths = [max(len(row[i]) for row in (columns, *rows)) for i in range(len(columns))]
+            lines = [_line(columns, widths)]
+            lines.append("| " + " | ".join(_rule(i, width) for i, width in enumerate(widths)) + " |")
+            lines += [_line(row, widths) for row in rows]
+            blocks.append("\n".join(lines))
+        blocks += ["\n".join(f"{note}  " for note in self.notes()).rstrip()] if self.notes() else []
+        return "\n\n".join(blocks)
+
+
+def _line(cells: tuple[str, ...], widths: list[int]) -> str:
+    # Names on the left, numbers on the right.
+    padded = [
+        cell.rjust(width) if i else cell.ljust(width)
+        for i, (cell, width) in enumerate(zip(cells, widths, strict=True))
+    ]
+    return "| " + " | ".join(padded) + " |"
+
+
+def _rule(i: int, width: int) -> str:
+    return "-" * (width - 1) + ":" if i else "-" * width

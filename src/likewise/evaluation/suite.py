@@ -1,0 +1,109 @@
+"""Run evaluation tasks on a model: every sentence is encoded once, whichever tasks it belongs to."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from likewise.evaluation.registry import GROUPS, resolve
+from likewise.evaluation.report import EvaluationReport, MissingTask
+from likewise.evaluation.tasks import Prepared, Task, TaskMissing, TaskResult, find_data
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+    from likewise.inference.encoding import Precision
+
+
+def evaluate(
+    model: SentenceTransformer | str | os.PathLike[str],
+    tasks: str | Sequence[str] = "sts",
+    data: str | os.PathLike[str] | None = None,
+    *,
+    batch_size: int = 64,
+    precision: Precision | None = None,
+    progress: bool = True,
+) -> EvaluationReport:
+    """Score a model on evaluation tasks.
+
+    Args:
+        model: a SentenceTransformer, or what `likewise.load` takes (a folder, a hub name, "bundled:minilm").
+        tasks: "sts" for the seven test sets of the papers, or names with commas or in a sequence: sts12 to
+            sts16, sts-b, sick-r, sts-b-dev, sts-b-train, news.
+        data: the folder of SentEval's data; None looks at LIKEWISE_DATA and ../shared/data.
+        batch_size: sentences a batch.
+        precision: None or "fp32", or "bf16" for bfloat16 autocast. Published scores are of fp32.
+        progress: show a bar on standard error.
+
+    Returns:
+        The report. A task whose files are not there is named in it, and an average that needs it is None.
+
+    Raises:
+        UnknownTaskError: a task is unknown.
+        DataError: there is no data folder, or a file in it is malformed.
+        LoadError: the model cannot be loaded.
+    """
+    start = time.perf_counter()
+    wanted, groups = resolve(tasks)
+    # The data first: it takes a moment, and a model may take minutes.
+    folder = find_data(data) if any(task.needs_data for task in wanted) else None
+    prepared: list[tuple[Task, Prepared]] = []
+    missing: list[MissingTask] = []
+    for task in wanted:
+        try:
+            prepared.append((task, task.prepare(folder)))
+        except TaskMissing as reason:
+            missing.append(MissingTask(task.name, task.title, str(reason)))
+
+    # Imported only here: nothing above needs torch.
+    from likewise.inference.encoding import encode
+    from likewise.inference.loading import load
+
+    encoder = load(model) if isinstance(model, (str, os.PathLike)) else model
+    place = {text: i for i, text in enumerate(dict.fromkeys(s for _, p in prepared for s in p.sentences))}
+    vectors = encode(
+        encoder, list(place), batch_size=batch_size, precision=precision, progress=progress
+    )  # (U, D)
+    results = tuple(p.score(vectors[np.array([place[s] for s in p.sentences])]) for _, p in prepared)
+    return EvaluationReport(
+        model=os.fspath(model) if isinstance(model, (str, os.PathLike)) else type(model).__name__,
+        results=results,
+        missing=tuple(missing),
+        averages={group: _average(GROUPS[group], results) for group in groups},
+        settings=_settings(encoder, precision, len(place)),
+        seconds=time.perf_counter() - start,
+    )
+
+
+def _average(members: Sequence[str], results: Sequence[TaskResult]) -> float | None:
+    """The mean of a group's main scores, or None if one is not there or undefined: never a 0 in its place."""
+    scores = {result.name: result.score for result in results}
+    if any(math.isnan(scores.get(name, math.nan)) for name in members):
+        return None
+    return float(np.mean([scores[name] for name in members]))
+
+
+def _settings(model: SentenceTransformer, precision: str | None, sentences: int) -> dict[str, object]:
+    import sentence_transformers
+    import torch
+    import transformers
+
+    from likewise.version import __version__
+
+    return {
+        "similarity": "cosine",
+        "precision": precision
+        or str(next((p.dtype for p in model.parameters()), "none")).removeprefix("torch."),
+        "max_seq_length": model.max_seq_length,
+        "sentences": sentences,
+        "device": str(model.device),
+        "likewise": __version__,
+        "sentence_transformers": sentence_transformers.__version__,
+        "transformers": transformers.__version__,
+        "torch": str(torch.__version__),
+    }

@@ -1,0 +1,78 @@
+"""Sentences that are encoded again and again during a run, tokenized once.
+
+Letters of the shapes: S sentences, D embedding.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from sentence_transformers.util import batch_to_device
+
+from likewise.inference.encoding import Precision, autocast, undisturbed
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+
+class TokenCache:
+    """Encodes one list of sentences, as often as asked, with a model that changes in between.
+
+    Repeats are encoded once; batches are made of unique sentences of one length and their tokens are kept, so
+    that a call costs the forward passes only. The tokens are made anew when the tokenizing module, its
+    longest sequence or the model's prompt is another one.
+    """
+
+    def __init__(self, sentences: Sequence[str], batch_size: int = 128) -> None:
+        """Hold `sentences`; batches have `batch_size` of them.
+
+        Raises:
+            ValueError: the batch size is not positive.
+        """
+        if batch_size < 1:
+            raise ValueError(f"batch_size is {batch_size}; give 1 or more.")
+        unique = dict.fromkeys(sentences)
+        # Longest first: a batch that does not fit in memory fails at once, not at the end.
+        self._unique = sorted(unique, key=len, reverse=True)
+        place = {sentence: i for i, sentence in enumerate(self._unique)}
+        self._rows = np.array([place[sentence] for sentence in sentences], dtype=np.int64)  # (S,)
+        self._unique_rows = np.array([place[sentence] for sentence in unique], dtype=np.int64)
+        self.batch_size = batch_size
+        self._batches: list[dict[str, Any]] = []
+        self._tokenizer: weakref.ref[Any] | None = None
+        self._setting: tuple[Any, ...] = ()
+
+    def vectors(
+        self, model: SentenceTransformer, precision: Precision | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Encode all sentences; the model's modes and the global random state stay as they were.
+
+        Returns:
+            The vectors of the sentences, (S, D) float32, and those of the unique ones in order of first
+            appearance.
+        """
+        self._tokenize(model)
+        found = []
+        with undisturbed(model), torch.inference_mode(), autocast(model, precision):
+            for batch in self._batches:
+                # A copy: modules put their outputs into the dict that they are given.
+                output = model(batch_to_device(dict(batch), model.device))["sentence_embedding"]
+                found.append(output[:, : model.truncate_dim].float().cpu())
+        table = torch.cat(found).numpy()
+        return table[self._rows], table[self._unique_rows]
+
+    def _tokenize(self, model: SentenceTransformer) -> None:
+        # The same prompt that model.encode would put before each sentence.
+        prompt = model.prompts.get(model.default_prompt_name) if model.default_prompt_name else None
+        setting = (model.max_seq_length, prompt)
+        if self._tokenizer is not None and self._tokenizer() is model[0] and self._setting == setting:
+            return
+        starts = range(0, len(self._unique), self.batch_size)
+        self._batches = [
+            model.preprocess(self._unique[start : start + self.batch_size], prompt=prompt) for start in starts
+        ]
+        self._tokenizer, self._setting = weakref.ref(model[0]), setting

@@ -1,0 +1,141 @@
+"""Load a sentence encoder from a folder, a hub name or what is bundled with the package."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sentence_transformers.util import import_from_string
+
+if TYPE_CHECKING:
+    import torch
+    from sentence_transformers import SentenceTransformer
+
+BUNDLED = "bundled:"
+# The files that make a folder a model: sentence-transformers' own, or a plain transformers checkpoint.
+_MODULES = "modules.json"
+_CONFIG = "config.json"
+
+
+class LoadError(ValueError):
+    """A model that cannot be loaded; the message names the model, the reason and the cure."""
+
+
+def load(
+    name_or_path: str | os.PathLike[str], *, device: str | torch.device | None = None
+) -> SentenceTransformer:
+    """Load a sentence encoder.
+
+    Args:
+        name_or_path: a folder (a SentenceTransformer or a transformers checkpoint), a name of the model hub,
+            or `bundled:NAME` for a model that comes with a package (`bundled:minilm`).
+        device: where to put it ("cpu", "cuda:0"); by default the best device there is.
+
+    Modules that likewise itself defines load without `trust_remote_code`: they are code that is installed,
+    not code from the folder. A model that brings its own code is refused, as by sentence-transformers.
+
+    Raises:
+        LoadError: there is no such folder or name, the folder holds no model, or its files are broken.
+    """
+    name = os.fspath(name_or_path)
+    if name.startswith(BUNDLED):
+        from likewise.corpus import bundled
+
+        name = str(bundled.resolve_model(name))
+    folder = Path(name).expanduser()
+    if folder.is_dir():
+        _check_folder(folder)
+        return _load_folder(folder, device)
+    if folder.exists():
+        raise LoadError(
+            f"'{name}' is a file, and a model is a folder. Give the folder that holds modules.json."
+        )
+    if _looks_like_a_path(name):
+        raise LoadError(
+            f"There is no folder '{name}'. Give a folder that holds a model, a name of the model hub "
+            f"(organization/model), or 'bundled:minilm'."
+        )
+    return _load_from_hub(name, device)
+
+
+def _looks_like_a_path(name: str) -> bool:
+    # A hub name is 'model' or 'organization/model' and nothing else.
+    return (
+        name.startswith((".", "/", "~"))
+        or name.endswith("/")
+        or name.count("/") > 1
+        or "\\" in name
+        or not name
+    )
+
+
+def _check_folder(folder: Path) -> None:
+    if (folder / _MODULES).is_file() or (folder / _CONFIG).is_file():
+        return
+    # A run keeps its models in subfolders: say which, newest last, instead of only 'no model here'.
+    inside = sorted(
+        {path.parent for pattern in (f"*/{_MODULES}", f"*/*/{_MODULES}") for path in folder.glob(pattern)},
+        key=lambda path: path.stat().st_mtime,
+    )
+    if inside:
+        names = ", ".join(f"'{path}'" for path in inside[-5:])
+        raise LoadError(
+            f"'{folder}' is no model itself (it has no {_MODULES}), but it holds some. Give one of: {names}."
+        )
+    raise LoadError(
+        f"'{folder}' holds no model: it has neither {_MODULES} nor {_CONFIG}. If it is the folder of a "
+        f"run, the run has saved nothing yet; if it is a copy, files are missing from it."
+    )
+
+
+def _own_classes(folder: Path) -> dict[str, Any]:
+    """The classes of likewise that the folder's modules.json names, by their dotted path."""
+    listing = folder / _MODULES
+    if not listing.is_file():
+        return {}
+    try:
+        kinds = [str(module["type"]) for module in json.loads(listing.read_text(encoding="utf-8"))]
+    except (ValueError, KeyError, TypeError) as error:
+        raise LoadError(f"'{listing}' cannot be read ({error}). Copy the model's folder again.") from None
+    try:
+        return {kind: import_from_string(kind) for kind in kinds if kind.startswith("likewise.")}
+    except ImportError as error:
+        raise LoadError(
+            f"'{folder}' was saved by another release of likewise ({error}). Install the release that its "
+            f"model card names."
+        ) from None
+
+
+def _load_folder(folder: Path, device: Any) -> SentenceTransformer:
+    from sentence_transformers import SentenceTransformer
+
+    own = _own_classes(folder)
+    try:
+        if own:
+            # The only door of sentence-transformers 6 that takes classes already imported. The public one,
+            # trust_remote_code=True, would also run any code that lies in the folder.
+            return SentenceTransformer._load_with_module_classes(str(folder), own, device=device)
+        return SentenceTransformer(str(folder), device=device)
+    except (OSError, ValueError) as error:
+        raise LoadError(f"The model in '{folder}' cannot be loaded: {_first_line(error)}") from error
+
+
+def _load_from_hub(name: str, device: Any) -> SentenceTransformer:
+    from sentence_transformers import SentenceTransformer
+
+    try:
+        return SentenceTransformer(name, device=device)
+    except Exception as error:
+        # The hub's client raises a dozen kinds: no network, no such name, no leave to read, offline mode.
+        raise LoadError(
+            f"'{name}' is no folder here, and it could not be loaded from the model hub "
+            f"({type(error).__name__}: {_first_line(error)}). Check the spelling; without a network, give a "
+            f"folder or 'bundled:minilm'."
+        ) from error
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
