@@ -1,0 +1,9 @@
+"""Negation by grammar: a sentence to its negation in correct English (SNCSE, section 3).
+
+Parsed by spaCy, with verb forms from lemminflect; both are loaded at the first sentence.
+"""
+
+from likewise.augment.negation.api import negate, negate_batch
+from likewise.augment.negation.rules import RULES_VERSION, Negation
+
+__all__ = ["RULES_VERSION", "Negation", "negate", "negate_batch"]

@@ -1,0 +1,39 @@
+"""Negation of one sentence and of a list of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from likewise.augment.negation import parser
+from likewise.augment.negation.rules import Negation, negate_doc
+
+#: Sentences that the parser takes at a time.
+BATCH_SIZE = 256
+
+
+def negate(sentence: str, *, model: str = parser.DEFAULT_MODEL) -> str | None:
+    """The negation of an English sentence, None where it has no finite verb or cannot be negated.
+
+    A negated sentence becomes affirmative. Case, punctuation and spacing stay as they are.
+
+    >>> negate("Tom and Jerry became good friends.")
+    'Tom and Jerry did not become good friends.'
+    >>> negate("Tom and Jerry did not become good friends.")
+    'Tom and Jerry became good friends.'
+    >>> negate("The Beatles") is None
+    True
+    """
+    return negate_doc(parser.load(model)(sentence)).negation
+
+
+def negate_batch(
+    sentences: Iterable[str], *, batch_size: int = BATCH_SIZE, model: str = parser.DEFAULT_MODEL
+) -> list[Negation]:
+    """The negations of many sentences, in their order, parsed in batches in this process."""
+    return list(stream(sentences, batch_size=batch_size, model=model))
+
+
+def stream(sentences: Iterable[str], *, batch_size: int, model: str) -> Iterator[Negation]:
+    """`negate_batch` as a stream."""
+    for doc in parser.load(model).pipe(sentences, batch_size=batch_size):
+        yield negate_doc(doc)

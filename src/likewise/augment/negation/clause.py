@@ -1,0 +1,197 @@
+"""The main clause of a parsed sentence: which word carries its tense, and where its subject stands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from likewise.augment.negation import verbs
+from likewise.augment.negation.words import AUXILIARIES, BE, DO, FINITE_TAGS, HAVE, MODALS, SUBJECTS, VERB_TAGS
+
+if TYPE_CHECKING:
+    from spacy.tokens import Span, Token
+
+# Where a statement can hide when the parser's root is no verb; a relative or adverbial clause is no statement.
+_STATEMENT_DEPS = frozenset(("conj", "ccomp", "parataxis", "dep", "appos", "nsubj", "pcomp", "npadvmod", "intj"))
+_BASE_AS_PRESENT = ("VB", "VBP", "NN", "NNS", "NNP", "NNPS", "JJ", "IN", "RB")
+
+
+@dataclass(frozen=True)
+class Clause:
+    """A main clause.
+
+    `head` is its lexical verb (or 'be'), `finite` the word that shows the tense, which is `head` itself where
+    there is no auxiliary; `tag` is the tense of `finite`; `operator` says that 'not' can follow `finite`, so
+    that no form of 'do' is needed.
+    """
+
+    sentence: Span
+    head: Token
+    finite: Token
+    tag: str
+    operator: bool
+    subject: Token | None
+    imperative: bool = False
+
+    @property
+    def question(self) -> bool:
+        """Whether the subject stands between the operator and the rest: 'Is he here?', 'Only then did he come'."""
+        if self.subject is None or not self.operator or self.subject.i < self.finite.i:
+            return False
+        if self.finite.i == self.head.i:
+            return self.sentence.text.rstrip("\"'”’) ").endswith("?")
+        return self.subject.i < self.head.i
+
+    @property
+    def existential(self) -> bool:
+        """Whether the subject is the 'there' of 'there is'."""
+        return self.subject is not None and self.subject.dep_ == "expl" and self.subject.lower_ == "there"
+
+
+def main_clause(sentence: Span) -> Clause | None:
+    """The clause of a sentence to negate, None where no finite verb is found.
+
+    A quoted clause in front of its reporting verb is the statement ('"I am here", said John.'), as is the first
+    of two clauses joined by a semicolon, which the parser hangs below the last. Behind the reporting verb it
+    is not: there the reporting verb is negated.
+    """
+    for head in _heads(sentence):
+        clause = _clause(head, sentence)
+        if clause is not None:
+            return clause
+    return None
+
+
+def _heads(sentence: Span) -> Iterator[Token]:
+    """Tokens to try as the head of the main clause, best first."""
+    root = sentence.root
+    for child in root.lefts:
+        if child.dep_ == "ccomp" and not _subordinate(child) and any(c.dep_ in SUBJECTS for c in child.lefts):
+            yield child
+    yield root
+    for token in sentence:
+        if token.i != root.i and token.tag_ in VERB_TAGS and token.dep_ in _STATEMENT_DEPS:
+            if not _subordinate(token) and any(child.dep_ in SUBJECTS for child in token.children):
+                yield token
+
+
+def _subordinate(token: Token) -> bool:
+    """Whether a conjunction or a relative word opens the clause of a token."""
+    for child in token.lefts:
+        if child.dep_ == "mark" or child.tag_ in ("WDT", "WP$"):
+            return True
+        if child.tag_ in ("WP", "WRB") and not token.sent.text.rstrip().endswith("?"):
+            return True
+    return False
+
+
+def third_singular(subject: Token | None) -> bool:
+    """Whether a subject takes the verb form in -s, as far as its own word shows."""
+    if subject is None:
+        return False
+    if subject.tag_ == "PRP":
+        return subject.lower_ in ("he", "she", "it")
+    if any(child.dep_ == "conj" for child in subject.children):
+        return False
+    return subject.tag_ in ("NN", "NNP", "DT", "VBG", "CD") and subject.lower_ not in ("these", "those", "i")
+
+
+def is_operator(token: Token, head: Token) -> bool:
+    """Whether 'not' can follow this finite word: 'be' anywhere, 'have', 'do' and modals as auxiliaries."""
+    word = token.lower_
+    if word in BE and (word not in ("'s", "’s") or token.tag_ != "POS"):
+        return True
+    if word in ("ought", "dare") and token.tag_ == "MD":
+        return True
+    if token.i == head.i:
+        return word in MODALS and token.tag_ == "MD"
+    return word in HAVE or word in DO or word in MODALS
+
+
+def _clause(head: Token, sentence: Span) -> Clause | None:
+    """The clause of one head, None if it has no finite verb."""
+    subject = _subject(head)
+    auxiliaries = [child for child in head.lefts if child.dep_ in AUXILIARIES]
+    for position, auxiliary in enumerate(auxiliaries):
+        if auxiliary.tag_ == "TO":
+            return None
+        if auxiliary.lower_ == "let" or not _finite_auxiliary(auxiliary):
+            continue
+        followed_by_to = position + 1 < len(auxiliaries) and auxiliaries[position + 1].tag_ == "TO"
+        operator = is_operator(auxiliary, head) and not (followed_by_to and auxiliary.lower_ in HAVE)
+        tag = auxiliary.tag_
+        if not operator:
+            tag = verbs.finite_tag(auxiliary.lower_, tag, third_singular(subject)) or "VBD"
+        return Clause(sentence, head, auxiliary, tag, operator, subject)
+    if auxiliaries and auxiliaries[0].lower_ != "let":
+        return None
+    return _bare_clause(head, sentence, subject)
+
+
+def _bare_clause(head: Token, sentence: Span, subject: Token | None) -> Clause | None:
+    """The clause of a verb without auxiliaries."""
+    if is_operator(head, head) and head.lower_ not in ("be", "been", "being"):
+        return Clause(sentence, head, head, head.tag_, True, subject)
+    if head.tag_ in ("VB", "VBP") and subject is None:
+        return Clause(sentence, head, head, "VB", False, None, imperative=True)
+    if subject is None:
+        # 'Plays for Chelsea.' is finite; 'Led by Smith.' is a participle whatever the tagger says.
+        after = head.nbor() if head.i + 1 < len(head.doc) else None
+        if head.tag_ == "VBZ" or (head.tag_ == "VBD" and (after is None or after.lower_ != "by")):
+            return Clause(sentence, head, head, head.tag_, False, None)
+        return None
+    if subject.dep_ == "nsubjpass" or head.tag_ not in VERB_TAGS and head.tag_ not in _BASE_AS_PRESENT:
+        return None
+    tag = verbs.finite_tag(head.lower_, head.tag_, third_singular(subject))
+    if tag is None or (head.tag_ not in VERB_TAGS and tag == "VBP" and third_singular(subject)):
+        return None
+    return Clause(sentence, head, head, tag, False, subject)
+
+
+def _finite_auxiliary(token: Token) -> bool:
+    """Whether an auxiliary shows tense; the tagger often calls an inverted 'have' or 'do' a base form."""
+    word = token.lower_
+    if word in ("be", "been", "being", "having", "to"):
+        return False
+    return token.tag_ in FINITE_TAGS or word in HAVE or word in DO or word in MODALS or word in BE
+
+
+def _subject(head: Token) -> Token | None:
+    """The subject of a head: 'there' before the noun that follows it, else the first."""
+    subjects = [child for child in head.children if child.dep_ in SUBJECTS]
+    expletive = [child for child in subjects if child.dep_ == "expl"]
+    return (expletive or subjects or [None])[0]
+
+
+def right_edge(token: Token, before: int) -> Token:
+    """The last word of the phrase of `token` that stands before token number `before`, punctuation left out."""
+    edge = token
+    for member in token.subtree:
+        if edge.i < member.i < before and not member.is_punct:
+            edge = member
+    return edge
+
+
+def conjuncts(head: Token) -> Iterator[tuple[Token, bool]]:
+    """The verbs coordinated with `head` that share its subject, in order, and whether each is in one list with it.
+
+    In one list are 'came and saw' and 'came, saw, and won'; a comma before 'and' of two verbs, 'but' and 'then'
+    open a clause of its own tense.
+    """
+    current, together, first = head, True, True
+    while True:
+        following = [child for child in current.rights if child.dep_ == "conj" and child.tag_ in VERB_TAGS]
+        if not following:
+            return
+        verb = following[0]
+        if any(child.dep_ in SUBJECTS for child in verb.children):
+            return
+        joining = [child for child in current.rights if child.dep_ == "cc" and child.i < verb.i]
+        comma = any(t.text in (",", ";", "–", "—", "-") for t in verb.doc[verb.i - 1 : verb.i]) or any(
+            t.nbor(-1).text in (",", ";") for t in joining if t.i > 0
+        )
+        if joining and (joining[-1].lower_ not in ("and", "or", "nor") or (comma and first)):
+            together = False
+        yield verb, together
+        current, first = verb, bool(joining)

@@ -1,0 +1,276 @@
+"""An affirmative clause to its negation (SNCSE section 3: 'correct syntax and clear semantic')."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from likewise.augment.negation import verbs
+from likewise.augment.negation.clause import Clause, conjuncts, right_edge, third_singular
+from likewise.augment.negation.edits import Edits, end_of, lower_first
+from likewise.augment.negation.negators import Refused
+from likewise.augment.negation.words import (
+    BE,
+    BEFORE_NOT,
+    HAVE,
+    MODALS,
+    SEMI_MODAL_ADVERBS,
+    TO_ANY,
+    TO_NO,
+    UNIVERSALS,
+)
+
+if TYPE_CHECKING:
+    from spacy.tokens import Token
+
+# 'There is a lot of' keeps its article: 'no lot of' is not English.
+_QUANTITIES = frozenset("lot number few little couple variety total deal bit range majority handful third half".split())
+# 'God save the Queen' has a subjunctive, whose negation nobody uses.
+_WISHED = frozenset(("god", "heaven", "lord"))
+_COUNTED = frozenset("many several few various numerous more less most multiple other much enough little".split())
+
+
+def deny(clause: Clause, edits: Edits) -> str:
+    """Write the negation of an affirmative clause into `edits`; gives the name of the construction."""
+    if clause.imperative:
+        return _imperative(clause, edits)
+    if not clause.question:
+        rule = _quantified_subject(clause, edits) or _existential(clause, edits)
+        if rule:
+            return rule
+    if _no_longer(clause, edits):
+        return "no longer"
+    if clause.operator:
+        rule = _operator(clause, edits)
+    else:
+        rule = _do_support(clause, edits)
+    if rule != "inversion":
+        _polarity(clause, edits)
+    return rule
+
+
+def _imperative(clause: Clause, edits: Edits) -> str:
+    """'Open the door' to 'Do not open the door'; "Let's go" to "Let's not go"."""
+    verb = clause.head
+    following = verb.nbor() if verb.i + 1 < len(verb.doc) else None
+    if verb.lower_ == "let" and following is not None and following.lower_ in ("'s", "’s", "us"):
+        edits.insert(end_of(following), " not")
+        return "imperative"
+    start = _first_adverb(clause, verb)
+    edits.insert(start.idx, "do not ")
+    edits.replace(start, lower_first(start), keep_case=False)
+    return "imperative"
+
+
+def _quantified_subject(clause: Clause, edits: Edits) -> str | None:
+    """'All birds fly' to 'Not all birds fly'; 'Someone came' to 'No one came'."""
+    subject = clause.subject
+    if subject is None or subject.i > clause.finite.i or subject.dep_ not in ("nsubj", "nsubjpass"):
+        return None
+    first = subject.left_edge
+    if first.i == subject.i and first.lower_ in TO_NO:
+        edits.replace(first, TO_NO[first.lower_])
+        return "quantifier"
+    belongs = first.i == subject.i or first.dep_ in ("det", "predet", "nsubj", "nsubjpass")
+    if first.lower_ in UNIVERSALS and belongs and not (first.nbor().lower_ in ("but", "too", "along")):
+        edits.insert(first.idx, "not ")
+        edits.replace(first, lower_first(first), keep_case=False)
+        return "quantifier"
+    return None
+
+
+def _existential(clause: Clause, edits: Edits) -> str | None:
+    """'There is a house' to 'There is no house'; a counted noun takes 'not' and is left to the operator."""
+    if not clause.existential or clause.head.lower_ not in BE:
+        return None
+    return "existential" if _no_before(_thing(clause.head), clause.head.i + 1, edits) else None
+
+
+def _thing(verb: Token) -> Token | None:
+    """The noun that a verb of being or standing presents."""
+    nouns = [child for child in verb.rights if child.dep_ in ("attr", "dobj", "nsubj", "nsubjpass")]
+    return nouns[0] if nouns else None
+
+
+def _no_before(noun: Token | None, start: int, edits: Edits) -> bool:
+    """Negate a noun phrase that begins at token number `start` by 'no'; False where that would not be English."""
+    if noun is None or noun.tag_ not in ("NN", "NNS") or noun.left_edge.i != start:
+        return False
+    if noun.lower_ in _QUANTITIES or any(child.dep_ == "conj" for child in noun.children):
+        return False
+    first = noun.left_edge
+    if first.lower_ in ("a", "an", "some") and first.dep_ == "det":
+        edits.replace(first, "no")
+        return True
+    if any(child.dep_ in ("det", "nummod", "poss", "predet", "quantmod") for child in noun.lefts):
+        return False
+    if any(child.lower_ in _COUNTED or child.tag_ in ("CD", "JJR", "JJS") for child in noun.subtree if child.i < noun.i):
+        return False
+    if first.tag_ not in ("NN", "NNS", "JJ"):
+        return False
+    edits.insert(first.idx, "no ")
+    return True
+
+
+def _no_longer(clause: Clause, edits: Edits) -> bool:
+    """'He still lives here' to 'He no longer lives here': 'does not still live' is no English."""
+    if clause.question:
+        return False
+    beside = clause.finite.i + 1 if clause.operator else clause.finite.i - 1
+    if not 0 <= beside < len(clause.head.doc):
+        return False
+    word = clause.head.doc[beside]
+    if word.lower_ != "still" or word.dep_ != "advmod" or word.is_sent_start:
+        return False
+    edits.replace(word, "no longer")
+    return True
+
+
+def _operator(clause: Clause, edits: Edits) -> str:
+    """'not' after the word that carries the tense, behind the subject in a question."""
+    finite, head, word = clause.finite, clause.head, clause.finite.lower_
+    rule = _construction(clause)
+    if clause.question:
+        edits.insert(_after_subject(clause), " not")
+        return "question"
+    last = _last_before_not(clause)
+    if last.i != finite.i and word == "can":
+        # 'can also not be' would read as 'may well not be'.
+        edits.insert(finite.idx, edits.text[finite.nbor().idx : end_of(last)] + " ")
+        edits.drop(finite.nbor(), last)
+        last = finite
+    contracted = _contracted(clause) if last.i == finite.i else None
+    if contracted is not None:
+        edits.replace(finite, contracted, keep_case=False)
+    elif last.i == finite.i and word == "can":
+        edits.insert(end_of(finite), "not")
+    else:
+        edits.insert(end_of(last), " not")
+    if head.i == finite.i and clause.existential:
+        return "existential"
+    return rule
+
+
+def _construction(clause: Clause) -> str:
+    """The name of what the operator does."""
+    word = clause.finite.lower_
+    if clause.finite.i == clause.head.i and word in BE:
+        return "existential" if clause.existential else "copula"
+    if clause.finite.tag_ == "MD" or word in MODALS and word not in HAVE:
+        return "modal"
+    if any(child.dep_ == "auxpass" for child in clause.head.lefts):
+        return "passive"
+    return "auxiliary"
+
+
+def _after_subject(clause: Clause) -> int:
+    """Where 'not' stands in a question: behind the subject, or before a noun that a wh-word asks for."""
+    finite, head, subject = clause.finite, clause.head, clause.subject
+    assert subject is not None  # a question has one
+    asked = any(child.tag_ in ("WP", "WDT") and child.dep_ == "attr" for child in head.lefts)
+    if finite.i == head.i and asked and subject.tag_ != "PRP" and subject.tag_ != "DT":
+        return end_of(finite)
+    stop = head.i if finite.i != head.i else len(head.doc)
+    return end_of(subject if subject.dep_ == "expl" else right_edge(subject, stop))
+
+
+def _last_before_not(clause: Clause) -> Token:
+    """The finite word, or the last of the adverbs behind it that 'not' must follow."""
+    last = clause.finite
+    semi_modal = last.lower_ in ("had", "would", "'d", "’d")
+    for token in clause.head.doc[last.i + 1 : clause.sentence.end]:
+        wanted = token.lower_ in BEFORE_NOT and token.tag_.startswith("RB")
+        if not wanted and not (semi_modal and token.lower_ in SEMI_MODAL_ADVERBS and token.i < clause.head.i):
+            break
+        if token.i + 1 < len(token.doc) and token.nbor().text == ",":
+            break
+        last = token
+    return last
+
+
+def _contracted(clause: Clause) -> str | None:
+    """What a contracted auxiliary becomes: "I'll" to "I won't"; None for "he's" and its like, which take 'not'."""
+    word = clause.finite.text.replace("’", "'")
+    mark = "’" if "’" in clause.finite.text else "'"
+    following = clause.finite.nbor() if clause.finite.i + 1 < len(clause.finite.doc) else None
+    if clause.finite.i == clause.head.i or following is None:
+        return None
+    if word == "'ve":
+        new = "haven't"
+    elif word == "'ll":
+        new = "won't"
+    elif word == "'d":
+        # 'I'd gone' is had, 'I'd go' and 'I'd have gone' are would.
+        had = following.lower_ == "been" or (clause.head.tag_ in ("VBN", "VBD") and following.lower_ not in ("be", "have"))
+        new = "hadn't" if had else "wouldn't"
+    elif word == "'s" and (following.lower_ == "been" or (clause.finite.dep_ == "aux" and clause.head.tag_ == "VBN")):
+        new = "hasn't"
+    else:
+        return None
+    return " " + new.replace("'", mark)
+
+
+def _do_support(clause: Clause, edits: Edits) -> str:
+    """'He has a car' to 'He does not have a car', the verbs in one list with it put in their base form too."""
+    verb, subject = clause.finite, clause.subject
+    if verb.lower_ in ("do", "does", "did", "has", "have", "had") and _stands_alone(verb):
+        edits.insert(end_of(verb), " not")
+        return "auxiliary"
+    if verb.lower_ in ("dare", "need") and third_singular(subject):
+        edits.insert(end_of(verb), " not")
+        return "modal"
+    if verb.lower_ == verbs.base(verb.lower_, "VB") and subject is not None and subject.lower_ in _WISHED:
+        raise Refused("subjunctive")
+    inverted = subject is not None and subject.i > verb.i
+    fronted = subject is None and clause.sentence[0].dep_ == "prep" and clause.sentence[0].head.i == verb.i
+    if (inverted or fronted) and _no_before(subject if inverted else _thing(verb), verb.i + 1, edits):
+        return "inversion"
+    # An inverted subject leaves no adverb of its own in front of the verb.
+    start = verb if inverted or fronted else _first_adverb(clause, verb)
+    edits.insert(start.idx, f"{verbs.do_form(clause.tag)} not ")
+    if start.i != verb.i:
+        edits.replace(start, lower_first(start), keep_case=False)
+    edits.replace(verb, verbs.base(verb.text, clause.tag), keep_case=verb.text.isupper())
+    for other, together in conjuncts(verb):
+        if not together or verbs.finite_tag(other.lower_, other.tag_, False) != clause.tag or _has_auxiliary(other):
+            break
+        if clause.tag != "VBP" and other.lower_ not in BE:
+            edits.replace(other, verbs.base(other.text, clause.tag))
+    return "do-support"
+
+
+def _has_auxiliary(verb: Token) -> bool:
+    return any(child.dep_ in ("aux", "auxpass") for child in verb.lefts)
+
+
+def _stands_alone(verb: Token) -> bool:
+    """Whether 'do' or 'have' stands for a whole predicate: 'Yes, he does.'"""
+    return all(child.is_punct or child.dep_ == "punct" for child in verb.rights)
+
+
+def _first_adverb(clause: Clause, verb: Token) -> Token:
+    """The verb, or the first of the adverbs right before it that stay behind the negation."""
+    first = verb
+    while first.i > clause.sentence.start:
+        token = first.nbor(-1)
+        if not token.tag_.startswith("RB") or token.dep_ != "advmod" or token.head.i not in (verb.i, first.i):
+            break
+        if token.lower_ in BEFORE_NOT or (clause.subject is not None and token.i < clause.subject.i):
+            break
+        if clause.subject is None and token.i == clause.sentence.start and not clause.imperative:
+            break
+        first = token
+    return first
+
+
+def _polarity(clause: Clause, edits: Edits) -> None:
+    """'some' to 'any' in what follows the negated verb, and a final 'too' to 'either'."""
+    for child in clause.head.rights:
+        if child.dep_ not in ("dobj", "attr", "advmod", "acomp"):
+            continue
+        if child.dep_ in ("attr", "dobj") and child.left_edge.i != child.i:
+            child = child.left_edge
+        number_follows = child.i + 1 < len(child.doc) and child.nbor().tag_ == "CD"
+        if child.lower_ in TO_ANY and not number_follows:
+            edits.replace(child, TO_ANY[child.lower_])
+        elif child.lower_ == "too" and child.i + 1 < len(child.doc) and child.nbor().text in ".!?":
+            edits.replace(child, "either")

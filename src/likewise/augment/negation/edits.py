@@ -1,0 +1,80 @@
+"""Edits of a sentence by character offsets, so that its case, punctuation and spacing stay as they were."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from spacy.tokens import Token
+
+
+def end_of(token: Token) -> int:
+    """The offset just past a token."""
+    return token.idx + len(token.text)
+
+
+def like(word: str, model: str) -> str:
+    """`word` in the case of `model`: capitals stay capitals, a first capital stays one.
+
+    >>> like("went", "Go"), like("went", "GO"), like("went", "go")
+    ('Went', 'WENT', 'went')
+    """
+    if len(model) > 1 and model.isupper():
+        return word.upper()
+    return capital(word) if model[:1].isupper() else word
+
+
+def capital(text: str) -> str:
+    """`text` with its first letter a capital and nothing else changed."""
+    return text[:1].upper() + text[1:]
+
+
+def lower_first(token: Token) -> str:
+    """The token as it reads inside a sentence: a name, an acronym and 'I' keep their capital."""
+    text: str = token.text
+    if token.tag_ in ("NNP", "NNPS") or text == "I" or text.startswith(("I'", "I’")) or text[1:] != text[1:].lower():
+        return text
+    return text[:1].lower() + text[1:]
+
+
+@dataclass
+class Edits:
+    """Replacements of stretches of one sentence, applied together from right to left."""
+
+    text: str
+    changes: list[tuple[int, int, str]] = field(default_factory=list)
+
+    def replace(self, token: Token, word: str, *, keep_case: bool = True) -> None:
+        """Write `word` in place of a token, in the token's case unless `keep_case` is off."""
+        self.changes.append((token.idx, end_of(token), like(word, token.text) if keep_case else word))
+
+    def insert(self, offset: int, text: str) -> None:
+        """Write `text` at an offset."""
+        self.changes.append((offset, offset, text))
+
+    def drop(self, first: Token, last: Token | None = None) -> None:
+        """Take out a token (or the stretch up to `last`) with one of the blanks beside it."""
+        last = first if last is None else last
+        start, stop = first.idx, end_of(last)
+        if stop < len(self.text) and self.text[stop].isspace():
+            stop += 1
+        elif start > 0 and self.text[start - 1].isspace():
+            start -= 1
+        self.changes.append((start, stop, ""))
+
+    def result(self) -> str:
+        """The edited text; whatever comes to stand first takes over the capital of what stood there."""
+        text = self.text
+        # Stable from the right: of two changes at one offset the one made first stands first.
+        for start, stop, new in sorted(reversed(self.changes), key=lambda change: (change[0], change[1]), reverse=True):
+            text = text[:start] + new + text[stop:]
+        before, after = _first_letter(self.text), _first_letter(text)
+        if before is not None and after is not None and self.text[before].isupper():
+            text = text[:after] + text[after].upper() + text[after + 1 :]
+        return text.upper() if self.text.isupper() else text
+
+
+def _first_letter(text: str) -> int | None:
+    """Where the first letter is."""
+    return next((at for at, character in enumerate(text) if character.isalpha()), None)

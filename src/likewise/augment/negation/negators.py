@@ -1,0 +1,177 @@
+"""What already negates a clause: 'not' in all its spellings, 'never', 'no one', 'nothing', 'no' before a noun."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from likewise.augment.negation.clause import Clause
+from likewise.augment.negation.words import BE, DO, HAVE, MODALS, NEAR_NEGATIVES, NEGATIVE_PRONOUNS, NOT
+
+if TYPE_CHECKING:
+    from spacy.tokens import Token
+
+_FOCUS = ("only", "just", "merely", "simply", "solely")
+_AFTER_NOT = frozenset("all every everyone everybody everything many much enough a an one each both".split())
+_OBJECTS = frozenset("dobj attr acomp oprd dative nsubj nsubjpass expl advmod npadvmod".split())
+_NO_PHRASES = frozenset(("by no means", "in no way", "at no time", "in no sense", "at no point"))
+# Words that bring the verb before the subject: 'Not until 1990 did he', 'Nor did he'.
+_INVERTERS = frozenset("not nor neither no under on in at by nowhere only rarely seldom little".split())
+
+
+class Refused(Exception):  # noqa: N818 - a refusal is an outcome, not an error
+    """A negation that cannot be taken back by these rules; the message is the reason."""
+
+
+@dataclass(frozen=True)
+class Negator:
+    """One negation of a clause: its word, its kind, and whether it stands before an inverted verb."""
+
+    token: Token
+    kind: str
+    fronted: bool = False
+    last: Token | None = None
+
+
+def find_negator(clause: Clause) -> Negator | None:
+    """The word that negates a clause, None for an affirmative clause.
+
+    Raises `Refused` for a negation that would leave broken English when it is taken out.
+    """
+    found = _beside_verb(clause) or _before_verb(clause) or _phrase(clause) or _in_subject(clause) or _in_object(clause)
+    if clause.question and not clause.sentence.text.rstrip("\"'”’) ").endswith("?"):
+        first = clause.sentence[0].lower_
+        fronted = found is not None and found.fronted
+        if not fronted and first in _INVERTERS and first != "only" and _negative_start(clause):
+            raise Refused("inverted negation")
+    if found is not None and any(_continues(token) for token in clause.sentence):
+        raise Refused("nor clause")
+    return found
+
+
+def _negative_start(clause: Clause) -> bool:
+    """Whether a negative word stands before the inverted verb."""
+    negative = ("not", "no", "nor", "neither", "nowhere", "rarely", "seldom", "little", "none")
+    return any(token.lower_ in negative for token in clause.sentence[: clause.finite.i - clause.sentence.start])
+
+
+def _continues(token: Token) -> bool:
+    """Whether a clause with 'nor did', 'neither is' hangs on this negation."""
+    if token.lower_ not in ("nor", "neither") or token.i + 1 >= token.sent.end:
+        return False
+    following = token.nbor().lower_
+    return token.i > token.sent.start and following in BE | HAVE | DO | MODALS and not token.sent.text.startswith("Neither")
+
+
+def _beside_verb(clause: Clause) -> Negator | None:
+    """'not', 'never' or 'no longer' behind the operator: up to the verb, or behind adverbs and the subject."""
+    if not clause.operator:
+        return None
+    finite, head = clause.finite, clause.head
+    inside = {token.i for token in clause.subject.subtree} if clause.subject is not None else set()
+    for token in head.doc[finite.i + 1 : clause.sentence.end]:
+        if finite.i < head.i <= token.i:
+            break
+        kind = _kind(token)
+        if kind is not None and not (token.lower_ == "not" and token.i in inside and token.head.i != head.i):
+            return Negator(token, _focus(token, clause) if kind == "not" else kind)
+        skippable = token.tag_.startswith("RB") or token.i in inside or token.text == ","
+        if finite.i == head.i and not skippable:
+            break
+    return None
+
+
+def _kind(token: Token) -> str | None:
+    word = token.lower_
+    if word in NOT:
+        return "not"
+    if word == "never":
+        return "never"
+    if word in NEAR_NEGATIVES:
+        return "near"
+    if word == "no" and token.i + 1 < len(token.doc) and token.nbor().lower_ == "longer":
+        return "no longer"
+    return None
+
+
+def _focus(token: Token, clause: Clause) -> str:
+    """'not' unless it opens 'not only ... but also', which takes 'neither ... nor'."""
+    if token.i + 1 >= clause.sentence.end or token.nbor().lower_ not in _FOCUS:
+        return "not"
+    rest = [word.lower_ for word in token.doc[token.i + 1 : clause.sentence.end]]
+    if "but" not in rest:
+        return "not"
+    at = rest.index("but")
+    if rest[at + 1 : at + 2] != ["also"]:
+        raise Refused("not only")
+    return "not only"
+
+
+def _before_verb(clause: Clause) -> Negator | None:
+    """'never', 'hardly' or 'no longer' before a verb, or before an inverted one."""
+    finite, head = clause.finite, clause.head
+    for token in head.doc[clause.sentence.start : finite.i]:
+        kind = _kind(token)
+        if kind in ("never", "near") and token.head.i in (head.i, finite.i):
+            return Negator(token, kind, fronted=clause.question)
+        if kind == "no longer" and token.nbor().head.i in (head.i, finite.i) and not clause.question:
+            return Negator(token, kind)
+        if kind == "not" and token.nbor().lower_ in _FOCUS and token.nbor(2).i == finite.i:
+            focus = _focus(token, clause)
+            if focus == "not only":
+                return Negator(token, focus)
+        if kind == "not" and token.i == finite.i - 1 and token.dep_ == "neg" and token.head.i == head.i:
+            return Negator(token, "constituent")
+    return None
+
+
+def _phrase(clause: Clause) -> Negator | None:
+    """'by no means', 'in no way' and their like in the main clause."""
+    for token in clause.sentence[:-2]:
+        words = f"{token.lower_} {token.nbor().lower_} {token.nbor(2).lower_}"
+        if words in _NO_PHRASES and token.head.i in (clause.head.i, clause.finite.i) and not clause.question:
+            return Negator(token, "phrase", last=token.nbor(2))
+    return None
+
+
+def _in_subject(clause: Clause) -> Negator | None:
+    """A negative subject before its verb: 'No one came', 'No birds fly', 'Not all birds fly'."""
+    subject = clause.subject
+    if subject is None or subject.i > clause.finite.i or subject.dep_.startswith("csubj"):
+        return None
+    first = subject.left_edge
+    if first.lower_ == "not":
+        if first.nbor().lower_ in _AFTER_NOT:
+            return Negator(first, "constituent")
+        raise Refused("negated subject")
+    return _quantifier(first, subject)
+
+
+def _in_object(clause: Clause) -> Negator | None:
+    """A negative object or complement: 'He has no car', 'There is nothing', 'He is neither tall nor short'."""
+    for child in clause.head.rights:
+        if child.dep_ not in _OBJECTS:
+            continue
+        found = _quantifier(child.left_edge, child)
+        if found is not None:
+            return found
+    return None
+
+
+def _quantifier(first: Token, noun: Token) -> Negator | None:
+    """The negative word that opens a noun phrase."""
+    word = first.lower_
+    if word == "no" and first.i + 1 < len(first.doc):
+        following = first.nbor()
+        if following.lower_ == "one" and (following.i == noun.i or following.nbor().lower_ in ("else", "of")):
+            return Negator(first, "pronoun")
+        # 'No. 1' is a number, and 'no' after a comma an answer.
+        if following.tag_ == "CD" or following.text in (".", ",") or first.tag_ in ("NN", "NNP", "UH"):
+            return None
+        return Negator(first, "no")
+    if word in NEGATIVE_PRONOUNS and first.i == noun.i:
+        return Negator(first, "pronoun")
+    if word == "neither":
+        paired = any(token.lower_ == "nor" for token in first.doc[first.i : first.sent.end])
+        return Negator(first, "neither" if paired else "pronoun")
+    return None

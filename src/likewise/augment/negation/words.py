@@ -1,0 +1,67 @@
+"""The closed-class words that negation turns on: operators, negative words and their positive partners."""
+
+BE = frozenset("am is are was were be been being 'm 're 's ’m ’re ’s".split())
+HAVE = frozenset("have has had having 've 's 'd ’ve ’s ’d".split())
+DO = frozenset("do does did".split())
+# 'wo', 'ca', 'sha' and 'ai' are what spaCy leaves of won't, can't, shan't and ain't.
+MODALS = frozenset(
+    "can could may might must shall should will would ought ca wo sha 'll 'd ’ll ’d cannot dare need".split()
+)
+
+NOT = frozenset(("not", "n't", "n’t"))
+# 'hardly' and its like negate the clause by themselves: 'does not hardly' would be a double negative.
+NEAR_NEGATIVES = frozenset(("hardly", "scarcely", "barely"))
+
+SUBJECTS = frozenset(("nsubj", "nsubjpass", "csubj", "csubjpass", "expl"))
+AUXILIARIES = frozenset(("aux", "auxpass"))
+FINITE_TAGS = frozenset(("VBD", "VBZ", "VBP", "MD"))
+VERB_TAGS = frozenset(("VB", "VBD", "VBZ", "VBP", "VBN", "VBG", "MD"))
+
+# Adverbs that stay in front of the negation: 'is also not', 'probably did not'. They speak about the whole
+# statement, or (also) read wrongly inside the negation. Every other adverb follows it: 'does not usually play'.
+BEFORE_NOT = frozenset(
+    """also probably possibly perhaps maybe certainly surely undoubtedly doubtless reportedly allegedly apparently
+    evidently presumably supposedly purportedly seemingly therefore thus hence however instead otherwise
+    consequently accordingly nevertheless nonetheless moreover furthermore meanwhile fortunately unfortunately
+    sadly clearly obviously indeed similarly likewise then sometimes thereby once""".split()
+)
+# 'had better go' and 'would rather go' are negated after the adverb.
+SEMI_MODAL_ADVERBS = frozenset(("better", "best", "rather", "sooner"))
+
+# Under a negation 'some' becomes 'any', and back when the negation goes.
+TO_ANY = {
+    "some": "any",
+    "someone": "anyone",
+    "somebody": "anybody",
+    "something": "anything",
+    "somewhere": "anywhere",
+}
+TO_SOME = {value: key for key, value in TO_ANY.items()}
+# A negative pronoun and what stands there when the sentence is affirmed.
+NEGATIVE_PRONOUNS = {
+    "nobody": "somebody",
+    "no-one": "someone",
+    "nothing": "something",
+    "nowhere": "somewhere",
+    "none": "some",
+}
+# An existential subject is negated in place: 'Someone came' to 'No one came'.
+TO_NO = {"someone": "no one", "somebody": "nobody", "something": "nothing"}
+# 'All birds fly' to 'Not all birds fly': with the verb negated it could be read as 'no birds fly'.
+UNIVERSALS = frozenset(("all", "every", "everyone", "everybody", "everything"))
+
+# Nouns without a plural: 'no evidence' becomes 'some evidence', while 'no sign' becomes 'a sign'.
+MASS_NOUNS = frozenset(
+    """evidence information water money knowledge doubt time help proof research work progress damage support
+    interest love food music news air oil gold silver power hope trouble success access rain snow traffic furniture
+    equipment advice luck homework housework electricity energy light fuel gas land land space room sense use value
+    need point fun harm faith trust fear pain peace justice truth blood milk bread meat rice sugar salt coffee tea
+    wine beer consensus contact connection experience influence control authority intention respect sympathy
+    pressure protection opposition resistance competition recognition compensation mention meaning life sleep
+    agreement education training alcohol sound smoke fire ice sunlight heat weather literature poetry art""".split()
+)
+MASS_ENDINGS = ("ness", "ism", "ware", "age", "ence", "ance", "ity", "ship", "hood", "cy")
+
+# Verbs that report what is said: their quoted clause is the statement when it comes first.
+VOWEL_SOUND_EXCEPTIONS = ("uni", "use", "usu", "eu", "one", "once", "ut")
+SILENT_H = ("hour", "honest", "honour", "honor", "heir")
