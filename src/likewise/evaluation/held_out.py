@@ -81,8 +81,8 @@ class HeldOutEvaluator(SentenceEvaluator):
     def description(self) -> str:
         """One sentence on what it selects by."""
         return (
-            f"mean reciprocal rank of {len(self.sentences)} held-out sentences by copies without {self.rate:.0%} "
-            f"of their words (no ratings; higher is better)"
+            f"mean reciprocal rank of {len(self.sentences)} held-out sentences by copies "
+            f"without {self.rate:.0%} of their words (no ratings; higher is better)"
         )
 
     def __call__(

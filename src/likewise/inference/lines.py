@@ -9,8 +9,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from likewise.corpus.files import reading
-
 STDIN = "-"
 
 
@@ -35,6 +33,9 @@ def open_lines(path: str) -> Iterator[Iterator[str]]:
         return
     if not Path(path).is_file():
         raise FileNotFoundError(f"There is no file '{path}'.")
+    # Here and not above: the corpus room is not needed to encode sentences in memory.
+    from likewise.corpus.files import reading
+
     with reading(Path(path)) as (stream, _):
         yield _decode(stream, path)
 
