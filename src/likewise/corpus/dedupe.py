@@ -16,8 +16,8 @@ _CHUNK = 1 << 16
 class Fingerprints:
     """Collects one fingerprint a sentence in a file and tells at the end which sentences came before.
 
-    A fingerprint has 128 bits (BLAKE2b), so that two different sentences share one with a chance below 1e-20 in a
-    corpus of a billion. Memory is one buffer while adding, and `partition` records while comparing.
+    A fingerprint has 128 bits (BLAKE2b), so that two different sentences share one with a chance below 1e-20
+    in a corpus of a billion. Memory is one buffer while adding, and `partition` records while comparing.
 
     Args:
         folder: where the temporary files go; they are left for the owner of the folder to remove.

@@ -18,6 +18,9 @@ Tick = Callable[[int], None]
 LINE_LIMIT = 1 << 20
 """Longest piece of a line, in bytes, that is held at once; a longer line comes in several pieces."""
 
+HEAD = 1 << 16
+"""How many bytes of a file are looked at before it is read."""
+
 _MAGIC = {"gzip": b"\x1f\x8b", "bzip2": b"BZh", "zstd": b"\x28\xb5\x2f\xfd"}
 _SUFFIX = {".gz": "gzip", ".bz2": "bzip2", ".zst": "zstd"}
 _TICK_LINES = 4096
@@ -67,8 +70,8 @@ def _compression(path: Path, head: bytes) -> str | None:
 def reading(path: Path, encoding: str = "utf-8") -> Iterator[tuple[IO[bytes], Callable[[], int]]]:
     """Open a file, decompressed by what it is.
 
-    Gives (a buffered binary stream, a function that tells how many bytes on disk are read). The stream of a wide
-    encoding is recoded to UTF-8.
+    Gives (a buffered binary stream, a function that tells how many bytes on disk are read). The stream of a
+    wide encoding is recoded to UTF-8.
     """
     try:
         raw = path.open("rb")
@@ -94,7 +97,7 @@ def reading(path: Path, encoding: str = "utf-8") -> Iterator[tuple[IO[bytes], Ca
         yield stream, raw.tell
 
 
-def read_head(path: Path, encoding: str = "utf-8", size: int = 1 << 16) -> bytes:
+def read_head(path: Path, encoding: str = "utf-8", size: int = HEAD) -> bytes:
     """Give the first `size` decompressed bytes of a file, fewer where it is shorter."""
     with reading(path, encoding) as (stream, _), _faults(path, lambda: 1):
         return stream.read(size)
@@ -150,9 +153,9 @@ def _faults(path: Path, line: Callable[[], int]) -> Iterator[None]:
         raise
     except UnicodeError as error:
         raise CorpusError(
-            f"{path}:{line()}: unreadable encoding ({error}): give the right one, for example --encoding latin-1"
+            f"{path}:{line()}: unreadable encoding ({error}): give the right one, as --encoding utf-8"
         ) from None
     except (EOFError, OSError, zlib.error) as error:
         raise CorpusError(
-            f"{path}:{line()}: the compressed file is damaged or cut short ({error}): copy or download it again"
+            f"{path}:{line()}: the file is damaged or cut short ({error}): copy or download it again"
         ) from None

@@ -13,17 +13,16 @@ Split = Literal["auto", "line", "prose"]
 class CorpusOptions:
     """How the files of a corpus become sentences.
 
-    Words are counted by white space. For a language that writes without blanks set `min_words=1`, and `max_words=None`
-    if a sentence may be one long word.
+    Words are counted by white space. For a language that writes without blanks set `min_words=1`.
 
     Attributes:
         field: name of the JSONL field that holds the text; None for a corpus with no JSONL file.
         split: "line" takes every line of a plain text file as one sentence, "prose" splits its paragraphs,
-            "auto" looks at the beginning of each file (the rule is in `likewise.corpus.splitting`). It concerns
+            "auto" looks at the beginning of each file (the rule is in `likewise.corpus.splitting`). It is for
             plain text only: JSONL fields, articles and MediaWiki dumps are always prose.
         min_words: shortest sentence kept. 3: one or two words are headings and list entries, not sentences.
-        max_words: longest sentence kept, None for no limit. 100: past it are mostly lists that no stop divides,
-            and encoders cut at 32 to 128 tokens anyway.
+        max_words: longest sentence kept, None for no limit. 100: past it are mostly lists that no stop
+            divides, and encoders cut at 32 to 128 tokens anyway.
         encoding: a Python codec name, for all files.
         deduplicate: keep only the first of equal sentences (equal after white space is made one blank).
 
@@ -60,7 +59,8 @@ class CorpusOptions:
             )
         if self.max_words is not None and self.max_words < self.min_words:
             raise CorpusError(
-                f"min_words {self.min_words} is more than max_words {self.max_words}: no sentence could be kept"
+                f"min_words {self.min_words} is more than max_words {self.max_words}: "
+                "no sentence could be kept"
             )
         try:
             codecs.lookup(self.encoding)

@@ -5,17 +5,17 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
+from likewise.corpus.arrow import write_sentences, write_without
 from likewise.corpus.dedupe import Fingerprints
 from likewise.corpus.errors import CorpusError
 from likewise.corpus.options import CorpusOptions
 from likewise.corpus.report import CorpusReport
-from likewise.corpus.sentences import Sentence, kept_sentences
+from likewise.corpus.sentences import kept_sentences
 from likewise.corpus.sources import Source, Spec, find_sources
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ Progress = Callable[[int, int], None]
 # A part of every cache key: raise it when the same files and options give other sentences.
 FORMAT = 1
 
-_BATCH = 10_000
 _DATA, _FACTS = "sentences.arrow", "corpus.json"
 
 
@@ -38,8 +37,8 @@ class PreparedCorpus:
     Attributes:
         dataset: memory mapped, columns `sentence` (string) and `words` (int32, counted by white space).
         report: what was read, kept and dropped.
-        sha256: of the kept sentences in order, each with a line end, in UTF-8: the same sentences give the same
-            hash, whatever files they came from.
+        sha256: of the kept sentences in order, each with a line end, in UTF-8: the same sentences give the
+            same hash, whatever files they came from.
         sources: the files, sorted.
         path: the Arrow file.
     """
@@ -68,7 +67,7 @@ class PreparedCorpus:
 
 
 def default_cache() -> Path:
-    """Give the folder of prepared corpora: the environment's LIKEWISE_CACHE, else ~/.cache/likewise/corpus."""
+    """Give the folder of prepared corpora: LIKEWISE_CACHE if set, else ~/.cache/likewise/corpus."""
     named = os.environ.get("LIKEWISE_CACHE")
     return Path(named).expanduser() if named else Path.home() / ".cache" / "likewise" / "corpus"
 
@@ -83,8 +82,8 @@ def prepare(
 ) -> PreparedCorpus:
     """Read a corpus into a memory mapped file, or find it there from an earlier call.
 
-    What is found again is keyed by the files' paths, sizes and times and by the options. Memory does not grow with the
-    corpus; the disk needs about three times its text while it is made.
+    What is found again is keyed by the files' paths, sizes and times and by the options. Memory does not grow
+    with the corpus; the disk needs about three times its text while it is made.
 
     Args:
         spec: a path, a glob, `bundled:wiki-sample`, or a list of these.
@@ -155,73 +154,21 @@ def _publish(work: Path, folder: Path) -> None:
 def _make(
     work: Path, sources: list[Source], options: CorpusOptions, tick: Callable[[int], None] | None
 ) -> None:
-    """Write the sentences and the facts into `work`; every other file there is removed."""
-    import pyarrow as pa
-
+    """Write the sentences and the facts into `work`; temporary files have a folder of their own."""
+    temporary = work / "temporary"
+    temporary.mkdir()
     report = CorpusReport()
-    fingerprints = Fingerprints(work) if options.deduplicate else None
-    place = [("file", pa.int32()), ("line", pa.int64())]
-    wanted = [("sentence", pa.string()), ("words", pa.int32())]
-    first = work / "first.arrow"
-
-    def columns(batch: tuple[Sentence, ...]) -> dict[str, list[Any]]:
-        if fingerprints is not None:
-            for sentence in batch:
-                fingerprints.add(sentence.text)
-        return {
-            "sentence": [sentence.text for sentence in batch],
-            "words": [sentence.words for sentence in batch],
-            "file": [sentence.file for sentence in batch],
-            "line": [sentence.line for sentence in batch],
-        }
-
-    stream = kept_sentences(sources, options, report, tick)
-    _write(
-        first,
-        pa.schema(wanted + place),
-        (columns(batch) for batch in iter(lambda: tuple(islice(stream, _BATCH)), ())),
-    )
+    first = temporary / "first.arrow"
+    fingerprints = Fingerprints(temporary) if options.deduplicate else None
+    write_sentences(first, kept_sentences(sources, options, report, tick), fingerprints)
     repeated = fingerprints.repeated() if fingerprints is not None else None
-    digest = hashlib.sha256()
-
-    def kept() -> Iterator[Any]:
-        begin = 0
-        with pa.memory_map(str(first)) as source:
-            for batch in pa.ipc.open_stream(source):
-                end = begin + batch.num_rows
-                if repeated is not None and (again := repeated[begin:end]).any():
-                    mask = pa.array(again)
-                    for file, line in zip(
-                        batch["file"].filter(mask).to_pylist(),
-                        batch["line"].filter(mask).to_pylist(),
-                        strict=True,
-                    ):
-                        report.kept -= 1
-                        report.drop("duplicate", str(sources[file].path), line)
-                    batch = batch.filter(pa.array(~again))
-                begin = end
-                if batch.num_rows:
-                    digest.update(("\n".join(batch["sentence"].to_pylist()) + "\n").encode())
-                    yield batch.select(["sentence", "words"])
-
-    _write(work / _DATA, pa.schema(wanted), kept())
+    sha256 = write_without(first, work / _DATA, repeated, report, [str(source.path) for source in sources])
+    del repeated  # the mapped file is let go before it is removed
+    shutil.rmtree(temporary)
     facts = {
         "report": report.to_dict(),
-        "sha256": digest.hexdigest(),
+        "sha256": sha256,
         "sources": [str(source.path) for source in sources],
         "options": asdict(options),
     }
     (work / _FACTS).write_text(json.dumps(facts, indent=1), encoding="utf-8")
-    del repeated
-    for path in work.iterdir():
-        if path.name not in (_DATA, _FACTS):
-            path.unlink()
-
-
-def _write(path: Path, schema: Any, batches: Iterable[Any]) -> None:
-    """Write record batches, or dicts of columns, to an Arrow stream file."""
-    import pyarrow as pa
-
-    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_stream(sink, schema) as writer:
-        for batch in batches:
-            writer.write_batch(pa.record_batch(batch, schema=schema) if isinstance(batch, dict) else batch)

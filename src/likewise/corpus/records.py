@@ -49,7 +49,8 @@ def field_text(path: Path, number: int, row: dict[str, Any], field: str) -> str:
     """
     if field not in row:
         raise CorpusError(
-            f"{path}:{number}: no field {field!r} in this row; it has: {', '.join(row) or 'nothing'}; give --field NAME"
+            f"{path}:{number}: no field {field!r} in this row; it has: {', '.join(row) or 'nothing'}; "
+            "give --field NAME"
         )
     value = row[field]
     if value is None:
@@ -76,6 +77,7 @@ def article_parts(path: Path, number: int, row: dict[str, Any]) -> tuple[str, st
             )
     except (KeyError, TypeError, AttributeError):
         raise CorpusError(
-            f'{path}:{number}: not an article: each of its sections must be {{"heading": text, "paragraphs": [text]}}'
+            f"{path}:{number}: not an article: each of its sections must be "
+            '{"heading": text, "paragraphs": [text]}'
         ) from None
     return str(row.get("id", number)), str(row.get("title", "")), sections

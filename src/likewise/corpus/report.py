@@ -15,8 +15,8 @@ class CorpusReport:
     """Counts of one reading of a corpus; `read == kept + dropped` always holds at its end.
 
     Attributes:
-        read: sentences looked at; in a file with a sentence a line, its lines (the empty ones too). A line that
-            cannot be decoded counts as one.
+        read: sentences looked at; in a file with a sentence a line, its lines (the empty ones too). A line
+            that cannot be decoded counts as one.
         kept: sentences kept.
         dropped: how many were dropped, by reason: "empty" (nothing but blanks and signs), "too short" and
             "too long" (in words), "undecodable" (bytes that are no text in the encoding), "markup" (tables,

@@ -37,8 +37,8 @@ class Source:
 
     Attributes:
         path: the file.
-        kind: what it holds: plain "text", "jsonl" rows with a text field, "articles" (rows of id, title, sections),
-            or a MediaWiki dump ("wiki").
+        kind: what it holds: plain "text", "jsonl" rows with a text field, "articles" (rows of id, title,
+            sections), or a MediaWiki dump ("wiki").
         size: bytes on disk.
     """
 
@@ -75,7 +75,8 @@ def _expand(entry: str) -> list[Path]:
         return [path]
     if not glob.has_magic(entry):
         raise CorpusError(f"{entry}: no such file: check the path (it is relative to {Path.cwd()})")
-    matches = [Path(name) for name in glob.glob(str(path), recursive=True)]  # noqa: PTH207 (absolute patterns)
+    # Not Path.glob: it refuses an absolute pattern.
+    matches = [Path(name) for name in glob.glob(str(path), recursive=True)]  # noqa: PTH207
     files = [match for match in matches if match.is_file()]
     if not files:
         raise CorpusError(f"{entry}: no file matches this pattern: check it (it is relative to {Path.cwd()})")
@@ -91,7 +92,7 @@ def find_sources(spec: Spec, options: CorpusOptions) -> list[Source]:
     sources = [Source(path, _kind(path, options), path.stat().st_size) for path in find_files(spec)]
     if options.field is not None and all(source.kind != "jsonl" for source in sources):
         raise CorpusError(
-            f"{sources[0].path}: field {options.field!r} was given, but no file of the corpus is JSONL: leave it out"
+            f"{sources[0].path}: field {options.field!r} was given, but no file here is JSONL: leave it out"
         )
     return sources
 
@@ -133,7 +134,8 @@ def _refuse_binary(path: Path, head: bytes, encoding: str) -> None:
     if nulls:
         line = head[: head.index(0)].count(b"\n") + 1
         raise CorpusError(
-            f"{path}:{line}: unreadable encoding: a zero byte, so this is binary: give plain text, JSONL or MediaWiki XML"
+            f"{path}:{line}: unreadable encoding: a zero byte, so this is binary: "
+            "give plain text, JSONL or MediaWiki XML"
         )
 
 
@@ -156,7 +158,7 @@ def _json_kind(path: Path, options: CorpusOptions, named: bool) -> Kind:
         if options.field is None:
             names = ", ".join(name for name, value in row.items() if isinstance(value, str)) or "none"
             raise CorpusError(
-                f"{path}:{number}: which field holds the text? Give --field NAME; fields with text here: {names}"
+                f"{path}:{number}: which field holds the text? Give --field NAME; here are: {names}"
             )
         return "jsonl"
     return "text"

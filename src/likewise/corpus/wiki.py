@@ -17,7 +17,7 @@ LISTS_ONLY = frozenset(
 )
 """Sections that hold lists of works and links, never prose."""
 
-_NAMESPACE = "http://www.mediawiki.org/xml/export-0.10/"  # gensim insists on one, and reads the same from every version
+_NAMESPACE = "http://www.mediawiki.org/xml/export-0.10/"  # gensim insists on one
 _HEADING = re.compile(r"^\s*(=+)\s*(.*?)\s*=+\s*$")
 _PAGE_ID = re.compile(r"<id>\s*(\d+)\s*</id>")
 _LIST_MARK = re.compile(r"^[*#:;]+\s*")
@@ -52,7 +52,7 @@ def is_markup(line: str) -> bool:
 
 
 def clean_markup(text: str) -> str:
-    """Take out of one line what templates, links, tags and bullets leave behind; white space becomes one blank.
+    """Take out of one line what templates, links, tags and bullets leave behind.
 
     >>> clean_markup("* '''Harrow''' () is a [[School|school]] , (; old) .")
     'Harrow is a school, (old).'
@@ -64,7 +64,7 @@ def clean_markup(text: str) -> str:
 
 
 def is_sentence_like(text: str) -> bool:
-    """Tell whether a wiki's line is prose: it ends as a sentence does; captions, entries and table rows do not."""
+    """Tell whether a wiki's line is prose: it ends as a sentence; captions and list entries do not."""
     return ends_sentence(text) and not is_markup(text) and " | " not in text
 
 
@@ -125,10 +125,10 @@ def read_dump(
     tick: Tick | None = None,
     skipped: Callable[[int], None] | None = None,
 ) -> Iterator[tuple[int, str, str, Sections]]:
-    """Give (line, id, title, sections) of each article, in the order of the dump, through gensim's segment_wiki.
+    """Give (line, id, title, sections) of each article in order, through gensim's segment_wiki.
 
-    Its page function is called in this process: its pool of workers loses the order of errors, and fails where a
-    program has no main module. Redirects, stubs and pages that are no articles are left out.
+    Its page function is called in this process: its pool of workers hides which page failed, and fails where
+    a program has no main module. Redirects, stubs and pages that are no articles are left out.
 
     Args:
         path: the dump.

@@ -1,0 +1,109 @@
+"""Files to documents: sentences with their neighbours and the headings they stand under."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from likewise.corpus.errors import CorpusError
+from likewise.corpus.options import CorpusOptions
+from likewise.corpus.plain import text_paragraphs
+from likewise.corpus.records import article_parts, read_rows
+from likewise.corpus.report import CorpusReport
+from likewise.corpus.sources import Source, Spec, find_sources
+from likewise.corpus.splitting import sentences_of
+from likewise.corpus.wiki import is_sentence_like, read_dump
+
+
+@dataclass(frozen=True)
+class Section:
+    """A run of sentences under one heading.
+
+    Attributes:
+        heading: "" for the opening of a document, and for plain text.
+        paragraphs: each the sentences of one paragraph, in order.
+    """
+
+    heading: str
+    paragraphs: tuple[tuple[str, ...], ...]
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """The sentences of all paragraphs, in order."""
+        return tuple(sentence for paragraph in self.paragraphs for sentence in paragraph)
+
+
+@dataclass(frozen=True)
+class Document:
+    """An article, or a file of plain text.
+
+    Attributes:
+        id: of the article; the path of a plain text file.
+        title: of the article; the name of a plain text file without its endings.
+        sections: those that hold a sentence, in order.
+    """
+
+    id: str
+    title: str
+    sections: tuple[Section, ...]
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """The sentences of all sections, in order."""
+        return tuple(sentence for section in self.sections for sentence in section.sentences)
+
+
+def read_documents(spec: Spec, options: CorpusOptions | None = None) -> Iterator[Document]:
+    """Stream the documents of a corpus in the order of its files; one document is in memory at a time.
+
+    An articles file and a MediaWiki dump give an article a document; a plain text file is one document with
+    one section. Neighbours matter here, so no sentence is dropped for its length or because it came before;
+    what is no sentence (captions, list entries, tables) is left out, and documents with no sentence are too.
+
+    Args:
+        spec: a path, a glob, `bundled:wiki-sample`, or a list of these.
+        options: `encoding` and `split` are used.
+
+    Raises:
+        CorpusError: a file cannot be read as asked, is JSONL with a field (its rows have no order), or no
+            document is left at the end.
+    """
+    options = options or CorpusOptions()
+    sources = find_sources(spec, options)
+    for source in sources:
+        if source.kind == "jsonl":
+            raise CorpusError(
+                f"{source.path}:1: a JSONL field gives sentences and no documents: give an articles file "
+                "(id, title, sections), a MediaWiki dump or plain text"
+            )
+    found = False
+    for source in sources:
+        for document in _documents(source, options):
+            found = True
+            yield document
+    if not found:
+        raise CorpusError(f"{sources[0].path}:1: no document with a sentence in {len(sources)} file(s)")
+
+
+def _documents(source: Source, options: CorpusOptions) -> Iterator[Document]:
+    path, encoding = source.path, options.encoding
+    if source.kind == "text":
+        paragraphs = tuple(
+            tuple(sentence for _, sentence in paragraph)
+            for paragraph in text_paragraphs(path, options, CorpusReport())
+        )
+        if paragraphs:
+            yield Document(str(path), path.name.split(".")[0], (Section("", paragraphs),))
+        return
+    if source.kind == "wiki":
+        articles = ((id_, title, parts) for _, id_, title, parts in read_dump(path, encoding))
+    else:
+        articles = (
+            article_parts(path, line, row) for line, row in read_rows(path, encoding) if row is not None
+        )
+    for id_, title, parts in articles:
+        sections = []
+        for heading, texts in parts:
+            paragraphs = tuple(tuple(sentences_of(text)) for text in texts if is_sentence_like(text))
+            if paragraphs:
+                sections.append(Section(heading, paragraphs))
+        if sections:
+            yield Document(id_, title, tuple(sections))
