@@ -2,19 +2,231 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import multiprocessing
 import os
+import zlib
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from itertools import batched, islice
+from itertools import islice
 from pathlib import Path
+from typing import IO
 
 from likewise.augment.negation import parser
 from likewise.augment.negation.api import BATCH_SIZE, negate_batch
 from likewise.augment.negation.cache import NegationCache
 from likewise.augment.negation.rules import RULES_VERSION, Negation
+
+# Batches that wait for each process: enough to keep it busy, few enough to keep the stream in little memory.
+_AHEAD = 3
+
+
+class NegationError(ValueError):
+    """An input that cannot be read; the message names the file, the line and the cure."""
+
+
+@dataclass
+class NegationCounts:
+    """What a run over a corpus did: sentences by rule and by reason, and where the negations came from."""
+
+    total: int = 0
+    negated: int = 0
+    rules: Counter[str] = field(default_factory=Counter)
+    reasons: Counter[str] = field(default_factory=Counter)
+    parsed: int = 0
+    cached: int = 0
+    resumed: int = 0
+
+    def add(self, negation: Negation) -> None:
+        """Count one sentence."""
+        self.total += 1
+        self.negated += negation.negation is not None
+        if negation.negation is None:
+            self.reasons[negation.reason or "unknown"] += 1
+        else:
+            self.rules[negation.rule or "unknown"] += 1
+
+
+def negate_corpus(
+    source: str | Path | Iterable[str | Path],
+    out: str | Path,
+    *,
+    model: str = parser.DEFAULT_MODEL,
+    processes: int = 1,
+    batch_size: int = BATCH_SIZE,
+    resume: bool = True,
+    cache: bool = True,
+    progress: Callable[[int], None] | None = None,
+) -> NegationCounts:
+    """Negate the sentences of text files, or of any iterable, into a JSONL file in the same order.
+
+    Args:
+        source: a file (plain, .gz, .bz2 or .zst; one sentence a line, blank lines passed over), or an iterable
+            of sentences (str) and of files (Path).
+        out: the JSONL file: {"sentence", "negation", "rule"} or {"sentence", "negation": null, "reason"}.
+        model: the name of an installed spaCy model, or its folder.
+        processes: processes that parse; with more than one, a script needs `if __name__ == "__main__":`.
+        batch_size: sentences that the parser takes at a time.
+        resume: go on from what a killed run left beside `out`.
+        cache: read known negations from the cache (see `NegationCache`) and keep the new ones there.
+        progress: called with the number of sentences done since its last call.
+
+    Returns the counts. `out` is complete when it appears: until then its lines stand in
+    `<out>.<hash of model and rules>.partial`.
+
+    Raises:
+        FileNotFoundError: a file of the source is missing.
+        NegationError: a file is not UTF-8 or a broken archive.
+        ImportError: spaCy, lemminflect or the model is not installed.
+        ValueError: `processes` or `batch_size` is below 1.
+    """
+    if processes < 1 or batch_size < 1:
+        raise ValueError(f"processes and batch_size are 1 or more, not {processes} and {batch_size}")
+    out = Path(out)
+    identity = f"{parser.identity(model)}-rules{RULES_VERSION}"
+    mark = blake2b(identity.encode(), digest_size=4).hexdigest()
+    partial = out.with_name(f"{out.name}.{mark}.partial")
+    counts = NegationCounts()
+    sentences = _sentences(source)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with ExitStack() as stack:
+        lines = stack.enter_context(partial.open("r+b" if resume and partial.exists() else "w+b"))
+        pending = _resume(lines, sentences, counts)
+        if progress is not None and counts.resumed:
+            progress(counts.resumed)
+        store = stack.enter_context(NegationCache(identity)) if cache else None
+        for done in _batches(pending, store, counts, model, processes, batch_size, stack):
+            lines.write("".join(_line(negation) for negation in done).encode())
+            lines.flush()
+            for negation in done:
+                counts.add(negation)
+            if progress is not None:
+                progress(len(done))
+    os.replace(partial, out)
+    return counts
+
+
+def read_negations(path: str | Path) -> Iterator[Negation]:
+    """The lines of a file written by `negate_corpus`."""
+    with Path(path).open(encoding="utf-8") as lines:
+        for line in lines:
+            yield _parse(line)
+
+
+def _line(negation: Negation) -> str:
+    record = {"sentence": negation.sentence, "negation": negation.negation}
+    record |= {"reason": negation.reason} if negation.negation is None else {"rule": negation.rule}
+    return json.dumps(record, ensure_ascii=False) + "\n"
+
+
+def _parse(line: str | bytes) -> Negation:
+    record = json.loads(line)
+    return Negation(record["sentence"], record["negation"], record.get("reason"), record.get("rule"))
+
+
+def _resume(lines: IO[bytes], sentences: Iterator[str], counts: NegationCounts) -> Iterator[str]:
+    """Count the whole lines of a partial file that belong to this input, cut off the rest, give what is left.
+
+    A line belongs while its sentence is the input's next one; from the first that differs on, the file was
+    written for another input.
+    """
+    good = 0
+    for line in lines:
+        try:
+            negation = _parse(line) if line.endswith(b"\n") else None
+        except (ValueError, KeyError):
+            negation = None
+        if negation is None:
+            break
+        sentence = next(sentences, None)
+        if sentence != negation.sentence:
+            lines.seek(good)
+            lines.truncate()
+            return iter(()) if sentence is None else _chain(sentence, sentences)
+        good += len(line)
+        counts.add(negation)
+        counts.resumed += 1
+    lines.seek(good)
+    lines.truncate()
+    return sentences
+
+
+def _chain(first: str, rest: Iterator[str]) -> Iterator[str]:
+    yield first
+    yield from rest
+
+
+def _batches(
+    sentences: Iterator[str],
+    store: NegationCache | None,
+    counts: NegationCounts,
+    model: str,
+    processes: int,
+    batch_size: int,
+    stack: ExitStack,
+) -> Iterator[list[Negation]]:
+    """The negations of the sentences, batch by batch in order, with some batches ahead at work."""
+    pool: ProcessPoolExecutor | None = None
+    waiting: deque[tuple[list[str], dict[str, Negation], Future[list[Negation]] | list[Negation]]] = deque()
+    while True:
+        batch = list(islice(sentences, batch_size))
+        if batch:
+            known = store.get(batch) if store is not None else {}
+            missing = [sentence for sentence in dict.fromkeys(batch) if sentence not in known]
+            counts.cached += len(batch) - len(missing)
+            counts.parsed += len(missing)
+            work: Future[list[Negation]] | list[Negation]
+            if missing and processes > 1:
+                if pool is None:
+                    # A forked process would inherit the threads and locks of torch where that is loaded.
+                    context = multiprocessing.get_context("spawn")
+                    pool = stack.enter_context(ProcessPoolExecutor(processes, mp_context=context))
+                work = pool.submit(negate_batch, missing, batch_size=batch_size, model=model)
+            else:
+                work = negate_batch(missing, batch_size=batch_size, model=model) if missing else []
+            waiting.append((batch, known, work))
+        if waiting and (not batch or processes == 1 or len(waiting) > processes * _AHEAD):
+            done, known, work = waiting.popleft()
+            new = work if isinstance(work, list) else work.result()
+            if store is not None and new:
+                store.put(new)
+            known |= {negation.sentence: negation for negation in new}
+            yield [known[sentence] for sentence in done]
+        elif not batch:
+            return
+
+
+def _sentences(source: str | Path | Iterable[str | Path]) -> Iterator[str]:
+    """The sentences of files and of iterables, blank ones left out."""
+    if isinstance(source, (str, Path)):
+        source = [Path(source)]
+    for item in source:
+        if isinstance(item, Path):
+            yield from _file(item)
+        elif item.strip():
+            yield item
+
+
+def _file(path: Path) -> Iterator[str]:
+    from likewise.corpus.files import reading
+
+    if not path.is_file():
+        raise FileNotFoundError(f"There is no file '{path}'.")
+    number = 0
+    with reading(path) as (stream, _):
+        try:
+            for number, line in enumerate(stream, start=1):
+                text = line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
+                if text.strip():
+                    yield text
+        except UnicodeDecodeError as error:
+            raise NegationError(
+                f"{path}, line {number}: not UTF-8 ({error.reason}). Convert it first, e.g. "
+                f"iconv -f latin1 -t utf-8 FILE."
+            ) from None
+        except (EOFError, OSError, zlib.error) as error:
+            raise NegationError(f"{path}, after line {number}: the archive is broken ({error}).") from None
