@@ -102,7 +102,8 @@ def _documents(source: Source, options: CorpusOptions) -> Iterator[Document]:
     for id_, title, parts in articles:
         sections = []
         for heading, texts in parts:
-            paragraphs = tuple(tuple(sentences_of(text)) for text in texts if is_sentence_like(text))
+            split = (tuple(filter(is_sentence_like, sentences_of(text))) for text in texts)
+            paragraphs = tuple(paragraph for paragraph in split if paragraph)
             if paragraphs:
                 sections.append(Section(heading, paragraphs))
         if sections:

@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import Any
 
 from likewise.corpus.errors import CorpusError
 
@@ -24,32 +24,50 @@ HEAD = 1 << 16
 _MAGIC = {"gzip": b"\x1f\x8b", "bzip2": b"BZh", "zstd": b"\x28\xb5\x2f\xfd"}
 _SUFFIX = {".gz": "gzip", ".bz2": "bzip2", ".zst": "zstd"}
 _TICK_LINES = 4096
+_PIECE = 1 << 16
+_BUFFER = 1 << 17
 
 
-class _Recoded(io.RawIOBase):
-    """UTF-8 bytes of a file in an encoding whose line ends are not the byte 10 (UTF-16, UTF-32)."""
+class _Pieces(io.RawIOBase):
+    """A raw stream over a function that gives the next bytes, b"" at the end.
 
-    def __init__(self, source: IO[bytes], encoding: str) -> None:
-        self._source = source
-        self._decoder = codecs.getincrementaldecoder(encoding)()
+    Under a BufferedReader it gives out all that could be read before a fault, whose line is known by that.
+    """
+
+    def __init__(self, read: Callable[[], bytes]) -> None:
+        self._read = read
         self._ready = b""
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
-        while not self._ready:
-            piece = self._source.read(1 << 16)
-            self._ready = self._decoder.decode(piece, final=not piece).encode("utf-8")
-            if not piece:
-                break
+        if not self._ready:
+            self._ready = self._read()
         n = min(len(buffer), len(self._ready))
         buffer[:n], self._ready = self._ready[:n], self._ready[n:]
         return n
 
-    def close(self) -> None:
-        self._source.close()
-        super().close()
+
+def _recoded(read: Callable[[], bytes], encoding: str) -> Callable[[], bytes]:
+    """Turn bytes in an encoding whose line ends are not the byte 10 (UTF-16, UTF-32) into UTF-8."""
+    decoder = codecs.getincrementaldecoder(encoding)()
+
+    def recode() -> bytes:
+        piece = read()
+        text = decoder.decode(piece, final=not piece)
+        while piece and not text:  # too few bytes for one character
+            piece = read()
+            text = decoder.decode(piece, final=not piece)
+        return text.encode("utf-8", "replace")
+
+    return recode
+
+
+def format_suffix(path: Path) -> str:
+    """Give the ending that tells the format, in small letters: '.jsonl' of 'rows.jsonl.gz'."""
+    bare = path.with_suffix("") if path.suffix.lower() in _SUFFIX else path
+    return bare.suffix.lower()
 
 
 def is_wide(encoding: str) -> bool:
@@ -66,8 +84,22 @@ def _compression(path: Path, head: bytes) -> str | None:
     return named or next((name for name, magic in _MAGIC.items() if head.startswith(magic)), None)
 
 
+def _reader(raw: io.BufferedReader, compression: str | None) -> Callable[[], bytes]:
+    stream: Any = raw
+    if compression == "gzip":
+        stream = gzip.GzipFile(fileobj=raw)
+    elif compression == "bzip2":
+        stream = bz2.BZ2File(raw)
+    elif compression == "zstd":
+        import pyarrow  # slow to import and needed for this only
+
+        zstd = pyarrow.CompressedInputStream(pyarrow.PythonFile(raw, mode="r"), "zstd")
+        return lambda: zstd.read(_PIECE)
+    return lambda: stream.read1(_PIECE)
+
+
 @contextmanager
-def reading(path: Path, encoding: str = "utf-8") -> Iterator[tuple[IO[bytes], Callable[[], int]]]:
+def reading(path: Path, encoding: str = "utf-8") -> Iterator[tuple[io.BufferedReader, Callable[[], int]]]:
     """Open a file, decompressed by what it is.
 
     Gives (a buffered binary stream, a function that tells how many bytes on disk are read). The stream of a
@@ -81,26 +113,26 @@ def reading(path: Path, encoding: str = "utf-8") -> Iterator[tuple[IO[bytes], Ca
         ) from None
     with raw:
         compression = _compression(path, raw.peek(4)[:4])
-        stream: Any = raw
-        if compression == "gzip":
-            stream = gzip.GzipFile(fileobj=raw)
-        elif compression == "bzip2":
-            stream = bz2.BZ2File(raw)
-        elif compression == "zstd":
-            import pyarrow  # slow to import and needed for this only
-
-            stream = pyarrow.CompressedInputStream(pyarrow.PythonFile(raw, mode="r"), "zstd")
-        if is_wide(encoding):
-            stream = io.BufferedReader(_Recoded(cast("IO[bytes]", stream), encoding), 1 << 16)
-        elif compression:
-            stream = io.BufferedReader(stream, 1 << 17)
-        yield stream, raw.tell
+        wide = is_wide(encoding)
+        if compression or wide:
+            read = _reader(raw, compression)
+            pieces = _Pieces(_recoded(read, encoding) if wide else read)
+            yield io.BufferedReader(pieces, _BUFFER), raw.tell
+        else:
+            yield raw, raw.tell
 
 
 def read_head(path: Path, encoding: str = "utf-8", size: int = HEAD) -> bytes:
-    """Give the first `size` decompressed bytes of a file, fewer where it is shorter."""
+    """Give the first `size` decompressed bytes of a file, fewer where it is shorter or damaged further on."""
+    head = b""
     with reading(path, encoding) as (stream, _), _faults(path, lambda: 1):
-        return stream.read(size)
+        try:
+            while len(head) < size and (piece := stream.read1(size - len(head))):
+                head += piece
+        except (EOFError, OSError, zlib.error, UnicodeError):
+            if not head:  # otherwise reading on will find it, and its line
+                raise
+    return head
 
 
 def numbered_lines(

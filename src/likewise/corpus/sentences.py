@@ -73,7 +73,8 @@ def kept_sentences(
         before += source.size
     if not report.kept:
         raise CorpusError(
-            f"no sentence is left of {len(sources)} file(s), first {sources[0].path}:1:\n{report}"
+            f"{sources[0].path}:1: no sentence is left of {len(sources)} file(s); see the reasons, then "
+            f"look at split, min_words and encoding:\n{report}"
         )
 
 
@@ -87,34 +88,33 @@ def _candidates(
     """Give (line, sentence) of a file before any measuring, and count what is lost on the way."""
     name = str(source.path)
 
-    def lost_markup(line: int) -> None:
-        report.read += 1
-        report.drop("markup", name, line)
+    def prose_only(line: int, text: str) -> Iterator[tuple[int, str]]:
+        for sentence in sentences_of(text):
+            if is_sentence_like(sentence):
+                yield line, sentence
+            else:
+                report.read += 1
+                report.drop("markup", name, line)
 
     report.files[name] = source.kind
     if source.kind == "text":
         yield from text_sentences(source.path, options, report, tick)
     elif source.kind == "wiki":
-        for line, _, _, sections in read_dump(source.path, options.encoding, tick, lost_markup):
+        for line, _, _, sections in read_dump(source.path, options.encoding, tick):
             for _, paragraphs in sections:
                 for text in paragraphs:
-                    yield from ((line, sentence) for sentence in sentences_of(text))
+                    yield from prose_only(line, text)
     else:
         watch = Undecodable(source.path, options.encoding, report)
         for line, row in read_rows(source.path, options.encoding, tick):
             if watch.seen(line, row is not None):
                 continue
-            if source.kind == "jsonl":
-                text = without_invisible(field_text(source.path, line, row, options.field or ""))
-                texts = paragraphs_of(text) or [""]
-            else:
-                _, _, sections = article_parts(source.path, line, row)
-                texts = [text for _, paragraphs in sections for text in paragraphs]
-            for text in texts:
-                if source.kind == "articles" and not is_sentence_like(text):
-                    lost_markup(line)
-                elif text:
-                    yield from ((line, sentence) for sentence in sentences_of(text))
-                else:
-                    yield line, ""
+            if source.kind == "articles":
+                for _, paragraphs in article_parts(source.path, line, row)[2]:
+                    for text in paragraphs:
+                        yield from prose_only(line, text)
+                continue
+            text = without_invisible(field_text(source.path, line, row, options.field or ""))
+            for paragraph in paragraphs_of(text) or [""]:
+                yield from ((line, sentence) for sentence in sentences_of(paragraph) or [""])
         watch.end()

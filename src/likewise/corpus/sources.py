@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from likewise.corpus.bundled import wiki_sample_path
 from likewise.corpus.errors import CorpusError
-from likewise.corpus.files import is_wide, numbered_lines, read_head
+from likewise.corpus.files import format_suffix, is_wide, numbered_lines, read_head
 from likewise.corpus.options import CorpusOptions
 
 Kind = Literal["text", "jsonl", "articles", "wiki"]
@@ -101,16 +101,16 @@ def _kind(path: Path, options: CorpusOptions) -> Kind:
     head = read_head(path, options.encoding)
     _refuse_binary(path, head, options.encoding)
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
-    names = [suffix.lower() for suffix in path.suffixes]
+    suffix = format_suffix(path)
     kind: Kind = "text"
     if text.startswith(b"<mediawiki") or (text.startswith(b"<?xml") and b"<mediawiki" in text):
         kind = "wiki"
-    elif names and ".xml" in names[-2:]:
+    elif suffix == ".xml":
         raise CorpusError(
             f"{path}:1: this XML is no MediaWiki dump (no <mediawiki> at its top): make plain text of it"
         )
-    elif text.startswith(b"{") or (text and any(name in _JSON_SUFFIXES for name in names[-2:])):
-        kind = _json_kind(path, options, named=any(name in _JSON_SUFFIXES for name in names[-2:]))
+    elif text.startswith(b"{") or (text and suffix in _JSON_SUFFIXES):
+        kind = _json_kind(path, options, named=suffix in _JSON_SUFFIXES)
     if options.split == "line" and kind != "text":
         raise CorpusError(
             f"{path}: split 'line' is for plain text, and this file is {kind}, which is always prose"

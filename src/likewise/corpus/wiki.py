@@ -1,13 +1,12 @@
 """MediaWiki dumps to articles, and what their markup leaves behind in a text."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from xml.etree.ElementTree import ParseError
 
 from likewise.corpus.errors import CorpusError
-from likewise.corpus.files import Tick, numbered_lines
-from likewise.corpus.splitting import ends_sentence
+from likewise.corpus.files import Tick, is_wide, numbered_lines
 
 MIN_ARTICLE_CHARACTERS = 200
 """Shorter pages are stubs and are left out, as gensim's segment_wiki does."""
@@ -20,6 +19,7 @@ LISTS_ONLY = frozenset(
 _NAMESPACE = "http://www.mediawiki.org/xml/export-0.10/"  # gensim insists on one
 _HEADING = re.compile(r"^\s*(=+)\s*(.*?)\s*=+\s*$")
 _PAGE_ID = re.compile(r"<id>\s*(\d+)\s*</id>")
+_STOP = re.compile(r"[.!?…。！？][\"'’”»)\]]*$")
 _LIST_MARK = re.compile(r"^[*#:;]+\s*")
 _CLEANING: list[tuple[re.Pattern[str], str]] = [
     (re.compile(r"'{2,5}"), ""),  # bold and italics
@@ -64,31 +64,28 @@ def clean_markup(text: str) -> str:
 
 
 def is_sentence_like(text: str) -> bool:
-    """Tell whether a wiki's line is prose: it ends as a sentence; captions and list entries do not."""
-    return ends_sentence(text) and not is_markup(text) and " | " not in text
+    """Tell whether a wiki's sentence is one: captions, list entries and rows of tables do not end as one.
+
+    >>> [is_sentence_like(text) for text in ("It rained.", 'I said "No!"', "A map of Rome", "Parts:")]
+    [True, True, False, False]
+    """
+    return _STOP.search(text) is not None and not is_markup(text) and " | " not in text
 
 
-def sections_of(heading: str, body: str, skipped: Callable[[], None] | None = None) -> Sections:
-    """Divide a top-level section at its sub-headings and keep its prose.
+def sections_of(heading: str, body: str) -> Sections:
+    """Divide a top-level section at its sub-headings; each line is a paragraph, cleaned of markup.
 
     Args:
         heading: of the section.
         body: its text, wiki lists and sub-headings still marked by signs at the beginning of a line.
-        skipped: called for each line left out as markup.
     """
     sections: Sections = [(heading, [])]
     for line in body.split("\n"):
-        if not line.strip():
-            continue
         below = heading_of(line)
         if below is not None:
             sections.append((clean_markup(below), []))
-            continue
-        text = clean_markup(line)
-        if text and is_sentence_like(text) and sections[-1][0].lower() not in LISTS_ONLY:
+        elif sections[-1][0].lower() not in LISTS_ONLY and (text := clean_markup(line)):
             sections[-1][1].append(text)
-        elif skipped is not None:
-            skipped()
     return [section for section in sections if section[1]]
 
 
@@ -97,6 +94,7 @@ def read_pages(path: Path, encoding: str = "utf-8", tick: Tick | None = None) ->
 
     Read by lines and not by an XML parser of the whole file: memory stays at one page, and the line is known.
     """
+    codec = "utf-8" if is_wide(encoding) else encoding
     page: list[str] | None = None
     began = number = 0
     seen = False
@@ -105,9 +103,7 @@ def read_pages(path: Path, encoding: str = "utf-8", tick: Tick | None = None) ->
         if tag == b"<page>":
             page, began, seen = [f'<page xmlns="{_NAMESPACE}">'], number, True
         elif page is not None:
-            page.append(
-                raw.decode("utf-8" if encoding.startswith(("utf-16", "utf-32")) else encoding, "replace")
-            )
+            page.append(raw.decode(codec, "replace"))
             if tag == b"</page>":
                 yield began, "".join(page)
                 page = None
@@ -123,7 +119,6 @@ def read_dump(
     path: Path,
     encoding: str = "utf-8",
     tick: Tick | None = None,
-    skipped: Callable[[int], None] | None = None,
 ) -> Iterator[tuple[int, str, str, Sections]]:
     """Give (line, id, title, sections) of each article in order, through gensim's segment_wiki.
 
@@ -134,7 +129,6 @@ def read_dump(
         path: the dump.
         encoding: of the XML.
         tick: told the bytes read.
-        skipped: called with the page's line for each line of text left out as markup.
 
     Raises:
         CorpusError: gensim is missing, the XML is damaged or cut short.
@@ -145,27 +139,21 @@ def read_dump(
         raise CorpusError(f'{path}: a MediaWiki dump needs gensim: pip install "likewise[wiki]"') from None
     ignored = tuple(f"{name}:" for name in IGNORED_NAMESPACES)
     for line, xml in read_pages(path, encoding, tick):
-
-        def skip(line: int = line) -> None:
-            if skipped is not None:
-                skipped(line)
-
         try:
             title, parts = segment(xml)
         except ParseError as error:
             raise CorpusError(
                 f"{path}:{line}: this page is no XML ({error}): copy or download the dump again"
             ) from None
-        except AssertionError:  # gensim could not pair headings with sections
-            skip()
-            continue
+        except AttributeError:
+            raise CorpusError(
+                f"{path}:{line}: this page lacks its title, ns or text: export the dump again"
+            ) from None
         if title.startswith(ignored) or not parts or parts[0][1].lstrip().lower().startswith("#redirect"):
             continue
         if sum(len(body.strip()) for _, body in parts) < MIN_ARTICLE_CHARACTERS:
             continue
         parts[0] = ("", parts[0][1])  # gensim calls the opening 'Introduction'
         found = _PAGE_ID.search(xml)
-        sections = [
-            part for heading, body in parts for part in sections_of(clean_markup(heading), body, skip)
-        ]
+        sections = [part for heading, body in parts for part in sections_of(clean_markup(heading), body)]
         yield line, found.group(1) if found else str(line), title, sections
