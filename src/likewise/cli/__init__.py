@@ -1,1 +1,48 @@
-""""""
+"""The command line: one file a verb, each thin: it parses, calls the library, prints."""
+
+from __future__ import annotations
+
+import os
+
+import typer
+
+# Before any library that reads them is imported: tokenizers would warn of the fork that data loading makes.
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    help="Sentence encoders from plain text, no labels needed.",
+)
+
+
+def _version(show: bool) -> None:
+    if show:
+        from likewise.version import __version__
+
+        typer.echo(f"likewise {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version."),
+) -> None:
+    """Hold the options that belong to no verb."""
+
+
+def main() -> None:
+    """The console script."""
+    from likewise.cli.demo import demo
+    from likewise.cli.encode import encode
+    from likewise.cli.evaluate import evaluate
+    from likewise.cli.similarity import similarity
+    from likewise.cli.train import train_app
+
+    app.add_typer(train_app, name="train")
+    app.command("evaluate")(evaluate)
+    app.command("encode")(encode)
+    app.command("similarity")(similarity)
+    app.command("demo")(demo)
+    app()

@@ -1,1 +1,20 @@
-""""""
+"""The methods, and the only table of their names."""
+
+from likewise.recipes.arccse import ARCCSE, SIMCSE
+from likewise.recipes.options import OptionError, TrainingOptions
+from likewise.recipes.recipe import Recipe
+
+RECIPES: dict[str, Recipe] = {recipe.name: recipe for recipe in (ARCCSE, SIMCSE)}
+
+__all__ = ["RECIPES", "OptionError", "Recipe", "TrainingOptions", "find_recipe"]
+
+
+def find_recipe(name: str) -> Recipe:
+    """The recipe of that name.
+
+    Raises:
+        OptionError: there is none; the message lists those there are.
+    """
+    if name not in RECIPES:
+        raise OptionError(f"there is no recipe {name!r}; there are {', '.join(sorted(RECIPES))}")
+    return RECIPES[name]

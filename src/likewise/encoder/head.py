@@ -1,0 +1,39 @@
+"""The MLP head that contrastive training goes through and that no saved encoder has."""
+
+from __future__ import annotations
+
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import Dense
+from torch import Tensor, nn
+
+
+class TrainingHead(Dense):
+    """A linear layer and Tanh on the sentence embedding in training; the identity in evaluation.
+
+    "We use the output of the MLP layer on top of the [CLS] as the sentence representation during training, and
+    use the [CLS] output without MLP layer for evaluation" (ArcCSE, section 4.1, after SimCSE). It is a module of
+    the encoder and not of the loss: so it is clipped, synchronised across processes and kept in checkpoints.
+    `without_training_head` strips it from what is exported.
+    """
+
+    def __init__(self, dimension: int, activation_function: nn.Module | None = None, **settings: object) -> None:
+        super().__init__(dimension, dimension, activation_function=activation_function or nn.Tanh())
+        self.dimension = dimension
+
+    config_keys: list[str] = ["dimension"]  # noqa: RUF012 - the base class declares it so
+
+    def get_config_dict(self) -> dict[str, object]:
+        """What a checkpoint keeps beside the weights."""
+        return {"dimension": self.dimension}
+
+    def forward(self, features: dict[str, Tensor]) -> dict[str, Tensor]:
+        """(B, D) to (B, D) under 'sentence_embedding' in training; the features as they are in evaluation."""
+        return super().forward(features) if self.training else features
+
+
+def without_training_head(model: SentenceTransformer) -> SentenceTransformer:
+    """The encoder that is saved: the same modules, less the training head. Shares its weights with `model`."""
+    kept = [module for module in model.children() if not isinstance(module, TrainingHead)]
+    bare = SentenceTransformer(modules=kept, device=str(model.device))
+    bare.eval()
+    return bare

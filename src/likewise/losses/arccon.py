@@ -1,0 +1,89 @@
+"""ArcCon over dropout twins, as a sentence-transformers loss."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.util import all_gather_with_grad
+from torch import Tensor, nn
+
+from likewise.encoder.dropout import dropout_off
+from likewise.losses import functional
+
+
+class ArcConLoss(nn.Module):
+    """Additive angular margin contrastive loss of each sentence with itself (ArcCSE, equation 3).
+
+    The two views are two rows of one forward pass, so that each has its own dropout mask and the batch is padded
+    and sent through the encoder once. With `margin_degrees=0` it is NT-Xent, the loss of SimCSE.
+
+    Args:
+        model: the encoder; its sentence embedding (B, D) is compared.
+        margin_degrees: the margin m, in degrees.
+        temperature: tau.
+        positive_dropout: False takes the second view without dropout (table 3, second row).
+        gather: take the other processes' sentences as negatives too, with gradients.
+
+    Inputs: one column of sentences, or two (a sentence and a positive of its own). No labels.
+    """
+
+    def __init__(
+        self,
+        model: SentenceTransformer,
+        margin_degrees: float = 10.0,
+        temperature: float = 0.05,
+        positive_dropout: bool = True,
+        gather: bool = True,
+    ) -> None:
+        super().__init__()
+        self.model = model
+        self.margin_degrees = margin_degrees
+        self.temperature = temperature
+        self.positive_dropout = positive_dropout
+        self.gather = gather
+
+    def forward(self, sentence_features: Iterable[dict[str, Tensor]], labels: Tensor | None = None) -> Tensor:
+        """The loss of a batch: features of one or two columns, in sentence-transformers' form -> scalar."""
+        columns = list(sentence_features)
+        anchors, positives = self.two_views(*columns[:2]) if len(columns) > 1 else self.twins(columns[0])
+        return self.compute_loss_from_embeddings([anchors, positives])
+
+    def twins(self, features: dict[str, Any]) -> tuple[Tensor, Tensor]:
+        """Two views (B, D) and (B, D) of the same sentences, from independent dropout masks."""
+        if not self.positive_dropout:
+            return self.two_views(features, features)
+        doubled = {
+            key: torch.cat([value, value]) if isinstance(value, Tensor) else value for key, value in features.items()
+        }
+        both = self.model(doubled)["sentence_embedding"]  # (2B, D)
+        first, second = both.chunk(2)
+        return first, second
+
+    def two_views(self, first: dict[str, Any], second: dict[str, Any]) -> tuple[Tensor, Tensor]:
+        """Views from two columns, the second without dropout if so asked."""
+        anchors = self.model(dict(first))["sentence_embedding"]
+        if self.positive_dropout:
+            return anchors, self.model(dict(second))["sentence_embedding"]
+        with dropout_off(self.model):
+            return anchors, self.model(dict(second))["sentence_embedding"]
+
+    def compute_loss_from_embeddings(self, embeddings: list[Tensor], labels: Tensor | None = None) -> Tensor:
+        """The loss of anchors (B, D) and positives (B, D)."""
+        anchors, positives = embeddings
+        offset = 0
+        distributed = torch.distributed.is_available() and torch.distributed.is_initialized()
+        if self.gather and distributed and torch.distributed.get_world_size() > 1:
+            offset = torch.distributed.get_rank() * len(positives)
+            positives = all_gather_with_grad(positives)
+        return functional.arccon(anchors, positives, self.margin_degrees, self.temperature, offset)
+
+    def get_config_dict(self) -> dict[str, Any]:
+        """What the model card says of the loss."""
+        return {
+            "margin_degrees": self.margin_degrees,
+            "temperature": self.temperature,
+            "positive_dropout": self.positive_dropout,
+        }

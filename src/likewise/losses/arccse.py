@@ -1,0 +1,66 @@
+"""The loss of ArcCSE: ArcCon and weighted entailment triplets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from torch import Tensor, nn
+
+from likewise.losses.arccon import ArcConLoss
+from likewise.losses.entailment_triplet import EntailmentTripletLoss
+
+
+class ArcCSELoss(nn.Module):
+    """L = L_arccon + lambda L_triplet (ArcCSE, equation 5); either part may be left out.
+
+    Args:
+        arccon: the contrastive part, or None.
+        triplet: the triplet part, or None.
+        triplet_weight: lambda.
+
+    Inputs: a column of sentences; a second column of triplets (3K rows, see `EntailmentTripletLoss`) where the
+    batch holds sentences long enough for them. Returns the weighted parts by name; the trainer sums and logs them.
+    """
+
+    def __init__(
+        self, arccon: ArcConLoss | None, triplet: EntailmentTripletLoss | None, triplet_weight: float = 0.1
+    ) -> None:
+        super().__init__()
+        part = arccon or triplet
+        if part is None:
+            raise ValueError("ArcCSE without ArcCon and without triplets has nothing to learn from")
+        self.arccon = arccon
+        self.triplet = triplet
+        self.triplet_weight = triplet_weight
+        self.model = part.model
+
+    def forward(self, sentence_features: Iterable[dict[str, Tensor]], labels: Tensor | None = None) -> dict[str, Tensor]:
+        """The weighted parts of a batch's loss, by name: {'contrastive': scalar, 'triplet': scalar}."""
+        # The trainer exchanges `self.model` for its distributed wrapper; the parts must follow.
+        for part in (self.arccon, self.triplet):
+            if part is not None:
+                part.model = self.model
+        sentences, *rest = list(sentence_features)
+        parts: dict[str, Tensor] = {}
+        if self.arccon is not None:
+            parts["contrastive"] = self.arccon([sentences])
+        if self.triplet is not None:
+            found = self.triplet(rest) if rest else None
+            if found is None:
+                # No sentence of this batch is long enough. Zero, with a graph where nothing else has one.
+                anchor = next(iter(parts.values()), None)
+                found = anchor * 0.0 if anchor is not None else self._zero(sentences)
+            parts["triplet"] = self.triplet_weight * found
+        return parts
+
+    def _zero(self, sentences: dict[str, Any]) -> Tensor:
+        return self.model(dict(sentences))["sentence_embedding"].sum() * 0.0
+
+    def get_config_dict(self) -> dict[str, Any]:
+        """What the model card says of the loss."""
+        return {
+            "arccon": self.arccon and self.arccon.get_config_dict(),
+            "triplet": self.triplet and self.triplet.get_config_dict(),
+            "triplet_weight": self.triplet_weight,
+        }

@@ -1,0 +1,117 @@
+"""The tensor math of the losses: embeddings in, a scalar out.
+
+Letters of the shapes: B sentences of a batch, N candidates (B times the number of processes), D embedding.
+Everything is computed in float32, also under autocast: an angle near zero does not survive bfloat16.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+SMALLEST_SINE_SQUARED = 1e-6
+"""Below this, the sine of the angle of a positive pair is held constant, so that its gradient stays finite.
+
+It is an angle of 0.06 degrees from 0 or 180; float32 cannot tell the cosine of half that angle from 1.
+"""
+
+
+def cosine_matrix(rows: Tensor, columns: Tensor) -> Tensor:
+    """Cosine of each row vector with each column vector: (B, D), (N, D) -> (B, N), float32."""
+    return F.normalize(rows.float(), dim=-1) @ F.normalize(columns.float(), dim=-1).T
+
+
+def add_angle(cosine: Tensor, margin_degrees: float) -> Tensor:
+    """cos(theta + m) from cos(theta), any shape, monotone in theta and with finite gradients everywhere.
+
+    cos(theta + m) = cos(theta) cos(m) - sin(theta) sin(m). Two departures from the bare formula:
+
+    - sin(theta)^2 is held at `SMALLEST_SINE_SQUARED` or above (its root has no derivative at 0);
+    - past theta + m = 180 degrees the bare cosine would rise again and reward worse pairs. There
+      cos(theta) + cos(m) - 1 is taken: equal at the seam, still falling with theta, and bounded. (ArcFace,
+      Deng et al. 2019, jumps at this seam.)
+    """
+    if margin_degrees == 0:
+        return cosine
+    margin = math.radians(margin_degrees)
+    sine = (1 - cosine.square()).clamp(min=SMALLEST_SINE_SQUARED).sqrt()
+    shifted = cosine * math.cos(margin) - sine * math.sin(margin)
+    past_the_seam = cosine + math.cos(margin) - 1
+    return torch.where(cosine > -math.cos(margin), shifted, past_the_seam)
+
+
+def arccon(
+    anchors: Tensor,
+    positives: Tensor,
+    margin_degrees: float = 10.0,
+    temperature: float = 0.05,
+    offset: int = 0,
+) -> Tensor:
+    """Additive angular margin contrastive loss (ArcCSE, equation 3), the mean over the anchors.
+
+    L_i = -log( e^(cos(t_ii + m)/tau) / (e^(cos(t_ii + m)/tau) + sum over j != i of e^(cos(t_ij)/tau)) ),
+    t_ij the angle between anchor i and positive j.
+
+    Args:
+        anchors: (B, D) one view of each sentence.
+        positives: (N, D) the other view; row `offset + i` belongs to anchor i, the others are its negatives.
+        margin_degrees: m, in degrees, from 0 (then it is NT-Xent) to below 180.
+        temperature: tau, above 0.
+        offset: rows of `positives` that belong to processes before this one.
+
+    Raises:
+        ValueError: shapes that do not match, a margin outside [0, 180), or a temperature that is not positive.
+    """
+    if anchors.ndim != 2 or positives.ndim != 2 or anchors.shape[1] != positives.shape[1]:
+        raise ValueError(
+            f"anchors (B, D) and positives (N, D) expected, not {tuple(anchors.shape)} and {tuple(positives.shape)}"
+        )
+    if offset + len(anchors) > len(positives):
+        raise ValueError(f"{len(anchors)} anchors from row {offset} on need as many positives, not {len(positives)}")
+    if not 0 <= margin_degrees < 180:
+        raise ValueError(f"the margin is an angle from 0 to below 180 degrees, not {margin_degrees}")
+    if temperature <= 0:
+        raise ValueError(f"the temperature must be above 0, not {temperature}")
+    cosines = cosine_matrix(anchors, positives)  # (B, N)
+    own = torch.arange(len(anchors), device=cosines.device) + offset  # (B,)
+    with_margin = add_angle(cosines.gather(1, own[:, None]), margin_degrees)  # (B, 1)
+    logits = cosines.scatter(1, own[:, None], with_margin) / temperature  # (B, N)
+    return F.cross_entropy(logits, own)
+
+
+def nt_xent(anchors: Tensor, positives: Tensor, temperature: float = 0.05, offset: int = 0) -> Tensor:
+    """Normalised temperature-scaled cross-entropy (ArcCSE, equation 1): `arccon` without a margin.
+
+    Shapes and errors as in `arccon`.
+    """
+    return arccon(anchors, positives, margin_degrees=0.0, temperature=temperature, offset=offset)
+
+
+def entailment_triplet(anchors: Tensor, closer: Tensor, farther: Tensor, margin: float = 0.0) -> Tensor:
+    """Entailment triplet loss (ArcCSE, equation 4), the mean over the triplets.
+
+    L_i = max(0, cos(h_i, h_i'') - cos(h_i, h_i') + m): the version masked more may not be nearer to the sentence
+    than the version masked less.
+
+    Args:
+        anchors: (B, D) the sentences h. B may be 0: the loss is then 0.
+        closer: (B, D) h', the versions masked less.
+        farther: (B, D) h'', the versions masked more.
+        margin: m, in units of cosine.
+
+    Raises:
+        ValueError: the three shapes differ.
+    """
+    if not anchors.shape == closer.shape == farther.shape:
+        raise ValueError(
+            f"three (B, D) of one shape expected, not {tuple(anchors.shape)}, {tuple(closer.shape)}, "
+            f"{tuple(farther.shape)}"
+        )
+    if len(anchors) == 0:
+        return anchors.sum() * 0.0  # keeps the graph, for processes that must run a backward pass all the same
+    to_closer = F.cosine_similarity(anchors.float(), closer.float(), dim=-1)  # (B,)
+    to_farther = F.cosine_similarity(anchors.float(), farther.float(), dim=-1)  # (B,)
+    return (to_farther - to_closer + margin).clamp(min=0).mean()

@@ -1,0 +1,144 @@
+"""ArcCSE: dropout twins under an angular margin, and entailment triplets of masked spans.
+
+Zhang et al. 2022, "A Contrastive Framework for Learning Sentence Representations from Pairwise and Triple-wise
+Perspective in Angular Space". Where a value comes from, and what differs from the paper: docs/papers.md.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from likewise.augment.spans import mask_words, nested_spans, sentence_rng
+from likewise.encoder.build import PoolingMode, build_encoder
+from likewise.losses.arccon import ArcConLoss
+from likewise.losses.arccse import ArcCSELoss
+from likewise.losses.entailment_triplet import EntailmentTripletLoss
+from likewise.recipes.collate import TextCollator
+from likewise.recipes.options import OptionError, TrainingOptions, option
+from likewise.recipes.recipe import Recipe
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArcCSEOptions(TrainingOptions):
+    """The options of ArcCSE; the defaults are the paper's for a base model (section 4.1)."""
+
+    pooling: PoolingMode = option("cls", "Which token vectors make the sentence vector.")
+    head: bool = option(True, "Train through an MLP head that the saved model does not have.")
+    dropout: float = option(0.1, "Dropout of the encoder in training.")
+    contrastive: Literal["arccon", "nt-xent", "none"] = option("arccon", "The contrastive part of the loss.")
+    margin: float = option(10.0, "Angular margin m of ArcCon, in degrees.")
+    temperature: float = option(0.05, "Temperature tau of the contrastive part.")
+    positive_dropout: bool = option(True, "Dropout on in the second view of ArcCon too (the first always has it).")
+    triplet_weight: float = option(0.1, "Weight lambda of the entailment triplets; 0: none.")
+    triplet_margin: float = option(0.0, "Margin of the triplets, in units of cosine.")
+    triplet_dropout: bool = option(False, "Dropout on in the triplets.")
+    triplet_min_words: int = option(25, "Shorter sentences make no triplet.")
+    triplet_max_length: int = option(0, "Tokens kept of a triplet's sentences; 0: as many as the base reads.")
+    mask_closer: float = option(0.2, "Share of words masked in the closer version.")
+    mask_farther: float = option(0.4, "Share of words masked in the farther version.")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._positive("temperature", "triplet_min_words")
+        self._not_negative("margin", "triplet_weight", "triplet_max_length")
+        if self.margin >= 180:
+            raise OptionError(f"margin is an angle below 180 degrees, not {self.margin}")
+        if not 0 <= self.mask_closer <= self.mask_farther <= 1:
+            raise OptionError("mask_closer and mask_farther must satisfy 0 <= mask_closer <= mask_farther <= 1")
+        if not 0 <= self.dropout < 1:
+            raise OptionError(f"dropout is a probability in [0, 1), not {self.dropout}")
+        if self.contrastive == "none" and self.triplet_weight == 0:
+            raise OptionError("contrastive=none and triplet_weight=0 leave nothing to learn from: drop one of them")
+        if self.contrastive != "none" and self.dropout == 0:
+            raise OptionError("the two views of a sentence differ by dropout alone: set dropout above 0")
+
+
+class TripletViews:
+    """Rows to the columns 'sentence' and 'triplet' (K sentences, then K closer, then K farther versions)."""
+
+    def __init__(self, options: ArcCSEOptions, mask_token: str | None, seed: int) -> None:
+        if options.triplet_weight and mask_token is None:
+            raise OptionError("the base's tokenizer has no mask token, which triplets need: set triplet_weight to 0")
+        self.options = options
+        self.mask_token = mask_token or ""
+        self.seed = seed
+
+    def __call__(self, rows: list[dict[str, Any]]) -> dict[str, list[str]]:
+        """Rows {'sentence', 'words'} to texts by column; no triplets where no sentence is long enough."""
+        sentences = [row["sentence"] for row in rows]
+        columns = {"sentence": sentences, "triplet": []}
+        if self.options.triplet_weight:
+            long = [row["sentence"] for row in rows if row["words"] >= self.options.triplet_min_words]
+            versions = [self.versions(sentence) for sentence in long]
+            columns["triplet"] = [*long, *(v[0] for v in versions), *(v[1] for v in versions)]
+        return columns
+
+    def versions(self, sentence: str) -> tuple[str, str]:
+        """The closer and the farther version of a sentence, the same ones for the same seed."""
+        words = sentence.split()
+        ratios = (self.options.mask_closer, self.options.mask_farther)
+        closer, farther = nested_spans(len(words), ratios, sentence_rng(sentence, self.seed))
+        return mask_words(words, closer, self.mask_token), mask_words(words, farther, self.mask_token)
+
+
+def _encoder(base: str, options: ArcCSEOptions) -> Any:
+    return build_encoder(base, pooling=options.pooling, head=options.head, dropout=options.dropout)
+
+
+def _collator(encoder: Any, options: ArcCSEOptions, seed: int) -> TextCollator:
+    tokenizer = encoder.tokenizer
+    most = encoder.max_seq_length or tokenizer.model_max_length
+    lengths = {
+        "sentence": min(options.max_length or most, most),
+        "triplet": min(options.triplet_max_length or most, most),
+    }
+    return TextCollator(tokenizer, TripletViews(options, tokenizer.mask_token, seed), lengths)
+
+
+def _loss(encoder: Any, options: ArcCSEOptions) -> ArcCSELoss:
+    margin = options.margin if options.contrastive == "arccon" else 0.0
+    return ArcCSELoss(
+        None
+        if options.contrastive == "none"
+        else ArcConLoss(encoder, margin, options.temperature, options.positive_dropout),
+        EntailmentTripletLoss(encoder, options.triplet_margin, options.triplet_dropout)
+        if options.triplet_weight
+        else None,
+        options.triplet_weight,
+    )
+
+
+PAPER_BASE = ArcCSEOptions(batch_size=16, accumulation=4, learning_rate=3e-5)
+PAPER_LARGE = dataclasses.replace(PAPER_BASE, learning_rate=1e-5, max_length=32)
+CPU = ArcCSEOptions(batch_size=64, learning_rate=1e-4, max_length=32, triplet_max_length=64, eval_steps=50, sam_rho=0.0)
+
+ARCCSE = Recipe(
+    name="arccse",
+    summary="Angular margin contrastive learning on dropout twins, with entailment triplets of masked spans.",
+    source="Zhang et al. 2022, ArcCSE",
+    presets={"cpu": CPU, "paper-base": PAPER_BASE, "paper-large": PAPER_LARGE},
+    build_encoder=_encoder,
+    build_collator=_collator,
+    build_loss=_loss,
+)
+
+_AS_SIMCSE: dict[str, Any] = {"contrastive": "nt-xent", "margin": 0.0, "triplet_weight": 0.0, "sam_rho": 0.0}
+
+SIMCSE = Recipe(
+    name="simcse",
+    summary="Contrastive learning on dropout twins (NT-Xent): ArcCSE without margin, triplets and SAM.",
+    source="Gao et al. 2021, SimCSE, unsupervised",
+    presets={
+        "cpu": dataclasses.replace(CPU, **_AS_SIMCSE),
+        # Batch size, rate and length of SimCSE's own table for BERT-base, unsupervised.
+        "paper-base": dataclasses.replace(
+            PAPER_BASE, **_AS_SIMCSE, batch_size=64, accumulation=1, max_length=32
+        ),
+        "paper-large": dataclasses.replace(PAPER_LARGE, **_AS_SIMCSE, batch_size=64, accumulation=1),
+    },
+    build_encoder=_encoder,
+    build_collator=_collator,
+    build_loss=_loss,
+)

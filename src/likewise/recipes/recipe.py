@@ -1,0 +1,52 @@
+"""What a recipe is: the wiring of views, encoder and loss, and the values that go with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from torch import nn
+
+from likewise.recipes.options import OptionError, TrainingOptions
+
+Collator = Callable[[list[dict[str, Any]]], dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """One method: how its encoder is built, how a batch is made of sentences, and what it is trained on.
+
+    Args:
+        name: what it is called on the command line.
+        summary: one sentence.
+        source: the paper.
+        presets: named option sets; the first is the default.
+        build_encoder: (base, options) to a SentenceTransformer.
+        build_collator: (encoder, options, seed) to a function from corpus rows ({'sentence', 'words'}) to a batch.
+        build_loss: (encoder, options) to a sentence-transformers loss.
+    """
+
+    name: str
+    summary: str
+    source: str
+    presets: Mapping[str, TrainingOptions]
+    build_encoder: Callable[[str, Any], Any]
+    build_collator: Callable[[Any, Any, int], Collator]
+    build_loss: Callable[[Any, Any], nn.Module]
+
+    @property
+    def options_type(self) -> type[TrainingOptions]:
+        """The class of this recipe's options."""
+        return type(next(iter(self.presets.values())))
+
+    def options(self, preset: str | None = None, **changes: Any) -> TrainingOptions:
+        """The options of a preset (the first one by default) with changes.
+
+        Raises:
+            OptionError: no such preset or option, or values that do not go together.
+        """
+        name = preset or next(iter(self.presets))
+        if name not in self.presets:
+            raise OptionError(f"{self.name} has no preset {name!r}; there are {', '.join(self.presets)}")
+        return self.presets[name].updated(**changes)

@@ -1,0 +1,54 @@
+"""Batches of sentences of near-equal length, the same ones for the same seed and epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from torch.utils.data import BatchSampler, RandomSampler
+
+BATCHES_IN_A_POOL = 50
+"""How many batches are cut from one length-sorted pool. More: less padding; fewer: more chance in who meets whom."""
+
+
+class LengthBatchSampler(BatchSampler):
+    """Row numbers of batches: shuffled, pooled, sorted by length inside a pool, cut, and the batches shuffled.
+
+    A batch then wastes little on padding, and a sentence meets other negatives in every epoch. Lengths are kept
+    as one small integer a row, so a corpus of any size fits.
+
+    Args:
+        lengths: a length for each row, in any unit.
+        batch_size: rows of a batch; a last, smaller batch is dropped, since it would have fewer negatives.
+        seed: with the epoch, fixes the order.
+        by_length: False gives plain shuffled batches.
+    """
+
+    def __init__(self, lengths: Sequence[int] | np.ndarray, batch_size: int, seed: int, by_length: bool = True) -> None:
+        super().__init__(RandomSampler(range(max(1, len(lengths)))), batch_size, drop_last=True)
+        self.lengths = np.asarray(lengths, dtype=np.int32)
+        self.batch_size = batch_size
+        self.seed = seed
+        self.by_length = by_length
+        self.epoch = 0
+
+    def set_epoch(self, epoch: int) -> None:
+        """Called by the trainer at the start of each epoch."""
+        self.epoch = epoch
+
+    def __len__(self) -> int:
+        return len(self.lengths) // self.batch_size
+
+    def __iter__(self) -> Iterator[list[int]]:
+        rng = np.random.default_rng([self.seed, self.epoch])
+        order = rng.permutation(len(self.lengths))
+        pool = self.batch_size * BATCHES_IN_A_POOL
+        for start in range(0, len(order), pool):
+            rows = order[start : start + pool]
+            n_batches = len(rows) // self.batch_size
+            if self.by_length:
+                # The rows that fill no batch are left out before sorting, or they would always be the longest.
+                rows = rows[: n_batches * self.batch_size]
+                rows = rows[np.argsort(self.lengths[rows], kind="stable")]
+            for batch in rng.permutation(n_batches):
+                yield rows[batch * self.batch_size : (batch + 1) * self.batch_size].tolist()

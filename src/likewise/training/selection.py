@@ -1,0 +1,63 @@
+"""What picks the checkpoint: STS-B dev where it is found, held-out sentences of the corpus elsewhere."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from likewise.evaluation.held_out import HeldOutEvaluator
+from likewise.evaluation.sts_dev import StsDevEvaluator
+from likewise.evaluation.tasks import DataError
+from likewise.recipes.options import TrainingOptions
+
+
+@dataclass(frozen=True)
+class Selection:
+    """An evaluator and the rows that are left for training.
+
+    Attributes:
+        name: 'sts-b-dev', 'held-out' or 'last'.
+        evaluator: None for 'last'.
+        rows: row numbers of the corpus to train on, in order; None for all.
+        description: one sentence for the user.
+    """
+
+    name: str
+    evaluator: Any
+    rows: np.ndarray | None
+    description: str
+
+    @property
+    def metric(self) -> str:
+        """Name of the score, as the trainer logs it."""
+        return f"eval_{self.evaluator.primary_metric}" if self.evaluator else ""
+
+
+def choose_selection(
+    dataset: Any, options: TrainingOptions, seed: int, data: str | os.PathLike[str] | None, bf16: bool
+) -> Selection:
+    """The selection that the options ask for, on what is there.
+
+    Raises:
+        DataError: STS-B dev is asked for and not found, or it is malformed; or `data` is given and holds none.
+    """
+    precision = "bf16" if bf16 else "fp32"
+    if options.select_by == "last":
+        return Selection("last", None, None, "the last checkpoint is kept")
+    if options.select_by in ("auto", "sts-b-dev"):
+        try:
+            evaluator = StsDevEvaluator.from_data(data, precision=precision)
+            return Selection("sts-b-dev", evaluator, None, evaluator.description)
+        except DataError:
+            if options.select_by == "sts-b-dev" or data is not None:
+                raise
+    n_held_out = min(options.held_out, len(dataset) // 10)
+    if n_held_out < 2:
+        return Selection("last", None, None, "too few sentences to hold any out; the last checkpoint is kept")
+    order = np.random.default_rng([seed, 1]).permutation(len(dataset))
+    held_out = dataset[np.sort(order[:n_held_out])]["sentence"]
+    chosen = HeldOutEvaluator(held_out, seed=seed, precision=precision)
+    return Selection("held-out", chosen, np.sort(order[n_held_out:]), chosen.description)
