@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from likewise.augment.negation import verbs
+from likewise.augment.negation.rescue import hidden_clauses
 from likewise.augment.negation.words import AUXILIARIES, BE, DO, FINITE_TAGS, HAVE, MODALS, SUBJECTS, VERB_TAGS
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ class Clause:
         if self.subject is None or not self.operator or self.subject.i < self.finite.i:
             return False
         if self.finite.i == self.head.i:
-            return self.sentence.text.rstrip("\"'”’) ").endswith("?")
+            return any(token.text == "?" for token in self.head.doc[self.head.i : self.sentence.end])
         return self.subject.i < self.head.i
 
     @property
@@ -57,9 +58,16 @@ def main_clause(sentence: Span) -> Clause | None:
     is not: there the reporting verb is negated.
     """
     for head in _heads(sentence):
-        clause = _clause(head, sentence)
+        clause = None if _bracketed(head, sentence) else _clause(head, sentence)
         if clause is not None:
             return clause
+    for head, tag in hidden_clauses(sentence):
+        if tag is None:
+            clause = _clause(head, sentence)
+            if clause is not None and not clause.imperative:
+                return clause
+        else:
+            return Clause(sentence, head, head, tag, False, head.nbor(-1))
     return None
 
 
@@ -67,7 +75,7 @@ def _heads(sentence: Span) -> Iterator[Token]:
     """Tokens to try as the head of the main clause, best first."""
     root = sentence.root
     for child in root.lefts:
-        if child.dep_ == "ccomp" and not _subordinate(child) and any(c.dep_ in SUBJECTS for c in child.lefts):
+        if child.dep_ == "ccomp" and not _subordinate(child) and any(c.dep_ in SUBJECTS for c in child.children):
             yield child
     yield root
     for token in sentence:
@@ -84,6 +92,12 @@ def _subordinate(token: Token) -> bool:
         if child.tag_ in ("WP", "WRB") and not token.sent.text.rstrip().endswith("?"):
             return True
     return False
+
+
+def _bracketed(token: Token, sentence: Span) -> bool:
+    """Whether a token stands in brackets that opened within the sentence."""
+    before = [word.text for word in token.doc[sentence.start + 1 : token.i]]
+    return before.count("(") > before.count(")")
 
 
 def third_singular(subject: Token | None) -> bool:
@@ -168,6 +182,9 @@ def right_edge(token: Token, before: int) -> Token:
     """The last word of the phrase of `token` that stands before token number `before`, punctuation left out."""
     edge = token
     for member in token.subtree:
+        if member.i > token.i and member.dep_ == "acl" and member.tag_ == "VBN":
+            # 'Was the letter sent?': the parser may take the participle for a part of the subject.
+            break
         if edge.i < member.i < before and not member.is_punct:
             edge = member
     return edge
@@ -181,7 +198,7 @@ def conjuncts(head: Token) -> Iterator[tuple[Token, bool]]:
     """
     current, together, first = head, True, True
     while True:
-        following = [child for child in current.rights if child.dep_ == "conj" and child.tag_ in VERB_TAGS]
+        following = [child for child in current.rights if child.dep_ == "conj" and child.tag_ in (*VERB_TAGS, "NNS")]
         if not following:
             return
         verb = following[0]

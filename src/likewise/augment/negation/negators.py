@@ -65,9 +65,12 @@ def _continues(token: Token) -> bool:
 
 def _beside_verb(clause: Clause) -> Negator | None:
     """'not', 'never' or 'no longer' behind the operator: up to the verb, or behind adverbs and the subject."""
+    finite, head = clause.finite, clause.head
+    if clause.imperative and head.lower_ == "let" and head.i + 2 < clause.sentence.end:
+        # "Let's not go".
+        return Negator(head.nbor(2), "not") if head.nbor(2).lower_ == "not" else None
     if not clause.operator:
         return None
-    finite, head = clause.finite, clause.head
     inside = {token.i for token in clause.subject.subtree} if clause.subject is not None else set()
     for token in head.doc[finite.i + 1 : clause.sentence.end]:
         if finite.i < head.i <= token.i:
@@ -140,6 +143,8 @@ def _in_subject(clause: Clause) -> Negator | None:
     if subject is None or subject.i > clause.finite.i or subject.dep_.startswith("csubj"):
         return None
     first = subject.left_edge
+    if first.i > clause.sentence.start and first.nbor(-1).lower_ == "not":
+        first = first.nbor(-1)
     if first.lower_ == "not":
         if first.nbor().lower_ in _AFTER_NOT:
             return Negator(first, "constituent")

@@ -58,10 +58,11 @@ MASS_NOUNS = frozenset(
     need point fun harm faith trust fear pain peace justice truth blood milk bread meat rice sugar salt coffee tea
     wine beer consensus contact connection experience influence control authority intention respect sympathy
     pressure protection opposition resistance competition recognition compensation mention meaning life sleep
-    agreement education training alcohol sound smoke fire ice sunlight heat weather literature poetry art""".split()
+    agreement education training alcohol sound smoke fire ice sunlight heat weather literature poetry art violence
+    existence importance assistance patience insurance significance relevance confidence intelligence interference
+    guidance maintenance tolerance acceptance assurance security stability activity electricity capacity content""".split()
 )
-MASS_ENDINGS = ("ness", "ism", "ware", "age", "ence", "ance", "ity", "ship", "hood", "cy")
+MASS_ENDINGS = ("ness", "ism", "ware")
 
-# Verbs that report what is said: their quoted clause is the statement when it comes first.
 VOWEL_SOUND_EXCEPTIONS = ("uni", "use", "usu", "eu", "one", "once", "ut")
 SILENT_H = ("hour", "honest", "honour", "honor", "heir")

@@ -1,0 +1,69 @@
+"""Main clauses that a small parser takes for a noun phrase, found again by signs that leave no doubt."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from likewise.augment.negation import verbs
+from likewise.augment.negation.words import AUXILIARIES, BE, SUBJECTS
+
+if TYPE_CHECKING:
+    from spacy.tokens import Span, Token
+
+_TIMES = frozenset("year month week day morning evening night season time summer winter spring autumn years".split())
+_ONE = frozenset("a an this that each every another".split())
+_OPEN_DEPS = frozenset(("acl", "advcl", "relcl", "conj", "appos", "amod"))
+
+
+def hidden_clauses(sentence: Span) -> Iterator[tuple[Token, str | None]]:
+    """Verbs that may be the main verb where the root is none, each with its tense where the form alone tells.
+
+    Only for a text with a full stop at its end: without one, a noun with a participle is a heading.
+    """
+    if not sentence.text.rstrip("\"'”’) ").endswith((".", "!", "?")):
+        return
+    root = sentence.root
+    plural = root.tag_ == "NNS" and not any(child.tag_ == "CD" for child in root.lefts)
+    if plural and any(child.lower_ in _ONE for child in root.lefts if child.dep_ == "det"):
+        # 'This results in losses': a plural behind 'this' or 'a' is a verb.
+        if root.i > sentence.start + 1 or root.nbor(-1).lower_ in _ONE:
+            yield root, "VBZ"
+    bare = not any(child.dep_ in AUXILIARIES for child in root.lefts)
+    named = root.i > sentence.start and root.nbor(-1).tag_.startswith(("NN", "PRP"))
+    if root.tag_ == "VBN" and bare and named and _has_object(root) and _past(root):
+        yield root, "VBD"
+    for token in root.rights:
+        if token.dep_ not in _OPEN_DEPS or _relative(token):
+            continue
+        helpers = [child for child in token.lefts if child.dep_ in AUXILIARIES]
+        subject = any(child.dep_ in SUBJECTS for child in token.lefts)
+        if helpers and helpers[0].tag_ in ("VBD", "VBZ", "VBP", "MD") and (token.dep_ in ("acl", "conj") or subject):
+            # 'Her dissertation, "...", was supervised by him'.
+            yield token, None
+        elif token.dep_ == "acl" and token.tag_ == "VBN" and not helpers and _has_object(token) and _past(token):
+            # 'The victory secured their place': with an object it is no passive participle.
+            yield token, "VBD"
+        elif token.dep_ == "conj" and not helpers and (token.tag_ in ("VBZ", "VBD") or token.lower_ in BE):
+            # 'The church and the tower date from 1894 and are by Wilson'.
+            yield token, None
+    for token in sentence:
+        # 'The following year she had two wins', 'After the war he returned'.
+        outer = token.head
+        timed = outer.lower_ in _TIMES or root.tag_ == "IN"
+        if token.dep_ in ("relcl", "acl") and timed and not _relative(token):
+            if any(child.dep_ in SUBJECTS for child in token.lefts) and (outer.i == root.i or root.tag_ == "IN"):
+                yield token, None
+
+
+def _has_object(verb: Token) -> bool:
+    return any(child.dep_ == "dobj" for child in verb.rights) and not any(c.dep_ == "agent" for c in verb.rights)
+
+
+def _past(verb: Token) -> bool:
+    return verbs.finite_tag(verb.lower_, "VBN", True) == "VBD"
+
+
+def _relative(verb: Token) -> bool:
+    """Whether a conjunction or a relative word opens the clause."""
+    return any(child.dep_ == "mark" or child.tag_ in ("WDT", "WP", "WP$", "WRB") for child in verb.subtree if child.i < verb.i)
