@@ -20,7 +20,7 @@ def evaluate(
     ] = "sts",
     data: Annotated[
         Optional[Path],  # noqa: UP045 - typer reads the annotation
-        typer.Option(help="The folder of SentEval's data.  [default: $LIKEWISE_DATA, then ../shared/data]"),
+        typer.Option(help="The folder of SentEval's data; without it $LIKEWISE_DATA, then ../shared/data."),
     ] = None,
     json: Annotated[
         Optional[Path],  # noqa: UP045

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies
 
 from sentence_transformers.util import import_from_string
 
@@ -113,11 +118,12 @@ def _load_folder(folder: Path, device: Any) -> SentenceTransformer:
 
     own = _own_classes(folder)
     try:
-        if own:
-            # The only door of sentence-transformers 6 that takes classes already imported. The public one,
-            # trust_remote_code=True, would also run any code that lies in the folder.
-            return SentenceTransformer._load_with_module_classes(str(folder), own, device=device)
-        return SentenceTransformer(str(folder), device=device)
+        with _no_bar():
+            if own:
+                # The only door of sentence-transformers 6 that takes classes already imported. The public
+                # one, trust_remote_code=True, would also run any code that lies in the folder.
+                return SentenceTransformer._load_with_module_classes(str(folder), own, device=device)
+            return SentenceTransformer(str(folder), device=device)
     except (OSError, ValueError) as error:
         raise LoadError(f"The model in '{folder}' cannot be loaded: {_first_line(error)}") from error
 
@@ -125,15 +131,54 @@ def _load_folder(folder: Path, device: Any) -> SentenceTransformer:
 def _load_from_hub(name: str, device: Any) -> SentenceTransformer:
     from sentence_transformers import SentenceTransformer
 
+    offline = not _hub_answers()
     try:
-        return SentenceTransformer(name, device=device)
+        with _no_bar():
+            # What was downloaded before still loads.
+            return SentenceTransformer(name, device=device, local_files_only=offline)
     except Exception as error:
         # The hub's client raises a dozen kinds: no network, no such name, no leave to read, offline mode.
+        if offline:
+            raise LoadError(
+                f"'{name}' is no folder here, the model hub cannot be reached, and no earlier download of it "
+                f"is on this machine. Give a folder or 'bundled:minilm', or mend the network."
+            ) from error
         raise LoadError(
             f"'{name}' is no folder here, and it could not be loaded from the model hub "
-            f"({type(error).__name__}: {_first_line(error)}). Check the spelling; without a network, give a "
-            f"folder or 'bundled:minilm'."
+            f"({type(error).__name__}: {_first_line(error)}). Check the "
+            f"spelling, and whether it is private."
         ) from error
+
+
+def _hub_answers() -> bool:
+    """Whether the hub can be reached: asked once and briefly, as its client retries for two minutes."""
+    from huggingface_hub import constants
+
+    if constants.HF_HUB_OFFLINE:
+        return False
+    address = urlsplit(constants.ENDPOINT)
+    if getproxies().get(address.scheme):
+        return True  # only the proxy knows
+    try:
+        port = address.port or (80 if address.scheme == "http" else 443)
+        socket.create_connection((address.hostname or "", port), timeout=5).close()
+    except OSError:
+        return False
+    return True
+
+
+@contextmanager
+def _no_bar() -> Iterator[None]:
+    """Without transformers' bar over the weights, which is done before it is seen."""
+    from transformers.utils import logging
+
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()
 
 
 def _first_line(error: BaseException) -> str:
