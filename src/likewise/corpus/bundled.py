@@ -59,7 +59,8 @@ def news_ratings() -> tuple[list[str], "np.ndarray"]:
     cure = 'the news ratings need gensim: pip install "likewise[bundled]"'
     # One byte of it is not ASCII: a pound sign in latin-1.
     texts = _gensim_data("lee.cor", cure).read_text(encoding="latin-1").splitlines()
-    return texts, np.loadtxt(_gensim_data("similarities0-1.txt", cure))
+    upper = np.loadtxt(_gensim_data("similarities0-1.txt", cure))  # [50, 50], zeros below the diagonal
+    return texts, np.triu(upper) + np.triu(upper, 1).T
 
 
 def _gensim_data(name: str, cure: str) -> Path:

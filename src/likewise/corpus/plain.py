@@ -28,7 +28,7 @@ def text_layout(path: Path, options: CorpusOptions) -> tuple[bool, bool]:
         lines.pop()  # it is cut
     lines = lines[:SAMPLE_LINES]
     if options.split == "prose":
-        return True, is_wrapped(lines, capitals=False)
+        return True, is_wrapped(lines, known_prose=True)
     prose = options.split == "auto" and is_prose(lines)
     return prose, prose and is_wrapped(lines)
 

@@ -2,9 +2,10 @@
 
 The rule of `split="auto"`, on the first 500 lines (at most 64 KiB) of a file, blank ones left out:
 
-1. Wrapped prose: of the pairs of neighbouring lines, 30% or more are a line that ends no sentence followed by
-   one that begins with a small letter, and 10% or more of the lines begin with a capital (so that a list of
-   sentences in small letters with no stops is not mistaken for it).
+1. Wrapped prose: of the pairs of neighbouring lines, 30% or more go on (a line that ends no sentence, then
+   one that begins with a small letter), and most of these were full: the next word would take the line past
+   80% of the usual greatest length. Also 10% or more of the lines begin with a capital and 5% or more hold a
+   stop, so that no list of loose sentences, however written, is mistaken for it.
 2. Prose with a paragraph a line: 15% or more of the lines hold a further sentence of three words or more that
    does not begin with a small letter. (English paragraphs: 64% of the lines; the corpora of SentEval and the
    STS tasks, with a sentence a line and often in small letters: 0 to 2%, at most 10%.)
@@ -22,6 +23,7 @@ from itertools import pairwise
 PARAGRAPH_LIMIT = 1 << 16
 """Characters of a paragraph that are held before its sentences are given out, all but the last."""
 
+_STOP = re.compile(r"\w[.!?…。！？][\"'’”»)\]]*(?:\s|$)")
 _ENDS = re.compile(r"[.!?…:;。！？][\"'’”»)\]]*$")
 
 
@@ -51,18 +53,25 @@ def ends_sentence(text: str) -> bool:
     return _ENDS.search(text) is not None
 
 
-def is_wrapped(lines: Sequence[str], capitals: bool = True) -> bool:
+def is_wrapped(lines: Sequence[str], known_prose: bool = False) -> bool:
     """Tell whether these lines (blank ones are "") are sentences wrapped over several lines: rule 1 above.
 
     Args:
         lines: with single blanks between words.
-        capitals: False leaves out the condition on capitals, for what is known to be prose.
+        known_prose: ask only how many lines go on, of what is prose for certain.
     """
     pairs = [(a, b) for a, b in pairwise(lines) if a and b]
-    filled = [line for line in lines if line]
-    if not pairs or (capitals and sum(line[0].isupper() for line in filled) < 0.1 * len(filled)):
+    going_on = [(a, b) for a, b in pairs if b[0].islower() and not ends_sentence(a)]
+    if not going_on or len(going_on) < 0.3 * len(pairs):
         return False
-    return sum(b[0].islower() and not ends_sentence(a) for a, b in pairs) >= 0.3 * len(pairs)
+    if known_prose:
+        return True
+    filled = [line for line in lines if line]
+    width = sorted(map(len, filled))[int(0.9 * len(filled))]  # the longest tenth may be headings or tables
+    full = sum(len(a) + 1 + len(b.split(" ", 1)[0]) > 0.8 * width for a, b in going_on)
+    capitals = sum(line[0].isupper() for line in filled)
+    stops = sum(_STOP.search(line) is not None for line in filled)
+    return full > 0.5 * len(going_on) and capitals >= 0.1 * len(filled) and stops >= 0.05 * len(filled)
 
 
 def is_prose(lines: Sequence[str]) -> bool:
@@ -87,7 +96,7 @@ def paragraphs_of(text: str) -> list[str]:
     ['A heading', 'One paragraph.']
     """
     lines = [" ".join(line.split()) for line in text.splitlines()]
-    if not is_wrapped(lines):
+    if not is_wrapped(lines, known_prose=True):
         return [line for line in lines if line]
     blocks = "\n".join(lines).split("\n\n")
     return [joined for block in blocks if (joined := " ".join(block.split()))]

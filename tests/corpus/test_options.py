@@ -1,0 +1,31 @@
+"""Options that contradict each other are refused when they are made."""
+
+import pytest
+
+from likewise.corpus import CorpusError, CorpusOptions
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"split": "words"}, "not one of auto, line, prose"),
+        ({"field": ""}, "empty name"),
+        ({"field": "text", "split": "line"}, "always prose"),
+        ({"min_words": 0}, "1 or more"),
+        ({"min_words": 5, "max_words": 4}, "no sentence could be kept"),
+        ({"encoding": "utf-9"}, "unknown encoding 'utf-9'"),
+        ({"encoding": "base64"}, "not a text encoding"),
+    ],
+)
+def test_contradictions(values, words):
+    with pytest.raises(CorpusError, match=words):
+        CorpusOptions(**values)
+
+
+def test_options_are_frozen():
+    with pytest.raises(AttributeError):
+        CorpusOptions().min_words = 1
+
+
+def test_no_limit():
+    assert CorpusOptions(max_words=None).max_words is None

@@ -1,0 +1,158 @@
+"""Prepared corpora: against plain Python, and their cache."""
+
+import hashlib
+import os
+import random
+import tracemalloc
+from pathlib import Path
+
+import pytest
+
+from likewise.corpus import CorpusError, CorpusOptions, default_cache, prepare
+from likewise.corpus import prepared as module
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Path:
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def made(monkeypatch) -> list[int]:
+    """Grows by one each time a corpus is really read."""
+    calls: list[int] = []
+    make = module._make
+    monkeypatch.setattr(module, "_make", lambda *given: (calls.append(1), make(*given)))
+    return calls
+
+
+def test_deduplicates_across_files_as_a_set_does(write, cache, tmp_path):
+    chance = random.Random(3)
+    wanted: dict[str, None] = {}  # keeps the order of the first occurrence
+    places: list[str] = []
+    for name in ("a.txt", "b.txt", "c.txt"):
+        lines = [f"This is sentence {chance.randrange(12_000)} here" for _ in range(8000)]
+        path = write(name, "\n".join(lines))
+        for number, line in enumerate(lines, 1):
+            if line in wanted:
+                places.append(f"{path}:{number}")
+            wanted[line] = None
+    corpus = prepare(str(tmp_path / "*.txt"), cache_dir=cache)
+    assert corpus.dataset["sentence"][:] == list(wanted)
+    assert corpus.report.dropped == {"duplicate": 24_000 - len(wanted)}
+    assert corpus.report.examples == {"duplicate": places[:5]}
+    assert corpus.report.read == 24_000
+    assert len(corpus) == corpus.report.kept == len(wanted)
+    assert corpus.sha256 == hashlib.sha256("".join(f"{text}\n" for text in wanted).encode()).hexdigest()
+    assert corpus.sources == tuple(str(tmp_path / name) for name in ("a.txt", "b.txt", "c.txt"))
+
+
+def test_columns_are_mapped_from_disk(write, cache):
+    corpus = prepare(write("a.txt", "One two  three\nFour five six seven\n"), cache_dir=cache)
+    assert corpus.dataset.to_dict() == {"sentence": ["One two three", "Four five six seven"], "words": [3, 4]}
+    assert str(corpus.dataset.features["words"].dtype) == "int32"
+    assert [Path(file["filename"]) for file in corpus.dataset.cache_files] == [corpus.path]
+    assert corpus.path.is_relative_to(cache)
+
+
+def test_duplicates_can_stay(write, cache):
+    path = write("a.txt", "One two three\n" * 3)
+    assert len(prepare(path, CorpusOptions(deduplicate=False), cache_dir=cache)) == 3
+    assert len(prepare(path, cache_dir=cache)) == 1
+
+
+def test_second_call_reads_the_cache(write, cache, made):
+    path = write("a.txt", "One two three\nno\nOne two three\n")
+    first = prepare(path, cache_dir=cache)
+    second = prepare(path, cache_dir=cache)
+    assert len(made) == 1
+    assert second.report == first.report
+    assert second.report.dropped == {"too short": 1, "duplicate": 1}
+    assert (second.sha256, second.sources) == (first.sha256, first.sources)
+    assert second.dataset.to_dict() == first.dataset.to_dict()
+
+
+def test_what_makes_it_read_again(write, cache, made):
+    path = write("a.txt", "One two three\nFour five\n")
+    prepare(path, cache_dir=cache)
+    assert len(prepare(path, CorpusOptions(min_words=2), cache_dir=cache)) == 2
+    assert len(made) == 2
+    stat = path.stat()
+    path.write_text("Uno due tres\nFour five\n")  # as long as before
+    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns + 1))
+    assert prepare(path, cache_dir=cache).dataset["sentence"][:] == ["Uno due tres"]
+    assert len(made) == 3
+    prepare([path, write("b.txt", "Six seven eight")], cache_dir=cache)
+    assert len(made) == 4
+
+
+@pytest.mark.parametrize("name", ["sentences.arrow", "corpus.json"])
+@pytest.mark.parametrize("damage", ["remove", "cut"])
+def test_damaged_cache_is_made_again(write, cache, made, name, damage):
+    path = write("a.txt", "One two three\n")
+    corpus = prepare(path, cache_dir=cache)
+    file = corpus.path.parent / name
+    del corpus
+    if damage == "remove":
+        file.unlink()
+    else:
+        file.write_bytes(file.read_bytes()[:20])
+    assert len(prepare(path, cache_dir=cache)) == 1
+    assert len(made) == 2
+
+
+def test_a_failure_leaves_nothing_behind(write, cache):
+    path = write("a.jsonl", '{"t": "One two three."}\nbroken')
+    with pytest.raises(CorpusError, match=r"a\.jsonl:2"):
+        prepare(path, CorpusOptions(field="t"), cache_dir=cache)
+    assert list(cache.iterdir()) == []
+
+
+def test_no_temporary_file_stays(write, cache):
+    corpus = prepare(write("a.txt", "One two three\n"), cache_dir=cache)
+    assert sorted(path.name for path in cache.rglob("*") if path.is_file()) == [
+        "corpus.json",
+        "sentences.arrow",
+    ]
+    assert list(cache.iterdir()) == [corpus.path.parent]
+
+
+def test_too_few(write, cache):
+    path = write("a.txt", "One two three\nno\n")
+    with pytest.raises(CorpusError, match=r"a\.txt:1: 1 sentences .* 64 are needed(.|\n)*too short +1"):
+        prepare(path, cache_dir=cache, at_least=64)
+    corpus = prepare(path, cache_dir=cache)
+    assert corpus.require(1) is corpus
+
+
+def test_progress(write, cache):
+    paths = [write(f"{name}.txt", "".join(f"Line {name} {i} here\n" for i in range(9000))) for name in "ab"]
+    total = sum(path.stat().st_size for path in paths)
+    seen: list[tuple[int, int]] = []
+    prepare(paths, cache_dir=cache, progress=lambda done, whole: seen.append((done, whole)))
+    assert [whole for _, whole in seen] == [total] * len(seen)
+    assert seen == sorted(seen)
+    assert seen[-1] == (total, total)
+    assert len(seen) > 3
+
+
+def test_default_cache(monkeypatch, tmp_path):
+    monkeypatch.setenv("LIKEWISE_CACHE", str(tmp_path))
+    assert default_cache() == tmp_path
+    monkeypatch.delenv("LIKEWISE_CACHE")
+    assert default_cache() == Path.home() / ".cache" / "likewise" / "corpus"
+
+
+def test_memory_does_not_grow_with_the_corpus(write, cache):
+    paths = [
+        write(f"{n}.txt", "".join(f"Sentence {i} of a corpus\n" for i in range(n))) for n in (20_000, 50_000)
+    ]
+    prepare(write("first.txt", "One two three"), cache_dir=cache)  # what is loaded once is not counted
+    peaks = []
+    for path in paths:
+        tracemalloc.start()
+        prepare(path, cache_dir=cache)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    # Sorting fingerprints takes memory up to one partition of 4 million; so 30,000 more may add theirs.
+    assert peaks[1] < peaks[0] + 30_000 * 120

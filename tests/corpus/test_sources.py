@@ -1,0 +1,120 @@
+"""Which files a spec names, and what each holds."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from likewise.corpus import CorpusError, CorpusOptions
+from likewise.corpus.sources import find_files, find_sources
+
+DEFAULT = CorpusOptions()
+
+
+def test_files_are_sorted_and_none_is_named_twice(write, tmp_path):
+    b, a, c = write("b.txt", "x"), write("a.txt", "x"), write("sub/c.txt", "x")
+    spec = [b, str(tmp_path / "*.txt"), a, tmp_path / "sub" / ".." / "a.txt", str(tmp_path / "**" / "*.txt")]
+    assert [path.resolve() for path in find_files(spec)] == [a, b, c]
+
+
+def test_a_name_with_signs_of_a_pattern_is_a_file_first(write):
+    path = write("odd[1].txt", "x")
+    assert find_files(path) == [path]
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ("nowhere.txt", "no such file: check the path"),
+        ("nowhere*.txt", "no file matches"),
+        ([], "no corpus file was named"),
+        ("bundled:all", "bundled is bundled:wiki-sample"),
+    ],
+)
+def test_nothing_found(spec, words):
+    with pytest.raises(CorpusError, match=words):
+        find_files(spec)
+
+
+def test_folder(tmp_path):
+    with pytest.raises(CorpusError, match=r"is a folder: name its files"):
+        find_files(tmp_path)
+
+
+ARTICLE = json.dumps(
+    {"id": "1", "title": "T", "sections": [{"heading": "", "paragraphs": ["One two three."]}]}
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "options", "kind"),
+    [
+        ("a.txt", "One two three.", DEFAULT, "text"),
+        ("a", "{braces} may begin a text\n", DEFAULT, "text"),
+        ("a.jsonl", '\n{"t": "x"}\n', CorpusOptions(field="t"), "jsonl"),
+        ("a.data", '{"t": "x"}\n', CorpusOptions(field="t"), "jsonl"),
+        ("a.jsonl", ARTICLE, DEFAULT, "articles"),
+        ("a.txt", ARTICLE, DEFAULT, "articles"),
+        ("a.jsonl", ARTICLE, CorpusOptions(field="title"), "jsonl"),
+        ("a.xml", "<mediawiki>\n</mediawiki>", DEFAULT, "wiki"),
+        ("a.txt", "<?xml version='1.0'?>\n<mediawiki>\n", DEFAULT, "wiki"),
+    ],
+)
+def test_kind_is_seen_from_the_content(write, name, content, options, kind):
+    (source,) = find_sources(write(name, content), options)
+    assert source.kind == kind
+    assert source.size == len(content)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "options", "words"),
+    [
+        (
+            "a.jsonl",
+            '\n{"a": 1, "body": "x", "head": "y"}',
+            DEFAULT,
+            r"a\.jsonl:2: which field.*here are: body, head",
+        ),
+        ("a.jsonl", "[1, 2]", DEFAULT, r"a\.jsonl:1: not a JSON object"),
+        (
+            "a.json",
+            '{\n "text": "pretty printed"\n}',
+            CorpusOptions(field="text"),
+            r"a\.json:1: not a JSON object",
+        ),
+        ("a.txt", "One two three.", CorpusOptions(field="text"), "no file here is JSONL"),
+        ("a.jsonl", ARTICLE, CorpusOptions(split="line"), "for plain text, and this file is articles"),
+        ("a.xml", "<html></html>", DEFAULT, r"a\.xml:1: this XML is no MediaWiki dump"),
+        ("a.txt", "wide".encode("utf-16"), DEFAULT, r"a\.txt:1: unreadable encoding.*--encoding utf-16"),
+        (
+            "a.txt",
+            ("wide words " * 9).encode("utf-16-le"),
+            DEFAULT,
+            r"a\.txt:1: unreadable.*--encoding utf-16",
+        ),
+        ("a.txt", b"text of a line\n" * 3 + b"\0", DEFAULT, r"a\.txt:4: unreadable encoding: a zero byte"),
+        ("a.zip", b"PK\x03\x04rest", DEFAULT, r"a\.zip:1: unreadable encoding: this is a zip file"),
+    ],
+)
+def test_what_is_refused(write, name, content, options, words):
+    with pytest.raises(CorpusError, match=words):
+        find_sources(write(name, content), options)
+
+
+def test_field_is_for_the_jsonl_files_of_a_mixed_corpus(write):
+    spec = [write("a.txt", "One two three."), write("b.jsonl", '{"t": "x"}')]
+    assert [source.kind for source in find_sources(spec, CorpusOptions(field="t"))] == ["text", "jsonl"]
+
+
+def test_looking_needs_no_heavy_library():
+    import subprocess
+    import sys
+
+    code = (
+        "import sys, likewise.corpus as c\n"
+        "try: list(c.read_sentences('/nowhere.txt'))\n"
+        "except c.CorpusError: pass\n"
+        "heavy = {'torch', 'transformers', 'datasets', 'pyarrow', 'gensim', 'nupunkt'} & set(sys.modules)\n"
+        "assert not heavy, heavy"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parent)

@@ -1,0 +1,117 @@
+"""The rule that tells prose from a sentence a line, and the sentences of a paragraph."""
+
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from likewise.corpus.splitting import (
+    PARAGRAPH_LIMIT,
+    Paragraph,
+    is_prose,
+    is_wrapped,
+    paragraphs_of,
+    sentences_of,
+)
+
+SENTENCES = [
+    "The river rose for three days before the dam of earth and timber gave way.",
+    "Mr. Hale had warned the council of it twice.",
+    "Nobody listened!",
+    "In the morning the lower fields lay under a metre of brown water, and the road to the mill was gone.",
+    "Who would pay for the bridge?",
+] * 6
+PARAGRAPHS = [" ".join(SENTENCES[i : i + 5]) for i in range(0, 30, 5)]
+
+
+@pytest.mark.parametrize("width", [40, 60, 72, 100])
+def test_wrapped_prose_is_recognised(width):
+    lines = "\n\n".join(textwrap.fill(text, width) for text in PARAGRAPHS).split("\n")
+    assert is_wrapped(lines)
+    assert is_prose(lines)
+
+
+def test_paragraph_a_line_is_prose_but_not_wrapped():
+    assert is_prose(PARAGRAPHS)
+    assert not is_wrapped(PARAGRAPHS)
+
+
+def test_sentence_a_line_is_not_prose():
+    assert not is_prose(SENTENCES)
+
+
+def test_small_letters_without_stops_are_sentences_a_line():
+    assert not is_prose([text.lower().rstrip(".!?") for text in SENTENCES])
+
+
+def test_small_letters_with_stops_inside_are_sentences_a_line():
+    """The way of SentEval's files: tokens apart, all in small letters."""
+    assert not is_prose([f"a film . it is {i} times too long ." for i in range(20)])
+
+
+def test_wrapped_small_letters_need_to_be_called_prose():
+    lines = textwrap.fill(PARAGRAPHS[0].lower(), 50).split("\n")
+    assert not is_wrapped(lines)
+    assert is_wrapped(lines, known_prose=True)
+
+
+def test_loose_notes_are_not_wrapped_prose():
+    """Half without stops or capitals, of every length: what people write in a form."""
+    notes = [
+        "Great film.",
+        "did not like it at all, far too long for what it had to say",
+        "meh",
+        "Loved the dog",
+    ]
+    assert not is_prose(notes * 20)
+
+
+def test_few_lines_without_a_stop_are_not_wrapped_prose():
+    assert not is_prose(["One two three", "no", "One two three"])
+
+
+def test_nothing_is_not_prose():
+    assert not is_prose([])
+    assert not is_prose(["", ""])
+
+
+@pytest.mark.parametrize(
+    "name", ["MR/rt-polarity.pos", "SUBJ/subj.subjective", "CR/custrev.pos", "SNLI/s1.dev"]
+)
+def test_real_sentence_files(shared_data: Path, name: str):
+    text = (shared_data / "senteval" / name).read_text(encoding="latin-1")
+    assert not is_prose([" ".join(line.split()) for line in text.split("\n")[:500]])
+
+
+def test_paragraphs_of_wrapped_text():
+    text = "\n\n".join(textwrap.fill(text, 50) for text in PARAGRAPHS)
+    assert paragraphs_of(text) == PARAGRAPHS
+
+
+def test_sentences_of_paragraphs():
+    assert [sentence for text in PARAGRAPHS for sentence in sentences_of(text)] == SENTENCES
+
+
+def test_paragraph_knows_the_line_of_each_sentence():
+    paragraph = Paragraph()
+    for number, line in enumerate(["One is here. Two", "goes on to", "its end. Three is", "short."], 7):
+        assert paragraph.add(number, line) == []
+    assert paragraph.end() == [(7, "One is here."), (7, "Two goes on to its end."), (9, "Three is short.")]
+    assert paragraph.end() == []
+
+
+def test_endless_paragraph_is_given_out_in_parts():
+    paragraph = Paragraph()
+    given: list[tuple[int, str]] = []
+    most = 0
+    for number in range(1, 6001):
+        # Each sentence begins on an odd line and ends on the next one.
+        text = f"Sentence {number} begins on this line" if number % 2 else "and it ends on the next one."
+        given += paragraph.add(number, text)
+        most = max(most, paragraph._length)
+    given += paragraph.end()
+    assert most < PARAGRAPH_LIMIT + 100
+    assert given == [
+        (number, f"Sentence {number} begins on this line and it ends on the next one.")
+        for number in range(1, 6001, 2)
+    ]
