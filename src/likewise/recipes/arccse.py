@@ -43,8 +43,8 @@ class ArcCSEOptions(TrainingOptions):
         super().__post_init__()
         self._positive("temperature", "triplet_min_words")
         self._not_negative("margin", "triplet_weight", "triplet_max_length")
-        if self.margin >= 180:
-            raise OptionError(f"margin is an angle below 180 degrees, not {self.margin}")
+        if self.margin > 90:
+            raise OptionError(f"margin is an angle of at most 90 degrees, not {self.margin}")
         if not 0 <= self.mask_closer <= self.mask_farther <= 1:
             raise OptionError("mask_closer and mask_farther must satisfy 0 <= mask_closer <= mask_farther <= 1")
         if not 0 <= self.dropout < 1:

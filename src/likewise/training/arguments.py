@@ -50,4 +50,6 @@ def trainer_arguments(
         dataloader_drop_last=True,
         dataloader_pin_memory=torch.cuda.is_available(),
         remove_unused_columns=False,
+        # A BERT has a pooler that no sentence embedding uses.
+        ddp_find_unused_parameters=True,
     )

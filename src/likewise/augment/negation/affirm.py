@@ -41,7 +41,9 @@ def affirm(clause: Clause, negator: Negator, edits: Edits) -> str:
     elif negator.kind == "phrase":
         edits.drop(token, negator.last)
     _positive(clause, token, edits)
-    return {"not": "affirm", "constituent": "affirm", "not only": "neither"}.get(negator.kind, f"affirm {negator.kind}")
+    return {"not": "affirm", "constituent": "affirm", "not only": "neither"}.get(
+        negator.kind, f"affirm {negator.kind}"
+    )
 
 
 def _take_out(clause: Clause, negator: Negator, edits: Edits) -> None:
@@ -90,7 +92,11 @@ def _inflect(verb: Token, tag: str, edits: Edits) -> None:
     """Put a bare verb and the verbs in one list with it into the tense of the 'do' that is gone."""
     edits.replace(verb, verbs.inflect(verb.lower_, tag))
     for other, together in conjuncts(verb):
-        if not together or other.tag_ not in ("VB", "VBP") or any(c.dep_ in ("aux", "auxpass") for c in other.lefts):
+        if (
+            not together
+            or other.tag_ not in ("VB", "VBP")
+            or any(c.dep_ in ("aux", "auxpass") for c in other.lefts)
+        ):
             return
         if not any(child.dep_ == "neg" for child in other.lefts):
             edits.replace(other, verbs.inflect(other.lower_, tag))
@@ -124,13 +130,20 @@ def _no(token: Token, edits: Edits) -> None:
         edits.drop(token)
         edits.replace(following, "another")
     else:
-        edits.replace(token, article(noun, following))
+        word = article(noun, following)
+        if word == "some" and noun.tag_ in ("NNS", "NNPS") and noun.dep_ in ("dobj", "attr"):
+            # 'They have children' rather than 'some children'.
+            edits.drop(token)
+        else:
+            edits.replace(token, word)
 
 
 def _pronoun(token: Token, edits: Edits) -> None:
     """'no one' to 'someone', 'nothing' to 'something', 'neither of them' to 'one of them'."""
     if token.lower_ in ("no", "not"):
-        edits.changes.append((token.idx, end_of(token.nbor()), "Someone" if token.text[0].isupper() else "someone"))
+        edits.changes.append(
+            (token.idx, end_of(token.nbor()), "Someone" if token.text[0].isupper() else "someone")
+        )
     elif token.lower_ == "neither":
         edits.replace(token, "one" if token.nbor().lower_ == "of" else "either")
     else:
@@ -153,9 +166,15 @@ def _positive(clause: Clause, negator: Token, edits: Edits) -> None:
     doc = clause.head.doc
     if clause.question and negator.i > clause.finite.i:
         return
+    # Only what hangs on the negated verb: a second statement in the same sentence keeps its words.
+    below = {token.i for token in clause.head.subtree}
     for token in doc[negator.i + 1 : clause.sentence.end]:
+        if token.i not in below:
+            continue
         word, last = token.lower_, token.i + 1 >= clause.sentence.end
         following = "" if last else token.nbor().lower_
+        if word in ("until", "till") and clause.head.i in (token.head.i, token.head.head.i):
+            edits.replace(token, "before")
         if _own_clause(token, clause.head):
             continue
         if word == "any" and following in ("longer", "more"):
@@ -172,8 +191,6 @@ def _positive(clause: Clause, negator: Token, edits: Edits) -> None:
             edits.replace(token, "too")
         elif word == "yet" and token.dep_ == "advmod" and doc[token.i - 1].i != negator.i:
             edits.replace(token, "already")
-        elif word == "until" and token.head.i in (clause.head.i, clause.finite.i):
-            edits.replace(token, "before")
         elif word == "nor":
             edits.replace(token, "or")
 

@@ -8,13 +8,26 @@ from typing import TYPE_CHECKING
 
 from likewise.augment.negation import verbs
 from likewise.augment.negation.rescue import hidden_clauses
-from likewise.augment.negation.words import AUXILIARIES, BE, DO, FINITE_TAGS, HAVE, MODALS, SUBJECTS, VERB_TAGS
+from likewise.augment.negation.words import (
+    AUXILIARIES,
+    BE,
+    DO,
+    FINITE_TAGS,
+    HAVE,
+    INVERTERS,
+    MODALS,
+    QUOTES,
+    SUBJECTS,
+    VERB_TAGS,
+)
 
 if TYPE_CHECKING:
     from spacy.tokens import Span, Token
 
 # Where a statement can hide when the parser's root is no verb; a relative or adverbial clause is no statement.
-_STATEMENT_DEPS = frozenset(("conj", "ccomp", "parataxis", "dep", "appos", "nsubj", "pcomp", "npadvmod", "intj"))
+_STATEMENT_DEPS = frozenset(
+    ("conj", "ccomp", "parataxis", "dep", "appos", "nsubj", "pcomp", "npadvmod", "intj")
+)
 _BASE_AS_PRESENT = ("VB", "VBP", "NN", "NNS", "NNP", "NNPS", "JJ", "IN", "RB")
 
 
@@ -40,9 +53,12 @@ class Clause:
         """Whether the subject stands between the operator and the rest: 'Is he here?', 'Only then did he come'."""
         if self.subject is None or not self.operator or self.subject.i < self.finite.i:
             return False
-        if self.finite.i == self.head.i:
-            return any(token.text == "?" for token in self.head.doc[self.head.i : self.sentence.end])
-        return self.subject.i < self.head.i
+        asks = any(token.text == "?" for token in self.head.doc[self.head.i : self.sentence.end])
+        if self.finite.i == self.head.i or self.subject.i > self.head.i:
+            return asks and self.subject.i < self.head.i + 2 + len(list(self.subject.subtree))
+        before = self.head.doc[self.sentence.start : self.finite.i]
+        # Without a question mark the parser's inversion is believed only behind a word that calls for one.
+        return asks or not before or any(token.lower_ in INVERTERS for token in before)
 
     @property
     def existential(self) -> bool:
@@ -75,7 +91,11 @@ def _heads(sentence: Span) -> Iterator[Token]:
     """Tokens to try as the head of the main clause, best first."""
     root = sentence.root
     for child in root.lefts:
-        if child.dep_ == "ccomp" and not _subordinate(child) and any(c.dep_ in SUBJECTS for c in child.children):
+        if (
+            child.dep_ == "ccomp"
+            and not _subordinate(child)
+            and any(c.dep_ in SUBJECTS for c in child.children)
+        ):
             yield child
     yield root
     for token in sentence:
@@ -120,7 +140,8 @@ def is_operator(token: Token, head: Token) -> bool:
         return True
     if token.i == head.i:
         return word in MODALS and token.tag_ == "MD"
-    return word in HAVE or word in DO or word in MODALS
+    # 'did a turn' is no auxiliary, whatever the parser says.
+    return word in HAVE or (word in DO and head.tag_ in VERB_TAGS) or word in MODALS
 
 
 def _clause(head: Token, sentence: Span) -> Clause | None:
@@ -148,7 +169,7 @@ def _bare_clause(head: Token, sentence: Span, subject: Token | None) -> Clause |
     if is_operator(head, head) and head.lower_ not in ("be", "been", "being"):
         return Clause(sentence, head, head, head.tag_, True, subject)
     if head.tag_ in ("VB", "VBP") and subject is None:
-        return Clause(sentence, head, head, "VB", False, None, imperative=True)
+        return _without_subject(head, sentence)
     if subject is None:
         # 'Plays for Chelsea.' is finite; 'Led by Smith.' is a participle whatever the tagger says.
         after = head.nbor() if head.i + 1 < len(head.doc) else None
@@ -161,6 +182,44 @@ def _bare_clause(head: Token, sentence: Span, subject: Token | None) -> Clause |
     if tag is None or (head.tag_ not in VERB_TAGS and tag == "VBP" and third_singular(subject)):
         return None
     return Clause(sentence, head, head, tag, False, subject)
+
+
+def _without_subject(head: Token, sentence: Span) -> Clause | None:
+    """An imperative, or a statement whose subject the parser has lost; None for a name that looks like a verb."""
+    tag = verbs.finite_tag(head.lower_, head.tag_, False) or "VBP"
+    before = [
+        token for token in head.doc[sentence.start : head.i] if not token.is_punct and not token.is_space
+    ]
+    following = head.nbor() if head.i + 1 < sentence.end else None
+    if quoted_name(head, sentence):
+        return None
+    if (
+        not before
+        or head.nbor(-1).text in (",", ":", ";")
+        or all(t.tag_[:2] in ("RB", "UH", "CC") for t in before)
+    ):
+        if (
+            not before
+            and following is not None
+            and following.tag_ in ("VBD", "VBZ", "MD", "NNP")
+            and head.text.istitle()
+        ):
+            return None
+        imperative = tag == "VBP"
+        return Clause(sentence, head, head, "VB" if imperative else tag, False, None, imperative=imperative)
+    if head.nbor(-1).tag_.startswith(("NN", "PRP", "RB", "WP", "WDT", "CD")):
+        return Clause(sentence, head, head, tag, False, None)
+    return None
+
+
+def quoted_name(token: Token, sentence: Span) -> bool:
+    """Whether a token stands in a quotation that ends before a verb: the name of a song, say, in '"Go On" is a song'."""
+    opened = sum(word.text in QUOTES for word in token.doc[sentence.start : token.i]) % 2 == 1
+    if not opened:
+        return False
+    closed = [word.i for word in token.doc[token.i : sentence.end] if word.text in QUOTES]
+    after = token.doc[closed[0] + 1] if closed and closed[0] + 1 < sentence.end else None
+    return after is not None and (after.tag_ in ("VBZ", "VBD", "VBP", "MD") or after.text == "/")
 
 
 def _finite_auxiliary(token: Token) -> bool:
@@ -198,7 +257,9 @@ def conjuncts(head: Token) -> Iterator[tuple[Token, bool]]:
     """
     current, together, first = head, True, True
     while True:
-        following = [child for child in current.rights if child.dep_ == "conj" and child.tag_ in (*VERB_TAGS, "NNS")]
+        following = [
+            child for child in current.rights if child.dep_ == "conj" and child.tag_ in (*VERB_TAGS, "NNS")
+        ]
         if not following:
             return
         verb = following[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from likewise.augment.negation import verbs
-from likewise.augment.negation.clause import Clause, conjuncts, right_edge, third_singular
+from likewise.augment.negation.clause import Clause, conjuncts, quoted_name, right_edge, third_singular
 from likewise.augment.negation.edits import Edits, end_of, lower_first
 from likewise.augment.negation.negators import Refused
 from likewise.augment.negation.words import (
@@ -23,10 +23,14 @@ if TYPE_CHECKING:
     from spacy.tokens import Token
 
 # 'There is a lot of' keeps its article: 'no lot of' is not English.
-_QUANTITIES = frozenset("lot number few little couple variety total deal bit range majority handful third half".split())
+_QUANTITIES = listed(
+    """lot number few little couple variety total deal bit range majority handful third half"""
+)
 # 'God save the Queen' has a subjunctive, whose negation nobody uses.
 _WISHED = frozenset(("god", "heaven", "lord"))
-_COUNTED = frozenset("many several few various numerous more less most multiple other much enough little".split())
+_COUNTED = listed(
+    """many several few various numerous more less most multiple other much enough little"""
+)
 
 
 def deny(clause: Clause, edits: Edits) -> str:
@@ -70,6 +74,8 @@ def _quantified_subject(clause: Clause, edits: Edits) -> str | None:
     if first.i == subject.i and first.lower_ in TO_NO:
         edits.replace(first, TO_NO[first.lower_])
         return "quantifier"
+    if quoted_name(first, clause.sentence):
+        return None
     belongs = first.i == subject.i or first.dep_ in ("det", "predet", "nsubj", "nsubjpass")
     if first.lower_ in UNIVERSALS and belongs and not (first.nbor().lower_ in ("but", "too", "along")):
         edits.insert(first.idx, "not ")
@@ -82,7 +88,10 @@ def _existential(clause: Clause, edits: Edits) -> str | None:
     """'There is a house' to 'There is no house'; a counted noun takes 'not' and is left to the operator."""
     if not clause.existential or clause.head.lower_ not in BE:
         return None
-    return "existential" if _no_before(_thing(clause.head), clause.head.i + 1, edits) else None
+    start = clause.head.i + 1
+    while start < clause.sentence.end and clause.head.doc[start].lower_ in BEFORE_NOT:
+        start += 1
+    return "existential" if _no_before(_thing(clause.head), start, edits) else None
 
 
 def _thing(verb: Token) -> Token | None:
@@ -103,7 +112,11 @@ def _no_before(noun: Token | None, start: int, edits: Edits) -> bool:
         return True
     if any(child.dep_ in ("det", "nummod", "poss", "predet", "quantmod") for child in noun.lefts):
         return False
-    if any(child.lower_ in _COUNTED or child.tag_ in ("CD", "JJR", "JJS") for child in noun.subtree if child.i < noun.i):
+    if any(
+        child.lower_ in _COUNTED or child.tag_ in ("CD", "JJR", "JJS")
+        for child in noun.subtree
+        if child.i < noun.i
+    ):
         return False
     if first.tag_ not in ("NN", "NNS", "JJ"):
         return False
@@ -200,9 +213,13 @@ def _contracted(clause: Clause) -> str | None:
         new = "won't"
     elif word == "'d":
         # 'I'd gone' is had, 'I'd go' and 'I'd have gone' are would.
-        had = following.lower_ == "been" or (clause.head.tag_ in ("VBN", "VBD") and following.lower_ not in ("be", "have"))
+        had = following.lower_ == "been" or (
+            clause.head.tag_ in ("VBN", "VBD") and following.lower_ not in ("be", "have")
+        )
         new = "hadn't" if had else "wouldn't"
-    elif word == "'s" and (following.lower_ == "been" or (clause.finite.dep_ == "aux" and clause.head.tag_ == "VBN")):
+    elif word == "'s" and (
+        following.lower_ == "been" or (clause.finite.dep_ == "aux" and clause.head.tag_ == "VBN")
+    ):
         new = "hasn't"
     else:
         return None
@@ -231,7 +248,11 @@ def _do_support(clause: Clause, edits: Edits) -> str:
         edits.replace(start, lower_first(start), keep_case=False)
     edits.replace(verb, verbs.base(verb.text, clause.tag), keep_case=verb.text.isupper())
     for other, together in conjuncts(verb):
-        if not together or verbs.finite_tag(other.lower_, other.tag_, False) != clause.tag or _has_auxiliary(other):
+        if (
+            not together
+            or verbs.finite_tag(other.lower_, other.tag_, False) != clause.tag
+            or _has_auxiliary(other)
+        ):
             break
         if clause.tag != "VBP" and other.lower_ not in BE:
             edits.replace(other, verbs.base(other.text, clause.tag))

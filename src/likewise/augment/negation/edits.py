@@ -33,7 +33,12 @@ def capital(text: str) -> str:
 def lower_first(token: Token) -> str:
     """The token as it reads inside a sentence: a name, an acronym and 'I' keep their capital."""
     text: str = token.text
-    if token.tag_ in ("NNP", "NNPS") or text == "I" or text.startswith(("I'", "I’")) or text[1:] != text[1:].lower():
+    if (
+        token.tag_ in ("NNP", "NNPS")
+        or text == "I"
+        or text.startswith(("I'", "I’"))
+        or text[1:] != text[1:].lower()
+    ):
         return text
     return text[:1].lower() + text[1:]
 
@@ -67,7 +72,9 @@ class Edits:
         """The edited text; whatever comes to stand first takes over the capital of what stood there."""
         text = self.text
         # Stable from the right: of two changes at one offset the one made first stands first.
-        for start, stop, new in sorted(reversed(self.changes), key=lambda change: (change[0], change[1]), reverse=True):
+        for start, stop, new in sorted(
+            reversed(self.changes), key=lambda change: (change[0], change[1]), reverse=True
+        ):
             text = text[:start] + new + text[stop:]
         before, after = _first_letter(self.text), _first_letter(text)
         if before is not None and after is not None and self.text[before].isupper():

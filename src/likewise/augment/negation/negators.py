@@ -5,18 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from likewise.augment.negation.clause import Clause
-from likewise.augment.negation.words import BE, DO, HAVE, MODALS, NEAR_NEGATIVES, NEGATIVE_PRONOUNS, NOT
+from likewise.augment.negation.clause import Clause, quoted_name
+from likewise.augment.negation.words import BE, DO, HAVE, MODALS, NEAR_NEGATIVES, NEGATIVE_PRONOUNS, NOT, listed
 
 if TYPE_CHECKING:
     from spacy.tokens import Token
 
 _FOCUS = ("only", "just", "merely", "simply", "solely")
-_AFTER_NOT = frozenset("all every everyone everybody everything many much enough a an one each both".split())
-_OBJECTS = frozenset("dobj attr acomp oprd dative nsubj nsubjpass expl advmod npadvmod".split())
+_AFTER_NOT = listed(
+    """all every everyone everybody everything many much enough a an one each both"""
+)
+_OBJECTS = listed("dobj attr acomp oprd dative nsubj nsubjpass expl advmod npadvmod")
 _NO_PHRASES = frozenset(("by no means", "in no way", "at no time", "in no sense", "at no point"))
 # Words that bring the verb before the subject: 'Not until 1990 did he', 'Nor did he'.
-_INVERTERS = frozenset("not nor neither no under on in at by nowhere only rarely seldom little".split())
+_INVERTERS = listed("not nor neither no under on in at by nowhere only rarely seldom little")
 
 
 class Refused(Exception):  # noqa: N818 - a refusal is an outcome, not an error
@@ -38,7 +40,13 @@ def find_negator(clause: Clause) -> Negator | None:
 
     Raises `Refused` for a negation that would leave broken English when it is taken out.
     """
-    found = _beside_verb(clause) or _before_verb(clause) or _phrase(clause) or _in_subject(clause) or _in_object(clause)
+    found = (
+        _beside_verb(clause)
+        or _before_verb(clause)
+        or _phrase(clause)
+        or _in_subject(clause)
+        or _in_object(clause)
+    )
     if clause.question and not clause.sentence.text.rstrip("\"'”’) ").endswith("?"):
         first = clause.sentence[0].lower_
         fronted = found is not None and found.fronted
@@ -52,7 +60,9 @@ def find_negator(clause: Clause) -> Negator | None:
 def _negative_start(clause: Clause) -> bool:
     """Whether a negative word stands before the inverted verb."""
     negative = ("not", "no", "nor", "neither", "nowhere", "rarely", "seldom", "little", "none")
-    return any(token.lower_ in negative for token in clause.sentence[: clause.finite.i - clause.sentence.start])
+    return any(
+        token.lower_ in negative for token in clause.sentence[: clause.finite.i - clause.sentence.start]
+    )
 
 
 def _continues(token: Token) -> bool:
@@ -60,7 +70,11 @@ def _continues(token: Token) -> bool:
     if token.lower_ not in ("nor", "neither") or token.i + 1 >= token.sent.end:
         return False
     following = token.nbor().lower_
-    return token.i > token.sent.start and following in BE | HAVE | DO | MODALS and not token.sent.text.startswith("Neither")
+    return (
+        token.i > token.sent.start
+        and following in BE | HAVE | DO | MODALS
+        and not token.sent.text.startswith("Neither")
+    )
 
 
 def _beside_verb(clause: Clause) -> Negator | None:
@@ -145,6 +159,8 @@ def _in_subject(clause: Clause) -> Negator | None:
     first = subject.left_edge
     if first.i > clause.sentence.start and first.nbor(-1).lower_ == "not":
         first = first.nbor(-1)
+    if quoted_name(first, clause.sentence):
+        return None
     if first.lower_ == "not":
         if first.nbor().lower_ in _AFTER_NOT:
             return Negator(first, "constituent")

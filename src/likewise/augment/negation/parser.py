@@ -24,7 +24,9 @@ def load(model: str = DEFAULT_MODEL) -> Language:
         import lemminflect  # noqa: F401 - the rules need it, and a late failure would be worse
         import spacy
     except ImportError as error:
-        raise ImportError(f'negation needs spaCy and lemminflect: pip install "likewise[negation]" ({error})') from error
+        raise ImportError(
+            f'negation needs spaCy and lemminflect: pip install "likewise[negation]" ({error})'
+        ) from error
     try:
         return spacy.load(model, exclude=list(UNUSED))
     except OSError as error:
@@ -35,7 +37,9 @@ def load(model: str = DEFAULT_MODEL) -> Language:
 
 def identity(model: str = DEFAULT_MODEL) -> str:
     """The name and version of a model without loading it, for the key of the cache."""
-    load_error = f'spaCy has no model {model!r} here; the default one comes with: pip install "likewise[negation]"'
+    load_error = (
+        f'spaCy has no model {model!r} here; the default one comes with: pip install "likewise[negation]"'
+    )
     try:
         from spacy.util import get_package_path, is_package, load_meta
     except ImportError as error:

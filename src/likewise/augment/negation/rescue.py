@@ -6,13 +6,15 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from likewise.augment.negation import verbs
-from likewise.augment.negation.words import AUXILIARIES, BE, SUBJECTS
+from likewise.augment.negation.words import AUXILIARIES, BE, SUBJECTS, listed
 
 if TYPE_CHECKING:
     from spacy.tokens import Span, Token
 
-_TIMES = frozenset("year month week day morning evening night season time summer winter spring autumn years".split())
-_ONE = frozenset("a an this that each every another".split())
+_TIMES = listed(
+    """year month week day morning evening night season time summer winter spring autumn years"""
+)
+_ONE = listed("a an this that each every another")
 _OPEN_DEPS = frozenset(("acl", "advcl", "relcl", "conj", "appos", "amod"))
 
 
@@ -24,6 +26,11 @@ def hidden_clauses(sentence: Span) -> Iterator[tuple[Token, str | None]]:
     if not sentence.text.rstrip("\"'”’) ").endswith((".", "!", "?")):
         return
     root = sentence.root
+    if root.i == sentence.start and root.text.istitle() and root.i + 1 < sentence.end:
+        # 'Trump invoked the law': a name that the tagger took for an imperative.
+        following = root.nbor()
+        if following.tag_ in ("VBD", "VBZ"):
+            yield following, following.tag_
     plural = root.tag_ == "NNS" and not any(child.tag_ == "CD" for child in root.lefts)
     if plural and any(child.lower_ in _ONE for child in root.lefts if child.dep_ == "det"):
         # 'This results in losses': a plural behind 'this' or 'a' is a verb.
@@ -38,10 +45,20 @@ def hidden_clauses(sentence: Span) -> Iterator[tuple[Token, str | None]]:
             continue
         helpers = [child for child in token.lefts if child.dep_ in AUXILIARIES]
         subject = any(child.dep_ in SUBJECTS for child in token.lefts)
-        if helpers and helpers[0].tag_ in ("VBD", "VBZ", "VBP", "MD") and (token.dep_ in ("acl", "conj") or subject):
+        if (
+            helpers
+            and helpers[0].tag_ in ("VBD", "VBZ", "VBP", "MD")
+            and (token.dep_ in ("acl", "conj") or subject)
+        ):
             # 'Her dissertation, "...", was supervised by him'.
             yield token, None
-        elif token.dep_ == "acl" and token.tag_ == "VBN" and not helpers and _has_object(token) and _past(token):
+        elif (
+            token.dep_ == "acl"
+            and token.tag_ == "VBN"
+            and not helpers
+            and _has_object(token)
+            and _past(token)
+        ):
             # 'The victory secured their place': with an object it is no passive participle.
             yield token, "VBD"
         elif token.dep_ == "conj" and not helpers and (token.tag_ in ("VBZ", "VBD") or token.lower_ in BE):
@@ -52,12 +69,16 @@ def hidden_clauses(sentence: Span) -> Iterator[tuple[Token, str | None]]:
         outer = token.head
         timed = outer.lower_ in _TIMES or root.tag_ == "IN"
         if token.dep_ in ("relcl", "acl") and timed and not _relative(token):
-            if any(child.dep_ in SUBJECTS for child in token.lefts) and (outer.i == root.i or root.tag_ == "IN"):
+            if any(child.dep_ in SUBJECTS for child in token.lefts) and (
+                outer.i == root.i or root.tag_ == "IN"
+            ):
                 yield token, None
 
 
 def _has_object(verb: Token) -> bool:
-    return any(child.dep_ == "dobj" for child in verb.rights) and not any(c.dep_ == "agent" for c in verb.rights)
+    return any(child.dep_ == "dobj" for child in verb.rights) and not any(
+        c.dep_ == "agent" for c in verb.rights
+    )
 
 
 def _past(verb: Token) -> bool:
@@ -66,4 +87,8 @@ def _past(verb: Token) -> bool:
 
 def _relative(verb: Token) -> bool:
     """Whether a conjunction or a relative word opens the clause."""
-    return any(child.dep_ == "mark" or child.tag_ in ("WDT", "WP", "WP$", "WRB") for child in verb.subtree if child.i < verb.i)
+    return any(
+        child.dep_ == "mark" or child.tag_ in ("WDT", "WP", "WP$", "WRB")
+        for child in verb.subtree
+        if child.i < verb.i
+    )

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 #: Part of the cache's key: raise it with every change of a rule that changes an output.
 RULES_VERSION = 1
 
-_TAG_VERBS = frozenset(
-    "is are was were am do does did have has had can could will would should must ca wo sha".split()
+_TAG_VERBS = listed(
+    """is are was were am do does did have has had can could will would should must ca wo sha"""
 )
-_TAG_PRONOUNS = frozenset("i you he she it we they there".split())
+_TAG_PRONOUNS = listed("i you he she it we they there")
 _TAG_SHORT = {"ca": "can", "wo": "will", "sha": "shall"}
 _TAG_LONG = {"can": "can't", "will": "won't", "shall": "shan't", "am": "aren't"}
 
@@ -80,7 +80,12 @@ def _title(text: str) -> bool:
     """
     text = text.strip()
     words = [word for word in text.split() if len(word) > 3 or word[:1].isdigit()]
-    return bool(words) and text[-1] not in ".!?\"'”’:;" and len(text.split()) > 1 and all(w[0].isupper() for w in words)
+    return (
+        bool(words)
+        and text[-1] not in ".!?\"'”’:;"
+        and len(text.split()) > 1
+        and all(w[0].isupper() for w in words)
+    )
 
 
 def _tag_question(clause: Clause, edits: Edits) -> None:
@@ -89,7 +94,9 @@ def _tag_question(clause: Clause, edits: Edits) -> None:
     if len(words) < 5 or words[-1].text != "?":
         return
     negative = words[-3].lower_ in ("n't", "n’t")
-    comma, verb, pronoun = (words[-5], words[-4], words[-2]) if negative else (words[-4], words[-3], words[-2])
+    comma, verb, pronoun = (
+        (words[-5], words[-4], words[-2]) if negative else (words[-4], words[-3], words[-2])
+    )
     if comma.text != "," or verb.lower_ not in _TAG_VERBS or pronoun.lower_ not in _TAG_PRONOUNS:
         return
     if verb.i <= clause.head.i or verb.i == clause.finite.i:

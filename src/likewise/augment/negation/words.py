@@ -1,16 +1,27 @@
 """The closed-class words that negation turns on: operators, negative words and their positive partners."""
 
-BE = frozenset("am is are was were be been being 'm 're 's ’m ’re ’s".split())
-HAVE = frozenset("have has had having 've 's 'd ’ve ’s ’d".split())
-DO = frozenset("do does did".split())
+def listed(text: str) -> frozenset[str]:
+    """The words of a text."""
+    return frozenset(text.split())
+
+
+BE = listed("am is are was were be been being 'm 're 's ’m ’re ’s")
+HAVE = listed("have has had having 've 's 'd ’ve ’s ’d")
+DO = listed("do does did")
 # 'wo', 'ca', 'sha' and 'ai' are what spaCy leaves of won't, can't, shan't and ain't.
-MODALS = frozenset(
-    "can could may might must shall should will would ought ca wo sha 'll 'd ’ll ’d cannot dare need".split()
+MODALS = listed(
+    """can could may might must shall should will would ought ca wo sha 'll 'd ’ll ’d cannot dare need"""
 )
 
 NOT = frozenset(("not", "n't", "n’t"))
 # 'hardly' and its like negate the clause by themselves: 'does not hardly' would be a double negative.
 NEAR_NEGATIVES = frozenset(("hardly", "scarcely", "barely"))
+
+# Words that bring an auxiliary before its subject: 'Only then did he understand'.
+INVERTERS = listed(
+    """only never so nor neither not no rarely seldom hardly scarcely little nowhere"""
+)
+QUOTES = frozenset(('"', "“", "”", "``", "''"))
 
 SUBJECTS = frozenset(("nsubj", "nsubjpass", "csubj", "csubjpass", "expl"))
 AUXILIARIES = frozenset(("aux", "auxpass"))
@@ -19,11 +30,12 @@ VERB_TAGS = frozenset(("VB", "VBD", "VBZ", "VBP", "VBN", "VBG", "MD"))
 
 # Adverbs that stay in front of the negation: 'is also not', 'probably did not'. They speak about the whole
 # statement, or (also) read wrongly inside the negation. Every other adverb follows it: 'does not usually play'.
-BEFORE_NOT = frozenset(
-    """also probably possibly perhaps maybe certainly surely undoubtedly doubtless reportedly allegedly apparently
-    evidently presumably supposedly purportedly seemingly therefore thus hence however instead otherwise
-    consequently accordingly nevertheless nonetheless moreover furthermore meanwhile fortunately unfortunately
-    sadly clearly obviously indeed similarly likewise then sometimes thereby once""".split()
+BEFORE_NOT = listed(
+    """also probably possibly perhaps maybe certainly surely undoubtedly doubtless reportedly allegedly
+    apparently evidently presumably supposedly purportedly seemingly therefore thus hence however
+    instead otherwise consequently accordingly nevertheless nonetheless moreover furthermore meanwhile
+    fortunately unfortunately sadly clearly obviously indeed similarly likewise then sometimes thereby
+    once"""
 )
 # 'had better go' and 'would rather go' are negated after the adverb.
 SEMI_MODAL_ADVERBS = frozenset(("better", "best", "rather", "sooner"))
@@ -51,18 +63,20 @@ TO_NO = {"someone": "no one", "somebody": "nobody", "something": "nothing"}
 UNIVERSALS = frozenset(("all", "every", "everyone", "everybody", "everything"))
 
 # Nouns without a plural: 'no evidence' becomes 'some evidence', while 'no sign' becomes 'a sign'.
-MASS_NOUNS = frozenset(
-    """evidence information water money knowledge doubt time help proof research work progress damage support
-    interest love food music news air oil gold silver power hope trouble success access rain snow traffic furniture
-    equipment advice luck homework housework electricity energy light fuel gas land land space room sense use value
-    need point fun harm faith trust fear pain peace justice truth blood milk bread meat rice sugar salt coffee tea
-    wine beer consensus contact connection experience influence control authority intention respect sympathy
-    pressure protection opposition resistance competition recognition compensation mention meaning life sleep
-    agreement education training alcohol sound smoke fire ice sunlight heat weather literature poetry art violence
-    existence importance assistance patience insurance significance relevance confidence intelligence interference
-    guidance maintenance tolerance acceptance assurance security stability activity electricity capacity content""".split()
+MASS_NOUNS = listed(
+    """evidence information water money knowledge doubt time help proof research work progress damage
+    support interest love food music news air oil gold silver power hope trouble success access rain
+    snow traffic furniture equipment advice luck homework housework electricity energy light fuel gas
+    land land space room sense use value need point fun harm faith trust fear pain peace justice truth
+    blood milk bread meat rice sugar salt coffee tea wine beer consensus contact connection experience
+    influence control authority intention respect sympathy pressure protection opposition resistance
+    competition recognition compensation mention meaning life sleep agreement education training alcohol
+    sound smoke fire ice stucco legislation plaster sunlight heat weather literature poetry art violence
+    existence importance assistance patience insurance significance relevance confidence intelligence
+    interference guidance maintenance tolerance acceptance assurance security stability activity
+    electricity capacity content"""
 )
-MASS_ENDINGS = ("ness", "ism", "ware")
+MASS_ENDINGS = ("ness", "ware")
 
 VOWEL_SOUND_EXCEPTIONS = ("uni", "use", "usu", "eu", "one", "once", "ut")
 SILENT_H = ("hour", "honest", "honour", "honor", "heir")

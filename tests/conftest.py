@@ -1,0 +1,92 @@
+"""Tiny models and texts, made here: no test needs a network, a hub or the bundled parts unless it says so."""
+
+import os
+import random
+from pathlib import Path
+
+# Before torch is imported: two threads that wait for each other make tiny models slower.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+os.environ["HF_HUB_OFFLINE"] = "1"
+
+import pytest
+
+NOUNS = "cat dog river bridge teacher letter garden train window song market doctor island captain farmer".split()
+VERBS = "sees paints follows remembers crosses builds visits likes carries watches".split()
+ADJECTIVES = "old small green quiet bright heavy famous narrow".split()
+PLACES = "near in behind above beside".split()
+
+
+def sentence(rng: random.Random, n_clauses: int = 1) -> str:
+    """A sentence of 9 words a clause."""
+    clauses = [
+        f"the {rng.choice(ADJECTIVES)} {rng.choice(NOUNS)} {rng.choice(VERBS)} the {rng.choice(NOUNS)} "
+        f"{rng.choice(PLACES)} the {rng.choice(NOUNS)}"
+        for _ in range(n_clauses)
+    ]
+    return " and ".join(clauses).capitalize() + "."
+
+
+@pytest.fixture(scope="session")
+def sentences() -> list[str]:
+    """400 different sentences of 9 to 39 words, a third of them of 25 or more."""
+    rng = random.Random(0)
+    found = dict.fromkeys(sentence(rng, rng.choice((1, 2, 4))) for _ in range(500))
+    return list(found)[:400]
+
+
+@pytest.fixture(scope="session")
+def corpus_file(sentences: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The sentences, one a line."""
+    path = tmp_path_factory.mktemp("corpus") / "text.txt"
+    path.write_text("\n".join(sentences) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="session")
+def tiny_base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A BERT of two layers and 32 dimensions with random weights, saved as a Hugging Face folder."""
+    import torch
+    from transformers import BertConfig, BertModel, BertTokenizerFast
+
+    folder = tmp_path_factory.mktemp("tiny-bert")
+    words = ["the", "and", ".", ",", "a", "is", "not", *NOUNS, *VERBS, *ADJECTIVES, *PLACES]
+    pieces = [f"##{letter}" for letter in "abcdefghijklmnopqrstuvwxyz"]
+    letters = list("abcdefghijklmnopqrstuvwxyz0123456789")
+    vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *dict.fromkeys(words + letters + pieces)]
+    (folder / "vocab.txt").write_text("\n".join(vocabulary), encoding="utf-8")
+    torch.manual_seed(0)
+    config = BertConfig(
+        vocab_size=len(vocabulary),
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=64,
+        max_position_embeddings=128,
+    )
+    BertModel(config, add_pooling_layer=False).save_pretrained(folder)
+    BertTokenizerFast(str(folder / "vocab.txt"), model_max_length=128).save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture
+def tiny_model(tiny_base: Path):
+    """A fresh tiny encoder with [CLS] pooling, in evaluation mode."""
+    from likewise.encoder.build import build_encoder
+
+    return build_encoder(str(tiny_base), pooling="cls", head=False).eval()
+
+
+@pytest.fixture(scope="session")
+def data_dir() -> Path:
+    """The folder of real data, or a skip that says why."""
+    for candidate in (os.environ.get("LIKEWISE_DATA"), Path(__file__).parents[2] / "shared" / "data"):
+        if candidate and (Path(candidate) / "senteval").is_dir():
+            return Path(candidate)
+    pytest.skip("no real data: set LIKEWISE_DATA to the folder that holds senteval/ and wikipedia/")
+
+
+@pytest.fixture(autouse=True)
+def _cache_of_its_own(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Prepared corpora of tests never meet those of the user."""
+    monkeypatch.setenv("LIKEWISE_CACHE", str(tmp_path_factory.getbasetemp() / "likewise-cache"))
