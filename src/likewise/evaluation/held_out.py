@@ -26,18 +26,19 @@ class HeldOutEvaluator(SentenceEvaluator):
     Each sentence gets a copy with words left out, chosen by the seed once and for all. Metrics, each under
     `NAME_`:
 
-    * `separation`, which it selects by: how many standard deviations the cosine of a copy and its own sentence
-      lies above the cosines of copies and other sentences (see the function of that name);
+    * `separation`, which it selects by: how many standard deviations the cosine of a copy and its own
+      sentence lies above the cosines of copies and other sentences (see the function of that name);
     * `retrieval`: the mean reciprocal rank, times 100, of a copy's own sentence among all;
-    * `alignment` of copies and sentences, `uniformity` of the sentences (Wang and Isola 2020; lower is better).
+    * `alignment` of copies and sentences, `uniformity` of the sentences (Wang and Isola 2020; lower is
+      better).
 
     The trainer puts `eval_` before them.
 
     Why separation: over 65 encoders made from all-MiniLM-L6-v2 (its layers, mean or first token, and five
     degrees of noise in the weights; 500 Wikipedia sentences, rate 0.4) its rank correlation with the Spearman
-    score on STS-B dev was 0.93. That of retrieval was 0.86, and 0.12 among the better half, where it is at its
-    ceiling; of alignment plus uniformity 0.77; of alignment alone below 0. Separation came to 0.67 among the
-    better half: it knows a broken model from a good one, and is a weak judge between good ones. Where rated
+    score on STS-B dev was 0.93. That of retrieval was 0.86, and 0.12 among the better half, where it is at
+    its ceiling; of alignment plus uniformity 0.77; of alignment alone below 0. Separation came to 0.67
+    among the better half: it knows a broken model from a good one, and is a weak judge between good ones. Where rated
     pairs are at hand, take `StsDevEvaluator`.
     """
 
@@ -150,8 +151,8 @@ def separation(queries: np.ndarray, targets: np.ndarray) -> float:
     """How far row i of the targets stands out for row i of the queries, in standard deviations.
 
     The mean over i of (cos(q_i, t_i) - m) / s, where m and s are the mean and the standard deviation of all
-    cos(q_i, t_j) with j other than i. Unlike alignment it does not reward a model whose vectors all lie in one
-    narrow cone, and unlike a rank it has no ceiling.
+    cos(q_i, t_j) with j other than i. Unlike alignment it does not reward a model whose vectors all lie in
+    one narrow cone, and unlike a rank it has no ceiling.
 
     Args:
         queries, targets: (S, D) each, S at least 2.

@@ -25,7 +25,7 @@ class NewsTask:
     """
 
     name: str = "news"
-    title: str = "News"
+    title: str = "News (Pearson)"
     size: int = 1225
     needs_data: bool = False
 

@@ -50,10 +50,10 @@ def load(
 
         name = str(bundled.resolve_model(name))
     folder = Path(name).expanduser()
-    if folder.is_dir():
+    if name and folder.is_dir():
         _check_folder(folder)
         return _load_folder(folder, device)
-    if folder.exists():
+    if folder.is_file():
         raise LoadError(
             f"'{name}' is a file, and a model is a folder. Give the folder that holds modules.json."
         )

@@ -1,0 +1,68 @@
+import json
+import random
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from likewise.cli.evaluate import evaluate
+
+
+@pytest.fixture
+def app():
+    app = typer.Typer()
+    app.command()(evaluate)
+    return app
+
+
+@pytest.fixture
+def folder(tiny_model, sentences, tmp_path):
+    """A model and the STS-B dev set of a made data folder."""
+    tiny_model.save(str(tmp_path / "model"))
+    rng = random.Random(0)
+    rows = [
+        f"g\tf\ty\t{i}\t{i % 5}\t{rng.choice(sentences[:30])}\t{rng.choice(sentences[:30])}"
+        for i in range(1500)
+    ]
+    (tmp_path / "data/STS/STSBenchmark").mkdir(parents=True)
+    (tmp_path / "data/STS/STSBenchmark/sts-dev.csv").write_text("\n".join(rows))
+    return tmp_path
+
+
+def test_table_and_json(app, folder):
+    wanted = [str(folder / "model"), "--tasks", "sts-b-dev", "--data", str(folder / "data")]
+    result = CliRunner().invoke(app, [*wanted, "--json", str(folder / "scores.json"), "--batch-size", "16"])
+    assert result.exit_code == 0, result.output
+    report = json.loads((folder / "scores.json").read_text())
+    row = next(line for line in result.stdout.splitlines() if line.startswith("STS-B dev"))
+    assert row.split()[2:] == [
+        f"{report['results'][0]['spearman']:.2f}",
+        f"{report['results'][0]['pearson']:.2f}",
+        "-",
+        "-",
+        "1500",
+    ]
+    assert "Spearman" in result.stdout
+
+
+def test_missing_tasks_are_named(app, folder):
+    wanted = [str(folder / "model"), "--tasks", "sts,sts-b-dev", "--data", str(folder / "data")]
+    result = CliRunner().invoke(app, wanted)
+    assert result.exit_code == 0, result.output
+    assert "Missing: STS12, there is no file" in result.stdout
+    assert "Average of sts: - (a task is missing" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--tasks", "sts99"], "Unknown task 'sts99'. Known are"),
+        (["--data", "/nowhere"], "No evaluation data in '/nowhere'"),
+        (["--json", "/nowhere/x.json"], "make it first"),
+    ],
+)
+def test_errors_are_one_message(options, message, app, folder):
+    result = CliRunner().invoke(app, [str(folder / "model"), *options])
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert "Traceback" not in result.output

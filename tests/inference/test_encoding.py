@@ -1,0 +1,95 @@
+import bz2
+import gzip
+import io
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+from likewise.inference import LinesError, encode, encode_file, encoding, similarity
+
+
+def test_encode_is_the_models_own(tiny_model, sentences):
+    found = encode(tiny_model, sentences[:30], batch_size=7)
+    np.testing.assert_allclose(found, tiny_model.encode(sentences[:30]), atol=1e-5)
+    assert found.dtype == np.float32
+    units = encode(tiny_model, sentences[:3], normalize=True)
+    np.testing.assert_allclose(np.linalg.norm(units, axis=1), 1, atol=1e-6)
+    assert encode(tiny_model, []).shape == (0, 32)
+
+
+def test_modes_and_precision(tiny_model, sentences):
+    tiny_model.train()
+    torch.manual_seed(3)
+    expected = torch.rand(2).tolist()
+    torch.manual_seed(3)
+    rough = encode(tiny_model, sentences[:5], precision="bf16")
+    assert torch.rand(2).tolist() == expected
+    assert tiny_model.training
+    np.testing.assert_allclose(rough, encode(tiny_model, sentences[:5]), atol=0.1)
+    with pytest.raises(ValueError, match="fp16"):
+        encode(tiny_model, sentences[:5], precision="fp16")
+    with pytest.raises(ValueError, match="batch_size"):
+        encode(tiny_model, sentences[:5], batch_size=0)
+
+
+def test_file_row_by_row(tiny_model, sentences, tmp_path, monkeypatch):
+    monkeypatch.setattr(encoding, "_BATCHES_IN_A_CHUNK", 3)  # chunks of 24 lines
+    texts = [*sentences[:50], "", "a line\u2028with a break that is none", *sentences[50:60], ""]
+    (tmp_path / "in.txt").write_bytes(b"\xef\xbb\xbf" + "\n".join(texts[:30]).encode() + b"\r\n")
+    with (tmp_path / "in.txt").open("ab") as file:
+        file.write("\n".join(texts[30:]).encode() + b"\n")
+    out = tmp_path / "vectors.npy"
+    out.write_text("older")
+    assert encode_file(tiny_model, tmp_path / "in.txt", out, batch_size=8, progress=False) == (63, 32)
+    rows = np.load(out, mmap_mode="r")
+    assert rows.dtype == np.float32
+    np.testing.assert_allclose(rows, tiny_model.encode(texts), atol=1e-5)
+    assert {p.name for p in tmp_path.iterdir()} == {"in.txt", "vectors.npy"}
+
+
+@pytest.mark.parametrize("ending", [".gz", ".bz2", ".zst"])
+def test_compressed_and_normalized(ending, tiny_model, sentences, tmp_path):
+    raw = "\n".join(sentences[:9]).encode()  # no line break at the end
+    if ending == ".zst":
+        packed = pytest.importorskip("zstandard").compress(raw)
+    else:
+        packed = {".gz": gzip, ".bz2": bz2}[ending].compress(raw)
+    path = tmp_path / f"in.txt{ending}"
+    path.write_bytes(packed)
+    encode_file(tiny_model, path, tmp_path / "v.npy", normalize=True, progress=True)
+    expected = tiny_model.encode(sentences[:9], normalize_embeddings=True)
+    np.testing.assert_allclose(np.load(tmp_path / "v.npy"), expected, atol=1e-5)
+
+
+def test_standard_input_and_no_lines(tiny_model, tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"the cat\nthe dog\n")))
+    assert encode_file(tiny_model, "-", tmp_path / "v.npy", progress=False) == (2, 32)
+    (tmp_path / "empty.txt").write_text("")
+    assert encode_file(tiny_model, tmp_path / "empty.txt", tmp_path / "e.npy", progress=False) == (0, 32)
+    assert np.load(tmp_path / "e.npy").shape == (0, 32)
+
+
+def test_a_failure_leaves_nothing_new(tiny_model, tmp_path):
+    source, out = tmp_path / "in.txt", tmp_path / "v.npy"
+    source.write_bytes(b"good\nb\xe9d\n")
+    out.write_text("older")
+    with pytest.raises(LinesError, match=r"in\.txt, line 2: not UTF-8.*iconv"):
+        encode_file(tiny_model, source, out, progress=False)
+    assert out.read_text() == "older"
+    assert len(list(tmp_path.iterdir())) == 2
+    (tmp_path / "cut.gz").write_bytes(gzip.compress(b"words " * 9999)[:40])
+    with pytest.raises(LinesError, match="broken"):
+        encode_file(tiny_model, tmp_path / "cut.gz", out, progress=False)
+    with pytest.raises(FileNotFoundError, match="no file"):
+        encode_file(tiny_model, tmp_path / "none.txt", out, progress=False)
+    with pytest.raises(FileNotFoundError, match="make it first"):
+        encode_file(tiny_model, source, tmp_path / "none" / "v.npy", progress=False)
+
+
+def test_similarity(tiny_model, sentences):
+    a, b = tiny_model.encode(sentences[:2]).astype(np.float64)
+    expected = a @ b / np.sqrt((a @ a) * (b @ b))
+    assert similarity(tiny_model, sentences[0], sentences[1]) == pytest.approx(expected, abs=1e-5)
+    assert similarity(tiny_model, sentences[0], sentences[0]) == pytest.approx(1.0, abs=1e-6)
