@@ -38,6 +38,20 @@ def test_plain_text_is_a_document_a_file(write, tmp_path):
     assert documents[1].sections[0].paragraphs == (("It rained.", "He left"), ("She came",))
 
 
+def test_equal_documents_are_given_once(write):
+    rows = [
+        {
+            "id": str(i),
+            "title": "T",
+            "sections": [{"heading": "", "paragraphs": [f"It rained {i % 3} times."]}],
+        }
+        for i in range(7)
+    ]
+    path = write("a.jsonl", "\n".join(json.dumps(row) for row in rows))
+    assert [one.id for one in read_documents(path)] == ["0", "1", "2"]
+    assert len(list(read_documents(path, CorpusOptions(deduplicate=False)))) == 7
+
+
 def test_what_is_refused(write):
     with pytest.raises(CorpusError, match=r"a\.jsonl:1: a JSONL field gives sentences and no documents"):
         list(read_documents(write("a.jsonl", '{"t": "x"}'), CorpusOptions(field="t")))

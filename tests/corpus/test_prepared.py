@@ -125,6 +125,13 @@ def test_too_few(write, cache):
     assert corpus.require(1) is corpus
 
 
+def test_half_a_character_does_not_break_the_file(write, cache):
+    """JSON can name half of a pair, which no UTF-8 file can hold."""
+    rows = '{"t": "One \\ud83d two three."}\n{"t": "Four \\ud83d\\ude00 five six."}'
+    corpus = prepare(write("a.jsonl", rows), CorpusOptions(field="t"), cache_dir=cache)
+    assert corpus.dataset["sentence"][:] == ["One two three.", "Four 😀 five six."]
+
+
 def test_progress(write, cache):
     paths = [write(f"{name}.txt", "".join(f"Line {name} {i} here\n" for i in range(9000))) for name in "ab"]
     total = sum(path.stat().st_size for path in paths)

@@ -29,7 +29,12 @@ def dump(*pages: str) -> str:
 
 
 def article(number: int) -> str:
-    return PAGE.format(title=f"Dam {number}", ns=0, id=number, text=BODY.format(filler=FILLER))
+    return PAGE.format(
+        title=f"Dam {number}",
+        ns=0,
+        id=number,
+        text=BODY.format(filler=f" One is {number} years old.{FILLER}"),
+    )
 
 
 @pytest.mark.parametrize(
@@ -78,7 +83,7 @@ def test_small_dump(write):
     documents = list(read_documents(path))
     assert [(one.id, one.title) for one in documents] == [("1", "Dam 1"), ("2", "Dam 2")]
     assert [(part.heading, len(part.sentences)) for part in documents[0].sections] == [
-        ("", 6),
+        ("", 7),
         ("History", 1),
         ("Later", 1),
     ]

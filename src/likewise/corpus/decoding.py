@@ -8,11 +8,14 @@ from likewise.corpus.errors import CorpusError
 from likewise.corpus.files import Tick, is_wide, numbered_lines
 from likewise.corpus.report import CorpusReport
 
-_INVISIBLE = re.compile("[\u0000-\u0008\u000e-\u001f\u007f\u00ad\u200b\u200e\u200f\u2060\ufeff]")
+_INVISIBLE = re.compile("[\u0000-\u0008\u000e-\u001f\u007f\u00ad\u200b\u200e\u200f\u2060\ufeff\ud800-\udfff]")
 
 
 def without_invisible(text: str) -> str:
-    """Take out control signs, soft hyphens, marks of direction and byte order; joiners, which spell, stay."""
+    """Take out control signs, soft hyphens, marks of direction and byte order, and halves of characters.
+
+    Joiners stay: they spell.
+    """
     return _INVISIBLE.sub("", text)
 
 

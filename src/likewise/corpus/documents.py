@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from hashlib import blake2b
 
 from likewise.corpus.errors import CorpusError
 from likewise.corpus.options import CorpusOptions
@@ -58,9 +59,12 @@ def read_documents(spec: Spec, options: CorpusOptions | None = None) -> Iterator
     one section. Neighbours matter here, so no sentence is dropped for its length or because it came before;
     what is no sentence (captions, list entries, tables) is left out, and documents with no sentence are too.
 
+    With `options.deduplicate` a document with the same sentences as an earlier one is left out: a context
+    that is met twice would be found as its own best match. To know them takes about 100 bytes a document.
+
     Args:
         spec: a path, a glob, `bundled:wiki-sample`, or a list of these.
-        options: `encoding` and `split` are used.
+        options: `encoding`, `split` and `deduplicate` are used.
 
     Raises:
         CorpusError: a file cannot be read as asked, is JSONL with a field (its rows have no order), or no
@@ -75,9 +79,15 @@ def read_documents(spec: Spec, options: CorpusOptions | None = None) -> Iterator
                 "(id, title, sections), a MediaWiki dump or plain text"
             )
     found = False
+    seen: set[bytes] = set()
     for source in sources:
         for document in _documents(source, options):
             found = True
+            if options.deduplicate:
+                digest = blake2b("\n".join(document.sentences).encode(), digest_size=16).digest()
+                if digest in seen:
+                    continue
+                seen.add(digest)
             yield document
     if not found:
         raise CorpusError(f"{sources[0].path}:1: no document with a sentence in {len(sources)} file(s)")

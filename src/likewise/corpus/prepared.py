@@ -25,7 +25,7 @@ Progress = Callable[[int, int], None]
 """Told (bytes done, bytes in all) of the files on disk."""
 
 # A part of every cache key: raise it when the same files and options give other sentences.
-FORMAT = 1
+FORMAT = 2
 
 _DATA, _FACTS = "sentences.arrow", "corpus.json"
 
@@ -106,7 +106,9 @@ def prepare(
         work = Path(tempfile.mkdtemp(prefix="making-", dir=root))
         try:
             _make(work, sources, options, (lambda done: progress(done, total)) if progress else None)
-            _publish(work, folder)
+            if _load(folder) is None:  # another process may have made it meanwhile, and may be using it
+                shutil.rmtree(folder, ignore_errors=True)
+                work.rename(folder)
         finally:
             shutil.rmtree(work, ignore_errors=True)
         corpus = _load(folder)
@@ -139,16 +141,6 @@ def _load(folder: Path) -> PreparedCorpus | None:
     if len(dataset) != report.kept:
         return None
     return PreparedCorpus(dataset, report, facts["sha256"], tuple(facts["sources"]), folder / _DATA)
-
-
-def _publish(work: Path, folder: Path) -> None:
-    if folder.exists():  # a damaged one, or one that another process has just made: it is equal
-        shutil.rmtree(folder, ignore_errors=True)
-    try:
-        work.rename(folder)
-    except OSError:
-        if not folder.exists():
-            raise
 
 
 def _make(

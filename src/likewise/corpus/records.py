@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from likewise.corpus.decoding import without_invisible
 from likewise.corpus.errors import CorpusError
 from likewise.corpus.files import Tick, is_wide, numbered_lines
 from likewise.corpus.sources import JSON_LIMIT
@@ -71,9 +72,12 @@ def article_parts(path: Path, number: int, row: dict[str, Any]) -> tuple[str, st
     sections: Sections = []
     try:
         for section in row["sections"]:
-            paragraphs = [clean_markup(text) for text in section["paragraphs"]]
+            paragraphs = [clean_markup(without_invisible(text)) for text in section["paragraphs"]]
             sections.append(
-                (clean_markup(section.get("heading") or ""), [text for text in paragraphs if text])
+                (
+                    clean_markup(without_invisible(section.get("heading") or "")),
+                    [text for text in paragraphs if text],
+                )
             )
     except (KeyError, TypeError, AttributeError):
         raise CorpusError(
