@@ -162,7 +162,7 @@ def _neither(clause: Clause, token: Token, edits: Edits) -> None:
 
 
 def _positive(clause: Clause, negator: Token, edits: Edits) -> None:
-    """Words that need a negation before them get their partners: 'any' to 'some', 'ever' goes, 'nor' to 'and'."""
+    """Words that live on a negation get their partners: 'any' to 'some', 'nor' to 'or'; 'ever' goes."""
     doc = clause.head.doc
     if clause.question and negator.i > clause.finite.i:
         return

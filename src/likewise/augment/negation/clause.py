@@ -24,7 +24,7 @@ from likewise.augment.negation.words import (
 if TYPE_CHECKING:
     from spacy.tokens import Span, Token
 
-# Where a statement can hide when the parser's root is no verb; a relative or adverbial clause is no statement.
+# Where a statement can hide when the root is no verb; a relative or adverbial clause is no statement.
 _STATEMENT_DEPS = frozenset(
     ("conj", "ccomp", "parataxis", "dep", "appos", "nsubj", "pcomp", "npadvmod", "intj")
 )
@@ -50,7 +50,7 @@ class Clause:
 
     @property
     def question(self) -> bool:
-        """Whether the subject stands between the operator and the rest: 'Is he here?', 'Only then did he come'."""
+        """Whether the subject stands behind the operator: 'Is he here?', 'Only then did he come'."""
         if self.subject is None or not self.operator or self.subject.i < self.finite.i:
             return False
         asks = any(token.text == "?" for token in self.head.doc[self.head.i : self.sentence.end])
@@ -69,9 +69,9 @@ class Clause:
 def main_clause(sentence: Span) -> Clause | None:
     """The clause of a sentence to negate, None where no finite verb is found.
 
-    A quoted clause in front of its reporting verb is the statement ('"I am here", said John.'), as is the first
-    of two clauses joined by a semicolon, which the parser hangs below the last. Behind the reporting verb it
-    is not: there the reporting verb is negated.
+    A quoted clause in front of its reporting verb is the statement ('"I am here", said John.'), as is the
+    first of two clauses joined by a semicolon, which the parser hangs below the last. Behind the reporting
+    verb it is not: there the reporting verb is negated.
     """
     for head in _heads(sentence):
         clause = None if _bracketed(head, sentence) else _clause(head, sentence)
@@ -91,17 +91,18 @@ def _heads(sentence: Span) -> Iterator[Token]:
     """Tokens to try as the head of the main clause, best first."""
     root = sentence.root
     for child in root.lefts:
-        if (
-            child.dep_ == "ccomp"
-            and not _subordinate(child)
-            and any(c.dep_ in SUBJECTS for c in child.children)
-        ):
+        if child.dep_ == "ccomp" and not _subordinate(child) and _has_subject(child):
             yield child
     yield root
     for token in sentence:
-        if token.i != root.i and token.tag_ in VERB_TAGS and token.dep_ in _STATEMENT_DEPS:
-            if not _subordinate(token) and any(child.dep_ in SUBJECTS for child in token.children):
-                yield token
+        hidden = token.i != root.i and token.tag_ in VERB_TAGS and token.dep_ in _STATEMENT_DEPS
+        if hidden and not _subordinate(token) and any(child.dep_ in SUBJECTS for child in token.children):
+            yield token
+
+
+def _has_subject(verb: Token) -> bool:
+    """Whether a verb has a subject, or needs none as in '"Go on," he said'."""
+    return verb.tag_ == "VB" or any(child.dep_ in SUBJECTS for child in verb.children)
 
 
 def _subordinate(token: Token) -> bool:
@@ -176,7 +177,7 @@ def _bare_clause(head: Token, sentence: Span, subject: Token | None) -> Clause |
         if head.tag_ == "VBZ" or (head.tag_ == "VBD" and (after is None or after.lower_ != "by")):
             return Clause(sentence, head, head, head.tag_, False, None)
         return None
-    if subject.dep_ == "nsubjpass" or head.tag_ not in VERB_TAGS and head.tag_ not in _BASE_AS_PRESENT:
+    if subject.dep_ == "nsubjpass" or (head.tag_ not in VERB_TAGS and head.tag_ not in _BASE_AS_PRESENT):
         return None
     tag = verbs.finite_tag(head.lower_, head.tag_, third_singular(subject))
     if tag is None or (head.tag_ not in VERB_TAGS and tag == "VBP" and third_singular(subject)):
@@ -185,7 +186,7 @@ def _bare_clause(head: Token, sentence: Span, subject: Token | None) -> Clause |
 
 
 def _without_subject(head: Token, sentence: Span) -> Clause | None:
-    """An imperative, or a statement whose subject the parser has lost; None for a name that looks like a verb."""
+    """An imperative, or a statement whose subject the parser has lost; None for a name read as a verb."""
     tag = verbs.finite_tag(head.lower_, head.tag_, False) or "VBP"
     before = [
         token for token in head.doc[sentence.start : head.i] if not token.is_punct and not token.is_space
@@ -213,7 +214,7 @@ def _without_subject(head: Token, sentence: Span) -> Clause | None:
 
 
 def quoted_name(token: Token, sentence: Span) -> bool:
-    """Whether a token stands in a quotation that ends before a verb: the name of a song, say, in '"Go On" is a song'."""
+    """Whether a token stands in a quotation that ends before a verb: the name in '"Go On" is a song'."""
     opened = sum(word.text in QUOTES for word in token.doc[sentence.start : token.i]) % 2 == 1
     if not opened:
         return False
@@ -234,11 +235,11 @@ def _subject(head: Token) -> Token | None:
     """The subject of a head: 'there' before the noun that follows it, else the first."""
     subjects = [child for child in head.children if child.dep_ in SUBJECTS]
     expletive = [child for child in subjects if child.dep_ == "expl"]
-    return (expletive or subjects or [None])[0]
+    return next(iter(expletive or subjects), None)
 
 
 def right_edge(token: Token, before: int) -> Token:
-    """The last word of the phrase of `token` that stands before token number `before`, punctuation left out."""
+    """The last word of the phrase of `token` before token number `before`, punctuation left out."""
     edge = token
     for member in token.subtree:
         if member.i > token.i and member.dep_ == "acl" and member.tag_ == "VBN":
@@ -250,10 +251,10 @@ def right_edge(token: Token, before: int) -> Token:
 
 
 def conjuncts(head: Token) -> Iterator[tuple[Token, bool]]:
-    """The verbs coordinated with `head` that share its subject, in order, and whether each is in one list with it.
+    """The verbs coordinated with `head` that share its subject, and whether each is in one list with it.
 
-    In one list are 'came and saw' and 'came, saw, and won'; a comma before 'and' of two verbs, 'but' and 'then'
-    open a clause of its own tense.
+    In one list are 'came and saw' and 'came, saw, and won'; 'but', and a comma before 'and' of two verbs,
+    open a clause with its own tense.
     """
     current, together, first = head, True, True
     while True:

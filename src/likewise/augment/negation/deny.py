@@ -17,6 +17,7 @@ from likewise.augment.negation.words import (
     TO_ANY,
     TO_NO,
     UNIVERSALS,
+    listed,
 )
 
 if TYPE_CHECKING:
@@ -28,9 +29,7 @@ _QUANTITIES = listed(
 )
 # 'God save the Queen' has a subjunctive, whose negation nobody uses.
 _WISHED = frozenset(("god", "heaven", "lord"))
-_COUNTED = listed(
-    """many several few various numerous more less most multiple other much enough little"""
-)
+_COUNTED = listed("""many several few various numerous more less most multiple other much enough little""")
 
 
 def deny(clause: Clause, edits: Edits) -> str:
@@ -43,10 +42,7 @@ def deny(clause: Clause, edits: Edits) -> str:
             return rule
     if _no_longer(clause, edits):
         return "no longer"
-    if clause.operator:
-        rule = _operator(clause, edits)
-    else:
-        rule = _do_support(clause, edits)
+    rule = _operator(clause, edits) if clause.operator else _do_support(clause, edits)
     if rule != "inversion":
         _polarity(clause, edits)
     return rule
@@ -77,7 +73,7 @@ def _quantified_subject(clause: Clause, edits: Edits) -> str | None:
     if quoted_name(first, clause.sentence):
         return None
     belongs = first.i == subject.i or first.dep_ in ("det", "predet", "nsubj", "nsubjpass")
-    if first.lower_ in UNIVERSALS and belongs and not (first.nbor().lower_ in ("but", "too", "along")):
+    if first.lower_ in UNIVERSALS and belongs and first.nbor().lower_ not in ("but", "too", "along"):
         edits.insert(first.idx, "not ")
         edits.replace(first, lower_first(first), keep_case=False)
         return "quantifier"
@@ -101,7 +97,7 @@ def _thing(verb: Token) -> Token | None:
 
 
 def _no_before(noun: Token | None, start: int, edits: Edits) -> bool:
-    """Negate a noun phrase that begins at token number `start` by 'no'; False where that would not be English."""
+    """Negate a noun phrase that begins at token number `start` by 'no'; False where 'not' is better."""
     if noun is None or noun.tag_ not in ("NN", "NNS") or noun.left_edge.i != start:
         return False
     if noun.lower_ in _QUANTITIES or any(child.dep_ == "conj" for child in noun.children):
@@ -168,7 +164,7 @@ def _construction(clause: Clause) -> str:
     word = clause.finite.lower_
     if clause.finite.i == clause.head.i and word in BE:
         return "existential" if clause.existential else "copula"
-    if clause.finite.tag_ == "MD" or word in MODALS and word not in HAVE:
+    if clause.finite.tag_ == "MD" or (word in MODALS and word not in HAVE):
         return "modal"
     if any(child.dep_ == "auxpass" for child in clause.head.lefts):
         return "passive"
@@ -201,7 +197,7 @@ def _last_before_not(clause: Clause) -> Token:
 
 
 def _contracted(clause: Clause) -> str | None:
-    """What a contracted auxiliary becomes: "I'll" to "I won't"; None for "he's" and its like, which take 'not'."""
+    """What a contracted auxiliary becomes: "I'll" to "I won't"; None for "he's", which takes 'not'."""
     word = clause.finite.text.replace("’", "'")
     mark = "’" if "’" in clause.finite.text else "'"
     following = clause.finite.nbor() if clause.finite.i + 1 < len(clause.finite.doc) else None
@@ -227,7 +223,7 @@ def _contracted(clause: Clause) -> str | None:
 
 
 def _do_support(clause: Clause, edits: Edits) -> str:
-    """'He has a car' to 'He does not have a car', the verbs in one list with it put in their base form too."""
+    """'He has a car' to 'He does not have a car'; the verbs in one list with it lose their tense too."""
     verb, subject = clause.finite, clause.subject
     if verb.lower_ in ("do", "does", "did", "has", "have", "had") and _stands_alone(verb):
         edits.insert(end_of(verb), " not")

@@ -72,9 +72,9 @@ class Edits:
         """The edited text; whatever comes to stand first takes over the capital of what stood there."""
         text = self.text
         # Stable from the right: of two changes at one offset the one made first stands first.
-        for start, stop, new in sorted(
-            reversed(self.changes), key=lambda change: (change[0], change[1]), reverse=True
-        ):
+        ordered = self.changes[::-1]
+        ordered.sort(key=lambda change: (change[0], change[1]), reverse=True)
+        for start, stop, new in ordered:
             text = text[:start] + new + text[stop:]
         before, after = _first_letter(self.text), _first_letter(text)
         if before is not None and after is not None and self.text[before].isupper():

@@ -1,4 +1,4 @@
-"""What already negates a clause: 'not' in all its spellings, 'never', 'no one', 'nothing', 'no' before a noun."""
+"""What already negates a clause: 'not' in every spelling, 'never', 'no one', 'nothing', 'no' and a noun."""
 
 from __future__ import annotations
 
@@ -6,15 +6,22 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from likewise.augment.negation.clause import Clause, quoted_name
-from likewise.augment.negation.words import BE, DO, HAVE, MODALS, NEAR_NEGATIVES, NEGATIVE_PRONOUNS, NOT, listed
+from likewise.augment.negation.words import (
+    BE,
+    DO,
+    HAVE,
+    MODALS,
+    NEAR_NEGATIVES,
+    NEGATIVE_PRONOUNS,
+    NOT,
+    listed,
+)
 
 if TYPE_CHECKING:
     from spacy.tokens import Token
 
 _FOCUS = ("only", "just", "merely", "simply", "solely")
-_AFTER_NOT = listed(
-    """all every everyone everybody everything many much enough a an one each both"""
-)
+_AFTER_NOT = listed("""all every everyone everybody everything many much enough a an one each both""")
 _OBJECTS = listed("dobj attr acomp oprd dative nsubj nsubjpass expl advmod npadvmod")
 _NO_PHRASES = frozenset(("by no means", "in no way", "at no time", "in no sense", "at no point"))
 # Words that bring the verb before the subject: 'Not until 1990 did he', 'Nor did he'.
@@ -78,7 +85,7 @@ def _continues(token: Token) -> bool:
 
 
 def _beside_verb(clause: Clause) -> Negator | None:
-    """'not', 'never' or 'no longer' behind the operator: up to the verb, or behind adverbs and the subject."""
+    """'not', 'never' or 'no longer' behind the operator, up to the verb or behind adverbs and subject."""
     finite, head = clause.finite, clause.head
     if clause.imperative and head.lower_ == "let" and head.i + 2 < clause.sentence.end:
         # "Let's not go".
@@ -169,7 +176,7 @@ def _in_subject(clause: Clause) -> Negator | None:
 
 
 def _in_object(clause: Clause) -> Negator | None:
-    """A negative object or complement: 'He has no car', 'There is nothing', 'He is neither tall nor short'."""
+    """A negative object or complement: 'He has no car', 'It is nothing', 'He is neither tall nor short'."""
     for child in clause.head.rights:
         if child.dep_ not in _OBJECTS:
             continue

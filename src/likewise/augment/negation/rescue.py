@@ -11,9 +11,7 @@ from likewise.augment.negation.words import AUXILIARIES, BE, SUBJECTS, listed
 if TYPE_CHECKING:
     from spacy.tokens import Span, Token
 
-_TIMES = listed(
-    """year month week day morning evening night season time summer winter spring autumn years"""
-)
+_TIMES = listed("""year month week day morning evening night season time summer winter spring autumn years""")
 _ONE = listed("a an this that each every another")
 _OPEN_DEPS = frozenset(("acl", "advcl", "relcl", "conj", "appos", "amod"))
 
@@ -34,8 +32,7 @@ def hidden_clauses(sentence: Span) -> Iterator[tuple[Token, str | None]]:
     plural = root.tag_ == "NNS" and not any(child.tag_ == "CD" for child in root.lefts)
     if plural and any(child.lower_ in _ONE for child in root.lefts if child.dep_ == "det"):
         # 'This results in losses': a plural behind 'this' or 'a' is a verb.
-        if root.i > sentence.start + 1 or root.nbor(-1).lower_ in _ONE:
-            yield root, "VBZ"
+        yield root, "VBZ"
     bare = not any(child.dep_ in AUXILIARIES for child in root.lefts)
     named = root.i > sentence.start and root.nbor(-1).tag_.startswith(("NN", "PRP"))
     if root.tag_ == "VBN" and bare and named and _has_object(root) and _past(root):
@@ -68,11 +65,10 @@ def hidden_clauses(sentence: Span) -> Iterator[tuple[Token, str | None]]:
         # 'The following year she had two wins', 'After the war he returned'.
         outer = token.head
         timed = outer.lower_ in _TIMES or root.tag_ == "IN"
-        if token.dep_ in ("relcl", "acl") and timed and not _relative(token):
-            if any(child.dep_ in SUBJECTS for child in token.lefts) and (
-                outer.i == root.i or root.tag_ == "IN"
-            ):
-                yield token, None
+        beside = outer.i == root.i or root.tag_ == "IN"
+        statement = token.dep_ in ("relcl", "acl") and any(child.dep_ in SUBJECTS for child in token.lefts)
+        if statement and timed and beside and not _relative(token):
+            yield token, None
 
 
 def _has_object(verb: Token) -> bool:

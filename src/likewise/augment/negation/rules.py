@@ -10,6 +10,7 @@ from likewise.augment.negation.clause import Clause, main_clause
 from likewise.augment.negation.deny import deny
 from likewise.augment.negation.edits import Edits, like
 from likewise.augment.negation.negators import Refused, find_negator
+from likewise.augment.negation.words import listed
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc, Token
@@ -38,8 +39,8 @@ class Negation:
 def negate_doc(doc: Doc) -> Negation:
     """The negation of a parsed sentence.
 
-    A text that the parser takes for several sentences is negated in the first that has a finite verb: mostly it
-    is one sentence with an abbreviation in it.
+    A text that the parser takes for several sentences is negated in the first that has a finite verb: mostly
+    it is one sentence with an abbreviation in it.
     """
     text: str = doc.text
     if not any(character.isalpha() for character in text):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import multiprocessing
-import os
 import zlib
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
@@ -65,8 +64,8 @@ def negate_corpus(
     """Negate the sentences of text files, or of any iterable, into a JSONL file in the same order.
 
     Args:
-        source: a file (plain, .gz, .bz2 or .zst; one sentence a line, blank lines passed over), or an iterable
-            of sentences (str) and of files (Path).
+        source: a file (plain, .gz, .bz2 or .zst; one sentence a line, blank lines passed over), or an
+            iterable of sentences (str) and of files (Path).
         out: the JSONL file: {"sentence", "negation", "rule"} or {"sentence", "negation": null, "reason"}.
         model: the name of an installed spaCy model, or its folder.
         processes: processes that parse; with more than one, a script needs `if __name__ == "__main__":`.
@@ -106,7 +105,7 @@ def negate_corpus(
                 counts.add(negation)
             if progress is not None:
                 progress(len(done))
-    os.replace(partial, out)
+    partial.replace(out)
     return counts
 
 

@@ -64,8 +64,8 @@ def inflect(lemma: str, tag: str) -> str:
 def finite_tag(form: str, tag: str, third_singular: bool) -> str | None:
     """The tense a lexical verb shows by its own form: VBD, VBZ or VBP, None if the form cannot be finite.
 
-    The form outranks the tagger, which mistakes a past for a participle and the other way round. 'put' and its
-    like are the same in past and present: with a subject in the third person singular they can only be past.
+    The form outranks the tagger, which mistakes a past for a participle and the other way round. 'put' and
+    its like are the same in past and present: with a subject in the third person they can only be past.
 
     >>> finite_tag("featured", "VBN", True), finite_tag("put", "VBP", True), finite_tag("taken", "VBN", True)
     ('VBD', 'VBD', None)

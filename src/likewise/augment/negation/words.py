@@ -1,5 +1,6 @@
 """The closed-class words that negation turns on: operators, negative words and their positive partners."""
 
+
 def listed(text: str) -> frozenset[str]:
     """The words of a text."""
     return frozenset(text.split())
@@ -18,9 +19,7 @@ NOT = frozenset(("not", "n't", "n’t"))
 NEAR_NEGATIVES = frozenset(("hardly", "scarcely", "barely"))
 
 # Words that bring an auxiliary before its subject: 'Only then did he understand'.
-INVERTERS = listed(
-    """only never so nor neither not no rarely seldom hardly scarcely little nowhere"""
-)
+INVERTERS = listed("""only never so nor neither not no rarely seldom hardly scarcely little nowhere""")
 QUOTES = frozenset(('"', "“", "”", "``", "''"))
 
 SUBJECTS = frozenset(("nsubj", "nsubjpass", "csubj", "csubjpass", "expl"))
@@ -29,7 +28,7 @@ FINITE_TAGS = frozenset(("VBD", "VBZ", "VBP", "MD"))
 VERB_TAGS = frozenset(("VB", "VBD", "VBZ", "VBP", "VBN", "VBG", "MD"))
 
 # Adverbs that stay in front of the negation: 'is also not', 'probably did not'. They speak about the whole
-# statement, or (also) read wrongly inside the negation. Every other adverb follows it: 'does not usually play'.
+# statement, or (also) read wrongly inside the negation. Any other adverb follows it: 'does not usually play'.
 BEFORE_NOT = listed(
     """also probably possibly perhaps maybe certainly surely undoubtedly doubtless reportedly allegedly
     apparently evidently presumably supposedly purportedly seemingly therefore thus hence however
@@ -67,7 +66,7 @@ MASS_NOUNS = listed(
     """evidence information water money knowledge doubt time help proof research work progress damage
     support interest love food music news air oil gold silver power hope trouble success access rain
     snow traffic furniture equipment advice luck homework housework electricity energy light fuel gas
-    land land space room sense use value need point fun harm faith trust fear pain peace justice truth
+    land space room sense use value need point fun harm faith trust fear pain peace justice truth
     blood milk bread meat rice sugar salt coffee tea wine beer consensus contact connection experience
     influence control authority intention respect sympathy pressure protection opposition resistance
     competition recognition compensation mention meaning life sleep agreement education training alcohol
