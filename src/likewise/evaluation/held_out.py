@@ -37,9 +37,9 @@ class HeldOutEvaluator(SentenceEvaluator):
     Why separation: over 65 encoders made from all-MiniLM-L6-v2 (its layers, mean or first token, and five
     degrees of noise in the weights; 500 Wikipedia sentences, rate 0.4) its rank correlation with the Spearman
     score on STS-B dev was 0.93. That of retrieval was 0.86, and 0.12 among the better half, where it is at
-    its ceiling; of alignment plus uniformity 0.77; of alignment alone below 0. Separation came to 0.67
-    among the better half: it knows a broken model from a good one, and is a weak judge between good ones. Where rated
-    pairs are at hand, take `StsDevEvaluator`.
+    its ceiling; of alignment plus uniformity 0.77; of alignment alone below 0. Separation came to 0.67 among
+    the better half: it knows a broken model from a good one, and is a weak judge between good ones. Where
+    rated pairs are at hand, take `StsDevEvaluator`.
     """
 
     def __init__(

@@ -89,7 +89,11 @@ class LikewiseTrainer(SentenceTransformerTrainer):
         sam = getattr(self.optimizer, "optimizer", self.optimizer)  # accelerate wraps it
         sam.first_step(zero_grad=True)
         after = torch.get_rng_state(), _cuda_rng_states()
-        parts = {name: dict(value) for name, value in self.accum_loss_components.items()}
+        # Cloned: the trainer counts the steps in place.
+        parts = {
+            kind: {name: value.clone() for name, value in sums.items()}
+            for kind, sums in self.accum_loss_components.items()
+        }
         for inputs, cpu, cuda in self._passes:
             torch.set_rng_state(cpu)
             _set_cuda_rng_states(cuda)

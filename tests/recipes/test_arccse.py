@@ -1,0 +1,95 @@
+import pytest
+import torch
+
+from likewise.augment.spans import nested_spans, sentence_rng
+from likewise.losses import functional
+from likewise.recipes import RECIPES, OptionError
+from likewise.recipes.arccse import TripletViews
+
+ARCCSE = RECIPES["arccse"]
+
+
+def rows(sentences):
+    return [{"sentence": s, "words": len(s.split())} for s in sentences]
+
+
+def test_only_long_sentences_make_triplets_in_three_blocks(sentences):
+    options = ARCCSE.options(triplet_min_words=25)
+    columns = TripletViews(options, "[MASK]", seed=1)(rows(sentences[:50]))
+    long = [s for s in sentences[:50] if len(s.split()) >= 25]
+    k = len(long)
+    assert 0 < k < 50
+    assert columns["sentence"] == sentences[:50]
+    assert columns["triplet"][:k] == long
+    assert len(columns["triplet"]) == 3 * k
+    for sentence, closer, farther in zip(*(columns["triplet"][i * k : (i + 1) * k] for i in range(3)), strict=True):
+        n = len(sentence.split())
+        hidden = [[i for i, w in enumerate(text.split()) if w == "[MASK]"] for text in (closer, farther)]
+        assert [tuple(h) for h in hidden] == list(nested_spans(n, (0.2, 0.4), sentence_rng(sentence, 1)))
+        assert all(a == b for a, b in zip(sentence.split(), farther.split(), strict=True) if b != "[MASK]")
+
+
+def test_views_depend_on_the_seed_and_not_on_the_batch(sentences):
+    options = ARCCSE.options()
+    first = TripletViews(options, "[MASK]", seed=1)
+    sentence = next(s for s in sentences if len(s.split()) >= 25)
+    alone, among = first(rows([sentence]))["triplet"], first(rows([*sentences[:20], sentence]))["triplet"]
+    assert set(alone) <= set(among)
+    assert TripletViews(options, "[MASK]", seed=2)(rows([sentence]))["triplet"] != alone
+
+
+def test_batch_is_truncated_and_masks_are_mask_tokens(tiny_base, sentences):
+    options = ARCCSE.options(max_length=8, triplet_max_length=20)
+    encoder = ARCCSE.build_encoder(str(tiny_base), options)
+    batch = ARCCSE.build_collator(encoder, options, 1)(rows(sentences[:30]))
+    assert batch["sentence_input_ids"].shape == (30, 8)
+    assert batch["triplet_input_ids"].shape[1] == 20
+    k = len(batch["triplet_input_ids"]) // 3
+    masks = (batch["triplet_input_ids"] == encoder.tokenizer.mask_token_id).sum(1)
+    assert masks[:k].sum() == 0
+    assert (masks[k : 2 * k] <= masks[2 * k :]).all()
+    assert "triplet_input_ids" not in ARCCSE.build_collator(encoder, options, 1)(rows(["one two three"]))
+
+
+def test_the_loss_is_equation_5(tiny_base, sentences):
+    options = ARCCSE.options(triplet_weight=0.3, margin=15.0, temperature=0.1, triplet_margin=0.2)
+    encoder = ARCCSE.build_encoder(str(tiny_base), options).eval()
+    batch = ARCCSE.build_collator(encoder, options, 1)(rows(sentences[:10]))
+    features = [
+        {key.removeprefix(f"{name}_"): value for key, value in batch.items() if key.startswith(name)}
+        for name in ("sentence", "triplet")
+    ]
+    parts = ARCCSE.build_loss(encoder, options)(features)
+    x = encoder(dict(features[0]))["sentence_embedding"]  # without dropout both views are this one
+    t = encoder(dict(features[1]))["sentence_embedding"].chunk(3)
+    assert torch.allclose(parts["contrastive"], functional.arccon(x, x, 15, 0.1), atol=1e-5)
+    assert torch.allclose(parts["triplet"], 0.3 * functional.entailment_triplet(*t, 0.2), atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"triplet_weight": 0.0}, {"contrastive"}),
+        ({"contrastive": "none"}, {"triplet"}),
+        ({"contrastive": "nt-xent"}, {"contrastive", "triplet"}),
+    ],
+)
+def test_ablations_leave_parts_out(tiny_base, sentences, changes, expected):
+    options = ARCCSE.options(**changes)
+    encoder = ARCCSE.build_encoder(str(tiny_base), options)
+    loss = ARCCSE.build_loss(encoder, options)
+    parts = {"contrastive": loss.arccon, "triplet": loss.triplet}
+    assert {name for name, part in parts.items() if part} == expected
+    if options.contrastive == "nt-xent":
+        assert loss.arccon.margin_degrees == 0
+
+
+def test_a_tokenizer_without_a_mask_is_told(tiny_base):
+    with pytest.raises(OptionError, match="mask token"):
+        TripletViews(ARCCSE.options(), None, 1)
+
+
+def test_simcse_is_arccse_without_margin_triplets_and_sam():
+    for preset in RECIPES["simcse"].presets:
+        options = RECIPES["simcse"].options(preset)
+        assert (options.contrastive, options.triplet_weight, options.sam_rho) == ("nt-xent", 0, 0)

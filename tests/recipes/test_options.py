@@ -1,0 +1,54 @@
+import pytest
+
+from likewise.recipes import RECIPES, OptionError, TrainingOptions, find_recipe
+
+
+def test_misspelt_option_is_an_error_that_lists_the_options():
+    with pytest.raises(OptionError, match=r"temprature.*temperature"):
+        RECIPES["arccse"].options(temprature=0.1)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"batch_size": 0}, "batch_size"),
+        ({"warmup_ratio": 1.0}, "warmup_ratio"),
+        ({"schedule": "square"}, "linear, cosine, constant"),
+        ({"max_length": 2}, "special tokens"),
+        ({"margin": 91.0}, "90 degrees"),
+        ({"mask_closer": 0.5, "mask_farther": 0.4}, "mask_closer"),
+        ({"contrastive": "none", "triplet_weight": 0.0}, "nothing to learn"),
+        ({"dropout": 0.0}, "dropout"),
+        ({"temperature": 0.0}, "temperature"),
+    ],
+)
+def test_contradictions_are_refused_when_made(changes, message):
+    with pytest.raises(OptionError, match=message):
+        RECIPES["arccse"].options(**changes)
+
+
+def test_every_option_has_a_help_text_and_a_preset_is_found_by_name():
+    from dataclasses import fields
+
+    for recipe in RECIPES.values():
+        assert all(item.metadata["help"].endswith(".") for item in fields(recipe.options_type))
+        for preset in recipe.presets:
+            assert isinstance(recipe.options(preset), TrainingOptions)
+    with pytest.raises(OptionError, match="paper-base"):
+        find_recipe("arccse").options("paper")
+    with pytest.raises(OptionError, match="arccse, simcse"):
+        find_recipe("simsce")
+
+
+def test_paper_presets_hold_the_values_of_section_4_1():
+    base, large = (RECIPES["arccse"].options(name) for name in ("paper-base", "paper-large"))
+    assert base.batch_size * base.accumulation == 64
+    assert base.batch_size in (8, 16, 32)
+    assert (base.learning_rate, large.learning_rate) == (3e-5, 1e-5)
+    assert (base.max_length, large.max_length, large.triplet_max_length) == (0, 32, 0)
+    for options in (base, large):
+        assert (options.margin, options.temperature, options.dropout) == (10, 0.05, 0.1)
+        assert (options.mask_closer, options.mask_farther, options.triplet_min_words) == (0.2, 0.4, 25)
+        assert (options.triplet_weight, options.triplet_margin, options.epochs, options.eval_steps) == (0.1, 0, 1, 125)
+        assert options.sam_rho == 0.05
+        assert options.pooling == "cls"

@@ -1,0 +1,36 @@
+import numpy as np
+
+from likewise.training.batching import LengthBatchSampler
+
+LENGTHS = np.random.default_rng(0).integers(3, 60, 5003)
+
+
+def test_every_row_once_but_for_the_last_incomplete_batch():
+    batches = list(LengthBatchSampler(LENGTHS, 16, seed=1))
+    rows = [row for batch in batches for row in batch]
+    assert len(batches) == 5003 // 16 == len(LengthBatchSampler(LENGTHS, 16, seed=1))
+    assert all(len(batch) == 16 for batch in batches)
+    assert len(set(rows)) == len(rows)
+
+
+def test_padding_is_far_less_than_in_shuffled_batches():
+    def padded(by_length):
+        batches = LengthBatchSampler(LENGTHS, 16, seed=1, by_length=by_length)
+        return sum(16 * max(LENGTHS[b]) for b in batches)
+
+    content = LENGTHS.sum()
+    assert padded(False) / content > 1.7
+    assert padded(True) / content < 1.1
+
+
+def test_order_depends_on_seed_and_epoch_alone():
+    one, same, other = (LengthBatchSampler(LENGTHS, 16, seed=s) for s in (1, 1, 2))
+    assert list(one) == list(same) == list(one)
+    assert list(one) != list(other)
+    same.set_epoch(1)
+    assert list(one) != list(same)
+
+
+def test_batches_do_not_come_in_order_of_length():
+    means = [LENGTHS[b].mean() for b in LengthBatchSampler(LENGTHS, 16, seed=1)]
+    assert abs(np.corrcoef(means[:-1], means[1:])[0, 1]) < 0.2
