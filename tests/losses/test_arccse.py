@@ -12,7 +12,10 @@ def column(model, texts):
 
 def test_parts_are_weighted_and_named(tiny_model):
     arccon, triplet = ArcConLoss(tiny_model), EntailmentTripletLoss(tiny_model, margin=0.5)
-    one, three = column(tiny_model, ["the cat", "a dog"]), column(tiny_model, ["the cat", "the [MASK]", "[MASK] dog"])
+    one, three = (
+        column(tiny_model, ["the cat", "a dog"]),
+        column(tiny_model, ["the cat", "the [MASK]", "[MASK] dog"]),
+    )
     parts = ArcCSELoss(arccon, triplet, 0.25)([one, three])
     assert torch.allclose(parts["contrastive"], arccon([one]))
     assert torch.allclose(parts["triplet"], 0.25 * triplet([three]))
@@ -21,7 +24,9 @@ def test_parts_are_weighted_and_named(tiny_model):
 @pytest.mark.parametrize("contrastive", [True, False])
 def test_a_batch_without_triplets_has_a_zero_that_can_be_differentiated(tiny_model, contrastive):
     arccon = ArcConLoss(tiny_model) if contrastive else None
-    parts = ArcCSELoss(arccon, EntailmentTripletLoss(tiny_model), 0.1)([column(tiny_model, ["the cat", "a dog"])])
+    parts = ArcCSELoss(arccon, EntailmentTripletLoss(tiny_model), 0.1)(
+        [column(tiny_model, ["the cat", "a dog"])]
+    )
     assert parts["triplet"].item() == 0
     sum(parts.values()).backward()
 
@@ -29,7 +34,12 @@ def test_a_batch_without_triplets_has_a_zero_that_can_be_differentiated(tiny_mod
 def test_the_trainers_wrapper_reaches_both_parts(tiny_model):
     loss = ArcCSELoss(ArcConLoss(tiny_model), EntailmentTripletLoss(tiny_model), 0.1)
     loss.model = torch.nn.Sequential(tiny_model)
-    loss([column(tiny_model, ["the cat", "a dog"]), column(tiny_model, ["the cat", "the [MASK]", "[MASK] dog"])])
+    loss(
+        [
+            column(tiny_model, ["the cat", "a dog"]),
+            column(tiny_model, ["the cat", "the [MASK]", "[MASK] dog"]),
+        ]
+    )
     assert loss.arccon.model is loss.model
     assert loss.triplet.model is loss.model
 

@@ -87,7 +87,9 @@ def test_add_angle_is_the_cosine_of_the_sum_below_180_degrees():
 def test_offset_names_the_own_rows_among_gathered_positives():
     anchors, positives = rows(3), rows(9, seed=1)
     rolled = torch.cat([positives[3:6], positives[:3], positives[6:]])
-    assert torch.allclose(F.arccon(anchors, positives, 10, 0.05, offset=3), F.arccon(anchors, rolled, 10, 0.05))
+    assert torch.allclose(
+        F.arccon(anchors, positives, 10, 0.05, offset=3), F.arccon(anchors, rolled, 10, 0.05)
+    )
 
 
 def test_scale_of_the_embeddings_does_not_matter():
@@ -111,7 +113,9 @@ def triplet_by_hand(anchors, closer, farther, margin):
 @pytest.mark.parametrize("margin", [0.0, 0.1])
 def test_triplet_is_equation_4(margin):
     parts = rows(6), rows(6, seed=1), rows(6, seed=2)
-    assert F.entailment_triplet(*parts, margin).item() == pytest.approx(triplet_by_hand(*parts, margin), abs=1e-6)
+    assert F.entailment_triplet(*parts, margin).item() == pytest.approx(
+        triplet_by_hand(*parts, margin), abs=1e-6
+    )
 
 
 def test_triplet_in_order_costs_nothing_and_no_triplet_is_zero():

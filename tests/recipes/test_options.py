@@ -49,6 +49,11 @@ def test_paper_presets_hold_the_values_of_section_4_1():
     for options in (base, large):
         assert (options.margin, options.temperature, options.dropout) == (10, 0.05, 0.1)
         assert (options.mask_closer, options.mask_farther, options.triplet_min_words) == (0.2, 0.4, 25)
-        assert (options.triplet_weight, options.triplet_margin, options.epochs, options.eval_steps) == (0.1, 0, 1, 125)
+        assert (options.triplet_weight, options.triplet_margin, options.epochs, options.eval_steps) == (
+            0.1,
+            0,
+            1,
+            125,
+        )
         assert options.sam_rho == 0.05
         assert options.pooling == "cls"

@@ -1,5 +1,4 @@
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -16,7 +15,14 @@ from likewise.corpus import CorpusError
 from likewise.recipes import OptionError
 from likewise.training.folder import RunFolderError
 
-SMALL = {"batch_size": 8, "max_steps": 6, "eval_steps": 2, "held_out": 20, "select_by": "held-out", "quiet": True}
+SMALL = {
+    "batch_size": 8,
+    "max_steps": 6,
+    "eval_steps": 2,
+    "held_out": 20,
+    "select_by": "held-out",
+    "quiet": True,
+}
 
 
 def weights(folder):
@@ -69,7 +75,11 @@ def test_the_log_holds_every_part_and_score(finished):
     entries = [json.loads(line) for line in (finished.path / "log.jsonl").read_text().splitlines()]
     evaluated = [e["step"] for e in entries if finished.best and f"eval_{finished.best['metric']}" in e]
     assert evaluated == [0, 2, 4, 6]
-    assert all("eval_held_out_alignment" in e and "eval_held_out_uniformity" in e for e in entries if "eval_runtime" in e)
+    assert all(
+        "eval_held_out_alignment" in e and "eval_held_out_uniformity" in e
+        for e in entries
+        if "eval_runtime" in e
+    )
     losses = [e for e in entries if "contrastive" in e]
     assert losses
     assert all("triplet" in e for e in losses)
@@ -78,7 +88,9 @@ def test_the_log_holds_every_part_and_score(finished):
 
 
 @pytest.mark.parametrize("sam_rho", [0.0, 0.05])
-def test_resume_gives_the_weights_of_an_uninterrupted_run(corpus_file, tiny_base, tmp_path, sam_rho, monkeypatch):
+def test_resume_gives_the_weights_of_an_uninterrupted_run(
+    corpus_file, tiny_base, tmp_path, sam_rho, monkeypatch
+):
     settings = {"sam_rho": sam_rho, "accumulation": 2, "select_by": "last"}
     train(corpus_file, tiny_base, tmp_path / "whole", **settings)
 
@@ -132,7 +144,7 @@ def test_ctrl_c_saves_first(corpus_file, tiny_base, tmp_path):
     checkpoints = list((out / "checkpoints").iterdir())
     assert len(checkpoints) == 1
     assert json.loads((out / "likewise.json").read_text())["status"] == "stopped"
-    assert os.path.getsize(checkpoints[0] / "optimizer.pt") > 0
+    assert (checkpoints[0] / "optimizer.pt").stat().st_size > 0
 
 
 def test_selects_by_sts_b_dev_where_it_is_found(corpus_file, tiny_base, tmp_path, data_dir):

@@ -30,7 +30,9 @@ def demo(
     console = Console(highlight=False)
     base = "bundled:minilm"
     console.rule("1. Train ArcCSE, without labels")
-    console.print(f"base {base} with [CLS] pooling, corpus: the Wikipedia sample that gensim ships", markup=False)
+    console.print(
+        f"base {base} with [CLS] pooling, corpus: the Wikipedia sample that gensim ships", markup=False
+    )
     result = train("arccse", "bundled:wiki-sample", base, out, overwrite=True, max_steps=steps, eval_steps=10)
     if not result.finished:
         raise typer.Exit(130)
@@ -41,7 +43,9 @@ def demo(
         find_data(None)
         tasks += ["sts-b", "sick-r"]
     except DataError:
-        console.print("STS tasks: no data found (set LIKEWISE_DATA to a folder in SentEval's layout)", markup=False)
+        console.print(
+            "STS tasks: no data found (set LIKEWISE_DATA to a folder in SentEval's layout)", markup=False
+        )
     from likewise.encoder.build import build_encoder
 
     untrained = build_encoder(base, pooling="cls", head=False).eval()
@@ -55,7 +59,9 @@ def demo(
     console.rule("4. Use it")
     console.print(f"model: {out.resolve()}", markup=False, soft_wrap=True)
     console.print(f'python: SentenceTransformer("{out}").encode(["..."])', markup=False, soft_wrap=True)
-    console.print(f'shell:  likewise similarity {out} "A man plays." "Somebody plays."', markup=False, soft_wrap=True)
+    console.print(
+        f'shell:  likewise similarity {out} "A man plays." "Somebody plays."', markup=False, soft_wrap=True
+    )
 
 
 def _table(console: Any, before: Any, after: Any) -> None:
@@ -69,7 +75,9 @@ def _table(console: Any, before: Any, after: Any) -> None:
     console.print(table)
 
 
-def _neighbours(console: Any, model: Any, query: str, sentences: list[str], n_shown: int = 5, most: int = 3000) -> None:
+def _neighbours(
+    console: Any, model: Any, query: str, sentences: list[str], n_shown: int = 5, most: int = 3000
+) -> None:
     from rich.table import Table
 
     from likewise.inference import encode

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Dense
-from torch import Tensor, nn
+from torch import nn
 
 
 class TrainingHead(Dense):
@@ -16,7 +18,9 @@ class TrainingHead(Dense):
     `without_training_head` strips it from what is exported.
     """
 
-    def __init__(self, dimension: int, activation_function: nn.Module | None = None, **settings: object) -> None:
+    def __init__(
+        self, dimension: int, activation_function: nn.Module | None = None, **settings: object
+    ) -> None:
         super().__init__(dimension, dimension, activation_function=activation_function or nn.Tanh())
         self.dimension = dimension
 
@@ -26,7 +30,7 @@ class TrainingHead(Dense):
         """What a checkpoint keeps beside the weights."""
         return {"dimension": self.dimension}
 
-    def forward(self, features: dict[str, Tensor]) -> dict[str, Tensor]:
+    def forward(self, features: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
         """(B, D) to (B, D) under 'sentence_embedding' in training; the features as they are in evaluation."""
         return super().forward(features) if self.training else features
 

@@ -56,7 +56,8 @@ class ArcConLoss(nn.Module):
         if not self.positive_dropout:
             return self.two_views(features, features)
         doubled = {
-            key: torch.cat([value, value]) if isinstance(value, Tensor) else value for key, value in features.items()
+            key: torch.cat([value, value]) if isinstance(value, Tensor) else value
+            for key, value in features.items()
         }
         both = self.model(doubled)["sentence_embedding"]  # (2B, D)
         first, second = both.chunk(2)

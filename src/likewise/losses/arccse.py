@@ -35,7 +35,9 @@ class ArcCSELoss(nn.Module):
         self.triplet_weight = triplet_weight
         self.model = part.model
 
-    def forward(self, sentence_features: Iterable[dict[str, Tensor]], labels: Tensor | None = None) -> dict[str, Tensor]:
+    def forward(
+        self, sentence_features: Iterable[dict[str, Tensor]], labels: Tensor | None = None
+    ) -> dict[str, Tensor]:
         """The weighted parts of a batch's loss, by name: {'contrastive': scalar, 'triplet': scalar}."""
         # The trainer exchanges `self.model` for its distributed wrapper; the parts must follow.
         for part in (self.arccon, self.triplet):

@@ -70,7 +70,9 @@ def arccon(
             f"anchors (B, D) and positives (N, D) expected, not {tuple(anchors.shape)} and {tuple(positives.shape)}"
         )
     if offset + len(anchors) > len(positives):
-        raise ValueError(f"{len(anchors)} anchors from row {offset} on need as many positives, not {len(positives)}")
+        raise ValueError(
+            f"{len(anchors)} anchors from row {offset} on need as many positives, not {len(positives)}"
+        )
     if not 0 <= margin_degrees <= 90:
         raise ValueError(f"the margin is an angle from 0 to 90 degrees, not {margin_degrees}")
     if temperature <= 0:
@@ -111,7 +113,9 @@ def entailment_triplet(anchors: Tensor, closer: Tensor, farther: Tensor, margin:
             f"{tuple(farther.shape)}"
         )
     if len(anchors) == 0:
-        return anchors.sum() * 0.0  # keeps the graph, for processes that must run a backward pass all the same
+        return (
+            anchors.sum() * 0.0
+        )  # keeps the graph, for processes that must run a backward pass all the same
     to_closer = F.cosine_similarity(anchors.float(), closer.float(), dim=-1)  # (B,)
     to_farther = F.cosine_similarity(anchors.float(), farther.float(), dim=-1)  # (B,)
     return (to_farther - to_closer + margin).clamp(min=0).mean()

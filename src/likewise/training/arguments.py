@@ -13,7 +13,12 @@ from likewise.training.selection import Selection
 
 
 def trainer_arguments(
-    options: TrainingOptions, folder: RunFolder, seed: int, selection: Selection, steps_an_epoch: int, bf16: bool
+    options: TrainingOptions,
+    folder: RunFolder,
+    seed: int,
+    selection: Selection,
+    steps_an_epoch: int,
+    bf16: bool,
 ) -> SentenceTransformerTrainingArguments:
     """Arguments of the trainer for a run of `options` with `steps_an_epoch` updates in an epoch."""
     steps = options.max_steps or steps_an_epoch * options.epochs

@@ -11,7 +11,8 @@ tags: [sentence-transformers, sentence-similarity, feature-extraction, likewise,
 ---
 # A sentence encoder trained with likewise
 
-Recipe `{recipe}` (preset `{preset}`) on {sentences:,} sentences without labels, from `{base}`, seed {seed}, {steps} steps.
+Recipe `{recipe}` (preset `{preset}`) on {sentences:,} sentences without labels, from `{base}`,
+seed {seed}, {steps} steps.
 {score}
 
 ```python

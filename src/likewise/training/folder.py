@@ -1,10 +1,10 @@
 """The run folder: the model, its record, its log, and the checkpoints while it is being trained.
 
-    runs/arc/
-      modules.json, model.safetensors, ...   the model, as sentence-transformers loads it
-      likewise.json                          recipe as used, versions, machine, seed, data hash, scores
-      log.jsonl                              every loss part and score, a line each
-      checkpoints/                           only until the run is finished
+runs/arc/
+  modules.json, model.safetensors, ...   the model, as sentence-transformers loads it
+  likewise.json                          recipe as used, versions, machine, seed, data hash, scores
+  log.jsonl                              every loss part and score, a line each
+  checkpoints/                           only until the run is finished
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ class RunFolder:
             (int(match[1]), folder)
             for folder in (self.checkpoints.iterdir() if self.checkpoints.is_dir() else ())
             # The trainer writes its state last.
-            if (match := re.fullmatch(r"checkpoint-(\d+)", folder.name)) and (folder / "trainer_state.json").exists()
+            if (match := re.fullmatch(r"checkpoint-(\d+)", folder.name))
+            and (folder / "trainer_state.json").exists()
         ]
         return max(found)[1] if found else None
 

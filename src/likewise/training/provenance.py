@@ -12,7 +12,15 @@ from typing import Any
 
 import torch
 
-PACKAGES = ("likewise", "sentence-transformers", "transformers", "torch", "tokenizers", "numpy", "pytorch-optimizer")
+PACKAGES = (
+    "likewise",
+    "sentence-transformers",
+    "transformers",
+    "torch",
+    "tokenizers",
+    "numpy",
+    "pytorch-optimizer",
+)
 
 
 def versions() -> dict[str, str]:

@@ -134,8 +134,14 @@ def _resumed(folder: RunFolder, record: dict[str, Any]) -> dict[str, Any]:
         RunFolderError: it is not; the message names the first difference.
     """
     old = folder.read_record()
-    new_values = {**record["options"], **{key: record[key] for key in ("recipe", "base", "seed", "precision")}}
-    old_values = {**old.get("options", {}), **{key: old.get(key) for key in ("recipe", "base", "seed", "precision")}}
+    new_values = {
+        **record["options"],
+        **{key: record[key] for key in ("recipe", "base", "seed", "precision")},
+    }
+    old_values = {
+        **old.get("options", {}),
+        **{key: old.get(key) for key in ("recipe", "base", "seed", "precision")},
+    }
     for name, value in new_values.items():
         if old_values.get(name) != value:
             raise RunFolderError(

@@ -14,6 +14,6 @@ class TwoPassSAM(SAM):
     `step` returns to the old weights and lets the base optimizer step with them.
     """
 
-    def step(self, closure: Any = None) -> None:
+    def step(self, closure: Any = None) -> None:  # type: ignore[override]
         """Back to the old weights, then one step of the base optimizer."""
         self.second_step()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -44,7 +44,7 @@ def choose_selection(
     Raises:
         DataError: STS-B dev is asked for and not found, or it is malformed; or `data` is given and holds none.
     """
-    precision = "bf16" if bf16 else "fp32"
+    precision: Literal["fp32", "bf16"] = "bf16" if bf16 else "fp32"
     if options.select_by == "last":
         return Selection("last", None, None, "the last checkpoint is kept")
     if options.select_by in ("auto", "sts-b-dev"):

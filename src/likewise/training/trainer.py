@@ -57,10 +57,10 @@ class LikewiseTrainer(SentenceTransformerTrainer):
 
     def create_optimizer(self, model: Any = None) -> torch.optim.Optimizer:
         """AdamW, wrapped in SAM if asked for."""
-        optimizer = super().create_optimizer(model)
+        optimizer: torch.optim.Optimizer = super().create_optimizer(model)
         if self.sam_rho and not isinstance(optimizer, TwoPassSAM):
             # One group a rate and decay, as the trainer made them; AdamW's state starts empty either way.
-            self.optimizer = TwoPassSAM(
+            optimizer = self.optimizer = TwoPassSAM(
                 optimizer.param_groups,
                 torch.optim.AdamW,
                 rho=self.sam_rho,
@@ -68,7 +68,7 @@ class LikewiseTrainer(SentenceTransformerTrainer):
                 betas=(self.args.adam_beta1, self.args.adam_beta2),
                 eps=self.args.adam_epsilon,
             )
-        return self.optimizer
+        return optimizer
 
     def training_step(
         self, model: nn.Module, inputs: dict[str, Any], num_items_in_batch: Tensor | int | None = None
@@ -86,7 +86,7 @@ class LikewiseTrainer(SentenceTransformerTrainer):
         return loss
 
     def _gradients_at_worst_point(self, model: nn.Module, num_items_in_batch: Tensor | int | None) -> None:
-        sam = getattr(self.optimizer, "optimizer", self.optimizer)  # accelerate wraps it
+        sam: Any = getattr(self.optimizer, "optimizer", self.optimizer)  # accelerate wraps it
         sam.first_step(zero_grad=True)
         after = torch.get_rng_state(), _cuda_rng_states()
         # Cloned: the trainer counts the steps in place.
