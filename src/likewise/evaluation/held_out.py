@@ -92,7 +92,7 @@ class HeldOutEvaluator(SentenceEvaluator):
         """One sentence on what it selects by."""
         return (
             f"Separation of {len(self.sentences)} held-out sentences from each other by copies without "
-            f"{self.rate:.0%} of their words (no ratings; higher is better)"
+            f"{self.rate:.0%} of their words (no ratings)"
         )
 
     def __call__(

@@ -25,7 +25,7 @@ class NewsTask:
     """
 
     name: str = "news"
-    title: str = "News (Pearson)"
+    title: str = "News"
     size: int = 1225
     needs_data: bool = False
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from likewise.evaluation.pairs import PairResult
 from likewise.evaluation.tasks import TaskResult, number, plain
 
 
@@ -103,11 +104,16 @@ class EvaluationReport:
         return [(kind.COLUMNS, rows) for kind, rows in kinds.items()]
 
     def notes(self) -> list[str]:
-        """The lines below the tables: the averages, the missing tasks, and scores that are undefined."""
+        """The lines below the tables: averages, other main scores, missing tasks, undefined scores."""
         lines = []
         for group, average in self.averages.items():
             reason = "" if average is not None else " (a task is missing or undefined)"
             lines.append(f"Average of {group}: {number(average)}{reason}")
+        lines += [
+            f"{result.title} is scored by its {result.metric.capitalize()} correlation"
+            for result in self.results
+            if isinstance(result, PairResult) and result.metric != "spearman"
+        ]
         lines += [f"Missing: {task.title}, {task.reason}" for task in self.missing]
         lines += [
             f"Undefined: {result.title}, all pairs got the same cosine"

@@ -72,9 +72,7 @@ class StsDevEvaluator(SentenceEvaluator):
         self.precision: Precision | None = precision
         self.gold = np.asarray(ratings, dtype=np.float64)  # (P,)
         self._cache = TokenCache([*first, *second], batch_size)
-        self._description = (
-            description or f"Spearman correlation on {len(self.gold)} rated pairs (higher is better)"
-        )
+        self._description = description or f"Spearman correlation on {len(self.gold)} rated pairs"
         self.primary_metric = f"{name}_spearman" if name else "spearman"
         self.greater_is_better = True
 
@@ -96,9 +94,7 @@ class StsDevEvaluator(SentenceEvaluator):
             pairs = task.load(folder)
         except TaskMissing as reason:
             raise DataError(f"No STS-B dev in '{folder}': {reason}. Put SentEval's file there.") from None
-        options.setdefault(
-            "description", f"Spearman correlation on STS-B dev, {task.size} rated pairs (higher is better)"
-        )
+        options.setdefault("description", f"Spearman correlation on STS-B dev, {task.size} rated pairs")
         return cls(pairs.first, pairs.second, pairs.gold.tolist(), **options)
 
     @property
