@@ -71,4 +71,4 @@ def test_by_name(report):
     with pytest.raises(KeyError, match="missing: there is no file X"):
         report["sts14"]
     with pytest.raises(KeyError, match="not evaluated"):
-        report["news"]
+        report["sick-r"]

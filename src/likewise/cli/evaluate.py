@@ -19,11 +19,11 @@ def evaluate(
         typer.Option(help="'sts' (the seven test sets) or names with commas: sts12, sts-b-dev, news, ..."),
     ] = "sts",
     data: Annotated[
-        Optional[Path],  # noqa: UP045 - typer reads the annotation
+        Optional[Path],
         typer.Option(help="The folder of SentEval's data; without it $LIKEWISE_DATA, then ../shared/data."),
     ] = None,
     json: Annotated[
-        Optional[Path],  # noqa: UP045
+        Optional[Path],
         typer.Option("--json", help="Write the whole report there as well."),
     ] = None,
     batch_size: Annotated[int, typer.Option(help="Sentences a batch.", min=1)] = 64,
