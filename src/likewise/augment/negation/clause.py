@@ -179,6 +179,9 @@ def _bare_clause(head: Token, sentence: Span, subject: Token | None) -> Clause |
         return None
     if subject.dep_ == "nsubjpass" or (head.tag_ not in VERB_TAGS and head.tag_ not in _BASE_AS_PRESENT):
         return None
+    if head.tag_ == "VBN" and head.i > sentence.start and head.nbor(-1).text == ",":
+        # 'Force, applied with care, is used': a participle, the verb comes later.
+        return None
     tag = verbs.finite_tag(head.lower_, head.tag_, third_singular(subject))
     if tag is None or (head.tag_ not in VERB_TAGS and tag == "VBP" and third_singular(subject)):
         return None
@@ -192,7 +195,7 @@ def _without_subject(head: Token, sentence: Span) -> Clause | None:
         token for token in head.doc[sentence.start : head.i] if not token.is_punct and not token.is_space
     ]
     following = head.nbor() if head.i + 1 < sentence.end else None
-    if quoted_name(head, sentence):
+    if quoted_name(head, sentence) or (before and head.text.istitle()):
         return None
     if (
         not before

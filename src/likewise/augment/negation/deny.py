@@ -72,7 +72,9 @@ def _quantified_subject(clause: Clause, edits: Edits) -> str | None:
         return "quantifier"
     if quoted_name(first, clause.sentence):
         return None
-    belongs = first.i == subject.i or first.dep_ in ("det", "predet", "nsubj", "nsubjpass")
+    # 'All Nerve' is a title.
+    named = first.nbor().tag_ == "NNP" and first.nbor().i == subject.i
+    belongs = not named and (first.i == subject.i or first.dep_ in ("det", "predet"))
     if first.lower_ in UNIVERSALS and belongs and first.nbor().lower_ not in ("but", "too", "along"):
         edits.insert(first.idx, "not ")
         edits.replace(first, lower_first(first), keep_case=False)

@@ -24,6 +24,7 @@ _FOCUS = ("only", "just", "merely", "simply", "solely")
 _AFTER_NOT = listed("""all every everyone everybody everything many much enough a an one each both""")
 _OBJECTS = listed("dobj attr acomp oprd dative nsubj nsubjpass expl advmod npadvmod")
 _NO_PHRASES = frozenset(("by no means", "in no way", "at no time", "in no sense", "at no point"))
+_PHRASE_STARTS = frozenset(phrase.split()[0] for phrase in _NO_PHRASES)
 # Words that bring the verb before the subject: 'Not until 1990 did he', 'Nor did he'.
 _INVERTERS = listed("not nor neither no under on in at by nowhere only rarely seldom little")
 
@@ -152,6 +153,8 @@ def _before_verb(clause: Clause) -> Negator | None:
 def _phrase(clause: Clause) -> Negator | None:
     """'by no means', 'in no way' and their like in the main clause."""
     for token in clause.sentence[:-2]:
+        if token.lower_ not in _PHRASE_STARTS:
+            continue
         words = f"{token.lower_} {token.nbor().lower_} {token.nbor(2).lower_}"
         if words in _NO_PHRASES and token.head.i in (clause.head.i, clause.finite.i) and not clause.question:
             return Negator(token, "phrase", last=token.nbor(2))

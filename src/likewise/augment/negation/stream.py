@@ -16,10 +16,12 @@ from pathlib import Path
 from typing import IO
 
 from likewise.augment.negation import parser
-from likewise.augment.negation.api import BATCH_SIZE, negate_batch
+from likewise.augment.negation.api import negate_batch
 from likewise.augment.negation.cache import NegationCache
 from likewise.augment.negation.rules import RULES_VERSION, Negation
 
+#: Sentences that one process takes at a time.
+BATCH_SIZE = 512
 # Batches that wait for each process: enough to keep it busy, few enough to keep the stream in little memory.
 _AHEAD = 3
 
@@ -69,7 +71,7 @@ def negate_corpus(
         out: the JSONL file: {"sentence", "negation", "rule"} or {"sentence", "negation": null, "reason"}.
         model: the name of an installed spaCy model, or its folder.
         processes: processes that parse; with more than one, a script needs `if __name__ == "__main__":`.
-        batch_size: sentences that the parser takes at a time.
+        batch_size: sentences that a process takes, and that are written, at a time.
         resume: go on from what a killed run left beside `out`.
         cache: read known negations from the cache (see `NegationCache`) and keep the new ones there.
         progress: called with the number of sentences done since its last call.
@@ -184,9 +186,9 @@ def _batches(
                     # A forked process would inherit the threads and locks of torch where that is loaded.
                     context = multiprocessing.get_context("spawn")
                     pool = stack.enter_context(ProcessPoolExecutor(processes, mp_context=context))
-                work = pool.submit(negate_batch, missing, batch_size=batch_size, model=model)
+                work = pool.submit(negate_batch, missing, model=model)
             else:
-                work = negate_batch(missing, batch_size=batch_size, model=model) if missing else []
+                work = negate_batch(missing, model=model) if missing else []
             waiting.append((batch, known, work))
         if waiting and (not batch or processes == 1 or len(waiting) > processes * _AHEAD):
             done, known, work = waiting.popleft()
