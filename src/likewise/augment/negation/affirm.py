@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from likewise.augment.negation import verbs
-from likewise.augment.negation.clause import Clause, conjuncts, right_edge, third_singular
+from likewise.augment.negation.clause import Clause, third_singular
 from likewise.augment.negation.edits import Edits, end_of
 from likewise.augment.negation.negators import Negator
 from likewise.augment.negation.nouns import article
+from likewise.augment.negation.phrases import conjuncts, right_edge
 from likewise.augment.negation.words import DO, NEGATIVE_PRONOUNS, TO_SOME
 
 if TYPE_CHECKING:

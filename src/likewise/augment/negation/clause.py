@@ -139,10 +139,12 @@ def is_operator(token: Token, head: Token) -> bool:
         return True
     if word in ("ought", "dare") and token.tag_ == "MD":
         return True
+    inverted = any(child.dep_ in SUBJECTS and child.i > token.i for child in head.children)
     if token.i == head.i:
-        return word in MODALS and token.tag_ == "MD"
+        contracted = word[0] in "'’"
+        return (word in MODALS and token.tag_ == "MD") or contracted or (word in DO and inverted)
     # 'did a turn' is no auxiliary, whatever the parser says.
-    return word in HAVE or (word in DO and head.tag_ in VERB_TAGS) or word in MODALS
+    return word in HAVE or (word in DO and (head.tag_ in VERB_TAGS or inverted)) or word in MODALS
 
 
 def _clause(head: Token, sentence: Span) -> Clause | None:
@@ -179,13 +181,33 @@ def _bare_clause(head: Token, sentence: Span, subject: Token | None) -> Clause |
         return None
     if subject.dep_ == "nsubjpass" or (head.tag_ not in VERB_TAGS and head.tag_ not in _BASE_AS_PRESENT):
         return None
-    if head.tag_ == "VBN" and head.i > sentence.start and head.nbor(-1).text == ",":
-        # 'Force, applied with care, is used': a participle, the verb comes later.
-        return None
+    asking = [token for token in head.doc[sentence.start : subject.left_edge.i] if token.lower_ in DO]
+    if head.tag_ in ("VB", "VBP") and asking and sentence.text.rstrip().endswith("?"):
+        # 'What does heart rate mean?', where the parser hangs 'does' elsewhere.
+        return Clause(sentence, head, asking[0], asking[0].tag_, True, subject)
+    later = _later_verb(head)
+    if later is not None:
+        return _clause(later, sentence)
     tag = verbs.finite_tag(head.lower_, head.tag_, third_singular(subject))
     if tag is None or (head.tag_ not in VERB_TAGS and tag == "VBP" and third_singular(subject)):
         return None
     return Clause(sentence, head, head, tag, False, subject)
+
+
+def _later_verb(head: Token) -> Token | None:
+    """The main verb behind a participle that the parser took for it: 'Carts mounted on wheels were used'."""
+    if verbs.inflect(verbs.base(head.lower_), "VBD") != head.lower_ or head.tag_ not in ("VBD", "VBN"):
+        return None
+    joined = [child.i for child in head.rights if child.dep_ == "cc"]
+    for child in head.rights:
+        helpers = [other for other in child.lefts if other.dep_ in AUXILIARIES]
+        if child.dep_ not in ("conj", "ccomp", "dep") or not helpers or not _finite_auxiliary(helpers[0]):
+            continue
+        alone = not any(other.dep_ in SUBJECTS or other.dep_ == "mark" for other in child.lefts)
+        comma = helpers[0].nbor(-1).text == "," and head.nbor(-1).text != ","
+        if alone and not comma and not any(at < child.i for at in joined):
+            return child
+    return None
 
 
 def _without_subject(head: Token, sentence: Span) -> Clause | None:
@@ -239,41 +261,3 @@ def _subject(head: Token) -> Token | None:
     subjects = [child for child in head.children if child.dep_ in SUBJECTS]
     expletive = [child for child in subjects if child.dep_ == "expl"]
     return next(iter(expletive or subjects), None)
-
-
-def right_edge(token: Token, before: int) -> Token:
-    """The last word of the phrase of `token` before token number `before`, punctuation left out."""
-    edge = token
-    for member in token.subtree:
-        if member.i > token.i and member.dep_ == "acl" and member.tag_ == "VBN":
-            # 'Was the letter sent?': the parser may take the participle for a part of the subject.
-            break
-        if edge.i < member.i < before and not member.is_punct:
-            edge = member
-    return edge
-
-
-def conjuncts(head: Token) -> Iterator[tuple[Token, bool]]:
-    """The verbs coordinated with `head` that share its subject, and whether each is in one list with it.
-
-    In one list are 'came and saw' and 'came, saw, and won'; 'but', and a comma before 'and' of two verbs,
-    open a clause with its own tense.
-    """
-    current, together, first = head, True, True
-    while True:
-        following = [
-            child for child in current.rights if child.dep_ == "conj" and child.tag_ in (*VERB_TAGS, "NNS")
-        ]
-        if not following:
-            return
-        verb = following[0]
-        if any(child.dep_ in SUBJECTS for child in verb.children):
-            return
-        joining = [child for child in current.rights if child.dep_ == "cc" and child.i < verb.i]
-        comma = any(t.text in (",", ";", "–", "—", "-") for t in verb.doc[verb.i - 1 : verb.i]) or any(
-            t.nbor(-1).text in (",", ";") for t in joining if t.i > 0
-        )
-        if joining and (joining[-1].lower_ not in ("and", "or", "nor") or (comma and first)):
-            together = False
-        yield verb, together
-        current, first = verb, bool(joining)

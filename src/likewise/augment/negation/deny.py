@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from likewise.augment.negation import verbs
-from likewise.augment.negation.clause import Clause, conjuncts, quoted_name, right_edge, third_singular
+from likewise.augment.negation.absence import no_before, presented
+from likewise.augment.negation.clause import Clause, quoted_name, third_singular
 from likewise.augment.negation.edits import Edits, end_of, lower_first
 from likewise.augment.negation.negators import Refused
+from likewise.augment.negation.phrases import conjuncts, right_edge
 from likewise.augment.negation.words import (
     BE,
     BEFORE_NOT,
@@ -17,19 +19,13 @@ from likewise.augment.negation.words import (
     TO_ANY,
     TO_NO,
     UNIVERSALS,
-    listed,
 )
 
 if TYPE_CHECKING:
     from spacy.tokens import Token
 
-# 'There is a lot of' keeps its article: 'no lot of' is not English.
-_QUANTITIES = listed(
-    """lot number few little couple variety total deal bit range majority handful third half"""
-)
 # 'God save the Queen' has a subjunctive, whose negation nobody uses.
 _WISHED = frozenset(("god", "heaven", "lord"))
-_COUNTED = listed("""many several few various numerous more less most multiple other much enough little""")
 
 
 def deny(clause: Clause, edits: Edits) -> str:
@@ -45,7 +41,17 @@ def deny(clause: Clause, edits: Edits) -> str:
     rule = _operator(clause, edits) if clause.operator else _do_support(clause, edits)
     if rule != "inversion":
         _polarity(clause, edits)
+        _contrast(clause, edits)
     return rule
+
+
+def _contrast(clause: Clause, edits: Edits) -> None:
+    """'in May but not in June' to 'not in May but in June': the second 'not' goes when the first comes."""
+    for token in clause.head.doc[clause.finite.i + 1 : clause.sentence.end - 1]:
+        following = token.nbor()
+        if token.lower_ == "but" and following.lower_ == "not" and following.head.i != clause.head.i:
+            edits.drop(following)
+            return
 
 
 def _imperative(clause: Clause, edits: Edits) -> str:
@@ -89,37 +95,7 @@ def _existential(clause: Clause, edits: Edits) -> str | None:
     start = clause.head.i + 1
     while start < clause.sentence.end and clause.head.doc[start].lower_ in BEFORE_NOT:
         start += 1
-    return "existential" if _no_before(_thing(clause.head), start, edits) else None
-
-
-def _thing(verb: Token) -> Token | None:
-    """The noun that a verb of being or standing presents."""
-    nouns = [child for child in verb.rights if child.dep_ in ("attr", "dobj", "nsubj", "nsubjpass")]
-    return nouns[0] if nouns else None
-
-
-def _no_before(noun: Token | None, start: int, edits: Edits) -> bool:
-    """Negate a noun phrase that begins at token number `start` by 'no'; False where 'not' is better."""
-    if noun is None or noun.tag_ not in ("NN", "NNS") or noun.left_edge.i != start:
-        return False
-    if noun.lower_ in _QUANTITIES or any(child.dep_ == "conj" for child in noun.children):
-        return False
-    first = noun.left_edge
-    if first.lower_ in ("a", "an", "some") and first.dep_ == "det":
-        edits.replace(first, "no")
-        return True
-    if any(child.dep_ in ("det", "nummod", "poss", "predet", "quantmod") for child in noun.lefts):
-        return False
-    if any(
-        child.lower_ in _COUNTED or child.tag_ in ("CD", "JJR", "JJS")
-        for child in noun.subtree
-        if child.i < noun.i
-    ):
-        return False
-    if first.tag_ not in ("NN", "NNS", "JJ"):
-        return False
-    edits.insert(first.idx, "no ")
-    return True
+    return "existential" if no_before(presented(clause.head), start, edits) else None
 
 
 def _no_longer(clause: Clause, edits: Edits) -> bool:
@@ -221,7 +197,8 @@ def _contracted(clause: Clause) -> str | None:
         new = "hasn't"
     else:
         return None
-    return " " + new.replace("'", mark)
+    apart = clause.head.doc.text[clause.finite.idx - 1].isspace() if clause.finite.idx else True
+    return ("" if apart else " ") + new.replace("'", mark)
 
 
 def _do_support(clause: Clause, edits: Edits) -> str:
@@ -237,7 +214,7 @@ def _do_support(clause: Clause, edits: Edits) -> str:
         raise Refused("subjunctive")
     inverted = subject is not None and subject.i > verb.i
     fronted = subject is None and clause.sentence[0].dep_ == "prep" and clause.sentence[0].head.i == verb.i
-    if (inverted or fronted) and _no_before(subject if inverted else _thing(verb), verb.i + 1, edits):
+    if (inverted or fronted) and no_before(subject if inverted else presented(verb), verb.i + 1, edits):
         return "inversion"
     # An inverted subject leaves no adverb of its own in front of the verb.
     start = verb if inverted or fronted else _first_adverb(clause, verb)
@@ -245,20 +222,28 @@ def _do_support(clause: Clause, edits: Edits) -> str:
     if start.i != verb.i:
         edits.replace(start, lower_first(start), keep_case=False)
     edits.replace(verb, verbs.base(verb.text, clause.tag), keep_case=verb.text.isupper())
-    for other, together in conjuncts(verb):
-        if (
-            not together
-            or verbs.finite_tag(other.lower_, other.tag_, False) != clause.tag
-            or _has_auxiliary(other)
-        ):
-            break
-        if clause.tag != "VBP" and other.lower_ not in BE:
-            edits.replace(other, verbs.base(other.text, clause.tag))
+    _untense(verb, clause.tag, edits)
     return "do-support"
 
 
-def _has_auxiliary(verb: Token) -> bool:
-    return any(child.dep_ in ("aux", "auxpass") for child in verb.lefts)
+def _untense(verb: Token, tag: str, edits: Edits) -> None:
+    """The base form for the verbs in one list with a verb that 'do' has taken the tense from."""
+    listing = False
+    for other, together in conjuncts(verb):
+        helpers = [child for child in other.lefts if child.dep_ in ("aux", "auxpass")]
+        tensed = helpers[0] if helpers else other
+        if not together or (tensed.lower_ not in BE and helpers):
+            return
+        if tensed.lower_ in BE:
+            # 'He came, sang and was seen' is one list; in 'He came and was seen' the second verb keeps its tense.
+            if not listing:
+                return
+            edits.replace(tensed, "be")
+        elif verbs.finite_tag(other.lower_, other.tag_, False) != tag:
+            return
+        elif tag != "VBP":
+            edits.replace(other, verbs.base(other.text, tag))
+        listing = True
 
 
 def _stands_alone(verb: Token) -> bool:
@@ -271,6 +256,9 @@ def _first_adverb(clause: Clause, verb: Token) -> Token:
     first = verb
     while first.i > clause.sentence.start:
         token = first.nbor(-1)
+        if token.lower_ in ("both", "all") and clause.subject is not None and clause.subject.i < token.i:
+            first = token
+            continue
         if not token.tag_.startswith("RB") or token.dep_ != "advmod" or token.head.i not in (verb.i, first.i):
             break
         if token.lower_ in BEFORE_NOT or (clause.subject is not None and token.i < clause.subject.i):

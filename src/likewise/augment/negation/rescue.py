@@ -58,6 +58,9 @@ def hidden_clauses(sentence: Span) -> Iterator[tuple[Token, str | None]]:
         ):
             # 'The victory secured their place': with an object it is no passive participle.
             yield token, "VBD"
+        elif token.tag_ == "VBD" and token.dep_ in ("acl", "amod", "relcl") and not helpers:
+            # 'The winners qualified for the final': the tagger says past.
+            yield token, "VBD"
         elif token.dep_ == "conj" and not helpers and (token.tag_ in ("VBZ", "VBD") or token.lower_ in BE):
             # 'The church and the tower date from 1894 and are by Wilson'.
             yield token, None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 #: Part of the cache's key: raise it with every change of a rule that changes an output.
 RULES_VERSION = 1
 
+# "isn ' t", "it ' s": what some tokenizers leave of a contraction cannot be negated by its letters.
+_SPLIT = re.compile(r"\s['’]\s(?:s|t|ve|re|ll|d|m)\b", re.IGNORECASE)
 _TAG_VERBS = listed(
     """is are was were am do does did have has had can could will would should must ca wo sha"""
 )
@@ -67,6 +70,8 @@ def negate_doc(doc: Doc) -> Negation:
 
 def _apply(clause: Clause, edits: Edits) -> str:
     """Negate or affirm a clause, with the tag question behind it if there is one."""
+    if _SPLIT.search(clause.sentence.text):
+        raise Refused("split contraction")
     negator = find_negator(clause)
     rule = deny(clause, edits) if negator is None else affirm(clause, negator, edits)
     _tag_question(clause, edits)

@@ -1,0 +1,47 @@
+"""Negation of a noun phrase by 'no': 'There is a house' to 'There is no house'."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from likewise.augment.negation.edits import Edits
+from likewise.augment.negation.words import listed
+
+if TYPE_CHECKING:
+    from spacy.tokens import Token
+
+# 'There is a lot of' keeps its article: 'no lot of' is not English.
+_QUANTITIES = listed(
+    """lot number few little couple variety total deal bit range majority handful third half"""
+)
+_COUNTED = listed("""many several few various numerous more less most multiple other much enough little""")
+
+
+def presented(verb: Token) -> Token | None:
+    """The noun that a verb of being or standing presents."""
+    nouns = [child for child in verb.rights if child.dep_ in ("attr", "dobj", "nsubj", "nsubjpass")]
+    return nouns[0] if nouns else None
+
+
+def no_before(noun: Token | None, start: int, edits: Edits) -> bool:
+    """Negate a noun phrase that begins at token number `start` by 'no'; False where 'not' is better."""
+    if noun is None or noun.tag_ not in ("NN", "NNS") or noun.left_edge.i != start:
+        return False
+    if noun.lower_ in _QUANTITIES or any(child.dep_ == "conj" for child in noun.children):
+        return False
+    first = noun.left_edge
+    if first.lower_ in ("a", "an", "some") and first.dep_ == "det":
+        edits.replace(first, "no")
+        return True
+    if any(child.dep_ in ("det", "nummod", "poss", "predet", "quantmod") for child in noun.lefts):
+        return False
+    if any(
+        child.lower_ in _COUNTED or child.tag_ in ("CD", "JJR", "JJS")
+        for child in noun.subtree
+        if child.i < noun.i
+    ):
+        return False
+    if first.tag_ not in ("NN", "NNS", "JJ"):
+        return False
+    edits.insert(first.idx, "no ")
+    return True

@@ -1,0 +1,49 @@
+"""Where a phrase ends, and which verbs stand in one list."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from likewise.augment.negation.words import SUBJECTS, VERB_TAGS
+
+if TYPE_CHECKING:
+    from spacy.tokens import Token
+
+
+def right_edge(token: Token, before: int) -> Token:
+    """The last word of the phrase of `token` before token number `before`, punctuation left out."""
+    edge = token
+    for member in token.subtree:
+        if member.i > token.i and member.dep_ == "acl" and member.tag_ == "VBN":
+            # 'Was the letter sent?': the parser may take the participle for a part of the subject.
+            break
+        if edge.i < member.i < before and not member.is_punct:
+            edge = member
+    return edge
+
+
+def conjuncts(head: Token) -> Iterator[tuple[Token, bool]]:
+    """The verbs coordinated with `head` that share its subject, and whether each is in one list with it.
+
+    In one list are 'came and saw' and 'came, saw, and won'; 'but', and a comma before 'and' of two verbs,
+    open a clause with its own tense.
+    """
+    current, together, first = head, True, True
+    while True:
+        following = [
+            child for child in current.rights if child.dep_ == "conj" and child.tag_ in (*VERB_TAGS, "NNS")
+        ]
+        if not following:
+            return
+        verb = following[0]
+        if any(child.dep_ in SUBJECTS for child in verb.children):
+            return
+        joining = [child for child in current.rights if child.dep_ == "cc" and child.i < verb.i]
+        comma = any(t.text in (",", ";", "–", "—", "-") for t in verb.doc[verb.i - 1 : verb.i]) or any(
+            t.nbor(-1).text in (",", ";") for t in joining if t.i > 0
+        )
+        if joining and (joining[-1].lower_ not in ("and", "or", "nor") or (comma and first)):
+            together = False
+        yield verb, together
+        current, first = verb, bool(joining)
