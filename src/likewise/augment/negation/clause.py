@@ -84,7 +84,7 @@ def main_clause(sentence: Span) -> Clause | None:
                 return clause
         else:
             return Clause(sentence, head, head, tag, False, head.nbor(-1))
-    return None
+    return None if _bracketed(sentence.root, sentence) else _clause(sentence.root, sentence, lenient=True)
 
 
 def _heads(sentence: Span) -> Iterator[Token]:
@@ -147,7 +147,7 @@ def is_operator(token: Token, head: Token) -> bool:
     return word in HAVE or (word in DO and (head.tag_ in VERB_TAGS or inverted)) or word in MODALS
 
 
-def _clause(head: Token, sentence: Span) -> Clause | None:
+def _clause(head: Token, sentence: Span, lenient: bool = False) -> Clause | None:
     """The clause of one head, None if it has no finite verb."""
     subject = _subject(head)
     auxiliaries = [child for child in head.lefts if child.dep_ in AUXILIARIES]
@@ -164,10 +164,10 @@ def _clause(head: Token, sentence: Span) -> Clause | None:
         return Clause(sentence, head, auxiliary, tag, operator, subject)
     if auxiliaries and auxiliaries[0].lower_ != "let":
         return None
-    return _bare_clause(head, sentence, subject)
+    return _bare_clause(head, sentence, subject, lenient)
 
 
-def _bare_clause(head: Token, sentence: Span, subject: Token | None) -> Clause | None:
+def _bare_clause(head: Token, sentence: Span, subject: Token | None, lenient: bool) -> Clause | None:
     """The clause of a verb without auxiliaries."""
     if is_operator(head, head) and head.lower_ not in ("be", "been", "being"):
         return Clause(sentence, head, head, head.tag_, True, subject)
@@ -185,6 +185,9 @@ def _bare_clause(head: Token, sentence: Span, subject: Token | None) -> Clause |
     if head.tag_ in ("VB", "VBP") and asking and sentence.text.rstrip().endswith("?"):
         # 'What does heart rate mean?', where the parser hangs 'does' elsewhere.
         return Clause(sentence, head, asking[0], asking[0].tag_, True, subject)
+    if not lenient and head.tag_ == "VBN" and head.i > sentence.start and head.nbor(-1).text == ",":
+        # 'Force, applied with care, is used': a participle as long as there is another verb.
+        return None
     later = _later_verb(head)
     if later is not None:
         return _clause(later, sentence)
@@ -196,17 +199,18 @@ def _bare_clause(head: Token, sentence: Span, subject: Token | None) -> Clause |
 
 def _later_verb(head: Token) -> Token | None:
     """The main verb behind a participle that the parser took for it: 'Carts mounted on wheels were used'."""
-    if verbs.inflect(verbs.base(head.lower_), "VBD") != head.lower_ or head.tag_ not in ("VBD", "VBN"):
+    if head.tag_ not in ("VBD", "VBN") or verbs.inflect(verbs.base(head.lower_), "VBD") != head.lower_:
         return None
-    joined = [child.i for child in head.rights if child.dep_ == "cc"]
     for child in head.rights:
-        helpers = [other for other in child.lefts if other.dep_ in AUXILIARIES]
-        if child.dep_ not in ("conj", "ccomp", "dep") or not helpers or not _finite_auxiliary(helpers[0]):
-            continue
-        alone = not any(other.dep_ in SUBJECTS or other.dep_ == "mark" for other in child.lefts)
-        comma = helpers[0].nbor(-1).text == "," and head.nbor(-1).text != ","
-        if alone and not comma and not any(at < child.i for at in joined):
-            return child
+        if child.dep_ == "conj":
+            helpers = [other for other in child.lefts if other.dep_ in (*AUXILIARIES, *SUBJECTS, "mark")]
+            if not helpers or helpers[0].dep_ not in AUXILIARIES or not _finite_auxiliary(helpers[0]):
+                return None
+            between = head.doc[head.i + 1 : helpers[0].i]
+            plain = all(token.dep_ not in ("cc", "punct") for token in between) and len(between) > 1
+            return child if plain else None
+        if child.dep_ not in ("prep", "advmod", "prt"):
+            return None
     return None
 
 

@@ -19,6 +19,7 @@ from likewise.augment.negation.words import (
     TO_ANY,
     TO_NO,
     UNIVERSALS,
+    VERB_TAGS,
 )
 
 if TYPE_CHECKING:
@@ -47,10 +48,18 @@ def deny(clause: Clause, edits: Edits) -> str:
 
 def _contrast(clause: Clause, edits: Edits) -> None:
     """'in May but not in June' to 'not in May but in June': the second 'not' goes when the first comes."""
-    for token in clause.head.doc[clause.finite.i + 1 : clause.sentence.end - 1]:
-        following = token.nbor()
-        if token.lower_ == "but" and following.lower_ == "not" and following.head.i != clause.head.i:
-            edits.drop(following)
+    for token in clause.head.doc[clause.finite.i + 1 : clause.sentence.end - 2]:
+        word = token.nbor()
+        if token.lower_ == "but" and word.lower_ == "not" and word.nbor().lower_ not in UNIVERSALS:
+            above = [word.head, *word.head.ancestors]
+            below = above[: above.index(clause.head)] if clause.head in above else above
+            # A clause of its own, or a bracket, keeps its 'not'.
+            if (
+                token.nbor(-1).text != "("
+                and not any(t.tag_ in VERB_TAGS for t in below)
+                and word.head != clause.head
+            ):
+                edits.drop(word)
             return
 
 
@@ -256,7 +265,8 @@ def _first_adverb(clause: Clause, verb: Token) -> Token:
     first = verb
     while first.i > clause.sentence.start:
         token = first.nbor(-1)
-        if token.lower_ in ("both", "all") and clause.subject is not None and clause.subject.i < token.i:
+        floating = token.lower_ in ("both", "all") and token.dep_ not in ("nsubj", "nsubjpass")
+        if floating and clause.subject is not None and clause.subject.i < token.i:
             first = token
             continue
         if not token.tag_.startswith("RB") or token.dep_ != "advmod" or token.head.i not in (verb.i, first.i):
