@@ -95,6 +95,13 @@ def test_one_by_one_gives_the_same_as_a_batch(negations):
         ("Not until 1990 did he come.", "inverted negation"),
         ("He did not smoke, nor did he drink.", "nor clause"),
         ("God save the queen.", "subjunctive"),
+        ("Long live the king!", "subjunctive"),
+        ("So do I.", "short answer"),
+        ("The more you eat, the fatter you get.", "comparison"),
+        ("Hardly anyone came.", "near-negative subject"),
+        ("Here comes the bus.", "inversion"),
+        ("She was not only a sculptor, but a poet.", "not only"),
+        ("it ' s a common thing .", "split contraction"),
     ],
 )
 def test_reason(sentence, reason):

@@ -1,11 +1,12 @@
-"""Negation of a noun phrase by 'no': 'There is a house' to 'There is no house'."""
+"""Negation inside a noun phrase: 'There is no house', 'Not all birds fly', 'No one came'."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from likewise.augment.negation.edits import Edits
-from likewise.augment.negation.words import listed
+from likewise.augment.negation.clause import Clause, quoted_name
+from likewise.augment.negation.edits import Edits, lower_first
+from likewise.augment.negation.words import TO_NO, UNIVERSALS, listed
 
 if TYPE_CHECKING:
     from spacy.tokens import Token
@@ -45,3 +46,29 @@ def no_before(noun: Token | None, start: int, edits: Edits) -> bool:
         return False
     edits.insert(first.idx, "no ")
     return True
+
+
+def quantified_subject(clause: Clause, edits: Edits) -> str | None:
+    """'All birds fly' to 'Not all birds fly'; 'Someone came' to 'No one came'."""
+    subject = clause.subject
+    if subject is None or subject.i > clause.finite.i or subject.dep_ not in ("nsubj", "nsubjpass"):
+        return None
+    first = subject.left_edge
+    alternative = [token for token in subject.subtree if token.lower_ == "or" and token.head.i == subject.i]
+    if first.lower_ == "either" and alternative:
+        edits.replace(first, "neither")
+        edits.replace(alternative[0], "nor")
+        return "quantifier"
+    if first.i == subject.i and first.lower_ in TO_NO:
+        edits.replace(first, TO_NO[first.lower_])
+        return "quantifier"
+    if quoted_name(first, clause.sentence):
+        return None
+    # 'All Nerve' is a title.
+    named = first.nbor().tag_ == "NNP" and first.nbor().i == subject.i
+    belongs = not named and (first.i == subject.i or first.dep_ in ("det", "predet"))
+    if first.lower_ in UNIVERSALS and belongs and first.nbor().lower_ not in ("but", "too", "along"):
+        edits.insert(first.idx, "not ")
+        edits.replace(first, lower_first(first), keep_case=False)
+        return "quantifier"
+    return None

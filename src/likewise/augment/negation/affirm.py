@@ -10,7 +10,7 @@ from likewise.augment.negation.edits import Edits, end_of
 from likewise.augment.negation.negators import Negator
 from likewise.augment.negation.nouns import article
 from likewise.augment.negation.phrases import conjuncts, right_edge
-from likewise.augment.negation.words import DO, NEGATIVE_PRONOUNS, TO_SOME
+from likewise.augment.negation.words import DO, NEGATIVE_PRONOUNS, NOT, TO_SOME, VERB_TAGS
 
 if TYPE_CHECKING:
     from spacy.tokens import Token
@@ -31,6 +31,8 @@ def affirm(clause: Clause, negator: Negator, edits: Edits) -> str:
     elif negator.kind == "no longer":
         edits.drop(token)
         edits.replace(token.nbor(), "still")
+    elif negator.kind == "seldom":
+        edits.replace(token, "often")
     elif negator.kind == "no":
         _no(token, edits)
     elif negator.kind == "pronoun":
@@ -194,6 +196,20 @@ def _positive(clause: Clause, negator: Token, edits: Edits) -> None:
             edits.replace(token, "already")
         elif word == "nor":
             edits.replace(token, "or")
+        elif word == "but" and negator.lower_ in NOT and _contrasts(token):
+            # 'not rich but poor' to 'rich and not poor'.
+            edits.replace(token, "and not")
+
+
+def _contrasts(but: Token) -> bool:
+    """Whether 'but' joins two words or phrases that are no verbs."""
+    joined = [child for child in but.head.rights if child.dep_ == "conj" and child.i > but.i]
+    plain = bool(joined) and not any(child.tag_ in VERB_TAGS for child in joined[0].subtree)
+    return (
+        plain
+        and but.head.tag_ not in VERB_TAGS
+        and but.nbor().lower_ not in ("also", "rather", "not", "only")
+    )
 
 
 def _own_clause(token: Token, head: Token) -> bool:

@@ -92,7 +92,10 @@ def _heads(sentence: Span) -> Iterator[Token]:
     root = sentence.root
     for child in root.lefts:
         if child.dep_ == "ccomp" and not _subordinate(child) and _has_subject(child):
-            yield child
+            # 'Should you need help, call me': a condition.
+            condition = child.left_edge.lower_ in ("should", "had", "were") and "?" not in sentence.text
+            if not condition:
+                yield child
     yield root
     for token in sentence:
         hidden = token.i != root.i and token.tag_ in VERB_TAGS and token.dep_ in _STATEMENT_DEPS
@@ -154,6 +157,11 @@ def _clause(head: Token, sentence: Span, lenient: bool = False) -> Clause | None
     for position, auxiliary in enumerate(auxiliaries):
         if auxiliary.tag_ == "TO":
             return None
+        if auxiliary.lower_ == "be" and subject is None and position == 0:
+            # 'Please be seated.'
+            before = head.doc[sentence.start : auxiliary.i]
+            if all(token.tag_ in ("UH", "RB") or token.is_punct for token in before):
+                return Clause(sentence, auxiliary, auxiliary, "VB", False, None, imperative=True)
         if auxiliary.lower_ == "let" or not _finite_auxiliary(auxiliary):
             continue
         followed_by_to = position + 1 < len(auxiliaries) and auxiliaries[position + 1].tag_ == "TO"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from likewise.augment.negation import verbs
-from likewise.augment.negation.absence import no_before, presented
-from likewise.augment.negation.clause import Clause, quoted_name, third_singular
+from likewise.augment.negation.absence import no_before, presented, quantified_subject
+from likewise.augment.negation.clause import Clause, third_singular
 from likewise.augment.negation.edits import Edits, end_of, lower_first
 from likewise.augment.negation.negators import Refused
 from likewise.augment.negation.phrases import conjuncts, right_edge
@@ -17,7 +17,6 @@ from likewise.augment.negation.words import (
     MODALS,
     SEMI_MODAL_ADVERBS,
     TO_ANY,
-    TO_NO,
     UNIVERSALS,
     VERB_TAGS,
 )
@@ -34,7 +33,7 @@ def deny(clause: Clause, edits: Edits) -> str:
     if clause.imperative:
         return _imperative(clause, edits)
     if not clause.question:
-        rule = _quantified_subject(clause, edits) or _existential(clause, edits)
+        rule = quantified_subject(clause, edits) or _existential(clause, edits)
         if rule:
             return rule
     if _no_longer(clause, edits):
@@ -74,27 +73,6 @@ def _imperative(clause: Clause, edits: Edits) -> str:
     edits.insert(start.idx, "do not ")
     edits.replace(start, lower_first(start), keep_case=False)
     return "imperative"
-
-
-def _quantified_subject(clause: Clause, edits: Edits) -> str | None:
-    """'All birds fly' to 'Not all birds fly'; 'Someone came' to 'No one came'."""
-    subject = clause.subject
-    if subject is None or subject.i > clause.finite.i or subject.dep_ not in ("nsubj", "nsubjpass"):
-        return None
-    first = subject.left_edge
-    if first.i == subject.i and first.lower_ in TO_NO:
-        edits.replace(first, TO_NO[first.lower_])
-        return "quantifier"
-    if quoted_name(first, clause.sentence):
-        return None
-    # 'All Nerve' is a title.
-    named = first.nbor().tag_ == "NNP" and first.nbor().i == subject.i
-    belongs = not named and (first.i == subject.i or first.dep_ in ("det", "predet"))
-    if first.lower_ in UNIVERSALS and belongs and first.nbor().lower_ not in ("but", "too", "along"):
-        edits.insert(first.idx, "not ")
-        edits.replace(first, lower_first(first), keep_case=False)
-        return "quantifier"
-    return None
 
 
 def _existential(clause: Clause, edits: Edits) -> str | None:
@@ -225,6 +203,9 @@ def _do_support(clause: Clause, edits: Edits) -> str:
     fronted = subject is None and clause.sentence[0].dep_ == "prep" and clause.sentence[0].head.i == verb.i
     if (inverted or fronted) and no_before(subject if inverted else presented(verb), verb.i + 1, edits):
         return "inversion"
+    if inverted and clause.sentence[0].head.i == verb.i and verb.i - clause.sentence.start < 8:
+        # 'Here comes the bus' has no negation in this order.
+        raise Refused("inversion")
     # An inverted subject leaves no adverb of its own in front of the verb.
     start = verb if inverted or fronted else _first_adverb(clause, verb)
     edits.insert(start.idx, f"{verbs.do_form(clause.tag)} not ")

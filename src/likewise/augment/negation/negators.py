@@ -14,6 +14,7 @@ from likewise.augment.negation.words import (
     NEAR_NEGATIVES,
     NEGATIVE_PRONOUNS,
     NOT,
+    SELDOM,
     listed,
 )
 
@@ -112,6 +113,8 @@ def _kind(token: Token) -> str | None:
         return "not"
     if word == "never":
         return "never"
+    if word in SELDOM:
+        return "seldom"
     if word in NEAR_NEGATIVES:
         return "near"
     if word == "no" and token.i + 1 < len(token.doc) and token.nbor().lower_ == "longer":
@@ -137,6 +140,12 @@ def _before_verb(clause: Clause) -> Negator | None:
     finite, head = clause.finite, clause.head
     for token in head.doc[clause.sentence.start : finite.i]:
         kind = _kind(token)
+        if token.lower_ in SELDOM and token.head.i in (head.i, finite.i):
+            if clause.question:
+                raise Refused("inverted negation")
+            return Negator(token, "seldom")
+        if token.lower_ == "neither" and token.head.i == head.i and "nor" in head.doc.text.lower():
+            return Negator(token, "neither")
         if kind in ("never", "near") and token.head.i in (head.i, finite.i):
             return Negator(token, kind, fronted=clause.question)
         if kind == "no longer" and token.nbor().head.i in (head.i, finite.i) and not clause.question:

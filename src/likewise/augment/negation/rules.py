@@ -21,6 +21,15 @@ RULES_VERSION = 1
 
 # "isn ' t", "it ' s": what some tokenizers leave of a contraction cannot be negated by its letters.
 _SPLIT = re.compile(r"\s['’]\s(?:s|t|ve|re|ll|d|m)\b", re.IGNORECASE)
+_FORMULAS = (
+    (re.compile(r"^\W*long live\b", re.IGNORECASE), "subjunctive"),
+    (re.compile(r"^\W*(?:so|neither|nor) \w+ \w+\W*$", re.IGNORECASE), "short answer"),
+    (
+        re.compile(r"^\W*the (?:more|less|\w+er)\b[^,]*, the (?:more|less|\w+er)\b", re.IGNORECASE),
+        "comparison",
+    ),
+    (re.compile(r"^\W*(?:hardly|scarcely|barely) any", re.IGNORECASE), "near-negative subject"),
+)
 _TAG_VERBS = listed(
     """is are was were am do does did have has had can could will would should must ca wo sha"""
 )
@@ -72,6 +81,9 @@ def _apply(clause: Clause, edits: Edits) -> str:
     """Negate or affirm a clause, with the tag question behind it if there is one."""
     if _SPLIT.search(clause.sentence.text):
         raise Refused("split contraction")
+    for pattern, reason in _FORMULAS:
+        if pattern.search(clause.sentence.text):
+            raise Refused(reason)
     negator = find_negator(clause)
     rule = deny(clause, edits) if negator is None else affirm(clause, negator, edits)
     _tag_question(clause, edits)

@@ -6,7 +6,7 @@ def listed(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-BE = listed("am is are was were be been being 'm 're 's ’m ’re ’s")
+BE = listed("am is are was were ai be been being 'm 're 's ’m ’re ’s")
 HAVE = listed("have has had having 've 's 'd ’ve ’s ’d")
 DO = listed("do does did")
 # 'wo', 'ca', 'sha' and 'ai' are what spaCy leaves of won't, can't, shan't and ain't.
@@ -17,6 +17,8 @@ MODALS = listed(
 NOT = frozenset(("not", "n't", "n’t"))
 # 'hardly' and its like negate the clause by themselves: 'does not hardly' would be a double negative.
 NEAR_NEGATIVES = frozenset(("hardly", "scarcely", "barely"))
+# 'does not rarely play' is correct and nobody says it: 'often plays'.
+SELDOM = frozenset(("rarely", "seldom"))
 
 # Words that bring an auxiliary before its subject: 'Only then did he understand'.
 INVERTERS = listed("""only never so nor neither not no rarely seldom hardly scarcely little nowhere""")
@@ -70,7 +72,7 @@ MASS_NOUNS = listed(
     blood milk bread meat rice sugar salt coffee tea wine beer consensus contact connection experience
     influence control authority intention respect sympathy pressure protection opposition resistance
     competition recognition compensation mention meaning life sleep agreement education training alcohol
-    sound smoke fire ice stucco legislation plaster sunlight heat weather literature poetry art violence
+    sound smoke fire ice notice stucco legislation plaster sunlight heat weather literature poetry art violence
     existence importance assistance patience insurance significance relevance confidence intelligence
     interference guidance maintenance tolerance acceptance assurance security stability activity
     electricity capacity content"""
