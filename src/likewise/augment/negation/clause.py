@@ -96,11 +96,16 @@ def _heads(sentence: Span) -> Iterator[Token]:
             condition = child.left_edge.lower_ in ("should", "had", "were") and "?" not in sentence.text
             if not condition:
                 yield child
-    yield root
+    when = any(child.lower_ == "when" and child.i < child.head.i for child in root.lefts)
+    doubtful = when and "?" not in sentence.text
+    if not doubtful:
+        yield root
     for token in sentence:
         hidden = token.i != root.i and token.tag_ in VERB_TAGS and token.dep_ in _STATEMENT_DEPS
         if hidden and not _subordinate(token) and any(child.dep_ in SUBJECTS for child in token.children):
             yield token
+    if doubtful:
+        yield root
 
 
 def _has_subject(verb: Token) -> bool:
@@ -193,7 +198,7 @@ def _bare_clause(head: Token, sentence: Span, subject: Token | None, lenient: bo
     if head.tag_ in ("VB", "VBP") and asking and sentence.text.rstrip().endswith("?"):
         # 'What does heart rate mean?', where the parser hangs 'does' elsewhere.
         return Clause(sentence, head, asking[0], asking[0].tag_, True, subject)
-    if not lenient and head.tag_ == "VBN" and head.i > sentence.start and head.nbor(-1).text == ",":
+    if not lenient and head.i > sentence.start and head.nbor(-1).text == "," and _inserted(head, sentence):
         # 'Force, applied with care, is used': a participle as long as there is another verb.
         return None
     later = _later_verb(head)
@@ -203,6 +208,15 @@ def _bare_clause(head: Token, sentence: Span, subject: Token | None, lenient: bo
     if tag is None or (head.tag_ not in VERB_TAGS and tag == "VBP" and third_singular(subject)):
         return None
     return Clause(sentence, head, head, tag, False, subject)
+
+
+def _inserted(head: Token, sentence: Span) -> bool:
+    """Whether a verb behind a comma can be a participle of an insertion that a second comma closes."""
+    if head.tag_ != "VBD":
+        return head.tag_ == "VBN"
+    rest = head.doc[head.i : sentence.end - 1]
+    closed = any(token.text == "," and token.nbor().tag_ in ("VBZ", "VBD", "MD") for token in rest)
+    return closed and verbs.inflect(verbs.base(head.lower_), "VBD") == head.lower_
 
 
 def _later_verb(head: Token) -> Token | None:

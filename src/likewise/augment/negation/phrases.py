@@ -10,6 +10,9 @@ from likewise.augment.negation.words import SUBJECTS, VERB_TAGS
 if TYPE_CHECKING:
     from spacy.tokens import Token
 
+# Finite tags that show no clause of their own: auxiliaries, and participles with a wrong tag.
+_NO_VERB = frozenset(("aux", "auxpass", "acl", "amod"))
+
 
 def right_edge(token: Token, before: int) -> Token:
     """The last word of the phrase of `token` before token number `before`, punctuation left out."""
@@ -43,6 +46,10 @@ def conjuncts(head: Token) -> Iterator[tuple[Token, bool]]:
         comma = any(t.text in (",", ";", "–", "—", "-") for t in verb.doc[verb.i - 1 : verb.i]) or any(
             t.nbor(-1).text in (",", ";") for t in joining if t.i > 0
         )
+        # Another finite verb in between may be the one that this verb is joined to.
+        between = head.doc[current.i + 1 : verb.i]
+        if any(token.tag_ in ("VBD", "VBZ", "VBP") and token.dep_ not in _NO_VERB for token in between):
+            together = False
         if joining and (joining[-1].lower_ not in ("and", "or", "nor") or (comma and first)):
             together = False
         yield verb, together
