@@ -9,7 +9,12 @@ def test_only_the_first_five_places_are_kept():
         report.drop("too long", "f.txt", line)
     assert report.dropped == {"too long": 8}
     assert report.examples == {"too long": [f"f.txt:{line}" for line in range(1, 6)]}
-    assert str(report).endswith("f.txt:5, ...")
+    assert str(report).endswith("lines 1, 2, 3, 4, 5, ...")
+    report.drop("empty", "folder/g.txt", 3)
+    assert str(report).splitlines()[-2:] == [
+        "too long             8  f.txt:1, 2, 3, 4, 5, ...",
+        "empty                1  g.txt:3",
+    ]
 
 
 def test_one_line_is_named_once():

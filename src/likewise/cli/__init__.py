@@ -9,14 +9,6 @@ import typer
 # Before any library that reads them is imported: tokenizers would warn of the fork that data loading makes.
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
 
-app = typer.Typer(
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    help="Sentence encoders from plain text, no labels needed.",
-)
-
-
 def _version(show: bool) -> None:
     if show:
         from likewise.version import __version__
@@ -25,7 +17,6 @@ def _version(show: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def _root(
     version: bool = typer.Option(
         False, "--version", callback=_version, is_eager=True, help="Print the version."
@@ -34,17 +25,28 @@ def _root(
     """Hold the options that belong to no verb."""
 
 
-def main() -> None:
-    """The console script."""
+def build_app() -> typer.Typer:
+    """The command line with all its verbs."""
     from likewise.cli.demo import demo
     from likewise.cli.encode import encode
     from likewise.cli.evaluate import evaluate
+    from likewise.cli.negate import negate
     from likewise.cli.similarity import similarity
     from likewise.cli.train import train_app
 
+    app = typer.Typer(
+        no_args_is_help=True,
+        add_completion=False,
+        rich_markup_mode=None,
+        help="Sentence encoders from plain text, no labels needed.",
+    )
+    app.callback()(_root)
     app.add_typer(train_app, name="train")
-    app.command("evaluate")(evaluate)
-    app.command("encode")(encode)
-    app.command("similarity")(similarity)
-    app.command("demo")(demo)
-    app()
+    for verb in (evaluate, encode, similarity, negate, demo):
+        app.command(verb.__name__)(verb)
+    return app
+
+
+def main() -> None:
+    """The console script."""
+    build_app()()

@@ -11,6 +11,8 @@ from likewise.cli.messages import clean_errors
 
 QUERY = "The government announced a plan to help refugees."
 STEPS = 30
+BASE = "bundled:minilm"
+CORPUS = "bundled:wiki-sample"
 
 
 @clean_errors
@@ -28,12 +30,11 @@ def demo(
     from likewise.training.run import train
 
     console = Console(highlight=False)
-    base = "bundled:minilm"
     console.rule("1. Train ArcCSE, without labels")
     console.print(
-        f"base {base} with [CLS] pooling, corpus: the Wikipedia sample that gensim ships", markup=False
+        f"base {BASE} with [CLS] pooling, corpus: the Wikipedia sample that gensim ships", markup=False
     )
-    result = train("arccse", "bundled:wiki-sample", base, out, overwrite=True, max_steps=steps, eval_steps=10)
+    result = train("arccse", CORPUS, BASE, out, overwrite=True, max_steps=steps, eval_steps=10)
     if not result.finished:
         raise typer.Exit(130)
 
@@ -48,12 +49,12 @@ def demo(
         )
     from likewise.encoder.build import build_encoder
 
-    untrained = build_encoder(base, pooling="cls", head=False).eval()
+    untrained = build_encoder(BASE, pooling="cls", head=False).eval()
     trained = likewise.load(out)
     _table(console, *(likewise.evaluate(model, tasks, progress=False) for model in (untrained, trained)))
 
     console.rule("3. Neighbours")
-    sentences = prepare("bundled:wiki-sample").dataset["sentence"]
+    sentences = prepare(CORPUS).dataset["sentence"]
     _neighbours(console, trained, query, list(sentences))
 
     console.rule("4. Use it")

@@ -40,20 +40,25 @@ class CorpusReport:
             places.append(place)
 
     def table(self) -> str:
-        """Give a short text for people; places by the name of the file without its folder.
+        """Give a short text for people: counts, and the first places, by line alone where there is one file.
 
-        >>> report = CorpusReport(read=2, kept=1)
-        >>> report.drop("too short", "a.txt", 7)
+        >>> report = CorpusReport(read=3, kept=1)
+        >>> report.drop("too short", "texts/a.txt", 7)
+        >>> report.drop("too short", "texts/a.txt", 9)
         >>> print(report.table())
-        read                 2
+        read                 3
         kept                 1
-        too short            1  a.txt:7
+        too short            2  lines 7, 9
+        >>> report.drop("empty", "texts/b.txt", 2)
+        >>> print(report.table().splitlines()[-1])
+        empty                1  b.txt:2
         """
+        one_file = len({_split(place)[0] for places in self.examples.values() for place in places}) == 1
         rows = [f"{'read':<12}{self.read:>10,}", f"{'kept':<12}{self.kept:>10,}"]
         for reason, count in self.dropped.items():
-            places = [Path(place).name for place in self.examples.get(reason, [])]
+            places = self.examples.get(reason, [])
             more = ", ..." if count > len(places) else ""
-            rows.append(f"{reason:<12}{count:>10,}  {', '.join(places)}{more}")
+            rows.append(f"{reason:<12}{count:>10,}  {_brief(places, one_file)}{more}")
         return "\n".join(rows)
 
     def __str__(self) -> str:
@@ -67,3 +72,20 @@ class CorpusReport:
     def from_dict(cls, values: dict[str, Any]) -> Self:
         """Make a report from what `to_dict` gave."""
         return cls(**values)
+
+
+def _split(place: str) -> tuple[str, str]:
+    file, _, line = place.rpartition(":")
+    return file, line
+
+
+def _brief(places: list[str], one_file: bool) -> str:
+    """The places with each file named once, or not at all."""
+    lines: dict[str, list[str]] = {}
+    for place in places:
+        file, line = _split(place)
+        lines.setdefault(file, []).append(line)
+    if one_file:
+        found = next(iter(lines.values()), [])
+        return f"{'lines' if len(found) > 1 else 'line'} {', '.join(found)}"
+    return "; ".join(f"{Path(file).name}:{', '.join(found)}" for file, found in lines.items())

@@ -12,9 +12,9 @@ from torch import nn
 class TrainingHead(Dense):
     """A linear layer and Tanh on the sentence embedding in training; the identity in evaluation.
 
-    "We use the output of the MLP layer on top of the [CLS] as the sentence representation during training, and
-    use the [CLS] output without MLP layer for evaluation" (ArcCSE, section 4.1, after SimCSE). It is a module of
-    the encoder and not of the loss: so it is clipped, synchronised across processes and kept in checkpoints.
+    ArcCSE, like SimCSE before it, trains on what an MLP makes of the [CLS] vector and evaluates the [CLS] vector
+    itself (ArcCSE, section 4.1). It is a module of the encoder and not of the loss: so it is clipped, synchronised
+    across processes and kept in checkpoints.
     `without_training_head` strips it from what is exported.
     """
 

@@ -50,7 +50,7 @@ class HeldOutEvaluator(SentenceEvaluator):
         rate: float = 0.4,
         limit: int = 1000,
         seed: int = 0,
-        batch_size: int = 128,
+        batch_size: int = 32,
         precision: Precision | None = None,
     ) -> None:
         """Choose the sentences and damage them.

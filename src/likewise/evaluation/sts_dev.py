@@ -45,7 +45,7 @@ class StsDevEvaluator(SentenceEvaluator):
         ratings: Sequence[float],
         *,
         name: str = "sts_dev",
-        batch_size: int = 128,
+        batch_size: int = 32,
         precision: Precision | None = None,
         description: str | None = None,
     ) -> None:
