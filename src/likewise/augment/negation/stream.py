@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import os
+import threading
 import zlib
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
@@ -12,6 +14,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import islice
+from multiprocessing import connection
 from pathlib import Path
 from typing import IO
 
@@ -185,7 +188,9 @@ def _batches(
                 if pool is None:
                     # A forked process would inherit the threads and locks of torch where that is loaded.
                     context = multiprocessing.get_context("spawn")
-                    pool = stack.enter_context(ProcessPoolExecutor(processes, mp_context=context))
+                    pool = ProcessPoolExecutor(processes, mp_context=context, initializer=_leave_with_parent)
+                    # After an error the batches that wait are given up.
+                    stack.callback(pool.shutdown, wait=True, cancel_futures=True)
                 work = pool.submit(negate_batch, missing, model=model)
             else:
                 work = negate_batch(missing, model=model) if missing else []
@@ -199,6 +204,19 @@ def _batches(
             yield [known[sentence] for sentence in done]
         elif not batch:
             return
+
+
+def _leave_with_parent() -> None:
+    """End this process when the one that started it is killed: it would wait for work for ever."""
+    parent = multiprocessing.parent_process()
+    if parent is None:
+        return
+
+    def watch() -> None:
+        connection.wait([parent.sentinel])
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _sentences(source: str | Path | Iterable[str | Path]) -> Iterator[str]:
