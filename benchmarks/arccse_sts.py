@@ -124,9 +124,9 @@ def one_run(args) -> None:
     if args.arm == "untrained":
         model = build_encoder(args.base, pooling="cls", head=False).eval()
     else:
-        facts = (
-            train_with_sentence_transformers if args.arm == "sentence-transformers" else train_with_likewise
-        )(args, folder)
+        facts = (train_with_sentence_transformers if args.arm == "sentence-transformers" else train_with_likewise)(
+            args, folder
+        )
         model = likewise.load(folder)
     trained = time.monotonic() - started
     report = likewise.evaluate(model, "sts", args.data, progress=False)
@@ -175,9 +175,7 @@ def table(out: Path, seeds: list[int]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--corpus", default="../shared/data/wikipedia/sentences-250k.txt.gz")
     parser.add_argument("--data", default="../shared/data/senteval")
     parser.add_argument("--base", default="bundled:minilm")
@@ -216,9 +214,7 @@ def main() -> None:
         time.sleep(1)
         for item in [item for item in running if item[2].poll() is not None]:
             running.remove(item)
-            print(
-                f"{time.strftime('%H:%M:%S')} {item[0]} seed {item[1]}: exit {item[2].returncode}", flush=True
-            )
+            print(f"{time.strftime('%H:%M:%S')} {item[0]} seed {item[1]}: exit {item[2].returncode}", flush=True)
             (args.out / "table.md").write_text(table(args.out, args.seeds) + "\n")
     print(table(args.out, args.seeds))
 

@@ -76,9 +76,7 @@ def test_the_log_holds_every_part_and_score(finished):
     evaluated = [e["step"] for e in entries if finished.best and f"eval_{finished.best['metric']}" in e]
     assert evaluated == [0, 2, 4, 6]
     assert all(
-        "eval_held_out_alignment" in e and "eval_held_out_uniformity" in e
-        for e in entries
-        if "eval_runtime" in e
+        "eval_held_out_alignment" in e and "eval_held_out_uniformity" in e for e in entries if "eval_runtime" in e
     )
     losses = [e for e in entries if "contrastive" in e]
     assert losses
@@ -88,9 +86,7 @@ def test_the_log_holds_every_part_and_score(finished):
 
 
 @pytest.mark.parametrize("sam_rho", [0.0, 0.05])
-def test_resume_gives_the_weights_of_an_uninterrupted_run(
-    corpus_file, tiny_base, tmp_path, sam_rho, monkeypatch
-):
+def test_resume_gives_the_weights_of_an_uninterrupted_run(corpus_file, tiny_base, tmp_path, sam_rho, monkeypatch):
     settings = {"sam_rho": sam_rho, "accumulation": 2, "select_by": "last"}
     train(corpus_file, tiny_base, tmp_path / "whole", **settings)
 
@@ -148,9 +144,7 @@ def test_ctrl_c_saves_first(corpus_file, tiny_base, tmp_path):
 
 
 def test_selects_by_sts_b_dev_where_it_is_found(corpus_file, tiny_base, tmp_path, data_dir):
-    result = train(
-        corpus_file, tiny_base, tmp_path / "run", select_by="auto", data=data_dir, max_steps=2, eval_steps=1
-    )
+    result = train(corpus_file, tiny_base, tmp_path / "run", select_by="auto", data=data_dir, max_steps=2, eval_steps=1)
     assert result.best["metric"] == "sts_dev_spearman"
     entries = [json.loads(line) for line in (tmp_path / "run" / "log.jsonl").read_text().splitlines()]
     scores = {e["step"]: e["eval_sts_dev_spearman"] for e in entries if "eval_sts_dev_spearman" in e}

@@ -9,6 +9,7 @@ import typer
 # Before any library that reads them is imported: tokenizers would warn of the fork that data loading makes.
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
 
+
 def _version(show: bool) -> None:
     if show:
         from likewise.version import __version__
@@ -18,9 +19,7 @@ def _version(show: bool) -> None:
 
 
 def _root(
-    version: bool = typer.Option(
-        False, "--version", callback=_version, is_eager=True, help="Print the version."
-    ),
+    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version."),
 ) -> None:
     """Hold the options that belong to no verb."""
 

@@ -31,9 +31,7 @@ def demo(
 
     console = Console(highlight=False)
     console.rule("1. Train ArcCSE, without labels")
-    console.print(
-        f"base {BASE} with [CLS] pooling, corpus: the Wikipedia sample that gensim ships", markup=False
-    )
+    console.print(f"base {BASE} with [CLS] pooling, corpus: the Wikipedia sample that gensim ships", markup=False)
     result = train("arccse", CORPUS, BASE, out, overwrite=True, max_steps=steps, eval_steps=10)
     if not result.finished:
         raise typer.Exit(130)
@@ -44,9 +42,7 @@ def demo(
         find_data(None)
         tasks += ["sts-b", "sick-r"]
     except DataError:
-        console.print(
-            "STS tasks: no data found (set LIKEWISE_DATA to a folder in SentEval's layout)", markup=False
-        )
+        console.print("STS tasks: no data found (set LIKEWISE_DATA to a folder in SentEval's layout)", markup=False)
     from likewise.encoder.build import build_encoder
 
     untrained = build_encoder(BASE, pooling="cls", head=False).eval()
@@ -60,9 +56,7 @@ def demo(
     console.rule("4. Use it")
     console.print(f"model: {out.resolve()}", markup=False, soft_wrap=True)
     console.print(f'python: SentenceTransformer("{out}").encode(["..."])', markup=False, soft_wrap=True)
-    console.print(
-        f'shell:  likewise similarity {out} "A man plays." "Somebody plays."', markup=False, soft_wrap=True
-    )
+    console.print(f'shell:  likewise similarity {out} "A man plays." "Somebody plays."', markup=False, soft_wrap=True)
 
 
 def _table(console: Any, before: Any, after: Any) -> None:
@@ -76,9 +70,7 @@ def _table(console: Any, before: Any, after: Any) -> None:
     console.print(table)
 
 
-def _neighbours(
-    console: Any, model: Any, query: str, sentences: list[str], n_shown: int = 5, most: int = 3000
-) -> None:
+def _neighbours(console: Any, model: Any, query: str, sentences: list[str], n_shown: int = 5, most: int = 3000) -> None:
     from rich.table import Table
 
     from likewise.inference import encode

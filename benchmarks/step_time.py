@@ -1,0 +1,127 @@
+"""Seconds of a training step beside sentence-transformers' trainer at its defaults, in turn, in one run.
+
+    python benchmarks/step_time.py --corpus ../shared/data/wikipedia/sentences-250k.txt.gz
+
+Both train the same base with [CLS] on the same sentences, the same batch size and the same maximal length:
+sentence-transformers with MultipleNegativesRankingLoss on pairs of a sentence and itself, likewise with its recipes.
+The first step of each turn is not counted. Prints the mean of all steps and the ratio to sentence-transformers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+from datasets import Dataset
+from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments
+from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
+from transformers import TrainerCallback
+
+from likewise.corpus import prepare
+from likewise.encoder.build import build_encoder
+from likewise.recipes import find_recipe
+from likewise.training.arguments import trainer_arguments
+from likewise.training.folder import RunFolder
+from likewise.training.precision import use_bf16
+from likewise.training.provenance import machine
+from likewise.training.selection import Selection
+from likewise.training.trainer import LikewiseTrainer
+
+OURS = {
+    "likewise simcse": ("simcse", {}),
+    "likewise arccse": ("arccse", {"sam_rho": 0.0}),
+    "likewise arccse with SAM": ("arccse", {"sam_rho": 0.05}),
+}
+
+
+class Clock(TrainerCallback):
+    """Seconds between the beginnings of steps."""
+
+    def __init__(self) -> None:
+        self.times: list[float] = []
+
+    def on_step_begin(self, *_, **__) -> None:
+        self.times.append(time.perf_counter())
+
+    def on_step_end(self, args, state, *_, **__) -> None:
+        if state.global_step == state.max_steps:
+            self.times.append(time.perf_counter())
+
+
+def theirs(base: str, text: list[str], batch: int, length: int, steps: int, folder: Path) -> list[float]:
+    model = build_encoder(base, pooling="cls", head=False)
+    model.max_seq_length = length
+    clock = Clock()
+    SentenceTransformerTrainer(
+        model=model,
+        args=SentenceTransformerTrainingArguments(
+            output_dir=str(folder), per_device_train_batch_size=batch, max_steps=steps, save_strategy="no",
+            report_to="none", disable_tqdm=True, logging_strategy="no",
+        ),
+        train_dataset=Dataset.from_dict({"anchor": text, "positive": text}),
+        loss=MultipleNegativesRankingLoss(model),
+        callbacks=[clock],
+    ).train()  # fmt: skip
+    return np.diff(clock.times)[1:].tolist()
+
+
+def ours(name: str, base: str, corpus, batch: int, length: int, steps: int, folder: Path) -> list[float]:
+    recipe_name, changes = OURS[name]
+    recipe = find_recipe(recipe_name)
+    options = recipe.options(
+        "cpu", batch_size=batch, max_length=length, max_steps=steps, eval_steps=0, select_by="last", **changes
+    )
+    encoder = recipe.build_encoder(base, options)
+    selection = Selection("last", None, None, "")
+    arguments = trainer_arguments(options, RunFolder(folder), 1, selection, 10**6, use_bf16(options.precision))
+    arguments.save_strategy = "no"
+    clock = Clock()
+    LikewiseTrainer(
+        model=encoder,
+        args=arguments,
+        train_dataset=corpus.dataset,
+        loss=recipe.build_loss(encoder, options),
+        data_collator=recipe.build_collator(encoder, options, 1),
+        lengths=corpus.dataset.with_format("numpy")["words"][:],
+        by_length=True,
+        sam_rho=options.sam_rho,
+        callbacks=[clock],
+    ).train()
+    return np.diff(clock.times)[1:].tolist()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--corpus", default="../shared/data/wikipedia/sentences-250k.txt.gz")
+    parser.add_argument("--base", default="bundled:minilm")
+    parser.add_argument("--batch-size", type=int, default=64)
+    parser.add_argument("--lengths", type=int, nargs="+", default=[32, 256], help="maximal lengths in tokens")
+    parser.add_argument("--steps", type=int, default=6, help="steps of a turn; the first is not counted")
+    parser.add_argument("--turns", type=int, default=3)
+    args = parser.parse_args()
+    corpus = prepare(args.corpus)
+    text = list(corpus.dataset.select(range(min(20_000, len(corpus))))["sentence"])
+    print(f"machine: {machine()}; bf16: {use_bf16('auto')}; batch {args.batch_size}")
+    print("\n| maximal length | trainer | seconds a step | of sentence-transformers |\n| ---: | --- | ---: | ---: |")
+    with tempfile.TemporaryDirectory() as folder:
+        for length in args.lengths:
+            times: dict[str, list[float]] = {"sentence-transformers": [], **{name: [] for name in OURS}}
+            for _ in range(args.turns):
+                torch.manual_seed(1)
+                times["sentence-transformers"] += theirs(
+                    args.base, text, args.batch_size, length, args.steps, Path(folder)
+                )
+                for name in OURS:
+                    times[name] += ours(name, args.base, corpus, args.batch_size, length, args.steps, Path(folder))
+            # Ours come in batches of one length each, so the mean is the honest figure for both.
+            reference = np.mean(times["sentence-transformers"])
+            for name, found in times.items():
+                print(f"| {length} | {name} | {np.mean(found):.2f} | {np.mean(found) / reference:.2f} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,57 @@
+import numpy as np
+import torch
+from datasets import Dataset
+from sentence_transformers import SentenceTransformerTrainingArguments
+
+from likewise.recipes import RECIPES
+from likewise.training.batching import LengthBatchSampler
+from likewise.training.sam import TwoPassSAM
+from likewise.training.trainer import LikewiseTrainer
+
+ARCCSE = RECIPES["arccse"]
+RHO, RATE = 0.05, 1e-2
+
+
+def test_sam_over_accumulated_passes_is_sam_over_their_mean(tiny_base, sentences, tmp_path):
+    """One update of two passes in the trainer, beside the same by hand. Triplets alone: no dropout, no chance."""
+    options = ARCCSE.options(contrastive="none", triplet_weight=1.0, triplet_margin=0.5, triplet_min_words=1)
+    rows = Dataset.from_dict({"sentence": sentences[:8], "words": [len(s.split()) for s in sentences[:8]]})
+    lengths = np.array(rows["words"])
+
+    def build():
+        torch.manual_seed(0)
+        encoder = ARCCSE.build_encoder(str(tiny_base), options)
+        return encoder, ARCCSE.build_collator(encoder, options, 1), ARCCSE.build_loss(encoder, options)
+
+    encoder, collator, loss = build()
+    arguments = SentenceTransformerTrainingArguments(
+        output_dir=str(tmp_path), per_device_train_batch_size=4, gradient_accumulation_steps=2, max_steps=1,
+        learning_rate=RATE, lr_scheduler_type="constant", max_grad_norm=0, report_to="none", disable_tqdm=True,
+        save_strategy="no", seed=5, use_cpu=True, remove_unused_columns=False, dataloader_drop_last=True,
+        weight_decay=0.0,
+    )  # fmt: skip
+    trainer = LikewiseTrainer(
+        lengths=lengths, by_length=True, sam_rho=RHO, model=encoder, args=arguments, train_dataset=rows, loss=loss,
+        data_collator=collator,
+    )  # fmt: skip
+    trainer.train()
+
+    by_hand, collator, loss = build()
+    by_hand.train()
+    batches = [collator([rows[i] for i in batch]) for batch in LengthBatchSampler(lengths, 4, seed=5)]
+    sam = TwoPassSAM(by_hand.parameters(), torch.optim.AdamW, rho=RHO, lr=RATE, weight_decay=0.0)
+    for half in (lambda: sam.first_step(zero_grad=True), sam.step):
+        for batch in batches:
+            columns = [
+                {key.removeprefix(name): value for key, value in batch.items() if key.startswith(name)}
+                for name in ("sentence_", "triplet_")
+            ]
+            (sum(loss(columns).values()) / 2).backward()
+        half()
+    trained = dict(trainer.model.named_parameters())
+    start = dict(build()[0].named_parameters())
+    moved = [name for name, value in by_hand.named_parameters() if not torch.equal(value, start[name])]
+    assert len(moved) > 20
+    for name, value in by_hand.named_parameters():
+        # AdamW's first step is the sign of the gradient times the rate: a thousandth of it is agreement.
+        assert torch.allclose(trained[name], value, atol=RATE / 1000), name
