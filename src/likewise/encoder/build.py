@@ -66,7 +66,7 @@ def build_encoder(
         raise ValueError(f"dropout is a probability in [0, 1), not {dropout}")
     transformer = load_transformer(base)
     if dropout is not None:
-        _set_dropout(transformer, dropout)
+        set_dropout(transformer, dropout)
     width = transformer.get_embedding_dimension()
     if width is None:
         raise BaseModelError(f"--base {base}: it does not tell the size of its token vectors")
@@ -76,7 +76,8 @@ def build_encoder(
     return SentenceTransformer(modules=modules)
 
 
-def _set_dropout(transformer: Transformer, probability: float) -> None:
+def set_dropout(transformer: Transformer, probability: float) -> None:
+    """Set the probability of every dropout of a transformer, those of attention included."""
     for module in transformer.modules():
         if isinstance(module, torch.nn.Dropout):
             module.p = probability

@@ -1,0 +1,144 @@
+"""The mask-prompt encoder: the hidden state at the mask of a prompt around the sentence, in stock modules.
+
+SNCSE, equation 1, and PromptBERT before it. The prompt lives in the tokenizer's template, so that truncation counts it
+and can never cut the mask; word weights of 1 for the mask token and 0 for all others make mean pooling give exactly
+the mask's vector. A folder saved from this loads in plain sentence-transformers, and `encode` wants no prompt.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import Pooling, WordWeights
+from tokenizers import Tokenizer
+from tokenizers.pre_tokenizers import ByteLevel
+from tokenizers.processors import TemplateProcessing
+from transformers import PreTrainedTokenizerFast
+
+from likewise.encoder.build import BaseModelError, load_transformer, set_dropout
+from likewise.encoder.head import TrainingHead
+
+TEMPLATE = 'The sentence of " X " means [MASK].'
+"""SNCSE, equation 1."""
+
+_PLACE, _MASK = re.compile(r"(?<![A-Za-z0-9])X(?![A-Za-z0-9])"), "[MASK]"
+
+
+@dataclass(frozen=True)
+class MaskPrompt:
+    """A template cut at its X.
+
+    >>> MaskPrompt.parse('"X" means [MASK].')
+    MaskPrompt(before='"', after='" means [MASK].')
+    """
+
+    before: str
+    after: str
+
+    @classmethod
+    def parse(cls, template: str) -> MaskPrompt:
+        """Cut a template.
+
+        Raises:
+            ValueError: it does not hold exactly one X, as a word of its own, and exactly one [MASK].
+        """
+        places = list(_PLACE.finditer(template))
+        if len(places) != 1 or template.count(_MASK) != 1:
+            raise ValueError(
+                f"a template holds one X, where the sentence goes, and one {_MASK}: {template!r} holds "
+                f"{len(places)} and {template.count(_MASK)}"
+            )
+        return cls(template[: places[0].start()], template[places[0].end() :])
+
+
+def prompt_tokenizer(tokenizer: Any, prompt: MaskPrompt) -> PreTrainedTokenizerFast:
+    """A copy of a tokenizer that puts every text into the prompt.
+
+    A mask token (or any special token) in a text is read as plain characters and changes nothing.
+
+    Args:
+        tokenizer: a fast Hugging Face tokenizer with a mask token.
+        prompt: the template.
+
+    Raises:
+        BaseModelError: the tokenizer is not a fast one, or has no mask token.
+    """
+    if not getattr(tokenizer, "is_fast", False) or tokenizer.mask_token is None:
+        raise BaseModelError("a mask prompt needs a fast tokenizer with a mask token; take a BERT- or RoBERTa-like base")
+
+    def pieces(text: str) -> dict[str, Any]:
+        ids = tokenizer(text.replace(_MASK, tokenizer.mask_token), add_special_tokens=False)["input_ids"]
+        return {"ids": ids, "tokens": tokenizer.convert_ids_to_tokens(ids)}
+
+    whole = tokenizer("a", return_special_tokens_mask=True)
+    special = whole["special_tokens_mask"]
+    text_at = special.index(0)
+    text_end = len(special) - special[::-1].index(0)
+    lead, trail = whole["input_ids"][:text_at], whole["input_ids"][text_end:]
+    parts = {
+        "<lead>": {"ids": lead, "tokens": tokenizer.convert_ids_to_tokens(lead)},
+        # The blank before the sentence belongs to the sentence's first word.
+        "<before>": pieces(prompt.before.rstrip()),
+        "<after>": pieces(prompt.after),
+        "<trail>": {"ids": trail, "tokens": tokenizer.convert_ids_to_tokens(trail)},
+    }
+    parts = {name: part for name, part in parts.items() if part["ids"]}
+    # A copy: the base's own tokenizer stays as it is.
+    backend = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
+    if prompt.before.endswith(" ") and isinstance(backend.pre_tokenizer, ByteLevel):
+        backend.pre_tokenizer = ByteLevel(add_prefix_space=True)
+    order = [name for name in ("<lead>", "<before>", "$A", "<after>", "<trail>") if name == "$A" or name in parts]
+    backend.post_processor = TemplateProcessing(
+        single=" ".join(f"{name}:0" for name in order),
+        special_tokens=[{"id": name, **part} for name, part in parts.items()],
+    )
+    backend.no_truncation()
+    backend.no_padding()
+    named = ("bos_token", "eos_token", "cls_token", "sep_token", "pad_token", "unk_token", "mask_token")
+    return PreTrainedTokenizerFast(
+        tokenizer_object=backend,
+        split_special_tokens=True,
+        model_max_length=tokenizer.model_max_length,
+        padding_side=tokenizer.padding_side,
+        model_input_names=tokenizer.model_input_names,
+        **{name: token for name in named if (token := getattr(tokenizer, name)) is not None},
+    )
+
+
+def build_mask_prompt_encoder(
+    base: str, template: str = TEMPLATE, head: bool = True, dropout: float | None = None
+) -> SentenceTransformer:
+    """A trainable encoder whose sentence vector is the hidden state at the template's mask.
+
+    Args:
+        base: see `likewise.encoder.build.load_transformer`.
+        template: text with one X, where the sentence goes, and one [MASK].
+        head: add the MLP head of contrastive training (SNCSE, equation 2).
+        dropout: probability for hidden states and attention; None keeps the base's own.
+
+    Raises:
+        BaseModelError: the base cannot be loaded, has no mask token, or reads fewer tokens than the template has.
+        ValueError: the template is not one.
+    """
+    prompt = MaskPrompt.parse(template)
+    transformer = load_transformer(base)
+    if dropout is not None:
+        set_dropout(transformer, dropout)
+    longest = transformer.max_seq_length
+    tokenizer = prompt_tokenizer(transformer.tokenizer, prompt)
+    taken = len(tokenizer("")["input_ids"])
+    if longest is not None and taken >= longest:
+        raise BaseModelError(f"--base {base}: it reads {longest} tokens, and the template alone has {taken}")
+    transformer.processor = tokenizer
+    transformer.max_seq_length = longest
+    vocabulary = tokenizer.convert_ids_to_tokens(list(range(len(tokenizer))))
+    weights = WordWeights(vocabulary, {str(tokenizer.mask_token): 1.0}, unknown_word_weight=0.0)
+    weights.requires_grad_(False)  # a choice of tokens, nothing to be learnt
+    width = transformer.get_embedding_dimension()
+    modules: list[Any] = [transformer, weights, Pooling(width, pooling_mode="mean")]
+    if head:
+        modules.append(TrainingHead(width))
+    return SentenceTransformer(modules=modules)

