@@ -11,9 +11,7 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 
 import pytest
 
-NOUNS = (
-    "cat dog river bridge teacher letter garden train window song market doctor island captain farmer".split()
-)
+NOUNS = "cat dog river bridge teacher letter garden train window song market doctor island captain farmer".split()
 VERBS = "sees paints follows remembers crosses builds visits likes carries watches".split()
 ADJECTIVES = "old small green quiet bright heavy famous narrow".split()
 PLACES = "near in behind above beside".split()

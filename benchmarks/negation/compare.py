@@ -91,9 +91,7 @@ def main() -> None:
         negate_corpus(sentences, out)
         rows.append(("likewise, second run, from the cache", timed(lambda: negate_corpus(sentences, out), n)))
     load = os.getloadavg()[0]
-    print(
-        f"{n} sentences, peer's model {Path(options.peer_model).name}, {os.cpu_count()} cores, load {load:.1f}\n"
-    )
+    print(f"{n} sentences, peer's model {Path(options.peer_model).name}, {os.cpu_count()} cores, load {load:.1f}\n")
     print("| way | sentences/s | ratio |\n| --- | --- | --- |")
     for name, speed in rows:
         print(f"| {name} | {speed:,.0f} | {speed / rows[0][1]:.2f} |")
@@ -101,9 +99,7 @@ def main() -> None:
     ours = {x.sentence: x.negation for x in negate_batch(sentences)}
     peers = {s: theirs(s) for s in sentences}
     changed = sum(peers[s] is not None and plain(peers[s]) != plain(s) for s in sentences)
-    print(
-        f"\ncoverage: likewise {sum(v is not None for v in ours.values()) / n:.1%}, negate {changed / n:.1%}"
-    )
+    print(f"\ncoverage: likewise {sum(v is not None for v in ours.values()) / n:.1%}, negate {changed / n:.1%}")
 
     pairs = [line.split("\t") for line in options.pairs.read_text(encoding="utf-8").splitlines()]
     mine = {x.sentence: plain(x.negation) for x in negate_batch(p[1] for p in pairs)}

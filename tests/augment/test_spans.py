@@ -41,11 +41,7 @@ def test_the_farther_version_grows_the_segments_of_the_closer():
 
 
 def test_masked_words_lie_in_few_segments():
-    lengths = [
-        n
-        for seed in range(300)
-        for n in segments(nested_spans(45, (0.2, 0.4), np.random.default_rng(seed))[0])
-    ]
+    lengths = [n for seed in range(300) for n in segments(nested_spans(45, (0.2, 0.4), np.random.default_rng(seed))[0])]
     # 9 words in 3 segments that never touch.
     assert np.mean(lengths) == 3
 
@@ -72,9 +68,7 @@ def test_sentence_rng_depends_on_sentence_and_seed_alone():
     assert sentence_rng("one", 1).integers(1 << 40) == draws["one", 1]
 
 
-@pytest.mark.parametrize(
-    ("n_words", "ratios"), [(-1, (0.2, 0.4)), (9, (0.4, 0.2)), (9, (0.2, 1.1)), (9, (-0.1, 0.2))]
-)
+@pytest.mark.parametrize(("n_words", "ratios"), [(-1, (0.2, 0.4)), (9, (0.4, 0.2)), (9, (0.2, 1.1)), (9, (-0.1, 0.2))])
 def test_refuses_what_cannot_be(n_words, ratios):
     with pytest.raises(ValueError):
         nested_spans(n_words, ratios)

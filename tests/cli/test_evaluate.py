@@ -20,10 +20,7 @@ def folder(tiny_model, sentences, tmp_path):
     """A model and the STS-B dev set of a made data folder."""
     tiny_model.save(str(tmp_path / "model"))
     rng = random.Random(0)
-    rows = [
-        f"g\tf\ty\t{i}\t{i % 5}\t{rng.choice(sentences[:30])}\t{rng.choice(sentences[:30])}"
-        for i in range(1500)
-    ]
+    rows = [f"g\tf\ty\t{i}\t{i % 5}\t{rng.choice(sentences[:30])}\t{rng.choice(sentences[:30])}" for i in range(1500)]
     (tmp_path / "data/STS/STSBenchmark").mkdir(parents=True)
     (tmp_path / "data/STS/STSBenchmark/sts-dev.csv").write_text("\n".join(rows))
     return tmp_path

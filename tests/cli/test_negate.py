@@ -37,9 +37,7 @@ def test_a_file(app, tmp_path):
 
 
 def test_a_missing_file_is_one_clean_line(app, tmp_path):
-    result = CliRunner().invoke(
-        app, ["negate", str(tmp_path / "none.txt"), "--out", str(tmp_path / "out.jsonl")]
-    )
+    result = CliRunner().invoke(app, ["negate", str(tmp_path / "none.txt"), "--out", str(tmp_path / "out.jsonl")])
     assert result.exit_code == 2
     assert "There is no file" in result.output
 

@@ -151,9 +151,7 @@ def test_default_cache(monkeypatch, tmp_path):
 
 
 def test_memory_does_not_grow_with_the_corpus(write, cache):
-    paths = [
-        write(f"{n}.txt", "".join(f"Sentence {i} of a corpus\n" for i in range(n))) for n in (20_000, 50_000)
-    ]
+    paths = [write(f"{n}.txt", "".join(f"Sentence {i} of a corpus\n" for i in range(n))) for n in (20_000, 50_000)]
     prepare(write("first.txt", "One two three"), cache_dir=cache)  # what is loaded once is not counted
     peaks = []
     for path in paths:

@@ -41,9 +41,7 @@ def test_folder(tmp_path):
         find_files(tmp_path)
 
 
-ARTICLE = json.dumps(
-    {"id": "1", "title": "T", "sections": [{"heading": "", "paragraphs": ["One two three."]}]}
-)
+ARTICLE = json.dumps({"id": "1", "title": "T", "sections": [{"heading": "", "paragraphs": ["One two three."]}]})
 
 
 @pytest.mark.parametrize(

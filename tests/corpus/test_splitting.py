@@ -75,9 +75,7 @@ def test_nothing_is_not_prose():
     assert not is_prose(["", ""])
 
 
-@pytest.mark.parametrize(
-    "name", ["MR/rt-polarity.pos", "SUBJ/subj.subjective", "CR/custrev.pos", "SNLI/s1.dev"]
-)
+@pytest.mark.parametrize("name", ["MR/rt-polarity.pos", "SUBJ/subj.subjective", "CR/custrev.pos", "SNLI/s1.dev"])
 def test_real_sentence_files(shared_data: Path, name: str):
     text = (shared_data / "senteval" / name).read_text(encoding="latin-1")
     assert not is_prose([" ".join(line.split()) for line in text.split("\n")[:500]])
@@ -112,6 +110,5 @@ def test_endless_paragraph_is_given_out_in_parts():
     given += paragraph.end()
     assert most < PARAGRAPH_LIMIT + 100
     assert given == [
-        (number, f"Sentence {number} begins on this line and it ends on the next one.")
-        for number in range(1, 6001, 2)
+        (number, f"Sentence {number} begins on this line and it ends on the next one.") for number in range(1, 6001, 2)
     ]

@@ -23,9 +23,7 @@ FILLER = " The water is used for fields, mills and towns." * 5
 
 
 def dump(*pages: str) -> str:
-    return (
-        '<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.11/">\n' + "".join(pages) + "</mediawiki>\n"
-    )
+    return '<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.11/">\n' + "".join(pages) + "</mediawiki>\n"
 
 
 def article(number: int) -> str:
@@ -56,9 +54,7 @@ def test_clean_markup(markup, text):
 def test_headings_and_tables():
     assert heading_of("== Early life ==") == "Early life"
     assert heading_of("a == b") is None
-    assert [is_markup(line) for line in ("{| class=x", "| a", "=A=", "A = B", "Plain.")] == [True] * 3 + [
-        False
-    ] * 2
+    assert [is_markup(line) for line in ("{| class=x", "| a", "=A=", "A = B", "Plain.")] == [True] * 3 + [False] * 2
 
 
 def test_sections_end_at_their_sub_headings():

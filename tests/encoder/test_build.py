@@ -6,9 +6,7 @@ from likewise.encoder.build import BaseModelError, build_encoder
 
 
 def test_cls_is_the_first_token_and_mean_the_mean(tiny_base):
-    encoders = {
-        mode: build_encoder(str(tiny_base), pooling=mode, head=False).eval() for mode in ("cls", "mean")
-    }
+    encoders = {mode: build_encoder(str(tiny_base), pooling=mode, head=False).eval() for mode in ("cls", "mean")}
     tokens = encoders["cls"].tokenizer(["the cat sees a dog"], return_tensors="pt")
     states = encoders["cls"][0].auto_model(**tokens).last_hidden_state[0]
     for mode, expected in (("cls", states[0]), ("mean", states.mean(0))):

@@ -56,9 +56,7 @@ def test_a_collapsed_model_scores_lowest(tiny_model, sentences):
     with torch.no_grad():
         for parameter in tiny_model.parameters():
             parameter.zero_()
-        tiny_model[0].auto_model.encoder.layer[-1].output.LayerNorm.bias.fill_(
-            1.0
-        )  # one vector for every text
+        tiny_model[0].auto_model.encoder.layer[-1].output.LayerNorm.bias.fill_(1.0)  # one vector for every text
     bad = evaluator(tiny_model)
     assert bad["held_out_separation"] == 0.0 < good["held_out_separation"]
     assert bad["held_out_retrieval"] == pytest.approx(2.0)

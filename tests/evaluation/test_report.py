@@ -25,9 +25,7 @@ def report():
     news = PairResult("news", "News", "pearson", 60.0, 9, 50.0, 60.0)
     probe = TaskResult("mr", "MR", "accuracy", 81.0, 100)
     missing = (MissingTask("sts14", "STS14", "there is no file X"),)
-    return EvaluationReport(
-        "m", (pair, flat, news, probe), missing, {"sts": None}, {"precision": "float32"}, 1.5
-    )
+    return EvaluationReport("m", (pair, flat, news, probe), missing, {"sts": None}, {"precision": "float32"}, 1.5)
 
 
 def test_table(report):

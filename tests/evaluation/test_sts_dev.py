@@ -101,8 +101,6 @@ def test_the_trainer_keeps_the_best_checkpoint_by_it(tiny_model, sentences, tmp_
     loss = losses.MultipleNegativesRankingLoss(tiny_model)
     trainer = SentenceTransformerTrainer(tiny_model, args, train_dataset=data, evaluator=evaluator, loss=loss)
     trainer.train()
-    scores = [
-        log["eval_sts_dev_spearman"] for log in trainer.state.log_history if "eval_sts_dev_spearman" in log
-    ]
+    scores = [log["eval_sts_dev_spearman"] for log in trainer.state.log_history if "eval_sts_dev_spearman" in log]
     assert len(scores) == 2
     assert trainer.state.best_metric == max(scores)

@@ -24,9 +24,7 @@ def test_parts_are_weighted_and_named(tiny_model):
 @pytest.mark.parametrize("contrastive", [True, False])
 def test_a_batch_without_triplets_has_a_zero_that_can_be_differentiated(tiny_model, contrastive):
     arccon = ArcConLoss(tiny_model) if contrastive else None
-    parts = ArcCSELoss(arccon, EntailmentTripletLoss(tiny_model), 0.1)(
-        [column(tiny_model, ["the cat", "a dog"])]
-    )
+    parts = ArcCSELoss(arccon, EntailmentTripletLoss(tiny_model), 0.1)([column(tiny_model, ["the cat", "a dog"])])
     assert parts["triplet"].item() == 0
     sum(parts.values()).backward()
 

@@ -87,9 +87,7 @@ def test_add_angle_is_the_cosine_of_the_sum_below_180_degrees():
 def test_offset_names_the_own_rows_among_gathered_positives():
     anchors, positives = rows(3), rows(9, seed=1)
     rolled = torch.cat([positives[3:6], positives[:3], positives[6:]])
-    assert torch.allclose(
-        F.arccon(anchors, positives, 10, 0.05, offset=3), F.arccon(anchors, rolled, 10, 0.05)
-    )
+    assert torch.allclose(F.arccon(anchors, positives, 10, 0.05, offset=3), F.arccon(anchors, rolled, 10, 0.05))
 
 
 def test_scale_of_the_embeddings_does_not_matter():
@@ -113,9 +111,7 @@ def triplet_by_hand(anchors, closer, farther, margin):
 @pytest.mark.parametrize("margin", [0.0, 0.1])
 def test_triplet_is_equation_4(margin):
     parts = rows(6), rows(6, seed=1), rows(6, seed=2)
-    assert F.entailment_triplet(*parts, margin).item() == pytest.approx(
-        triplet_by_hand(*parts, margin), abs=1e-6
-    )
+    assert F.entailment_triplet(*parts, margin).item() == pytest.approx(triplet_by_hand(*parts, margin), abs=1e-6)
 
 
 def test_triplet_in_order_costs_nothing_and_no_triplet_is_zero():
@@ -126,6 +122,47 @@ def test_triplet_in_order_costs_nothing_and_no_triplet_is_zero():
     loss = F.entailment_triplet(empty, empty, empty)
     loss.backward()
     assert loss.item() == 0
+
+
+def test_bidirectional_margin_by_hand():
+    """Cosines of 1, 0.5 and 0 with the positive at 1: differences 0, -0.5 and -1."""
+    anchor = torch.tensor([[1.0, 0.0]] * 3)
+    negations = torch.tensor([[2.0, 0.0], [1.0, 3**0.5], [0.0, 1.0]])
+    each = [F.bidirectional_margin(anchor[:1], anchor[:1], n[None], 0.1, 0.3).item() for n in negations]
+    assert each == pytest.approx([0.1, 0.2, 0.7], abs=1e-6)
+    assert F.bidirectional_margin(anchor, anchor, negations, 0.1, 0.3).item() == pytest.approx(1 / 3, abs=1e-6)
+    # Inside the interval it costs nothing and pulls nowhere.
+    inside = torch.tensor([[0.8, 0.6]], requires_grad=True)
+    loss = F.bidirectional_margin(anchor[:1], anchor[:1], inside, 0.1, 0.3)
+    loss.backward()
+    assert loss.item() == 0
+    assert inside.grad.abs().sum() == 0
+    assert F.bidirectional_margin(anchor, anchor, negations, 0.1, 2.0).item() == pytest.approx(0.1 / 3, abs=1e-6)
+    with pytest.raises(ValueError, match="alpha"):
+        F.bidirectional_margin(anchor, anchor, negations, 0.4, 0.3)
+
+
+def test_no_negation_at_all_is_zero():
+    empty = torch.zeros(0, 6, requires_grad=True)
+    F.bidirectional_margin(empty, empty, empty).backward()
+
+
+def test_hard_negative_is_equation_9():
+    h, p, n = rows(4), rows(4, seed=1), rows(2, seed=2)
+    which = torch.tensor([1, 3])
+    a, b, c = (np.asarray(x, dtype=float) for x in (h, p, n))
+
+    def e(x, y):
+        return math.exp(x @ y / np.linalg.norm(x) / np.linalg.norm(y) / 0.3)
+
+    losses = []
+    for i in range(4):
+        own = e(a[i], c[which.tolist().index(i)]) if i in which else 0.0
+        losses.append(-math.log(e(a[i], b[i]) / (own + sum(e(a[i], b[j]) for j in range(4)))))
+    got = F.nt_xent_with_hard_negative(h, p, n, which, 0.3)
+    assert got.item() == pytest.approx(np.mean(losses), rel=1e-5)
+    none = F.nt_xent_with_hard_negative(h, p, n[:0], which[:0], 0.3)
+    assert torch.allclose(none, F.nt_xent(h, p, 0.3))
 
 
 @pytest.mark.parametrize(

@@ -22,9 +22,7 @@ def test_only_long_sentences_make_triplets_in_three_blocks(sentences):
     assert columns["sentence"] == sentences[:50]
     assert columns["triplet"][:k] == long
     assert len(columns["triplet"]) == 3 * k
-    for sentence, closer, farther in zip(
-        *(columns["triplet"][i * k : (i + 1) * k] for i in range(3)), strict=True
-    ):
+    for sentence, closer, farther in zip(*(columns["triplet"][i * k : (i + 1) * k] for i in range(3)), strict=True):
         n = len(sentence.split())
         hidden = [[i for i, w in enumerate(text.split()) if w == "[MASK]"] for text in (closer, farther)]
         assert [tuple(h) for h in hidden] == list(nested_spans(n, (0.2, 0.4), sentence_rng(sentence, 1)))

@@ -18,9 +18,7 @@ def encode(
         str,
         typer.Argument(metavar="IN", help="A text file, one sentence a line (.gz, .bz2, .zst too), or '-'."),
     ],
-    out: Annotated[Path, typer.Option(help="The .npy file of the vectors, one row a line.")] = Path(
-        "vectors.npy"
-    ),
+    out: Annotated[Path, typer.Option(help="The .npy file of the vectors, one row a line.")] = Path("vectors.npy"),
     batch_size: Annotated[int, typer.Option(help="Sentences a batch.", min=1)] = 64,
     normalize: Annotated[bool, typer.Option("--normalize", help="Scale each vector to length 1.")] = False,
     bf16: Annotated[bool, typer.Option("--bf16", help="Run the model under bfloat16 autocast.")] = False,

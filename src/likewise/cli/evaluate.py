@@ -34,9 +34,7 @@ def evaluate(
 
     if json is not None and not json.parent.is_dir():
         # Told before the minutes of encoding, not after.
-        raise FileNotFoundError(
-            f"There is no folder '{json.parent}' to write '{json.name}' in; make it first."
-        )
+        raise FileNotFoundError(f"There is no folder '{json.parent}' to write '{json.name}' in; make it first.")
     report = run(
         model,
         tasks,

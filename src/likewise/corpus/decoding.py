@@ -53,9 +53,7 @@ class Undecodable:
             )
 
 
-def text_lines(
-    path: Path, encoding: str, report: CorpusReport, tick: Tick | None = None
-) -> Iterator[tuple[int, str]]:
+def text_lines(path: Path, encoding: str, report: CorpusReport, tick: Tick | None = None) -> Iterator[tuple[int, str]]:
     """Give (line number, text) of each line, blank ones too; a very long line comes in several pieces.
 
     Undecodable lines are counted in the report and left out.

@@ -97,8 +97,7 @@ def _documents(source: Source, options: CorpusOptions) -> Iterator[Document]:
     path, encoding = source.path, options.encoding
     if source.kind == "text":
         paragraphs = tuple(
-            tuple(sentence for _, sentence in paragraph)
-            for paragraph in text_paragraphs(path, options, CorpusReport())
+            tuple(sentence for _, sentence in paragraph) for paragraph in text_paragraphs(path, options, CorpusReport())
         )
         if paragraphs:
             yield Document(str(path), path.name.split(".")[0], (Section("", paragraphs),))
@@ -106,9 +105,7 @@ def _documents(source: Source, options: CorpusOptions) -> Iterator[Document]:
     if source.kind == "wiki":
         articles = ((id_, title, parts) for _, id_, title, parts in read_dump(path, encoding))
     else:
-        articles = (
-            article_parts(path, line, row) for line, row in read_rows(path, encoding) if row is not None
-        )
+        articles = (article_parts(path, line, row) for line, row in read_rows(path, encoding) if row is not None)
     for id_, title, parts in articles:
         sections = []
         for heading, texts in parts:

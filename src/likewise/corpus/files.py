@@ -78,9 +78,7 @@ def is_wide(encoding: str) -> bool:
 def _compression(path: Path, head: bytes) -> str | None:
     named = _SUFFIX.get(path.suffix.lower())
     if named and head and not head.startswith(_MAGIC[named]):
-        raise CorpusError(
-            f"{path}:1: not a {named} file: it is damaged or misnamed; make it again or rename it"
-        )
+        raise CorpusError(f"{path}:1: not a {named} file: it is damaged or misnamed; make it again or rename it")
     return named or next((name for name, magic in _MAGIC.items() if head.startswith(magic)), None)
 
 
@@ -108,9 +106,7 @@ def reading(path: Path, encoding: str = "utf-8") -> Iterator[tuple[io.BufferedRe
     try:
         raw = path.open("rb")
     except OSError as error:
-        raise CorpusError(
-            f"{path}: cannot be opened ({error.strerror}): check the path and its rights"
-        ) from None
+        raise CorpusError(f"{path}: cannot be opened ({error.strerror}): check the path and its rights") from None
     with raw:
         compression = _compression(path, raw.peek(4)[:4])
         wide = is_wide(encoding)

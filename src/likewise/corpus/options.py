@@ -50,17 +50,12 @@ class CorpusOptions:
         if self.field is not None and not self.field:
             raise CorpusError("field is an empty name: give the JSONL field's name, or leave it out")
         if self.field is not None and self.split == "line":
-            raise CorpusError(
-                "split 'line' is for plain text, but field names a JSONL field, which is always prose"
-            )
+            raise CorpusError("split 'line' is for plain text, but field names a JSONL field, which is always prose")
         if self.min_words < 1:
-            raise CorpusError(
-                f"min_words {self.min_words} must be 1 or more: an empty sentence is never kept"
-            )
+            raise CorpusError(f"min_words {self.min_words} must be 1 or more: an empty sentence is never kept")
         if self.max_words is not None and self.max_words < self.min_words:
             raise CorpusError(
-                f"min_words {self.min_words} is more than max_words {self.max_words}: "
-                "no sentence could be kept"
+                f"min_words {self.min_words} is more than max_words {self.max_words}: no sentence could be kept"
             )
         try:
             codecs.lookup(self.encoding)

@@ -143,9 +143,7 @@ def _load(folder: Path) -> PreparedCorpus | None:
     return PreparedCorpus(dataset, report, facts["sha256"], tuple(facts["sources"]), folder / _DATA)
 
 
-def _make(
-    work: Path, sources: list[Source], options: CorpusOptions, tick: Callable[[int], None] | None
-) -> None:
+def _make(work: Path, sources: list[Source], options: CorpusOptions, tick: Callable[[int], None] | None) -> None:
     """Write the sentences and the facts into `work`; temporary files have a folder of their own."""
     temporary = work / "temporary"
     temporary.mkdir()

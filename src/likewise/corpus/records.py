@@ -32,13 +32,9 @@ def read_rows(path: Path, encoding: str = "utf-8", tick: Tick | None = None) -> 
         try:
             row = json.loads(text)
         except ValueError as error:
-            raise CorpusError(
-                f"{path}:{number}: not JSON ({error}): a JSONL file has one object a line"
-            ) from None
+            raise CorpusError(f"{path}:{number}: not JSON ({error}): a JSONL file has one object a line") from None
         if not isinstance(row, dict):
-            raise CorpusError(
-                f"{path}:{number}: a JSON {type(row).__name__}, not an object: one object a line"
-            )
+            raise CorpusError(f"{path}:{number}: a JSON {type(row).__name__}, not an object: one object a line")
         yield number, row
 
 
@@ -50,8 +46,7 @@ def field_text(path: Path, number: int, row: dict[str, Any], field: str) -> str:
     """
     if field not in row:
         raise CorpusError(
-            f"{path}:{number}: no field {field!r} in this row; it has: {', '.join(row) or 'nothing'}; "
-            "give --field NAME"
+            f"{path}:{number}: no field {field!r} in this row; it has: {', '.join(row) or 'nothing'}; give --field NAME"
         )
     value = row[field]
     if value is None:
@@ -81,7 +76,6 @@ def article_parts(path: Path, number: int, row: dict[str, Any]) -> tuple[str, st
             )
     except (KeyError, TypeError, AttributeError):
         raise CorpusError(
-            f"{path}:{number}: not an article: each of its sections must be "
-            '{"heading": text, "paragraphs": [text]}'
+            f'{path}:{number}: not an article: each of its sections must be {{"heading": text, "paragraphs": [text]}}'
         ) from None
     return str(row.get("id", number)), str(row.get("title", "")), sections

@@ -106,24 +106,18 @@ def _kind(path: Path, options: CorpusOptions) -> Kind:
     if text.startswith(b"<mediawiki") or (text.startswith(b"<?xml") and b"<mediawiki" in text):
         kind = "wiki"
     elif suffix == ".xml":
-        raise CorpusError(
-            f"{path}:1: this XML is no MediaWiki dump (no <mediawiki> at its top): make plain text of it"
-        )
+        raise CorpusError(f"{path}:1: this XML is no MediaWiki dump (no <mediawiki> at its top): make plain text of it")
     elif text.startswith(b"{") or (text and suffix in _JSON_SUFFIXES):
         kind = _json_kind(path, options, named=suffix in _JSON_SUFFIXES)
     if options.split == "line" and kind != "text":
-        raise CorpusError(
-            f"{path}: split 'line' is for plain text, and this file is {kind}, which is always prose"
-        )
+        raise CorpusError(f"{path}: split 'line' is for plain text, and this file is {kind}, which is always prose")
     return kind
 
 
 def _refuse_binary(path: Path, head: bytes, encoding: str) -> None:
     for magic, what in _BINARY.items():
         if head.startswith(magic):
-            raise CorpusError(
-                f"{path}:1: unreadable encoding: this is {what}: give plain text, JSONL or MediaWiki XML"
-            )
+            raise CorpusError(f"{path}:1: unreadable encoding: this is {what}: give plain text, JSONL or MediaWiki XML")
     if is_wide(encoding):
         return
     nulls = head.count(0)
@@ -150,15 +144,11 @@ def _json_kind(path: Path, options: CorpusOptions, named: bool) -> Kind:
         if not isinstance(row, dict):
             if not named:
                 return "text"  # a text may well begin with a brace
-            raise CorpusError(
-                f"{path}:{number}: not a JSON object: a JSONL file has one object a line, nothing else"
-            )
+            raise CorpusError(f"{path}:{number}: not a JSON object: a JSONL file has one object a line, nothing else")
         if options.field is None and isinstance(row.get("sections"), list):
             return "articles"
         if options.field is None:
             names = ", ".join(name for name, value in row.items() if isinstance(value, str)) or "none"
-            raise CorpusError(
-                f"{path}:{number}: which field holds the text? Give --field NAME; here are: {names}"
-            )
+            raise CorpusError(f"{path}:{number}: which field holds the text? Give --field NAME; here are: {names}")
         return "jsonl"
     return "text"

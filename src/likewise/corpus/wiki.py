@@ -108,9 +108,7 @@ def read_pages(path: Path, encoding: str = "utf-8", tick: Tick | None = None) ->
                 yield began, "".join(page)
                 page = None
     if page is not None:
-        raise CorpusError(
-            f"{path}:{number}: the dump ends within the page of line {began}: copy or download it again"
-        )
+        raise CorpusError(f"{path}:{number}: the dump ends within the page of line {began}: copy or download it again")
     if not seen:
         raise CorpusError(f"{path}:{number}: the dump has no <page> on a line of its own: export it again")
 
@@ -146,9 +144,7 @@ def read_dump(
                 f"{path}:{line}: this page is no XML ({error}): copy or download the dump again"
             ) from None
         except AttributeError:
-            raise CorpusError(
-                f"{path}:{line}: this page lacks its title, ns or text: export the dump again"
-            ) from None
+            raise CorpusError(f"{path}:{line}: this page lacks its title, ns or text: export the dump again") from None
         if title.startswith(ignored) or not parts or parts[0][1].lstrip().lower().startswith("#redirect"):
             continue
         if sum(len(body.strip()) for _, body in parts) < MIN_ARTICLE_CHARACTERS:

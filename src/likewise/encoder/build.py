@@ -33,9 +33,7 @@ def load_transformer(base: str) -> Transformer:
         # A sentence-transformers folder may keep its transformer in a folder of its own (0_Transformer).
         first = SentenceTransformer(path)[0]
         if not isinstance(first, Transformer):
-            raise BaseModelError(
-                f"--base {base}: its first module is {type(first).__name__}, not a Transformer"
-            )
+            raise BaseModelError(f"--base {base}: its first module is {type(first).__name__}, not a Transformer")
         return first
     try:
         return Transformer.load(path)  # and not Transformer(path): it reads the maximal length too

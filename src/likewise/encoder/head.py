@@ -18,9 +18,7 @@ class TrainingHead(Dense):
     `without_training_head` strips it from what is exported.
     """
 
-    def __init__(
-        self, dimension: int, activation_function: nn.Module | None = None, **settings: object
-    ) -> None:
+    def __init__(self, dimension: int, activation_function: nn.Module | None = None, **settings: object) -> None:
         super().__init__(dimension, dimension, activation_function=activation_function or nn.Tanh())
         self.dimension = dimension
 

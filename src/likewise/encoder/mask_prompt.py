@@ -67,7 +67,9 @@ def prompt_tokenizer(tokenizer: Any, prompt: MaskPrompt) -> PreTrainedTokenizerF
         BaseModelError: the tokenizer is not a fast one, or has no mask token.
     """
     if not getattr(tokenizer, "is_fast", False) or tokenizer.mask_token is None:
-        raise BaseModelError("a mask prompt needs a fast tokenizer with a mask token; take a BERT- or RoBERTa-like base")
+        raise BaseModelError(
+            "a mask prompt needs a fast tokenizer with a mask token; take a BERT- or RoBERTa-like base"
+        )
 
     def pieces(text: str) -> dict[str, Any]:
         ids = tokenizer(text.replace(_MASK, tokenizer.mask_token), add_special_tokens=False)["input_ids"]
@@ -134,7 +136,7 @@ def build_mask_prompt_encoder(
         raise BaseModelError(f"--base {base}: it reads {longest} tokens, and the template alone has {taken}")
     transformer.processor = tokenizer
     transformer.max_seq_length = longest
-    vocabulary = tokenizer.convert_ids_to_tokens(list(range(len(tokenizer))))
+    vocabulary = list(tokenizer.convert_ids_to_tokens(list(range(len(tokenizer)))))
     weights = WordWeights(vocabulary, {str(tokenizer.mask_token): 1.0}, unknown_word_weight=0.0)
     weights.requires_grad_(False)  # a choice of tokens, nothing to be learnt
     width = transformer.get_embedding_dimension()

@@ -1,8 +1,7 @@
 """Fifty news texts with the similarity that people saw in each pair (Lee, Pincombe and Welsh 2005).
 
-A small check that needs no download: gensim ships the texts and the ratings. One text is a short news item of
-50 to 130 words, so that it says more about longer text than the STS sets do, and with 1225 pairs of 50 texts
-it is coarse.
+A small check that needs no download: gensim ships the texts and the ratings. A text is a short news item, so that it
+says more about longer text than the STS sets do, and with 1225 pairs of 50 texts it is coarse.
 """
 
 from __future__ import annotations
@@ -20,8 +19,7 @@ from likewise.evaluation.tasks import Prepared, TaskMissing, TaskResult
 class NewsTask:
     """Pearson correlation of cosines with human ratings (0 to 1) over the 1225 pairs i < j of 50 texts.
 
-    Pearson, as Lee et al. report it: the best of their bag-of-words models came to about 0.5 and two people
-    agree by 0.6.
+    Pearson, as Lee et al. report it.
     """
 
     name: str = "news"

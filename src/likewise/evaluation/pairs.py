@@ -89,9 +89,7 @@ def score_pairs(
         spearman=spearman,
         pearson=pearson,
         subsets=tuple(parts),
-        weighted=float(np.average([p.spearman for p in parts], weights=[p.n for p in parts]))
-        if parts
-        else None,
+        weighted=float(np.average([p.spearman for p in parts], weights=[p.n for p in parts])) if parts else None,
         mean=float(np.mean([p.spearman for p in parts])) if parts else None,
     )
 

@@ -62,9 +62,7 @@ class EvaluationReport:
         for task in self.missing:
             if task.name == name:
                 raise KeyError(f"{name} is missing: {task.reason}")
-        raise KeyError(
-            f"{name} was not evaluated; there are {', '.join(r.name for r in self.results) or 'none'}"
-        )
+        raise KeyError(f"{name} was not evaluated; there are {', '.join(r.name for r in self.results) or 'none'}")
 
     def to_dict(self) -> dict[str, Any]:
         """Plain dicts, lists, strings and numbers; undefined scores are None."""
@@ -85,9 +83,7 @@ class EvaluationReport:
         """
         out = Path(path)
         if not out.parent.is_dir():
-            raise FileNotFoundError(
-                f"There is no folder '{out.parent}' to write '{out.name}' in; make it first."
-            )
+            raise FileNotFoundError(f"There is no folder '{out.parent}' to write '{out.name}' in; make it first.")
         unfinished = out.with_name(f".{out.name}.{os.getpid()}.part")
         try:
             text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
@@ -138,8 +134,7 @@ class EvaluationReport:
 def _line(cells: tuple[str, ...], widths: list[int]) -> str:
     # Names on the left, numbers on the right.
     padded = [
-        cell.rjust(width) if i else cell.ljust(width)
-        for i, (cell, width) in enumerate(zip(cells, widths, strict=True))
+        cell.rjust(width) if i else cell.ljust(width) for i, (cell, width) in enumerate(zip(cells, widths, strict=True))
     ]
     return "| " + " | ".join(padded) + " |"
 

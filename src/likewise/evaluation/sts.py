@@ -162,9 +162,7 @@ def _lines(path: Path) -> list[str]:
         text = path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = path.read_bytes()[: error.start].count(b"\n") + 1
-        raise DataError(
-            f"{path}, line {line}: not UTF-8. Copy the file again, or convert it with iconv."
-        ) from None
+        raise DataError(f"{path}, line {line}: not UTF-8. Copy the file again, or convert it with iconv.") from None
     lines = [line.removesuffix("\r") for line in text.split("\n")]
     return lines[:-1] if lines and not lines[-1] else lines
 

@@ -63,9 +63,7 @@ class StsDevEvaluator(SentenceEvaluator):
         """
         super().__init__()
         if not len(first) == len(second) == len(ratings):
-            raise ValueError(
-                f"{len(first)} first sentences, {len(second)} second ones and {len(ratings)} ratings."
-            )
+            raise ValueError(f"{len(first)} first sentences, {len(second)} second ones and {len(ratings)} ratings.")
         if len(ratings) < 2:
             raise ValueError(f"A correlation needs two rated pairs at least, and there are {len(ratings)}.")
         self.name = name

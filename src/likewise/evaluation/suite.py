@@ -66,9 +66,7 @@ def evaluate(
 
     encoder = load(model) if isinstance(model, (str, os.PathLike)) else model
     place = {text: i for i, text in enumerate(dict.fromkeys(s for _, p in prepared for s in p.sentences))}
-    vectors = encode(
-        encoder, list(place), batch_size=batch_size, precision=precision, progress=progress
-    )  # (U, D)
+    vectors = encode(encoder, list(place), batch_size=batch_size, precision=precision, progress=progress)  # (U, D)
     results = tuple(p.score(vectors[np.array([place[s] for s in p.sentences])]) for _, p in prepared)
     return EvaluationReport(
         model=os.fspath(model) if isinstance(model, (str, os.PathLike)) else type(model).__name__,
@@ -97,8 +95,7 @@ def _settings(model: SentenceTransformer, precision: str | None, sentences: int)
 
     return {
         "similarity": "cosine",
-        "precision": precision
-        or str(next((p.dtype for p in model.parameters()), "none")).removeprefix("torch."),
+        "precision": precision or str(next((p.dtype for p in model.parameters()), "none")).removeprefix("torch."),
         "max_seq_length": model.max_seq_length,
         "sentences": sentences,
         "device": str(model.device),

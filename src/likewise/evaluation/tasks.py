@@ -123,9 +123,7 @@ def find_data(data: str | os.PathLike[str] | None = None) -> Path:
         for folder in (candidate / "senteval", candidate):
             if (folder / "STS").is_dir() or (folder / "SICK").is_dir():
                 return folder
-    named = (
-        f"in '{candidates[0]}'" if data is not None or os.environ.get(DATA_VARIABLE) else "(none was named)"
-    )
+    named = f"in '{candidates[0]}'" if data is not None or os.environ.get(DATA_VARIABLE) else "(none was named)"
     raise DataError(f"No evaluation data {named}. {LAYOUT}")
 
 

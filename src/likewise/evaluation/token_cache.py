@@ -46,9 +46,7 @@ class TokenCache:
         self._tokenizer: weakref.ref[Any] | None = None
         self._setting: tuple[Any, ...] = ()
 
-    def vectors(
-        self, model: SentenceTransformer, precision: Precision | None = None
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def vectors(self, model: SentenceTransformer, precision: Precision | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Encode all sentences; the model's modes and the global random state stay as they were.
 
         Returns:

@@ -102,9 +102,7 @@ def undisturbed(model: torch.nn.Module) -> Iterator[None]:
     """
     flags = {module: module.training for module in model.modules()}
     python_state, numpy_state = random.getstate(), np.random.get_state()
-    devices = sorted(
-        {tensor.device.index or 0 for tensor in model.parameters() if tensor.device.type == "cuda"}
-    )
+    devices = sorted({tensor.device.index or 0 for tensor in model.parameters() if tensor.device.type == "cuda"})
     try:
         with torch.random.fork_rng(devices=devices):
             model.eval()
@@ -160,9 +158,7 @@ def encode_file(
             _write_header(file, (0, size))
             start = file.tell()
             while chunk := list(islice(lines, _BATCHES_IN_A_CHUNK * batch_size)):
-                vectors = encode(
-                    model, chunk, batch_size=batch_size, precision=precision, normalize=normalize
-                )
+                vectors = encode(model, chunk, batch_size=batch_size, precision=precision, normalize=normalize)
                 file.write(np.ascontiguousarray(vectors, dtype="<f4").tobytes())
                 rows += len(chunk)
                 step(len(chunk))

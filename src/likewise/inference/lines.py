@@ -48,10 +48,7 @@ def _decode(raw: IO[bytes], name: str) -> Iterator[str]:
             yield text.removesuffix("\n").removesuffix("\r")
     except UnicodeDecodeError as error:
         raise LinesError(
-            f"{name}, line {number}: not UTF-8 ({error.reason}). Convert it first, e.g. "
-            f"iconv -f latin1 -t utf-8 FILE."
+            f"{name}, line {number}: not UTF-8 ({error.reason}). Convert it first, e.g. iconv -f latin1 -t utf-8 FILE."
         ) from None
     except (EOFError, OSError, zlib.error) as error:
-        raise LinesError(
-            f"{name}, after line {number}: the archive is broken ({error}). Copy it again."
-        ) from None
+        raise LinesError(f"{name}, after line {number}: the archive is broken ({error}). Copy it again.") from None

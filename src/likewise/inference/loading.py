@@ -28,9 +28,7 @@ class LoadError(ValueError):
     """A model that cannot be loaded; the message names the model, the reason and the cure."""
 
 
-def load(
-    name_or_path: str | os.PathLike[str], *, device: str | torch.device | None = None
-) -> SentenceTransformer:
+def load(name_or_path: str | os.PathLike[str], *, device: str | torch.device | None = None) -> SentenceTransformer:
     """Load a sentence encoder.
 
     Args:
@@ -54,9 +52,7 @@ def load(
         _check_folder(folder)
         return _load_folder(folder, device)
     if folder.is_file():
-        raise LoadError(
-            f"'{name}' is a file, and a model is a folder. Give the folder that holds modules.json."
-        )
+        raise LoadError(f"'{name}' is a file, and a model is a folder. Give the folder that holds modules.json.")
     if _looks_like_a_path(name):
         raise LoadError(
             f"There is no folder '{name}'. Give a folder that holds a model, a name of the model hub "
@@ -67,13 +63,7 @@ def load(
 
 def _looks_like_a_path(name: str) -> bool:
     # A hub name is 'model' or 'organization/model' and nothing else.
-    return (
-        name.startswith((".", "/", "~"))
-        or name.endswith("/")
-        or name.count("/") > 1
-        or "\\" in name
-        or not name
-    )
+    return name.startswith((".", "/", "~")) or name.endswith("/") or name.count("/") > 1 or "\\" in name or not name
 
 
 def _check_folder(folder: Path) -> None:

@@ -7,11 +7,11 @@ from typing import Any
 
 import torch
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.util import all_gather_with_grad
 from torch import Tensor, nn
 
 from likewise.encoder.dropout import dropout_off
 from likewise.losses import functional
+from likewise.losses.gathering import gather_positives
 
 
 class ArcConLoss(nn.Module):
@@ -56,8 +56,7 @@ class ArcConLoss(nn.Module):
         if not self.positive_dropout:
             return self.two_views(features, features)
         doubled = {
-            key: torch.cat([value, value]) if isinstance(value, Tensor) else value
-            for key, value in features.items()
+            key: torch.cat([value, value]) if isinstance(value, Tensor) else value for key, value in features.items()
         }
         both = self.model(doubled)["sentence_embedding"]  # (2B, D)
         first, second = both.chunk(2)
@@ -74,11 +73,7 @@ class ArcConLoss(nn.Module):
     def compute_loss_from_embeddings(self, embeddings: list[Tensor], labels: Tensor | None = None) -> Tensor:
         """The loss of anchors (B, D) and positives (B, D)."""
         anchors, positives = embeddings
-        offset = 0
-        distributed = torch.distributed.is_available() and torch.distributed.is_initialized()
-        if self.gather and distributed and torch.distributed.get_world_size() > 1:
-            offset = torch.distributed.get_rank() * len(positives)
-            positives = all_gather_with_grad(positives)
+        positives, offset = gather_positives(positives) if self.gather else (positives, 0)
         return functional.arccon(anchors, positives, self.margin_degrees, self.temperature, offset)
 
     def get_config_dict(self) -> dict[str, Any]:

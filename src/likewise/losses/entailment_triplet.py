@@ -37,9 +37,7 @@ class EntailmentTripletLoss(nn.Module):
         """The loss of a batch of triplets: features -> scalar."""
         columns = list(sentence_features)
         with nullcontext() if self.dropout else dropout_off(self.model):
-            encoded = torch.cat(
-                [self.model(dict(column))["sentence_embedding"] for column in columns]
-            )  # (3K, D)
+            encoded = torch.cat([self.model(dict(column))["sentence_embedding"] for column in columns])  # (3K, D)
         return self.compute_loss_from_embeddings(list(encoded.chunk(3)))
 
     def compute_loss_from_embeddings(self, embeddings: list[Tensor], labels: Tensor | None = None) -> Tensor:

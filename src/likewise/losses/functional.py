@@ -70,9 +70,7 @@ def arccon(
             f"anchors (B, D) and positives (N, D) expected, not {tuple(anchors.shape)} and {tuple(positives.shape)}"
         )
     if offset + len(anchors) > len(positives):
-        raise ValueError(
-            f"{len(anchors)} anchors from row {offset} on need as many positives, not {len(positives)}"
-        )
+        raise ValueError(f"{len(anchors)} anchors from row {offset} on need as many positives, not {len(positives)}")
     if not 0 <= margin_degrees <= 90:
         raise ValueError(f"the margin is an angle from 0 to 90 degrees, not {margin_degrees}")
     if temperature <= 0:
@@ -113,9 +111,73 @@ def entailment_triplet(anchors: Tensor, closer: Tensor, farther: Tensor, margin:
             f"{tuple(farther.shape)}"
         )
     if len(anchors) == 0:
-        return (
-            anchors.sum() * 0.0
-        )  # keeps the graph, for processes that must run a backward pass all the same
+        return anchors.sum() * 0.0  # keeps the graph, for processes that must run a backward pass all the same
     to_closer = F.cosine_similarity(anchors.float(), closer.float(), dim=-1)  # (B,)
     to_farther = F.cosine_similarity(anchors.float(), farther.float(), dim=-1)  # (B,)
     return (to_farther - to_closer + margin).clamp(min=0).mean()
+
+
+def bidirectional_margin(
+    anchors: Tensor, positives: Tensor, soft_negatives: Tensor, alpha: float = 0.1, beta: float = 0.3
+) -> Tensor:
+    """Bidirectional margin loss (SNCSE, equations 4 to 6), the mean over the sentences.
+
+    Delta = cos(h, h#) - cos(h, h+); L = max(0, Delta + alpha) + max(0, -Delta - beta). It is 0 where the sentence's own
+    negation is farther than its positive by alpha to beta.
+
+    Args:
+        anchors: (B, D) the sentences h. B may be 0: the loss is then 0.
+        positives: (B, D) h+, the other view of each.
+        soft_negatives: (B, D) h#, the negation of each.
+        alpha: least difference of the cosines.
+        beta: largest difference, alpha or more; 2 or more is no bound.
+
+    Raises:
+        ValueError: the three shapes differ, or alpha is larger than beta.
+    """
+    if not anchors.shape == positives.shape == soft_negatives.shape:
+        raise ValueError(
+            f"three (B, D) of one shape expected, not {tuple(anchors.shape)}, {tuple(positives.shape)}, "
+            f"{tuple(soft_negatives.shape)}"
+        )
+    if alpha > beta:
+        raise ValueError(f"alpha {alpha} is larger than beta {beta}: no difference lies between them")
+    if len(anchors) == 0:
+        return anchors.sum() * 0.0
+    to_negation = F.cosine_similarity(anchors.float(), soft_negatives.float(), dim=-1)  # (B,)
+    to_positive = F.cosine_similarity(anchors.float(), positives.float(), dim=-1)  # (B,)
+    difference = to_negation - to_positive
+    return ((difference + alpha).clamp(min=0) + (-difference - beta).clamp(min=0)).mean()
+
+
+def nt_xent_with_hard_negative(
+    anchors: Tensor,
+    positives: Tensor,
+    hard_negatives: Tensor,
+    rows: Tensor,
+    temperature: float = 0.05,
+    offset: int = 0,
+) -> Tensor:
+    """NT-Xent with one more negative for some of the anchors, their own (SNCSE, equation 9), the mean over the anchors.
+
+    Args:
+        anchors: (B, D) one view of each sentence.
+        positives: (N, D) the other view; row `offset + i` belongs to anchor i.
+        hard_negatives: (K, D) the negations of K of the sentences.
+        rows: (K,) the anchor that each of these belongs to.
+        temperature: tau, above 0.
+        offset: rows of `positives` that belong to processes before this one.
+
+    Raises:
+        ValueError: `hard_negatives` and `rows` differ in length, or the temperature is not positive.
+    """
+    if len(hard_negatives) != len(rows):
+        raise ValueError(f"{len(hard_negatives)} hard negatives, but {len(rows)} row numbers")
+    if temperature <= 0:
+        raise ValueError(f"the temperature must be above 0, not {temperature}")
+    cosines = cosine_matrix(anchors, positives)  # (B, N)
+    own = torch.arange(len(anchors), device=cosines.device) + offset  # (B,)
+    # An anchor without a negation has nothing in the last column.
+    last = torch.full((len(anchors),), -torch.inf, device=cosines.device)
+    last = last.index_copy(0, rows, F.cosine_similarity(anchors[rows].float(), hard_negatives.float(), dim=-1))  # (B,)
+    return F.cross_entropy(torch.cat([cosines, last[:, None]], dim=1) / temperature, own)

@@ -3,8 +3,9 @@
 from likewise.recipes.arccse import ARCCSE, SIMCSE
 from likewise.recipes.options import OptionError, TrainingOptions
 from likewise.recipes.recipe import Recipe
+from likewise.recipes.sncse import SNCSE
 
-RECIPES: dict[str, Recipe] = {recipe.name: recipe for recipe in (ARCCSE, SIMCSE)}
+RECIPES: dict[str, Recipe] = {recipe.name: recipe for recipe in (ARCCSE, SIMCSE, SNCSE)}
 
 __all__ = ["RECIPES", "OptionError", "Recipe", "TrainingOptions", "find_recipe"]
 

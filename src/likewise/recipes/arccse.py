@@ -30,9 +30,7 @@ class ArcCSEOptions(TrainingOptions):
     contrastive: Literal["arccon", "nt-xent", "none"] = option("arccon", "The contrastive part of the loss.")
     margin: float = option(10.0, "Angular margin m of ArcCon, in degrees.")
     temperature: float = option(0.05, "Temperature tau of the contrastive part.")
-    positive_dropout: bool = option(
-        True, "Dropout on in the second view of ArcCon too (the first always has it)."
-    )
+    positive_dropout: bool = option(True, "Dropout on in the second view of ArcCon too (the first always has it).")
     triplet_weight: float = option(0.1, "Weight lambda of the entailment triplets; 0: none.")
     triplet_margin: float = option(0.0, "Margin of the triplets, in units of cosine.")
     triplet_dropout: bool = option(False, "Dropout on in the triplets.")
@@ -48,15 +46,11 @@ class ArcCSEOptions(TrainingOptions):
         if self.margin > 90:
             raise OptionError(f"margin is an angle of at most 90 degrees, not {self.margin}")
         if not 0 <= self.mask_closer <= self.mask_farther <= 1:
-            raise OptionError(
-                "mask_closer and mask_farther must satisfy 0 <= mask_closer <= mask_farther <= 1"
-            )
+            raise OptionError("mask_closer and mask_farther must satisfy 0 <= mask_closer <= mask_farther <= 1")
         if not 0 <= self.dropout < 1:
             raise OptionError(f"dropout is a probability in [0, 1), not {self.dropout}")
         if self.contrastive == "none" and self.triplet_weight == 0:
-            raise OptionError(
-                "contrastive=none and triplet_weight=0 leave nothing to learn from: drop one of them"
-            )
+            raise OptionError("contrastive=none and triplet_weight=0 leave nothing to learn from: drop one of them")
         if self.contrastive != "none" and self.dropout == 0:
             raise OptionError("the two views of a sentence differ by dropout alone: set dropout above 0")
 
@@ -66,9 +60,7 @@ class TripletViews:
 
     def __init__(self, options: ArcCSEOptions, mask_token: str | None, seed: int) -> None:
         if options.triplet_weight and mask_token is None:
-            raise OptionError(
-                "the base's tokenizer has no mask token, which triplets need: set triplet_weight to 0"
-            )
+            raise OptionError("the base's tokenizer has no mask token, which triplets need: set triplet_weight to 0")
         self.options = options
         self.mask_token = mask_token or ""
         self.seed = seed
@@ -120,9 +112,7 @@ def _loss(encoder: Any, options: ArcCSEOptions) -> ArcCSELoss:
 
 PAPER_BASE = ArcCSEOptions(batch_size=16, accumulation=4, learning_rate=3e-5)
 PAPER_LARGE = dataclasses.replace(PAPER_BASE, learning_rate=1e-5, max_length=32)
-CPU = ArcCSEOptions(
-    batch_size=64, learning_rate=1e-4, max_length=32, triplet_max_length=64, eval_steps=50, sam_rho=0.0
-)
+CPU = ArcCSEOptions(batch_size=64, learning_rate=1e-4, max_length=32, triplet_max_length=64, eval_steps=50, sam_rho=0.0)
 
 ARCCSE = Recipe(
     name="arccse",
@@ -143,9 +133,7 @@ SIMCSE = Recipe(
     presets={
         "cpu": dataclasses.replace(CPU, **_AS_SIMCSE),
         # Batch size, rate and length of SimCSE's own table for BERT-base, unsupervised.
-        "paper-base": dataclasses.replace(
-            PAPER_BASE, **_AS_SIMCSE, batch_size=64, accumulation=1, max_length=32
-        ),
+        "paper-base": dataclasses.replace(PAPER_BASE, **_AS_SIMCSE, batch_size=64, accumulation=1, max_length=32),
         "paper-large": dataclasses.replace(PAPER_LARGE, **_AS_SIMCSE, batch_size=64, accumulation=1),
     },
     build_encoder=_encoder,

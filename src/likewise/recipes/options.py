@@ -32,9 +32,7 @@ class TrainingOptions:
     epochs: int = option(1, "Passes over the corpus.")
     max_steps: int = option(0, "Stop after this many updates; 0: as many as the epochs hold.")
     warmup_ratio: float = option(0.0, "Share of the updates in which the rate rises from 0.")
-    schedule: Literal["linear", "cosine", "constant"] = option(
-        "linear", "Course of the learning rate after warm-up."
-    )
+    schedule: Literal["linear", "cosine", "constant"] = option("linear", "Course of the learning rate after warm-up.")
     weight_decay: float = option(0.0, "Decoupled weight decay of AdamW.")
     max_grad_norm: float = option(1.0, "Gradients are clipped to this norm; 0: never.")
     sam_rho: float = option(0.05, "Radius of sharpness-aware minimisation, in weight norm; 0: plain AdamW.")
@@ -50,17 +48,13 @@ class TrainingOptions:
 
     def __post_init__(self) -> None:
         self._positive("batch_size", "accumulation", "learning_rate", "epochs", "held_out")
-        self._not_negative(
-            "max_steps", "weight_decay", "max_grad_norm", "sam_rho", "max_length", "eval_steps"
-        )
+        self._not_negative("max_steps", "weight_decay", "max_grad_norm", "sam_rho", "max_length", "eval_steps")
         if not 0 <= self.warmup_ratio < 1:
             raise OptionError(f"warmup_ratio is a share in [0, 1), not {self.warmup_ratio}")
         for item in fields(self):
             choices = choices_of(type(self), item.name)
             if choices and getattr(self, item.name) not in choices:
-                raise OptionError(
-                    f"{item.name} is one of {', '.join(choices)}, not {getattr(self, item.name)!r}"
-                )
+                raise OptionError(f"{item.name} is one of {', '.join(choices)}, not {getattr(self, item.name)!r}")
         if self.max_length and self.max_length < 3:
             raise OptionError("max_length counts the two special tokens, so it is 3 or more (or 0)")
 

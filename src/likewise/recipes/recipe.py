@@ -8,6 +8,7 @@ from typing import Any
 
 from torch import nn
 
+from likewise.corpus import PreparedCorpus
 from likewise.recipes.options import OptionError, TrainingOptions
 
 Collator = Callable[[list[dict[str, Any]]], dict[str, Any]]
@@ -25,6 +26,8 @@ class Recipe:
         build_encoder: (base, options) to a SentenceTransformer.
         build_collator: (encoder, options, seed) to a function from corpus rows ({'sentence', 'words'}) to a batch.
         build_loss: (encoder, options) to a sentence-transformers loss.
+        add_columns: (corpus, its training rows, options, seed) to the rows with what else the views need; None where
+            the sentences are enough.
     """
 
     name: str
@@ -34,6 +37,7 @@ class Recipe:
     build_encoder: Callable[[str, Any], Any]
     build_collator: Callable[[Any, Any, int], Collator]
     build_loss: Callable[[Any, Any], nn.Module]
+    add_columns: Callable[[PreparedCorpus, Any, Any, int], Any] | None = None
 
     @property
     def options_type(self) -> type[TrainingOptions]:

@@ -24,9 +24,7 @@ class LengthBatchSampler(BatchSampler):
         by_length: False gives plain shuffled batches.
     """
 
-    def __init__(
-        self, lengths: Sequence[int] | np.ndarray, batch_size: int, seed: int, by_length: bool = True
-    ) -> None:
+    def __init__(self, lengths: Sequence[int] | np.ndarray, batch_size: int, seed: int, by_length: bool = True) -> None:
         super().__init__(RandomSampler(range(max(1, len(lengths)))), batch_size, drop_last=True)
         self.lengths = np.asarray(lengths, dtype=np.int32)
         self.batch_size = batch_size

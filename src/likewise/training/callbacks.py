@@ -71,9 +71,7 @@ class ProgressBar(TrainerCallback):
         self.bar: Progress | None = None
         self.loss = self.score = ""
 
-    def on_train_begin(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
-    ) -> None:
+    def on_train_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
         """Show the bar."""
         self.bar = Progress(
             TextColumn("training"),
@@ -88,9 +86,7 @@ class ProgressBar(TrainerCallback):
         self.task = self.bar.add_task("", total=state.max_steps, completed=state.global_step)
         self.bar.start()
 
-    def on_step_end(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
-    ) -> None:
+    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
         """Move the bar."""
         if self.bar:
             self.bar.update(self.task, completed=state.global_step)
@@ -113,9 +109,7 @@ class ProgressBar(TrainerCallback):
                 self.score = f"{self.metric} {value:.2f}"
         self.bar.update(self.task, description=" ".join(part for part in (self.loss, self.score) if part))
 
-    def on_train_end(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
-    ) -> None:
+    def on_train_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
         """Leave the bar on the screen as it is."""
         self.close()
 
@@ -142,18 +136,14 @@ class OrderlyStop(TrainerCallback):
 
     def __enter__(self) -> OrderlyStop:
         if threading.current_thread() is threading.main_thread():
-            self._before = {
-                number: signal.signal(number, self._ask) for number in (signal.SIGINT, signal.SIGTERM)
-            }
+            self._before = {number: signal.signal(number, self._ask) for number in (signal.SIGINT, signal.SIGTERM)}
         return self
 
     def __exit__(self, *_: object) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
-    def on_step_end(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
-    ) -> None:
+    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
         """Save and stop, if asked to; nothing is evaluated first."""
         if self.asked and state.global_step < state.max_steps:
             control.should_save = True

@@ -54,8 +54,7 @@ class RunFolder:
             (int(match[1]), folder)
             for folder in (self.checkpoints.iterdir() if self.checkpoints.is_dir() else ())
             # The trainer writes its state last.
-            if (match := re.fullmatch(r"checkpoint-(\d+)", folder.name))
-            and (folder / "trainer_state.json").exists()
+            if (match := re.fullmatch(r"checkpoint-(\d+)", folder.name)) and (folder / "trainer_state.json").exists()
         ]
         return max(found)[1] if found else None
 

@@ -169,7 +169,6 @@ class _Run:
 
     def trainer(self, base: str, corpus: PreparedCorpus, selection: Selection, bf16: bool) -> LikewiseTrainer:
         """The encoder, its views and its loss, put into a trainer."""
-        encoder = self.method.build_encoder(base, self.options)
         dataset = corpus.dataset if selection.rows is None else corpus.dataset.select(selection.rows)
         steps_an_epoch = len(dataset) // self.options.batch_size // self.options.accumulation
         if steps_an_epoch == 0:
@@ -177,6 +176,11 @@ class _Run:
                 f"{len(dataset):,} training sentences do not fill one update of {self.options.batch_size} x "
                 f"{self.options.accumulation}: give more text, or a smaller batch_size or accumulation"
             )
+        if self.method.add_columns:
+            dataset = self.method.add_columns(corpus, dataset, self.options, self.seed)
+            # The new rows may be fewer: those that the steps will take.
+            steps_an_epoch = len(dataset) // self.options.batch_size // self.options.accumulation
+        encoder = self.method.build_encoder(base, self.options)
         trainer = LikewiseTrainer(
             model=encoder,
             args=trainer_arguments(self.options, self.folder, self.seed, selection, steps_an_epoch, bf16),

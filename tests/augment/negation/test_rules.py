@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from likewise.augment.negation import negate, negate_batch
 
 PAIRS = [
-    tuple(line.split("\t"))
-    for line in (Path(__file__).parent / "pairs.tsv").read_text(encoding="utf-8").splitlines()
+    tuple(line.split("\t")) for line in (Path(__file__).parent / "pairs.tsv").read_text(encoding="utf-8").splitlines()
 ]
 
 # The words that the rules look at, to be put together at random.
@@ -120,9 +119,7 @@ def test_a_missing_full_stop_changes_nothing_else():
         assert negate(sentence) + "." == negate(sentence + ".")
 
 
-@pytest.mark.parametrize(
-    "sentence", ["He has a car.", "The house was built.", "She can swim.", "They saw him."]
-)
+@pytest.mark.parametrize("sentence", ["He has a car.", "The house was built.", "She can swim.", "They saw him."])
 def test_there_and_back(sentence):
     assert negate(negate(sentence)) == sentence
 

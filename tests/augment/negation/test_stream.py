@@ -170,8 +170,7 @@ def test_a_cache_that_cannot_be_used_is_passed_over(tmp_path):
 
 def test_cache_round_trip(tmp_path):
     negations = [
-        Negation(f"sentence {i}", None if i % 2 else f"no {i}", "why" if i % 2 else None, None)
-        for i in range(2000)
+        Negation(f"sentence {i}", None if i % 2 else f"no {i}", "why" if i % 2 else None, None) for i in range(2000)
     ]
     with NegationCache("x", tmp_path) as cache:
         cache.put(negations)

@@ -12,9 +12,7 @@ if TYPE_CHECKING:
     from spacy.tokens import Token
 
 # 'There is a lot of' keeps its article: 'no lot of' is not English.
-_QUANTITIES = listed(
-    """lot number few little couple variety total deal bit range majority handful third half"""
-)
+_QUANTITIES = listed("""lot number few little couple variety total deal bit range majority handful third half""")
 _COUNTED = listed("""many several few various numerous more less most multiple other much enough little""")
 
 
@@ -37,9 +35,7 @@ def no_before(noun: Token | None, start: int, edits: Edits) -> bool:
     if any(child.dep_ in ("det", "nummod", "poss", "predet", "quantmod") for child in noun.lefts):
         return False
     if any(
-        child.lower_ in _COUNTED or child.tag_ in ("CD", "JJR", "JJS")
-        for child in noun.subtree
-        if child.i < noun.i
+        child.lower_ in _COUNTED or child.tag_ in ("CD", "JJR", "JJS") for child in noun.subtree if child.i < noun.i
     ):
         return False
     if first.tag_ not in ("NN", "NNS", "JJ"):

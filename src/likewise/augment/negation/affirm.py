@@ -44,9 +44,7 @@ def affirm(clause: Clause, negator: Negator, edits: Edits) -> str:
     elif negator.kind == "phrase":
         edits.drop(token, negator.last)
     _positive(clause, token, edits)
-    return {"not": "affirm", "constituent": "affirm", "not only": "neither"}.get(
-        negator.kind, f"affirm {negator.kind}"
-    )
+    return {"not": "affirm", "constituent": "affirm", "not only": "neither"}.get(negator.kind, f"affirm {negator.kind}")
 
 
 def _take_out(clause: Clause, negator: Negator, edits: Edits) -> None:
@@ -95,11 +93,7 @@ def _inflect(verb: Token, tag: str, edits: Edits) -> None:
     """Put a bare verb and the verbs in one list with it into the tense of the 'do' that is gone."""
     edits.replace(verb, verbs.inflect(verb.lower_, tag))
     for other, together in conjuncts(verb):
-        if (
-            not together
-            or other.tag_ not in ("VB", "VBP")
-            or any(c.dep_ in ("aux", "auxpass") for c in other.lefts)
-        ):
+        if not together or other.tag_ not in ("VB", "VBP") or any(c.dep_ in ("aux", "auxpass") for c in other.lefts):
             return
         if not any(child.dep_ == "neg" for child in other.lefts):
             edits.replace(other, verbs.inflect(other.lower_, tag))
@@ -144,9 +138,7 @@ def _no(token: Token, edits: Edits) -> None:
 def _pronoun(token: Token, edits: Edits) -> None:
     """'no one' to 'someone', 'nothing' to 'something', 'neither of them' to 'one of them'."""
     if token.lower_ in ("no", "not"):
-        edits.changes.append(
-            (token.idx, end_of(token.nbor()), "Someone" if token.text[0].isupper() else "someone")
-        )
+        edits.changes.append((token.idx, end_of(token.nbor()), "Someone" if token.text[0].isupper() else "someone"))
     elif token.lower_ == "neither":
         edits.replace(token, "one" if token.nbor().lower_ == "of" else "either")
     else:
@@ -205,11 +197,7 @@ def _contrasts(but: Token) -> bool:
     """Whether 'but' joins two words or phrases that are no verbs."""
     joined = [child for child in but.head.rights if child.dep_ == "conj" and child.i > but.i]
     plain = bool(joined) and not any(child.tag_ in VERB_TAGS for child in joined[0].subtree)
-    return (
-        plain
-        and but.head.tag_ not in VERB_TAGS
-        and but.nbor().lower_ not in ("also", "rather", "not", "only")
-    )
+    return plain and but.head.tag_ not in VERB_TAGS and but.nbor().lower_ not in ("also", "rather", "not", "only")
 
 
 def _own_clause(token: Token, head: Token) -> bool:

@@ -38,3 +38,28 @@ def negate_batch(
     docs = parser.load(model).pipe((given[at] for at in order), batch_size=batch_size)
     done: dict[int, Negation] = {at: negate_doc(doc) for at, doc in zip(order, docs, strict=True)}
     return [done[at] for at in range(len(given))]
+
+
+class Negator:
+    """Negations with one parser, for callers that hold a list.
+
+    Args:
+        model: the name of an installed spaCy model, or its folder.
+        batch_size: sentences that the parser takes at a time.
+
+    >>> Negator().negate(["It rains.", "Rain"])
+    ['It does not rain.', None]
+    """
+
+    def __init__(self, model: str = parser.DEFAULT_MODEL, batch_size: int = BATCH_SIZE) -> None:
+        self.model = model
+        self.batch_size = batch_size
+
+    def negate(self, sentences: Iterable[str]) -> list[str | None]:
+        """The negation of each sentence, or None, in order.
+
+        Raises:
+            ImportError: spaCy, lemminflect or the model is not installed.
+        """
+        found = negate_batch(sentences, batch_size=self.batch_size, model=self.model)
+        return [item.negation for item in found]

@@ -25,9 +25,7 @@ if TYPE_CHECKING:
     from spacy.tokens import Span, Token
 
 # Where a statement can hide when the root is no verb; a relative or adverbial clause is no statement.
-_STATEMENT_DEPS = frozenset(
-    ("conj", "ccomp", "parataxis", "dep", "appos", "nsubj", "pcomp", "npadvmod", "intj")
-)
+_STATEMENT_DEPS = frozenset(("conj", "ccomp", "parataxis", "dep", "appos", "nsubj", "pcomp", "npadvmod", "intj"))
 _BASE_AS_PRESENT = ("VB", "VBP", "NN", "NNS", "NNP", "NNPS", "JJ", "IN", "RB")
 
 
@@ -239,17 +237,11 @@ def _later_verb(head: Token) -> Token | None:
 def _without_subject(head: Token, sentence: Span) -> Clause | None:
     """An imperative, or a statement whose subject the parser has lost; None for a name read as a verb."""
     tag = verbs.finite_tag(head.lower_, head.tag_, False) or "VBP"
-    before = [
-        token for token in head.doc[sentence.start : head.i] if not token.is_punct and not token.is_space
-    ]
+    before = [token for token in head.doc[sentence.start : head.i] if not token.is_punct and not token.is_space]
     following = head.nbor() if head.i + 1 < sentence.end else None
     if quoted_name(head, sentence) or (before and head.text.istitle()):
         return None
-    if (
-        not before
-        or head.nbor(-1).text in (",", ":", ";")
-        or all(t.tag_[:2] in ("RB", "UH", "CC") for t in before)
-    ):
+    if not before or head.nbor(-1).text in (",", ":", ";") or all(t.tag_[:2] in ("RB", "UH", "CC") for t in before):
         if (
             not before
             and following is not None

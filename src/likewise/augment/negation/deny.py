@@ -53,11 +53,7 @@ def _contrast(clause: Clause, edits: Edits) -> None:
             above = [word.head, *word.head.ancestors]
             below = above[: above.index(clause.head)] if clause.head in above else above
             # A clause of its own, or a bracket, keeps its 'not'.
-            if (
-                token.nbor(-1).text != "("
-                and not any(t.tag_ in VERB_TAGS for t in below)
-                and word.head != clause.head
-            ):
+            if token.nbor(-1).text != "(" and not any(t.tag_ in VERB_TAGS for t in below) and word.head != clause.head:
                 edits.drop(word)
             return
 
@@ -178,9 +174,7 @@ def _contracted(clause: Clause) -> str | None:
             clause.head.tag_ in ("VBN", "VBD") and following.lower_ not in ("be", "have")
         )
         new = "hadn't" if had else "wouldn't"
-    elif word == "'s" and (
-        following.lower_ == "been" or (clause.finite.dep_ == "aux" and clause.head.tag_ == "VBN")
-    ):
+    elif word == "'s" and (following.lower_ == "been" or (clause.finite.dep_ == "aux" and clause.head.tag_ == "VBN")):
         new = "hasn't"
     else:
         return None

@@ -33,12 +33,7 @@ def capital(text: str) -> str:
 def lower_first(token: Token) -> str:
     """The token as it reads inside a sentence: a name, an acronym and 'I' keep their capital."""
     text: str = token.text
-    if (
-        token.tag_ in ("NNP", "NNPS")
-        or text == "I"
-        or text.startswith(("I'", "I’"))
-        or text[1:] != text[1:].lower()
-    ):
+    if token.tag_ in ("NNP", "NNPS") or text == "I" or text.startswith(("I'", "I’")) or text[1:] != text[1:].lower():
         return text
     return text[:1].lower() + text[1:]
 

@@ -49,13 +49,7 @@ def find_negator(clause: Clause) -> Negator | None:
 
     Raises `Refused` for a negation that would leave broken English when it is taken out.
     """
-    found = (
-        _beside_verb(clause)
-        or _before_verb(clause)
-        or _phrase(clause)
-        or _in_subject(clause)
-        or _in_object(clause)
-    )
+    found = _beside_verb(clause) or _before_verb(clause) or _phrase(clause) or _in_subject(clause) or _in_object(clause)
     if clause.question and not clause.sentence.text.rstrip("\"'”’) ").endswith("?"):
         first = clause.sentence[0].lower_
         fronted = found is not None and found.fronted
@@ -69,9 +63,7 @@ def find_negator(clause: Clause) -> Negator | None:
 def _negative_start(clause: Clause) -> bool:
     """Whether a negative word stands before the inverted verb."""
     negative = ("not", "no", "nor", "neither", "nowhere", "rarely", "seldom", "little", "none")
-    return any(
-        token.lower_ in negative for token in clause.sentence[: clause.finite.i - clause.sentence.start]
-    )
+    return any(token.lower_ in negative for token in clause.sentence[: clause.finite.i - clause.sentence.start])
 
 
 def _continues(token: Token) -> bool:

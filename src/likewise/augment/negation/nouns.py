@@ -32,9 +32,7 @@ def indefinite(word: str) -> str:
     if word.startswith(SILENT_H):
         return "an"
     # 'un' before 'i' is 'unique', before another vowel or consonant 'uninteresting' or 'unfair'.
-    if word.startswith(VOWEL_SOUND_EXCEPTIONS) and not word.startswith(
-        ("unin", "unim", "unid", "utt", "uto", "utm")
-    ):
+    if word.startswith(VOWEL_SOUND_EXCEPTIONS) and not word.startswith(("unin", "unim", "unid", "utt", "uto", "utm")):
         return "a"
     return "an" if word[:1] in "aeiou" else "a"
 

@@ -37,9 +37,7 @@ def load(model: str = DEFAULT_MODEL) -> Language:
 
 def identity(model: str = DEFAULT_MODEL) -> str:
     """The name and version of a model without loading it, for the key of the cache."""
-    load_error = (
-        f'spaCy has no model {model!r} here; the default one comes with: pip install "likewise[negation]"'
-    )
+    load_error = f'spaCy has no model {model!r} here; the default one comes with: pip install "likewise[negation]"'
     try:
         from spacy.util import get_package_path, is_package, load_meta
     except ImportError as error:

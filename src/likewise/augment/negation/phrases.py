@@ -34,9 +34,7 @@ def conjuncts(head: Token) -> Iterator[tuple[Token, bool]]:
     """
     current, together, first = head, True, True
     while True:
-        following = [
-            child for child in current.rights if child.dep_ == "conj" and child.tag_ in (*VERB_TAGS, "NNS")
-        ]
+        following = [child for child in current.rights if child.dep_ == "conj" and child.tag_ in (*VERB_TAGS, "NNS")]
         if not following:
             return
         verb = following[0]

@@ -42,20 +42,10 @@ def hidden_clauses(sentence: Span) -> Iterator[tuple[Token, str | None]]:
             continue
         helpers = [child for child in token.lefts if child.dep_ in AUXILIARIES]
         subject = any(child.dep_ in SUBJECTS for child in token.lefts)
-        if (
-            helpers
-            and helpers[0].tag_ in ("VBD", "VBZ", "VBP", "MD")
-            and (token.dep_ in ("acl", "conj") or subject)
-        ):
+        if helpers and helpers[0].tag_ in ("VBD", "VBZ", "VBP", "MD") and (token.dep_ in ("acl", "conj") or subject):
             # 'Her dissertation, "...", was supervised by him'.
             yield token, None
-        elif (
-            token.dep_ == "acl"
-            and token.tag_ == "VBN"
-            and not helpers
-            and _has_object(token)
-            and _past(token)
-        ):
+        elif token.dep_ == "acl" and token.tag_ == "VBN" and not helpers and _has_object(token) and _past(token):
             # 'The victory secured their place': with an object it is no passive participle.
             yield token, "VBD"
         elif token.tag_ == "VBD" and token.dep_ in ("acl", "amod", "relcl") and not helpers:
@@ -75,9 +65,7 @@ def hidden_clauses(sentence: Span) -> Iterator[tuple[Token, str | None]]:
 
 
 def _has_object(verb: Token) -> bool:
-    return any(child.dep_ == "dobj" for child in verb.rights) and not any(
-        c.dep_ == "agent" for c in verb.rights
-    )
+    return any(child.dep_ == "dobj" for child in verb.rights) and not any(c.dep_ == "agent" for c in verb.rights)
 
 
 def _past(verb: Token) -> bool:
@@ -87,7 +75,5 @@ def _past(verb: Token) -> bool:
 def _relative(verb: Token) -> bool:
     """Whether a conjunction or a relative word opens the clause."""
     return any(
-        child.dep_ == "mark" or child.tag_ in ("WDT", "WP", "WP$", "WRB")
-        for child in verb.subtree
-        if child.i < verb.i
+        child.dep_ == "mark" or child.tag_ in ("WDT", "WP", "WP$", "WRB") for child in verb.subtree if child.i < verb.i
     )

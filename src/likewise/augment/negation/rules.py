@@ -30,9 +30,7 @@ _FORMULAS = (
     ),
     (re.compile(r"^\W*(?:hardly|scarcely|barely) any", re.IGNORECASE), "near-negative subject"),
 )
-_TAG_VERBS = listed(
-    """is are was were am do does did have has had can could will would should must ca wo sha"""
-)
+_TAG_VERBS = listed("""is are was were am do does did have has had can could will would should must ca wo sha""")
 _TAG_PRONOUNS = listed("i you he she it we they there")
 _TAG_SHORT = {"ca": "can", "wo": "will", "sha": "shall"}
 _TAG_LONG = {"can": "can't", "will": "won't", "shall": "shan't", "am": "aren't"}
@@ -98,12 +96,7 @@ def _title(text: str) -> bool:
     """
     text = text.strip()
     words = [word for word in text.split() if len(word) > 3 or word[:1].isdigit()]
-    return (
-        bool(words)
-        and text[-1] not in ".!?\"'”’:;"
-        and len(text.split()) > 1
-        and all(w[0].isupper() for w in words)
-    )
+    return bool(words) and text[-1] not in ".!?\"'”’:;" and len(text.split()) > 1 and all(w[0].isupper() for w in words)
 
 
 def _tag_question(clause: Clause, edits: Edits) -> None:
@@ -112,9 +105,7 @@ def _tag_question(clause: Clause, edits: Edits) -> None:
     if len(words) < 5 or words[-1].text != "?":
         return
     negative = words[-3].lower_ in ("n't", "n’t")
-    comma, verb, pronoun = (
-        (words[-5], words[-4], words[-2]) if negative else (words[-4], words[-3], words[-2])
-    )
+    comma, verb, pronoun = (words[-5], words[-4], words[-2]) if negative else (words[-4], words[-3], words[-2])
     if comma.text != "," or verb.lower_ not in _TAG_VERBS or pronoun.lower_ not in _TAG_PRONOUNS:
         return
     if verb.i <= clause.head.i or verb.i == clause.finite.i:

@@ -74,12 +74,7 @@ def finite_tag(form: str, tag: str, third_singular: bool) -> str | None:
 
     word = form.lower()
     lemmas: tuple[str, ...] = lemminflect.getLemma(word, "VERB") or (word,)
-    fits = {
-        kind
-        for lemma in lemmas
-        for kind in ("VBD", "VBZ", "VB")
-        if word in lemminflect.getInflection(lemma, kind)
-    }
+    fits = {kind for lemma in lemmas for kind in ("VBD", "VBZ", "VB") if word in lemminflect.getInflection(lemma, kind)}
     if tag in ("VBD", "VBZ"):
         # Trust the tag unless the form speaks clearly against it.
         if tag in fits or not fits:

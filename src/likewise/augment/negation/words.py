@@ -10,9 +10,7 @@ BE = listed("am is are was were ai be been being 'm 're 's ’m ’re ’s")
 HAVE = listed("have has had having 've 's 'd ’ve ’s ’d")
 DO = listed("do does did")
 # 'wo', 'ca', 'sha' and 'ai' are what spaCy leaves of won't, can't, shan't and ain't.
-MODALS = listed(
-    """can could may might must shall should will would ought ca wo sha 'll 'd ’ll ’d cannot dare need"""
-)
+MODALS = listed("""can could may might must shall should will would ought ca wo sha 'll 'd ’ll ’d cannot dare need""")
 
 NOT = frozenset(("not", "n't", "n’t"))
 # 'hardly' and its like negate the clause by themselves: 'does not hardly' would be a double negative.

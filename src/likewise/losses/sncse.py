@@ -1,0 +1,92 @@
+"""The loss of SNCSE: InfoNCE, and the sentence's own negation in one of four roles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Literal
+
+import torch
+from sentence_transformers import SentenceTransformer
+from torch import Tensor, nn
+
+from likewise.losses import functional
+from likewise.losses.gathering import gather_positives
+
+Role = Literal["soft-negative", "positive", "hard-negative", "none"]
+
+
+class SNCSELoss(nn.Module):
+    """L = L_InfoNCE + lambda L_BML (SNCSE, equations 3 to 7), or one of the paper's comparisons.
+
+    The two dropout views and the negations are rows of one forward pass.
+
+    Args:
+        model: the encoder.
+        role: what a negation is: a soft negative under the bidirectional margin loss (equation 7), a positive
+            (equation 8), a hard negative (equation 9), or nothing (InfoNCE alone).
+        temperature: tau.
+        alpha: least difference of the cosines of positive and negation.
+        beta: largest such difference.
+        weight: lambda.
+
+    Inputs: one column of B sentences followed by K negations, with the entry 'rows' (K,) that says which sentence each
+    belongs to. Returns the weighted parts by name.
+    """
+
+    def __init__(
+        self,
+        model: SentenceTransformer,
+        role: Role = "soft-negative",
+        temperature: float = 0.05,
+        alpha: float = 0.1,
+        beta: float = 0.3,
+        weight: float = 1e-3,
+    ) -> None:
+        super().__init__()
+        self.model = model
+        self.role = role
+        self.temperature = temperature
+        self.alpha, self.beta, self.weight = alpha, beta, weight
+
+    def forward(
+        self, sentence_features: Iterable[dict[str, Tensor]], labels: Tensor | None = None
+    ) -> dict[str, Tensor]:
+        """The weighted parts of a batch's loss, by name."""
+        features = dict(next(iter(sentence_features)))
+        rows = features.pop("rows")
+        n_sentences = len(features["input_ids"]) - len(rows)  # B
+
+        def views(value: Any) -> Any:
+            # B sentences twice, then K negations: (2B + K, T)
+            return torch.cat([value[:n_sentences], value]) if isinstance(value, Tensor) else value
+
+        vectors = self.model({key: views(value) for key, value in features.items()})["sentence_embedding"]
+        anchors, positives, negations = vectors.split([n_sentences, n_sentences, len(rows)])
+        return self.parts(anchors, positives, negations, rows)
+
+    def parts(self, anchors: Tensor, positives: Tensor, negations: Tensor, rows: Tensor) -> dict[str, Tensor]:
+        """The parts for anchors (B, D), positives (B, D), and negations (K, D) of the sentences `rows` (K,)."""
+        everywhere, offset = gather_positives(positives)
+        if self.role == "hard-negative":
+            loss = functional.nt_xent_with_hard_negative(anchors, everywhere, negations, rows, self.temperature, offset)
+            return {"contrastive": loss}
+        found = {"contrastive": functional.nt_xent(anchors, everywhere, self.temperature, offset)}
+        if self.role == "soft-negative":
+            margin = functional.bidirectional_margin(anchors[rows], positives[rows], negations, self.alpha, self.beta)
+            found["soft_negative"] = self.weight * margin
+        elif self.role == "positive":
+            # Negations stay on their own process: their number differs from one to the next.
+            found["negation"] = (
+                functional.nt_xent(anchors[rows], negations, self.temperature) if len(rows) else anchors.sum() * 0.0
+            )
+        return found
+
+    def get_config_dict(self) -> dict[str, Any]:
+        """What the model card says of the loss."""
+        return {
+            "role": self.role,
+            "temperature": self.temperature,
+            "alpha": self.alpha,
+            "beta": self.beta,
+            "weight": self.weight,
+        }

@@ -1,0 +1,47 @@
+"""Training rows with their negations: made once, kept beside the prepared corpus, read again ever after."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from likewise.corpus import PreparedCorpus
+
+
+def rows_needed(n_rows: int, batch_size: int, steps: int, seed: int) -> np.ndarray:
+    """The rows that a run of `steps` updates of `batch_size` sentences takes, in order; all of them for 0 steps.
+
+    A sentence takes milliseconds to parse: a short run on a large corpus should not wait for all of it.
+    """
+    wanted = min(steps * batch_size, n_rows) if steps else n_rows
+    if wanted == n_rows:
+        return np.arange(n_rows)
+    return np.sort(np.random.default_rng([seed, 2]).permutation(n_rows)[:wanted])
+
+
+def with_negations(corpus: PreparedCorpus, dataset: Any, name: str, processes: int = 1) -> Any:
+    """The dataset with a third column, `negation`: the sentence's negation, or None where there is none.
+
+    Args:
+        corpus: where the rows come from; the negations lie beside it.
+        dataset: rows {'sentence', 'words'}.
+        name: tells this choice of rows from others of the same corpus.
+        processes: how many parse.
+
+    Raises:
+        ImportError: the parser is not installed; the message names the extra.
+    """
+    import datasets
+
+    from likewise.augment.negation import RULES_VERSION, negate_corpus, read_negations
+
+    path = corpus.path.parent / f"negations-{name}-rules{RULES_VERSION}.jsonl"
+    if not path.exists():
+        negate_corpus((row["sentence"] for row in dataset), path, processes=processes)
+    # One string a row, some 100 bytes: smaller than the model's own memory up to millions of rows.
+    negations = [item.negation for item in read_negations(path)]
+    column = datasets.Dataset.from_dict(
+        {"negation": negations}, datasets.Features({"negation": datasets.Value("string")})
+    )
+    return datasets.concatenate_datasets([dataset.flatten_indices(), column], axis=1)

@@ -1,0 +1,53 @@
+import pytest
+import torch
+
+from likewise.encoder.mask_prompt import build_mask_prompt_encoder
+from likewise.losses import functional
+from likewise.losses.sncse import SNCSELoss
+
+
+class Recorder(torch.nn.Module):
+    """Stands in for an encoder: looks vectors up, and remembers the sizes of its forward passes."""
+
+    def __init__(self):
+        super().__init__()
+        self.sizes = []
+        self.table = torch.randn(20, 8, generator=torch.Generator().manual_seed(0))
+
+    def forward(self, features):
+        self.sizes.append(len(features["input_ids"]))
+        return {"sentence_embedding": self.table[features["input_ids"][:, 0]]}
+
+
+def batch():
+    """Four sentences, of which the second and the fourth have negations."""
+    return {"input_ids": torch.tensor([[0], [1], [2], [3], [11], [13]]), "rows": torch.tensor([1, 3])}
+
+
+@pytest.mark.parametrize("role", ["soft-negative", "positive", "hard-negative", "none"])
+def test_each_role_is_its_equation_from_one_forward(role):
+    model = Recorder()
+    parts = SNCSELoss(model, role, temperature=0.2, alpha=0.1, beta=0.3, weight=0.5)([batch()])
+    assert model.sizes == [10]
+    h, n, rows = model.table[:4], model.table[[11, 13]], torch.tensor([1, 3])
+    info_nce = functional.nt_xent(h, h, 0.2)
+    expected = {
+        "soft-negative": {
+            "contrastive": info_nce,
+            "soft_negative": 0.5 * functional.bidirectional_margin(h[rows], h[rows], n, 0.1, 0.3),
+        },
+        "positive": {"contrastive": info_nce, "negation": functional.nt_xent(h[rows], n, 0.2)},
+        "hard-negative": {"contrastive": functional.nt_xent_with_hard_negative(h, h, n, rows, 0.2)},
+        "none": {"contrastive": info_nce},
+    }[role]
+    assert parts.keys() == expected.keys()
+    assert all(torch.allclose(parts[name], expected[name]) for name in parts)
+
+
+@pytest.mark.parametrize("role", ["soft-negative", "positive", "hard-negative"])
+def test_a_batch_without_negations_can_be_differentiated(tiny_base, role):
+    encoder = build_mask_prompt_encoder(str(tiny_base), dropout=0.1).train()
+    features = dict(encoder.tokenizer(["the cat", "a dog"], padding=True, return_tensors="pt"))
+    parts = SNCSELoss(encoder, role)([features | {"rows": torch.tensor([], dtype=torch.long)}])
+    sum(parts.values()).backward()
+    assert encoder[3].linear.weight.grad is not None

@@ -1,0 +1,77 @@
+import json
+
+import numpy as np
+import pytest
+from sentence_transformers import SentenceTransformer
+
+import likewise
+from likewise.recipes import RECIPES, OptionError
+from likewise.recipes.negations import rows_needed
+
+SNCSE = RECIPES["sncse"]
+
+
+def test_paper_presets_hold_the_values_of_section_3_2():
+    expected = {"base": (256, 1e-5, 1e-3), "large": (128, 5e-6, 1e-3)}
+    expected |= {"roberta-base": (256, 1e-5, 5e-4), "roberta-large": (128, 5e-6, 5e-4)}
+    for name, (batch, rate, weight) in expected.items():
+        options = SNCSE.options(f"paper-{name}")
+        assert (options.batch_size, options.learning_rate, options.weight) == (batch, rate, weight)
+        assert (options.alpha, options.beta, options.temperature, options.dropout) == (0.1, 0.3, 0.05, 0.1)
+        assert (options.epochs, options.eval_steps, options.sam_rho) == (1, 125, 0)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [({"alpha": 0.5}, "beta"), ({"template": "no place"}, "one X"), ({"dropout": 0.0}, "dropout")],
+)
+def test_contradictions_are_refused(changes, message):
+    with pytest.raises(OptionError, match=message):
+        SNCSE.options(**changes)
+
+
+def test_batch_is_sentences_then_negations_with_their_rows(tiny_base):
+    options = SNCSE.options()
+    encoder = SNCSE.build_encoder(str(tiny_base), options)
+    rows = [
+        {"sentence": "the cat sees a dog", "words": 5, "negation": None},
+        {"sentence": "the old river", "words": 3, "negation": "not the old river"},
+    ]
+    batch = SNCSE.build_collator(encoder, options, 1)(rows)
+    assert batch["sentence_rows"].tolist() == [1]
+    texts = [encoder.tokenizer.decode(ids, skip_special_tokens=True) for ids in batch["sentence_input_ids"]]
+    assert len(texts) == 3
+    assert "not the old river" in texts[2]
+    with pytest.raises(OptionError, match="template alone"):
+        SNCSE.build_collator(encoder, SNCSE.options(max_length=5), 1)
+
+
+def test_short_runs_take_no_more_rows_than_they_train_on():
+    assert rows_needed(100, 8, 0, 1).tolist() == list(range(100))
+    assert rows_needed(100, 8, 50, 1).tolist() == list(range(100))
+    few = rows_needed(100, 8, 3, 1)
+    assert len(set(few.tolist())) == 24
+    assert (np.diff(few) > 0).all()
+    assert few.tolist() == rows_needed(100, 8, 3, 1).tolist() != rows_needed(100, 8, 3, 2).tolist()
+
+
+def test_trains_on_real_negations_and_loads_in_plain_sentence_transformers(
+    corpus_file, tiny_base, tmp_path, monkeypatch
+):
+    pytest.importorskip("spacy", reason="needs the extra 'negation'")
+    settings = {"batch_size": 8, "max_steps": 3, "select_by": "last", "quiet": True, "weight": 1.0}
+    first = likewise.train("sncse", corpus_file, str(tiny_base), tmp_path / "a", **settings)
+    log = [json.loads(line) for line in (first.path / "log.jsonl").read_text().splitlines()]
+    parts = [entry["soft_negative"] for entry in log if "soft_negative" in entry]
+    assert parts
+    assert all(part > 0 for part in parts)
+    model = SentenceTransformer(str(first.path))
+    assert model.encode("the cat sees a dog").shape == (32,)
+    # A second run reads the negations instead of parsing.
+    from likewise.augment import negation
+
+    def parsed(*_, **__):
+        raise AssertionError("parsed again")
+
+    monkeypatch.setattr(negation, "negate_corpus", parsed)
+    likewise.train("sncse", corpus_file, str(tiny_base), tmp_path / "b", **settings)
