@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,9 @@ def rows_needed(n_rows: int, batch_size: int, steps: int, seed: int) -> np.ndarr
     return np.sort(np.random.default_rng([seed, 2]).permutation(n_rows)[:wanted])
 
 
-def with_negations(corpus: PreparedCorpus, dataset: Any, name: str, processes: int = 1) -> Any:
+def with_negations(
+    corpus: PreparedCorpus, dataset: Any, name: str, processes: int, progress: Callable[[int], None]
+) -> Any:
     """The dataset with a third column, `negation`: the sentence's negation, or None where there is none.
 
     Args:
@@ -28,6 +31,7 @@ def with_negations(corpus: PreparedCorpus, dataset: Any, name: str, processes: i
         dataset: rows {'sentence', 'words'}.
         name: tells this choice of rows from others of the same corpus.
         processes: how many parse.
+        progress: told how many sentences were done since its last call.
 
     Raises:
         ImportError: the parser is not installed; the message names the extra.
@@ -38,7 +42,7 @@ def with_negations(corpus: PreparedCorpus, dataset: Any, name: str, processes: i
 
     path = corpus.path.parent / f"negations-{name}-rules{RULES_VERSION}.jsonl"
     if not path.exists():
-        negate_corpus((row["sentence"] for row in dataset), path, processes=processes)
+        negate_corpus((row["sentence"] for row in dataset), path, processes=processes, progress=progress)
     # One string a row, some 100 bytes: smaller than the model's own memory up to millions of rows.
     negations = [item.negation for item in read_negations(path)]
     column = datasets.Dataset.from_dict(

@@ -26,8 +26,8 @@ class Recipe:
         build_encoder: (base, options) to a SentenceTransformer.
         build_collator: (encoder, options, seed) to a function from corpus rows ({'sentence', 'words'}) to a batch.
         build_loss: (encoder, options) to a sentence-transformers loss.
-        add_columns: (corpus, its training rows, options, seed) to the rows with what else the views need; None where
-            the sentences are enough.
+        add_columns: (corpus, its training rows, options, seed, a function told how many rows were done since its last
+            call) to the rows with what else the views need; None where the sentences are enough.
     """
 
     name: str
@@ -37,7 +37,7 @@ class Recipe:
     build_encoder: Callable[[str, Any], Any]
     build_collator: Callable[[Any, Any, int], Collator]
     build_loss: Callable[[Any, Any], nn.Module]
-    add_columns: Callable[[PreparedCorpus, Any, Any, int], Any] | None = None
+    add_columns: Callable[[PreparedCorpus, Any, Any, int, Callable[[int], None]], Any] | None = None
 
     @property
     def options_type(self) -> type[TrainingOptions]:

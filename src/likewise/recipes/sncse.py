@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,7 +70,9 @@ def _sentences_and_negations(rows: list[dict[str, Any]]) -> dict[str, list[str]]
     return {"sentence": [*(row["sentence"] for row in rows), *(n for row in rows if (n := row.get("negation")))]}
 
 
-def _add_negations(corpus: PreparedCorpus, dataset: Any, options: SNCSEOptions, seed: int) -> Any:
+def _add_negations(
+    corpus: PreparedCorpus, dataset: Any, options: SNCSEOptions, seed: int, progress: Callable[[int], None]
+) -> Any:
     if options.negation == "none":
         return dataset
     batch = options.batch_size * options.accumulation
@@ -77,7 +80,7 @@ def _add_negations(corpus: PreparedCorpus, dataset: Any, options: SNCSEOptions, 
     digest = hashlib.blake2b(digest_size=6)
     for start in range(0, len(dataset), 10_000):
         digest.update("\n".join(dataset[start : start + 10_000]["sentence"]).encode("utf-8", "surrogatepass"))
-    return with_negations(corpus, dataset, digest.hexdigest(), options.processes)
+    return with_negations(corpus, dataset, digest.hexdigest(), options.processes, progress)
 
 
 def _encoder(base: str, options: SNCSEOptions) -> Any:

@@ -21,6 +21,7 @@ from likewise.training.callbacks import JsonlLog, OrderlyStop, ProgressBar
 from likewise.training.card import model_card
 from likewise.training.folder import RunFolder, RunFolderError
 from likewise.training.precision import use_bf16
+from likewise.training.progress import counting_bar, reading_bar
 from likewise.training.provenance import machine, versions
 from likewise.training.selection import Selection, choose_selection
 from likewise.training.trainer import LikewiseTrainer
@@ -94,7 +95,9 @@ def train(
     folder = RunFolder(Path(out))
     checkpoint = folder.prepare(resume=resume, overwrite=overwrite)
 
-    sentences = prepare(corpus, corpus_options, at_least=chosen.batch_size * chosen.accumulation)
+    with reading_bar(console) as progress:
+        at_least = chosen.batch_size * chosen.accumulation
+        sentences = prepare(corpus, corpus_options, at_least=at_least, progress=progress)
     console.print(str(sentences.report), markup=False, highlight=False)
     selection = choose_selection(sentences.dataset, chosen, seed, data, bf16)
     console.print(f"checkpoint selected by: {selection.description}", markup=False, highlight=False)
@@ -177,7 +180,10 @@ class _Run:
                 f"{self.options.accumulation}: give more text, or a smaller batch_size or accumulation"
             )
         if self.method.add_columns:
-            dataset = self.method.add_columns(corpus, dataset, self.options, self.seed)
+            taken = self.options.max_steps * self.options.batch_size * self.options.accumulation
+            total = min(taken or len(dataset), len(dataset))
+            with counting_bar(self.console, "preparing the sentences", total) as progress:
+                dataset = self.method.add_columns(corpus, dataset, self.options, self.seed, progress)
             # The new rows may be fewer: those that the steps will take.
             steps_an_epoch = len(dataset) // self.options.batch_size // self.options.accumulation
         encoder = self.method.build_encoder(base, self.options)
