@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from likewise.evaluation import news, semantoneg, sts
+from likewise.evaluation import negation_gap, news, semantoneg, sts
 from likewise.evaluation.tasks import Task
 
-_FAMILIES: tuple[Sequence[Task], ...] = (sts.TASKS, news.TASKS, semantoneg.TASKS)
+_FAMILIES: tuple[Sequence[Task], ...] = (sts.TASKS, news.TASKS, semantoneg.TASKS, negation_gap.TASKS)
 
 TASKS: dict[str, Task] = {task.name: task for family in _FAMILIES for task in family}
 
