@@ -2,7 +2,7 @@
 
     >>> import likewise
     >>> sorted(likewise.RECIPES)
-    ['arccse', 'simcse', 'sncse']
+    ['arccse', 'gclsr', 'simcse', 'sncse']
 
 `train`, `evaluate` and `load` are all that most people need; every trained model is a folder that
 `SentenceTransformer(folder)` loads.

@@ -25,7 +25,12 @@ def _option(name: str, kind: Any, default: Any, text: str, *names: str, panel: s
 # Optional[...] and not `| None`: typer reads these annotations at run time.
 RUN = (
     _option("corpus", list[str], ..., "Text to train on: a file, a glob, or bundled:wiki-sample; may be repeated."),
-    _option("base", str, "bundled:minilm", "A Hugging Face name, a folder, or bundled:minilm."),
+    _option(
+        "base",
+        str,
+        "bundled:minilm",
+        "A Hugging Face name, a folder, or bundled:minilm; gclsr: a file of word vectors.",
+    ),
     _option("out", Path, ..., "The run folder; it becomes the model."),
     _option("preset", Optional[str], None, "A named set of options (see below); the first by default."),
     _option("seed", int, 1, "Fixes batches, masks, dropout and the training head."),
@@ -81,8 +86,9 @@ def train_command(name: str) -> Callable[..., None]:
 
     presets = ", ".join(recipe.presets)
     command.__doc__ = f"{recipe.summary} ({recipe.source}.)\n\nPresets: {presets}."
-    command.__signature__ = inspect.Signature([*RUN, *READING, *own])  # type: ignore[attr-defined]
-    command.__annotations__ = {param.name: param.annotation for param in (*RUN, *READING, *own)}
+    params = [*(p.replace(default=recipe.default_base) if p.name == "base" else p for p in RUN), *READING, *own]
+    command.__signature__ = inspect.Signature(params)  # type: ignore[attr-defined]
+    command.__annotations__ = {param.name: param.annotation for param in params}
     return command
 
 

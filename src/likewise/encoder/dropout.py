@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from torch import nn
 
-from likewise.encoder.head import TrainingHead
+from likewise.encoder.head import TrainingOnly
 
 
 @contextmanager
@@ -20,7 +20,7 @@ def dropout_off(model: nn.Module) -> Iterator[None]:
     modes = {module: module.training for module in model.modules()}
     try:
         for module in model.modules():
-            if not isinstance(module, TrainingHead):
+            if not isinstance(module, TrainingOnly):
                 # Not .eval(): that would also reach the head's inside.
                 module.training = False
         yield

@@ -1,4 +1,4 @@
-"""The MLP head that contrastive training goes through and that no saved encoder has."""
+"""What contrastive training goes through and no saved encoder has: the marker of such modules, and the MLP head."""
 
 from __future__ import annotations
 
@@ -9,7 +9,14 @@ from sentence_transformers.sentence_transformer.modules import Dense
 from torch import nn
 
 
-class TrainingHead(Dense):
+class TrainingOnly:
+    """Marks a module that is in the encoder while it is trained: saved in checkpoints, never exported.
+
+    Such a module leaves the features of evaluation as they are.
+    """
+
+
+class TrainingHead(TrainingOnly, Dense):
     """A linear layer and Tanh on the sentence embedding in training; the identity in evaluation.
 
     ArcCSE, like SimCSE before it, trains on what an MLP makes of the [CLS] vector and evaluates the [CLS] vector
@@ -34,8 +41,8 @@ class TrainingHead(Dense):
 
 
 def without_training_head(model: SentenceTransformer) -> SentenceTransformer:
-    """The encoder that is saved: the same modules, less the training head. Shares its weights with `model`."""
-    kept = [module for module in model.children() if not isinstance(module, TrainingHead)]
+    """The encoder that is saved: the same modules, less those of training alone. Shares its weights with `model`."""
+    kept = [module for module in model.children() if not isinstance(module, TrainingOnly)]
     bare = SentenceTransformer(modules=kept, device=str(model.device))
     bare.eval()
     return bare

@@ -181,3 +181,39 @@ def nt_xent_with_hard_negative(
     last = torch.full((len(anchors),), -torch.inf, device=cosines.device)
     last = last.index_copy(0, rows, F.cosine_similarity(anchors[rows].float(), hard_negatives.float(), dim=-1))  # (B,)
     return F.cross_entropy(torch.cat([cosines, last[:, None]], dim=1) / temperature, own)
+
+
+def grouped_cosine(predictions: Tensor, projections: Tensor, group_size: int = 16) -> Tensor:
+    """Negative mean over the groups of the cosine of prediction and projection (GCLSR, equation 6), mean over the rows.
+
+    Each row is cut into M = D / group_size groups; l = -mean over m of p_m . z_m / (|p_m| |z_m|). (The paper prints the
+    norm of the product below the line; the text beside it says cosine.) No gradient flows into the projections.
+
+    Args:
+        predictions: (B, D) of one view.
+        projections: (B, D) of the other view, detached here (stop-gradient).
+        group_size: features of a group; D is the plain cosine.
+
+    Raises:
+        ValueError: the shapes differ, or `group_size` does not divide D.
+    """
+    if predictions.ndim != 2 or predictions.shape != projections.shape:
+        raise ValueError(
+            f"two (B, D) of one shape expected, not {tuple(predictions.shape)}, {tuple(projections.shape)}"
+        )
+    if group_size < 1 or predictions.shape[1] % group_size:
+        raise ValueError(f"groups of {group_size} do not divide {predictions.shape[1]} features")
+    predicted = predictions.float().unflatten(1, (-1, group_size))  # (B, M, group_size)
+    projected = projections.detach().float().unflatten(1, (-1, group_size))  # (B, M, group_size)
+    return -F.cosine_similarity(predicted, projected, dim=2).mean()
+
+
+def spread(vectors: Tensor) -> Tensor:
+    """How far the normalised rows lie from each other: (B, D) to a scalar, detached.
+
+    The standard deviation over the rows of each number of x / |x|, times sqrt(D), root mean square over the numbers
+    (Chen and He 2021, SimSiam, section 4.1): 1 where directions are even around the origin, 0 where all rows point one
+    way.
+    """
+    rows = F.normalize(vectors.detach().float(), dim=1)
+    return rows.var(dim=0, correction=0).sum().sqrt()

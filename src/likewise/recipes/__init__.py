@@ -1,11 +1,12 @@
 """The methods, and the only table of their names."""
 
 from likewise.recipes.arccse import ARCCSE, SIMCSE
+from likewise.recipes.gclsr import GCLSR
 from likewise.recipes.options import OptionError, TrainingOptions
 from likewise.recipes.recipe import Recipe
 from likewise.recipes.sncse import SNCSE
 
-RECIPES: dict[str, Recipe] = {recipe.name: recipe for recipe in (ARCCSE, SIMCSE, SNCSE)}
+RECIPES: dict[str, Recipe] = {recipe.name: recipe for recipe in (ARCCSE, SIMCSE, SNCSE, GCLSR)}
 
 __all__ = ["RECIPES", "OptionError", "Recipe", "TrainingOptions", "find_recipe"]
 

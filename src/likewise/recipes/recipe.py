@@ -28,6 +28,10 @@ class Recipe:
         build_loss: (encoder, options) to a sentence-transformers loss.
         add_columns: (corpus, its training rows, options, seed, a function told how many rows were done since its last
             call) to the rows with what else the views need; None where the sentences are enough.
+        build_encoder_on: (base, options, the training sentences) to a SentenceTransformer, where the corpus decides
+            what the encoder holds; taken in the place of `build_encoder`.
+        build_optimizer: (encoder, options, updates in all) to an optimizer and its schedule; None for AdamW.
+        default_base: what the command line takes where no base is given.
     """
 
     name: str
@@ -38,11 +42,20 @@ class Recipe:
     build_collator: Callable[[Any, Any, int], Collator]
     build_loss: Callable[[Any, Any], nn.Module]
     add_columns: Callable[[PreparedCorpus, Any, Any, int, Callable[[int], None]], Any] | None = None
+    build_encoder_on: Callable[[str, Any, Any], Any] | None = None
+    build_optimizer: Callable[[Any, Any, int], tuple[Any, Any]] | None = None
+    default_base: str = "bundled:minilm"
 
     @property
     def options_type(self) -> type[TrainingOptions]:
         """The class of this recipe's options."""
         return type(next(iter(self.presets.values())))
+
+    def encoder(self, base: str, options: TrainingOptions, sentences: Any) -> Any:
+        """The untrained encoder for a corpus."""
+        if self.build_encoder_on:
+            return self.build_encoder_on(base, options, sentences)
+        return self.build_encoder(base, options)
 
     def options(self, preset: str | None = None, **changes: Any) -> TrainingOptions:
         """The options of a preset (the first one by default) with changes.

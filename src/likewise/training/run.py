@@ -186,10 +186,16 @@ class _Run:
                 dataset = self.method.add_columns(corpus, dataset, self.options, self.seed, progress)
             # The new rows may be fewer: those that the steps will take.
             steps_an_epoch = len(dataset) // self.options.batch_size // self.options.accumulation
-        encoder = self.method.build_encoder(base, self.options)
+        encoder = self.method.encoder(base, self.options, dataset["sentence"])
+        for module in encoder:
+            if report := getattr(module, "report", None):
+                self.console.print(report, markup=False, highlight=False)
+        args = trainer_arguments(self.options, self.folder, self.seed, selection, steps_an_epoch, bf16)
+        build = self.method.build_optimizer
         trainer = LikewiseTrainer(
             model=encoder,
-            args=trainer_arguments(self.options, self.folder, self.seed, selection, steps_an_epoch, bf16),
+            args=args,
+            optimizers=build(encoder, self.options, args.max_steps) if build else (None, None),
             train_dataset=dataset,
             loss=self.method.build_loss(encoder, self.options),
             evaluator=selection.evaluator,

@@ -37,6 +37,12 @@ class LikewiseTrainer(SentenceTransformerTrainer):
     def add_model_card_callback(self, default_args_dict: dict[str, Any]) -> None:
         """None: the run folder's own record says more, and takes no time."""
 
+    def log(self, logs: dict[str, float], *args: Any, **kwargs: Any) -> None:
+        """Logs, beside the loss, what the loss measures without minimising it (its `measures`, where it has them)."""
+        if "loss" in logs and hasattr(self.loss, "measures"):
+            logs |= self.loss.measures()
+        super().log(logs, *args, **kwargs)
+
     def _save(self, output_dir: str | None = None, state_dict: Any = None) -> None:
         # As the base class does, less a model card for every checkpoint.
         folder = Path(output_dir or self.args.output_dir or ".")
@@ -56,7 +62,7 @@ class LikewiseTrainer(SentenceTransformerTrainer):
         return LengthBatchSampler(self.lengths, batch_size, seed, self.by_length)
 
     def create_optimizer(self, model: Any = None) -> torch.optim.Optimizer:
-        """AdamW, wrapped in SAM if asked for."""
+        """AdamW, wrapped in SAM if asked for, or the one that the trainer was given."""
         optimizer: torch.optim.Optimizer = super().create_optimizer(model)
         if self.sam_rho and not isinstance(optimizer, TwoPassSAM):
             # One group a rate and decay, as the trainer made them; AdamW's state starts empty either way.

@@ -1,0 +1,135 @@
+"""Partial word-vector augmentation (GCLSR, section 3.1): four kinds of noise, each word drawing its own.
+
+Everything runs on a whole batch as tensors: every kind sees at once all the words that drew it.
+Letters of the shapes: B sentences, T words, D numbers of a word vector, K words that drew a kind.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+import torch
+from torch import Generator, Tensor
+
+
+@dataclass(frozen=True)
+class WordNoise:
+    """How words are disturbed.
+
+    Attributes:
+        share: probability p that a word is disturbed at all (equation 2); 1 is the paper's 'full' augmentation.
+        kinds: probabilities p1 to p4 of white noise, zeros, Fourier round trip, background noise (equation 1).
+        decibels: white noise lies this far below the word vector's power: least and most, drawn for each word.
+        zero_rate: probability that a number is set to zero (Dropout in section 3.1).
+        background: the background noise is uniform from 0 to this (equation 5).
+
+    Raises:
+        ValueError: a probability outside [0, 1], or kinds that do not add up to 1.
+    """
+
+    share: float = 0.5
+    kinds: tuple[float, float, float, float] = (0.5, 0.2, 0.1, 0.2)
+    decibels: tuple[float, float] = (6.0, 12.0)
+    zero_rate: float = 0.5
+    background: float = 0.1
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.share <= 1:
+            raise ValueError(f"the share of disturbed words is a probability in [0, 1], not {self.share}")
+        if len(self.kinds) != 4 or min(self.kinds) < 0 or abs(sum(self.kinds) - 1) > 1e-6:
+            raise ValueError(f"the kinds of noise are four probabilities that add up to 1, not {self.kinds}")
+        if not self.decibels[0] <= self.decibels[1]:
+            raise ValueError(f"decibels are the least and the most, not {self.decibels}")
+        if not 0 <= self.zero_rate < 1:
+            raise ValueError(f"zero_rate is a probability in [0, 1), not {self.zero_rate}")
+        if self.background < 0:
+            raise ValueError(f"background is 0 or more, not {self.background}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """All values by name."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Self:
+        """From `to_dict`, lists (of a JSON file) in the place of tuples."""
+        plain: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in values.items()}
+        return cls(**plain)
+
+
+def white_noise(
+    vectors: Tensor, decibels: tuple[float, float] = (6.0, 12.0), generator: Generator | None = None
+) -> Tensor:
+    """Gaussian white noise (equation 3): w + lambda N(0, 1), (K, D) to (K, D).
+
+    lambda is such that the noise's power lies d decibels below the mean square of w, d uniform in `decibels` for each
+    word: lambda = rms(w) 10^(-d / 20).
+    """
+    least, most = decibels
+    drawn = torch.rand(vectors.shape[:-1], generator=generator, device=vectors.device)[..., None]  # (K, 1)
+    power = vectors.square().mean(dim=-1, keepdim=True)  # (K, 1)
+    scale = (power * 10 ** (-(least + (most - least) * drawn) / 10)).sqrt()
+    return vectors + scale * torch.randn(vectors.shape, generator=generator, device=vectors.device)
+
+
+def random_zeros(vectors: Tensor, rate: float = 0.5, generator: Generator | None = None) -> Tensor:
+    """Random zero setting: Dropout(w), (K, D) to (K, D). The numbers that stay are divided by 1 - rate."""
+    kept = torch.rand(vectors.shape, generator=generator, device=vectors.device) >= rate
+    return vectors * kept / (1 - rate)
+
+
+def fourier_round_trip(vectors: Tensor) -> Tensor:
+    """Real(IFFT(FFT(w))) (equation 4), (K, D) to (K, D).
+
+    Up to rounding it is w itself, and so this kind leaves a word as it is.
+    """
+    return torch.fft.ifft(torch.fft.fft(vectors.float(), dim=-1), dim=-1).real.to(vectors.dtype)
+
+
+def background_noise(vectors: Tensor, most: float = 0.1, generator: Generator | None = None) -> Tensor:
+    """Random background noise (equation 5): w + uniform(0, most), (K, D) to (K, D)."""
+    return vectors + most * torch.rand(vectors.shape, generator=generator, device=vectors.device)
+
+
+def add_word_noise(
+    vectors: Tensor, mask: Tensor, noise: WordNoise | None = None, generator: Generator | None = None
+) -> Tensor:
+    """Disturb some of the words of a batch (equations 1 and 2); the others come back as they are.
+
+    Args:
+        vectors: (B, T, D) word vectors.
+        mask: (B, T) 1 for a word; padding is left alone.
+        noise: how; the defaults of WordNoise.
+        generator: source of chance; torch's global one by default.
+
+    Returns:
+        (B, T, D), a new tensor.
+
+    Raises:
+        ValueError: the shapes do not match.
+    """
+    if vectors.ndim != 3 or vectors.shape[:2] != mask.shape:
+        raise ValueError(
+            f"vectors (B, T, D) and a mask (B, T) expected, not {tuple(vectors.shape)}, {tuple(mask.shape)}"
+        )
+    noise = noise or WordNoise()
+    disturbed, kinds = draw_kinds(mask, noise, generator)
+    out = vectors.clone()
+    apply = (
+        lambda words: white_noise(words, noise.decibels, generator),
+        lambda words: random_zeros(words, noise.zero_rate, generator),
+        fourier_round_trip,
+        lambda words: background_noise(words, noise.background, generator),
+    )
+    for kind, disturb in enumerate(apply):
+        chosen = disturbed & (kinds == kind)  # (B, T), K of them true
+        out[chosen] = disturb(vectors[chosen])
+    return out
+
+
+def draw_kinds(mask: Tensor, noise: WordNoise, generator: Generator | None = None) -> tuple[Tensor, Tensor]:
+    """Which words are disturbed (B, T, bool), and the kind 0 to 3 that each would draw (B, T)."""
+    draws = torch.rand((2, *mask.shape), generator=generator, device=mask.device)
+    disturbed = (draws[0] < noise.share) & mask.bool()
+    edges = torch.tensor(noise.kinds, device=mask.device).cumsum(0)[:3]
+    return disturbed, torch.bucketize(draws[1], edges, right=True)

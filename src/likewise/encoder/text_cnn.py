@@ -1,0 +1,68 @@
+"""TextCNN (Kim 2014) as in GCLSR, section 4.1: convolutions over words, ReLU, the maximum over positions, no more."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from likewise.encoder.saved_module import SavedModule
+
+REGIONS = (1, 1, 1, 6, 15, 20)
+"""GCLSR, section 4.1."""
+
+
+class TextCNN(SavedModule):
+    """Word vectors (B, T, D) to a sentence vector (B, F R): F filters for each of R regions.
+
+    A filter of region r is seen at the positions whose r words all lie in the sentence; padding never counts. A
+    sentence shorter than r has one position: the sentence from its first word on, with zeros behind it.
+    A sentence's vector is thereby the same in every batch.
+
+    Args:
+        dimension: D.
+        regions: words a filter spans, one entry a bank of filters.
+        filters: filters of a bank.
+
+    Raises:
+        ValueError: no regions, or one below 1.
+    """
+
+    config_keys: list[str] = ["dimension", "regions", "filters"]  # noqa: RUF012 - the base class declares it so
+
+    def __init__(self, dimension: int, regions: Sequence[int] = REGIONS, filters: int = 300) -> None:
+        super().__init__()
+        self.regions = [int(region) for region in regions]
+        if not self.regions or min(self.regions) < 1:
+            raise ValueError(f"regions are numbers of words of 1 or more, not {self.regions}")
+        self.dimension, self.filters = dimension, filters
+        self.banks = nn.ModuleList(nn.Conv1d(dimension, filters, region) for region in self.regions)
+
+    def get_embedding_dimension(self) -> int:
+        """F R, the size of the sentence vector."""
+        return self.filters * len(self.regions)
+
+    def forward(self, features: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
+        """'token_embeddings' (B, T, D) and 'attention_mask' (B, T) to 'sentence_embedding' (B, F R)."""
+        mask = features["attention_mask"]
+        vectors = (features["token_embeddings"] * mask[:, :, None]).transpose(1, 2)  # (B, D, T), padding is zero
+        lengths = mask.sum(dim=1)  # (B,)
+        found = [_most(bank, vectors, lengths) for bank in self.banks]  # R x (B, F)
+        features["sentence_embedding"] = torch.cat(found, dim=1)  # (B, F R)
+        return features
+
+
+def _most(bank: nn.Module, vectors: Tensor, lengths: Tensor) -> Tensor:
+    """ReLU of the maximum over real positions: (B, D, T), (B,) to (B, F)."""
+    (region,) = bank.kernel_size  # type: ignore[misc]
+    n_words = vectors.shape[2]
+    if n_words < region:
+        vectors = F.pad(vectors, (0, region - n_words))
+    values = bank(vectors)  # (B, F, P), P positions
+    last = (lengths - region).clamp(min=0)  # (B,) the last position that counts
+    outside = torch.arange(values.shape[2], device=values.device)[None] > last[:, None]  # (B, P)
+    # ReLU is monotone, so it may come after the maximum.
+    return values.masked_fill(outside[:, None, :], -torch.inf).amax(dim=2).relu()

@@ -1,0 +1,52 @@
+"""The word attention of GCLSR: each word vector times the word's importance to its sentence, without a parameter."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from torch import Tensor
+
+from likewise.encoder.saved_module import SavedModule
+
+FILL = 1e-9
+"""What algorithm 1 puts in the place of a score with padding (and not -1e9, as attention with a softmax has)."""
+
+
+def attend(vectors: Tensor, mask: Tensor) -> Tensor:
+    """Self-attention of word vectors (GCLSR, algorithm 1): S_i x_i, with the importance S_i of word i.
+
+    s_ij = x_i . x_j / sqrt(D) where both i and j are words, and 1e-9 elsewhere; S_i = sum over j of s_ij.
+    As there is no softmax, the sum goes inside: S_i = x_i . (sum over the words j of x_j) / sqrt(D) + 1e-9 per padding.
+    This is the same number, in time and memory T D instead of T T D.
+
+    Args:
+        vectors: (B, T, D) word vectors.
+        mask: (B, T) 1 for a word, 0 for padding.
+
+    Returns:
+        (B, T, D); zero where a padding's vector is zero.
+
+    Raises:
+        ValueError: the two shapes do not match.
+    """
+    if vectors.ndim != 3 or vectors.shape[:2] != mask.shape:
+        raise ValueError(
+            f"vectors (B, T, D) and a mask (B, T) expected, not {tuple(vectors.shape)}, {tuple(mask.shape)}"
+        )
+    words = mask.to(vectors.dtype)[:, :, None]  # (B, T, 1)
+    whole = (vectors * words).sum(dim=1, keepdim=True)  # (B, 1, D)
+    scores = (vectors * whole).sum(dim=2, keepdim=True) / math.sqrt(vectors.shape[2])  # (B, T, 1)
+    n_filled = mask.shape[1] - words * words.sum(dim=1, keepdim=True)  # (B, T, 1) pairs (i, j) with a padding
+    return (scores * words + FILL * n_filled) * vectors
+
+
+class WordAttention(SavedModule):
+    """`attend` on the token embeddings, the same in training and in evaluation."""
+
+    config_keys: list[str] = []  # noqa: RUF012 - the base class declares it so
+
+    def forward(self, features: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
+        """'token_embeddings' (B, T, D) to (B, T, D)."""
+        features["token_embeddings"] = attend(features["token_embeddings"], features["attention_mask"])
+        return features

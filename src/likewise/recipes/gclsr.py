@@ -1,0 +1,191 @@
+"""GCLSR: word vectors, a word attention and a TextCNN, trained on noisy views with a grouped loss and no negatives.
+
+Wang, Zhang, Lei, Peng 2023, "Grouped Contrastive Learning of Self-supervised Sentence Representation". Where a value
+comes from, and what differs from the paper: docs/papers.md.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from sentence_transformers import SentenceTransformer
+
+from likewise.augment.word_noise import WordNoise
+from likewise.corpus import PreparedCorpus
+from likewise.encoder.siamese import NoisyWords, Predictor, Projector
+from likewise.encoder.text_cnn import TextCNN
+from likewise.encoder.word_attention import WordAttention
+from likewise.encoder.word_vectors import MAX_WORDS, build_word_vectors
+from likewise.losses.grouped_cosine import GroupedCosineLoss
+from likewise.recipes.collate import TextCollator
+from likewise.recipes.options import OptionError, TrainingOptions, option
+from likewise.recipes.recipe import Recipe
+from likewise.recipes.second_views import add_edits, add_paraphrases
+from likewise.recipes.siamese_schedule import siamese_sgd
+
+
+@dataclass(frozen=True, kw_only=True)
+class GCLSROptions(TrainingOptions):
+    """The options of GCLSR; the defaults are the paper's (section 4.1)."""
+
+    batch_size: int = option(512, "Sentences of a forward pass, and of the batch statistics.")
+    learning_rate: float = option(0.03, "Base rate: the peak rate is this times batch_size x accumulation / 128.")
+    epochs: int = option(20, "Passes over the sampled sentences.")
+    warmup_epochs: int = option(5, "Epochs in which the rate rises from 0, a cosine decay after them.")
+    momentum: float = option(0.9, "Momentum of SGD during warm-up.")
+    momentum_after: float = option(0.8, "Momentum of SGD after warm-up.")
+    weight_decay: float = option(1e-3, "Weight decay of SGD.")
+    predictor_rate: float = option(1.0, "The predictor's constant rate; 0: it decays with all others.")
+    max_grad_norm: float = option(0.0, "Gradients are clipped to this norm; 0: never.")
+    schedule: Literal["linear", "cosine", "constant"] = option("cosine", "Always cosine here.")
+    sam_rho: float = option(0.0, "Always 0 here: plain SGD.")
+    length_batches: bool = option(False, "Batches of sentences of near-equal length.")
+    eval_steps: int = option(19, "Updates between two evaluations; 0: only at the end.")
+    sentences: int = option(10_000, "Sentences sampled from the corpus; 0: all.")
+    dimension: int = option(0, "Size that the word vectors must have; 0: any.")
+    most_frequent: int = option(100_000, "Most frequent words of the vectors kept beside the corpus's own.")
+    attention: bool = option(True, "Word attention between word vectors and TextCNN.")
+    regions: str = option("1,1,1,6,15,20", "Words that the filters of each bank of the TextCNN span.")
+    filters: int = option(300, "Filters of a bank.")
+    projection: int = option(4096, "Size of the projector's layers.")
+    bottleneck: int = option(1024, "Size of the predictor's hidden layer.")
+    group_size: int = option(16, "Features of a group of the loss; 0: no groups.")
+    collapse_below: float = option(0.01, "A spread of the outputs below this ends the run; 0: never.")
+    augmentation: Literal["partial", "full", "none", "edits", "paraphrases"] = option(
+        "partial", "Noise on some words or all, no second view, word edits (EDA), or a paraphrase of each sentence."
+    )
+    paraphrases: str = option("", "File of lines 'sentence TAB paraphrase', for augmentation=paraphrases.")
+    edits: Literal["all", "no-synonyms"] = option(
+        "all", "Word edits: replace, insert, swap, delete; or without those that need WordNet."
+    )
+    noise_share: float = option(0.5, "Probability p that a word is disturbed.")
+    noise_white: float = option(0.5, "Probability p1 of Gaussian white noise.")
+    noise_zeros: float = option(0.2, "Probability p2 of random zeros.")
+    noise_fourier: float = option(0.1, "Probability p3 of the Fourier round trip.")
+    noise_background: float = option(0.2, "Probability p4 of background noise.")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._positive("filters", "projection", "bottleneck")
+        self._not_negative("group_size", "sentences", "predictor_rate", "dimension", "most_frequent", "collapse_below")
+        if not 0 <= self.warmup_epochs < self.epochs:
+            raise OptionError(f"warmup_epochs {self.warmup_epochs} must be 0 or more and below epochs {self.epochs}")
+        if self.warmup_ratio or self.schedule != "cosine" or self.sam_rho:
+            raise OptionError("gclsr has SGD with warmup_epochs and a cosine: drop warmup_ratio, schedule and sam_rho")
+        if not (0 <= self.momentum < 1 and 0 <= self.momentum_after < 1):
+            raise OptionError("momentum and momentum_after lie in [0, 1)")
+        if self.group_size and self.projection % self.group_size:
+            raise OptionError(f"group_size {self.group_size} does not divide projection {self.projection}")
+        if self.batch_size < 2:
+            raise OptionError("batch_size must be 2 or more: batch norm needs more than one sentence")
+        if self.sentences and self.sentences < self.batch_size * self.accumulation:
+            raise OptionError(
+                f"sentences {self.sentences} do not fill one update of {self.batch_size} x {self.accumulation}"
+            )
+        if bool(self.paraphrases) != (self.augmentation == "paraphrases"):
+            raise OptionError("augmentation=paraphrases and the file in paraphrases go together: give both or neither")
+        _ = self.region_sizes
+        try:
+            _ = self.noise
+        except ValueError as error:
+            raise OptionError(str(error)) from None
+
+    @property
+    def region_sizes(self) -> tuple[int, ...]:
+        """The regions as numbers."""
+        parts = [part.strip() for part in self.regions.split(",")]
+        if not all(part.isdigit() and int(part) for part in parts):
+            raise OptionError(
+                f"regions are numbers of words with commas between, as 1,1,1,6,15,20, not {self.regions!r}"
+            )
+        return tuple(int(part) for part in parts)
+
+    @property
+    def noise(self) -> WordNoise:
+        """The noise as the encoder takes it."""
+        kinds = (self.noise_white, self.noise_zeros, self.noise_fourier, self.noise_background)
+        return WordNoise(share=1.0 if self.augmentation == "full" else self.noise_share, kinds=kinds)
+
+
+def _encoder_on(base: str, options: GCLSROptions, sentences: Any) -> SentenceTransformer:
+    """Word vectors, noise, attention, TextCNN, projector and predictor; noise and the last two in training only."""
+    words = build_word_vectors(
+        base, sentences, options.most_frequent, options.dimension, options.max_length or MAX_WORDS
+    )
+    cnn = TextCNN(words.get_embedding_dimension(), options.region_sizes, options.filters)
+    noisy = options.augmentation in ("partial", "full")
+    modules: list[Any] = [
+        words,
+        *([NoisyWords(options.noise)] if noisy else []),
+        *([WordAttention()] if options.attention else []),
+        cnn,
+        Projector(cnn.get_embedding_dimension(), options.projection),
+        Predictor(options.projection, options.bottleneck),
+    ]
+    return SentenceTransformer(modules=modules)
+
+
+def _encoder(base: str, options: GCLSROptions) -> SentenceTransformer:
+    return _encoder_on(base, options, None)
+
+
+def _rows(corpus: PreparedCorpus, dataset: Any, options: GCLSROptions, seed: int, progress: Any = None) -> Any:
+    """The sampled rows, with the column 'view' where the second view is a text."""
+    if options.sentences and options.sentences < len(dataset):
+        order = np.random.default_rng([seed, 2]).permutation(len(dataset))[: options.sentences]
+        dataset = dataset.select(np.sort(order))
+    if options.augmentation == "edits":
+        return add_edits(dataset, seed, synonyms=options.edits == "all")
+    if options.augmentation == "paraphrases":
+        return add_paraphrases(dataset, options.paraphrases)
+    return dataset
+
+
+def _views(rows: list[dict[str, Any]]) -> dict[str, list[str]]:
+    columns = {"sentence": [row["sentence"] for row in rows]}
+    if "view" in rows[0]:
+        columns["view"] = [row["view"] for row in rows]
+    return columns
+
+
+def _collator(encoder: SentenceTransformer, options: GCLSROptions, seed: int) -> TextCollator:
+    most = options.max_length or MAX_WORDS
+    return TextCollator(encoder.tokenizer, _views, {"sentence": most, "view": most})
+
+
+def _loss(encoder: SentenceTransformer, options: GCLSROptions) -> GroupedCosineLoss:
+    return GroupedCosineLoss(encoder, options.group_size, options.collapse_below)
+
+
+def _optimizer(encoder: SentenceTransformer, options: GCLSROptions, steps: int) -> tuple[Any, Any]:
+    return siamese_sgd(
+        encoder,
+        [parameter for module in encoder if isinstance(module, Predictor) for parameter in module.parameters()],
+        rate=options.learning_rate * options.batch_size * options.accumulation / 128,
+        predictor_rate=options.predictor_rate,
+        weight_decay=options.weight_decay,
+        steps=steps,
+        warmup=steps * options.warmup_epochs // options.epochs,
+        momenta=(options.momentum, options.momentum_after),
+    )
+
+
+PAPER = GCLSROptions()
+CPU = dataclasses.replace(PAPER, projection=1024, bottleneck=256)
+
+GCLSR = Recipe(
+    name="gclsr",
+    summary="Word vectors, word attention and a TextCNN, trained on noisy views in groups of features; no transformer.",
+    source="Wang et al. 2023, GCLSR",
+    presets={"cpu": CPU, "paper": PAPER},
+    build_encoder=_encoder,
+    build_collator=_collator,
+    build_loss=_loss,
+    add_columns=_rows,
+    build_encoder_on=_encoder_on,
+    build_optimizer=_optimizer,
+    default_base="bundled:glove",
+)

@@ -1,0 +1,74 @@
+"""SGD as SimSiam and GCLSR use it: warm-up, cosine decay, two momenta, and a predictor at a rate of its own."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+import torch
+from torch import nn
+from torch.optim import SGD
+from torch.optim.lr_scheduler import LambdaLR
+
+
+class WarmupCosine(LambdaLR):
+    """The rate rises in a line for `warmup` updates and falls as half a cosine to 0; constant groups keep theirs.
+
+    Args:
+        optimizer: SGD; a group with the entry 'constant' set to True keeps its rate.
+        steps: updates in all.
+        warmup: updates of the rise.
+        momenta: momentum before and after the end of the rise.
+    """
+
+    def __init__(self, optimizer: SGD, steps: int, warmup: int, momenta: tuple[float, float]) -> None:
+        self.steps, self.warmup, self.momenta = steps, warmup, momenta
+        super().__init__(
+            optimizer,
+            [(lambda step: 1.0) if group.get("constant") else self.factor for group in optimizer.param_groups],
+        )
+
+    def factor(self, step: int) -> float:
+        """The share of the peak rate at an update, counted from 0."""
+        if step < self.warmup:
+            return (step + 1) / self.warmup
+        return 0.5 * (1 + math.cos(math.pi * (step - self.warmup) / max(1, self.steps - self.warmup)))
+
+    def step(self, epoch: int | None = None) -> None:
+        """Rates and momentum of the next update."""
+        super().step(epoch)
+        for group in self.optimizer.param_groups:
+            group["momentum"] = self.momenta[self.last_epoch >= self.warmup]
+
+
+def siamese_sgd(
+    model: nn.Module,
+    predictor: Iterable[nn.Parameter],
+    *,
+    rate: float,
+    predictor_rate: float,
+    weight_decay: float,
+    steps: int,
+    warmup: int,
+    momenta: tuple[float, float],
+) -> tuple[torch.optim.Optimizer, WarmupCosine]:
+    """The optimiser of GCLSR, section 4.1, and its schedule.
+
+    Args:
+        model: all that is trained.
+        predictor: the parameters of the predictor.
+        rate: peak rate.
+        predictor_rate: the predictor's constant rate; 0 lets it have the rate of all.
+        weight_decay: of every parameter.
+        steps: updates in all.
+        warmup: updates in which the rate rises.
+        momenta: momentum before and after the end of the rise.
+    """
+    own = {id(parameter) for parameter in predictor} if predictor_rate else set()
+    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    groups = [
+        {"params": [p for p in trained if id(p) not in own], "lr": rate, "constant": False},
+        {"params": [p for p in trained if id(p) in own], "lr": predictor_rate, "constant": True},
+    ]
+    optimizer = SGD([g for g in groups if g["params"]], lr=rate, momentum=momenta[0], weight_decay=weight_decay)
+    return optimizer, WarmupCosine(optimizer, steps, warmup, momenta)
