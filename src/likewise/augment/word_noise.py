@@ -83,6 +83,8 @@ def fourier_round_trip(vectors: Tensor) -> Tensor:
 
     Up to rounding it is w itself, and so this kind leaves a word as it is.
     """
+    if not len(vectors):
+        return vectors  # no word drew this kind, and FFT libraries refuse an empty batch
     return torch.fft.ifft(torch.fft.fft(vectors.float(), dim=-1), dim=-1).real.to(vectors.dtype)
 
 

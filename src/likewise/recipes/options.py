@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import typing
 from dataclasses import dataclass, field, fields
+from functools import cache
 from typing import Any, Literal, Self
 
 Precision = Literal["auto", "fp32", "bf16"]
@@ -87,13 +89,12 @@ class TrainingOptions:
         return dataclasses.asdict(self)
 
 
+@cache
 def choices_of(options: type[TrainingOptions], name: str) -> tuple[str, ...]:
     """The values an option may take, where its type is a Literal; else ().
 
     >>> choices_of(TrainingOptions, "schedule")
     ('linear', 'cosine', 'constant')
     """
-    import typing
-
     hint = typing.get_type_hints(options)[name]
     return typing.get_args(hint) if typing.get_origin(hint) is Literal else ()

@@ -16,8 +16,7 @@ seed {seed}, {steps} steps.
 {score}
 
 ```python
-from sentence_transformers import SentenceTransformer
-model = SentenceTransformer("path/to/this/folder")
+{loading}
 vectors = model.encode(["A man is playing a guitar.", "Somebody plays music."])
 ```
 
@@ -25,8 +24,17 @@ Every option, the versions, the hash of the corpus and all scores are in `likewi
 """
 
 
-def model_card(record: dict[str, Any]) -> str:
-    """The text of README.md, from a finished run's record."""
+PLAIN = """from sentence_transformers import SentenceTransformer
+model = SentenceTransformer("path/to/this/folder")"""
+
+OWN_MODULES = """import likewise
+model = likewise.load("path/to/this/folder")
+# or, where likewise is installed:
+# SentenceTransformer("path/to/this/folder", trust_remote_code=True)"""
+
+
+def model_card(record: dict[str, Any], own_modules: bool = False) -> str:
+    """The text of README.md, from a finished run's record; `own_modules`: the model has modules of likewise."""
     best = record.get("best")
     score = (
         f"Checkpoint of step {best['step']}, selected by: {record['selection']}; {best['metric']} {best['score']:.2f}."
@@ -41,4 +49,5 @@ def model_card(record: dict[str, Any]) -> str:
         seed=record["seed"],
         steps=record["steps"],
         score=score,
+        loading=OWN_MODULES if own_modules else PLAIN,
     )

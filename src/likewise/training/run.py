@@ -227,6 +227,10 @@ class _Run:
         try:
             with stop:
                 trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
+        except ValueError as error:  # the loss has given up: collapse
+            self.record.update(status="failed", error=str(error), steps=trainer.state.global_step)
+            self.folder.write_record(self.record)
+            raise
         finally:
             bar.close()
         steps = trainer.state.global_step
@@ -237,8 +241,10 @@ class _Run:
         if finished:
             best = _best(trainer, selection)
             self.record.update(status="finished", best=best)
-            self.folder.install_model(without_training_head(trainer.model))
-            (self.folder.path / "README.md").write_text(model_card(self.record), encoding="utf-8")
+            bare = without_training_head(trainer.model)
+            self.folder.install_model(bare)
+            own_modules = any(type(module).__module__.startswith("likewise.") for module in bare)
+            (self.folder.path / "README.md").write_text(model_card(self.record, own_modules), encoding="utf-8")
             if not keep_checkpoints:
                 shutil.rmtree(self.folder.checkpoints, ignore_errors=True)
         else:

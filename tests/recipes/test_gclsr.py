@@ -1,0 +1,192 @@
+import json
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+from sentence_transformers import SentenceTransformer
+from transformers import set_seed
+from typer.testing import CliRunner
+
+import likewise
+from likewise.losses.grouped_cosine import CollapseError
+from likewise.recipes import RECIPES, OptionError
+
+pytest.importorskip("gensim", reason="needs the extra 'words'")
+GCLSR = RECIPES["gclsr"]
+SMALL = {
+    "batch_size": 16, "sentences": 64, "epochs": 2, "warmup_epochs": 1, "filters": 6, "projection": 32,
+    "bottleneck": 8, "group_size": 8, "eval_steps": 4, "select_by": "held-out", "held_out": 20, "quiet": True,
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def glove(sentences, tmp_path_factory):
+    """Random vectors of 12 numbers for the words of the sentences."""
+    path = tmp_path_factory.mktemp("vectors") / "glove.txt"
+    words = sorted({word for s in sentences for word in s.lower().replace(".", " .").split()} - {"bridge"})
+    rng = np.random.default_rng(0)
+    path.write_text("".join(f"{word} {' '.join(f'{x:.4f}' for x in rng.normal(size=12))}\n" for word in words))
+    return str(path)
+
+
+def train(corpus_file, glove, out, **changes):
+    return likewise.train("gclsr", corpus_file, glove, out, **(SMALL | changes))
+
+
+@pytest.fixture(scope="module")
+def finished(corpus_file, glove, tmp_path_factory):
+    return train(corpus_file, glove, tmp_path_factory.mktemp("runs") / "whole")
+
+
+def test_paper_preset_holds_the_values_of_section_4_1():
+    paper = GCLSR.options("paper")
+    assert (paper.batch_size, paper.learning_rate, paper.epochs, paper.warmup_epochs) == (512, 0.03, 20, 5)
+    assert (paper.momentum, paper.momentum_after, paper.weight_decay, paper.predictor_rate) == (0.9, 0.8, 1e-3, 1)
+    assert (paper.region_sizes, paper.filters) == ((1, 1, 1, 6, 15, 20), 300)
+    assert (paper.projection, paper.bottleneck, paper.group_size, paper.sentences) == (4096, 1024, 16, 10_000)
+    assert paper.noise.kinds == (0.5, 0.2, 0.1, 0.2)
+    assert paper.noise.decibels == (6, 12)
+
+
+TABLES = {
+    4: [{"batch_size": size} for size in (64, 128, 256, 512, 1024)],
+    5: [{"weight_decay": decay} for decay in (1e-4, 1e-3, 1e-2, 1e-1)],
+    6: [{"predictor_rate": rate} for rate in (0, 0.08, 0.2, 0.5, 1)],
+    7: [{"momentum": a, "momentum_after": b} for a, b in ((0.8, 0.8), (0.9, 0.9), (0.99, 0.99), (0.9, 0.8))],
+    8: [{"warmup_epochs": epochs} for epochs in (1, 2, 3, 4, 5)],
+    9: [{"regions": r} for r in ("1,2,3,4,5,6", "2,3,4,5,6", "1,1,1,2,3,4", "1,1,1,1,1,1", "1,1,1,20,30,40")],
+    10: [{"augmentation": name} for name in ("none", "full", "partial", "edits")],
+    11: [{"group_size": size} for size in (0, 4, 8, 16, 32, 128)],
+}
+
+
+def test_every_row_of_tables_4_to_11_is_an_option():
+    for table, rows in TABLES.items():
+        for row in rows:
+            assert GCLSR.options("paper", **row), table
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"warmup_epochs": 20}, "warmup_epochs"),
+        ({"schedule": "linear"}, "cosine"),
+        ({"group_size": 24}, "divide"),
+        ({"regions": "1,x"}, "regions"),
+        ({"noise_white": 0.9}, "add up to 1"),
+        ({"augmentation": "paraphrases"}, "paraphrases"),
+        ({"sentences": 100}, "512"),
+        ({"batch_size": 1}, "batch norm"),
+        ({"momentum": 1.0}, "momentum"),
+    ],
+)
+def test_contradictions_are_refused(changes, message):
+    with pytest.raises(OptionError, match=message):
+        GCLSR.options("paper", **changes)
+
+
+def test_both_doors_load_it_to_the_same_vectors(finished, sentences):
+    assert finished.finished
+    assert finished.steps == 8
+    own = likewise.load(finished.path)
+    plain = SentenceTransformer(str(finished.path), trust_remote_code=True)
+    assert [type(module).__name__ for module in own] == ["WordVectors", "WordAttention", "TextCNN"]
+    texts = [*sentences[:20], "", "xyzzy"]
+    vectors = own.encode(texts)
+    assert vectors.shape == (22, 36)
+    assert np.array_equal(vectors, plain.encode(texts))
+    assert np.allclose(vectors[3], own.encode(texts[3]), atol=1e-6)  # whatever else is in the batch
+
+
+def test_what_is_saved_is_what_was_evaluated_and_the_log_has_the_spread(finished, sentences):
+    from likewise.evaluation import HeldOutEvaluator
+
+    rows = np.random.default_rng([1, 1]).permutation(len(sentences))
+    held_out = [sentences[i] for i in np.sort(rows[:20])]
+    scores = HeldOutEvaluator(held_out, seed=1)(likewise.load(finished.path))
+    assert scores[finished.best["metric"]] == pytest.approx(finished.best["score"], abs=1e-3)
+    log = [json.loads(line) for line in (finished.path / "log.jsonl").read_text().splitlines()]
+    spreads = [entry for entry in log if "loss" in entry]
+    assert spreads
+    assert all(0 < entry["embedding_spread"] < 1.1 and 0 < entry["projection_spread"] < 1.1 for entry in spreads)
+    assert "trust_remote_code" in (finished.path / "README.md").read_text()
+
+
+def test_word_vectors_stay_and_all_else_learns(corpus_file, glove, tmp_path):
+    run = train(corpus_file, glove, tmp_path / "run", select_by="last", keep_checkpoints=True)
+    options = GCLSR.options(**{key: value for key, value in SMALL.items() if key != "quiet"})
+    set_seed(1)  # as the run does before it builds its encoder
+    start = GCLSR.encoder(glove, options, None)
+    trained = load_file(run.path / "2_TextCNN" / "model.safetensors")
+    assert all(not torch.equal(trained[name], value) for name, value in start[3].state_dict().items())
+    vectors = load_file(run.path / "model.safetensors")["vectors.weight"]
+    assert torch.equal(vectors, start[0].vectors.weight)
+    assert torch.equal(vectors[0], torch.zeros(12))
+    checkpoint = next((run.path / "checkpoints").iterdir())
+    names = [module["type"].rsplit(".", 1)[1] for module in json.loads((checkpoint / "modules.json").read_text())]
+    assert names == ["WordVectors", "NoisyWords", "WordAttention", "TextCNN", "Projector", "Predictor"]
+
+
+def test_resume_gives_the_weights_of_an_uninterrupted_run(corpus_file, glove, tmp_path, monkeypatch):
+    from likewise.training.callbacks import OrderlyStop
+
+    settings = {"select_by": "last"}
+    train(corpus_file, glove, tmp_path / "whole", **settings)
+    before = OrderlyStop.on_step_end
+
+    def stop_after_three(self, args, state, control, **rest):
+        self.asked = state.global_step == 3
+        before(self, args, state, control, **rest)
+
+    monkeypatch.setattr(OrderlyStop, "on_step_end", stop_after_three)
+    assert train(corpus_file, glove, tmp_path / "cut", **settings).steps == 3
+    monkeypatch.setattr(OrderlyStop, "on_step_end", before)
+    torch.manual_seed(999)
+    assert train(corpus_file, glove, tmp_path / "cut", resume=True, **settings).finished
+    whole, cut = (load_file(tmp_path / name / "2_TextCNN" / "model.safetensors") for name in ("whole", "cut"))
+    assert all(torch.equal(whole[name], cut[name]) for name in whole)
+
+
+def test_a_run_that_collapses_is_stopped_with_an_explanation(corpus_file, glove, tmp_path):
+    with pytest.raises(CollapseError, match="training collapsed"):
+        train(corpus_file, glove, tmp_path / "run", collapse_below=0.99, epochs=10, group_size=0)
+    assert json.loads((tmp_path / "run" / "likewise.json").read_text())["status"] == "failed"
+
+
+@pytest.mark.parametrize("augmentation", ["none", "full", "edits", "paraphrases"])
+def test_the_papers_other_views_train(augmentation, corpus_file, glove, sentences, tmp_path):
+    changes = {"augmentation": augmentation, "attention": augmentation != "none", "max_steps": 2, "sentences": 0}
+    if augmentation == "edits":
+        pytest.importorskip("textaugment")
+        changes["edits"] = "no-synonyms"
+    if augmentation == "paraphrases":
+        file = tmp_path / "pairs.tsv"
+        file.write_text("".join(f"{s}\tIndeed {s}\n" for s in sentences[:300]))
+        changes["paraphrases"] = str(file)
+    run = train(corpus_file, glove, tmp_path / "run", select_by="last", **changes)
+    assert run.finished
+    assert likewise.load(run.path).encode("the old river").shape == (36,)
+
+
+def test_paraphrases_that_do_not_fit_are_told(corpus_file, glove, tmp_path):
+    file = tmp_path / "pairs.tsv"
+    for text, message in (("one column\n", r"pairs\.tsv:1"), ("no such sentence\tparaphrase\n", "holds none")):
+        file.write_text(text)
+        with pytest.raises(OptionError, match=message):
+            train(
+                corpus_file, glove, tmp_path / "run", augmentation="paraphrases", paraphrases=str(file), overwrite=True
+            )
+
+
+def test_the_command_line_trains_and_names_wrong_vectors(corpus_file, glove, tmp_path):
+    from likewise.cli import build_app
+
+    words = "--batch-size 16 --sentences 32 --epochs 2 --warmup-epochs 1 --filters 4 --projection 16 --bottleneck 4"
+    arguments = ["train", "gclsr", "--corpus", str(corpus_file), "--out", str(tmp_path / "run"), *words.split()]
+    done = CliRunner().invoke(build_app(), [*arguments, "--base", glove, "--select-by", "last"])
+    assert done.exit_code == 0, done.output
+    assert "tokens are known" in done.output
+    wrong = CliRunner().invoke(build_app(), [*arguments, "--base", "missing.txt", "--overwrite"])
+    assert wrong.exit_code == 2
+    assert "missing.txt" in wrong.output
