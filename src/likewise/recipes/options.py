@@ -89,12 +89,17 @@ class TrainingOptions:
         return dataclasses.asdict(self)
 
 
-@cache
 def choices_of(options: type[TrainingOptions], name: str) -> tuple[str, ...]:
     """The values an option may take, where its type is a Literal; else ().
 
     >>> choices_of(TrainingOptions, "schedule")
     ('linear', 'cosine', 'constant')
     """
-    hint = typing.get_type_hints(options)[name]
+    hint = _hints(options)[name]
     return typing.get_args(hint) if typing.get_origin(hint) is Literal else ()
+
+
+@cache
+def _hints(options: Any) -> dict[str, Any]:
+    # Reading them anew takes longer than all else that an options class does.
+    return typing.get_type_hints(options)
