@@ -52,7 +52,7 @@ TABLES: dict[str, dict[str, dict[str, Any]]] = {
 
 def scores(model: Any, tasks: str, data: str | None) -> dict[str, float]:
     report = likewise.evaluate(model, tasks, data, progress=False)
-    return {result.task: result.score for result in report.results}
+    return {result.name: result.score for result in report.results}
 
 
 def mean_of_words(vectors: str) -> SentenceTransformer:

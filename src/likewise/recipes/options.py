@@ -95,7 +95,8 @@ def choices_of(options: type[TrainingOptions], name: str) -> tuple[str, ...]:
     >>> choices_of(TrainingOptions, "schedule")
     ('linear', 'cosine', 'constant')
     """
-    hint = _hints(options)[name]
+    kind: Any = options
+    hint = _hints(kind)[name]
     return typing.get_args(hint) if typing.get_origin(hint) is Literal else ()
 
 
