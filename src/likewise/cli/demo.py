@@ -10,7 +10,7 @@ import typer
 from likewise.cli.messages import clean_errors
 
 QUERY = "The government announced a plan to help refugees."
-STEPS = 30
+STEPS = 20
 BASE = "bundled:minilm"
 CORPUS = "bundled:wiki-sample"
 
