@@ -8,9 +8,9 @@
 `SentenceTransformer(folder)` loads.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from likewise.lazy import lazy_names
 from likewise.version import __version__
 
 if TYPE_CHECKING:
@@ -29,12 +29,4 @@ _HOMES = {
     "train": "likewise.training.run",
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'likewise' has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -4,9 +4,9 @@ import random
 import pytest
 from typer.testing import CliRunner
 
-import likewise.report.sweep
+import likewise.report.sweeping
 from likewise.cli import build_app
-from likewise.report.sweep import Setting, SweepReport
+from likewise.report.sweeping import Setting, SweepReport
 
 pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
@@ -55,7 +55,7 @@ def test_sweep_takes_several_values(monkeypatch, tmp_path):
         given.update(options, corpus=corpus)
         return SweepReport({}, "dev", None, {Setting(1e-3, 0.3, 0.1, 1): 70.0}, ())
 
-    monkeypatch.setattr(likewise.report.sweep, "sweep", fake)
+    monkeypatch.setattr(likewise.report.sweeping, "sweep", fake)
     done = run("sweep", "--corpus", "a.txt", "--alphas", "0.1", "0.2", "--betas", "0.3", "--weights=1e-4,1e-3",
                "--seeds", "1", "2", "--max-steps", "3", "--out", tmp_path)  # fmt: skip
     assert done.exit_code == 0, done.output

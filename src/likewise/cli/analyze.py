@@ -159,7 +159,7 @@ def sweep(
     max_length: Annotated[Optional[int], typer.Option(help="Tokens kept of a sentence.")] = None,
 ) -> None:
     """Train the recipe sncse for each alpha, beta and lambda, and compare the scores. Goes on where it was stopped."""
-    from likewise.report.sweep import sweep as run
+    from likewise.report.sweeping import sweep as run
 
     given = {
         "max_steps": max_steps,

@@ -3,8 +3,9 @@
 The names below are loaded on first use, so that `import likewise.evaluation` does not import torch.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from likewise.lazy import lazy_names
 
 if TYPE_CHECKING:
     from likewise.evaluation.geometry import alignment, uniformity
@@ -35,29 +36,21 @@ __all__ = [
 ]
 
 _HOME = {
-    "GROUPS": "registry",
-    "TASKS": "registry",
-    "DataError": "tasks",
-    "EvaluationReport": "report",
-    "HeldOutEvaluator": "held_out",
-    "MissingTask": "report",
-    "PairResult": "pairs",
-    "StsDevEvaluator": "sts_dev",
-    "SubsetResult": "pairs",
-    "TaskResult": "tasks",
-    "UnknownTaskError": "registry",
-    "alignment": "geometry",
-    "evaluate": "suite",
-    "find_data": "tasks",
-    "uniformity": "geometry",
+    "GROUPS": ".registry",
+    "TASKS": ".registry",
+    "DataError": ".tasks",
+    "EvaluationReport": ".report",
+    "HeldOutEvaluator": ".held_out",
+    "MissingTask": ".report",
+    "PairResult": ".pairs",
+    "StsDevEvaluator": ".sts_dev",
+    "SubsetResult": ".pairs",
+    "TaskResult": ".tasks",
+    "UnknownTaskError": ".registry",
+    "alignment": ".geometry",
+    "evaluate": ".suite",
+    "find_data": ".tasks",
+    "uniformity": ".geometry",
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = lazy_names(__name__, _HOME)

@@ -3,8 +3,9 @@
 The names below are loaded on first use, so that `import likewise.inference` does not import torch.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from likewise.lazy import lazy_names
 
 if TYPE_CHECKING:
     from likewise.inference.encoding import encode, encode_file, similarity, undisturbed
@@ -14,21 +15,13 @@ if TYPE_CHECKING:
 __all__ = ["LinesError", "LoadError", "encode", "encode_file", "load", "similarity", "undisturbed"]
 
 _HOME = {
-    "LinesError": "lines",
-    "LoadError": "loading",
-    "load": "loading",
-    "encode": "encoding",
-    "encode_file": "encoding",
-    "similarity": "encoding",
-    "undisturbed": "encoding",
+    "LinesError": ".lines",
+    "LoadError": ".loading",
+    "load": ".loading",
+    "encode": ".encoding",
+    "encode_file": ".encoding",
+    "similarity": ".encoding",
+    "undisturbed": ".encoding",
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = lazy_names(__name__, _HOME)

@@ -5,31 +5,24 @@ task with the most wrong rank; `sweep` the score over the weights of SNCSE's mar
 'report' (matplotlib, jinja2); everything is imported at first use.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from likewise.lazy import lazy_names
 
 if TYPE_CHECKING:
     from likewise.report.errors import write_errors
     from likewise.report.similarity import SimilarityReport, compare_similarity, write_similarity
-    from likewise.report.sweep import SweepReport, sweep
+    from likewise.report.sweeping import SweepReport, sweep
 
 __all__ = ["SimilarityReport", "SweepReport", "compare_similarity", "sweep", "write_errors", "write_similarity"]
 
 _HOME = {
-    "SimilarityReport": "similarity",
-    "SweepReport": "sweep",
-    "compare_similarity": "similarity",
-    "sweep": "sweep",
-    "write_errors": "errors",
-    "write_similarity": "similarity",
+    "SimilarityReport": ".similarity",
+    "SweepReport": ".sweeping",
+    "compare_similarity": ".similarity",
+    "sweep": ".sweeping",
+    "write_errors": ".errors",
+    "write_similarity": ".similarity",
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = lazy_names(__name__, _HOME)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from likewise.report.pictures import panels, save, styles
-from likewise.report.sweep import SweepReport
+from likewise.report.sweeping import SweepReport
 
 _IN_A_ROW = 3
 _BEFORE = "before training"

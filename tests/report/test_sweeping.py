@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import likewise
-from likewise.report.sweep import Setting, SweepReport, sweep
+from likewise.report.sweeping import Setting, SweepReport, sweep
 from likewise.report.writing import ReportError
 from likewise.training.run import TrainingResult
 
