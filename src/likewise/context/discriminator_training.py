@@ -34,6 +34,7 @@ from likewise.context.ranking import cache_contexts
 from likewise.context.token_ids import Sentences, encode_cut
 from likewise.context.vocabulary import Vocabulary
 from likewise.context.workspace import Stage, StageWork, Workspace
+from likewise.whole_files import written_whole
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -236,15 +237,14 @@ class _Training:
 
     def _save(self) -> None:
         path = self.work.folder / _CHECKPOINT
-        unfinished = path.with_suffix(".tmp")
         content = {
             "model": self.model.state_dict(),
             "optimizer": self.optimizer.state_dict(),
             "state": asdict(self.state),
             "best": self.best,
         }
-        torch.save(content, unfinished)
-        unfinished.replace(path)
+        with written_whole(path) as unfinished:
+            torch.save(content, unfinished)
 
     def _resume(self) -> bool:
         path = self.work.folder / _CHECKPOINT

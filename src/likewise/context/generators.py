@@ -18,7 +18,7 @@ from likewise.context.generator_options import GeneratorOptions
 from likewise.context.network import Transformer
 from likewise.context.pieces import SOURCES, TASKS, Cutter, Example, ExamplePieces, Padded, Task, pad
 from likewise.context.vocabulary import Vocabulary
-from likewise.whole_files import write_json
+from likewise.whole_files import write_json, written_whole
 
 CONFIG, WEIGHTS, BASE = "generators.json", "model.safetensors", "base"
 
@@ -129,8 +129,8 @@ class Generators(nn.Module):
         base: Any = next(iter(self.networks.values()))
         if self.options.base:
             base.model.config.save_pretrained(folder / BASE)
-        save_model(self, str(folder / f".{WEIGHTS}.part"))
-        (folder / f".{WEIGHTS}.part").replace(folder / WEIGHTS)
+        with written_whole(folder / WEIGHTS) as unfinished:
+            save_model(self, str(unfinished))
         content = {"options": self.options.to_dict(), "vocabulary": self.vocabulary.fingerprint}
         write_json(folder / CONFIG, content)
 

@@ -15,6 +15,7 @@ from likewise.context.discriminator import Discriminator, load_discriminator
 from likewise.context.errors import ContextError
 from likewise.context.token_ids import encode_cut
 from likewise.context.vocabulary import Vocabulary
+from likewise.whole_files import write_text
 
 _PARTS, _DONE = "contexts.npy", "contexts.json"
 _AT_ONCE = 200
@@ -53,9 +54,7 @@ def cache_contexts(
         found = model.context_part(model.represent(encode(texts)), torch.from_numpy(examples.places))
         parts[store.first_context[begin] : store.first_context[end]] = found.numpy()
         parts.flush()
-        unfinished = done_path.with_suffix(".tmp")
-        unfinished.write_text(json.dumps({"chunks": end}), encoding="utf-8")
-        unfinished.replace(done_path)
+        write_text(done_path, json.dumps({"chunks": end}))
         tell(end - begin)
 
 

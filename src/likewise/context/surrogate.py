@@ -33,7 +33,7 @@ from likewise.evaluation.registry import TASKS
 from likewise.evaluation.sts import Pairs, StsTask
 from likewise.evaluation.tasks import DataError, TaskMissing, find_data
 from likewise.inference.encoding import Precision
-from likewise.recipes.options import OptionError, TrainingOptions, option
+from likewise.recipes.options import OptionError, TrainingOptions, of_preset, option
 from likewise.training.execute import TrainingResult
 from likewise.training.folder import RunFolder
 from likewise.training.precision import use_bf16
@@ -83,10 +83,7 @@ def surrogate_options(preset: str | None = None, **changes: Any) -> SurrogateOpt
     Raises:
         OptionError: no such preset or option, or values that do not go together.
     """
-    name = preset or next(iter(PRESETS))
-    if name not in PRESETS:
-        raise OptionError(f"the surrogate has no preset {name!r}; there are {', '.join(PRESETS)}")
-    return PRESETS[name].updated(**changes)
+    return of_preset("the surrogate", PRESETS, preset, **changes)
 
 
 def distill(

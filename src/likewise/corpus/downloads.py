@@ -16,6 +16,7 @@ from typing import Any
 
 from likewise.corpus.hub_sources import DATASETS, DataSet, HubFile
 from likewise.corpus.unpacking import unpack
+from likewise.whole_files import write_text
 
 LOCK = "likewise-data.lock.json"
 """Beside the data: the checksum of every file that was fetched, and when."""
@@ -157,12 +158,7 @@ def read_lock(folder: Path) -> dict[str, Any]:
 
 
 def _write_lock(folder: Path, lock: dict[str, Any]) -> None:
-    unfinished = folder / f".{LOCK}.{os.getpid()}"
-    try:
-        unfinished.write_text(json.dumps(lock, indent=2, sort_keys=True) + "\n", encoding="utf-8")
-        unfinished.replace(folder / LOCK)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    write_text(folder / LOCK, json.dumps(lock, indent=2, sort_keys=True) + "\n")
 
 
 def hub_download(dataset: DataSet, folder: Path) -> Download:

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from likewise.cache import cache_folder
 from likewise.corpus.arrow import write_sentences, write_without
 from likewise.corpus.dedupe import Fingerprints
 from likewise.corpus.errors import CorpusError
@@ -68,8 +69,7 @@ class PreparedCorpus:
 
 def default_cache() -> Path:
     """Give the folder of prepared corpora: LIKEWISE_CACHE if set, else ~/.cache/likewise/corpus."""
-    named = os.environ.get("LIKEWISE_CACHE")
-    return Path(named).expanduser() if named else Path.home() / ".cache" / "likewise" / "corpus"
+    return cache_folder() if os.environ.get("LIKEWISE_CACHE") else cache_folder() / "corpus"
 
 
 def prepare(

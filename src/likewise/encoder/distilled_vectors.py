@@ -8,14 +8,13 @@ et al. 2017, "A simple but tough-to-beat baseline"), because an encoder gives 't
 from __future__ import annotations
 
 import hashlib
-import os
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from likewise.cache import cache_folder
 from likewise.encoder.vector_files import WordTable, WordVectorError
 from likewise.whole_files import written_whole
 
@@ -29,16 +28,7 @@ def is_distilled(source: str) -> bool:
     return source.startswith(PREFIX)
 
 
-def check_encoder(source: str) -> None:
-    """Load the encoder, which takes a second, so that a wrong name is told before the corpus is read.
-
-    Raises:
-        WordVectorError: it cannot be loaded, or reads no texts.
-    """
-    _load(source)
-
-
-def distill(source: str, counts: Counter[str], dimension: int = 0) -> WordTable:
+def distill(source: str, counts: Counter[str], dimension: int = 0, model: Any = None) -> WordTable:
     """The vectors of a corpus's words and of the whole words in the encoder's own vocabulary.
 
     A word's vector is the encoder's normalised vector of it as a text, less the mean over all words, times
@@ -48,6 +38,7 @@ def distill(source: str, counts: Counter[str], dimension: int = 0) -> WordTable:
         source: `distilled:` and what `likewise.load` takes.
         counts: the corpus's words, lower-cased where the encoder does so.
         dimension: principal components kept of each vector; 0 keeps the encoder's size.
+        model: the encoder, where `load_encoder` has loaded it already.
 
     Returns:
         The corpus's words, the most frequent first, then the others.
@@ -55,9 +46,9 @@ def distill(source: str, counts: Counter[str], dimension: int = 0) -> WordTable:
     Raises:
         WordVectorError: the encoder cannot be loaded, or its vectors have fewer numbers than `dimension`.
     """
-    model = _load(source)
+    model = model or load_encoder(source)
     own = [word for word in model.tokenizer.get_vocab() if word.isalpha() and len(word) > 1]
-    lower = lowers(source, model)
+    lower = lowers(model)
     frequent = [word for word, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0]))]
     words = list(dict.fromkeys([*frequent, *sorted(word.lower() if lower else word for word in own)]))
     vectors = _cached(model, words)
@@ -73,13 +64,17 @@ def distill(source: str, counts: Counter[str], dimension: int = 0) -> WordTable:
     return WordTable(words, vectors.astype(np.float32), source)
 
 
-def lowers(source: str, model: Any = None) -> bool:
+def lowers(model: Any) -> bool:
     """Whether the encoder reads upper and lower case as one."""
-    tokenizer = (model or _load(source)).tokenizer
-    return tokenizer("Word").input_ids == tokenizer("word").input_ids
+    return model.tokenizer("Word").input_ids == model.tokenizer("word").input_ids
 
 
-def _load(source: str) -> Any:
+def load_encoder(source: str) -> Any:
+    """The encoder that a source names; it takes a second.
+
+    Raises:
+        WordVectorError: it cannot be loaded, or has no vocabulary.
+    """
     from sentence_transformers import SentenceTransformer
 
     from likewise.corpus.bundled import resolve_model
@@ -101,7 +96,7 @@ def _cached(model: Any, words: Sequence[str]) -> np.ndarray:
     for name, value in sorted(model.state_dict().items()):
         digest.update(name.encode())
         digest.update(value.detach().cpu().contiguous().numpy().tobytes())
-    home = Path(os.environ.get("LIKEWISE_CACHE") or Path.home() / ".cache" / "likewise") / "distilled"
+    home = cache_folder() / "distilled"
     path = home / f"{digest.hexdigest()}.npy"
     if path.exists():
         return np.load(path)

@@ -15,9 +15,9 @@ from tokenizers.models import WordLevel
 from torch import Tensor, nn
 from transformers import PreTrainedTokenizerFast
 
-from likewise.encoder.distilled_vectors import distill, is_distilled, lowers
+from likewise.encoder.distilled_vectors import distill, is_distilled, load_encoder, lowers
 from likewise.encoder.saved_module import hub_arguments
-from likewise.encoder.vector_files import WordTable, WordVectorError, read_word_vectors
+from likewise.encoder.vector_files import WordTable, WordVectorError, check_word_vectors, read_word_vectors
 
 PAD, UNKNOWN = "[PAD]", "[UNK]"
 MAX_WORDS = 256
@@ -123,6 +123,18 @@ class WordVectors(InputModule):
         )
 
 
+def check_source(source: str, dimension: int = 0) -> None:
+    """Look at a source of word vectors before the corpus is read: what `build_word_vectors` takes.
+
+    Raises:
+        WordVectorError: as far as a short look shows it.
+    """
+    if is_distilled(source):
+        load_encoder(source)
+    else:
+        check_word_vectors(source, dimension)
+
+
 def build_word_vectors(
     source: str,
     sentences: Iterable[str] | None = None,
@@ -146,9 +158,10 @@ def build_word_vectors(
         WordVectorError: as `read_word_vectors`, or no word of the corpus has a vector.
     """
     if is_distilled(source):
-        lower = lowers(source)
+        encoder = load_encoder(source)
+        lower = lowers(encoder)
         counts = count_words(sentences or (), lower)
-        table = distill(source, counts, dimension)
+        table = distill(source, counts, dimension, encoder)
         most_frequent = len(table.words)
     else:
         table = read_word_vectors(source, dimension)

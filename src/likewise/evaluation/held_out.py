@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sentence_transformers.sentence_transformer.evaluation import SentenceEvaluator
 
+from likewise.evaluation.checkpoint import CheckpointEvaluator
 from likewise.evaluation.geometry import alignment, uniformity
 from likewise.evaluation.token_cache import TokenCache
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _SHORTEST = 5  # words; what is left of a shorter one may be anything
 
 
-class HeldOutEvaluator(SentenceEvaluator):
+class HeldOutEvaluator(CheckpointEvaluator):
     """Scores a model on unrated sentences; the trainer keeps the one that tells damaged copies apart best.
 
     Each sentence gets a copy with words left out, chosen by the seed once and for all. Metrics, each under
@@ -68,7 +68,7 @@ class HeldOutEvaluator(SentenceEvaluator):
         Raises:
             ValueError: fewer than two sentences are left, or the rate is not between 0 and 1.
         """
-        super().__init__()
+        super().__init__("separation", name, precision)
         if not 0 < rate < 1:
             raise ValueError(f"rate is {rate}; give a share of the words between 0 and 1.")
         usable = [s for s in dict.fromkeys(sentences) if len(s.split()) >= _SHORTEST]
@@ -80,12 +80,8 @@ class HeldOutEvaluator(SentenceEvaluator):
         chance = random.Random(seed)
         self.sentences = usable if len(usable) <= limit else chance.sample(usable, limit)
         self.copies = [damaged(sentence, rate, chance) for sentence in self.sentences]
-        self.name = name
         self.rate, self.seed = rate, seed
-        self.precision: Precision | None = precision
         self._cache = TokenCache([*self.sentences, *self.copies], batch_size)
-        self.primary_metric = f"{name}_separation" if name else "separation"
-        self.greater_is_better = True
 
     @property
     def description(self) -> str:
@@ -95,25 +91,16 @@ class HeldOutEvaluator(SentenceEvaluator):
             f"{self.rate:.0%} of their words (no ratings)"
         )
 
-    def __call__(
-        self,
-        model: SentenceTransformer,  # type: ignore[override]  # of all models only this one gives vectors
-        output_path: str | None = None,
-        epoch: float = -1,
-        steps: int = -1,
-    ) -> dict[str, float]:
-        """Score the model; nothing is written to `output_path`."""
+    def metrics(self, model: SentenceTransformer) -> dict[str, float]:
+        """Separation, retrieval and the geometry."""
         vectors, _ = self._cache.vectors(model, self.precision)
         originals, copies = np.split(vectors, 2)  # each (S, D)
-        metrics = {
+        return {
             "separation": separation(copies, originals),
             "retrieval": 100 * reciprocal_rank(copies, originals),
             "alignment": alignment(originals, copies),
             "uniformity": uniformity(originals),
         }
-        named = self.prefix_name_to_metrics(metrics, self.name)
-        self.store_metrics_in_model_card_data(model, named, int(epoch), steps)
-        return named
 
     def get_config_dict(self) -> dict[str, Any]:
         """What the model card says about it."""

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from sentence_transformers.sentence_transformer.evaluation import SentenceEvaluator
 
 from likewise.encoder.pair_classifier import PairClassifier
+from likewise.evaluation.checkpoint import CheckpointEvaluator
 from likewise.evaluation.token_cache import TokenCache
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from likewise.inference.encoding import Precision
 
 
-class HeldOutLabelsEvaluator(SentenceEvaluator):
+class HeldOutLabelsEvaluator(CheckpointEvaluator):
     """Scores a model that is being trained with a `PairClassifier`, by accuracy times 100 (`held_out_accuracy`)."""
 
     def __init__(
@@ -36,29 +36,19 @@ class HeldOutLabelsEvaluator(SentenceEvaluator):
         Raises:
             ValueError: the three differ in length, or are empty.
         """
-        super().__init__()
+        super().__init__("accuracy", name, precision)
         if not len(first) == len(second) == len(labels) or not len(labels):
             raise ValueError(f"{len(first)} first sentences, {len(second)} second ones and {len(labels)} labels.")
         self.labels = np.asarray(labels)  # (P,)
-        self.precision: Precision | None = precision
         self._cache = TokenCache([*first, *second], batch_size)
-        self.name = name
-        self.primary_metric = f"{name}_accuracy" if name else "accuracy"
-        self.greater_is_better = True
 
     @property
     def description(self) -> str:
         """One sentence on what it selects by."""
         return f"Accuracy on {len(self.labels):,} held-out labelled pairs"
 
-    def __call__(
-        self,
-        model: SentenceTransformer,  # type: ignore[override]  # of all models only this one gives vectors
-        output_path: str | None = None,
-        epoch: float = -1,
-        steps: int = -1,
-    ) -> dict[str, float]:
-        """Score the model; nothing is written to `output_path`.
+    def metrics(self, model: SentenceTransformer) -> dict[str, float]:
+        """The accuracy.
 
         Raises:
             ValueError: it has no classifier.
@@ -70,9 +60,7 @@ class HeldOutLabelsEvaluator(SentenceEvaluator):
         first, second = torch.from_numpy(vectors).to(head.linear.weight.device).chunk(2)  # each (P, D)
         with torch.inference_mode():
             found = head.logits(first, second).argmax(dim=1).cpu().numpy()  # (P,)
-        metrics = self.prefix_name_to_metrics({"accuracy": 100 * float((found == self.labels).mean())}, self.name)
-        self.store_metrics_in_model_card_data(model, metrics, int(epoch), steps)
-        return metrics
+        return {"accuracy": 100 * float((found == self.labels).mean())}
 
     def get_config_dict(self) -> dict[str, Any]:
         """What the model card says about it."""

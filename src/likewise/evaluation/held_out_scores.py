@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sentence_transformers import CrossEncoder
-from sentence_transformers.base.evaluation import BaseEvaluator
 
+from likewise.evaluation.checkpoint import CheckpointEvaluator
 from likewise.evaluation.pairs import correlations, pair_cosines
 from likewise.evaluation.token_cache import TokenCache
 from likewise.inference.encoding import autocast, undisturbed
@@ -36,7 +36,7 @@ class PairPredictions:
         return np.asarray(found, dtype=np.float64)
 
 
-class HeldOutScoresEvaluator(BaseEvaluator):
+class HeldOutScoresEvaluator(CheckpointEvaluator):
     """Scores an encoder (by its cosines) or a cross-encoder; the trainer keeps the checkpoint with the lowest error.
 
     Metrics, each under `NAME_`: `mse`, the mean squared error against the targets, which it selects by; `mse_harvest`,
@@ -68,7 +68,7 @@ class HeldOutScoresEvaluator(BaseEvaluator):
         Raises:
             ValueError: the three differ in length, or there are fewer than two pairs.
         """
-        super().__init__()
+        super().__init__("mse", name, precision, greater_is_better=False)
         if not len(first) == len(second) == len(scores):
             raise ValueError(f"{len(first)} first sentences, {len(second)} second ones and {len(scores)} scores.")
         if len(scores) < 2:
@@ -76,32 +76,23 @@ class HeldOutScoresEvaluator(BaseEvaluator):
         self.scores = np.asarray(scores, dtype=np.float64)  # (P,)
         self.targets = to_target(self.scores)
         self.from_target = from_target
-        self.precision: Precision | None = precision
         self._predict = PairPredictions(first, second, batch_size)
-        self.name = name
-        self.primary_metric = f"{name}_mse"
-        self.greater_is_better = False
 
     @property
     def description(self) -> str:
         """One sentence on what it selects by."""
         return f"Mean squared error on {len(self.scores):,} held-out scored pairs"
 
-    def __call__(
-        self, model: Any, output_path: str | None = None, epoch: float = -1, steps: int = -1
-    ) -> dict[str, float]:
-        """Score the model; nothing is written to `output_path`."""
+    def metrics(self, model: Any) -> dict[str, float]:
+        """The error on both scales, and the correlations."""
         found = self._predict(model, self.precision)  # (P,)
         spearman, pearson = correlations(found, self.scores)
-        metrics = {
+        return {
             "mse": float(np.mean((found - self.targets) ** 2)),
             "mse_harvest": float(np.mean((self.from_target(found) - self.scores) ** 2)),
             "spearman": 0.0 if math.isnan(spearman) else spearman,
             "pearson": 0.0 if math.isnan(pearson) else pearson,
         }
-        named = self.prefix_name_to_metrics(metrics, self.name)
-        self.store_metrics_in_model_card_data(model, named, int(epoch), steps)
-        return named
 
     def get_config_dict(self) -> dict[str, Any]:
         """What the model card says about it."""

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from sentence_transformers.sentence_transformer.evaluation import SentenceEvaluator
 
+from likewise.evaluation.checkpoint import CheckpointEvaluator
 from likewise.evaluation.pairs import pair_cosines
 from likewise.evaluation.token_cache import TokenCache
 
@@ -27,7 +27,7 @@ def nearness(first: np.ndarray, second: np.ndarray, distance: Distance) -> np.nd
     return -np.linalg.norm(first.astype(np.float64) - second.astype(np.float64), ord=order, axis=1)
 
 
-class HeldOutTripletsEvaluator(SentenceEvaluator):
+class HeldOutTripletsEvaluator(CheckpointEvaluator):
     """Scores a model by the share of triplets, times 100, whose positive lies nearer than their negative.
 
     An equal distance counts as wrong, so that a collapsed model has 0.
@@ -49,36 +49,24 @@ class HeldOutTripletsEvaluator(SentenceEvaluator):
         Raises:
             ValueError: the three differ in length, or are empty.
         """
-        super().__init__()
+        super().__init__("accuracy", name, precision)
         if not len(anchors) == len(positives) == len(negatives) or not len(anchors):
             raise ValueError(f"{len(anchors)} anchors, {len(positives)} positives and {len(negatives)} negatives.")
         self.n = len(anchors)
         self.distance: Distance = distance
-        self.precision: Precision | None = precision
         self._cache = TokenCache([*anchors, *positives, *negatives], batch_size)
-        self.name = name
-        self.primary_metric = f"{name}_accuracy" if name else "accuracy"
-        self.greater_is_better = True
 
     @property
     def description(self) -> str:
         """One sentence on what it selects by."""
         return f"Accuracy ({self.distance} distance) on {self.n:,} held-out triplets"
 
-    def __call__(
-        self,
-        model: SentenceTransformer,  # type: ignore[override]  # of all models only this one gives vectors
-        output_path: str | None = None,
-        epoch: float = -1,
-        steps: int = -1,
-    ) -> dict[str, float]:
-        """Score the model; nothing is written to `output_path`."""
+    def metrics(self, model: SentenceTransformer) -> dict[str, float]:
+        """The accuracy."""
         vectors, _ = self._cache.vectors(model, self.precision)
         anchors, positives, negatives = np.split(vectors, 3)  # each (R, D)
         right = nearness(anchors, positives, self.distance) > nearness(anchors, negatives, self.distance)  # (R,)
-        metrics = self.prefix_name_to_metrics({"accuracy": 100 * float(right.mean())}, self.name)
-        self.store_metrics_in_model_card_data(model, metrics, int(epoch), steps)
-        return metrics
+        return {"accuracy": 100 * float(right.mean())}
 
     def get_config_dict(self) -> dict[str, Any]:
         """What the model card says about it."""

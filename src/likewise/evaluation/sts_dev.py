@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sentence_transformers.sentence_transformer.evaluation import SentenceEvaluator
 
+from likewise.evaluation.checkpoint import CheckpointEvaluator
 from likewise.evaluation.geometry import alignment, uniformity
 from likewise.evaluation.pairs import correlations, pair_cosines
 from likewise.evaluation.registry import TASKS
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _SAME = 4.0
 
 
-class StsDevEvaluator(SentenceEvaluator):
+class StsDevEvaluator(CheckpointEvaluator):
     """Scores a model on rated pairs; the trainer keeps the checkpoint with the highest Spearman correlation.
 
     Metrics, each under `NAME_`: `spearman` and `pearson` of the cosines with the ratings, times 100 (0 where
@@ -61,18 +61,14 @@ class StsDevEvaluator(SentenceEvaluator):
         Raises:
             ValueError: the three differ in length, or there are fewer than two pairs.
         """
-        super().__init__()
+        super().__init__("spearman", name, precision)
         if not len(first) == len(second) == len(ratings):
             raise ValueError(f"{len(first)} first sentences, {len(second)} second ones and {len(ratings)} ratings.")
         if len(ratings) < 2:
             raise ValueError(f"A correlation needs two rated pairs at least, and there are {len(ratings)}.")
-        self.name = name
-        self.precision: Precision | None = precision
         self.gold = np.asarray(ratings, dtype=np.float64)  # (P,)
         self._cache = TokenCache([*first, *second], batch_size)
         self._description = description or f"Spearman correlation on {len(self.gold)} rated pairs"
-        self.primary_metric = f"{name}_spearman" if name else "spearman"
-        self.greater_is_better = True
 
     @classmethod
     def from_data(cls, data: str | os.PathLike[str] | None = None, **options: Any) -> StsDevEvaluator:
@@ -100,14 +96,8 @@ class StsDevEvaluator(SentenceEvaluator):
         """One sentence on what it selects by."""
         return self._description
 
-    def __call__(
-        self,
-        model: SentenceTransformer,  # type: ignore[override]  # of all models only this one gives vectors
-        output_path: str | None = None,
-        epoch: float = -1,
-        steps: int = -1,
-    ) -> dict[str, float]:
-        """Score the model; nothing is written to `output_path`."""
+    def metrics(self, model: SentenceTransformer) -> dict[str, float]:
+        """The correlations and the geometry."""
         vectors, unique = self._cache.vectors(model, self.precision)
         first, second = np.split(vectors, 2)  # each (P, D)
         spearman, pearson = correlations(pair_cosines(first, second), self.gold)
@@ -121,9 +111,7 @@ class StsDevEvaluator(SentenceEvaluator):
             metrics["alignment"] = alignment(first[same], second[same])
         if len(unique) > 1:
             metrics["uniformity"] = uniformity(unique)
-        named = self.prefix_name_to_metrics(metrics, self.name)
-        self.store_metrics_in_model_card_data(model, named, int(epoch), steps)
-        return named
+        return metrics
 
     def get_config_dict(self) -> dict[str, Any]:
         """What the model card says about it."""

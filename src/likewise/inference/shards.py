@@ -9,7 +9,6 @@ Letters of the shapes: S sentences, D embedding.
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
@@ -20,6 +19,8 @@ from typing import Any
 
 import numpy as np
 from numpy.lib import format as npy
+
+from likewise.whole_files import write_text, written_whole
 
 _ROW_GROUP = 8192  # rows of a table written at a time
 
@@ -72,10 +73,8 @@ class Shards:
             self._path(number, ".txt").write_bytes("\n".join(lines).encode())
         self.digests.append(digest(lines))
         self.rows.append(len(lines))
-        unfinished = self.folder / ".job.json"
         state = {"job": self.job, "digests": self.digests, "rows": self.rows}
-        unfinished.write_text(json.dumps(state), encoding="utf-8")
-        unfinished.replace(self.folder / "job.json")
+        write_text(self.folder / "job.json", json.dumps(state))
 
     def drop_from(self, number: int) -> None:
         """Forget the shards from one on: their lines are others now."""
@@ -84,12 +83,8 @@ class Shards:
     def finish(self, dimension: int) -> tuple[int, int]:
         """Put the shards together under the file's name, by rename, and remove them; the shape (S, D)."""
         shape = (sum(self.rows), dimension)
-        unfinished = self.out.with_name(f".{self.out.name}.{os.getpid()}.part")
-        try:
+        with written_whole(self.out) as unfinished:
             (self._write_table if self.table else self._write_array)(unfinished, shape)
-            unfinished.replace(self.out)
-        finally:
-            unfinished.unlink(missing_ok=True)
         shutil.rmtree(self.folder, ignore_errors=True)
         return shape
 

@@ -15,12 +15,10 @@ from sentence_transformers import SentenceTransformer
 
 from likewise.augment.word_noise import WordNoise
 from likewise.corpus import PreparedCorpus
-from likewise.encoder.distilled_vectors import check_encoder, is_distilled
 from likewise.encoder.siamese import NoisyWords, Predictor, Projector
 from likewise.encoder.text_cnn import TextCNN
-from likewise.encoder.vector_files import check_word_vectors
 from likewise.encoder.word_attention import WordAttention
-from likewise.encoder.word_vectors import MAX_WORDS, build_word_vectors
+from likewise.encoder.word_vectors import MAX_WORDS, build_word_vectors, check_source
 from likewise.losses.grouped_cosine import GroupedCosineLoss
 from likewise.recipes.collate import TextCollator
 from likewise.recipes.options import OptionError, TrainingOptions, option
@@ -175,13 +173,6 @@ def _optimizer(encoder: SentenceTransformer, options: GCLSROptions, steps: int) 
     )
 
 
-def _check_base(base: str, options: GCLSROptions) -> None:
-    if is_distilled(base):
-        check_encoder(base)
-    else:
-        check_word_vectors(base, options.dimension)
-
-
 PAPER = GCLSROptions()
 CPU = dataclasses.replace(PAPER, projection=1024, bottleneck=256)
 
@@ -195,7 +186,7 @@ GCLSR = Recipe(
     build_loss=_loss,
     add_columns=_rows,
     build_encoder_on=_encoder_on,
-    check_base=_check_base,
+    check_base=lambda base, options: check_source(base, options.dimension),
     build_optimizer=_optimizer,
     default_base="bundled:glove",
 )

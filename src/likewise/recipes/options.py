@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import typing
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, TypeVar
 
 Precision = Literal["auto", "fp32", "bf16"]
 
@@ -99,6 +100,21 @@ class TrainingOptions(Options):
         super().__post_init__()
         if self.max_length and self.max_length < 3:
             raise OptionError("max_length counts the two special tokens, so it is 3 or more (or 0)")
+
+
+_O = TypeVar("_O", bound=Options)
+
+
+def of_preset(owner: str, presets: Mapping[str, _O], name: str | None = None, **changes: Any) -> _O:
+    """The options of a preset (the first one by default) with changes.
+
+    Raises:
+        OptionError: `owner` has no such preset or option, or values do not go together.
+    """
+    name = name or next(iter(presets))
+    if name not in presets:
+        raise OptionError(f"{owner} has no preset {name!r}; there are {', '.join(presets)}")
+    return presets[name].updated(**changes)
 
 
 def choices_of(options: type[Options], name: str) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from typing import Any
 from torch import nn
 
 from likewise.corpus import PreparedCorpus
-from likewise.recipes.options import OptionError, TrainingOptions
+from likewise.recipes.options import TrainingOptions, of_preset
 
 Collator = Callable[[list[dict[str, Any]]], dict[str, Any]]
 
@@ -65,7 +65,4 @@ class Recipe:
         Raises:
             OptionError: no such preset or option, or values that do not go together.
         """
-        name = preset or next(iter(self.presets))
-        if name not in self.presets:
-            raise OptionError(f"{self.name} has no preset {name!r}; there are {', '.join(self.presets)}")
-        return self.presets[name].updated(**changes)
+        return of_preset(self.name, self.presets, preset, **changes)

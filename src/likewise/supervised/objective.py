@@ -12,7 +12,7 @@ from sentence_transformers import SentenceTransformer
 from torch import nn
 
 from likewise.inference.encoding import Precision
-from likewise.recipes.options import OptionError, TrainingOptions, option
+from likewise.recipes.options import OptionError, TrainingOptions, of_preset, option
 from likewise.supervised.rows import LabelledRows
 
 
@@ -71,10 +71,7 @@ class Objective:
         Raises:
             OptionError: no such preset or option, or values that do not go together.
         """
-        name = preset or next(iter(self.presets))
-        if name not in self.presets:
-            raise OptionError(f"{self.name} has no preset {name!r}; there are {', '.join(self.presets)}")
-        chosen = self.presets[name].updated(**changes)
+        chosen = of_preset(self.name, self.presets, preset, **changes)
         if chosen.select_by == "sts-b-dev" and not self.sts_dev:
             raise OptionError(f"{self.name} is selected by held-out rows or a --dev file: drop select_by=sts-b-dev")
         return chosen

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import sqlite3
 from collections.abc import Iterable, Sequence
@@ -11,16 +10,12 @@ from pathlib import Path
 from types import TracebackType
 
 from likewise.augment.negation.rules import Negation
+from likewise.cache import cache_folder
 
 _SCHEMA = """CREATE TABLE IF NOT EXISTS negations
     (key BLOB PRIMARY KEY, negation TEXT, reason TEXT, rule TEXT) WITHOUT ROWID"""
 # SQLite takes at most 999 variables in its older builds.
 _AT_A_TIME = 900
-
-
-def cache_folder() -> Path:
-    """The folder of everything cached: $LIKEWISE_CACHE, else ~/.cache/likewise."""
-    return Path(os.environ.get("LIKEWISE_CACHE") or Path.home() / ".cache" / "likewise")
 
 
 def _key(sentence: str) -> bytes:

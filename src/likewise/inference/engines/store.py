@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from likewise.cache import cache_folder
 from likewise.inference.engines.engine import EngineName, EnginePrecision
 from likewise.version import __version__
+from likewise.whole_files import write_json
 
 FOLDER = "engines"
 _ABOUT = "about.json"
@@ -34,8 +36,7 @@ class Store:
             folder = model_folder.resolve()
             if not _NOT_OURS & set(folder.parts):
                 return cls(folder / FOLDER, fingerprint)
-        cache = Path(os.environ.get("LIKEWISE_CACHE") or Path.home() / ".cache" / "likewise").expanduser()
-        return cls(cache / FOLDER / fingerprint[:16], fingerprint)
+        return cls(cache_folder() / FOLDER / fingerprint[:16], fingerprint)
 
     def folder(self, engine: EngineName, precision: EnginePrecision) -> Path:
         """Where an export lies, or would."""
@@ -82,10 +83,10 @@ class Store:
         found = _read(self.home / "fastest.json")
         kept = found if found.get("model") == self.fingerprint else {}
         self.home.mkdir(parents=True, exist_ok=True)
-        _write(self.home / "fastest.json", kept | {"model": self.fingerprint, key: engine})
+        write_json(self.home / "fastest.json", kept | {"model": self.fingerprint, key: engine})
 
     def _describe(self, folder: Path, about: dict[str, Any]) -> None:
-        _write(folder / _ABOUT, {"model": self.fingerprint, "likewise": __version__} | about)
+        write_json(folder / _ABOUT, {"model": self.fingerprint, "likewise": __version__} | about)
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -94,9 +95,3 @@ def _read(path: Path) -> dict[str, Any]:
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}
-
-
-def _write(path: Path, what: dict[str, Any]) -> None:
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    unfinished.write_text(json.dumps(what, indent=1) + "\n", encoding="utf-8")
-    unfinished.replace(path)

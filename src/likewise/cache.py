@@ -1,0 +1,12 @@
+"""Where likewise keeps what it can make again."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def cache_folder() -> Path:
+    """The folder of everything cached: $LIKEWISE_CACHE, else ~/.cache/likewise."""
+    named = os.environ.get("LIKEWISE_CACHE")
+    return Path(named).expanduser() if named else Path.home() / ".cache" / "likewise"
