@@ -95,3 +95,11 @@ def test_untrained_minilm_reads_at_the_mask():
     assert encoder.max_seq_length == 256
     text = encoder.tokenizer.decode(encoder.tokenizer("A man plays.")["input_ids"])
     assert text == '[CLS] the sentence of " a man plays. " means [MASK]. [SEP]'
+
+
+def test_a_base_that_has_a_prompt_gets_the_new_one_in_its_place(base, tmp_path):
+    build_mask_prompt_encoder(base, "[MASK] is what X says", head=False).save_pretrained(str(tmp_path / "prompted"))
+    again = build_mask_prompt_encoder(str(tmp_path / "prompted"), head=False)
+    fresh = build_mask_prompt_encoder(base, head=False)
+    assert again.tokenizer(TEXTS)["input_ids"] == fresh.tokenizer(TEXTS)["input_ids"]
+    assert torch.allclose(torch.tensor(again.eval().encode(TEXTS)), torch.tensor(fresh.eval().encode(TEXTS)), atol=1e-6)

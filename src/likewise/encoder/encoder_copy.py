@@ -1,4 +1,4 @@
-"""A second encoder that is there in training alone: a twin that is trained too, or one that follows by momentum."""
+"""A second encoder that is there in training alone: a twin that is trained too, a teacher, or one that follows."""
 
 from __future__ import annotations
 
@@ -54,8 +54,28 @@ class EncoderCopy(TrainingOnly, SavedModule):
         return cls(SentenceTransformer(str(Path(model_name_or_path) / subfolder / cls.folder_name), device="cpu"))
 
 
-class MomentumQueue(EncoderCopy):
+class FrozenCopy(EncoderCopy):
+    """A copy that is not trained and has no dropout: a teacher.
+
+    Args:
+        encoder: of stock modules.
+    """
+
+    def __init__(self, encoder: SentenceTransformer) -> None:
+        super().__init__(encoder)
+        self.encoder.requires_grad_(False)
+
+    def train(self, mode: bool = True) -> Self:
+        """As every module, but the copy stays in evaluation."""
+        super().train(mode)
+        self.encoder.eval()
+        return self
+
+
+class MomentumQueue(FrozenCopy):
     """The momentum encoder of ESimCSE and the queue of the vectors it made (section 3.2), first in, first out.
+
+    The copy has no dropout, as in the authors' code.
 
     Args:
         encoder: of stock modules.
@@ -69,18 +89,11 @@ class MomentumQueue(EncoderCopy):
     def __init__(self, encoder: SentenceTransformer, size: int, dimension: int, momentum: float = 0.995) -> None:
         super().__init__(encoder)
         self.size, self.dimension, self.momentum = size, dimension, momentum
-        self.encoder.requires_grad_(False)
         self.register_buffer("queue", torch.zeros(size, dimension))  # (M, D), the oldest first
         self.register_buffer("filled", torch.zeros((), dtype=torch.long))
 
     queue: Tensor
     filled: Tensor
-
-    def train(self, mode: bool = True) -> Self:
-        """As every module, but the copy stays without dropout, as in the authors' code."""
-        super().train(mode)
-        self.encoder.eval()
-        return self
 
     def vectors(self) -> Tensor:
         """What the queue holds, (up to M, D), the oldest first, on its own: later pushes do not change it."""

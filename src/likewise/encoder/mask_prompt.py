@@ -71,15 +71,24 @@ def prompt_tokenizer(tokenizer: Any, prompt: MaskPrompt) -> PreTrainedTokenizerF
             "a mask prompt needs a fast tokenizer with a mask token; take a BERT- or RoBERTa-like base"
         )
 
+    # A copy: the base's own tokenizer stays as it is.
+    backend = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
+    backend.no_truncation()
+    backend.no_padding()
+
     def pieces(text: str) -> dict[str, Any]:
-        ids = tokenizer(text.replace(_MASK, tokenizer.mask_token), add_special_tokens=False)["input_ids"]
-        return {"ids": ids, "tokens": tokenizer.convert_ids_to_tokens(ids)}
+        # Of the copy: where the base has a prompt already, its own tokenizer reads a mask token as plain characters.
+        encoded = backend.encode(text.replace(_MASK, tokenizer.mask_token), add_special_tokens=False)
+        return {"ids": encoded.ids, "tokens": encoded.tokens}
 
     whole = tokenizer("a", return_special_tokens_mask=True)
     special = whole["special_tokens_mask"]
     text_at = special.index(0)
     text_end = len(special) - special[::-1].index(0)
-    lead, trail = whole["input_ids"][:text_at], whole["input_ids"][text_end:]
+    # Of a prompt that the base has already, only the marks of start and end stay.
+    marks = set(tokenizer.all_special_ids) - {tokenizer.mask_token_id}
+    lead = [token for token in whole["input_ids"][:text_at] if token in marks]
+    trail = [token for token in whole["input_ids"][text_end:] if token in marks]
     parts = {
         "<lead>": {"ids": lead, "tokens": tokenizer.convert_ids_to_tokens(lead)},
         # The blank before the sentence belongs to the sentence's first word.
@@ -88,8 +97,6 @@ def prompt_tokenizer(tokenizer: Any, prompt: MaskPrompt) -> PreTrainedTokenizerF
         "<trail>": {"ids": trail, "tokens": tokenizer.convert_ids_to_tokens(trail)},
     }
     parts = {name: part for name, part in parts.items() if part["ids"]}
-    # A copy: the base's own tokenizer stays as it is.
-    backend = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
     if prompt.before.endswith(" ") and isinstance(backend.pre_tokenizer, ByteLevel):
         backend.pre_tokenizer = ByteLevel(add_prefix_space=True)
     order = [name for name in ("<lead>", "<before>", "$A", "<after>", "<trail>") if name == "$A" or name in parts]
@@ -97,8 +104,6 @@ def prompt_tokenizer(tokenizer: Any, prompt: MaskPrompt) -> PreTrainedTokenizerF
         single=" ".join(f"{name}:0" for name in order),
         special_tokens=[{"id": name, **part} for name, part in parts.items()],
     )
-    backend.no_truncation()
-    backend.no_padding()
     named = ("bos_token", "eos_token", "cls_token", "sep_token", "pad_token", "unk_token", "mask_token")
     return PreTrainedTokenizerFast(
         tokenizer_object=backend,

@@ -5,13 +5,14 @@ from likewise.recipes.consert import CONSERT
 from likewise.recipes.ct import CT
 from likewise.recipes.esimcse import ESIMCSE
 from likewise.recipes.gclsr import GCLSR
+from likewise.recipes.mask_distillation import MASK_DISTILLATION
 from likewise.recipes.options import OptionError, TrainingOptions
 from likewise.recipes.recipe import Recipe
 from likewise.recipes.sncse import SNCSE
 from likewise.recipes.tsdae import TSDAE
 
 RECIPES: dict[str, Recipe] = {
-    recipe.name: recipe for recipe in (ARCCSE, SIMCSE, SNCSE, GCLSR, ESIMCSE, CONSERT, CT, TSDAE)
+    recipe.name: recipe for recipe in (ARCCSE, SIMCSE, SNCSE, GCLSR, ESIMCSE, CONSERT, CT, TSDAE, MASK_DISTILLATION)
 }
 
 __all__ = ["RECIPES", "OptionError", "Recipe", "TrainingOptions", "find_recipe"]

@@ -16,9 +16,10 @@ import torch
 
 from likewise.augment.negation.antonyms import opposites
 from likewise.corpus import PreparedCorpus
-from likewise.encoder.mask_prompt import TEMPLATE, MaskPrompt, build_mask_prompt_encoder
+from likewise.encoder.mask_prompt import TEMPLATE, build_mask_prompt_encoder
 from likewise.losses.sncse import Role, SNCSELoss
 from likewise.recipes.collate import TextCollator
+from likewise.recipes.mask_options import check_template, prompt_length
 from likewise.recipes.negations import rows_needed, with_candidates, with_negations
 from likewise.recipes.options import OptionError, TrainingOptions, option
 from likewise.recipes.recipe import Recipe
@@ -52,10 +53,7 @@ class SNCSEOptions(TrainingOptions):
             raise OptionError(f"alpha {self.alpha} is larger than beta {self.beta}: no difference lies between them")
         if not 0 < self.dropout < 1:
             raise OptionError("the two views of a sentence differ by dropout alone: set dropout above 0 and below 1")
-        try:
-            MaskPrompt.parse(self.template)
-        except ValueError as error:
-            raise OptionError(str(error)) from None
+        check_template(self.template)
 
 
 @dataclass
@@ -115,11 +113,7 @@ def _encoder(base: str, options: SNCSEOptions) -> Any:
 
 
 def _collator(encoder: Any, options: SNCSEOptions, seed: int) -> NegationCollator:
-    most = encoder.max_seq_length or encoder.tokenizer.model_max_length
-    length = min(options.max_length or most, most)
-    taken = len(encoder.tokenizer("")["input_ids"])
-    if length <= taken:
-        raise OptionError(f"max_length {length} leaves no room: the template alone has {taken} tokens")
+    length, _ = prompt_length(encoder, options.max_length)
     texts = TextCollator(encoder.tokenizer, _texts, {"sentence": length})
     return NegationCollator(texts, with_opposites=options.opposite_weight > 0)
 

@@ -1,0 +1,47 @@
+"""A sentence vector that learns to be another encoder's vector of the same sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from sentence_transformers import SentenceTransformer
+from torch import Tensor, nn
+
+from likewise.encoder.encoder_copy import EncoderCopy
+from likewise.losses import functional
+
+
+class DistillationLoss(nn.Module):
+    """The mean of 1 - cos(vector, vector of the encoder's copy), which is not trained.
+
+    Args:
+        model: the encoder; an `EncoderCopy` among its modules is the teacher.
+
+    Inputs: two columns, the sentences as tokens of the encoder and as tokens of the teacher. No labels.
+
+    Raises:
+        ValueError: the model has no teacher.
+    """
+
+    def __init__(self, model: SentenceTransformer) -> None:
+        super().__init__()
+        self.model = model
+        found = next((part for part in model.children() if isinstance(part, EncoderCopy)), None)
+        if found is None:
+            raise ValueError("a distilled encoder needs an EncoderCopy among its modules: the teacher")
+        # In a dict: it is a part of the encoder already, and no second time of the loss.
+        self._teacher: dict[str, EncoderCopy] = {"teacher": found}
+
+    def forward(self, sentence_features: Iterable[dict[str, Any]], labels: Tensor | None = None) -> Tensor:
+        """The loss of a batch -> scalar."""
+        own, plain = list(sentence_features)[:2]
+        vectors = self.model(dict(own))["sentence_embedding"]  # (B, D)
+        with torch.no_grad():
+            targets = self._teacher["teacher"].encode(plain)  # (B, D)
+        return functional.cosine_distance(vectors, targets)
+
+    def get_config_dict(self) -> dict[str, Any]:
+        """What the model card says of the loss."""
+        return {"distance": "cosine"}
