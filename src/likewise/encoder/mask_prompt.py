@@ -75,6 +75,8 @@ def prompt_tokenizer(tokenizer: Any, prompt: MaskPrompt) -> PreTrainedTokenizerF
     backend = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
     backend.no_truncation()
     backend.no_padding()
+    if getattr(tokenizer, "split_special_tokens", False) and isinstance(backend.pre_tokenizer, ByteLevel):
+        backend.pre_tokenizer = ByteLevel(add_prefix_space=False)  # the base has a prompt: undo what is set below
 
     def pieces(text: str) -> dict[str, Any]:
         # Of the copy: where the base has a prompt already, its own tokenizer reads a mask token as plain characters.
