@@ -1,6 +1,7 @@
 import pytest
 import torch
 
+from likewise.encoder.encoder_copy import FrozenCopy
 from likewise.encoder.mask_prompt import build_mask_prompt_encoder
 from likewise.losses import functional
 from likewise.losses.sncse import SNCSELoss
@@ -68,3 +69,27 @@ def test_opposites_share_the_forward_and_add_their_loss():
     )
     margin = functional.bidirectional_margin(table[[1, 3]], table[[1, 3]], table[[11, 13]], 0.1, 0.3)
     assert torch.allclose(parts["soft_negative"], 0.5 * margin)
+
+
+def test_what_is_kept_is_the_vector_before_training_of_both_views_and_not_of_the_negation(tiny_base):
+    encoder = build_mask_prompt_encoder(str(tiny_base), head=False, dropout=0.1).eval()
+    encoder.append(FrozenCopy.of(encoder))
+    with torch.no_grad():
+        for parameter in encoder[0].parameters():
+            parameter.add_(0.1 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(1)))
+    loss = SNCSELoss(encoder, keep_weight=2.0)
+    texts = ["the cat sees a dog", "a river", "the cat does not see a dog"]
+    tokens = dict(encoder.tokenizer(texts, padding=True, return_tensors="pt"))
+    parts = loss([tokens | {"rows": torch.tensor([0])}])
+    now = encoder.encode(texts[:2], convert_to_tensor=True).double()
+    before = build_mask_prompt_encoder(str(tiny_base), head=False).eval()
+    then = before.encode(texts[:2], convert_to_tensor=True).double()
+    cosines = (now * then).sum(1) / (now.norm(dim=1) * then.norm(dim=1))
+    # No dropout in evaluation, so that both views are the same.
+    assert parts["keep"].item() == pytest.approx(2 * (1 - cosines.mean().item()), rel=1e-3)
+    assert parts["keep"].item() > 1e-3
+
+
+def test_to_keep_without_a_copy_is_refused(tiny_base):
+    with pytest.raises(ValueError, match="FrozenCopy"):
+        SNCSELoss(build_mask_prompt_encoder(str(tiny_base), head=False), keep_weight=1.0)

@@ -9,6 +9,7 @@ import torch
 from sentence_transformers import SentenceTransformer
 from torch import Tensor, nn
 
+from likewise.encoder.encoder_copy import FrozenCopy
 from likewise.losses import functional
 from likewise.losses.gathering import gather_positives
 
@@ -29,10 +30,15 @@ class SNCSELoss(nn.Module):
         beta: largest such difference.
         weight: lambda.
         opposite_weight: weight of `functional.agreeing_opposites`, which is not in the paper.
+        keep_weight: weight of the cosine distance between the two views of a sentence and the vector that the encoder
+            gave it before training, which is not in the paper either. The negations are free to move.
 
     Inputs: one column of B sentences, K negations, Q opposites and their Q negations, with the entries 'rows' (K,), the
     sentences that the negations belong to, and 'pairs' (Q,), the places among the K of those that have an opposite.
     Returns the weighted parts by name.
+
+    Raises:
+        ValueError: a keep_weight for a model without a `FrozenCopy` among its modules.
     """
 
     def __init__(
@@ -44,13 +50,18 @@ class SNCSELoss(nn.Module):
         beta: float = 0.3,
         weight: float = 1e-3,
         opposite_weight: float = 0.0,
+        keep_weight: float = 0.0,
     ) -> None:
         super().__init__()
         self.model = model
         self.role = role
         self.temperature = temperature
         self.alpha, self.beta, self.weight = alpha, beta, weight
-        self.opposite_weight = opposite_weight
+        self.opposite_weight, self.keep_weight = opposite_weight, keep_weight
+        # In a dict: the copy is a part of the encoder already, and no second time of the loss.
+        self._before = {"copy": next((part for part in model.children() if isinstance(part, FrozenCopy)), None)}
+        if keep_weight and self._before["copy"] is None:
+            raise ValueError("keep_weight needs a FrozenCopy among the model's modules: what is to be kept")
 
     def forward(
         self, sentence_features: Iterable[dict[str, Tensor]], labels: Tensor | None = None
@@ -73,7 +84,17 @@ class SNCSELoss(nn.Module):
             found["opposites"] = self.opposite_weight * functional.agreeing_opposites(
                 anchors[rows[pairs]], negations[pairs], opposites, opposite_negations, self.temperature
             )
+        if self.keep_weight:
+            first = {k: v[:n_sentences] if isinstance(v, Tensor) else v for k, v in features.items()}
+            targets = self._frozen(first).repeat(2, 1)  # (2B, D), for both views
+            found["keep"] = self.keep_weight * functional.cosine_distance(torch.cat([anchors, positives]), targets)
         return found
+
+    @torch.no_grad()
+    def _frozen(self, features: dict[str, Any]) -> Tensor:
+        copy = self._before["copy"]
+        assert copy is not None
+        return copy.encode(features)
 
     def parts(self, anchors: Tensor, positives: Tensor, negations: Tensor, rows: Tensor) -> dict[str, Tensor]:
         """The parts for anchors (B, D), positives (B, D), and negations (K, D) of the sentences `rows` (K,)."""
@@ -101,4 +122,5 @@ class SNCSELoss(nn.Module):
             "beta": self.beta,
             "weight": self.weight,
             "opposite_weight": self.opposite_weight,
+            "keep_weight": self.keep_weight,
         }

@@ -16,6 +16,7 @@ import torch
 
 from likewise.augment.negation.antonyms import opposites
 from likewise.corpus import PreparedCorpus
+from likewise.encoder.encoder_copy import FrozenCopy
 from likewise.encoder.mask_prompt import TEMPLATE, build_mask_prompt_encoder
 from likewise.losses.sncse import Role, SNCSELoss
 from likewise.recipes.collate import TextCollator
@@ -39,16 +40,19 @@ class SNCSEOptions(TrainingOptions):
     weight: float = option(1e-3, "Weight lambda of the bidirectional margin loss.")
     opposite_weight: float = option(0.0, "Weight of the loss that brings 'not A' and 'B' together, A and B antonyms.")
     opposite_share: float = option(0.25, "Share of the sentences that are chosen for a word with an antonym.")
+    keep_weight: float = option(0.0, "Weight of the distance of a sentence's vector to the one that the base gives it.")
     processes: int = option(1, "Processes that parse the sentences for their negations.")
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self._positive("temperature", "processes")
-        self._not_negative("weight", "alpha", "opposite_weight")
+        self._not_negative("weight", "alpha", "opposite_weight", "keep_weight")
         if not 0 <= self.opposite_share <= 1:
             raise OptionError(f"opposite_share is a share in [0, 1], not {self.opposite_share}")
         if self.opposite_weight and self.negation == "none":
             raise OptionError("opposite_weight needs the negations: take another value for negation than none")
+        if self.keep_weight and self.head:
+            raise OptionError("keep_weight compares the saved encoder's own vectors: set head to false (--no-head)")
         if self.alpha > self.beta:
             raise OptionError(f"alpha {self.alpha} is larger than beta {self.beta}: no difference lies between them")
         if not 0 < self.dropout < 1:
@@ -109,7 +113,10 @@ def _add_negations(
 
 
 def _encoder(base: str, options: SNCSEOptions) -> Any:
-    return build_mask_prompt_encoder(base, options.template, head=options.head, dropout=options.dropout)
+    encoder = build_mask_prompt_encoder(base, options.template, head=options.head, dropout=options.dropout)
+    if options.keep_weight:
+        encoder.append(FrozenCopy.of(encoder))
+    return encoder
 
 
 def _collator(encoder: Any, options: SNCSEOptions, seed: int) -> NegationCollator:
@@ -127,6 +134,7 @@ def _loss(encoder: Any, options: SNCSEOptions) -> SNCSELoss:
         options.beta,
         options.weight,
         options.opposite_weight,
+        options.keep_weight,
     )
 
 
