@@ -5,7 +5,7 @@ TORCH ?= torch==2.13.0
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint clean
+.PHONY: demo test lint bench clean
 
 demo: $(VENV)/.bundled
 	$(BIN)/likewise demo
@@ -17,6 +17,10 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# Half an hour and more on two cores; needs the data beside the repository.
+bench: $(VENV)/.dev
+	$(BIN)/python benchmarks/all.py --readme README.md
 
 $(VENV)/.torch: Makefile
 	$(PYTHON) -m venv $(VENV)

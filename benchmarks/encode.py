@@ -28,6 +28,7 @@ import torch
 from scipy.stats import spearmanr
 from sentence_transformers import SentenceTransformer
 
+from claims import Claim, finish, with_claims
 from likewise.evaluation.registry import TASKS
 from likewise.inference import load
 from likewise.inference.engines import hardware
@@ -146,8 +147,10 @@ def main() -> None:
     parser.add_argument("--peer-python", help="a Python with sentence-transformers and optimum-intel")
     parser.add_argument("--shapes", action="store_true", help="short and long texts too")
     parser.add_argument("--latency", type=int, default=0, help="calls with a single sentence")
+    with_claims(parser)
     options = parser.parse_args()
 
+    claims: list[Claim] = []
     text = sentences(options.corpus, options.sentences)
     ours = {}
     for name in options.engines:
@@ -192,6 +195,9 @@ def main() -> None:
                 f"| {work / cpu / rates[kind]:.0%} | {far[name][0]:.4f} | {far[name][1]:.0e} |",
                 flush=True,
             )
+            if name.startswith("likewise"):
+                what = f"encode, {label} of {tokens / len(texts):.0f} tokens, {name.removeprefix('likewise ')}"
+                claims.append(Claim(f"{what}: sentence-transformers", "/s", len(texts) / base[0], len(texts) / wall))
 
     if options.latency:
         one = sorted(text, key=len)[len(text) // 2]
@@ -199,6 +205,11 @@ def main() -> None:
         each = {"sentence-transformers": theirs.encode} | {name: model.encode for name, model in ours.items()}
         for name, milliseconds in latencies(each, one, options.latency).items():
             print(f"{name} {milliseconds:.1f}")
+            if name == "sentence-transformers":
+                reference = milliseconds
+            else:
+                what = f"encode, one sentence, {name.removeprefix('likewise ')}: sentence-transformers"
+                claims.append(Claim(what, "s", reference / 1e3, milliseconds / 1e3))
 
     if options.data:
         pairs = TASKS["sts-b-dev"].load(options.data)
@@ -207,6 +218,7 @@ def main() -> None:
             a, b = arm(pairs.first)[0], arm(pairs.second)[0]
             cosines = (a * b).sum(1) / np.linalg.norm(a, axis=1) / np.linalg.norm(b, axis=1)
             print(f"{name} {100 * spearmanr(cosines, pairs.gold).statistic:.2f}", flush=True)
+    finish(options, claims)
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ from sentence_transformers import SentenceTransformerTrainer, SentenceTransforme
 from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 from transformers import TrainerCallback
 
+from claims import Claim, finish, with_claims
 from likewise.corpus import prepare
 from likewise.encoder.build import build_encoder
 from likewise.recipes import find_recipe
@@ -104,7 +105,9 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=6, help="steps of a turn")
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--arms", nargs="+", default=list(OURS), choices=list(OURS))
+    with_claims(parser)
     args = parser.parse_args()
+    claims: list[Claim] = []
     everything = prepare(args.corpus).dataset
     print(f"machine: {machine()}; bf16: {use_bf16('auto')}; batch {args.batch_size}")
     print("\n| maximal length | trainer | seconds a step | of sentence-transformers |\n| ---: | --- | ---: | ---: |")
@@ -124,6 +127,13 @@ def main() -> None:
             reference = np.mean(times["sentence-transformers"])
             for name, found in times.items():
                 print(f"| {length} | {name} | {np.mean(found):.2f} | {np.mean(found) / reference:.2f} |", flush=True)
+                if name != "sentence-transformers":
+                    what = (
+                        f"training step of {args.batch_size}, up to {length} tokens, {name.removeprefix('likewise ')}"
+                    )
+                    peer = f"{what}: sentence-transformers' trainer"
+                    claims.append(Claim(peer, "s", float(reference), float(np.mean(found))))
+    finish(args, claims)
 
 
 if __name__ == "__main__":

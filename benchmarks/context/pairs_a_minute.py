@@ -11,11 +11,16 @@ are random: the time does not depend on them. The discriminator is a stand-in of
 from __future__ import annotations
 
 import argparse
+import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import torch
 
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from claims import Claim, finish, with_claims
 from likewise.context.chunks import Context
 from likewise.context.generator_options import PRESETS, GeneratorOptions
 from likewise.context.generators import Generators, batch_of
@@ -61,6 +66,7 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=100)
     parser.add_argument("--loop-pairs", type=int, default=2, help="pairs that the double loop does")
     parser.add_argument("--preset", default="cpu", choices=list(PRESETS))
+    with_claims(parser)
     args = parser.parse_args()
     sentences, found = [], []
     for document in read_documents(args.corpus):
@@ -97,6 +103,7 @@ def main() -> None:
         rates.append([60 * n / (b - a) for a, b in zip(begin, end, strict=True)])
         print(f"| {name} | {n} | {rates[-1][0]:.1f} | {rates[-1][1]:.1f} |")
     print(f"| ratio | | {rates[1][0] / rates[0][0]:.1f} | {rates[1][1] / rates[0][1]:.1f} |")
+    finish(args, [Claim("Origin's score, pairs: the plain double loop", "/s", rates[0][1] / 60, rates[1][1] / 60)])
 
 
 if __name__ == "__main__":

@@ -7,12 +7,17 @@ from __future__ import annotations
 
 import argparse
 import statistics
+import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import torch
 from torch import Tensor
 
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from claims import Claim, finish, with_claims
 from likewise.augment.word_noise import (
     WordNoise,
     add_word_noise,
@@ -60,6 +65,7 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=512)
     parser.add_argument("--words", type=int, default=30)
     parser.add_argument("--dimension", type=int, default=50)
+    with_claims(parser)
     given = parser.parse_args()
     torch.manual_seed(0)
     vectors = torch.randn(given.batch, given.words, given.dimension)
@@ -69,6 +75,7 @@ def main() -> None:
     single = seconds(lambda: loop(vectors, mask, noise), 3)
     print(f"{given.batch} x {given.words} words of {given.dimension} numbers, {torch.get_num_threads()} threads")
     print(f"whole batch {whole * 1e3:.1f} ms, loop over words {single * 1e3:.0f} ms: {single / whole:.0f} times")
+    finish(given, [Claim("noise on the word vectors of a batch: a loop over words", "s", single, whole)])
 
 
 if __name__ == "__main__":

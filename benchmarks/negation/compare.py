@@ -15,6 +15,7 @@ import logging
 import os
 import random
 import re
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -22,6 +23,9 @@ from pathlib import Path
 
 import spacy
 
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from claims import Claim, finish, with_claims
 from likewise.augment.negation import negate_batch, negate_corpus
 from likewise.augment.negation.parser import DEFAULT_MODEL
 
@@ -73,18 +77,21 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=2026)
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--peer-model", default=DEFAULT_MODEL)
+    parser.add_argument("--no-peer", action="store_true", help="without the package negate")
+    with_claims(parser)
     options = parser.parse_args()
     sentences = read(options.sentences, options.n, options.seed)
     n = len(sentences)
     full = spacy.load(DEFAULT_MODEL)
-    theirs = peer(options.peer_model)
+    theirs = (lambda _: None) if options.no_peer else peer(options.peer_model)
     negate_batch(sentences[:50])  # load before the clock starts
 
     rows: list[tuple[str, float]] = []
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "out.jsonl"
         rows.append(("parse one by one, full pipeline", timed(lambda: [full(s) for s in sentences], n)))
-        rows.append(("`negate` (one by one)", timed(lambda: [theirs(s) for s in sentences], n)))
+        if not options.no_peer:
+            rows.append(("`negate` (one by one)", timed(lambda: [theirs(s) for s in sentences], n)))
         rows.append(("likewise, 1 process", timed(lambda: negate_batch(sentences), n)))
         many = lambda: negate_corpus(sentences, out, processes=options.processes, cache=False)  # noqa: E731
         rows.append((f"likewise, {options.processes} processes, to a file, start included", timed(many, n)))
@@ -95,6 +102,13 @@ def main() -> None:
     print("| way | sentences/s | ratio |\n| --- | --- | --- |")
     for name, speed in rows:
         print(f"| {name} | {speed:,.0f} | {speed / rows[0][1]:.2f} |")
+    speeds = dict(rows)
+    claims = [Claim("negation: parsing one by one", "/s", rows[0][1], speeds["likewise, 1 process"])]
+    if not options.no_peer:
+        claims.append(Claim("negation: `negate`", "/s", speeds["`negate` (one by one)"], speeds["likewise, 1 process"]))
+    finish(options, claims)
+    if options.no_peer:
+        return
 
     ours = {x.sentence: x.negation for x in negate_batch(sentences)}
     peers = {s: theirs(s) for s in sentences}

@@ -1,0 +1,135 @@
+"""Every speed that is claimed, measured beside its peer on this machine, as the README's table: `make bench`.
+
+    python benchmarks/all.py --readme README.md
+
+Runs the scripts that have a ratio to tell, one after the other, and puts their rows between the README's marks. What
+cannot run here (an engine or a peer that is not installed) is left out and named. --quick takes small sizes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from claims import Claim, read
+from likewise.training.provenance import machine, versions
+
+HERE = Path(__file__).parent
+BEGIN, END = "<!-- make bench -->", "<!-- end of make bench -->"
+
+
+def scripts(corpus: Path, data: Path, quick: bool) -> list[tuple[str, list[str]]]:
+    """The scripts and their arguments."""
+    engines = ["torch fp32"]
+    for package in ("onnx", "openvino"):
+        wanted = ["onnx", "onnxruntime"] if package == "onnx" else ["openvino"]
+        if all(importlib.util.find_spec(name) for name in wanted):
+            engines.append(f"{package} fp32")
+    if "onnx fp32" in engines:
+        engines.append("onnx int8")
+    encode = ["--corpus", str(corpus), "--engines", *engines, "--sentences", "256" if quick else "1024"]
+    small = ["--steps", "2", "--turns", "1", "--lengths", "32"] if quick else []
+    negate = ["--pairs", str(HERE.parent / "tests/augment/negation/pairs.tsv"), "--n", "200" if quick else "2000"]
+    growth = ["--sizes", "1000", "10000"] if quick else ["--most", "10000"]
+    return [
+        ("encode.py", [*encode, "--latency", "20" if quick else "60"]),
+        ("gclsr/speed.py", ["--corpus", str(corpus), "--sentences", "256" if quick else "2048"]),
+        ("step_time.py", ["--corpus", str(corpus), *small]),
+        ("gclsr/word_noise.py", []),
+        (
+            "negation/compare.py",
+            [str(corpus), *negate, *([] if importlib.util.find_spec("negate") else ["--no-peer"])],
+        ),
+        (
+            "context/pairs_a_minute.py",
+            [
+                *("--corpus", str(corpus.parent / "articles.jsonl.gz")),
+                *("--pairs", "20" if quick else "100", "--contexts", "5" if quick else "20"),
+            ],
+        ),
+        ("growth.py", ["--corpus", str(corpus), *growth]),
+    ]
+
+
+def table(claims: list[Claim], failed: list[str]) -> str:
+    """Markdown of all rows, with the machine."""
+    here = machine()
+    lines = [
+        f"{here['processor']}, {here['cores']} cores, {here['instruction_set']}"
+        + (f", {here['gpu']}" if here["gpu"] else "")
+        + "; "
+        + ", ".join(f"{name} {version}" for name, version in versions().items() if name in ("torch", "transformers"))
+        + ".",
+        "",
+        "| what: beside what | peer | likewise | ratio |",
+        "| --- | ---: | ---: | ---: |",
+    ]
+    for claim in claims:
+        if claim.kind == "speed":
+            peer, ours = (_figure(value, claim.unit) for value in (claim.peer, claim.ours))
+            lines.append(f"| {claim.name} | {peer} | {ours} | {claim.ratio:.2f} |")
+    lines += ["", "| growth: time of a sentence | ratio |", "| --- | ---: |"]
+    lines += [f"| {claim.name} | {claim.ratio:.2f} |" for claim in claims if claim.kind == "growth"]
+    if failed:
+        lines += ["", f"Not measured here: {', '.join(failed)}."]
+    return "\n".join(lines)
+
+
+def _figure(value: float, unit: str) -> str:
+    digits = 0 if value >= 100 else 1 if value >= 10 else 2
+    return f"{value:,.{digits}f}/s" if unit == "/s" else f"{value:.2f} s" if value >= 1 else f"{1e3 * value:.1f} ms"
+
+
+def put(readme: Path, text: str) -> None:
+    """Put the table between the README's marks.
+
+    Raises:
+        SystemExit: the README has no marks.
+    """
+    whole = readme.read_text(encoding="utf-8")
+    if BEGIN not in whole or END not in whole:
+        sys.exit(f"{readme}: no line {BEGIN} and {END}: put them where the table should stand")
+    head, rest = whole.split(BEGIN, 1)
+    tail = rest.split(END, 1)[1]
+    part = readme.with_suffix(".part")
+    part.write_text(f"{head}{BEGIN}\n{text}\n{END}{tail}", encoding="utf-8")
+    part.replace(readme)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--corpus", type=Path, default=Path("../shared/data/wikipedia/sentences-250k.txt.gz"))
+    parser.add_argument("--data", type=Path, default=Path("../shared/data/senteval"))
+    parser.add_argument("--readme", type=Path, help="the file whose table is written anew")
+    parser.add_argument("--only", nargs="+", help="names of scripts")
+    parser.add_argument("--quick", action="store_true", help="small sizes: minutes, and noise")
+    args = parser.parse_args()
+    claims: list[Claim] = []
+    failed: list[str] = []
+    with tempfile.TemporaryDirectory() as folder:
+        for name, arguments in scripts(args.corpus, args.data, args.quick):
+            if args.only and name not in args.only:
+                continue
+            print(f"\n{time.strftime('%H:%M:%S')} {name} {' '.join(arguments)}", flush=True)
+            found = Path(folder) / "claims.json"
+            found.unlink(missing_ok=True)
+            code = subprocess.run([sys.executable, str(HERE / name), *arguments, "--claims", str(found)]).returncode
+            if code or not found.exists():
+                failed.append(name)
+            else:
+                claims += read(found)
+    text = table(claims, failed)
+    print(f"\n{text}")
+    if args.readme:
+        put(args.readme, text)
+    if failed:
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()
