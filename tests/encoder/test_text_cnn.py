@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from likewise.encoder.text_cnn import TextCNN
+from likewise.encoder.text_cnn import GROUP, TextCNN
 
 
 def by_hand(cnn, words):
@@ -58,3 +58,19 @@ def test_paper_size_and_bad_regions():
     for regions in ((), (0, 1)):
         with pytest.raises(ValueError, match="regions"):
             TextCNN(3, regions)
+
+
+def test_in_training_groups_of_near_equal_length_give_the_same_vectors_in_the_same_order(cnn):
+    generator = torch.Generator().manual_seed(3)
+    vectors = torch.randn(3 * GROUP + 5, 12, 3, generator=generator, dtype=torch.float64)
+    lengths = torch.randint(0, 13, (len(vectors),), generator=generator)
+    mask = (torch.arange(12)[None] < lengths[:, None]).long()
+    features = {"token_embeddings": vectors, "attention_mask": mask}
+    whole = cnn.eval()(dict(features))["sentence_embedding"]
+    grouped = cnn.train()(dict(features))["sentence_embedding"]
+    assert torch.allclose(grouped, whole, atol=1e-6)
+    whole.square().sum().backward()
+    wanted = [parameter.grad.clone() for parameter in cnn.parameters()]
+    cnn.zero_grad()
+    grouped.square().sum().backward()
+    assert all(torch.allclose(p.grad, w, rtol=1e-4, atol=1e-4) for p, w in zip(cnn.parameters(), wanted, strict=True))

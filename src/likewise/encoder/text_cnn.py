@@ -14,6 +14,9 @@ from likewise.encoder.saved_module import SavedModule
 REGIONS = (1, 1, 1, 6, 15, 20)
 """GCLSR, section 4.1."""
 
+GROUP = 32
+"""Sentences of near-equal length that are convolved together in training; the vectors do not depend on it."""
+
 
 class TextCNN(SavedModule):
     """Word vectors (B, T, D) to a sentence vector (B, F R): F filters for each of R regions.
@@ -48,11 +51,22 @@ class TextCNN(SavedModule):
     def forward(self, features: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
         """'token_embeddings' (B, T, D) and 'attention_mask' (B, T) to 'sentence_embedding' (B, F R)."""
         mask = features["attention_mask"]
-        vectors = (features["token_embeddings"] * mask[:, :, None]).transpose(1, 2)  # (B, D, T), padding is zero
+        vectors = features["token_embeddings"] * mask[:, :, None]  # (B, T, D), padding is zero
         lengths = mask.sum(dim=1)  # (B,)
-        found = [_most(bank, vectors, lengths) for bank in self.banks]  # R x (B, F)
-        features["sentence_embedding"] = torch.cat(found, dim=1)  # (B, F R)
+        if self.training and len(vectors) > GROUP:
+            # A training batch is padded to its longest sentence, four times the others: nearly equal ones go together.
+            groups = lengths.argsort().split(GROUP)
+            found = [self._vectors(vectors[rows, : int(lengths[rows[-1]])], lengths[rows]) for rows in groups]
+            back = torch.cat(groups).argsort()
+            features["sentence_embedding"] = torch.cat(found)[back]
+        else:
+            features["sentence_embedding"] = self._vectors(vectors, lengths)
         return features
+
+    def _vectors(self, vectors: Tensor, lengths: Tensor) -> Tensor:
+        """(B, T, D) and (B,) to (B, F R)."""
+        by_number = vectors.transpose(1, 2).contiguous()  # (B, D, T)
+        return torch.cat([_most(bank, by_number, lengths) for bank in self.banks], dim=1)
 
 
 def _most(bank: nn.Module, vectors: Tensor, lengths: Tensor) -> Tensor:
@@ -64,5 +78,5 @@ def _most(bank: nn.Module, vectors: Tensor, lengths: Tensor) -> Tensor:
     values = bank(vectors)  # (B, F, P), P positions
     last = (lengths - region).clamp(min=0)  # (B,) the last position that counts
     outside = torch.arange(values.shape[2], device=values.device)[None] > last[:, None]  # (B, P)
-    # ReLU is monotone, so it may come after the maximum.
-    return values.masked_fill(outside[:, None, :], -torch.inf).amax(dim=2).relu()
+    # ReLU is monotone, so it may come after the maximum; the gradient goes to one position.
+    return values.masked_fill(outside[:, None, :], -torch.inf).max(dim=2).values.relu()
