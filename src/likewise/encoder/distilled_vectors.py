@@ -15,12 +15,11 @@ from typing import Any
 import numpy as np
 
 from likewise.cache import cache_folder
+from likewise.encoder.frequency import frequency_weighted
 from likewise.encoder.vector_files import WordTable, WordVectorError
 from likewise.whole_files import written_whole
 
 PREFIX = "distilled:"
-# Arora et al. 2017: between 1e-4 and 1e-3.
-_SMOOTHING = 1e-3
 
 
 def is_distilled(source: str) -> bool:
@@ -54,7 +53,7 @@ def distill(source: str, counts: Counter[str], dimension: int = 0, model: Any = 
     vectors = _cached(model, words)
     total = sum(counts.values()) or 1
     shares = np.array([counts[word] / total for word in words], dtype=np.float32)
-    vectors = (vectors - vectors.mean(axis=0)) * (_SMOOTHING / (_SMOOTHING + shares))[:, None]  # (V, D)
+    vectors = frequency_weighted(vectors, shares, vectors.mean(axis=0))  # (V, D)
     size = vectors.shape[1]
     if dimension > size:
         raise WordVectorError(f"{source}: its vectors have {size} numbers, and {dimension} are asked for")

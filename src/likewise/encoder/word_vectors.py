@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedTokenizerFast
 
 from likewise.encoder.distilled_vectors import distill, is_distilled, load_encoder, lowers
+from likewise.encoder.frequency import frequency_weighted
 from likewise.encoder.saved_module import hub_arguments
 from likewise.encoder.vector_files import WordTable, WordVectorError, check_word_vectors, read_word_vectors
 
@@ -141,6 +142,7 @@ def build_word_vectors(
     most_frequent: int = 100_000,
     dimension: int = 0,
     max_words: int = MAX_WORDS,
+    weighted: bool = False,
 ) -> WordVectors:
     """The module with the words of a corpus and the most frequent words of the file.
 
@@ -153,6 +155,7 @@ def build_word_vectors(
         most_frequent: how many of the file's first words are kept beside the corpus's.
         dimension: the size the vectors must have (of an encoder's: the components to keep); 0 takes any.
         max_words: words read of a text.
+        weighted: shorten frequent words and take off the mean word, see `frequency_weighted`. An encoder's always are.
 
     Raises:
         WordVectorError: as `read_word_vectors`, or no word of the corpus has a vector.
@@ -177,6 +180,10 @@ def build_word_vectors(
             )
         report += f"; {known / total:.1%} of the corpus's {total:,} tokens are known"
     kept = torch.from_numpy(np.array(table.vectors[rows], dtype=np.float32))  # (V, D)
+    if weighted and counts and not is_distilled(source):
+        total = sum(counts.values())
+        shares = torch.tensor([counts[word] / total for word in words])  # (V,)
+        kept = frequency_weighted(kept, shares, (shares @ kept) / shares.sum())
     vectors = torch.cat([torch.zeros_like(kept[:1]), kept.mean(dim=0, keepdim=True), kept])
     return WordVectors(word_tokenizer(words, lower, max_words), vectors, max_words, report)
 

@@ -47,6 +47,7 @@ class GCLSROptions(TrainingOptions):
     sentences: int = option(10_000, "Sentences sampled from the corpus; 0: all.")
     dimension: int = option(0, "Size the word vectors must have, or of an encoder's to keep; 0: any.")
     most_frequent: int = option(100_000, "Most frequent words of the vectors kept beside the corpus's own.")
+    weighted: bool = option(False, "Take the mean word off the word vectors and shorten frequent words.")
     attention: bool = option(True, "Word attention between word vectors and TextCNN.")
     regions: str = option("1,1,1,6,15,20", "Words that the filters of each bank of the TextCNN span.")
     filters: int = option(300, "Filters of a bank.")
@@ -113,7 +114,12 @@ class GCLSROptions(TrainingOptions):
 def _encoder_on(base: str, options: GCLSROptions, sentences: Any) -> SentenceTransformer:
     """Word vectors, noise, attention, TextCNN, projector and predictor; noise and the last two in training only."""
     words = build_word_vectors(
-        base, sentences, options.most_frequent, options.dimension, options.max_length or MAX_WORDS
+        base,
+        sentences,
+        options.most_frequent,
+        options.dimension,
+        options.max_length or MAX_WORDS,
+        options.weighted,
     )
     cnn = TextCNN(words.get_embedding_dimension(), options.region_sizes, options.filters)
     noisy = options.augmentation in ("partial", "full")
@@ -174,7 +180,7 @@ def _optimizer(encoder: SentenceTransformer, options: GCLSROptions, steps: int) 
 
 
 PAPER = GCLSROptions()
-CPU = dataclasses.replace(PAPER, projection=1024, bottleneck=256)
+CPU = dataclasses.replace(PAPER, projection=1024, bottleneck=256, weighted=True)
 
 GCLSR = Recipe(
     name="gclsr",
