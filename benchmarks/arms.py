@@ -61,8 +61,8 @@ def train(arm: Arm, args: argparse.Namespace, out: Path) -> dict[str, Any]:
         quiet=True,
         **{**budget, **arm.options},
     )
-    assert result.best
-    return {"dev": result.best["score"], "step": result.best["step"], "options": result.record["options"]}
+    best = result.best or {"score": None, "step": result.steps}  # None where the last checkpoint is simply taken
+    return {"dev": best["score"], "step": best["step"], "options": result.record["options"]}
 
 
 def one_run(arms: Mapping[str, Arm], args: argparse.Namespace) -> None:
@@ -124,7 +124,7 @@ def table(arms: Mapping[str, Arm], out: Path, seeds: list[int]) -> str:
         averages = [r["average"] for r in found if r["average"] is not None]
         spread = f" ± {np.std(averages, ddof=1):.2f}" if len(averages) > 1 else ""
         average = f"**{np.mean(averages):.2f}**{spread}" if averages else ""
-        dev = f"{np.mean([r['dev'] for r in found]):.2f}" if "dev" in found[0] else ""
+        dev = f"{np.mean([r['dev'] for r in found]):.2f}" if found[0].get("dev") is not None else ""
         seen = ", ".join(str(r["seed"]) for r in found)
         lines.append(f"| {arm} | {' | '.join(means)} | {average} | {seen} | {dev} |")
     return "\n".join(lines)

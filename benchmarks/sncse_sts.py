@@ -27,7 +27,7 @@ def untrained(args: argparse.Namespace, out: Path) -> dict[str, Any]:
 
 def _of_preset(name: str) -> dict[str, Any]:
     """A preset's options, less the table's budget."""
-    budget = {"max_steps", "batch_size", "max_length", "eval_steps"}
+    budget = {"batch_size", "max_length", "eval_steps"}
     return {key: value for key, value in find_recipe("sncse").options(name).to_dict().items() if key not in budget}
 
 

@@ -53,7 +53,7 @@ def distill(source: str, counts: Counter[str], dimension: int = 0, model: Any = 
     vectors = _cached(model, words)
     total = sum(counts.values()) or 1
     shares = np.array([counts[word] / total for word in words], dtype=np.float32)
-    vectors = frequency_weighted(vectors, shares, vectors.mean(axis=0))  # (V, D)
+    vectors = frequency_weighted(vectors, shares, shares @ vectors / shares.sum())  # (V, D)
     size = vectors.shape[1]
     if dimension > size:
         raise WordVectorError(f"{source}: its vectors have {size} numbers, and {dimension} are asked for")

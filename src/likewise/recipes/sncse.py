@@ -144,7 +144,17 @@ CPU = SNCSEOptions(batch_size=64, learning_rate=1e-4, max_length=48, eval_steps=
 # For a base that mask distillation has made: its mask speaks already, and is what is trained.
 DISTILLED = dataclasses.replace(CPU, head=False, learning_rate=3e-5)
 # Not the paper's: what makes an encoder see 'not' (docs/papers.md).
-NEGATION = dataclasses.replace(CPU, weight=1.0, opposite_weight=0.3)
+NEGATION = dataclasses.replace(
+    DISTILLED,
+    learning_rate=2e-4,
+    max_steps=80,
+    max_length=40,
+    weight=20.0,
+    opposite_weight=5.0,
+    opposite_share=0.5,
+    keep_weight=20.0,
+    select_by="last",  # STS-B dev knows nothing of negation and would take the beginning
+)
 
 SNCSE = Recipe(
     name="sncse",
