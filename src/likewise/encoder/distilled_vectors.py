@@ -30,7 +30,7 @@ def is_distilled(source: str) -> bool:
 def distill(source: str, counts: Counter[str], dimension: int = 0, model: Any = None) -> WordTable:
     """The vectors of a corpus's words and of the whole words in the encoder's own vocabulary.
 
-    A word's vector is the encoder's normalised vector of it as a text, less the mean over all words, times
+    A word's vector is the encoder's normalised vector of it as a text, less the mean over the corpus's tokens, times
     a / (a + p) with a = 1e-3 and p its share of the corpus's tokens (0 for a word that the corpus does not hold).
 
     Args:
@@ -53,7 +53,8 @@ def distill(source: str, counts: Counter[str], dimension: int = 0, model: Any = 
     vectors = _cached(model, words)
     total = sum(counts.values()) or 1
     shares = np.array([counts[word] / total for word in words], dtype=np.float32)
-    vectors = frequency_weighted(vectors, shares, shares @ vectors / shares.sum())  # (V, D)
+    mean = shares @ vectors / shares.sum() if counts else vectors.mean(axis=0)
+    vectors = frequency_weighted(vectors, shares, mean)  # (V, D)
     size = vectors.shape[1]
     if dimension > size:
         raise WordVectorError(f"{source}: its vectors have {size} numbers, and {dimension} are asked for")
