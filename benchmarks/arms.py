@@ -87,7 +87,7 @@ def one_run(arms: Mapping[str, Arm], args: argparse.Namespace) -> None:
         "seed": args.seed,
         "base": args.base,
         "corpus": Path(args.corpus).name,
-        "steps": args.steps,
+        "steps": facts.get("options", {}).get("max_steps", args.steps),
         "batch_size": args.batch_size,
         "max_length": args.max_length,
         "scores": scores,

@@ -105,7 +105,7 @@ def evaluation(source: Path, folder: Path, args: argparse.Namespace) -> Work:
     import numpy as np
 
     from likewise.evaluation.pairs import correlations, pair_cosines
-    from likewise.inference import Encoder
+    from likewise.inference.encoder import Encoder
 
     model = Encoder(modules=list(_mean_of_words().children()))
     model.encode(["a first sentence"])

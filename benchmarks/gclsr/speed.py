@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from claims import Claim, finish, with_claims
 from likewise.corpus.bundled import resolve_model
 from likewise.encoder.head import without_training_head
-from likewise.inference import Encoder
+from likewise.inference.encoder import Encoder
 from likewise.recipes import find_recipe
 from likewise.training.provenance import machine
 
