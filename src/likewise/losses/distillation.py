@@ -16,6 +16,9 @@ from likewise.losses import functional
 class DistillationLoss(nn.Module):
     """The mean of 1 - cos(vector, vector of the encoder's copy), which is not trained.
 
+    The encoder learns without dropout: what it should give is one vector, and not two views. Its own probability stays
+    in its configuration, for whoever trains it next.
+
     Args:
         model: the encoder; an `EncoderCopy` among its modules is the teacher.
 
@@ -31,15 +34,16 @@ class DistillationLoss(nn.Module):
         found = next((part for part in model.children() if isinstance(part, EncoderCopy)), None)
         if found is None:
             raise ValueError("a distilled encoder needs an EncoderCopy among its modules: the teacher")
-        # In a dict: it is a part of the encoder already, and no second time of the loss.
-        self._teacher: dict[str, EncoderCopy] = {"teacher": found}
+        # In a dict: they are parts of the encoder already. A distributed run puts a wrapper in the encoder's place.
+        self._parts: dict[str, Any] = {"encoder": model, "teacher": found}
 
     def forward(self, sentence_features: Iterable[dict[str, Any]], labels: Tensor | None = None) -> Tensor:
         """The loss of a batch -> scalar."""
         own, plain = list(sentence_features)[:2]
+        self._parts["encoder"][0].eval()  # the trainer turns it on again before each step
         vectors = self.model(dict(own))["sentence_embedding"]  # (B, D)
         with torch.no_grad():
-            targets = self._teacher["teacher"].encode(plain)  # (B, D)
+            targets = self._parts["teacher"].encode(plain)  # (B, D)
         return functional.cosine_distance(vectors, targets)
 
     def get_config_dict(self) -> dict[str, Any]:

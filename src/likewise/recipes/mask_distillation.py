@@ -16,7 +16,7 @@ from likewise.encoder.mask_prompt import TEMPLATE, build_mask_prompt_encoder
 from likewise.losses.distillation import DistillationLoss
 from likewise.recipes.collate import TextCollator
 from likewise.recipes.mask_options import check_template, prompt_length
-from likewise.recipes.options import OptionError, TrainingOptions, option
+from likewise.recipes.options import TrainingOptions, option
 from likewise.recipes.recipe import Recipe
 
 
@@ -32,13 +32,10 @@ class MaskDistillationOptions(TrainingOptions):
     eval_steps: int = option(100, "Updates between two evaluations; 0: only at the end.")
     sam_rho: float = option(0.0, "Radius of sharpness-aware minimisation, in weight norm; 0: plain AdamW.")
     template: str = option(TEMPLATE, "Prompt with one X, where the sentence goes, and one [MASK].")
-    dropout: float = option(0.0, "Dropout of the encoder in training.")
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_template(self.template)
-        if not 0 <= self.dropout < 1:
-            raise OptionError(f"dropout is a probability in [0, 1), not {self.dropout}")
 
 
 @dataclass
@@ -61,7 +58,7 @@ class TeacherCollator:
 
 
 def _encoder(base: str, options: MaskDistillationOptions) -> Any:
-    encoder = build_mask_prompt_encoder(base, options.template, head=False, dropout=options.dropout)
+    encoder = build_mask_prompt_encoder(base, options.template, head=False)
     encoder.append(FrozenCopy(build_encoder(base, pooling="mean", head=False)))
     return encoder
 
