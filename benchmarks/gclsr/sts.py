@@ -3,12 +3,14 @@
     python benchmarks/gclsr/sts.py --out runs/gclsr --tables 2 10 --seeds 1 2 3 --jobs 2
 
 The steps are the preset's (20 epochs of 10,000 sentences for `paper`) unless --steps says otherwise; see ../arms.py.
+Table 0 is ours: what stands out without the parts that cost, and the same before the first step of training.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,9 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from arms import Arm, main
 
 BASE: dict[str, Any] = {"augmentation": "none", "attention": False, "group_size": 0}
+ONES: dict[str, Any] = {"attention": False, "regions": "1,1,1,1,1,1"}
 TABLES: dict[int, dict[str, dict[str, Any]]] = {
+    0: {"regions 1 alone, no attention": ONES},
     2: {
         "GCLSR base": BASE,
         "+ EDA": BASE | {"augmentation": "edits"},
@@ -46,30 +50,60 @@ TABLES: dict[int, dict[str, dict[str, Any]]] = {
 }
 
 
-def mean_of_words(args: argparse.Namespace, out: Path) -> dict[str, Any]:
-    """The average of a sentence's word vectors."""
-    from sentence_transformers import SentenceTransformer
-    from sentence_transformers.sentence_transformer.modules import Pooling
+def mean_of_words(weighted: bool) -> Callable[[argparse.Namespace, Path], dict[str, Any]]:
+    """The average of a sentence's word vectors, as they are or weighted."""
 
-    from likewise.encoder.word_vectors import build_word_vectors
+    def make(args: argparse.Namespace, out: Path) -> dict[str, Any]:
+        from sentence_transformers.sentence_transformer.modules import Pooling
 
-    words = build_word_vectors(args.base, None, most_frequent=10**9)
-    pooling = Pooling(words.get_embedding_dimension(), pooling_mode="mean")
-    return {"model": SentenceTransformer(modules=[words, pooling])}
+        from likewise.corpus import prepare
+        from likewise.encoder.word_vectors import build_word_vectors
+        from likewise.inference.encoder import Encoder
+
+        sentences = prepare(args.corpus).dataset["sentence"]
+        words = build_word_vectors(args.base, sentences, most_frequent=10**9, weighted=weighted)
+        return {"model": Encoder(modules=[words, Pooling(words.get_embedding_dimension(), pooling_mode="mean")])}
+
+    return make
+
+
+def untrained(**changes: Any) -> Callable[[argparse.Namespace, Path], dict[str, Any]]:
+    """The encoder with a random TextCNN, seed 1, on weighted word vectors."""
+
+    def make(args: argparse.Namespace, out: Path) -> dict[str, Any]:
+        import torch
+
+        from likewise.corpus import prepare
+        from likewise.encoder.head import without_training_head
+        from likewise.inference.encoder import Encoder
+        from likewise.recipes import find_recipe
+
+        recipe = find_recipe("gclsr")
+        torch.manual_seed(args.seed)
+        options = recipe.options("cpu", **changes)
+        encoder = recipe.encoder(args.base, options, prepare(args.corpus).dataset["sentence"])
+        return {"model": Encoder(modules=list(without_training_head(encoder).children()))}
+
+    return make
 
 
 ARMS = {
-    "mean of word vectors": Arm(mean_of_words, seeds=False),
+    "mean of word vectors": Arm(mean_of_words(False), seeds=False),
+    "mean of weighted word vectors": Arm(mean_of_words(True), seeds=False),
+    "untrained, all parts": Arm(untrained()),
+    "untrained, no attention": Arm(untrained(attention=False)),
+    "untrained, regions 1 alone, no attention": Arm(untrained(**ONES)),
     **{name: Arm("gclsr", changes) for rows in TABLES.values() for name, changes in rows.items()},
 }
 
 if __name__ == "__main__":
     # The tables are a short way to name arms.
     tables = argparse.ArgumentParser(add_help=False)
-    tables.add_argument("--tables", nargs="+", type=int, choices=TABLES, default=[2, 10])
+    tables.add_argument("--tables", nargs="+", type=int, choices=TABLES, default=[0, 2, 10])
     wanted, rest = tables.parse_known_args()
     sys.argv = [sys.argv[0], *rest]
-    rows = [name for number in wanted.tables for name in TABLES[number]]
+    rows = [name for name in ARMS if "mean of" in name or "untrained" in name]
+    rows += [name for number in wanted.tables for name in TABLES[number]]
     preset = {
         "base": "bundled:glove",
         "preset": "paper",
@@ -78,4 +112,4 @@ if __name__ == "__main__":
         "max_length": 0,
         "eval_steps": 19,
     }
-    main(ARMS, __doc__, arms=["mean of word vectors", *rows], **preset)
+    main(ARMS, __doc__, arms=rows, **preset)
