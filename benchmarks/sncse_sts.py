@@ -1,6 +1,6 @@
 """SNCSE and the comparisons of its table 3, with what its users feel: SemAntoNeg and the negation gap.
 
-    likewise train mask-distillation --corpus CORPUS --max-steps 100 --out runs/mask
+    likewise train mask-distillation --corpus CORPUS --out runs/mask
     python benchmarks/sncse_sts.py --base runs/mask --preset distilled --steps 20 --eval-steps 10 --seeds 1 2 3 --jobs 2
 
 Every arm starts from the same base, at the mask of the paper's prompt; see arms.py for what they share. Without --base

@@ -8,6 +8,7 @@ step costs a third of SNCSE's, wants no negative, and what comes out is a base f
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from likewise.encoder.build import build_encoder
@@ -28,8 +29,8 @@ class MaskDistillationOptions(TrainingOptions):
     warmup_ratio: float = option(0.1, "Share of the updates in which the rate rises from 0.")
     weight_decay: float = option(0.01, "Decoupled weight decay of AdamW.")
     max_length: int = option(48, "Tokens kept of prompt and sentence in training; 0: as many as the base reads.")
-    max_steps: int = option(400, "Stop after this many updates; 0: as many as the epochs hold.")
-    eval_steps: int = option(100, "Updates between two evaluations; 0: only at the end.")
+    max_steps: int = option(100, "Stop after this many updates; 0: as many as the epochs hold.")
+    eval_steps: int = option(50, "Updates between two evaluations; 0: only at the end.")
     sam_rho: float = option(0.0, "Radius of sharpness-aware minimisation, in weight norm; 0: plain AdamW.")
     template: str = option(TEMPLATE, "Prompt with one X, where the sentence goes, and one [MASK].")
 
@@ -57,6 +58,10 @@ class TeacherCollator:
         return self.prompted(rows) | self.plain(rows)
 
 
+def _column(name: str, rows: list[dict[str, Any]]) -> dict[str, list[str]]:
+    return {name: [row["sentence"] for row in rows]}
+
+
 def _encoder(base: str, options: MaskDistillationOptions) -> Any:
     encoder = build_mask_prompt_encoder(base, options.template, head=False)
     encoder.append(FrozenCopy(build_encoder(base, pooling="mean", head=False)))
@@ -67,14 +72,11 @@ def _collator(encoder: Any, options: MaskDistillationOptions, seed: int) -> Teac
     length, taken = prompt_length(encoder, options.max_length)
     teacher = next(module for module in encoder if isinstance(module, FrozenCopy)).encoder
 
-    def column(name: str) -> Any:
-        return lambda rows: {name: [row["sentence"] for row in rows]}
-
     # The teacher sees what the prompt leaves room for.
     plain = length - taken + len(teacher.tokenizer("")["input_ids"])
     return TeacherCollator(
-        TextCollator(encoder.tokenizer, column("sentence"), {"sentence": length}),
-        TextCollator(teacher.tokenizer, column("plain"), {"plain": plain}),
+        TextCollator(encoder.tokenizer, partial(_column, "sentence"), {"sentence": length}),
+        TextCollator(teacher.tokenizer, partial(_column, "plain"), {"plain": plain}),
     )
 
 
