@@ -73,8 +73,8 @@ def table(claims: list[Claim], failed: list[str]) -> str:
         if claim.kind == "speed":
             peer, ours = (_figure(value, claim.unit) for value in (claim.peer, claim.ours))
             lines.append(f"| {claim.name} | {peer} | {ours} | {claim.ratio:.2f} |")
-    lines += ["", "| growth: time of a sentence | ratio |", "| --- | ---: |"]
-    lines += [f"| {claim.name} | {claim.ratio:.2f} |" for claim in claims if claim.kind == "growth"]
+    if growth := [f"| {claim.name} | {claim.ratio:.2f} |" for claim in claims if claim.kind == "growth"]:
+        lines += ["", "| growth: time of a sentence | ratio |", "| --- | ---: |", *growth]
     if failed:
         lines += ["", f"Not measured here: {', '.join(failed)}."]
     return "\n".join(lines)
@@ -85,15 +85,21 @@ def _figure(value: float, unit: str) -> str:
     return f"{value:,.{digits}f}/s" if unit == "/s" else f"{value:.2f} s" if value >= 1 else f"{1e3 * value:.1f} ms"
 
 
-def put(readme: Path, text: str) -> None:
-    """Put the table between the README's marks.
+def check(readme: Path) -> str:
+    """The README's text, if it has the marks.
 
     Raises:
-        SystemExit: the README has no marks.
+        SystemExit: it has not.
     """
     whole = readme.read_text(encoding="utf-8")
     if BEGIN not in whole or END not in whole:
         sys.exit(f"{readme}: no line {BEGIN} and {END}: put them where the table should stand")
+    return whole
+
+
+def put(readme: Path, text: str) -> None:
+    """Put the table between the README's marks."""
+    whole = check(readme)
     head, rest = whole.split(BEGIN, 1)
     tail = rest.split(END, 1)[1]
     part = readme.with_suffix(".part")
@@ -109,6 +115,8 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", help="names of scripts")
     parser.add_argument("--quick", action="store_true", help="small sizes: minutes, and noise")
     args = parser.parse_args()
+    if args.readme:
+        check(args.readme)  # before the hour that the scripts take
     claims: list[Claim] = []
     failed: list[str] = []
     with tempfile.TemporaryDirectory() as folder:
