@@ -18,12 +18,13 @@ from pathlib import Path
 
 from claims import Claim, read
 from likewise.training.provenance import machine, versions
+from likewise.whole_files import write_text
 
 HERE = Path(__file__).parent
 BEGIN, END = "<!-- make bench -->", "<!-- end of make bench -->"
 
 
-def scripts(corpus: Path, data: Path, quick: bool) -> list[tuple[str, list[str]]]:
+def scripts(corpus: Path, quick: bool) -> list[tuple[str, list[str]]]:
     """The scripts and their arguments."""
     engines = ["torch fp32"]
     for package in ("onnx", "openvino"):
@@ -102,15 +103,12 @@ def put(readme: Path, text: str) -> None:
     whole = check(readme)
     head, rest = whole.split(BEGIN, 1)
     tail = rest.split(END, 1)[1]
-    part = readme.with_suffix(".part")
-    part.write_text(f"{head}{BEGIN}\n{text}\n{END}{tail}", encoding="utf-8")
-    part.replace(readme)
+    write_text(readme, f"{head}{BEGIN}\n{text}\n{END}{tail}")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--corpus", type=Path, default=Path("../shared/data/wikipedia/sentences-250k.txt.gz"))
-    parser.add_argument("--data", type=Path, default=Path("../shared/data/senteval"))
     parser.add_argument("--readme", type=Path, help="the file whose table is written anew")
     parser.add_argument("--only", nargs="+", help="names of scripts")
     parser.add_argument("--quick", action="store_true", help="small sizes: minutes, and noise")
@@ -120,7 +118,7 @@ def main() -> None:
     claims: list[Claim] = []
     failed: list[str] = []
     with tempfile.TemporaryDirectory() as folder:
-        for name, arguments in scripts(args.corpus, args.data, args.quick):
+        for name, arguments in scripts(args.corpus, args.quick):
             if args.only and name not in args.only:
                 continue
             print(f"\n{time.strftime('%H:%M:%S')} {name} {' '.join(arguments)}", flush=True)

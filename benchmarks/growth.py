@@ -1,6 +1,6 @@
 """Time and peak memory of each part of the library for files of growing length.
 
-    python benchmarks/growth.py --corpus ../shared/data/wikipedia/sentences-250k.txt.gz --data ../shared/data/senteval
+    python benchmarks/growth.py --corpus ../shared/data/wikipedia/sentences-250k.txt.gz
 
 Each part and size runs in a process of its own, so that its peak memory is its own. What is looked at is the pipeline:
 training and encoding take a small light encoder, so that its products do not hide what grows. Prints seconds of the
@@ -30,14 +30,14 @@ Work = Callable[[], Any]
 MEGABYTE = 1024.0
 
 
-def corpus_reading(source: Path, folder: Path, args: argparse.Namespace) -> Work:
+def corpus_reading(source: Path, folder: Path) -> Work:
     """Clean, drop the double ones, write the prepared corpus."""
     from likewise.corpus import prepare
 
     return lambda: prepare(source, cache_dir=folder / "cache")
 
 
-def training_steps(source: Path, folder: Path, args: argparse.Namespace) -> Work:
+def training_steps(source: Path, folder: Path) -> Work:
     """One epoch of a small light encoder, the corpus prepared before."""
     import likewise
     from likewise.corpus import prepare
@@ -77,7 +77,7 @@ def _mean_of_words() -> Any:
     return SentenceTransformer(modules=[words, Pooling(words.get_embedding_dimension(), pooling_mode="mean")])
 
 
-def encoding(source: Path, folder: Path, args: argparse.Namespace) -> Work:
+def encoding(source: Path, folder: Path) -> Work:
     """From a text file to .npy, with a mean of word vectors."""
     from likewise.inference import encode_file, load
 
@@ -87,7 +87,7 @@ def encoding(source: Path, folder: Path, args: argparse.Namespace) -> Work:
     return lambda: encode_file(model, source, folder / "out.npy", progress=False, engine="torch", precision="fp32")
 
 
-def negation(source: Path, folder: Path, args: argparse.Namespace) -> Work:
+def negation(source: Path, folder: Path) -> Work:
     """From a text file to its negations."""
     from likewise.augment.negation import negate_batch, negate_corpus
 
@@ -100,7 +100,7 @@ def negation(source: Path, folder: Path, args: argparse.Namespace) -> Work:
     return work
 
 
-def evaluation(source: Path, folder: Path, args: argparse.Namespace) -> Work:
+def evaluation(source: Path, folder: Path) -> Work:
     """Cosines of neighbouring sentences and their rank correlation with a made-up rating, by a mean of word vectors."""
     import numpy as np
 
@@ -138,7 +138,7 @@ def child(args: argparse.Namespace) -> None:
     """One part at one size: a line of JSON."""
     source = Path(args.child[1])
     with tempfile.TemporaryDirectory() as folder:
-        work = PARTS[args.child[0]](source, Path(folder), args)
+        work = PARTS[args.child[0]](source, Path(folder))
         before, wall, cpu = _peak(), time.perf_counter(), os.times()
         work()
         now = os.times()

@@ -52,5 +52,5 @@ def test_a_readme_without_marks_is_told_before_anything_is_measured(scripts, tmp
 
 def test_every_script_of_make_bench_is_there(scripts):
     _, everything = scripts
-    for name, _ in everything.scripts(Path("corpus.gz"), Path("data"), quick=True):
+    for name, _ in everything.scripts(Path("corpus.gz"), quick=True):
         assert (HERE / name).is_file()

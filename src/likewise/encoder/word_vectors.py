@@ -166,6 +166,7 @@ def build_word_vectors(
         counts = count_words(sentences or (), lower)
         table = distill(source, counts, dimension, encoder)
         most_frequent = len(table.words)
+        weighted = False  # they are
     else:
         table = read_word_vectors(source, dimension)
         lower = not any(word != word.lower() for word in islice(table.words, 50_000))
@@ -180,7 +181,7 @@ def build_word_vectors(
             )
         report += f"; {known / total:.1%} of the corpus's {total:,} tokens are known"
     kept = torch.from_numpy(np.array(table.vectors[rows], dtype=np.float32))  # (V, D)
-    if weighted and counts and not is_distilled(source):
+    if weighted and counts:
         total = sum(counts.values())
         shares = torch.tensor([counts[word] / total for word in words])  # (V,)
         kept = frequency_weighted(kept, shares, (shares @ kept) / shares.sum())

@@ -5,12 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-import torch
 from sentence_transformers import SentenceTransformer
 from torch import Tensor, nn
+from torch.nn import functional as F
 
-from likewise.encoder.encoder_copy import EncoderCopy
-from likewise.losses import functional
+from likewise.encoder.encoder_copy import FrozenCopy
+
+
+def cosine_distance(vectors: Tensor, targets: Tensor) -> Tensor:
+    """The mean of 1 - cos(v_i, t_i) over the rows; the targets are detached here.
+
+    Args:
+        vectors: (B, D).
+        targets: (B, D).
+    """
+    return (1 - F.cosine_similarity(vectors, targets.detach(), dim=-1)).mean()
 
 
 class DistillationLoss(nn.Module):
@@ -20,7 +29,7 @@ class DistillationLoss(nn.Module):
     in its configuration, for whoever trains it next.
 
     Args:
-        model: the encoder; an `EncoderCopy` among its modules is the teacher.
+        model: the encoder; a `FrozenCopy` among its modules is the teacher.
 
     Inputs: two columns, the sentences as tokens of the encoder and as tokens of the teacher. No labels.
 
@@ -31,9 +40,9 @@ class DistillationLoss(nn.Module):
     def __init__(self, model: SentenceTransformer) -> None:
         super().__init__()
         self.model = model
-        found = next((part for part in model.children() if isinstance(part, EncoderCopy)), None)
+        found = next((part for part in model.children() if isinstance(part, FrozenCopy)), None)
         if found is None:
-            raise ValueError("a distilled encoder needs an EncoderCopy among its modules: the teacher")
+            raise ValueError("a distilled encoder needs a FrozenCopy among its modules: the teacher")
         # In a dict: they are parts of the encoder already. A distributed run puts a wrapper in the encoder's place.
         self._parts: dict[str, Any] = {"encoder": model, "teacher": found}
 
@@ -42,9 +51,7 @@ class DistillationLoss(nn.Module):
         own, plain = list(sentence_features)[:2]
         self._parts["encoder"][0].eval()  # the trainer turns it on again before each step
         vectors = self.model(dict(own))["sentence_embedding"]  # (B, D)
-        with torch.no_grad():
-            targets = self._parts["teacher"].encode(plain)  # (B, D)
-        return functional.cosine_distance(vectors, targets)
+        return cosine_distance(vectors, self._parts["teacher"].encode(plain))
 
     def get_config_dict(self) -> dict[str, Any]:
         """What the model card says of the loss."""

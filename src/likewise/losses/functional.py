@@ -90,16 +90,6 @@ def nt_xent(anchors: Tensor, positives: Tensor, temperature: float = 0.05, offse
     return arccon(anchors, positives, margin_degrees=0.0, temperature=temperature, offset=offset)
 
 
-def cosine_distance(vectors: Tensor, targets: Tensor) -> Tensor:
-    """The mean of 1 - cos(v_i, t_i) over the rows; the targets are detached here.
-
-    Args:
-        vectors: (B, D).
-        targets: (B, D).
-    """
-    return (1 - F.cosine_similarity(vectors, targets.detach(), dim=-1)).mean()
-
-
 def nt_xent_with_queue(
     anchors: Tensor, positives: Tensor, queue: Tensor, temperature: float = 0.05, offset: int = 0
 ) -> Tensor:

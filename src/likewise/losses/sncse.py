@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from likewise.encoder.encoder_copy import FrozenCopy
 from likewise.losses import functional
+from likewise.losses.distillation import cosine_distance
 from likewise.losses.gathering import gather_positives
 
 Role = Literal["soft-negative", "positive", "hard-negative", "none"]
@@ -59,8 +60,9 @@ class SNCSELoss(nn.Module):
         self.alpha, self.beta, self.weight = alpha, beta, weight
         self.opposite_weight, self.keep_weight = opposite_weight, keep_weight
         # In a dict: the copy is a part of the encoder already, and no second time of the loss.
-        self._before = {"copy": next((part for part in model.children() if isinstance(part, FrozenCopy)), None)}
-        if keep_weight and self._before["copy"] is None:
+        copy = next((part for part in model.children() if isinstance(part, FrozenCopy)), None)
+        self._before: dict[str, Any] = {"copy": copy}
+        if keep_weight and copy is None:
             raise ValueError("keep_weight needs a FrozenCopy among the model's modules: what is to be kept")
 
     def forward(
@@ -86,15 +88,9 @@ class SNCSELoss(nn.Module):
             )
         if self.keep_weight:
             first = {k: v[:n_sentences] if isinstance(v, Tensor) else v for k, v in features.items()}
-            targets = self._frozen(first).repeat(2, 1)  # (2B, D), for both views
-            found["keep"] = self.keep_weight * functional.cosine_distance(torch.cat([anchors, positives]), targets)
+            targets = self._before["copy"].encode(first).repeat(2, 1)  # (2B, D), for both views
+            found["keep"] = self.keep_weight * cosine_distance(torch.cat([anchors, positives]), targets)
         return found
-
-    @torch.no_grad()
-    def _frozen(self, features: dict[str, Any]) -> Tensor:
-        copy = self._before["copy"]
-        assert copy is not None
-        return copy.encode(features)
 
     def parts(self, anchors: Tensor, positives: Tensor, negations: Tensor, rows: Tensor) -> dict[str, Tensor]:
         """The parts for anchors (B, D), positives (B, D), and negations (K, D) of the sentences `rows` (K,)."""
