@@ -77,6 +77,7 @@ ARMS = {
     "arccon": Arm("arccse", {"triplet_weight": 0.0, "sam_rho": 0.0}),
     "nt-xent + triplets": Arm("arccse", {"contrastive": "nt-xent", "sam_rho": 0.0}),
     "arccse": Arm("arccse", {"sam_rho": 0.05}),
+    "arccse, SAM every 5th": Arm("arccse", {"sam_rho": 0.05, "sam_every": 5}),
     "arccse without SAM": Arm("arccse", {"sam_rho": 0.0}),
     "arccse, triplet margin 0.1 and weight 1": Arm(
         "arccse", {"triplet_margin": 0.1, "triplet_weight": 1.0, "sam_rho": 0.0}

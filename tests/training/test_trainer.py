@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 import torch
 from datasets import Dataset
 from sentence_transformers import SentenceTransformerTrainingArguments
@@ -12,10 +13,12 @@ ARCCSE = RECIPES["arccse"]
 RHO, RATE = 0.05, 1e-2
 
 
-def test_sam_over_accumulated_passes_is_sam_over_their_mean(tiny_base, sentences, tmp_path):
-    """One update of two passes in the trainer, beside the same by hand. Triplets alone: no dropout, no chance."""
+@pytest.mark.parametrize("every, updates", [(1, 1), (2, 2)])
+def test_sam_over_accumulated_passes_is_sam_over_their_mean(tiny_base, sentences, tmp_path, every, updates):
+    """Updates of two passes in the trainer, beside the same by hand. Triplets alone: no dropout, no chance."""
     options = ARCCSE.options(contrastive="none", triplet_weight=1.0, triplet_margin=0.5, triplet_min_words=1)
-    rows = Dataset.from_dict({"sentence": sentences[:8], "words": [len(s.split()) for s in sentences[:8]]})
+    n = 8 * updates
+    rows = Dataset.from_dict({"sentence": sentences[:n], "words": [len(s.split()) for s in sentences[:n]]})
     lengths = np.array(rows["words"])
 
     def build():
@@ -25,13 +28,13 @@ def test_sam_over_accumulated_passes_is_sam_over_their_mean(tiny_base, sentences
 
     encoder, collator, loss = build()
     arguments = SentenceTransformerTrainingArguments(
-        output_dir=str(tmp_path), per_device_train_batch_size=4, gradient_accumulation_steps=2, max_steps=1,
+        output_dir=str(tmp_path), per_device_train_batch_size=4, gradient_accumulation_steps=2, max_steps=updates,
         learning_rate=RATE, lr_scheduler_type="constant", max_grad_norm=0, report_to="none", disable_tqdm=True,
         save_strategy="no", seed=5, use_cpu=True, remove_unused_columns=False, dataloader_drop_last=True,
         weight_decay=0.0,
     )  # fmt: skip
     trainer = LikewiseTrainer(
-        lengths=lengths, by_length=True, sam_rho=RHO, model=encoder, args=arguments, train_dataset=rows, loss=loss,
+        lengths=lengths, by_length=True, sam_rho=RHO, sam_every=every, model=encoder, args=arguments, train_dataset=rows, loss=loss,
         data_collator=collator,
     )  # fmt: skip
     trainer.train()
@@ -40,18 +43,21 @@ def test_sam_over_accumulated_passes_is_sam_over_their_mean(tiny_base, sentences
     by_hand.train()
     batches = [collator([rows[i] for i in batch]) for batch in LengthBatchSampler(lengths, 4, seed=5)]
     sam = TwoPassSAM(by_hand.parameters(), torch.optim.AdamW, rho=RHO, lr=RATE, weight_decay=0.0)
-    for half in (lambda: sam.first_step(zero_grad=True), sam.step):
-        for batch in batches:
-            columns = [
-                {key.removeprefix(name): value for key, value in batch.items() if key.startswith(name)}
-                for name in ("sentence_", "triplet_")
-            ]
-            (sum(loss(columns).values()) / 2).backward()
-        half()
+    sharp, plain = (lambda: sam.first_step(zero_grad=True), sam.step), (sam.step,)
+    for update in range(updates):
+        sam.zero_grad()
+        for half in plain if update % every else sharp:
+            for batch in batches[2 * update : 2 * update + 2]:
+                columns = [
+                    {key.removeprefix(name): value for key, value in batch.items() if key.startswith(name)}
+                    for name in ("sentence_", "triplet_")
+                ]
+                (sum(loss(columns).values()) / 2).backward()
+            half()
     trained = dict(trainer.model.named_parameters())
     start = dict(build()[0].named_parameters())
     moved = [name for name, value in by_hand.named_parameters() if not torch.equal(value, start[name])]
     assert len(moved) > 20
     for name, value in by_hand.named_parameters():
-        # AdamW's first step is the sign of the gradient times the rate: a thousandth of it is agreement.
-        assert torch.allclose(trained[name], value, atol=RATE / 1000), name
+        # AdamW moves a weight by about the rate: a hundredth of it is agreement.
+        assert torch.allclose(trained[name], value, atol=RATE / 100), name

@@ -82,6 +82,7 @@ class TrainingOptions(Options):
     weight_decay: float = option(0.0, "Decoupled weight decay of AdamW.")
     max_grad_norm: float = option(1.0, "Gradients are clipped to this norm; 0: never.")
     sam_rho: float = option(0.05, "Radius of sharpness-aware minimisation, in weight norm; 0: plain AdamW.")
+    sam_every: int = option(1, "One update of so many is sharpness-aware and costs two; the others are plain.")
     max_length: int = option(0, "Tokens kept of a sentence in training; 0: as many as the base reads.")
     length_batches: bool = option(True, "Batches of sentences of near-equal length.")
     eval_steps: int = option(125, "Updates between two evaluations; 0: only at the end.")
@@ -93,7 +94,7 @@ class TrainingOptions(Options):
     precision: Precision = option("auto", "bf16 where the processor is made for it (auto), or always this.")
 
     def __post_init__(self) -> None:
-        self._positive("batch_size", "accumulation", "learning_rate", "epochs", "held_out")
+        self._positive("batch_size", "accumulation", "learning_rate", "epochs", "held_out", "sam_every")
         self._not_negative("max_steps", "weight_decay", "max_grad_norm", "sam_rho", "max_length", "eval_steps")
         if not 0 <= self.warmup_ratio < 1:
             raise OptionError(f"warmup_ratio is a share in [0, 1), not {self.warmup_ratio}")

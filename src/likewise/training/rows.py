@@ -124,6 +124,7 @@ class RowsRun:
             lengths=_words(dataset) if options.length_batches else np.zeros(len(dataset)),
             by_length=options.length_batches,
             sam_rho=options.sam_rho,
+            sam_every=options.sam_every,
         )
         return execute(
             trainer,

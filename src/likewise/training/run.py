@@ -152,4 +152,5 @@ class _Run:
             lengths=dataset.with_format("numpy")["words"][:],
             by_length=self.options.length_batches,
             sam_rho=self.options.sam_rho,
+            sam_every=self.options.sam_every,
         )

@@ -11,7 +11,7 @@ class TwoPassSAM(SAM):
     """SAM (Foret et al. 2021) whose two halves are called one by one.
 
     `first_step` moves the weights to the worst point within `rho`; the trainer then computes the gradients there;
-    `step` returns to the old weights and lets the base optimizer step with them.
+    `step` returns to the old weights and lets the base optimizer step with them. `step` alone is the base optimizer's.
     """
 
     def step(self, closure: Any = None) -> None:  # type: ignore[override]

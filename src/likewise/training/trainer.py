@@ -24,15 +24,23 @@ class _Steps(BaseTrainer):
         lengths: words of each training row.
         by_length: batches of near-equal length.
         sam_rho: radius of sharpness-aware minimisation; 0 is plain AdamW.
+        sam_every: one update of so many is sharpness-aware, the first one among them; the others are plain.
         settings: those of sentence-transformers' trainer.
     """
 
     def __init__(
-        self, *, lengths: Sequence[int] | np.ndarray, by_length: bool, sam_rho: float, **settings: Any
+        self,
+        *,
+        lengths: Sequence[int] | np.ndarray,
+        by_length: bool,
+        sam_rho: float,
+        sam_every: int = 1,
+        **settings: Any,
     ) -> None:
         self.lengths = lengths
         self.by_length = by_length
         self.sam_rho = sam_rho
+        self.sam_every = sam_every
         self._passes: list[tuple[dict[str, Any], Tensor, list[Tensor]]] = []
         super().__init__(**settings)
 
@@ -85,7 +93,7 @@ class _Steps(BaseTrainer):
 
         The second pass runs under the same dropout masks: both gradients are of one function, as in SAM's paper.
         """
-        if not self.sam_rho:
+        if not self.sam_rho or self.state.global_step % self.sam_every:
             return super().training_step(model, inputs, num_items_in_batch)
         self._passes.append((dict(inputs), torch.get_rng_state(), _cuda_rng_states()))
         loss = super().training_step(model, inputs, num_items_in_batch)

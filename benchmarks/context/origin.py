@@ -1,0 +1,155 @@
+"""Origin on STS-B: the number of contexts (table 7), the terms of the score (table 9), the choice of contexts (5.4).
+
+    python benchmarks/context/origin.py --work runs/contexts --out runs/origin --contexts 50 --dev 300 --test 0
+
+The workspace holds index, discriminator and generators (`likewise context index`, `likewise context train all`). All
+rows take the same test pairs. Weights and metric of a row are chosen on the dev pairs alone, over the same kind of
+contexts. The terms of equation 3 are kept in --out, a file a strategy and split, so that a stopped run goes on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from likewise.context.options import SelectionOptions
+from likewise.context.origin import PairTerms, choose_weights, pair_terms, similarities
+from likewise.context.origin_stages import open_origin
+from likewise.context.score import TERMS, ScoreOptions
+from likewise.context.workspace import Workspace
+from likewise.evaluation.pairs import correlations
+from likewise.evaluation.registry import TASKS
+from likewise.evaluation.sts import StsTask
+from likewise.training.provenance import machine
+from likewise.whole_files import written_whole
+
+STRATEGIES = {
+    "two-step": SelectionOptions(),
+    "without diversity": SelectionOptions(diversity=False),
+    "random": SelectionOptions(strategy="random"),
+}
+METRICS = ("cosine", "correlation")
+
+
+class Scored(NamedTuple):
+    """The terms of P pairs, each over the contexts of its first and then of its second sentence."""
+
+    terms: list[PairTerms]
+    of_first: np.ndarray  # [P]: how many contexts are the first sentence's
+    gold: np.ndarray  # [P]
+
+    def cut(self, most: int) -> list[PairTerms]:
+        """The terms over the best `most` contexts of either sentence: sets are chosen one at a time, the best first."""
+        found = []
+        for pair, n in zip(self.terms, self.of_first, strict=True):
+            rows = np.r_[0 : min(n, most), n : min(n + most, len(pair.first))]
+            found.append(PairTerms(pair.first[rows], pair.second[rows]))
+        return found
+
+
+def drawn(task: str, data: Path, limit: int) -> tuple[list[tuple[str, str]], np.ndarray]:
+    """So many pairs of a task and their ratings, drawn with seed 1; 0: all."""
+    found = TASKS[task]
+    assert isinstance(found, StsTask)
+    rated = found.load(data)
+    rows = np.random.default_rng(1).permutation(len(rated.gold))[: limit or None]
+    rows.sort()
+    return [(rated.first[i], rated.second[i]) for i in rows], rated.gold[rows]
+
+
+def scored(args: argparse.Namespace, strategy: str, task: str, limit: int) -> Scored:
+    """The terms of a task's pairs, computed or read."""
+    pairs, gold = drawn(task, args.data, limit)
+    path = args.out / f"{strategy.replace(' ', '-')}-{task}-{len(pairs)}-{args.contexts}.npz"
+    if not path.exists():
+        options = ScoreOptions(contexts_by=args.contexts_by)
+        selection = dataclasses.replace(STRATEGIES[strategy], size=args.contexts)
+        began = time.process_time()
+        origin = open_origin(args.work, options, selection)
+        texts = list(dict.fromkeys(text for pair in pairs for text in pair))
+        sets = dict(zip(texts, origin.contexts(texts), strict=True))
+        middle = time.process_time()
+        terms = pair_terms(pairs, sets, origin.scorer)
+        last = time.process_time()
+        with written_whole(path) as unfinished, unfinished.open("wb") as file:
+            np.savez(
+                file,
+                first=np.concatenate([pair.first for pair in terms]),
+                second=np.concatenate([pair.second for pair in terms]),
+                counts=[len(pair.first) for pair in terms],
+                of_first=[len(sets[first]) for first, _ in pairs],
+                seconds=[middle - began, last - middle],
+            )
+    with np.load(path) as kept:
+        ends = np.cumsum(kept["counts"])[:-1]
+        parts = (np.split(kept[side], ends) for side in ("first", "second"))
+        seconds = [round(float(s)) for s in kept["seconds"]]
+        print(f"{path.name}: contexts found in {seconds[0]} s, {sum(kept['counts']):,} rows scored in {seconds[1]} s")
+        return Scored([PairTerms(a, b) for a, b in zip(*parts, strict=True)], kept["of_first"], gold)
+
+
+def row(name: str, dev: Scored, test: Scored, most: int, without: tuple[str, ...] = ()) -> dict[str, object]:
+    """Weights and metric by dev, Spearman on test; printed as a row of the table."""
+    found = {}
+    for metric in METRICS:
+        chosen = choose_weights(dev.cut(most), dev.gold, metric=metric, without=without)
+        value, _ = correlations(similarities(test.cut(most), chosen.values, metric), test.gold)
+        found[metric] = {"dev": chosen.spearman, "test": value, "weights": chosen.values}
+    best = max(METRICS, key=lambda metric: found[metric]["dev"])
+    even, _ = correlations(similarities(test.cut(most), [term not in without for term in TERMS]), test.gold)
+    cells = " | ".join(f"{found[m][split]:.2f}" for m in METRICS for split in ("dev", "test"))
+    weights = ", ".join(f"{w:g}" for w in found[best]["weights"])
+    print(f"| {name} | {cells} | {even:.2f} | {best}: {weights} | **{found[best]['test']:.2f}** |", flush=True)
+    return {"row": name, "contexts": most, "chosen": best, "even": even, **found}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--work", type=Path, required=True)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--data", type=Path, default=Path("../shared/data/senteval"))
+    parser.add_argument("--contexts", type=int, default=50, help="contexts of a sentence")
+    parser.add_argument("--sizes", nargs="*", type=int, default=[1, 2, 5, 10, 20, 50, 100, 200, 500])
+    parser.add_argument("--dev", type=int, default=300, help="pairs of STS-B dev, which choose; 0: all")
+    parser.add_argument("--test", type=int, default=0, help="pairs of STS-B test; 0: all")
+    parser.add_argument("--strategies", nargs="*", choices=STRATEGIES, default=list(STRATEGIES))
+    parser.add_argument("--contexts-by", choices=("score", "discriminator"), default="discriminator")
+    parser.add_argument("--threads", type=int, default=1)
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
+    args.out.mkdir(parents=True, exist_ok=True)
+    workspace = Workspace(args.work)
+    stages = {name: workspace.require(name).facts for name in ("index", "discriminator", "generators")}
+    index = stages["index"]
+    print(f"machine {machine()}")
+    print(f"{index['documents']:,} documents, {index['sentences']:,} sentences, contexts by {args.contexts_by}")
+    print(f"discriminator {stages['discriminator']['held_out']}, generators {stages['generators']['steps']} steps")
+    both = {
+        name: (scored(args, name, "sts-b-dev", args.dev), scored(args, name, "sts-b", args.test))
+        for name in args.strategies
+    }
+    rows = []
+    titles = ("cosine, dev", "test", "correlation, dev", "test", "even weights, test")
+    print(f"\n| row | {' | '.join(titles)} | chosen on dev | test |")
+    print("| --- |" + " ---: |" * len(titles) + " --- | ---: |")
+    for name, (dev, test) in both.items():
+        rows.append(row(f"{name}, {args.contexts} contexts", dev, test, args.contexts))
+    dev, test = both[args.strategies[0]]
+    rows += [row(f"{n} contexts", dev, test, n) for n in args.sizes if n < args.contexts]
+    for term in TERMS:
+        rows.append(row(f"without {term}", dev, test, args.contexts, (term,)))
+        rows.append(row(f"{term} alone", dev, test, args.contexts, tuple(other for other in TERMS if other != term)))
+    facts = {"machine": machine(), "stages": stages, "dev": len(dev.gold), "test": len(test.gold), "rows": rows}
+    with written_whole(args.out / "origin.json") as unfinished:
+        unfinished.write_text(json.dumps(facts, indent=1))
+
+
+if __name__ == "__main__":
+    main()
