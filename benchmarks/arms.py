@@ -35,11 +35,13 @@ class Arm:
             a model in the folder, or gives it as facts['model'].
         options: over the preset's.
         seeds: False for a row without chance, which is run once.
+        base: over the table's.
     """
 
     recipe: str | Callable[[argparse.Namespace, Path], dict[str, Any]]
     options: dict[str, Any] = field(default_factory=dict)
     seeds: bool = True
+    base: str = ""
 
 
 def train(arm: Arm, args: argparse.Namespace, out: Path) -> dict[str, Any]:
@@ -77,6 +79,7 @@ def one_run(arms: Mapping[str, Arm], args: argparse.Namespace) -> None:
     path = result_path(args.out, args.arm, args.seed)
     folder = path.with_suffix("")
     started = time.monotonic()
+    args.base = arm.base or args.base
     facts = train(arm, args, folder) if isinstance(arm.recipe, str) else arm.recipe(args, folder)
     model = facts.pop("model", None) or likewise.load(folder)
     trained = time.monotonic() - started

@@ -3,7 +3,8 @@
     python benchmarks/gclsr/sts.py --out runs/gclsr --tables 2 10 --seeds 1 2 3 --jobs 2
 
 The steps are the preset's (20 epochs of 10,000 sentences for `paper`) unless --steps says otherwise; see ../arms.py.
-Table 0 is ours: what stands out without the parts that cost, and the same before the first step of training.
+Table 0 is ours: what stands out without the parts that cost, on GloVe and on word vectors distilled from an encoder,
+and the same before the first step of training.
 """
 
 from __future__ import annotations
@@ -20,14 +21,17 @@ from arms import Arm, main
 
 BASE: dict[str, Any] = {"augmentation": "none", "attention": False, "group_size": 0}
 ONES: dict[str, Any] = {"attention": False, "regions": "1,1,1,1,1,1"}
+EDITS: dict[str, Any] = {"augmentation": "edits", "edits": "no-synonyms"}  # those that need no WordNet
+DISTILLED = "distilled:bundled:minilm"
+SIZE = 256
 TABLES: dict[int, dict[str, dict[str, Any]]] = {
     0: {"regions 1 alone, no attention": ONES},
     2: {
         "GCLSR base": BASE,
-        "+ EDA": BASE | {"augmentation": "edits"},
+        "+ EDA": BASE | EDITS,
         "+ PWVA": BASE | {"augmentation": "partial"},
         "+ PWVA + self-att.": BASE | {"augmentation": "partial", "attention": True},
-        "+ EDA + self-att. + GP": {"augmentation": "edits"},
+        "+ EDA + self-att. + GP": EDITS,
         "+ PWVA + self-att. + GP": {},
     },
     4: {f"batch {n}": {"batch_size": n} for n in (64, 128, 256, 512, 1024)},
@@ -61,7 +65,8 @@ def mean_of_words(weighted: bool) -> Callable[[argparse.Namespace, Path], dict[s
         from likewise.inference.encoder import Encoder
 
         sentences = prepare(args.corpus).dataset["sentence"]
-        words = build_word_vectors(args.base, sentences, most_frequent=10**9, weighted=weighted)
+        size = SIZE if args.base == DISTILLED else 0
+        words = build_word_vectors(args.base, sentences, 10**9, size, weighted=weighted)
         return {"model": Encoder(modules=[words, Pooling(words.get_embedding_dimension(), pooling_mode="mean")])}
 
     return make
@@ -93,7 +98,10 @@ ARMS = {
     "untrained, all parts": Arm(untrained()),
     "untrained, no attention": Arm(untrained(attention=False)),
     "untrained, regions 1 alone, no attention": Arm(untrained(**ONES)),
+    "mean of distilled word vectors": Arm(mean_of_words(False), seeds=False, base=DISTILLED),
+    "untrained, distilled, regions 1 alone, no attention": Arm(untrained(**ONES, dimension=SIZE), base=DISTILLED),
     **{name: Arm("gclsr", changes) for rows in TABLES.values() for name, changes in rows.items()},
+    "distilled, regions 1 alone, no attention": Arm("gclsr", {**ONES, "dimension": SIZE}, base=DISTILLED),
 }
 
 if __name__ == "__main__":
@@ -104,6 +112,7 @@ if __name__ == "__main__":
     sys.argv = [sys.argv[0], *rest]
     rows = [name for name in ARMS if "mean of" in name or "untrained" in name]
     rows += [name for number in wanted.tables for name in TABLES[number]]
+    rows += [name for name in ARMS if name.startswith("distilled")]
     preset = {
         "base": "bundled:glove",
         "preset": "paper",

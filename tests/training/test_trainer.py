@@ -13,7 +13,7 @@ ARCCSE = RECIPES["arccse"]
 RHO, RATE = 0.05, 1e-2
 
 
-@pytest.mark.parametrize("every, updates", [(1, 1), (2, 2)])
+@pytest.mark.parametrize(("every", "updates"), [(1, 1), (2, 2)])
 def test_sam_over_accumulated_passes_is_sam_over_their_mean(tiny_base, sentences, tmp_path, every, updates):
     """Updates of two passes in the trainer, beside the same by hand. Triplets alone: no dropout, no chance."""
     options = ARCCSE.options(contrastive="none", triplet_weight=1.0, triplet_margin=0.5, triplet_min_words=1)
@@ -34,8 +34,8 @@ def test_sam_over_accumulated_passes_is_sam_over_their_mean(tiny_base, sentences
         weight_decay=0.0,
     )  # fmt: skip
     trainer = LikewiseTrainer(
-        lengths=lengths, by_length=True, sam_rho=RHO, sam_every=every, model=encoder, args=arguments, train_dataset=rows, loss=loss,
-        data_collator=collator,
+        lengths=lengths, by_length=True, sam_rho=RHO, sam_every=every, model=encoder, args=arguments,
+        train_dataset=rows, loss=loss, data_collator=collator,
     )  # fmt: skip
     trainer.train()
 

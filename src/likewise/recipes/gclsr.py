@@ -181,12 +181,14 @@ def _optimizer(encoder: SentenceTransformer, options: GCLSROptions, steps: int) 
 
 PAPER = GCLSROptions()
 CPU = dataclasses.replace(PAPER, projection=1024, bottleneck=256, weighted=True)
+# Without the two parts that cost on real word vectors (benchmarks/README.md).
+LIGHT = dataclasses.replace(CPU, attention=False, regions="1,1,1,1,1,1")
 
 GCLSR = Recipe(
     name="gclsr",
     summary="Word vectors, word attention and a TextCNN, trained on noisy views in groups of features; no transformer.",
     source="Wang et al. 2023, GCLSR",
-    presets={"cpu": CPU, "paper": PAPER},
+    presets={"cpu": CPU, "paper": PAPER, "light": LIGHT},
     build_encoder=_encoder,
     build_collator=_collator,
     build_loss=_loss,
