@@ -1,0 +1,128 @@
+"""How much of the coherence discriminator's accuracy hangs on its LSTM: frozen vectors of an encoder in its place.
+
+    python benchmarks/context/frozen_encoder.py --work runs/contexts --documents 700 --encoder bundled:minilm
+
+Takes the head, loss, batches and held-out negatives of the discriminator, over the first documents of a workspace's
+index. The vectors are kept beside the index: a second run takes a minute.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+
+import likewise
+from likewise.context.coherence import (
+    Examples,
+    batches,
+    coherence_loss,
+    draw_negatives,
+    examples_of,
+    negatives,
+    split_documents,
+    training_units,
+)
+from likewise.context.discriminator import Discriminator
+from likewise.context.indexing import open_store
+from likewise.context.workspace import Workspace
+from likewise.training.provenance import machine
+from likewise.whole_files import written_whole
+
+
+def vectors_of(texts: list[str], encoder: str, path: Path) -> torch.Tensor:
+    """Normalised vectors (S, D) of the sentences."""
+    if not path.exists():
+        began = time.process_time()
+        found = likewise.load(encoder).encode(texts, show_progress_bar=False, normalize_embeddings=True)
+        with written_whole(path) as unfinished, unfinished.open("wb") as file:
+            np.save(file, found)
+        print(f"{len(texts):,} sentences encoded in {time.process_time() - began:.0f} s of CPU")
+    return torch.from_numpy(np.load(path)).float()
+
+
+@torch.no_grad()
+def accuracy(model: Discriminator, vectors: torch.Tensor, examples: Examples, seed: int) -> dict[str, float]:
+    """Shares of right answers, in percent, as the stage's own table has them."""
+    drawn, same = draw_negatives(examples, seed)
+    there = drawn >= 0
+    sentences = model.sentence_part(vectors)
+    contexts = model.context_part(vectors, torch.from_numpy(examples.places))
+
+    def fits(rows: np.ndarray) -> np.ndarray:
+        return (model.combine_pairs(sentences[torch.from_numpy(rows)], contexts) > 0).numpy()
+
+    own, other = fits(examples.centres), ~fits(np.where(there, drawn, 0))
+    found = {
+        "accuracy": (own.sum() + other[there].sum()) / (len(own) + there.sum()),
+        "own sentence": own.mean(),
+        "same document": other[there & same].mean(),
+        "other document": other[there & ~same].mean(),
+    }
+    return {name: 100 * float(value) for name, value in found.items()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--work", type=Path, required=True)
+    parser.add_argument("--documents", type=int, default=700)
+    parser.add_argument("--encoder", default="bundled:minilm")
+    parser.add_argument("--epochs", type=int, default=4)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--threads", type=int, default=1)
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
+    torch.manual_seed(args.seed)
+    store = open_store(Workspace(args.work).require("index"))
+    chunks = np.flatnonzero(store.documents < args.documents)
+    texts = [sentence for part in store.sentences(0, len(chunks)) for sentence in part]
+    path = args.work / f"vectors-{args.encoder.replace('/', '-').replace(':', '-')}-{args.documents}.npy"
+    vectors = vectors_of(texts, args.encoder, path)
+    first = examples_of(store, chunks).sentences[0]
+    train, choose, test = split_documents(args.documents, 0.1, args.seed)
+
+    def examples(documents: np.ndarray) -> tuple[Examples, torch.Tensor]:
+        found = examples_of(store, np.flatnonzero(np.isin(store.documents, documents)))
+        return found, vectors[torch.from_numpy(found.sentences - first)]
+
+    # The LSTM is there and never read: 2H is the size of what stands in its place.
+    model = Discriminator(2, 1, vectors.shape[1] // 2, store.left, store.right, "product", 300)
+    with torch.no_grad():  # one space for sentence and context, as the stage begins
+        places = store.left + store.right
+        model.meet_context.weight.copy_(model.meet_sentence.weight.repeat(places, 1))
+        model.meet_context.bias.copy_(model.meet_sentence.bias.repeat(places))
+        model.scales.fill_(4.0)
+        model.sum_sentence.bias.fill_(-2.0)
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+    units = training_units(train, store.documents, store.lengths, 128)
+    held, held_vectors = examples(choose)
+    told, told_vectors = examples(test)
+    print(
+        f"machine {machine()}\n{args.documents} documents, {len(texts):,} sentences, {args.encoder}, seed {args.seed}"
+    )
+    titles = ("accuracy", "own sentence", "same document", "other document")
+    print(f"| epoch | {' | '.join(titles)} |\n| ---: |" + " ---: |" * len(titles))
+    best, chosen = -1.0, {}
+    for epoch in range(args.epochs):
+        for batch in batches(units, store.lengths, 192, args.seed, epoch):
+            here = examples_of(store, batch)
+            found = vectors[torch.from_numpy(here.sentences - first)]
+            contexts = model.context_part(found, torch.from_numpy(here.places))
+            logits = model.combine(model.sentence_part(found), contexts).T
+            same, other = (torch.from_numpy(mask) for mask in negatives(here))
+            loss = coherence_loss(logits, torch.from_numpy(here.centres), same, other)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        row = accuracy(model, held_vectors, held, args.seed)
+        print(f"| {epoch + 1} | {' | '.join(f'{row[title]:.1f}' for title in titles)} |", flush=True)
+        if row["accuracy"] > best:
+            best, chosen = row["accuracy"], accuracy(model, told_vectors, told, args.seed)
+    print(f"| chosen | {' | '.join(f'{chosen[title]:.1f}' for title in titles)} |  <- documents that chose nothing")
+
+
+if __name__ == "__main__":
+    main()
