@@ -67,23 +67,21 @@ def training_steps(source: Path, folder: Path) -> Work:
     return work
 
 
-def _mean_of_words() -> Any:
-    from sentence_transformers import SentenceTransformer
-    from sentence_transformers.sentence_transformer.modules import Pooling
+def _mean_of_words(folder: Path) -> Any:
+    from likewise.baselines import build_baseline
+    from likewise.inference import load
 
-    from likewise.encoder.word_vectors import build_word_vectors
-
-    words = build_word_vectors("bundled:glove", None, most_frequent=20_000)
-    return SentenceTransformer(modules=[words, Pooling(words.get_embedding_dimension(), pooling_mode="mean")])
+    build_baseline("word-average", "bundled:glove", folder / "model", most_frequent=20_000, quiet=True)
+    model = load(folder / "model", device="cpu")
+    model.encode(["a first sentence"])
+    return model
 
 
 def encoding(source: Path, folder: Path) -> Work:
     """From a text file to .npy, with a mean of word vectors."""
-    from likewise.inference import encode_file, load
+    from likewise.inference import encode_file
 
-    _mean_of_words().save_pretrained(str(folder / "model"))
-    model = load(folder / "model", device="cpu")
-    model.encode(["a first sentence"])
+    model = _mean_of_words(folder)
     return lambda: encode_file(model, source, folder / "out.npy", progress=False, engine="torch", precision="fp32")
 
 
@@ -105,10 +103,8 @@ def evaluation(source: Path, folder: Path) -> Work:
     import numpy as np
 
     from likewise.evaluation.pairs import correlations, pair_cosines
-    from likewise.inference.encoder import Encoder
 
-    model = Encoder(modules=list(_mean_of_words().children()))
-    model.encode(["a first sentence"])
+    model = _mean_of_words(folder)
     lines = source.read_text(encoding="utf-8").split("\n")[:-1]
 
     def work() -> None:

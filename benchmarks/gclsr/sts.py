@@ -58,16 +58,12 @@ def mean_of_words(weighted: bool) -> Callable[[argparse.Namespace, Path], dict[s
     """The average of a sentence's word vectors, as they are or weighted."""
 
     def make(args: argparse.Namespace, out: Path) -> dict[str, Any]:
-        from sentence_transformers.sentence_transformer.modules import Pooling
+        from likewise.baselines import build_baseline
 
-        from likewise.corpus import prepare
-        from likewise.encoder.word_vectors import build_word_vectors
-        from likewise.inference.encoder import Encoder
-
-        sentences = prepare(args.corpus).dataset["sentence"]
         size = SIZE if args.base == DISTILLED else 0
-        words = build_word_vectors(args.base, sentences, 10**9, size, weighted=weighted)
-        return {"model": Encoder(modules=[words, Pooling(words.get_embedding_dimension(), pooling_mode="mean")])}
+        options = {"weighted": weighted, "dimension": size, "overwrite": True, "quiet": True}
+        build_baseline("word-average", args.base, out, args.corpus, **options)
+        return {}
 
     return make
 

@@ -6,6 +6,7 @@ from transformers import AutoModel, AutoTokenizer
 
 import likewise
 from likewise.baselines import build_baseline
+from likewise.baselines.baseline import BaselineError
 
 
 @pytest.fixture
@@ -38,6 +39,21 @@ def test_word_average_keeps_the_corpus_s_words_beside_the_most_frequent(glove, t
     made = build_baseline("word-average", glove, tmp_path / "out", corpus, most_frequent=1, quiet=True)
     vocabulary = SentenceTransformer(str(made.path))[0].tokenizer.get_vocab()
     assert set(vocabulary) == {"[PAD]", "[UNK]", "the", "dog"}
+
+
+def test_a_weighted_average_is_without_the_mean_word_and_with_short_frequent_words(glove, tmp_path):
+    corpus = tmp_path / "text.txt"
+    corpus.write_text("the cat\nthe dog\n", encoding="utf-8")
+    made = build_baseline("word-average", glove, tmp_path / "out", corpus, weighted=True, quiet=True)
+    the, cat, dog = np.array([1.0, 0.0]), np.array([2.0, 2.0]), np.array([3.0, 1.0])
+    mean = (2 * the + cat + dog) / 4  # over tokens
+    expected = ((the - mean) * 0.001 / 0.501 + (cat - mean) * 0.001 / 0.251) / 2
+    assert np.allclose(both_ways(made.path, ["The cat"])[0], expected, rtol=1e-4)
+
+
+def test_a_weighted_average_wants_a_corpus(glove, tmp_path):
+    with pytest.raises(BaselineError, match="--corpus"):
+        build_baseline("word-average", glove, tmp_path / "out", weighted=True, quiet=True)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 
-from likewise.baselines.baseline import Baseline, Progress, pooled_encoder
+from likewise.baselines.baseline import Baseline, BaselineError, Progress, pooled_encoder
 from likewise.encoder.layer_average import build_layer_average
 from likewise.encoder.word_vectors import build_word_vectors
 from likewise.recipes.options import Options, option
@@ -24,6 +24,7 @@ class WordAverageOptions(Options):
 
     most_frequent: int = option(400_000, "Most frequent words of the vectors kept, beside the corpus's own if any.")
     dimension: int = option(0, "Size that the word vectors must have; 0: any.")
+    weighted: bool = option(False, "Take the corpus's mean word off the vectors and shorten its frequent words.")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -40,8 +41,13 @@ def word_average(
 
     Raises:
         WordVectorError: the vectors cannot be read, or know no word of the corpus.
+        BaselineError: `weighted` without a corpus.
     """
-    words = build_word_vectors(base, sentences or None, options.most_frequent, options.dimension)
+    if options.weighted and not sentences:
+        raise BaselineError("weighted counts the words of a corpus: give --corpus")
+    words = build_word_vectors(
+        base, sentences or None, options.most_frequent, options.dimension, weighted=options.weighted
+    )
     vectors = words.vectors.weight.detach().clone()  # (V + 2, D): padding, unknown, words
     vectors[1] = 0
     tokenizer: Any = words.tokenizer
