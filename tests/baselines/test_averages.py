@@ -43,7 +43,7 @@ def test_word_average_keeps_the_corpus_s_words_beside_the_most_frequent(glove, t
 
 def test_a_weighted_average_is_without_the_mean_word_and_with_short_frequent_words(glove, tmp_path):
     corpus = tmp_path / "text.txt"
-    corpus.write_text("the cat\nthe dog\n", encoding="utf-8")
+    corpus.write_text("the cat the cat\nthe dog the dog\n", encoding="utf-8")
     made = build_baseline("word-average", glove, tmp_path / "out", corpus, weighted=True, quiet=True)
     the, cat, dog = np.array([1.0, 0.0]), np.array([2.0, 2.0]), np.array([3.0, 1.0])
     mean = (2 * the + cat + dog) / 4  # over tokens
