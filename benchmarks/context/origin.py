@@ -70,7 +70,7 @@ def scored(args: argparse.Namespace, strategy: str, task: str, limit: int) -> Sc
     path = args.out / f"{strategy.replace(' ', '-')}-{task}-{len(pairs)}-{args.contexts}.npz"
     if not path.exists():
         options = ScoreOptions(contexts_by=args.contexts_by)
-        selection = dataclasses.replace(STRATEGIES[strategy], size=args.contexts)
+        selection = dataclasses.replace(STRATEGIES[strategy], size=args.contexts, candidates=args.candidates)
         began = time.process_time()
         origin = open_origin(args.work, options, selection)
         texts = list(dict.fromkeys(text for pair in pairs for text in pair))
@@ -116,6 +116,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--data", type=Path, default=Path("../shared/data/senteval"))
     parser.add_argument("--contexts", type=int, default=50, help="contexts of a sentence")
+    parser.add_argument("--candidates", type=int, default=20_000, help="chunks that retrieval brings")
     parser.add_argument("--sizes", nargs="*", type=int, default=[1, 2, 5, 10, 20, 50, 100, 200, 500])
     parser.add_argument("--dev", type=int, default=300, help="pairs of STS-B dev, which choose; 0: all")
     parser.add_argument("--test", type=int, default=0, help="pairs of STS-B test; 0: all")
@@ -146,7 +147,12 @@ def main() -> None:
     for term in TERMS:
         rows.append(row(f"without {term}", dev, test, args.contexts, (term,)))
         rows.append(row(f"{term} alone", dev, test, args.contexts, tuple(other for other in TERMS if other != term)))
-    facts = {"machine": machine(), "stages": stages, "dev": len(dev.gold), "test": len(test.gold), "rows": rows}
+    facts = {
+        "machine": machine(),
+        "stages": stages,
+        "options": {k: str(v) for k, v in vars(args).items() if k not in ("work", "out", "data")},
+    }
+    facts |= {"dev": len(dev.gold), "test": len(test.gold), "rows": rows}
     with written_whole(args.out / "origin.json") as unfinished:
         unfinished.write_text(json.dumps(facts, indent=1))
 
