@@ -1,8 +1,9 @@
-"""Sentences a second of the light encoder beside all-MiniLM-L6-v2 in sentence-transformers, in turn, in one run.
+"""Sentences a second of light encoders beside all-MiniLM-L6-v2 in sentence-transformers, in turn, in one run.
 
     python benchmarks/gclsr/speed.py --corpus ../shared/data/wikipedia/sentences-250k.txt.gz
 
-The light encoder is GCLSR's with word attention and the paper's TextCNN; its speed does not depend on its training.
+A light encoder is a preset of GCLSR on word vectors, or their plain average; its speed does not depend on training.
+The vectors distilled from an encoder take a minute at first.
 """
 
 from __future__ import annotations
@@ -21,18 +22,39 @@ from sentence_transformers import SentenceTransformer
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from claims import Claim, finish, with_claims
+from likewise.baselines.averages import WordAverageOptions, word_average
 from likewise.corpus.bundled import resolve_model
+from likewise.encoder.distilled_vectors import is_distilled
 from likewise.encoder.head import without_training_head
 from likewise.inference.encoder import Encoder
 from likewise.recipes import find_recipe
 from likewise.training.provenance import machine
+
+LIGHT = [
+    "paper bundled:glove",
+    "light bundled:glove",
+    "light distilled:bundled:minilm",
+    "average distilled:bundled:minilm",
+]
+
+
+def light(preset: str, vectors: str, dimension: int) -> Encoder:
+    """The encoder, untrained."""
+    size = dimension if is_distilled(vectors) else 0
+    if preset == "average":
+        made = word_average(vectors, WordAverageOptions(dimension=size), (), 1, lambda *done: None)
+    else:
+        recipe = find_recipe("gclsr")
+        made = without_training_head(recipe.build_encoder(vectors, recipe.options(preset, dimension=size)))
+    return Encoder(modules=list(made.children()))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--corpus", default="../shared/data/wikipedia/sentences-250k.txt.gz")
     parser.add_argument("--peer", default="bundled:minilm")
-    parser.add_argument("--light", nargs="+", default=["bundled:glove"], help="word vectors")
+    parser.add_argument("--light", nargs="+", default=LIGHT, help="'PRESET VECTORS', or 'average VECTORS'")
+    parser.add_argument("--dimension", type=int, default=256, help="numbers of a distilled vector")
     parser.add_argument("--sentences", type=int, default=2048)
     parser.add_argument("--turns", type=int, default=3)
     with_claims(parser)
@@ -42,9 +64,8 @@ def main() -> None:
     arms: dict[str, Callable[[list[str]], object]] = {
         args.peer: SentenceTransformer(resolve_model(args.peer), device="cpu").encode
     }
-    for vectors in args.light:
-        encoder = find_recipe("gclsr").build_encoder(vectors, find_recipe("gclsr").options())
-        arms[f"light, {vectors}"] = Encoder(modules=list(without_training_head(encoder).children())).encode
+    for name in args.light:
+        arms[name] = light(*name.split(), args.dimension).encode
     best = dict.fromkeys(arms, float("inf"))
     for encode in arms.values():
         encode(text[:64])
