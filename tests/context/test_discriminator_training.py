@@ -92,6 +92,14 @@ def test_the_global_random_state_is_left_alone(work, tiny_options):
     torch.testing.assert_close(torch.rand(3), expected)
 
 
+def test_no_epoch_is_the_start_alone(work, trained, tiny_options):
+    stage = train_discriminator(work, dataclasses.replace(tiny_options, epochs=0))
+    assert (stage.facts["steps"], stage.facts["chosen_by"]["step"]) == (0, 0)
+    first = json.loads((trained / "discriminator" / "log.jsonl").read_text().splitlines()[0])
+    assert first["step"] == 0
+    assert stage.facts["chosen_by"]["accuracy"] == first["accuracy"]
+
+
 def test_too_few_documents(tmp_path, tiny_options):
     text = tmp_path / "a.txt"
     text.write_text("The first sentence is here. The second one follows it. The third one ends it. A fourth one.\n")

@@ -91,7 +91,7 @@ class DiscriminatorOptions:
     )
     rank: int = option(300, "Numbers in which sentence and context meet.")
     batch_size: int = option(192, "Sentences of a step, those of whole documents.")
-    epochs: int = option(1, "Passes over the training documents.")
+    epochs: int = option(1, "Passes over the training documents; 0: the start alone.")
     learning_rate: float = option(1e-3, "Peak rate of Adam; it rises over 20 steps and falls to 0.")
     max_grad_norm: float = option(1.0, "Gradients are clipped to this norm.")
     held_out: float = option(0.1, "Share of documents held out: half choose the checkpoint, half give the accuracy.")
@@ -100,9 +100,10 @@ class DiscriminatorOptions:
     seed: int = option(1, "Fixes weights, batches, the held-out documents and their negatives.")
 
     def __post_init__(self) -> None:
-        names = "vocabulary max_tokens embedding hidden rank epochs learning_rate max_grad_norm eval_steps".split()
+        names = "vocabulary max_tokens embedding hidden rank learning_rate max_grad_norm eval_steps".split()
         for name in names:
             check(getattr(self, name) > 0, f"{name} must be above 0, not {getattr(self, name)}")
+        check(self.epochs >= 0, f"epochs must be 0 or more, not {self.epochs}")
         check(self.batch_size >= 3, f"batch_size must be 3 or more, not {self.batch_size}")
         check(0 < self.held_out < 1, f"held_out is a share between 0 and 1, not {self.held_out}")
         check_choices(self)
