@@ -92,7 +92,7 @@ class DiscriminatorOptions:
     rank: int = option(300, "Numbers in which sentence and context meet.")
     batch_size: int = option(192, "Sentences of a step, those of whole documents.")
     epochs: int = option(1, "Passes over the training documents; 0: the start alone.")
-    learning_rate: float = option(1e-3, "Peak rate of Adam; it rises over 20 steps and falls to 0.")
+    learning_rate: float = option(1e-4, "Peak rate of Adam; it rises over 20 steps and falls to 0.")
     max_grad_norm: float = option(1.0, "Gradients are clipped to this norm.")
     held_out: float = option(0.1, "Share of documents held out: half choose the checkpoint, half give the accuracy.")
     eval_steps: int = option(50, "Steps between two looks at the held-out documents.")
