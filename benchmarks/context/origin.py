@@ -147,6 +147,7 @@ def main() -> None:
     for term in TERMS:
         rows.append(row(f"without {term}", dev, test, args.contexts, (term,)))
         rows.append(row(f"{term} alone", dev, test, args.contexts, tuple(other for other in TERMS if other != term)))
+    stages["index"] = {name: value for name, value in index.items() if name != "files"}
     facts = {
         "machine": machine(),
         "stages": stages,
