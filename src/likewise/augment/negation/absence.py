@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from likewise.augment.negation.clause import Clause, quoted_name
-from likewise.augment.negation.edits import Edits, lower_first
+from likewise.augment.negation.edits import Edits, lower_first, word_after
 from likewise.augment.negation.words import TO_NO, UNIVERSALS, listed
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def quantified_subject(clause: Clause, edits: Edits) -> str | None:
     # 'All Nerve' is a title.
     named = first.nbor().tag_ == "NNP" and first.nbor().i == subject.i
     belongs = not named and (first.i == subject.i or first.dep_ in ("det", "predet"))
-    if first.lower_ in UNIVERSALS and belongs and first.nbor().lower_ not in ("but", "too", "along"):
+    if first.lower_ in UNIVERSALS and belongs and word_after(first) not in ("but", "too", "along"):
         edits.insert(first.idx, "not ")
         edits.replace(first, lower_first(first), keep_case=False)
         return "quantifier"

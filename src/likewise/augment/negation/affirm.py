@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from likewise.augment.negation import verbs
 from likewise.augment.negation.clause import Clause, third_singular
-from likewise.augment.negation.edits import Edits, end_of
+from likewise.augment.negation.edits import Edits, end_of, word_after
 from likewise.augment.negation.negators import Negator
 from likewise.augment.negation.nouns import article
 from likewise.augment.negation.phrases import conjuncts, right_edge
@@ -120,7 +120,8 @@ def _straighten(clause: Clause, edits: Edits) -> None:
 
 def _no(token: Token, edits: Edits) -> None:
     """'no car' to 'a car', 'no cars' and 'no evidence' to 'some', 'no different' to 'different'."""
-    noun, following = token.head, token.nbor()
+    noun = token.head
+    following = token.nbor() if token.i + 1 < len(token.doc) else noun
     if token.dep_ == "advmod" or token.dep_ == "neg" or following.tag_ in ("JJR", "RBR"):
         edits.drop(token)
     elif following.lower_ == "other" and noun.tag_ in ("NN", "NNP"):
@@ -140,7 +141,7 @@ def _pronoun(token: Token, edits: Edits) -> None:
     if token.lower_ in ("no", "not"):
         edits.changes.append((token.idx, end_of(token.nbor()), "Someone" if token.text[0].isupper() else "someone"))
     elif token.lower_ == "neither":
-        edits.replace(token, "one" if token.nbor().lower_ == "of" else "either")
+        edits.replace(token, "one" if word_after(token) == "of" else "either")
     else:
         edits.replace(token, NEGATIVE_PRONOUNS[token.lower_])
 
@@ -150,7 +151,7 @@ def _neither(clause: Clause, token: Token, edits: Edits) -> None:
     edits.replace(token, "neither")
     edits.drop(token.nbor())
     for word in token.doc[token.i : clause.sentence.end - 1]:
-        if word.lower_ == "but" and word.nbor().lower_ == "also":
+        if word.lower_ == "but" and word_after(word) == "also":
             edits.replace(word, "nor")
             edits.drop(word.nbor())
             return
@@ -167,7 +168,7 @@ def _positive(clause: Clause, negator: Token, edits: Edits) -> None:
         if token.i not in below:
             continue
         word, last = token.lower_, token.i + 1 >= clause.sentence.end
-        following = "" if last else token.nbor().lower_
+        following = "" if last else word_after(token)
         if word in ("until", "till") and clause.head.i in (token.head.i, token.head.head.i):
             edits.replace(token, "before")
         if _own_clause(token, clause.head):
@@ -197,7 +198,7 @@ def _contrasts(but: Token) -> bool:
     """Whether 'but' joins two words or phrases that are no verbs."""
     joined = [child for child in but.head.rights if child.dep_ == "conj" and child.i > but.i]
     plain = bool(joined) and not any(child.tag_ in VERB_TAGS for child in joined[0].subtree)
-    return plain and but.head.tag_ not in VERB_TAGS and but.nbor().lower_ not in ("also", "rather", "not", "only")
+    return plain and but.head.tag_ not in VERB_TAGS and word_after(but) not in ("also", "rather", "not", "only")
 
 
 def _own_clause(token: Token, head: Token) -> bool:

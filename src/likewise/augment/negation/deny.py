@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from likewise.augment.negation import verbs
 from likewise.augment.negation.absence import no_before, presented, quantified_subject
 from likewise.augment.negation.clause import Clause, third_singular
-from likewise.augment.negation.edits import Edits, end_of, lower_first
+from likewise.augment.negation.edits import Edits, end_of, lower_first, word_after
 from likewise.augment.negation.negators import Refused
 from likewise.augment.negation.phrases import conjuncts, right_edge
 from likewise.augment.negation.words import (
@@ -49,7 +49,7 @@ def _contrast(clause: Clause, edits: Edits) -> None:
     """'in May but not in June' to 'not in May but in June': the second 'not' goes when the first comes."""
     for token in clause.head.doc[clause.finite.i + 1 : clause.sentence.end - 2]:
         word = token.nbor()
-        if token.lower_ == "but" and word.lower_ == "not" and word.nbor().lower_ not in UNIVERSALS:
+        if token.lower_ == "but" and word.lower_ == "not" and word_after(word) not in UNIVERSALS:
             above = [word.head, *word.head.ancestors]
             below = above[: above.index(clause.head)] if clause.head in above else above
             # A clause of its own, or a bracket, keeps its 'not'.

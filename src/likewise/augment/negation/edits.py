@@ -14,6 +14,11 @@ def end_of(token: Token) -> int:
     return token.idx + len(token.text)
 
 
+def word_after(token: Token, n: int = 1) -> str:
+    """The n-th word behind a token in lower case, '' behind the last one."""
+    return token.nbor(n).lower_ if token.i + n < len(token.doc) else ""
+
+
 def like(word: str, model: str) -> str:
     """`word` in the case of `model`: capitals stay capitals, a first capital stays one.
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from likewise.augment.negation.clause import Clause, quoted_name
+from likewise.augment.negation.edits import word_after
 from likewise.augment.negation.words import (
     BE,
     DO,
@@ -70,7 +71,7 @@ def _continues(token: Token) -> bool:
     """Whether a clause with 'nor did', 'neither is' hangs on this negation."""
     if token.lower_ not in ("nor", "neither") or token.i + 1 >= token.sent.end:
         return False
-    following = token.nbor().lower_
+    following = word_after(token)
     return (
         token.i > token.sent.start
         and following in BE | HAVE | DO | MODALS
@@ -83,7 +84,7 @@ def _beside_verb(clause: Clause) -> Negator | None:
     finite, head = clause.finite, clause.head
     if clause.imperative and head.lower_ == "let" and head.i + 2 < clause.sentence.end:
         # "Let's not go".
-        return Negator(head.nbor(2), "not") if head.nbor(2).lower_ == "not" else None
+        return Negator(head.nbor(2), "not") if word_after(head, 2) == "not" else None
     if not clause.operator:
         return None
     inside = {token.i for token in clause.subject.subtree} if clause.subject is not None else set()
@@ -109,14 +110,14 @@ def _kind(token: Token) -> str | None:
         return "seldom"
     if word in NEAR_NEGATIVES:
         return "near"
-    if word == "no" and token.i + 1 < len(token.doc) and token.nbor().lower_ == "longer":
+    if word == "no" and token.i + 1 < len(token.doc) and word_after(token) == "longer":
         return "no longer"
     return None
 
 
 def _focus(token: Token, clause: Clause) -> str:
     """'not' unless it opens 'not only ... but also', which takes 'neither ... nor'."""
-    if token.i + 1 >= clause.sentence.end or token.nbor().lower_ not in _FOCUS:
+    if token.i + 1 >= clause.sentence.end or word_after(token) not in _FOCUS:
         return "not"
     rest = [word.lower_ for word in token.doc[token.i + 1 : clause.sentence.end]]
     if "but" not in rest:
@@ -142,7 +143,7 @@ def _before_verb(clause: Clause) -> Negator | None:
             return Negator(token, kind, fronted=clause.question)
         if kind == "no longer" and token.nbor().head.i in (head.i, finite.i) and not clause.question:
             return Negator(token, kind)
-        if kind == "not" and token.nbor().lower_ in _FOCUS and token.nbor(2).i == finite.i:
+        if kind == "not" and word_after(token) in _FOCUS and token.nbor(2).i == finite.i:
             focus = _focus(token, clause)
             if focus == "not only":
                 return Negator(token, focus)
@@ -156,7 +157,7 @@ def _phrase(clause: Clause) -> Negator | None:
     for token in clause.sentence[:-2]:
         if token.lower_ not in _PHRASE_STARTS:
             continue
-        words = f"{token.lower_} {token.nbor().lower_} {token.nbor(2).lower_}"
+        words = f"{token.lower_} {word_after(token)} {word_after(token, 2)}"
         if words in _NO_PHRASES and token.head.i in (clause.head.i, clause.finite.i) and not clause.question:
             return Negator(token, "phrase", last=token.nbor(2))
     return None
@@ -173,7 +174,7 @@ def _in_subject(clause: Clause) -> Negator | None:
     if quoted_name(first, clause.sentence):
         return None
     if first.lower_ == "not":
-        if first.nbor().lower_ in _AFTER_NOT:
+        if word_after(first) in _AFTER_NOT:
             return Negator(first, "constituent")
         raise Refused("negated subject")
     return _quantifier(first, subject)
@@ -195,7 +196,7 @@ def _quantifier(first: Token, noun: Token) -> Negator | None:
     word = first.lower_
     if word == "no" and first.i + 1 < len(first.doc):
         following = first.nbor()
-        if following.lower_ == "one" and (following.i == noun.i or following.nbor().lower_ in ("else", "of")):
+        if following.lower_ == "one" and (following.i == noun.i or word_after(following) in ("else", "of")):
             return Negator(first, "pronoun")
         # 'No. 1' is a number, and 'no' after a comma an answer.
         if following.tag_ == "CD" or following.text in (".", ",") or first.tag_ in ("NN", "NNP", "UH"):
