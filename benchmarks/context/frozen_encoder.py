@@ -16,17 +16,10 @@ import numpy as np
 import torch
 
 import likewise
-from likewise.context.coherence import (
-    Examples,
-    batches,
-    coherence_loss,
-    draw_negatives,
-    examples_of,
-    negatives,
-    split_documents,
-    training_units,
-)
+from likewise.context.coherence import Examples, batches, examples_of, split_documents, training_units
 from likewise.context.discriminator import Discriminator
+from likewise.context.discriminator_accuracy import Accuracy, accuracy_over
+from likewise.context.discriminator_training import loss_over
 from likewise.context.indexing import open_store
 from likewise.context.workspace import Workspace
 from likewise.training.provenance import machine
@@ -44,25 +37,10 @@ def vectors_of(texts: list[str], encoder: str, path: Path) -> torch.Tensor:
     return torch.from_numpy(np.load(path)).float()
 
 
-@torch.no_grad()
-def accuracy(model: Discriminator, vectors: torch.Tensor, examples: Examples, seed: int) -> dict[str, float]:
-    """Shares of right answers, in percent, as the stage's own table has them."""
-    drawn, same = draw_negatives(examples, seed)
-    there = drawn >= 0
-    sentences = model.sentence_part(vectors)
-    contexts = model.context_part(vectors, torch.from_numpy(examples.places))
-
-    def fits(rows: np.ndarray) -> np.ndarray:
-        return (model.combine_pairs(sentences[torch.from_numpy(rows)], contexts) > 0).numpy()
-
-    own, other = fits(examples.centres), ~fits(np.where(there, drawn, 0))
-    found = {
-        "accuracy": (own.sum() + other[there].sum()) / (len(own) + there.sum()),
-        "own sentence": own.mean(),
-        "same document": other[there & same].mean(),
-        "other document": other[there & ~same].mean(),
-    }
-    return {name: 100 * float(value) for name, value in found.items()}
+def cells(found: Accuracy) -> str:
+    """The columns of a row, in percent."""
+    shares = found.accuracy, found.positive, found.same_document, found.other_document
+    return " | ".join(f"{100 * share:.1f}" for share in shares)
 
 
 def main() -> None:
@@ -81,12 +59,15 @@ def main() -> None:
     texts = [sentence for part in store.sentences(0, len(chunks)) for sentence in part]
     path = args.work / f"vectors-{args.encoder.replace('/', '-').replace(':', '-')}-{args.documents}.npy"
     vectors = vectors_of(texts, args.encoder, path)
-    first = examples_of(store, chunks).sentences[0]
     train, choose, test = split_documents(args.documents, 0.1, args.seed)
 
-    def examples(documents: np.ndarray) -> tuple[Examples, torch.Tensor]:
-        found = examples_of(store, np.flatnonzero(np.isin(store.documents, documents)))
-        return found, vectors[torch.from_numpy(found.sentences - first)]
+    def examples(chunks: np.ndarray) -> tuple[torch.Tensor, Examples]:
+        # The store begins with these documents: a sentence's number is the row of its vector.
+        found = examples_of(store, chunks)
+        return vectors[torch.from_numpy(found.sentences)], found
+
+    def chunks_of(documents: np.ndarray) -> np.ndarray:
+        return np.flatnonzero(np.isin(store.documents, documents))
 
     # The LSTM is there and never read: 2H is the size of what stands in its place.
     model = Discriminator(2, 1, vectors.shape[1] // 2, store.left, store.right, "product", 300)
@@ -98,30 +79,23 @@ def main() -> None:
         model.sum_sentence.bias.fill_(-2.0)
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
     units = training_units(train, store.documents, store.lengths, 128)
-    held, held_vectors = examples(choose)
-    told, told_vectors = examples(test)
+    held, told = examples(chunks_of(choose)), examples(chunks_of(test))
     print(
         f"machine {machine()}\n{args.documents} documents, {len(texts):,} sentences, {args.encoder}, seed {args.seed}"
     )
-    titles = ("accuracy", "own sentence", "same document", "other document")
-    print(f"| epoch | {' | '.join(titles)} |\n| ---: |" + " ---: |" * len(titles))
-    best, chosen = -1.0, {}
+    print("| epoch | accuracy | own sentence | same document | other document |")
+    print("| ---: | ---: | ---: | ---: | ---: |")
+    best, chosen = -1.0, ""
     for epoch in range(args.epochs):
         for batch in batches(units, store.lengths, 192, args.seed, epoch):
-            here = examples_of(store, batch)
-            found = vectors[torch.from_numpy(here.sentences - first)]
-            contexts = model.context_part(found, torch.from_numpy(here.places))
-            logits = model.combine(model.sentence_part(found), contexts).T
-            same, other = (torch.from_numpy(mask) for mask in negatives(here))
-            loss = coherence_loss(logits, torch.from_numpy(here.centres), same, other)
             optimizer.zero_grad()
-            loss.backward()
+            loss_over(model, *examples(batch)).backward()
             optimizer.step()
-        row = accuracy(model, held_vectors, held, args.seed)
-        print(f"| {epoch + 1} | {' | '.join(f'{row[title]:.1f}' for title in titles)} |", flush=True)
-        if row["accuracy"] > best:
-            best, chosen = row["accuracy"], accuracy(model, told_vectors, told, args.seed)
-    print(f"| chosen | {' | '.join(f'{chosen[title]:.1f}' for title in titles)} |  <- documents that chose nothing")
+        now = accuracy_over(model, *held, args.seed)
+        print(f"| {epoch + 1} | {cells(now)} |", flush=True)
+        if now.accuracy > best:
+            best, chosen = now.accuracy, cells(accuracy_over(model, *told, args.seed))
+    print(f"| chosen | {chosen} |  <- documents that chose nothing")
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
 import time
 from pathlib import Path
 from typing import NamedTuple
@@ -28,7 +27,7 @@ from likewise.evaluation.pairs import correlations
 from likewise.evaluation.registry import TASKS
 from likewise.evaluation.sts import StsTask
 from likewise.training.provenance import machine
-from likewise.whole_files import written_whole
+from likewise.whole_files import write_json, written_whole
 
 STRATEGIES = {
     "two-step": SelectionOptions(),
@@ -97,13 +96,14 @@ def scored(args: argparse.Namespace, strategy: str, task: str, limit: int) -> Sc
 
 def row(name: str, dev: Scored, test: Scored, most: int, without: tuple[str, ...] = ()) -> dict[str, object]:
     """Weights and metric by dev, Spearman on test; printed as a row of the table."""
+    choosing, told = dev.cut(most), test.cut(most)
     found = {}
     for metric in METRICS:
-        chosen = choose_weights(dev.cut(most), dev.gold, metric=metric, without=without)
-        value, _ = correlations(similarities(test.cut(most), chosen.values, metric), test.gold)
+        chosen = choose_weights(choosing, dev.gold, metric=metric, without=without)
+        value, _ = correlations(similarities(told, chosen.values, metric), test.gold)
         found[metric] = {"dev": chosen.spearman, "test": value, "weights": chosen.values}
     best = max(METRICS, key=lambda metric: found[metric]["dev"])
-    even, _ = correlations(similarities(test.cut(most), [term not in without for term in TERMS]), test.gold)
+    even, _ = correlations(similarities(told, [term not in without for term in TERMS]), test.gold)
     cells = " | ".join(f"{found[m][split]:.2f}" for m in METRICS for split in ("dev", "test"))
     weights = ", ".join(f"{w:g}" for w in found[best]["weights"])
     print(f"| {name} | {cells} | {even:.2f} | {best}: {weights} | **{found[best]['test']:.2f}** |", flush=True)
@@ -154,8 +154,8 @@ def main() -> None:
         "options": {k: str(v) for k, v in vars(args).items() if k not in ("work", "out", "data")},
     }
     facts |= {"dev": len(dev.gold), "test": len(test.gold), "rows": rows}
-    with written_whole(args.out / "origin.json") as unfinished:
-        unfinished.write_text(json.dumps(facts, indent=1))
+    names = "-".join(args.strategies).replace(" ", "-")
+    write_json(args.out / f"{names}-{args.contexts}.json", facts)
 
 
 if __name__ == "__main__":

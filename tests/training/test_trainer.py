@@ -13,8 +13,8 @@ ARCCSE = RECIPES["arccse"]
 RHO, RATE = 0.05, 1e-2
 
 
-@pytest.mark.parametrize(("every", "updates"), [(1, 1), (2, 2)])
-def test_sam_over_accumulated_passes_is_sam_over_their_mean(tiny_base, sentences, tmp_path, every, updates):
+@pytest.mark.parametrize(("every", "updates", "tolerance"), [(1, 1, RATE / 1000), (2, 2, RATE / 100)])
+def test_sam_over_accumulated_passes_is_sam_over_their_mean(tiny_base, sentences, tmp_path, every, updates, tolerance):
     """Updates of two passes in the trainer, beside the same by hand. Triplets alone: no dropout, no chance."""
     options = ARCCSE.options(contrastive="none", triplet_weight=1.0, triplet_margin=0.5, triplet_min_words=1)
     n = 8 * updates
@@ -59,5 +59,6 @@ def test_sam_over_accumulated_passes_is_sam_over_their_mean(tiny_base, sentences
     moved = [name for name, value in by_hand.named_parameters() if not torch.equal(value, start[name])]
     assert len(moved) > 20
     for name, value in by_hand.named_parameters():
-        # AdamW moves a weight by about the rate: a hundredth of it is agreement.
-        assert torch.allclose(trained[name], value, atol=RATE / 100), name
+        # AdamW's first step is the sign of the gradient times the rate: a thousandth of it is agreement. In the second
+        # step gradients near zero weigh in, rounded otherwise in the two.
+        assert torch.allclose(trained[name], value, atol=tolerance), name

@@ -175,11 +175,7 @@ class _Training:
 
     def _step(self, chunks: np.ndarray) -> float:
         examples = examples_of(self.store, chunks)
-        same, other = (torch.from_numpy(mask) for mask in negatives(examples))
-        found = self.model.represent(self.sentences[examples.sentences])
-        contexts = self.model.context_part(found, torch.from_numpy(examples.places))
-        logits = self.model.combine(self.model.sentence_part(found), contexts).T  # (C, S)
-        loss = coherence_loss(logits, torch.from_numpy(examples.centres), same, other)
+        loss = loss_over(self.model, self.model.represent(self.sentences[examples.sentences]), examples)
         self.optimizer.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.options.max_grad_norm)
@@ -260,6 +256,14 @@ class _Training:
         from likewise.training.progress import counting_bar
 
         return _silent() if self.console is None else counting_bar(self.console, what, total)
+
+
+def loss_over(model: Discriminator, representations: torch.Tensor, examples: Examples) -> torch.Tensor:
+    """The loss of some whole documents from the representations (S, 2H) of their sentences, a scalar."""
+    same, other = (torch.from_numpy(mask) for mask in negatives(examples))
+    contexts = model.context_part(representations, torch.from_numpy(examples.places))
+    logits = model.combine(model.sentence_part(representations), contexts).T  # (C, S)
+    return coherence_loss(logits, torch.from_numpy(examples.centres), same, other)
 
 
 def rate_at(step: int, steps: int) -> float:

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from likewise.encoder.pair_classifier import PairClassifier
+from likewise.encoder.parts import find_part
 from likewise.evaluation.checkpoint import CheckpointEvaluator
 from likewise.evaluation.token_cache import TokenCache
 
@@ -53,7 +54,7 @@ class HeldOutLabelsEvaluator(CheckpointEvaluator):
         Raises:
             ValueError: it has no classifier.
         """
-        head = next((module for module in model if isinstance(module, PairClassifier)), None)
+        head = find_part(model, PairClassifier)
         if head is None:
             raise ValueError("the model has no PairClassifier: it is only there while the model is trained on labels")
         vectors, _ = self._cache.vectors(model, self.precision)

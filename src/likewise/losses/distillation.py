@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from likewise.encoder.encoder_copy import FrozenCopy
+from likewise.encoder.parts import find_part
 
 
 def cosine_distance(vectors: Tensor, targets: Tensor) -> Tensor:
@@ -40,7 +41,7 @@ class DistillationLoss(nn.Module):
     def __init__(self, model: SentenceTransformer) -> None:
         super().__init__()
         self.model = model
-        found = next((part for part in model.children() if isinstance(part, FrozenCopy)), None)
+        found = find_part(model, FrozenCopy)
         if found is None:
             raise ValueError("a distilled encoder needs a FrozenCopy among its modules: the teacher")
         # In a dict: they are parts of the encoder already. A distributed run puts a wrapper in the encoder's place.

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from likewise.encoder.encoder_copy import MomentumQueue
 from likewise.encoder.head import TrainingHead
+from likewise.encoder.parts import find_part
 from likewise.losses import functional
 from likewise.losses.gathering import gather_positives
 
@@ -33,11 +34,10 @@ class ESimCSELoss(nn.Module):
         self.model = model
         self.temperature = temperature
         # Found here: in a distributed run the trainer puts a wrapper in the encoder's place.
-        parts = list(model.children())
         self._parts: dict[str, Any] = {
             "encoder": model,
-            "queue": next((part for part in parts if isinstance(part, MomentumQueue)), None),
-            "head": next((part for part in parts if isinstance(part, TrainingHead)), None),
+            "queue": find_part(model, MomentumQueue),
+            "head": find_part(model, TrainingHead),
         }
 
     def forward(self, sentence_features: Iterable[dict[str, Any]], labels: Tensor | None = None) -> Tensor:

@@ -10,6 +10,7 @@ from sentence_transformers import SentenceTransformer
 from torch import Tensor, nn
 
 from likewise.encoder.encoder_copy import FrozenCopy
+from likewise.encoder.parts import find_part
 from likewise.losses import functional
 from likewise.losses.distillation import cosine_distance
 from likewise.losses.gathering import gather_positives
@@ -60,7 +61,7 @@ class SNCSELoss(nn.Module):
         self.alpha, self.beta, self.weight = alpha, beta, weight
         self.opposite_weight, self.keep_weight = opposite_weight, keep_weight
         # In a dict: the copy is a part of the encoder already, and no second time of the loss.
-        copy = next((part for part in model.children() if isinstance(part, FrozenCopy)), None)
+        copy = find_part(model, FrozenCopy)
         self._before: dict[str, Any] = {"copy": copy}
         if keep_weight and copy is None:
             raise ValueError("keep_weight needs a FrozenCopy among the model's modules: what is to be kept")

@@ -151,7 +151,7 @@ def _last_before_not(clause: Clause) -> Token:
         wanted = token.lower_ in BEFORE_NOT and token.tag_.startswith("RB")
         if not wanted and not (semi_modal and token.lower_ in SEMI_MODAL_ADVERBS and token.i < clause.head.i):
             break
-        if token.i + 1 < len(token.doc) and token.nbor().text == ",":
+        if word_after(token) == ",":
             break
         last = token
     return last

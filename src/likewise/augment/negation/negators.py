@@ -110,7 +110,7 @@ def _kind(token: Token) -> str | None:
         return "seldom"
     if word in NEAR_NEGATIVES:
         return "near"
-    if word == "no" and token.i + 1 < len(token.doc) and word_after(token) == "longer":
+    if word == "no" and word_after(token) == "longer":
         return "no longer"
     return None
 
