@@ -1,8 +1,11 @@
 import numpy as np
 import pytest
 from scipy.stats import spearmanr
+from sentence_transformers import CrossEncoder
 
-from likewise.evaluation import UnknownTaskError, evaluate
+from likewise import load
+from likewise.evaluation import CrossEncoderScorer, UnknownTaskError, evaluate
+from likewise.inference import LoadError
 
 
 class Overlap:
@@ -44,3 +47,26 @@ def test_bertscore_is_named_before_a_model(senteval, tiny_model, tmp_path):
     assert -100 <= report["sts-b-dev"].spearman <= 100
     with pytest.raises(UnknownTaskError):
         evaluate("bertscore:/nowhere", "sts-c", senteval)
+
+
+def test_a_cross_encoder_is_named_before_its_folder(senteval, made_pairs, tiny_base, tmp_path):
+    folder = str(tmp_path / "cross")
+    CrossEncoder(str(tiny_base), num_labels=1).save_pretrained(folder)
+    report = evaluate(f"cross-encoder:{folder}", "sts-b-dev", senteval, progress=False)
+    rows = made_pairs["STS/STSBenchmark/sts-dev.csv"]
+    one_by_one = [CrossEncoder(folder).predict([(a, b)])[0] for a, b, _ in rows[:20]]
+    scorer = CrossEncoderScorer(folder)
+    found = scorer.score_pairs([a for a, _, _ in rows], [b for _, b, _ in rows])
+    assert found[:20] == pytest.approx(np.array(one_by_one), abs=1e-5)
+    assert report["sts-b-dev"].spearman == pytest.approx(100 * spearmanr(found, [r for _, _, r in rows]).statistic)
+    with pytest.raises(LoadError, match="cross-encoder:"):
+        load(folder)  # it has no sentence vectors
+
+
+def test_a_cross_encoder_that_gives_no_one_score_is_refused(tiny_base, tmp_path, senteval):
+    folder = str(tmp_path / "cross")
+    CrossEncoder(str(tiny_base), num_labels=3).save_pretrained(folder)
+    with pytest.raises(LoadError, match="3 outputs"):
+        evaluate(f"cross-encoder:{folder}", "sts-b-dev", senteval, progress=False)
+    with pytest.raises(LoadError, match="cannot be loaded"):
+        evaluate(f"cross-encoder:{tmp_path / 'nowhere'}", "sts-b-dev", senteval, progress=False)

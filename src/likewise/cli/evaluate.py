@@ -13,7 +13,12 @@ from likewise.cli.messages import clean_errors
 
 @clean_errors
 def evaluate(
-    model: Annotated[str, typer.Argument(help="A model's folder, its hub name, bundled:minilm, or bertscore:MODEL.")],
+    model: Annotated[
+        str,
+        typer.Argument(
+            help="A model's folder, its hub name, bundled:minilm; or bertscore:MODEL, or cross-encoder:MODEL."
+        ),
+    ],
     tasks: Annotated[
         str,
         typer.Option(help="'sts', 'transfer' (seven tasks each) or names with commas: sts12, mr, news, afs, ..."),

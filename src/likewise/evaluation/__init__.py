@@ -9,6 +9,7 @@ from likewise.lazy import lazy_names
 
 if TYPE_CHECKING:
     from likewise.evaluation.bertscore import BertScore
+    from likewise.evaluation.cross_encoder import CrossEncoderScorer
     from likewise.evaluation.facets import FacetResult
     from likewise.evaluation.geometry import alignment, uniformity
     from likewise.evaluation.held_out import HeldOutEvaluator
@@ -26,6 +27,7 @@ __all__ = [
     "GROUPS",
     "TASKS",
     "BertScore",
+    "CrossEncoderScorer",
     "DataError",
     "EvaluationReport",
     "FacetResult",
@@ -50,6 +52,7 @@ _HOME = {
     "GROUPS": ".registry",
     "TASKS": ".registry",
     "BertScore": ".bertscore",
+    "CrossEncoderScorer": ".cross_encoder",
     "DataError": ".tasks",
     "EvaluationReport": ".report",
     "FacetResult": ".facets",

@@ -23,6 +23,19 @@ if TYPE_CHECKING:
 BERTSCORE = "bertscore:"
 """Before a model's name: BERTScore on its tokens, in the place of its sentence vectors."""
 
+CROSS_ENCODER = "cross-encoder:"
+"""Before a model's name: it scores pairs and has no sentence vectors."""
+
+
+def _pair_scorer(name: str, batch_size: int, precision: Precision | None) -> PairScorer:
+    if name.startswith(CROSS_ENCODER):
+        from likewise.evaluation.cross_encoder import CrossEncoderScorer
+
+        return CrossEncoderScorer(name.removeprefix(CROSS_ENCODER), batch_size=batch_size, precision=precision)
+    from likewise.evaluation.bertscore import BertScore
+
+    return BertScore(name.removeprefix(BERTSCORE), batch_size=batch_size, precision=precision)
+
 
 def evaluate(
     model: SentenceTransformer | PairScorer | str | os.PathLike[str],
@@ -37,7 +50,8 @@ def evaluate(
 
     Args:
         model: a SentenceTransformer, or what `likewise.load` takes (a folder, a hub name, "bundled:minilm"); or a
-            pair scorer: one in memory, or "bertscore:MODEL" for BERTScore on the tokens of a model.
+            pair scorer: one in memory, "bertscore:MODEL" for BERTScore on the tokens of a model, or
+            "cross-encoder:MODEL".
         tasks: "sts" for the seven test sets of the papers, "transfer" for SentEval's seven transfer tasks, or names
             with commas or in a sequence: sts12, sts-b-dev, mr, trec, news, afs, wiki-sections ...
         data: the folder of SentEval's data; None looks at LIKEWISE_DATA and ../shared/data.
@@ -53,11 +67,9 @@ def evaluate(
         DataError: there is no data folder, or a file in it is malformed.
         LoadError: the model cannot be loaded.
     """
-    if isinstance(model, str) and model.startswith(BERTSCORE):
-        from likewise.evaluation.bertscore import BertScore
-
+    if isinstance(model, str) and model.startswith((BERTSCORE, CROSS_ENCODER)):
         resolve(tasks)  # a misspelt task is told before the model is loaded
-        model = BertScore(model.removeprefix(BERTSCORE), batch_size=batch_size, precision=precision)
+        model = _pair_scorer(model, batch_size, precision)
     if not isinstance(model, str) and hasattr(model, "score_pairs"):
         from likewise.evaluation.pair_scoring import evaluate_pairs
 

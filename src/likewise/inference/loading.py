@@ -24,6 +24,7 @@ BUNDLED = "bundled:"
 # The files that make a folder a model: sentence-transformers' own, or a plain transformers checkpoint.
 _MODULES = "modules.json"
 _CONFIG = "config.json"
+_KIND = "config_sentence_transformers.json"
 
 
 class LoadError(ValueError):
@@ -52,7 +53,7 @@ def load(
     not code from the folder. A model that brings its own code is refused, as by sentence-transformers.
 
     Raises:
-        LoadError: there is no such folder or name, the folder holds no model, or its files are broken.
+        LoadError: there is no such folder or name, the folder holds no sentence encoder, or its files are broken.
         EngineError: an unknown engine or precision, or a pair that does not exist.
     """
     from likewise.inference.engines.engine import Choice
@@ -89,6 +90,12 @@ def _looks_like_a_path(name: str) -> bool:
 
 def _check_folder(folder: Path) -> None:
     if (folder / _MODULES).is_file() or (folder / _CONFIG).is_file():
+        if _kind(folder) == "CrossEncoder":
+            # sentence-transformers would take its transformer with a pooling that nobody trained.
+            raise LoadError(
+                f"'{folder}' is a cross-encoder: it scores pairs and has no sentence vectors. Score pairs with "
+                f"sentence_transformers.CrossEncoder, or evaluate it as 'cross-encoder:{folder}'."
+            )
         return
     # A run keeps its models in subfolders: say which, newest last, instead of only 'no model here'.
     inside = sorted(
@@ -104,6 +111,15 @@ def _check_folder(folder: Path) -> None:
         f"'{folder}' holds no model: it has neither {_MODULES} nor {_CONFIG}. If it is the folder of a "
         f"run, the run has saved nothing yet; if it is a copy, files are missing from it."
     )
+
+
+def _kind(folder: Path) -> str:
+    """What sentence-transformers calls the model in a folder; '' where it does not say."""
+    try:
+        told = json.loads((folder / _KIND).read_text(encoding="utf-8"))
+        return str(told.get("model_type", ""))
+    except (OSError, ValueError, AttributeError):
+        return ""
 
 
 def _own_classes(folder: Path) -> dict[str, Any]:

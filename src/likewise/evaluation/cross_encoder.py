@@ -1,0 +1,73 @@
+"""A cross-encoder on the tasks of rated pairs: it reads both sentences and has no sentence vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from sentence_transformers import CrossEncoder
+
+from likewise.inference.encoding import Precision, autocast, undisturbed
+from likewise.inference.loading import LoadError
+
+_CHUNKS = 32
+"""Calls of the model for one task: what a bar shows, and long enough for batches of near-equal length."""
+
+
+class CrossEncoderScorer:
+    """The scores of a cross-encoder, a `PairScorer`; `likewise context distill --structure cross` trains one.
+
+    Args:
+        model: a CrossEncoder with one output, or its folder or hub name.
+        batch_size: pairs at a time.
+        precision: None or "fp32", or "bf16" for bfloat16 autocast.
+
+    Raises:
+        LoadError: there is no such model, or it has more than one output.
+    """
+
+    def __init__(self, model: CrossEncoder | str, *, batch_size: int = 64, precision: Precision | None = None) -> None:
+        self._named = model if isinstance(model, str) else type(model).__name__
+        self.model = _load(model) if isinstance(model, str) else model
+        outputs = self.model.num_labels
+        if outputs != 1:
+            raise LoadError(f"'{self._named}' has {outputs} outputs a pair: give a cross-encoder with one score")
+        self.batch_size = batch_size
+        self.precision: Precision | None = precision
+
+    @property
+    def name(self) -> str:
+        """cross-encoder: and the model."""
+        return f"cross-encoder:{self._named}"
+
+    @property
+    def settings(self) -> dict[str, object]:
+        """What decides its scores."""
+        return {
+            "similarity": "score of a cross-encoder",
+            "precision": self.precision or "fp32",
+            "device": str(self.model.device),
+        }
+
+    def score_pairs(
+        self, first: Sequence[str], second: Sequence[str], progress: Callable[[int], None] | None = None
+    ) -> np.ndarray:
+        """The score of each of P pairs, (P,) float64; the model's modes and the random state stay as they were."""
+        scores = np.zeros(len(first))
+        model: Any = self.model
+        with undisturbed(model), autocast(model, self.precision):
+            for rows in np.array_split(np.arange(len(first)), min(_CHUNKS, len(first)) or 1):
+                pairs = [(first[row], second[row]) for row in rows]
+                scores[rows] = model.predict(pairs, batch_size=self.batch_size, show_progress_bar=False)
+                if progress:
+                    progress(len(rows))
+        return scores
+
+
+def _load(name: str) -> CrossEncoder:
+    try:
+        return CrossEncoder(name)
+    except (OSError, ValueError) as error:
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise LoadError(f"'{name}' cannot be loaded as a cross-encoder: {reason}") from error
