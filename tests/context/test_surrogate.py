@@ -62,6 +62,7 @@ def test_the_surrogate_is_saved_in_stock_modules_and_has_learnt(finished, senten
     assert model[1].pooling_mode == "mean"
     assert finished.best["metric"] == "dev_mse"
     assert finished.best["score"] < finished.before["dev_mse"] / 2
+    assert finished.best["improved"]
     entries = [json.loads(line) for line in (finished.path / "log.jsonl").read_text().splitlines()]
     errors = {e["step"]: e["eval_dev_mse"] for e in entries if "eval_dev_mse" in e}
     # The lowest error is the best.

@@ -150,6 +150,7 @@ def test_selects_by_sts_b_dev_where_it_is_found(corpus_file, tiny_base, tmp_path
     scores = {e["step"]: e["eval_sts_dev_spearman"] for e in entries if "eval_sts_dev_spearman" in e}
     assert set(scores) == {0, 1, 2}
     assert result.best["score"] == pytest.approx(max(scores[1], scores[2]))
+    assert result.best["improved"] == (result.best["score"] > scores[0])
     assert "STS-B dev" in result.record["selection"]
 
 

@@ -20,4 +20,9 @@ def show_outcome(result: TrainingResult, quiet: bool) -> None:
     if result.best:
         metric = result.best["metric"]
         typer.echo(f"{metric}: {result.before[metric]:.4g} before, {result.best['score']:.4g} after")
+        if not result.best["improved"]:
+            typer.echo(
+                "The base was better: stay with it, or try fewer --max-steps, a lower --learning-rate or other data.",
+                err=True,
+            )
     typer.echo(f"model: {result.path}  (step {(result.best or {}).get('step', result.steps)})")

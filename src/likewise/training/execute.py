@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 import time
 from collections.abc import Callable
@@ -29,7 +30,8 @@ class TrainingResult:
         finished: False after Ctrl-C; `resume=True` goes on.
         steps: updates done.
         before: scores of the untrained encoder, by metric; {} where nothing is evaluated.
-        best: {'metric', 'score', 'step'} of the checkpoint that is kept, or None where it is simply the last.
+        best: {'metric', 'score', 'step', 'improved'} of the checkpoint that is kept, or None where it is simply the
+            last; 'improved' says whether it scores better than the untrained encoder.
         record: all that likewise.json says.
     """
 
@@ -123,7 +125,7 @@ def execute(
     record.update(steps=steps, seconds=round(record.get("seconds", 0.0) + time.monotonic() - started, 1))
     best = None
     if finished:
-        best = _best(trainer, selection)
+        best = _best(trainer, selection, before)
         bare = export(trainer.model)
         record.update(status="finished", best=best, **(at_end(bare) if at_end else {}))
         folder.install_model(bare)
@@ -138,14 +140,13 @@ def execute(
     return TrainingResult(folder.path, finished, steps, before, best, record)
 
 
-def _best(trainer: Any, selection: Selection) -> dict[str, Any] | None:
+def _best(trainer: Any, selection: Selection, before: dict[str, float]) -> dict[str, Any] | None:
     if not selection.evaluator or trainer.state.best_metric is None:
         return None
-    return {
-        "metric": selection.metric.removeprefix("eval_"),
-        "score": float(trainer.state.best_metric),
-        "step": trainer.state.best_global_step,
-    }
+    metric, score = selection.metric.removeprefix("eval_"), float(trainer.state.best_metric)
+    gain = score - before.get(metric, math.nan)
+    improved = gain > 0 if getattr(selection.evaluator, "greater_is_better", True) else gain < 0
+    return {"metric": metric, "score": score, "step": trainer.state.best_global_step, "improved": improved}
 
 
 class _EvaluateAtTheEnd(TrainerCallback):
