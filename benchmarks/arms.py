@@ -85,14 +85,15 @@ def one_run(arms: Mapping[str, Arm], args: argparse.Namespace) -> None:
     trained = time.monotonic() - started
     report = likewise.evaluate(model, args.tasks, args.data, progress=False)
     scores = {result.name: result.score for result in report.results}
+    options = facts.get("options", {})
     result = {
         "arm": args.arm,
         "seed": args.seed,
         "base": args.base,
         "corpus": Path(args.corpus).name,
-        "steps": facts.get("options", {}).get("max_steps", args.steps),
-        "batch_size": args.batch_size,
-        "max_length": args.max_length,
+        "steps": options.get("max_steps", args.steps),
+        "batch_size": options.get("batch_size", args.batch_size),
+        "max_length": options.get("max_length", args.max_length),
         "scores": scores,
         "average": float(np.mean([scores[task] for task in STS])) if set(STS) <= set(scores) else None,
         "training_seconds": round(trained, 1),
