@@ -88,6 +88,7 @@ def draw_losses(found: Comparison, path: Path) -> Path | None:
         axes.set_xlabel("update")
         axes.tick_params(labelbottom=True)
         axes.xaxis.get_major_locator().set_params(integer=True)
+        axes.ticklabel_format(axis="y", style="plain", useOffset=False)  # a factor would push the title up
     for axes in flat[len(rows) :]:
         axes.set_visible(False)
     for line in grid:
@@ -104,10 +105,8 @@ def draw_path(found: Comparison, path: Path) -> Path | None:
     split = groups(rows) or [[]]
     figure, (grid,) = panels(1, len(split), size=(1.4 + 4.8 * len(split), 5.2), share_y=True)
     paths = {row.label: _path(row) for row in rows}
-    # The frame is that of the paths: a baseline far off would press them into a corner.
     places = {row.label: place for row in still if (place := _place(row)) is not None}
-    shown = [point for points in paths.values() for point in points] or list(places.values())
-    (left, right), (low, high) = (frame([point[axis] for point in shown], 0.4, 0.02) for axis in (0, 1))
+    (left, right), (low, high) = _window([point for points in paths.values() for point in points], [*places.values()])
     for axes, members in zip(grid, split, strict=True):
         for row, look in zip(members, _looks(len(members)), strict=True):
             x, y = zip(*paths[row.label], strict=True)
@@ -116,11 +115,14 @@ def draw_path(found: Comparison, path: Path) -> Path | None:
             axes.plot(x[:1], y[:1], **large, markerfacecolor="white", zorder=4)
             axes.plot(x[-1:], y[-1:], label=_label(row), **large, zorder=5)
         for i, (label, (across, up)) in enumerate(places.items()):
-            where = "" if left < across < right and low < up < high else f" (outside: {across:.2f}, {up:.2f})"
+            inside = left < across < right and low < up < high
+            where = "" if inside else f" (outside: {across:.2f}, {up:.2f})"
             mark = _MARKS[i % len(_MARKS)]
             axes.plot(
                 [across], [up], color=_QUIET, marker=mark, markersize=8, linestyle="", label=cut_middle(label) + where
             )
+        if members:
+            axes.plot([], [], color=_QUIET, marker="o", markerfacecolor="white", linestyle="", label="open: untrained")
         axes.grid(axis="x", color="#E5E5E5", linewidth=0.8)
         axes.set_xlim(left, right)
         axes.xaxis.get_major_locator().set_params(nbins=6)
@@ -129,6 +131,19 @@ def draw_path(found: Comparison, path: Path) -> Path | None:
         _legend(axes)
     grid[0].set_ylabel("alignment (lower: positives lie closer)")
     return save(figure, path)
+
+
+def _window(
+    paths: Sequence[tuple[float, float]], places: Sequence[tuple[float, float]]
+) -> tuple[tuple[float, float], tuple[float, float]]:
+    """The ranges of x and y that are drawn: all paths, and the places near them.
+
+    A baseline far off would press the paths into a corner: it is left outside.
+    """
+    across, up = (frame([point[axis] for point in paths or places], 0.5, 0.02) for axis in (0, 1))
+    near = [(x, y) for x, y in places if across[0] < x < across[1] and up[0] < y < up[1]]
+    x, y = (frame([point[axis] for point in (*paths, *near)], 0.1, 0.02) for axis in (0, 1))
+    return x, y
 
 
 def frame(values: Sequence[float], beyond: float, least: float) -> tuple[float, float]:

@@ -53,7 +53,8 @@ def trainer_arguments(
         metric_for_best_model=selection.metric or None,
         greater_is_better=getattr(selection.evaluator, "greater_is_better", True),
         logging_strategy="steps",
-        logging_steps=min(10, every),
+        # Also a short run shows a course between its evaluations.
+        logging_steps=max(1, min(10, every // 5)),
         report_to="none",
         disable_tqdm=True,
         seed=seed,
