@@ -14,7 +14,7 @@ from likewise.comparison.methods import Method
 from likewise.comparison.plan import Plan
 from likewise.whole_files import write_json
 
-# The trainer logs every tenth update; the first ten are slower, and not counted.
+# The first half of them is slower, and not counted.
 _UPDATES = 20
 
 
@@ -62,4 +62,5 @@ def _measure(method: Method, plan: Plan, out: Path) -> float:
     entries = [json.loads(line) for line in (out / "log.jsonl").read_text(encoding="utf-8").splitlines()]
     at = {entry["step"]: entry["seconds"] for entry in reversed(entries)}  # the first entry of a step, before it saves
     shutil.rmtree(out)
-    return max((at[_UPDATES] - at[_UPDATES // 2]) / (_UPDATES - _UPDATES // 2), 1e-6)
+    middle = max(step for step in at if step <= _UPDATES // 2)
+    return max((at[_UPDATES] - at[middle]) / (_UPDATES - middle), 1e-6)

@@ -54,7 +54,7 @@ def trainer_arguments(
         greater_is_better=getattr(selection.evaluator, "greater_is_better", True),
         logging_strategy="steps",
         # Also a short run shows a course between its evaluations.
-        logging_steps=max(1, min(10, every // 5)),
+        logging_steps=max(1, min(10, every // 4)),
         report_to="none",
         disable_tqdm=True,
         seed=seed,
