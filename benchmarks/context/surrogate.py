@@ -51,43 +51,14 @@ def distilled(structure: str) -> Any:
     return run
 
 
-def nli(start: str) -> Any:
-    """Further on SNLI, from the base or from an arm's model."""
+def further(objective: str, start: str, **options: Any) -> Any:
+    """Fine-tuned on SNLI or STS-B train, one pass, from the base or from an arm's model."""
 
     def run(args: argparse.Namespace, out: Path) -> dict[str, Any]:
-        files = [Path(args.data) / "SNLI" / "labels.dev"]
-        result = likewise.finetune(
-            "nli",
-            model_of(start, args),
-            out,
-            train=files,
-            data=args.data,
-            seed=args.seed,
-            overwrite=True,
-            quiet=True,
-            eval_steps=200,
-        )
-        return facts(result)
-
-    return run
-
-
-def sts(start: str) -> Any:
-    """Further on STS-B train, one pass, from the base or from an arm's model."""
-
-    def run(args: argparse.Namespace, out: Path) -> dict[str, Any]:
-        result = likewise.finetune(
-            "sts",
-            model_of(start, args),
-            out,
-            data=args.data,
-            seed=args.seed,
-            overwrite=True,
-            quiet=True,
-            epochs=1,
-            eval_steps=120,
-        )
-        return facts(result)
+        # STS-B train is found in the data folder.
+        files = [Path(args.data) / "SNLI" / "labels.dev"] if objective == "nli" else None
+        base, fixed = model_of(start, args), {"seed": args.seed, "data": args.data, "overwrite": True, "quiet": True}
+        return facts(likewise.finetune(objective, base, out, train=files, epochs=1, **fixed, **options))
 
     return run
 
@@ -106,16 +77,17 @@ def facts(result: Any) -> dict[str, Any]:
     return found | {name: record[name] for name in ("test", "sts") if name in record}
 
 
+NLI, STS_B = {"objective": "nli", "eval_steps": 200}, {"objective": "sts", "eval_steps": 120}
 ARMS = {
     BASE: Arm(untouched, seeds=False),
     SURROGATE: Arm(distilled("siamese")),
     "cross-encoder": Arm(distilled("cross")),
-    "surrogate, NLI": Arm(nli(SURROGATE)),
-    "surrogate, STS-B": Arm(sts(SURROGATE)),
-    "surrogate, NLI, STS-B": Arm(sts("surrogate, NLI")),
-    "all-MiniLM-L6-v2, NLI": Arm(nli(BASE)),
-    "all-MiniLM-L6-v2, STS-B": Arm(sts(BASE)),
-    "all-MiniLM-L6-v2, NLI, STS-B": Arm(sts("all-MiniLM-L6-v2, NLI")),
+    "surrogate, NLI": Arm(further(start=SURROGATE, **NLI)),
+    "surrogate, STS-B": Arm(further(start=SURROGATE, **STS_B)),
+    "surrogate, NLI, STS-B": Arm(further(start="surrogate, NLI", **STS_B)),
+    "all-MiniLM-L6-v2, NLI": Arm(further(start=BASE, **NLI)),
+    "all-MiniLM-L6-v2, STS-B": Arm(further(start=BASE, **STS_B)),
+    "all-MiniLM-L6-v2, NLI, STS-B": Arm(further(start="all-MiniLM-L6-v2, NLI", **STS_B)),
 }
 
 if __name__ == "__main__":

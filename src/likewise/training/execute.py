@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import shutil
 import time
 from collections.abc import Callable
@@ -31,7 +30,7 @@ class TrainingResult:
         steps: updates done.
         before: scores of the untrained encoder, by metric; {} where nothing is evaluated.
         best: {'metric', 'score', 'step', 'improved'} of the checkpoint that is kept, or None where it is simply the
-            last; 'improved' says whether it scores better than the untrained encoder.
+            last; 'improved' is False where the untrained encoder scores as well.
         record: all that likewise.json says.
     """
 
@@ -144,8 +143,8 @@ def _best(trainer: Any, selection: Selection, before: dict[str, float]) -> dict[
     if not selection.evaluator or trainer.state.best_metric is None:
         return None
     metric, score = selection.metric.removeprefix("eval_"), float(trainer.state.best_metric)
-    gain = score - before.get(metric, math.nan)
-    improved = gain > 0 if getattr(selection.evaluator, "greater_is_better", True) else gain < 0
+    sign = 1 if getattr(selection.evaluator, "greater_is_better", True) else -1
+    improved = metric not in before or sign * (score - before[metric]) > 0
     return {"metric": metric, "score": score, "step": trainer.state.best_global_step, "improved": improved}
 
 
