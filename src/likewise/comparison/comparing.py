@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from likewise.comparison.plan import Plan, as_texts, keep_settings
 from likewise.comparison.sight_pictures import draw_maps, draw_similarity
 from likewise.comparison.tables import markdown
 from likewise.corpus import CorpusOptions
+from likewise.only_errors import only_errors
 from likewise.report.pictures import require_extra
 from likewise.report.writing import open_folder
 from likewise.whole_files import write_json, write_text
@@ -125,7 +125,7 @@ def compare(
     started = time.monotonic()
     waiting = [(method, seed) for method, seed in runs if (method.label, seed) not in results]
     try:
-        with _only_errors():
+        with only_errors():  # warnings come anew with every model: a line for each run is to be read
             for i, (method, seed) in enumerate(waiting, start=1):
                 result = results[method.label, seed] = runner.run(method, seed)
                 left = (time.monotonic() - started) / i * (len(waiting) - i)
@@ -158,19 +158,6 @@ def _with_base(methods: tuple[Method, ...]) -> tuple[Method, ...]:
     if not any(m.base is None and not m.takes_vectors for m in methods):
         return methods
     return (*parse_methods(["base"]), *methods)
-
-
-@contextmanager
-def _only_errors() -> Iterator[None]:
-    """Without the warnings of transformers, which come anew with every model: a line for each run is to be read."""
-    from transformers.utils import logging
-
-    before = logging.get_verbosity()
-    logging.set_verbosity_error()
-    try:
-        yield
-    finally:
-        logging.set_verbosity(before)
 
 
 def _line(result: dict[str, Any], done: int, count: int, left: float) -> str:

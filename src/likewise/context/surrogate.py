@@ -33,6 +33,7 @@ from likewise.evaluation.registry import TASKS
 from likewise.evaluation.sts import Pairs, StsTask
 from likewise.evaluation.tasks import DataError, TaskMissing, find_data
 from likewise.inference.encoding import Precision
+from likewise.only_errors import only_errors
 from likewise.recipes.options import OptionError, TrainingOptions, of_preset, option
 from likewise.training.execute import TrainingResult
 from likewise.training.folder import RunFolder
@@ -166,25 +167,22 @@ def _build(base: str, options: SurrogateOptions) -> Built:
     if options.structure == "siamese":
         encoder = build_encoder(base, pooling="mean", head=False)
         return Built(encoder, CosineSimilarityLoss(encoder), without_training_head)
-    told = transformers_logging.get_verbosity()
-    transformers_logging.set_verbosity_error()  # of a last layer that is new, as it should be
     transformers_logging.disable_progress_bar()
     try:
-        model = CrossEncoder(
-            resolve_model(base),
-            num_labels=1,
-            max_length=options.max_length or None,
-            # The score itself is regressed on, and not what a sigmoid makes of it.
-            activation_fn=nn.Identity(),
-        )
+        with only_errors():  # its last layer is new, as it should be
+            model = CrossEncoder(
+                resolve_model(base),
+                num_labels=1,
+                max_length=options.max_length or None,
+                # The score itself is regressed on, and not what a sigmoid makes of it.
+                activation_fn=nn.Identity(),
+            )
     except (OSError, ValueError) as error:
         reason = str(error).splitlines()[0]
         raise BaseModelError(
             f"--base {base}: no cross-encoder can be made of it ({reason}). Give a transformer: a folder with "
             "config.json, a Hugging Face name that this machine can reach, or bundled:minilm."
         ) from error
-    finally:
-        transformers_logging.set_verbosity(told)
     return Built(model, MSELoss(model), lambda trained: trained.eval())
 
 

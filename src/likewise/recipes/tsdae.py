@@ -12,12 +12,12 @@ from typing import Any, Literal
 
 from sentence_transformers.sentence_transformer.losses import DenoisingAutoEncoderLoss
 from torch import nn
-from transformers.utils import logging
 
 from likewise.augment.spans import sentence_rng
 from likewise.augment.word_deletion import delete_words
 from likewise.encoder.build import BaseModelError, PoolingMode, build_encoder
 from likewise.encoder.training_decoder import TrainingDecoder
+from likewise.only_errors import only_errors
 from likewise.recipes.collate import TextCollator
 from likewise.recipes.options import OptionError, TrainingOptions, option
 from likewise.recipes.recipe import Recipe
@@ -66,11 +66,9 @@ def _collator(encoder: Any, options: TSDAEOptions, seed: int) -> TextCollator:
 
 def _loss(encoder: Any, options: TSDAEOptions) -> nn.Module:
     """The loss, whose decoder becomes a module of the encoder: in the loss alone it would be in no checkpoint."""
-    told = logging.get_verbosity()
-    # A base has no weights for what a decoder has beside it: that they start at random need not be told.
-    logging.set_verbosity_error()
     try:
-        loss = DenoisingAutoEncoderLoss(encoder, tie_encoder_decoder=True)
+        with only_errors():  # a base has no weights for what a decoder has beside it: they start at random
+            loss = DenoisingAutoEncoderLoss(encoder, tie_encoder_decoder=True)
     except (OSError, ValueError) as error:
         name = encoder[0].auto_model.config._name_or_path
         raise BaseModelError(
@@ -78,8 +76,6 @@ def _loss(encoder: Any, options: TSDAEOptions) -> nn.Module:
             f"({str(error).splitlines()[0]}): take a BERT- or RoBERTa-like base, by its name or the folder that holds "
             "its config.json"
         ) from error
-    finally:
-        logging.set_verbosity(told)
     encoder.append(TrainingDecoder(loss.decoder))
     return loss
 

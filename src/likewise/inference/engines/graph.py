@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from likewise.encoder.text_cnn import TextCNN
 from likewise.inference.engines.engine import CannotExport
+from likewise.only_errors import only_errors
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -100,14 +101,14 @@ def _unsaved(model: SentenceTransformer) -> Iterator[tuple[str, Tensor]]:
 
 @contextmanager
 def tracing(model: SentenceTransformer) -> Iterator[PooledGraph]:
-    """The graph in evaluation mode and without gradients; warnings of the tracer, which says nothing new, are kept off.
+    """The graph in evaluation mode and without gradients, without the warnings of a tracer that looks at everything.
 
     Raises:
         CannotExport: whatever the exporter inside raises, with its reason.
     """
     modes = {module: module.training for module in model.modules()}
     try:
-        with torch.no_grad(), warnings.catch_warnings():
+        with torch.no_grad(), only_errors(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield PooledGraph(model.eval()).eval()
     except CannotExport:
