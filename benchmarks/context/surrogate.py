@@ -69,9 +69,9 @@ def model_of(arm: str, args: argparse.Namespace) -> str:
 
 
 def facts(result: Any) -> dict[str, Any]:
-    """For the record: how the checkpoint was chosen, and the errors on the harvest's test pairs."""
+    """For the record: the scores before, how the checkpoint was chosen, and the errors on the harvest's test pairs."""
     record = result.record
-    found = {"step": result.best["step"], "selected by": result.best["score"], "options": record["options"]}
+    found = {name: record[name] for name in ("before", "best", "options")}
     if "splits" in record["corpus"]:
         found["pairs"] = record["corpus"]["splits"]
     return found | {name: record[name] for name in ("test", "sts") if name in record}

@@ -19,9 +19,9 @@ from likewise.comparison.plan import Plan, as_texts, keep_settings
 from likewise.comparison.sight_pictures import draw_maps, draw_similarity
 from likewise.comparison.tables import markdown
 from likewise.corpus import CorpusOptions
-from likewise.only_errors import only_errors
 from likewise.report.pictures import require_extra
 from likewise.report.writing import open_folder
+from likewise.transformers_output import only_errors
 from likewise.whole_files import write_json, write_text
 
 _DRAWINGS = {

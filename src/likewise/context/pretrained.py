@@ -13,6 +13,7 @@ from likewise.context.generator_options import GeneratorOptions
 from likewise.context.network import shifted, target_places
 from likewise.context.pieces import Padded
 from likewise.context.vocabulary import Vocabulary
+from likewise.error_text import first_line
 
 
 class Pretrained(nn.Module):
@@ -84,8 +85,7 @@ def load_base(base: str) -> tuple[Any, Vocabulary]:
         tokenizer = AutoTokenizer.from_pretrained(base)
         model = AutoModelForSeq2SeqLM.from_pretrained(base)
     except (OSError, ValueError) as error:
-        line = str(error).strip().splitlines()[0]
-        raise ContextError(f"--base {base} is no encoder-decoder that can be loaded ({line})") from None
+        raise ContextError(f"--base {base} is no encoder-decoder that can be loaded ({first_line(error)})") from None
     vocabulary = Vocabulary.from_pretrained(tokenizer)
     model.config.use_cache = False
     table = model.get_input_embeddings()

@@ -20,26 +20,26 @@ from sentence_transformers.cross_encoder.losses import MSELoss
 from sentence_transformers.sentence_transformer.losses import CosineSimilarityLoss
 from torch import nn
 from transformers import set_seed
-from transformers.utils import logging as transformers_logging
 
 from likewise.context.score_scale import Rule, ScoreScale
 from likewise.context.shards import Harvest, ScoredPairs, read_harvest
 from likewise.corpus.bundled import resolve_model
 from likewise.encoder.build import BaseModelError, build_encoder
 from likewise.encoder.head import without_training_head
+from likewise.error_text import first_line
 from likewise.evaluation.held_out_scores import HeldOutScoresEvaluator, PairPredictions
 from likewise.evaluation.pairs import correlations
 from likewise.evaluation.registry import TASKS
 from likewise.evaluation.sts import Pairs, StsTask
 from likewise.evaluation.tasks import DataError, TaskMissing, find_data
 from likewise.inference.encoding import Precision
-from likewise.only_errors import only_errors
 from likewise.recipes.options import OptionError, TrainingOptions, of_preset, option
 from likewise.training.execute import TrainingResult
 from likewise.training.folder import RunFolder
 from likewise.training.precision import use_bf16
 from likewise.training.rows import LABEL, Built, RowsRun
 from likewise.training.selection import Selection
+from likewise.transformers_output import no_bar, only_errors
 
 STS_TASKS = ("sts-b-dev", "sts-b")
 
@@ -167,9 +167,8 @@ def _build(base: str, options: SurrogateOptions) -> Built:
     if options.structure == "siamese":
         encoder = build_encoder(base, pooling="mean", head=False)
         return Built(encoder, CosineSimilarityLoss(encoder), without_training_head)
-    transformers_logging.disable_progress_bar()
     try:
-        with only_errors():  # its last layer is new, as it should be
+        with no_bar(), only_errors():  # its last layer is new, as it should be
             model = CrossEncoder(
                 resolve_model(base),
                 num_labels=1,
@@ -178,10 +177,9 @@ def _build(base: str, options: SurrogateOptions) -> Built:
                 activation_fn=nn.Identity(),
             )
     except (OSError, ValueError) as error:
-        reason = str(error).splitlines()[0]
         raise BaseModelError(
-            f"--base {base}: no cross-encoder can be made of it ({reason}). Give a transformer: a folder with "
-            "config.json, a Hugging Face name that this machine can reach, or bundled:minilm."
+            f"--base {base}: no cross-encoder can be made of it ({first_line(error)}). Give a transformer: a folder "
+            "with config.json, a Hugging Face name that this machine can reach, or bundled:minilm."
         ) from error
     return Built(model, MSELoss(model), lambda trained: trained.eval())
 

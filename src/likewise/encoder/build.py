@@ -11,6 +11,7 @@ from sentence_transformers.sentence_transformer.modules import Pooling, Transfor
 
 from likewise.corpus.bundled import resolve_model
 from likewise.encoder.head import TrainingHead
+from likewise.error_text import first_line
 
 PoolingMode = Literal["cls", "mean", "max"]
 
@@ -38,10 +39,9 @@ def load_transformer(base: str) -> Transformer:
     try:
         return Transformer.load(path)  # and not Transformer(path): it reads the maximal length too
     except (OSError, ValueError) as error:
-        reason = str(error).splitlines()[0]
         raise BaseModelError(
-            f"--base {base}: cannot be loaded ({reason}). Give a folder that holds config.json and weights, a "
-            "Hugging Face name that this machine can reach, or bundled:minilm."
+            f"--base {base}: cannot be loaded ({first_line(error)}). Give a folder that holds config.json and weights, "
+            "a Hugging Face name that this machine can reach, or bundled:minilm."
         ) from error
 
 

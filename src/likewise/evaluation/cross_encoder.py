@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 from sentence_transformers import CrossEncoder
 
+from likewise.error_text import first_line
 from likewise.inference.encoding import Precision, autocast, undisturbed
 from likewise.inference.loading import LoadError
+from likewise.transformers_output import no_bar
 
 _CHUNKS = 32
 """Calls of the model for one task: what a bar shows, and long enough for batches of near-equal length."""
@@ -55,19 +57,26 @@ class CrossEncoderScorer:
     ) -> np.ndarray:
         """The score of each of P pairs, (P,) float64; the model's modes and the random state stay as they were."""
         scores = np.zeros(len(first))
-        model: Any = self.model
-        with undisturbed(model), autocast(model, self.precision):
-            for rows in np.array_split(np.arange(len(first)), min(_CHUNKS, len(first)) or 1):
-                pairs = [(first[row], second[row]) for row in rows]
-                scores[rows] = model.predict(pairs, batch_size=self.batch_size, show_progress_bar=False)
-                if progress:
-                    progress(len(rows))
+        for rows in np.array_split(np.arange(len(first)), min(_CHUNKS, len(first)) or 1):
+            pairs = [(first[row], second[row]) for row in rows]
+            scores[rows] = predict_pairs(self.model, pairs, self.batch_size, self.precision)
+            if progress:
+                progress(len(rows))
         return scores
+
+
+def predict_pairs(
+    model: Any, pairs: Sequence[tuple[str, str]], batch_size: int, precision: Precision | None
+) -> np.ndarray:
+    """The scores of P pairs by a cross-encoder, (P,) float64; its modes and the random state stay as they were."""
+    with undisturbed(model), autocast(model, precision):
+        found = model.predict(list(pairs), batch_size=batch_size, show_progress_bar=False)
+    return np.asarray(found, dtype=np.float64)
 
 
 def _load(name: str) -> CrossEncoder:
     try:
-        return CrossEncoder(name)
+        with no_bar():
+            return CrossEncoder(name)
     except (OSError, ValueError) as error:
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise LoadError(f"'{name}' cannot be loaded as a cross-encoder: {reason}") from error
+        raise LoadError(f"'{name}' cannot be loaded as a cross-encoder: {first_line(error)}") from error

@@ -10,9 +10,9 @@ import numpy as np
 from sentence_transformers import CrossEncoder
 
 from likewise.evaluation.checkpoint import CheckpointEvaluator
+from likewise.evaluation.cross_encoder import predict_pairs
 from likewise.evaluation.pairs import correlations, pair_cosines
 from likewise.evaluation.token_cache import TokenCache
-from likewise.inference.encoding import autocast, undisturbed
 
 if TYPE_CHECKING:
     from likewise.inference.encoding import Precision
@@ -30,10 +30,7 @@ class PairPredictions:
         if not isinstance(model, CrossEncoder):
             vectors, _ = self._cache.vectors(model, precision)
             return pair_cosines(*np.split(vectors, 2))
-        pairs: list[Any] = list(zip(self.first, self.second, strict=True))
-        with undisturbed(model), autocast(model, precision):
-            found = model.predict(pairs, batch_size=self.batch_size, show_progress_bar=False)
-        return np.asarray(found, dtype=np.float64)
+        return predict_pairs(model, list(zip(self.first, self.second, strict=True)), self.batch_size, precision)
 
 
 class HeldOutScoresEvaluator(CheckpointEvaluator):

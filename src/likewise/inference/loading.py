@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import os
 import socket
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
 from sentence_transformers.util import import_from_string
+
+from likewise.error_text import first_line
+from likewise.transformers_output import no_bar
 
 if TYPE_CHECKING:
     import torch
@@ -145,7 +146,7 @@ def _load_folder(folder: Path, device: Any) -> Encoder:
 
     own = _own_classes(folder)
     try:
-        with _no_bar():
+        with no_bar():
             if own:
                 # The only door of sentence-transformers 6 that takes classes already imported. The public
                 # one, trust_remote_code=True, would also run any code that lies in the folder.
@@ -153,7 +154,7 @@ def _load_folder(folder: Path, device: Any) -> Encoder:
             else:
                 model = Encoder(str(folder), device=device)
     except (OSError, ValueError) as error:
-        raise LoadError(f"The model in '{folder}' cannot be loaded: {_first_line(error)}") from error
+        raise LoadError(f"The model in '{folder}' cannot be loaded: {first_line(error)}") from error
     model.folder = folder
     return model
 
@@ -163,7 +164,7 @@ def _load_from_hub(name: str, device: Any) -> Encoder:
 
     offline = not _hub_answers()
     try:
-        with _no_bar():
+        with no_bar():
             # What was downloaded before still loads.
             return Encoder(name, device=device, local_files_only=offline)
     except Exception as error:
@@ -175,7 +176,7 @@ def _load_from_hub(name: str, device: Any) -> Encoder:
             ) from error
         raise LoadError(
             f"'{name}' is no folder here, and it could not be loaded from the model hub "
-            f"({type(error).__name__}: {_first_line(error)}). Check the "
+            f"({type(error).__name__}: {first_line(error)}). Check the "
             f"spelling, and whether it is private."
         ) from error
 
@@ -195,22 +196,3 @@ def _hub_answers() -> bool:
     except OSError:
         return False
     return True
-
-
-@contextmanager
-def _no_bar() -> Iterator[None]:
-    """Without transformers' bar over the weights, which is done before it is seen."""
-    from transformers.utils import logging
-
-    shown = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        if shown:
-            logging.enable_progress_bar()
-
-
-def _first_line(error: BaseException) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[0] if lines else type(error).__name__

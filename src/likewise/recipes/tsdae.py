@@ -17,10 +17,11 @@ from likewise.augment.spans import sentence_rng
 from likewise.augment.word_deletion import delete_words
 from likewise.encoder.build import BaseModelError, PoolingMode, build_encoder
 from likewise.encoder.training_decoder import TrainingDecoder
-from likewise.only_errors import only_errors
+from likewise.error_text import first_line
 from likewise.recipes.collate import TextCollator
 from likewise.recipes.options import OptionError, TrainingOptions, option
 from likewise.recipes.recipe import Recipe
+from likewise.transformers_output import only_errors
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +74,7 @@ def _loss(encoder: Any, options: TSDAEOptions) -> nn.Module:
         name = encoder[0].auto_model.config._name_or_path
         raise BaseModelError(
             f"TSDAE decodes with the base's own weights, and {name} cannot be a decoder "
-            f"({str(error).splitlines()[0]}): take a BERT- or RoBERTa-like base, by its name or the folder that holds "
+            f"({first_line(error)}): take a BERT- or RoBERTa-like base, by its name or the folder that holds "
             "its config.json"
         ) from error
     encoder.append(TrainingDecoder(loss.decoder))

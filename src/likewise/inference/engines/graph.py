@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from likewise.encoder.text_cnn import TextCNN
 from likewise.inference.engines.engine import CannotExport
-from likewise.only_errors import only_errors
+from likewise.transformers_output import only_errors
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
