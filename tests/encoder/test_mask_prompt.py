@@ -1,35 +1,12 @@
 import pytest
 import torch
 from sentence_transformers import SentenceTransformer
-from tokenizers import ByteLevelBPETokenizer
-from transformers import AutoModel, AutoTokenizer, RobertaConfig, RobertaModel, RobertaTokenizerFast
+from transformers import AutoModel, AutoTokenizer
 
 from likewise.encoder.build import BaseModelError
 from likewise.encoder.mask_prompt import TEMPLATE, MaskPrompt, build_mask_prompt_encoder
 
 TEXTS = ["The cat sees a dog.", "a river", "the old bridge near the garden"]
-
-
-@pytest.fixture(scope="module")
-def tiny_roberta(tmp_path_factory, sentences):
-    folder = tmp_path_factory.mktemp("tiny-roberta")
-    specials = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
-    bpe = ByteLevelBPETokenizer()
-    bpe.train_from_iterator([*sentences, TEMPLATE], vocab_size=500, special_tokens=specials)
-    bpe.save_model(str(folder))
-    RobertaTokenizerFast.from_pretrained(str(folder), model_max_length=64).save_pretrained(folder)
-    torch.manual_seed(0)
-    config = RobertaConfig(
-        vocab_size=500, hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64,
-        max_position_embeddings=70, pad_token_id=1,
-    )  # fmt: skip
-    RobertaModel(config, add_pooling_layer=False).save_pretrained(folder)
-    return folder
-
-
-@pytest.fixture(params=["bert", "roberta"])
-def base(request, tiny_base, tiny_roberta):
-    return str({"bert": tiny_base, "roberta": tiny_roberta}[request.param])
 
 
 @pytest.mark.parametrize("template", [TEMPLATE, "[MASK] : X", "X [MASK]"])

@@ -4,6 +4,7 @@ import torch
 from datasets import Dataset
 from sentence_transformers import SentenceTransformerTrainingArguments
 
+from likewise.encoder.pooled_token import only_pooled_token
 from likewise.recipes import RECIPES
 from likewise.training.batching import LengthBatchSampler
 from likewise.training.sam import TwoPassSAM
@@ -52,7 +53,8 @@ def test_sam_over_accumulated_passes_is_sam_over_their_mean(tiny_base, sentences
                     {key.removeprefix(name): value for key, value in batch.items() if key.startswith(name)}
                     for name in ("sentence_", "triplet_")
                 ]
-                (sum(loss(columns).values()) / 2).backward()
+                with only_pooled_token(by_hand):  # as the trainer: AdamW's first step makes much of rounding
+                    (sum(loss(columns).values()) / 2).backward()
             half()
     trained = dict(trainer.model.named_parameters())
     start = dict(build()[0].named_parameters())

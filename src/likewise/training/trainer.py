@@ -1,4 +1,4 @@
-"""The trainers: sentence-transformers' own, with batches by length and sharpness-aware steps."""
+"""The trainers: sentence-transformers' own, with batches by length, sharpness-aware steps, and a short last layer."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from sentence_transformers.base.trainer import BaseTrainer
 from sentence_transformers.cross_encoder import CrossEncoderTrainer
 from torch import Tensor, nn
 
+from likewise.encoder.pooled_token import only_pooled_token
 from likewise.training.batching import LengthBatchSampler
 from likewise.training.sam import TwoPassSAM
 
@@ -93,13 +94,14 @@ class _Steps(BaseTrainer):
 
         The second pass runs under the same dropout masks: both gradients are of one function, as in SAM's paper.
         """
-        if not self.sam_rho or self.state.global_step % self.sam_every:
-            return super().training_step(model, inputs, num_items_in_batch)
-        self._passes.append((dict(inputs), torch.get_rng_state(), _cuda_rng_states()))
-        loss = super().training_step(model, inputs, num_items_in_batch)
-        if self.accelerator.sync_gradients:
-            self._gradients_at_worst_point(model, num_items_in_batch)
-        return loss
+        with only_pooled_token(self.model):
+            if not self.sam_rho or self.state.global_step % self.sam_every:
+                return super().training_step(model, inputs, num_items_in_batch)
+            self._passes.append((dict(inputs), torch.get_rng_state(), _cuda_rng_states()))
+            loss = super().training_step(model, inputs, num_items_in_batch)
+            if self.accelerator.sync_gradients:
+                self._gradients_at_worst_point(model, num_items_in_batch)
+            return loss
 
     def _gradients_at_worst_point(self, model: nn.Module, num_items_in_batch: Tensor | int | None) -> None:
         sam: Any = getattr(self.optimizer, "optimizer", self.optimizer)  # accelerate wraps it

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
+from likewise.encoder.pooled_token import only_pooled_token
 from likewise.encoder.text_cnn import TextCNN
 from likewise.inference.engines.engine import CannotExport
 from likewise.transformers_output import only_errors
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 INPUTS = ("input_ids", "attention_mask")
 OUTPUT = "sentence_embedding"
 # Bump it when an older export must not be used any more.
-_FORMAT = "1"
+_FORMAT = "2"
 
 
 class PooledGraph(nn.Module):
@@ -108,7 +109,7 @@ def tracing(model: SentenceTransformer) -> Iterator[PooledGraph]:
     """
     modes = {module: module.training for module in model.modules()}
     try:
-        with torch.no_grad(), only_errors(), warnings.catch_warnings():
+        with torch.no_grad(), only_errors(), warnings.catch_warnings(), only_pooled_token(model):
             warnings.simplefilter("ignore")
             yield PooledGraph(model.eval()).eval()
     except CannotExport:

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from likewise.encoder.pooled_token import only_pooled_token
 from likewise.inference.engines.engine import CPU_BUDGET, Call, Engine
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ class TorchEngine(Engine):
             cast: AbstractContextManager[Any] = (
                 torch.autocast(device.type, dtype=torch.bfloat16) if bf16 else nullcontext()
             )
-            with torch.inference_mode(), cast:
+            with torch.inference_mode(), cast, only_pooled_token(model):
                 features = {
                     "input_ids": torch.from_numpy(ids).to(device, non_blocking=True),
                     "attention_mask": torch.from_numpy(mask).to(device, non_blocking=True),

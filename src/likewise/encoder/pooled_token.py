@@ -1,0 +1,185 @@
+"""The last layer for the pooled token alone: where one token's vector is the sentence's, the others need not be made.
+
+With [CLS] or the mask of a prompt as pooling, a transformer's last layer is asked for one of its T vectors. Keys and
+values are made of all tokens; the query, and all that comes after attention, of one: of the layer's twelve D x D
+products with T rows (in BERT's shape), two are left. What comes out is the same up to rounding. In training the
+dropout masks are those that the whole layer would have drawn, so that a run is the same run.
+
+Letters of the shapes: B sentences, T tokens, D hidden, H heads, W width of a head.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import torch
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import Dense, Normalize, Pooling, Transformer, WordWeights
+from torch import Tensor, nn
+from transformers.models.bert.modeling_bert import BertLayer
+from transformers.models.roberta.modeling_roberta import RobertaLayer
+from transformers.models.xlm_roberta.modeling_xlm_roberta import XLMRobertaLayer
+
+from likewise.encoder.head import TrainingOnly
+from likewise.encoder.saved_module import SavedModule
+
+_LAYERS = (BertLayer, RobertaLayer, XLMRobertaLayer)
+"""Layers that are built as `_one_token` computes them."""
+
+_LOCK = threading.Lock()
+_HERE = threading.local()
+"""Of the running thread: `places`, by layer the pooled token's place in each sentence (B,), None for the first."""
+
+
+@dataclass(frozen=True)
+class _Pooled:
+    transformer: Transformer
+    layer: Any
+    token: int | None
+    """The id of the pooled token; None: whatever stands first."""
+
+
+def _pooled(model: nn.Module) -> _Pooled | None:
+    """What pools one token in a way that is known here; None for any other model."""
+    modules = list(model.children())
+    if not isinstance(model, SentenceTransformer) or len(modules) < 2 or type(modules[0]) is not Transformer:
+        return None
+    transformer: Any = modules[0]
+    token, rest = None, modules[1:]
+    if isinstance(rest[0], WordWeights):
+        chosen = rest[0].emb_layer.weight.detach().flatten().nonzero().flatten().tolist()
+        if len(chosen) != 1 or len(rest) < 2:
+            return None
+        token, rest = chosen[0], rest[1:]
+    wanted = "cls" if token is None else "mean"
+    if not isinstance(rest[0], Pooling) or rest[0].pooling_mode != wanted:
+        return None
+    # These read the sentence's vector and no token's.
+    if not all(isinstance(module, (Dense, Normalize, SavedModule, TrainingOnly)) for module in rest[1:]):
+        return None
+    layers = getattr(getattr(transformer.auto_model, "encoder", None), "layer", None)
+    layer: Any = layers[-1] if isinstance(layers, nn.ModuleList) and len(layers) else None
+    if type(layer) not in _LAYERS or not _plain(layer, transformer.auto_model.config):
+        return None
+    return _Pooled(transformer, layer, token)
+
+
+def _plain(layer: Any, config: Any) -> bool:
+    """A layer of an encoder, as it comes: nothing wrapped, sliced or recorded."""
+    attention = layer.attention.self
+    return (
+        not (layer.is_decoder or layer.chunk_size_feed_forward)
+        and not (getattr(config, "output_hidden_states", False) or getattr(config, "output_attentions", False))
+        and getattr(config, "_attn_implementation", "") in ("sdpa", "eager")
+        and all(type(part) is nn.Linear for part in (attention.query, attention.key, attention.value))
+    )
+
+
+@contextmanager
+def only_pooled_token(model: nn.Module) -> Iterator[bool]:
+    """Inside, and in this thread, the last layer of `model` makes the pooled token's vector and zeros for the others.
+
+    'sentence_embedding' is the same up to rounding, its gradients too. A model that pools otherwise, or whose last
+    layer is not one of BERT's, runs as ever. Yields whether it pools one token.
+    """
+    found = _pooled(model)
+    if found is None:
+        yield False
+        return
+    places: dict[int, Tensor | None] = _HERE.__dict__.setdefault("places", {})
+    if id(found.layer) in places:  # already inside
+        yield True
+        return
+    with _LOCK:
+        # One for all threads: the first to enter sets it, the last to leave takes it away.
+        users = vars(found.layer).get("forward")
+        if users is None:
+            hook = found.transformer.register_forward_pre_hook(partial(_find_places, found), with_kwargs=True)
+            users = found.layer.forward = _Forward(found.layer, hook)
+        users.count += 1
+    places[id(found.layer)] = None
+    try:
+        yield True
+    finally:
+        del places[id(found.layer)]
+        with _LOCK:
+            users.count -= 1
+            if not users.count:
+                users.hook.remove()
+                del found.layer.forward
+
+
+def _find_places(pooled: _Pooled, module: nn.Module, args: Any, kwargs: Any) -> None:
+    places = getattr(_HERE, "places", {})
+    if pooled.token is not None and id(pooled.layer) in places:
+        ids = (args[0] if args else kwargs["features"])["input_ids"]
+        places[id(pooled.layer)] = (ids == pooled.token).int().argmax(1)
+
+
+class _Forward:
+    """Stands in for a layer's `forward`: the layer's own in threads that did not ask for one token."""
+
+    def __init__(self, layer: Any, hook: Any) -> None:
+        self.layer = layer
+        self.whole = layer.forward
+        self.hook = hook
+        self.count = 0
+
+    def __call__(self, hidden: Tensor, attention_mask: Tensor | None = None, *args: Any, **kwargs: Any) -> Tensor:
+        """(B, T, D) to (B, T, D)."""
+        places = getattr(_HERE, "places", {})
+        if id(self.layer) not in places or getattr(self.layer, "gradient_checkpointing", False):
+            whole: Tensor = self.whole(hidden, attention_mask, *args, **kwargs)
+            return whole
+        at = places[id(self.layer)]
+        one = _one_token(self.layer, hidden, attention_mask, at)
+        if at is None:
+            return torch.cat([one, torch.zeros_like(hidden[:, 1:], dtype=one.dtype)], 1)
+        return torch.zeros_like(hidden, dtype=one.dtype).scatter(1, at[:, None, None].expand_as(one), one)
+
+
+def _one_token(layer: Any, hidden: Tensor, mask: Tensor | None, at: Tensor | None) -> Tensor:
+    """A BERT layer's vector (B, 1, D) of the token at `at` (B,), of the first for None."""
+    attention, output, last = layer.attention.self, layer.attention.output, layer.output
+    heads, width = attention.num_attention_heads, attention.attention_head_size
+    own = _row(hidden, at, 1)
+    queries, keys, values = (
+        part(given).unflatten(-1, (heads, width)).transpose(1, 2)
+        for part, given in ((attention.query, own), (attention.key, hidden), (attention.value, hidden))
+    )  # (B, H, 1, W), (B, H, T, W) twice
+    scores = queries @ keys.transpose(2, 3) * attention.scaling
+    if mask is not None:
+        mask = mask[:, :, :1]  # padding is all that it hides, from every token alike
+        scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min) if mask.dtype == torch.bool else scores + mask
+    weights = torch.softmax(scores, -1).to(values.dtype)
+    if attention.training:
+        pairs = (hidden.shape[0], heads, hidden.shape[1], hidden.shape[1])
+        weights = _dropped(weights, attention.dropout, pairs, at, 2)
+    context = (weights @ values).transpose(1, 2).flatten(2)
+    mixed = output.dense(context)
+    mixed = output.LayerNorm(_dropped(mixed, output.dropout, hidden.shape, at, 1) + own)
+    made = last.dense(layer.intermediate(mixed))
+    found: Tensor = last.LayerNorm(_dropped(made, last.dropout, hidden.shape, at, 1) + mixed)
+    return found
+
+
+def _row(values: Tensor, at: Tensor | None, dim: int) -> Tensor:
+    """Along `dim`, the entry at `at` (B,) of each of B; the dimension stays, with size 1."""
+    if at is None:
+        return values.narrow(dim, 0, 1)
+    shape = [-1] + [1] * (values.dim() - 1)
+    size = [*values.shape[:dim], 1, *values.shape[dim + 1 :]]
+    return values.gather(dim, at.view(shape).expand(size))
+
+
+def _dropped(values: Tensor, dropout: nn.Dropout, whole: Any, at: Tensor | None, dim: int) -> Tensor:
+    """Dropout on one row, by that row of the mask of `whole` values: as many random numbers are drawn as for them."""
+    if not dropout.training or not dropout.p:
+        return values
+    keep = torch.empty(tuple(whole), dtype=values.dtype, device=values.device).bernoulli_(1 - dropout.p)
+    return values * _row(keep, at, dim) / (1 - dropout.p)
