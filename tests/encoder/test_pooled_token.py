@@ -6,9 +6,10 @@ import threading
 import pytest
 import torch
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.sentence_transformer.modules import Dense
+from sentence_transformers.sentence_transformer.modules import Dense, Pooling, WordWeights
 
 from likewise.encoder.build import build_encoder, set_dropout
+from likewise.encoder.head import without_training_head
 from likewise.encoder.mask_prompt import build_mask_prompt_encoder
 from likewise.encoder.pooled_token import only_pooled_token
 
@@ -39,6 +40,16 @@ def test_the_same_vectors_of_padded_sentences(encoder):
     assert pools_one
     assert torch.allclose(short, whole, atol=1e-6)
     assert not torch.equal(short, torch.zeros_like(short))
+
+
+def test_a_saved_encoder_too(encoder, tmp_path):
+    without_training_head(encoder).save_pretrained(str(tmp_path), create_model_card=False)
+    model = SentenceTransformer(str(tmp_path))
+    with torch.no_grad():
+        wanted = embed(model)
+        with only_pooled_token(model) as pools_one:
+            assert pools_one
+            assert torch.allclose(embed(model), wanted, atol=1e-6)
 
 
 @pytest.mark.parametrize("attention", ["sdpa", "eager"])
@@ -141,6 +152,15 @@ def test_what_needs_all_tokens_keeps_them(tiny_base):
         with only_pooled_token(mean) as pools_one:
             assert not pools_one
             assert torch.equal(embed(mean), wanted)
+
+
+def test_a_word_that_a_text_may_hold_twice_keeps_the_whole_layer(tiny_base):
+    transformer = build_encoder(str(tiny_base), head=False)[0]
+    vocabulary = list(transformer.tokenizer.convert_ids_to_tokens(list(range(len(transformer.tokenizer)))))
+    for word in ("the", "[MASK]"):
+        weights = WordWeights(vocabulary, {word: 1.0}, unknown_word_weight=0.0)
+        with only_pooled_token(SentenceTransformer(modules=[transformer, weights, Pooling(32, "mean")])) as pools_one:
+            assert not pools_one
 
 
 def test_gradient_checkpointing_keeps_the_whole_layer(tiny_base):

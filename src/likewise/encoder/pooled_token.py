@@ -53,11 +53,13 @@ def _pooled(model: nn.Module) -> _Pooled | None:
     token, rest = None, modules[1:]
     if isinstance(rest[0], WordWeights):
         chosen = rest[0].emb_layer.weight.detach().flatten().nonzero().flatten().tolist()
-        if len(chosen) != 1 or len(rest) < 2:
+        tokenizer = transformer.tokenizer
+        # Of a mask prompt's tokenizer alone it is known that no text brings a second mask.
+        if chosen != [tokenizer.mask_token_id] or not getattr(tokenizer, "split_special_tokens", False):
             return None
         token, rest = chosen[0], rest[1:]
     wanted = "cls" if token is None else "mean"
-    if not isinstance(rest[0], Pooling) or rest[0].pooling_mode != wanted:
+    if not rest or not isinstance(rest[0], Pooling) or rest[0].pooling_mode != wanted:
         return None
     # These read the sentence's vector and no token's.
     if not all(isinstance(module, (Dense, Normalize, SavedModule, TrainingOnly)) for module in rest[1:]):
