@@ -31,14 +31,14 @@ def scripts(corpus: Path, quick: bool) -> list[tuple[str, list[str]]]:
         wanted = ["onnx", "onnxruntime"] if package == "onnx" else ["openvino"]
         if all(importlib.util.find_spec(name) for name in wanted):
             engines.append(f"{package} fp32")
-    if "onnx fp32" in engines:
-        engines.append("onnx int8")
-    encode = ["--corpus", str(corpus), "--engines", *engines, "--sentences", "256" if quick else "1024"]
-    small = ["--steps", "2", "--turns", "1", "--lengths", "32"] if quick else []
+    int8 = ["onnx int8"] if "onnx fp32" in engines else []
+    encode = ["--corpus", str(corpus), "--sentences", "256" if quick else "1024", "--engines", *engines]
+    small = ["--steps", "2", "--turns", "1", "--lengths", "32"] if quick else ["--steps", "5", "--turns", "2"]
     negate = ["--pairs", str(HERE.parent / "tests/augment/negation/pairs.tsv"), "--n", "200" if quick else "2000"]
     growth = ["--sizes", "1000", "10000"] if quick else ["--most", "10000"]
     return [
-        ("encode.py", [*encode, "--latency", "20" if quick else "60"]),
+        ("encode.py", [*encode, *int8, "--latency", "20" if quick else "60"]),
+        ("encode.py", [*encode, "--pooling", "cls"]),  # untrained, it is refused in int8
         ("gclsr/speed.py", ["--corpus", str(corpus), "--sentences", "256" if quick else "2048"]),
         ("step_time.py", ["--corpus", str(corpus), *small]),
         ("gclsr/word_noise.py", []),

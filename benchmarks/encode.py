@@ -9,6 +9,9 @@ with ours by the clock and by the processor's seconds: on a machine that does ot
 
 The share is that of the rate of a matrix product of the same precision, measured in the same run: multiplications of
 the encoder's weight matrices (2 x weights x tokens without padding) a second, over those of one large product.
+
+--pooling cls takes the model's transformer with [CLS], as most recipes train it. The share then counts the whole last
+layer, of which likewise makes the pooled token alone.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ import gzip
 import json
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from itertools import islice
@@ -29,6 +33,7 @@ from scipy.stats import spearmanr
 from sentence_transformers import SentenceTransformer
 
 from claims import Claim, finish, with_claims
+from likewise.encoder.build import build_encoder
 from likewise.evaluation.registry import TASKS
 from likewise.inference import load
 from likewise.inference.engines import hardware
@@ -139,6 +144,7 @@ def shapes(text: list[str]) -> Iterator[tuple[str, list[str]]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default="bundled:minilm")
+    parser.add_argument("--pooling", default="own", choices=["own", "cls"])
     parser.add_argument("--corpus", type=Path, required=True)
     parser.add_argument("--data", type=Path, help="SentEval's folder, for STS-B dev")
     parser.add_argument("--sentences", type=int, default=1024)
@@ -149,7 +155,15 @@ def main() -> None:
     parser.add_argument("--latency", type=int, default=0, help="calls with a single sentence")
     with_claims(parser)
     options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        if options.pooling == "cls":
+            build_encoder(options.model, pooling="cls", head=False).save(folder, create_model_card=False)
+            options.model = folder
+        measure(options)
 
+
+def measure(options: argparse.Namespace) -> None:
+    what_pools = ", [CLS]" if options.pooling == "cls" else ""
     claims: list[Claim] = []
     text = sentences(options.corpus, options.sentences)
     ours = {}
@@ -196,7 +210,9 @@ def main() -> None:
                 flush=True,
             )
             if name.startswith("likewise"):
-                what = f"encode, {label} of {tokens / len(texts):.0f} tokens, {name.removeprefix('likewise ')}"
+                what = (
+                    f"encode{what_pools}, {label} of {tokens / len(texts):.0f} tokens, {name.removeprefix('likewise ')}"
+                )
                 claims.append(Claim(f"{what}: sentence-transformers", "/s", len(texts) / base[0], len(texts) / wall))
 
     if options.latency:
@@ -208,7 +224,7 @@ def main() -> None:
             if name == "sentence-transformers":
                 reference = milliseconds
             else:
-                what = f"encode, one sentence, {name.removeprefix('likewise ')}: sentence-transformers"
+                what = f"encode{what_pools}, one sentence, {name.removeprefix('likewise ')}: sentence-transformers"
                 claims.append(Claim(what, "s", reference / 1e3, milliseconds / 1e3))
 
     if options.data:
