@@ -9,6 +9,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from sentence_transformers import SentenceTransformer
+from transformers.utils.logging import is_progress_bar_enabled
 
 import likewise
 from likewise.corpus import CorpusError
@@ -47,6 +48,10 @@ def test_the_folder_loads_with_no_flag_and_has_no_head(finished, sentences):
     assert finished.finished
     assert finished.steps == 6
     assert not (finished.path / "checkpoints").exists()
+
+
+def test_the_bars_of_transformers_are_shown_again(finished):
+    assert is_progress_bar_enabled()
 
 
 def test_what_is_saved_is_what_was_evaluated(finished, sentences):

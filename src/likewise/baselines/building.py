@@ -11,7 +11,6 @@ from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from transformers.utils import logging as transformers_logging
 
 from likewise.baselines.baseline import Baseline, BaselineError
 from likewise.baselines.table import find_baseline
@@ -19,6 +18,7 @@ from likewise.corpus import CorpusOptions, prepare
 from likewise.training.card import OWN_MODULES, PLAIN
 from likewise.training.folder import RunFolder
 from likewise.training.provenance import machine, versions
+from likewise.transformers_output import no_bar
 
 CARD = """---
 library_name: sentence-transformers
@@ -51,6 +51,7 @@ class BaselineResult:
     record: dict[str, Any]
 
 
+@no_bar()  # one bar is enough
 def build_baseline(
     name: str,
     base: str | None,
@@ -97,7 +98,6 @@ def build_baseline(
         sentences = read.dataset["sentence"]
         facts = {"sources": list(read.sources), "sentences": len(read), "sha256": read.sha256}
     source = base or baseline.default_base
-    transformers_logging.disable_progress_bar()  # one bar is enough
     with _bar(console) as bar:
         tasks: dict[str, Any] = {}
 

@@ -15,7 +15,6 @@ import torch
 from rich.console import Console
 from torch import Tensor
 from transformers import PrinterCallback, ProgressCallback, Trainer, TrainingArguments, set_seed
-from transformers.utils import logging as transformers_logging
 
 from likewise.context.errors import ContextError
 from likewise.context.generator_options import GeneratorOptions
@@ -28,6 +27,7 @@ from likewise.training.callbacks import JsonlLog, OrderlyStop, ProgressBar
 from likewise.training.folder import RunFolder
 from likewise.training.precision import use_bf16
 from likewise.training.provenance import machine, versions
+from likewise.transformers_output import no_bar
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,7 @@ class GeneratorFolder(RunFolder):
         return (self.path / CONFIG).exists()
 
 
+@no_bar()  # one bar is enough
 def train_generators(
     examples: Sequence[Example],
     out: str | Path,
@@ -100,7 +101,6 @@ def train_generators(
         vocabulary = Vocabulary.train(
             list(dict.fromkeys(example.centre for example in training)), options.vocabulary, lowercase=options.lowercase
         )
-    transformers_logging.disable_progress_bar()
     set_seed(seed)
     generators = Generators.build(options, vocabulary)
     record = {

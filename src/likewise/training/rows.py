@@ -16,7 +16,6 @@ from sentence_transformers.sentence_transformer.data_collator import SentenceTra
 from sentence_transformers.sentence_transformer.training_args import SentenceTransformerTrainingArguments
 from torch import nn
 from transformers import set_seed
-from transformers.utils import logging as transformers_logging
 
 from likewise.recipes.options import OptionError, TrainingOptions
 from likewise.training.arguments import trainer_arguments
@@ -25,6 +24,7 @@ from likewise.training.folder import RunFolder, RunFolderError
 from likewise.training.provenance import machine, versions
 from likewise.training.selection import Selection
 from likewise.training.trainer import LikewiseTrainer, PairTrainer
+from likewise.transformers_output import no_bar
 
 LABEL = "label"
 
@@ -67,6 +67,7 @@ class RowsRun:
     at_end: Callable[[Any], dict[str, Any]] | None = None
     facts: dict[str, Any] = field(default_factory=dict)
 
+    @no_bar()  # one bar is enough
     def __call__(
         self, folder: RunFolder, console: Console, *, resume: bool, overwrite: bool, keep_checkpoints: bool
     ) -> TrainingResult:
@@ -109,7 +110,6 @@ class RowsRun:
             record = resumed_record(folder, record)
         else:
             folder.write_record(record)
-        transformers_logging.disable_progress_bar()  # one bar is enough
         set_seed(self.seed)  # before the model is built: its classifier starts at random
         built = self.build()
         pairs = isinstance(built.model, CrossEncoder)

@@ -9,7 +9,6 @@ from typing import Any
 
 from rich.console import Console
 from transformers import set_seed
-from transformers.utils import logging as transformers_logging
 
 from likewise.corpus import CorpusOptions, PreparedCorpus, prepare
 from likewise.recipes import OptionError, Recipe, TrainingOptions, find_recipe
@@ -21,8 +20,10 @@ from likewise.training.progress import counting_bar, reading_bar
 from likewise.training.provenance import machine, versions
 from likewise.training.selection import Selection, choose_selection
 from likewise.training.trainer import LikewiseTrainer
+from likewise.transformers_output import no_bar
 
 
+@no_bar()  # one bar is enough
 def train(
     recipe: str,
     corpus: str | os.PathLike[str] | list[str],
@@ -101,7 +102,6 @@ def train(
         record = resumed_record(folder, record)
     else:
         folder.write_record(record)
-    transformers_logging.disable_progress_bar()  # one bar is enough
     set_seed(seed)  # before the encoder is built: its training head starts at random
     trainer = _Run(method, chosen, folder, console, seed).trainer(base, sentences, selection, bf16)
     return execute(
