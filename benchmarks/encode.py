@@ -119,14 +119,14 @@ def weights_of(model: SentenceTransformer) -> int:
 
 
 def latencies(encoders: dict[str, Callable[[str], object]], text: str, calls: int) -> dict[str, float]:
-    """Milliseconds of the processor for one sentence, the median of calls, one call of each in turn."""
+    """Milliseconds by the clock for one sentence, the median of calls, one call of each in turn."""
     found: dict[str, list[float]] = {name: [] for name in encoders}
     for turn in range(calls + 2):
         for name, encode in encoders.items():
-            start = time.process_time()
+            start = time.perf_counter()
             encode(text)
             if turn >= 2:
-                found[name].append(time.process_time() - start)
+                found[name].append(time.perf_counter() - start)
     return {name: 1e3 * float(np.median(seconds)) for name, seconds in found.items()}
 
 
@@ -217,7 +217,7 @@ def measure(options: argparse.Namespace) -> None:
 
     if options.latency:
         one = sorted(text, key=len)[len(text) // 2]
-        print(f"\nmilliseconds of the processor for one sentence of {len(runner_of(theirs).tokens([one])[0])} tokens")
+        print(f"\nmilliseconds for one sentence of {len(runner_of(theirs).tokens([one])[0])} tokens")
         each = {"sentence-transformers": theirs.encode} | {name: model.encode for name, model in ours.items()}
         for name, milliseconds in latencies(each, one, options.latency).items():
             print(f"{name} {milliseconds:.1f}")
