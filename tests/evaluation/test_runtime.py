@@ -1,6 +1,11 @@
 from types import SimpleNamespace
 
 import pytest
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import StaticEmbedding
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import Whitespace
 
 from likewise.evaluation.runtime import measure
 
@@ -30,6 +35,15 @@ def test_each_turn_encodes_all_and_the_first_is_not_counted(tiny_model, monkeypa
     as_they_come, by_length = measure(tiny_model, ["the"] * 12, batch_size=5, turns=3)
     assert (as_they_come.slowest, as_they_come.per_second, as_they_come.fastest) == (3.0, 4.0, 6.0)
     assert by_length.per_second == 8.0
+
+
+def test_a_mean_of_word_vectors_has_no_padding(sentences):
+    words = Tokenizer(WordLevel({"[UNK]": 0, "the": 1, "cat": 2}, unk_token="[UNK]"))
+    words.pre_tokenizer = Whitespace()
+    model = SentenceTransformer(modules=[StaticEmbedding(words, embedding_dim=4)], device="cpu")
+    for speed in measure(model, sentences[:20], batch_size=4, turns=1):
+        assert speed.padding == 0
+        assert speed.per_second > 0
 
 
 @pytest.mark.parametrize("wrong", [{"sentences": []}, {"batch_size": 0}, {"turns": 0}])

@@ -101,8 +101,10 @@ def _encode(model: SentenceTransformer, ordered: list[str], batch_size: int) -> 
     tokens = real = 0
     for start in range(0, len(ordered), batch_size):
         batch = model.preprocess(ordered[start : start + batch_size])
-        tokens += batch["attention_mask"].numel()
-        real += int(batch["attention_mask"].sum())
+        mask = batch.get("attention_mask")
+        if mask is not None:  # a mean of word vectors takes the words of a batch in one row: nothing is padded
+            tokens += mask.numel()
+            real += int(mask.sum())
         # Fetching the vectors waits for the device: without it a GPU would be timed on what it only has queued.
         model(batch_to_device(batch, model.device))["sentence_embedding"].cpu()
-    return 1 - real / max(tokens, 1)
+    return 1 - real / tokens if tokens else 0.0
