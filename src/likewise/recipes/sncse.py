@@ -140,7 +140,7 @@ def _loss(encoder: Any, options: SNCSEOptions) -> SNCSELoss:
 
 PAPER_BASE = SNCSEOptions(batch_size=256, learning_rate=1e-5, sam_rho=0.0)
 PAPER_LARGE = dataclasses.replace(PAPER_BASE, batch_size=128, learning_rate=5e-6)
-CPU = SNCSEOptions(batch_size=64, learning_rate=1e-4, max_length=48, eval_steps=50, sam_rho=0.0)
+CPU = SNCSEOptions(batch_size=64, learning_rate=1e-4, max_length=48, eval_steps=75, sam_rho=0.0)
 # For a base that mask distillation has made: its mask speaks already, and is what is trained.
 DISTILLED = dataclasses.replace(CPU, head=False, learning_rate=3e-5)
 # Not the paper's: what makes an encoder see 'not' (docs/papers.md).
