@@ -4,7 +4,9 @@ import torch
 from datasets import Dataset
 from sentence_transformers import SentenceTransformerTrainingArguments
 
+from likewise.encoder.build import build_encoder
 from likewise.encoder.pooled_token import only_pooled_token
+from likewise.losses.arccon import ArcConLoss
 from likewise.recipes import RECIPES
 from likewise.training.batching import LengthBatchSampler
 from likewise.training.sam import TwoPassSAM
@@ -64,3 +66,25 @@ def test_sam_over_accumulated_passes_is_sam_over_their_mean(tiny_base, sentences
         # AdamW's first step is the sign of the gradient times the rate: a thousandth of it is agreement. In the second
         # step gradients near zero weigh in, rounded otherwise in the two.
         assert torch.allclose(trained[name], value, atol=tolerance), name
+
+
+@pytest.mark.parametrize(("devices", "rows"), [(1, 1), (2, 11)])
+def test_the_last_layer_is_short_but_where_modules_are_copied(tiny_base, tmp_path, devices, rows):
+    """torch.nn.DataParallel copies modules to each device: there the layer stays as it is."""
+    encoder = build_encoder(str(tiny_base), pooling="cls", head=False)
+    arguments = SentenceTransformerTrainingArguments(
+        output_dir=str(tmp_path), max_steps=1, report_to="none", disable_tqdm=True, use_cpu=True
+    )
+    texts = ["the cat sees the dog near the old river"] * 2  # 11 tokens
+    trainer = LikewiseTrainer(
+        lengths=[9, 9], by_length=True, sam_rho=0.0, model=encoder, args=arguments,
+        train_dataset=Dataset.from_dict({"sentence": texts}), loss=ArcConLoss(encoder),
+    )  # fmt: skip
+    seen = []
+    last = encoder[0].auto_model.encoder.layer[-1]
+    last.intermediate.register_forward_hook(lambda module, inputs, output: seen.append(output.shape[1]))
+    trainer.args._n_gpu = devices
+    trainer.current_gradient_accumulation_steps = 1  # as its loop sets it
+    columns = {f"sentence_{key}": value for key, value in encoder.preprocess(texts).items()}
+    trainer.training_step(encoder, columns)
+    assert seen == [rows]

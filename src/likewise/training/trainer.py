@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -94,7 +95,8 @@ class _Steps(BaseTrainer):
 
         The second pass runs under the same dropout masks: both gradients are of one function, as in SAM's paper.
         """
-        with only_pooled_token(self.model):
+        # torch's DataParallel copies a module with what stands in for its layer, which would be the first device's.
+        with nullcontext() if self.args.n_gpu > 1 else only_pooled_token(self.model):
             if not self.sam_rho or self.state.global_step % self.sam_every:
                 return super().training_step(model, inputs, num_items_in_batch)
             self._passes.append((dict(inputs), torch.get_rng_state(), _cuda_rng_states()))
