@@ -119,14 +119,20 @@ def weights_of(model: SentenceTransformer) -> int:
 
 
 def latencies(encoders: dict[str, Callable[[str], object]], text: str, calls: int) -> dict[str, float]:
-    """Milliseconds by the clock for one sentence, the median of calls, one call of each in turn."""
+    """Milliseconds by the clock for one sentence, the median of calls, in two blocks of each in turn.
+
+    An engine's threads spin for a while after a call and would slow down what comes next: a block begins with a pause
+    and two calls that are not counted.
+    """
     found: dict[str, list[float]] = {name: [] for name in encoders}
-    for turn in range(calls + 2):
+    for _ in range(2):
         for name, encode in encoders.items():
-            start = time.perf_counter()
-            encode(text)
-            if turn >= 2:
-                found[name].append(time.perf_counter() - start)
+            time.sleep(0.5)
+            for call in range(calls // 2 + 2):
+                start = time.perf_counter()
+                encode(text)
+                if call >= 2:
+                    found[name].append(time.perf_counter() - start)
     return {name: 1e3 * float(np.median(seconds)) for name, seconds in found.items()}
 
 
