@@ -99,20 +99,20 @@ def only_pooled_token(model: nn.Module) -> Iterator[bool]:
         return
     with _LOCK:
         # One for all threads: the first to enter sets it, the last to leave takes it away.
-        users = vars(found.layer).get("forward")
-        if users is None:
+        stand_in = vars(found.layer).get("forward")
+        if stand_in is None:
             hook = found.transformer.register_forward_pre_hook(partial(_find_places, found), with_kwargs=True)
-            users = found.layer.forward = _Forward(found.layer, hook)
-        users.count += 1
+            stand_in = found.layer.forward = _Forward(found.layer, hook)
+        stand_in.count += 1
     places[id(found.layer)] = None
     try:
         yield True
     finally:
         del places[id(found.layer)]
         with _LOCK:
-            users.count -= 1
-            if not users.count:
-                users.hook.remove()
+            stand_in.count -= 1
+            if not stand_in.count:
+                stand_in.hook.remove()
                 del found.layer.forward
 
 
