@@ -1,6 +1,7 @@
 import pytest
 import torch
 from sentence_transformers import SentenceTransformer
+from transformers.utils.logging import enable_progress_bar, is_progress_bar_enabled
 
 from likewise.encoder.build import BaseModelError, build_encoder
 
@@ -37,3 +38,10 @@ def test_a_base_that_is_not_there_is_a_clear_error(tmp_path):
         build_encoder(str(tmp_path / "nothing"))
     with pytest.raises(ValueError, match="probability"):
         build_encoder("any", dropout=1.5)
+
+
+def test_no_bar_over_the_weights(tiny_base, capfd):
+    enable_progress_bar()
+    build_encoder(str(tiny_base))
+    assert capfd.readouterr().err == ""
+    assert is_progress_bar_enabled()

@@ -12,6 +12,7 @@ from sentence_transformers.sentence_transformer.modules import Pooling, Transfor
 from likewise.corpus.bundled import resolve_model
 from likewise.encoder.head import TrainingHead
 from likewise.error_text import first_line
+from likewise.transformers_output import no_bar
 
 PoolingMode = Literal["cls", "mean", "max"]
 
@@ -20,6 +21,7 @@ class BaseModelError(ValueError):
     """The base cannot be loaded or has no parts that the recipe needs; the message names the cure."""
 
 
+@no_bar()
 def load_transformer(base: str) -> Transformer:
     """The Transformer module of a base.
 

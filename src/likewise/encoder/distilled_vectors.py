@@ -17,6 +17,8 @@ import numpy as np
 from likewise.cache import cache_folder
 from likewise.encoder.frequency import frequency_weighted
 from likewise.encoder.vector_files import WordTable, WordVectorError
+from likewise.error_text import first_line
+from likewise.transformers_output import no_bar
 from likewise.whole_files import written_whole
 
 PREFIX = "distilled:"
@@ -81,10 +83,12 @@ def load_encoder(source: str) -> Any:
 
     name = source.removeprefix(PREFIX)
     try:
-        model = SentenceTransformer(resolve_model(name))
+        with no_bar():
+            model = SentenceTransformer(resolve_model(name))
     except (ValueError, OSError) as error:
-        reason = str(error).split("\n")[0]
-        raise WordVectorError(f"{source}: there is no such encoder: give a folder or a hub name ({reason})") from None
+        raise WordVectorError(
+            f"{source}: there is no such encoder: give a folder or a hub name ({first_line(error)})"
+        ) from None
     if not hasattr(model.tokenizer, "get_vocab"):
         raise WordVectorError(f"{source}: the encoder has no vocabulary of words; give a transformer")
     return model.eval()
