@@ -17,8 +17,8 @@ import time
 from pathlib import Path
 
 from claims import Claim, read
-from likewise.training.provenance import machine, versions
-from likewise.whole_files import write_text
+from likewise.runs.provenance import machine, versions
+from likewise.runs.whole_files import write_text
 
 HERE = Path(__file__).parent
 BEGIN, END = "<!-- make bench -->", "<!-- end of make bench -->"

@@ -72,7 +72,7 @@ def one_run(arms: Mapping[str, Arm], args: argparse.Namespace) -> None:
     import torch
 
     import likewise
-    from likewise.training.provenance import machine, versions
+    from likewise.runs.provenance import machine, versions
 
     torch.set_num_threads(args.threads)
     arm = arms[args.arm]

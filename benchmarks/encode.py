@@ -38,7 +38,7 @@ from likewise.evaluation.registry import TASKS
 from likewise.inference import load
 from likewise.inference.engines import hardware
 from likewise.inference.runner import runner_of
-from likewise.training.provenance import machine
+from likewise.runs.provenance import machine
 
 FLAGS = ("avx2", "fma", "avx_vnni", "avx512f", "avx512_vnni", "avx512_bf16", "amx_int8", "amx_bf16")
 PEER = """

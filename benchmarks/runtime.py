@@ -15,7 +15,7 @@ import torch
 from likewise.evaluation.runtime import TURNS, measure
 from likewise.inference import load
 from likewise.inference.lines import open_lines
-from likewise.training.provenance import machine
+from likewise.runs.provenance import machine
 
 
 def main() -> None:

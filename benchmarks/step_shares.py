@@ -20,7 +20,7 @@ import torch
 import likewise
 from likewise.evaluation.checkpoint import CheckpointEvaluator
 from likewise.recipes import RECIPES
-from likewise.training.provenance import machine
+from likewise.runs.provenance import machine
 
 PARTS = ("tokenising", "forward", "backward", "optimizer", "evaluation")
 

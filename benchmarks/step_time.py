@@ -29,7 +29,7 @@ from likewise.recipes import find_recipe
 from likewise.training.arguments import trainer_arguments
 from likewise.training.folder import RunFolder
 from likewise.training.precision import use_bf16
-from likewise.training.provenance import machine
+from likewise.runs.provenance import machine
 from likewise.training.selection import Selection
 from likewise.training.trainer import LikewiseTrainer
 

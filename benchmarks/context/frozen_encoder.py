@@ -22,8 +22,8 @@ from likewise.context.discriminator_accuracy import Accuracy, accuracy_over
 from likewise.context.discriminator_training import loss_over
 from likewise.context.indexing import open_store
 from likewise.context.workspace import Workspace
-from likewise.training.provenance import machine
-from likewise.whole_files import written_whole
+from likewise.runs.provenance import machine
+from likewise.runs.whole_files import written_whole
 
 
 def vectors_of(texts: list[str], encoder: str, path: Path) -> torch.Tensor:

@@ -26,8 +26,8 @@ from likewise.context.workspace import Workspace
 from likewise.evaluation.pairs import correlations
 from likewise.evaluation.registry import TASKS
 from likewise.evaluation.sts import StsTask
-from likewise.training.provenance import machine
-from likewise.whole_files import write_json, written_whole
+from likewise.runs.provenance import machine
+from likewise.runs.whole_files import write_json, written_whole
 
 STRATEGIES = {
     "two-step": SelectionOptions(),

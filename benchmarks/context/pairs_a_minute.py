@@ -30,7 +30,7 @@ from likewise.context.pieces import TASKS, Example
 from likewise.context.score import ContextScorer, ScoreOptions
 from likewise.context.vocabulary import Vocabulary
 from likewise.corpus import read_documents
-from likewise.training.provenance import machine
+from likewise.runs.provenance import machine
 
 WEIGHTS = (0.1, 0.3, 0.3, 0.3)
 

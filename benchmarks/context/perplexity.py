@@ -24,7 +24,7 @@ from likewise.context.generator_training import ngrams, split, train_generators
 from likewise.context.pieces import Cutter, examples_of
 from likewise.context.vocabulary import Vocabulary
 from likewise.corpus import read_documents
-from likewise.training.provenance import machine
+from likewise.runs.provenance import machine
 
 
 def read(corpus: str, tokens: int) -> list[Chunk]:

@@ -28,7 +28,7 @@ from likewise.encoder.distilled_vectors import is_distilled
 from likewise.encoder.head import without_training_head
 from likewise.inference.encoder import Encoder
 from likewise.recipes import find_recipe
-from likewise.training.provenance import machine
+from likewise.runs.provenance import machine
 
 LIGHT = [
     "paper bundled:glove",

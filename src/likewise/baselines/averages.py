@@ -6,7 +6,6 @@ All of them are stock modules: plain SentenceTransformer(folder) loads them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from sentence_transformers import SentenceTransformer
@@ -15,20 +14,17 @@ from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 from likewise.baselines.baseline import Baseline, BaselineError, Progress, pooled_encoder
 from likewise.encoder.layer_average import build_layer_average
 from likewise.encoder.word_vectors import build_word_vectors
-from likewise.recipes.options import Options, option
+from likewise.runs.options import Options, option
 
 
-@dataclass(frozen=True, kw_only=True)
 class WordAverageOptions(Options):
     """The options of the average of word vectors."""
 
-    most_frequent: int = option(400_000, "Most frequent words of the vectors kept, beside the corpus's own if any.")
-    dimension: int = option(0, "Size that the word vectors must have; 0: any.")
+    most_frequent: int = option(
+        400_000, "Most frequent words of the vectors kept, beside the corpus's own if any.", ge=0
+    )
+    dimension: int = option(0, "Size that the word vectors must have; 0: any.", ge=0)
     weighted: bool = option(False, "Take the corpus's mean word off the vectors and shorten its frequent words.")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._not_negative("most_frequent", "dimension")
 
 
 def word_average(
@@ -54,12 +50,10 @@ def word_average(
     return SentenceTransformer(modules=[StaticEmbedding(tokenizer, embedding_weights=vectors)])
 
 
-@dataclass(frozen=True, kw_only=True)
 class NoOptions(Options):
     """A baseline with nothing to choose."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class FirstLastOptions(Options):
     """The option of the first-last average."""
 

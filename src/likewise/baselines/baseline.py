@@ -10,7 +10,7 @@ from sentence_transformers import SentenceTransformer
 
 from likewise.encoder.build import build_encoder
 from likewise.encoder.layer_average import FIRST_LAST, LAST_TWO, build_layer_average
-from likewise.recipes.options import Options
+from likewise.runs.options import Options
 
 Pooled = Literal["first-last", "last-two", "last", "cls", "own"]
 """Which vectors of a base are post-processed; 'own': those that the base gives as a model."""

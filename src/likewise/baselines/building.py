@@ -15,9 +15,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from likewise.baselines.baseline import Baseline, BaselineError
 from likewise.baselines.table import find_baseline
 from likewise.corpus import CorpusOptions, prepare
+from likewise.runs.provenance import machine, versions
 from likewise.training.card import OWN_MODULES, PLAIN
 from likewise.training.folder import RunFolder
-from likewise.training.provenance import machine, versions
 from likewise.transformers_output import no_bar
 
 CARD = """---

@@ -7,7 +7,6 @@ is fitted, by maximum likelihood. It is saved with the model as a module of like
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import torch
 from sentence_transformers import SentenceTransformer
@@ -16,27 +15,21 @@ from torch import Tensor
 from likewise.baselines.baseline import Baseline, BaselineError, Pooled, Progress, pooled_encoder
 from likewise.baselines.sampling import sample_vectors
 from likewise.encoder.normalizing_flow import Coupling, NormalizingFlow, require_zuko
-from likewise.recipes.options import Options, option
+from likewise.runs.options import Options, option
 
 
-@dataclass(frozen=True, kw_only=True)
 class FlowOptions(Options):
     """The options of the flow; defaults from the authors' code where it has the same part."""
 
     pooling: Pooled = option("last-two", "Vectors that are mapped; own: those that the base gives as a model.")
-    steps: int = option(9, "Couplings of the flow.")
-    hidden: int = option(256, "Size of the hidden layer of each coupling's network.")
+    steps: int = option(9, "Couplings of the flow.", gt=0)
+    hidden: int = option(256, "Size of the hidden layer of each coupling's network.", gt=0)
     coupling: Coupling = option("additive", "Whether a coupling moves numbers only, or scales them too.")
-    learning_rate: float = option(1e-3, "Rate of Adam.")
-    epochs: int = option(1, "Passes over the vectors.")
-    flow_batch_size: int = option(32, "Vectors of an update of the flow.")
-    sentences: int = option(20_000, "Sentences drawn from the corpus to fit on; 0: all.")
-    batch_size: int = option(64, "Sentences encoded at a time.")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._positive("steps", "hidden", "learning_rate", "epochs", "flow_batch_size", "batch_size")
-        self._not_negative("sentences")
+    learning_rate: float = option(1e-3, "Rate of Adam.", gt=0)
+    epochs: int = option(1, "Passes over the vectors.", gt=0)
+    flow_batch_size: int = option(32, "Vectors of an update of the flow.", gt=0)
+    sentences: int = option(20_000, "Sentences drawn from the corpus to fit on; 0: all.", ge=0)
+    batch_size: int = option(64, "Sentences encoded at a time.", gt=0)
 
 
 def fit_flow(vectors: Tensor, options: FlowOptions, seed: int, progress: Progress) -> NormalizingFlow:

@@ -6,7 +6,7 @@ from likewise.baselines.averages import CLS, FIRST_LAST_AVERAGE, LAST_AVERAGE, W
 from likewise.baselines.baseline import Baseline
 from likewise.baselines.flow import FLOW
 from likewise.baselines.whitening import WHITENING
-from likewise.recipes.options import OptionError
+from likewise.runs.options import OptionError
 
 BASELINES: dict[str, Baseline] = {
     baseline.name: baseline for baseline in (WORD_AVERAGE, LAST_AVERAGE, FIRST_LAST_AVERAGE, CLS, WHITENING, FLOW)

@@ -17,7 +17,7 @@ from torch import nn
 
 from likewise.baselines.baseline import Baseline, BaselineError, Pooled, Progress, pooled_encoder
 from likewise.baselines.sampling import sample_vectors
-from likewise.recipes.options import Options, option
+from likewise.runs.options import Options, option
 
 SMALLEST_DEVIATION = 1e-4
 """Directions along which a sample deviates less than this share of its numbers' root mean square are left out.
@@ -26,19 +26,13 @@ A layer norm leaves such directions. Scaled up to variance 1 they would be the r
 """
 
 
-@dataclass(frozen=True, kw_only=True)
 class WhiteningOptions(Options):
     """The options of whitening."""
 
     pooling: Pooled = option("first-last", "Vectors that are whitened; own: those that the base gives as a model.")
-    dimensions: int = option(0, "Numbers of a vector kept, those of the largest variance; 0: all.")
-    sentences: int = option(20_000, "Sentences drawn from the corpus to fit on; 0: all.")
-    batch_size: int = option(64, "Sentences encoded at a time.")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._not_negative("dimensions", "sentences")
-        self._positive("batch_size")
+    dimensions: int = option(0, "Numbers of a vector kept, those of the largest variance; 0: all.", ge=0)
+    sentences: int = option(20_000, "Sentences drawn from the corpus to fit on; 0: all.", ge=0)
+    batch_size: int = option(64, "Sentences encoded at a time.", gt=0)
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import typing
 from collections.abc import Callable
-from dataclasses import fields
 from pathlib import Path
 from typing import Any, Optional
 
@@ -20,7 +18,6 @@ def _parameters(name: str) -> list[Param]:
     from likewise.baselines import find_baseline
 
     baseline = find_baseline(name)
-    hints = typing.get_type_hints(type(baseline.options))
     shown = [
         param("base", str, baseline.default_base, "A Hugging Face name, a folder, bundled:minilm, or word vectors."),
         param("out", Path, ..., "The folder; it becomes the model."),
@@ -30,9 +27,16 @@ def _parameters(name: str) -> list[Param]:
         kind = list[str] if baseline.corpus == "required" else Optional[list[str]]
         text = "Text to fit to: a file, a glob, or bundled:wiki-sample; may be repeated."
         shown += [param("corpus", kind, default, text), param("seed", int, 1, "Fixes what is drawn."), *READING]
+    panel = f"Options of {name}"
     own = [
-        param(item.name, hints[item.name], item.default, item.metadata["help"], panel=f"Options of {name}")
-        for item in fields(baseline.options)
+        param(
+            option,
+            item.annotation,
+            getattr(baseline.options, option),
+            item.description or "",
+            panel=panel,
+        )
+        for option, item in type(baseline.options).model_fields.items()
     ]
     return [*shown, *own, *(one for one in AGAIN if one.name in ("overwrite", "quiet"))]
 

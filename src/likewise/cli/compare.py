@@ -91,8 +91,6 @@ def read_config(path: Path) -> dict[str, Any]:
         ComparisonError: it is no TOML, or has a name that means nothing; the message lists those that do.
         FileNotFoundError: it is not there.
     """
-    from dataclasses import fields
-
     from likewise.comparison import compare as run
     from likewise.comparison.methods import ComparisonError
     from likewise.corpus import CorpusOptions
@@ -105,7 +103,7 @@ def read_config(path: Path) -> dict[str, Any]:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ComparisonError(f"'{path}' is no TOML: {error}.") from None
     own = set(inspect.signature(run).parameters) - {"out", "progress", "shared"}
-    shared = {item.name for item in fields(TrainingOptions)} - {"max_steps", "epochs"}
+    shared = set(TrainingOptions.model_fields) - {"max_steps", "epochs"}
     if unknown := sorted(set(found) - own - shared):
         raise ComparisonError(
             f"'{path}': {', '.join(unknown)} means nothing here. There are {', '.join(sorted(own))}, and for all "

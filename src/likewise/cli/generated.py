@@ -5,11 +5,13 @@ from __future__ import annotations
 import inspect
 import typing
 from collections.abc import Callable, Sequence
-from dataclasses import fields
-from typing import Any, Optional
+from typing import TYPE_CHECKING, Any, Optional
 
 import typer
 from typer.core import TyperGroup
+
+if TYPE_CHECKING:
+    from likewise.runs.options import Options
 
 Param = inspect.Parameter
 
@@ -29,12 +31,12 @@ AGAIN = (
 """What every training command has: what to do with a folder that is not empty, and how much to say."""
 
 
-def options_of(kind: type, panel: str) -> list[Param]:
+def options_of(kind: type[Options], panel: str) -> list[Param]:
     """The fields of an options class as command line parameters; unset means the preset's value."""
-    hints = typing.get_type_hints(kind)
     # Optional[...] and not `| None`: typer reads these annotations at run time.
     return [
-        param(item.name, Optional[hints[item.name]], None, item.metadata["help"], panel=panel) for item in fields(kind)
+        param(name, Optional[item.annotation], None, item.description or "", panel=panel)
+        for name, item in kind.model_fields.items()
     ]
 
 

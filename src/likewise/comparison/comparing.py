@@ -21,8 +21,8 @@ from likewise.comparison.tables import markdown
 from likewise.corpus import CorpusOptions
 from likewise.report.pictures import require_extra
 from likewise.report.writing import open_folder
+from likewise.runs.whole_files import write_json, write_text
 from likewise.transformers_output import only_errors
-from likewise.whole_files import write_json, write_text
 
 _DRAWINGS = {
     "curves": draw_curves,

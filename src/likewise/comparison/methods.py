@@ -16,13 +16,13 @@ import re
 import shlex
 import typing
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
 from likewise.baselines.table import BASELINES
 from likewise.recipes import RECIPES
-from likewise.recipes.options import Options
+from likewise.runs.options import Options
 
 Kind = Literal["recipe", "baseline", "base", "model", "bertscore"]
 
@@ -190,7 +190,7 @@ def _kind(name: str) -> Kind:
 
 def _value(line: str, options: Options | None, name: str, text: str) -> Any:
     """The text as the type of the option."""
-    known = [item.name for item in fields(options)] if options else []
+    known = list(type(options).model_fields) if options else []
     if options is None or name not in known:
         there = f"There are {', '.join(sorted(known))}." if known else "It has none."
         raise ComparisonError(f"Method '{line}': there is no option {name}. {there}")

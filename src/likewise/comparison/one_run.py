@@ -18,7 +18,7 @@ from likewise.comparison.pace import steps_of
 from likewise.comparison.plan import Plan
 from likewise.corpus import PreparedCorpus
 from likewise.recipes.options import TrainingOptions
-from likewise.whole_files import write_json
+from likewise.runs.whole_files import write_json
 
 FINISHED, FAILED = "finished", "failed"
 
@@ -94,7 +94,7 @@ class Runner:
 
     def _done(self, method: Method, seed: int) -> dict[str, Any]:
         from likewise.evaluation import evaluate
-        from likewise.training.provenance import machine, versions
+        from likewise.runs.provenance import machine, versions
 
         out = self.folder / "runs" / f"{method.key}-seed{seed}"
         found: dict[str, Any] = {}

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from likewise.comparison.methods import Method
 from likewise.comparison.plan import Plan
-from likewise.whole_files import write_json
+from likewise.runs.whole_files import write_json
 
 # The first half of them is slower, and not counted.
 _UPDATES = 20

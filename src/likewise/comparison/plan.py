@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,9 @@ from likewise.corpus import CorpusOptions, PreparedCorpus, prepare
 from likewise.evaluation.registry import resolve
 from likewise.evaluation.tasks import TaskMissing, find_data
 from likewise.recipes import RECIPES
-from likewise.recipes.options import OptionError, TrainingOptions
-from likewise.whole_files import write_json
+from likewise.recipes.options import TrainingOptions
+from likewise.runs.options import OptionError
+from likewise.runs.whole_files import write_json
 
 _KEPT = "plan.json"
 
@@ -64,7 +65,7 @@ class Plan:
             raise ComparisonError("One budget for all: give either steps or minutes.")
         if (self.steps is not None and self.steps < 1) or (self.minutes is not None and not self.minutes > 0):
             raise ComparisonError(f"The budget must be above 0, not {self.steps or self.minutes}.")
-        known = {item.name for item in fields(TrainingOptions)} - {"max_steps", "epochs"}
+        known = set(TrainingOptions.model_fields) - {"max_steps", "epochs"}
         if unknown := sorted(set(self.shared) - known):
             raise OptionError(
                 f"there is no option {', '.join(unknown)} that all recipes share; there are {', '.join(sorted(known))}"

@@ -34,7 +34,7 @@ from likewise.context.ranking import cache_contexts
 from likewise.context.token_ids import Sentences, encode_cut
 from likewise.context.vocabulary import Vocabulary
 from likewise.context.workspace import Stage, StageWork, Workspace
-from likewise.whole_files import written_whole
+from likewise.runs.whole_files import written_whole
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -22,11 +22,11 @@ from likewise.context.generators import CONFIG, Generators, batch_of, ngram_perp
 from likewise.context.ngram import Trigram, Unigram
 from likewise.context.pieces import TASKS, Cutter, Example
 from likewise.context.vocabulary import Vocabulary
+from likewise.runs.provenance import machine, versions
 from likewise.training.batching import LengthBatchSampler
 from likewise.training.callbacks import JsonlLog, OrderlyStop, ProgressBar
 from likewise.training.folder import RunFolder
 from likewise.training.precision import use_bf16
-from likewise.training.provenance import machine, versions
 from likewise.transformers_output import no_bar
 
 

@@ -18,7 +18,7 @@ from likewise.context.generator_options import GeneratorOptions
 from likewise.context.network import Transformer
 from likewise.context.pieces import SOURCES, TASKS, Cutter, Example, ExamplePieces, Padded, Task, pad
 from likewise.context.vocabulary import Vocabulary
-from likewise.whole_files import write_json, written_whole
+from likewise.runs.whole_files import write_json, written_whole
 
 CONFIG, WEIGHTS, BASE = "generators.json", "model.safetensors", "base"
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from likewise.context.errors import ContextError
 from likewise.context.harvest_pairs import HarvestPair, Pair, PairSource
-from likewise.whole_files import write_json, written_whole
+from likewise.runs.whole_files import write_json, written_whole
 
 PairScorer = Callable[[Sequence[Pair]], np.ndarray]
 """Pairs to their similarities (P,)."""

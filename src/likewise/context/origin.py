@@ -17,7 +17,7 @@ from likewise.context.chunks import Context
 from likewise.context.errors import ContextError
 from likewise.context.harvest_pairs import Pair
 from likewise.context.score import TERMS, ContextScorer, Progress
-from likewise.whole_files import write_json
+from likewise.runs.whole_files import write_json
 
 Metric = Literal["cosine", "correlation"]
 

@@ -13,7 +13,7 @@ from likewise.context.generator_options import GeneratorOptions
 from likewise.context.network import shifted, target_places
 from likewise.context.pieces import Padded
 from likewise.context.vocabulary import Vocabulary
-from likewise.error_text import first_line
+from likewise.errors import first_line
 
 
 class Pretrained(nn.Module):

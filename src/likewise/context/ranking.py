@@ -15,7 +15,7 @@ from likewise.context.discriminator import Discriminator, load_discriminator
 from likewise.context.errors import ContextError
 from likewise.context.token_ids import encode_cut
 from likewise.context.vocabulary import Vocabulary
-from likewise.whole_files import write_text
+from likewise.runs.whole_files import write_text
 
 _PARTS, _DONE = "contexts.npy", "contexts.json"
 _AT_ONCE = 200

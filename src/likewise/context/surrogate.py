@@ -7,9 +7,7 @@ a value comes from, and what differs from the paper: docs/papers.md.
 
 from __future__ import annotations
 
-import dataclasses
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -26,14 +24,15 @@ from likewise.context.shards import Harvest, ScoredPairs, read_harvest
 from likewise.corpus.bundled import resolve_model
 from likewise.encoder.build import BaseModelError, build_encoder
 from likewise.encoder.head import without_training_head
-from likewise.error_text import first_line
+from likewise.errors import first_line
 from likewise.evaluation.held_out_scores import HeldOutScoresEvaluator, PairPredictions
 from likewise.evaluation.pairs import correlations
 from likewise.evaluation.registry import TASKS
 from likewise.evaluation.sts import Pairs, StsTask
 from likewise.evaluation.tasks import DataError, TaskMissing, find_data
 from likewise.inference.encoding import Precision
-from likewise.recipes.options import OptionError, TrainingOptions, of_preset, option
+from likewise.recipes.options import TrainingOptions
+from likewise.runs.options import OptionError, of_preset, option
 from likewise.training.execute import TrainingResult
 from likewise.training.folder import RunFolder
 from likewise.training.precision import use_bf16
@@ -44,7 +43,6 @@ from likewise.transformers_output import no_bar, only_errors
 STS_TASKS = ("sts-b-dev", "sts-b")
 
 
-@dataclass(frozen=True, kw_only=True)
 class SurrogateOptions(TrainingOptions):
     """The options of the surrogate; the defaults are the paper's (section 4.1) where it gives any."""
 
@@ -67,14 +65,14 @@ class SurrogateOptions(TrainingOptions):
     )
     held_out: int = option(10_000, "Most dev and test pairs that are scored.")
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _check(self) -> None:
+        super()._check()
         if self.select_by not in ("held-out", "last"):
             raise OptionError(f"a surrogate is selected by held-out pairs of its harvest, not by {self.select_by}")
 
 
 PAPER = SurrogateOptions()
-CPU = dataclasses.replace(PAPER, scale="stretch", max_length=64, eval_steps=200, warmup_ratio=0.1)
+CPU = PAPER.updated(scale="stretch", max_length=64, eval_steps=200, warmup_ratio=0.1)
 PRESETS = {"cpu": CPU, "paper": PAPER}
 
 

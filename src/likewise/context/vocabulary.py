@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tokenizers import Tokenizer
 
 from likewise.context.errors import ContextError
-from likewise.whole_files import write_json, write_text
+from likewise.runs.whole_files import write_json, write_text
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from likewise.context.errors import ContextError
-from likewise.whole_files import write_json
+from likewise.runs.whole_files import write_json
 
 COMMANDS: dict[str, str] = {
     "index": "index --corpus FILES",
@@ -84,7 +84,7 @@ class StageWork:
             facts: plain values to keep in the record.
             fingerprint: of the content; without it, of the plan.
         """
-        from likewise.training.provenance import machine, versions
+        from likewise.runs.provenance import machine, versions
 
         record = {
             **self._plan,

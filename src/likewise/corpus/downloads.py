@@ -16,7 +16,7 @@ from typing import Any
 
 from likewise.corpus.hub_sources import DATASETS, DataSet, HubFile
 from likewise.corpus.unpacking import unpack
-from likewise.whole_files import write_text
+from likewise.runs.whole_files import write_text
 
 LOCK = "likewise-data.lock.json"
 """Beside the data: the checksum of every file that was fetched, and when."""

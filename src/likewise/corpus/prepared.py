@@ -10,7 +10,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from likewise.cache import cache_folder
 from likewise.corpus.arrow import write_sentences, write_without
 from likewise.corpus.dedupe import Fingerprints
 from likewise.corpus.errors import CorpusError
@@ -18,6 +17,7 @@ from likewise.corpus.options import CorpusOptions
 from likewise.corpus.report import CorpusReport
 from likewise.corpus.sentences import kept_sentences
 from likewise.corpus.sources import Source, Spec, find_sources
+from likewise.runs.cache import cache_folder
 
 if TYPE_CHECKING:
     import datasets

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from likewise.corpus.documents import Document
 from likewise.corpus.errors import CorpusError
-from likewise.whole_files import written_whole
+from likewise.runs.whole_files import written_whole
 
 COLUMNS = ("Sentence1", "Sentence2", "Sentence3")
 _ALSO_WRITTEN = ("Article", "Section", "Other section")

@@ -11,7 +11,7 @@ from sentence_transformers.sentence_transformer.modules import Pooling, Transfor
 
 from likewise.corpus.bundled import resolve_model
 from likewise.encoder.head import TrainingHead
-from likewise.error_text import first_line
+from likewise.errors import first_line
 from likewise.transformers_output import no_bar
 
 PoolingMode = Literal["cls", "mean", "max"]

@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from likewise.cache import cache_folder
 from likewise.encoder.frequency import frequency_weighted
 from likewise.encoder.vector_files import WordTable, WordVectorError
-from likewise.error_text import first_line
+from likewise.errors import first_line
+from likewise.runs.cache import cache_folder
+from likewise.runs.whole_files import written_whole
 from likewise.transformers_output import no_bar
-from likewise.whole_files import written_whole
 
 PREFIX = "distilled:"
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from likewise.evaluation.pairs import PairResult
 from likewise.evaluation.tasks import TaskResult, number, plain
-from likewise.whole_files import write_json
+from likewise.runs.whole_files import write_json
 
 
 @dataclass(frozen=True)

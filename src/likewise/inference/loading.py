@@ -12,7 +12,7 @@ from urllib.request import getproxies
 
 from sentence_transformers.util import import_from_string
 
-from likewise.error_text import first_line
+from likewise.errors import first_line
 from likewise.transformers_output import no_bar
 
 if TYPE_CHECKING:

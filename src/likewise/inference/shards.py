@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.lib import format as npy
 
-from likewise.whole_files import write_text, written_whole
+from likewise.runs.whole_files import write_text, written_whole
 
 _ROW_GROUP = 8192  # rows of a table written at a time
 

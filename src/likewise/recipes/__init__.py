@@ -6,10 +6,11 @@ from likewise.recipes.ct import CT
 from likewise.recipes.esimcse import ESIMCSE
 from likewise.recipes.gclsr import GCLSR
 from likewise.recipes.mask_distillation import MASK_DISTILLATION
-from likewise.recipes.options import OptionError, TrainingOptions
+from likewise.recipes.options import TrainingOptions
 from likewise.recipes.recipe import Recipe
 from likewise.recipes.sncse import SNCSE
 from likewise.recipes.tsdae import TSDAE
+from likewise.runs.options import OptionError
 
 RECIPES: dict[str, Recipe] = {
     recipe.name: recipe for recipe in (ARCCSE, SIMCSE, SNCSE, GCLSR, ESIMCSE, CONSERT, CT, TSDAE, MASK_DISTILLATION)

@@ -6,8 +6,6 @@ Perspective in Angular Space". Where a value comes from, and what differs from t
 
 from __future__ import annotations
 
-import dataclasses
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from likewise.augment.spans import mask_words, nested_spans, sentence_rng
@@ -16,11 +14,11 @@ from likewise.losses.arccon import ArcConLoss
 from likewise.losses.arccse import ArcCSELoss
 from likewise.losses.entailment_triplet import EntailmentTripletLoss
 from likewise.recipes.collate import TextCollator
-from likewise.recipes.options import OptionError, TrainingOptions, option
+from likewise.recipes.options import TrainingOptions
 from likewise.recipes.recipe import Recipe
+from likewise.runs.options import OptionError, option
 
 
-@dataclass(frozen=True, kw_only=True)
 class ArcCSEOptions(TrainingOptions):
     """The options of ArcCSE; the defaults are the paper's for a base model (section 4.1)."""
 
@@ -28,21 +26,19 @@ class ArcCSEOptions(TrainingOptions):
     head: bool = option(True, "Train through an MLP head that the saved model does not have.")
     dropout: float = option(0.1, "Dropout of the encoder in training.")
     contrastive: Literal["arccon", "nt-xent", "none"] = option("arccon", "The contrastive part of the loss.")
-    margin: float = option(10.0, "Angular margin m of ArcCon, in degrees.")
-    temperature: float = option(0.05, "Temperature tau of the contrastive part.")
+    margin: float = option(10.0, "Angular margin m of ArcCon, in degrees.", ge=0)
+    temperature: float = option(0.05, "Temperature tau of the contrastive part.", gt=0)
     positive_dropout: bool = option(True, "Dropout on in the second view of ArcCon too (the first always has it).")
-    triplet_weight: float = option(0.1, "Weight lambda of the entailment triplets; 0: none.")
+    triplet_weight: float = option(0.1, "Weight lambda of the entailment triplets; 0: none.", ge=0)
     triplet_margin: float = option(0.0, "Margin of the triplets, in units of cosine.")
     triplet_dropout: bool = option(False, "Dropout on in the triplets.")
-    triplet_min_words: int = option(25, "Shorter sentences make no triplet.")
-    triplet_max_length: int = option(0, "Tokens kept of a triplet's sentences; 0: as many as the base reads.")
+    triplet_min_words: int = option(25, "Shorter sentences make no triplet.", gt=0)
+    triplet_max_length: int = option(0, "Tokens kept of a triplet's sentences; 0: as many as the base reads.", ge=0)
     mask_closer: float = option(0.2, "Share of words masked in the closer version.")
     mask_farther: float = option(0.4, "Share of words masked in the farther version.")
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._positive("temperature", "triplet_min_words")
-        self._not_negative("margin", "triplet_weight", "triplet_max_length")
+    def _check(self) -> None:
+        super()._check()
         if self.margin > 90:
             raise OptionError(f"margin is an angle of at most 90 degrees, not {self.margin}")
         if not 0 <= self.mask_closer <= self.mask_farther <= 1:
@@ -111,7 +107,7 @@ def _loss(encoder: Any, options: ArcCSEOptions) -> ArcCSELoss:
 
 
 PAPER_BASE = ArcCSEOptions(batch_size=16, accumulation=4, learning_rate=3e-5)
-PAPER_LARGE = dataclasses.replace(PAPER_BASE, learning_rate=1e-5, max_length=32)
+PAPER_LARGE = PAPER_BASE.updated(learning_rate=1e-5, max_length=32)
 CPU = ArcCSEOptions(
     batch_size=128, learning_rate=1e-4, max_length=32, triplet_max_length=64, eval_steps=60, sam_rho=0.0
 )
@@ -133,10 +129,10 @@ SIMCSE = Recipe(
     summary="Contrastive learning on dropout twins (NT-Xent): ArcCSE without margin, triplets and SAM.",
     source="Gao et al. 2021, SimCSE, unsupervised",
     presets={
-        "cpu": dataclasses.replace(CPU, **_AS_SIMCSE),
+        "cpu": CPU.updated(**_AS_SIMCSE),
         # Batch size, rate and length of SimCSE's own table for BERT-base, unsupervised.
-        "paper-base": dataclasses.replace(PAPER_BASE, **_AS_SIMCSE, batch_size=64, accumulation=1, max_length=32),
-        "paper-large": dataclasses.replace(PAPER_LARGE, **_AS_SIMCSE, batch_size=64, accumulation=1),
+        "paper-base": PAPER_BASE.updated(**_AS_SIMCSE, batch_size=64, accumulation=1, max_length=32),
+        "paper-large": PAPER_LARGE.updated(**_AS_SIMCSE, batch_size=64, accumulation=1),
     },
     build_encoder=_encoder,
     build_collator=_collator,

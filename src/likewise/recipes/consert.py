@@ -6,19 +6,17 @@ Where a value comes from, and what differs from the paper: docs/papers.md.
 
 from __future__ import annotations
 
-import dataclasses
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from likewise.encoder.build import build_encoder
 from likewise.encoder.layer_average import LAST_TWO, build_layer_average
 from likewise.losses.consert import ConSERTLoss, EmbeddingView, ViewKind
 from likewise.recipes.collate import TextCollator
-from likewise.recipes.options import OptionError, TrainingOptions, option
+from likewise.recipes.options import TrainingOptions
 from likewise.recipes.recipe import Recipe
+from likewise.runs.options import OptionError, option
 
 
-@dataclass(frozen=True, kw_only=True)
 class ConSERTOptions(TrainingOptions):
     """The options of ConSERT; the defaults are those of the authors' unsupervised run of BERT-base."""
 
@@ -31,16 +29,15 @@ class ConSERTOptions(TrainingOptions):
     length_batches: bool = option(False, "Batches of sentences of near-equal length.")
     pooling: Literal["last-two", "mean", "cls"] = option("last-two", "Token vectors that are averaged, or [CLS].")
     dropout: float = option(0.0, "Dropout of the encoder in training, in both views.")
-    temperature: float = option(0.1, "Temperature tau of NT-Xent.")
+    temperature: float = option(0.1, "Temperature tau of NT-Xent.", gt=0)
     first: ViewKind = option("feature-cutoff", "How the embeddings are disturbed in the first view.")
     second: ViewKind = option("shuffle", "How the embeddings are disturbed in the second view.")
     token_share: float = option(0.15, "Share of tokens that token-cutoff takes out.")
     feature_share: float = option(0.2, "Share of features that feature-cutoff takes out.")
     dropout_share: float = option(0.2, "Probability of an element of the embeddings in the view 'dropout'.")
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._positive("temperature")
+    def _check(self) -> None:
+        super()._check()
         for name in ("token_share", "feature_share"):
             if not 0 <= getattr(self, name) <= 1:
                 raise OptionError(f"{name} is a share from 0 to 1, not {getattr(self, name)}")
@@ -76,8 +73,8 @@ def _loss(encoder: Any, options: ConSERTOptions) -> ConSERTLoss:
 
 
 PAPER_BASE = ConSERTOptions()
-CPU = dataclasses.replace(
-    PAPER_BASE, batch_size=128, learning_rate=1e-5, epochs=1, max_length=32, eval_steps=50, length_batches=True
+CPU = PAPER_BASE.updated(
+    batch_size=128, learning_rate=1e-5, epochs=1, max_length=32, eval_steps=50, length_batches=True
 )
 
 CONSERT = Recipe(
@@ -87,7 +84,7 @@ CONSERT = Recipe(
     presets={
         "cpu": CPU,
         "paper-base": PAPER_BASE,
-        "paper-large": dataclasses.replace(PAPER_BASE, batch_size=32, max_length=40),
+        "paper-large": PAPER_BASE.updated(batch_size=32, max_length=40),
     },
     build_encoder=_encoder,
     build_collator=_collator,

@@ -6,7 +6,6 @@ value comes from, and what differs from the paper: docs/papers.md.
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,27 +17,26 @@ from torch.optim.lr_scheduler import LambdaLR
 from likewise.encoder.build import PoolingMode, build_encoder
 from likewise.encoder.encoder_copy import EncoderCopy
 from likewise.recipes.collate import TextCollator
-from likewise.recipes.options import OptionError, TrainingOptions, option
+from likewise.recipes.options import TrainingOptions
 from likewise.recipes.recipe import Recipe
+from likewise.runs.options import OptionError, option
 
 
-@dataclass(frozen=True, kw_only=True)
 class CTOptions(TrainingOptions):
     """The options of contrastive tension; the defaults are those of the authors' code."""
 
     batch_size: int = option(16, "Pairs of a forward pass.")
     learning_rate: float = option(1e-5, "Rate of RMSprop at the start; it falls by a fifth of this, four times.")
-    rate_steps: int = option(500, "Updates after which the rate falls.")
-    negatives: int = option(7, "Pairs of different sentences for each pair of equal ones.")
+    rate_steps: int = option(500, "Updates after which the rate falls.", gt=0)
+    negatives: int = option(7, "Pairs of different sentences for each pair of equal ones.", gt=0)
     pooling: PoolingMode = option("mean", "Which token vectors make the sentence vector.")
     max_length: int = option(75, "Tokens kept of a sentence in training; 0: as many as the base reads.")
     max_grad_norm: float = option(0.0, "Gradients are clipped to this norm; 0: never.")
     sam_rho: float = option(0.0, "Always 0 here: RMSprop.")
     length_batches: bool = option(False, "Batches of sentences of near-equal length.")
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._positive("negatives", "rate_steps")
+    def _check(self) -> None:
+        super()._check()
         if self.batch_size % (self.negatives + 1) or self.batch_size < 3:
             raise OptionError(
                 f"batch_size {self.batch_size} is no multiple of negatives + 1 = {self.negatives + 1} that holds two "
@@ -104,7 +102,7 @@ CT = Recipe(
     name="ct",
     summary="Contrastive tension: two encoders agree on equal sentences and differ on different ones.",
     source="Carlsson et al. 2021, Contrastive Tension",
-    presets={"cpu": dataclasses.replace(PAPER, max_length=32, eval_steps=50), "paper": PAPER},
+    presets={"cpu": PAPER.updated(max_length=32, eval_steps=50), "paper": PAPER},
     build_encoder=_encoder,
     build_collator=_collator,
     build_loss=_loss,

@@ -6,7 +6,6 @@ Where a value comes from, and what differs from the paper: docs/papers.md.
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,28 +14,26 @@ from likewise.augment.word_repetition import repeat_tokens
 from likewise.encoder.build import PoolingMode, build_encoder
 from likewise.encoder.encoder_copy import MomentumQueue
 from likewise.losses.esimcse import ESimCSELoss
-from likewise.recipes.options import OptionError, TrainingOptions, option
+from likewise.recipes.options import TrainingOptions
 from likewise.recipes.recipe import Recipe
+from likewise.runs.options import OptionError, option
 
 
-@dataclass(frozen=True, kw_only=True)
 class ESimCSEOptions(TrainingOptions):
     """The options of ESimCSE; the defaults are the paper's for BERT-base."""
 
     pooling: PoolingMode = option("cls", "Which token vectors make the sentence vector.")
     head: bool = option(True, "Train through an MLP head that the saved model does not have.")
     dropout: float = option(0.1, "Dropout of the encoder in training.")
-    temperature: float = option(0.05, "Temperature tau of the loss.")
+    temperature: float = option(0.05, "Temperature tau of the loss.", gt=0)
     repetition: float = option(0.32, "Largest share of sub-words repeated in the positive; 0: at most two.")
     momentum: float = option(0.995, "Momentum lambda of the encoder that fills the queue.")
-    queue: float = option(2.5, "Vectors that the queue holds, as a multiple of the batch size; 0: no queue.")
+    queue: float = option(2.5, "Vectors that the queue holds, as a multiple of the batch size; 0: no queue.", ge=0)
     length_batches: bool = option(False, "Batches of sentences of near-equal length.")
     sam_rho: float = option(0.0, "Always 0 here: a second pass would fill the queue twice.")
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._positive("temperature")
-        self._not_negative("queue")
+    def _check(self) -> None:
+        super()._check()
         if not 0 <= self.repetition <= 1:
             raise OptionError(f"repetition is a share from 0 to 1, not {self.repetition}")
         if not 0 <= self.momentum <= 1:
@@ -113,7 +110,7 @@ def _loss(encoder: Any, options: ESimCSEOptions) -> ESimCSELoss:
 
 
 PAPER_BASE = ESimCSEOptions(batch_size=64, learning_rate=3e-5, max_length=32)
-CPU = dataclasses.replace(PAPER_BASE, batch_size=128, learning_rate=1e-4, eval_steps=60, length_batches=True)
+CPU = PAPER_BASE.updated(batch_size=128, learning_rate=1e-4, eval_steps=60, length_batches=True)
 
 ESIMCSE = Recipe(
     name="esimcse",
@@ -122,7 +119,7 @@ ESIMCSE = Recipe(
     presets={
         "cpu": CPU,
         "paper-base": PAPER_BASE,
-        "paper-large": dataclasses.replace(PAPER_BASE, learning_rate=1e-5),
+        "paper-large": PAPER_BASE.updated(learning_rate=1e-5),
     },
     build_encoder=_encoder,
     build_collator=_collator,

@@ -6,8 +6,6 @@ comes from, and what differs from the paper: docs/papers.md.
 
 from __future__ import annotations
 
-import dataclasses
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -21,13 +19,13 @@ from likewise.encoder.word_attention import WordAttention
 from likewise.encoder.word_vectors import MAX_WORDS, build_word_vectors, check_source
 from likewise.losses.grouped_cosine import GroupedCosineLoss
 from likewise.recipes.collate import TextCollator
-from likewise.recipes.options import OptionError, TrainingOptions, option
+from likewise.recipes.options import TrainingOptions
 from likewise.recipes.recipe import Recipe
 from likewise.recipes.second_views import add_edits, add_paraphrases
 from likewise.recipes.siamese_schedule import siamese_sgd
+from likewise.runs.options import OptionError, option
 
 
-@dataclass(frozen=True, kw_only=True)
 class GCLSROptions(TrainingOptions):
     """The options of GCLSR; the defaults are the paper's (section 4.1)."""
 
@@ -38,23 +36,23 @@ class GCLSROptions(TrainingOptions):
     momentum: float = option(0.9, "Momentum of SGD during warm-up.")
     momentum_after: float = option(0.8, "Momentum of SGD after warm-up.")
     weight_decay: float = option(1e-3, "Weight decay of SGD.")
-    predictor_rate: float = option(1.0, "The predictor's constant rate; 0: it decays with all others.")
+    predictor_rate: float = option(1.0, "The predictor's constant rate; 0: it decays with all others.", ge=0)
     max_grad_norm: float = option(0.0, "Gradients are clipped to this norm; 0: never.")
     schedule: Literal["linear", "cosine", "constant"] = option("cosine", "Always cosine here.")
     sam_rho: float = option(0.0, "Always 0 here: plain SGD.")
     length_batches: bool = option(False, "Batches of sentences of near-equal length.")
     eval_steps: int = option(19, "Updates between two evaluations; 0: only at the end.")
-    sentences: int = option(10_000, "Sentences sampled from the corpus; 0: all.")
-    dimension: int = option(0, "Size the word vectors must have, or of an encoder's to keep; 0: any.")
-    most_frequent: int = option(100_000, "Most frequent words of the vectors kept beside the corpus's own.")
+    sentences: int = option(10_000, "Sentences sampled from the corpus; 0: all.", ge=0)
+    dimension: int = option(0, "Size the word vectors must have, or of an encoder's to keep; 0: any.", ge=0)
+    most_frequent: int = option(100_000, "Most frequent words of the vectors kept beside the corpus's own.", ge=0)
     weighted: bool = option(False, "Take the mean word off the word vectors and shorten frequent words.")
     attention: bool = option(True, "Word attention between word vectors and TextCNN.")
     regions: str = option("1,1,1,6,15,20", "Words that the filters of each bank of the TextCNN span.")
-    filters: int = option(300, "Filters of a bank.")
-    projection: int = option(4096, "Size of the projector's layers.")
-    bottleneck: int = option(1024, "Size of the predictor's hidden layer.")
-    group_size: int = option(16, "Features of a group of the loss; 0: no groups.")
-    collapse_below: float = option(0.01, "A spread of the outputs below this ends the run; 0: never.")
+    filters: int = option(300, "Filters of a bank.", gt=0)
+    projection: int = option(4096, "Size of the projector's layers.", gt=0)
+    bottleneck: int = option(1024, "Size of the predictor's hidden layer.", gt=0)
+    group_size: int = option(16, "Features of a group of the loss; 0: no groups.", ge=0)
+    collapse_below: float = option(0.01, "A spread of the outputs below this ends the run; 0: never.", ge=0)
     augmentation: Literal["partial", "full", "none", "edits", "paraphrases"] = option(
         "partial", "Noise on some words or all, no second view, word edits (EDA), or a paraphrase of each sentence."
     )
@@ -68,10 +66,8 @@ class GCLSROptions(TrainingOptions):
     noise_fourier: float = option(0.1, "Probability p3 of the Fourier round trip.")
     noise_background: float = option(0.2, "Probability p4 of background noise.")
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._positive("filters", "projection", "bottleneck")
-        self._not_negative("group_size", "sentences", "predictor_rate", "dimension", "most_frequent", "collapse_below")
+    def _check(self) -> None:
+        super()._check()
         if not 0 <= self.warmup_epochs < self.epochs:
             raise OptionError(f"warmup_epochs {self.warmup_epochs} must be 0 or more and below epochs {self.epochs}")
         if self.warmup_ratio or self.schedule != "cosine" or self.sam_rho:
@@ -180,9 +176,9 @@ def _optimizer(encoder: SentenceTransformer, options: GCLSROptions, steps: int) 
 
 
 PAPER = GCLSROptions()
-CPU = dataclasses.replace(PAPER, projection=1024, bottleneck=256, weighted=True)
+CPU = PAPER.updated(projection=1024, bottleneck=256, weighted=True)
 # Without the two parts that cost on real word vectors (benchmarks/README.md).
-LIGHT = dataclasses.replace(CPU, attention=False, regions="1,1,1,1,1,1")
+LIGHT = CPU.updated(attention=False, regions="1,1,1,1,1,1")
 
 GCLSR = Recipe(
     name="gclsr",

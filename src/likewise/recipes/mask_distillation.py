@@ -17,11 +17,11 @@ from likewise.encoder.mask_prompt import TEMPLATE, build_mask_prompt_encoder
 from likewise.losses.distillation import DistillationLoss
 from likewise.recipes.collate import TextCollator
 from likewise.recipes.mask_options import check_template, prompt_length
-from likewise.recipes.options import TrainingOptions, option
+from likewise.recipes.options import TrainingOptions
 from likewise.recipes.recipe import Recipe
+from likewise.runs.options import option
 
 
-@dataclass(frozen=True, kw_only=True)
 class MaskDistillationOptions(TrainingOptions):
     """The options of mask distillation; none is a paper's."""
 
@@ -34,8 +34,8 @@ class MaskDistillationOptions(TrainingOptions):
     sam_rho: float = option(0.0, "Radius of sharpness-aware minimisation, in weight norm; 0: plain AdamW.")
     template: str = option(TEMPLATE, "Prompt with one X, where the sentence goes, and one [MASK].")
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _check(self) -> None:
+        super()._check()
         check_template(self.template)
 
 

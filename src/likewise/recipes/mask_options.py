@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from likewise.encoder.mask_prompt import MaskPrompt
-from likewise.recipes.options import OptionError
+from likewise.runs.options import OptionError
 
 
 def check_template(template: str) -> None:

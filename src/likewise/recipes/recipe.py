@@ -9,7 +9,8 @@ from typing import Any
 from torch import nn
 
 from likewise.corpus import PreparedCorpus
-from likewise.recipes.options import TrainingOptions, of_preset
+from likewise.recipes.options import TrainingOptions
+from likewise.runs.options import of_preset
 
 Collator = Callable[[list[dict[str, Any]]], dict[str, Any]]
 

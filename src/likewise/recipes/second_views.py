@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from likewise.augment.word_edits import WordEditor
-from likewise.recipes.options import OptionError
+from likewise.runs.options import OptionError
 
 
 def add_edits(dataset: Any, seed: int, synonyms: bool = True) -> Any:

@@ -6,7 +6,6 @@ value comes from, and what differs from the paper: docs/papers.md.
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,31 +21,33 @@ from likewise.losses.sncse import Role, SNCSELoss
 from likewise.recipes.collate import TextCollator
 from likewise.recipes.mask_options import check_template, prompt_length
 from likewise.recipes.negations import rows_needed, with_candidates, with_negations
-from likewise.recipes.options import OptionError, TrainingOptions, option
+from likewise.recipes.options import TrainingOptions
 from likewise.recipes.recipe import Recipe
+from likewise.runs.options import OptionError, option
 
 
-@dataclass(frozen=True, kw_only=True)
 class SNCSEOptions(TrainingOptions):
     """The options of SNCSE; the defaults are the paper's for BERT-base (section 3.2)."""
 
     template: str = option(TEMPLATE, "Prompt with one X, where the sentence goes, and one [MASK].")
     head: bool = option(True, "Train through an MLP head that the saved model does not have.")
     dropout: float = option(0.1, "Dropout of the encoder in training.")
-    temperature: float = option(0.05, "Temperature tau of InfoNCE.")
+    temperature: float = option(0.05, "Temperature tau of InfoNCE.", gt=0)
     negation: Role = option("soft-negative", "What the negation of a sentence is to it.")
-    alpha: float = option(0.1, "Least difference of the cosines of positive and negation.")
+    alpha: float = option(0.1, "Least difference of the cosines of positive and negation.", ge=0)
     beta: float = option(0.3, "Largest such difference; 2: no bound.")
-    weight: float = option(1e-3, "Weight lambda of the bidirectional margin loss.")
-    opposite_weight: float = option(0.0, "Weight of the loss that brings 'not A' and 'B' together, A and B antonyms.")
+    weight: float = option(1e-3, "Weight lambda of the bidirectional margin loss.", ge=0)
+    opposite_weight: float = option(
+        0.0, "Weight of the loss that brings 'not A' and 'B' together, A and B antonyms.", ge=0
+    )
     opposite_share: float = option(0.25, "Share of the sentences that are chosen for a word with an antonym.")
-    keep_weight: float = option(0.0, "Weight of the distance of a sentence's vector to the one that the base gives it.")
-    processes: int = option(1, "Processes that parse the sentences for their negations.")
+    keep_weight: float = option(
+        0.0, "Weight of the distance of a sentence's vector to the one that the base gives it.", ge=0
+    )
+    processes: int = option(1, "Processes that parse the sentences for their negations.", gt=0)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._positive("temperature", "processes")
-        self._not_negative("weight", "alpha", "opposite_weight", "keep_weight")
+    def _check(self) -> None:
+        super()._check()
         if not 0 <= self.opposite_share <= 1:
             raise OptionError(f"opposite_share is a share in [0, 1], not {self.opposite_share}")
         if self.opposite_weight and self.negation == "none":
@@ -139,13 +140,12 @@ def _loss(encoder: Any, options: SNCSEOptions) -> SNCSELoss:
 
 
 PAPER_BASE = SNCSEOptions(batch_size=256, learning_rate=1e-5, sam_rho=0.0)
-PAPER_LARGE = dataclasses.replace(PAPER_BASE, batch_size=128, learning_rate=5e-6)
+PAPER_LARGE = PAPER_BASE.updated(batch_size=128, learning_rate=5e-6)
 CPU = SNCSEOptions(batch_size=64, learning_rate=1e-4, max_length=48, eval_steps=75, sam_rho=0.0)
 # For a base that mask distillation has made: its mask speaks already, and is what is trained.
-DISTILLED = dataclasses.replace(CPU, head=False, learning_rate=3e-5)
+DISTILLED = CPU.updated(head=False, learning_rate=3e-5)
 # Not the paper's: what makes an encoder see 'not' (docs/papers.md).
-NEGATION = dataclasses.replace(
-    DISTILLED,
+NEGATION = DISTILLED.updated(
     learning_rate=2e-4,
     max_steps=80,
     max_length=40,
@@ -166,8 +166,8 @@ SNCSE = Recipe(
         "negation": NEGATION,
         "paper-base": PAPER_BASE,
         "paper-large": PAPER_LARGE,
-        "paper-roberta-base": dataclasses.replace(PAPER_BASE, weight=5e-4),
-        "paper-roberta-large": dataclasses.replace(PAPER_LARGE, weight=5e-4),
+        "paper-roberta-base": PAPER_BASE.updated(weight=5e-4),
+        "paper-roberta-large": PAPER_LARGE.updated(weight=5e-4),
     },
     build_encoder=_encoder,
     build_collator=_collator,

@@ -6,7 +6,6 @@ Sentence Embedding Learning"; the loss is sentence-transformers' own. Where a va
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -17,14 +16,14 @@ from likewise.augment.spans import sentence_rng
 from likewise.augment.word_deletion import delete_words
 from likewise.encoder.build import BaseModelError, PoolingMode, build_encoder
 from likewise.encoder.training_decoder import TrainingDecoder
-from likewise.error_text import first_line
+from likewise.errors import first_line
 from likewise.recipes.collate import TextCollator
-from likewise.recipes.options import OptionError, TrainingOptions, option
+from likewise.recipes.options import TrainingOptions
 from likewise.recipes.recipe import Recipe
+from likewise.runs.options import OptionError, option
 from likewise.transformers_output import only_errors
 
 
-@dataclass(frozen=True, kw_only=True)
 class TSDAEOptions(TrainingOptions):
     """The options of TSDAE; the defaults are the paper's."""
 
@@ -35,8 +34,8 @@ class TSDAEOptions(TrainingOptions):
     pooling: PoolingMode = option("cls", "Which token vectors make the sentence vector.")
     deletion: float = option(0.6, "Probability that a word of the input is deleted.")
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _check(self) -> None:
+        super()._check()
         if not 0 <= self.deletion <= 1:
             raise OptionError(f"deletion is a probability from 0 to 1, not {self.deletion}")
 
@@ -88,7 +87,7 @@ TSDAE = Recipe(
     summary="A denoising auto-encoder: a decoder makes the sentence again from the vector of its remains.",
     source="Wang et al. 2021, TSDAE",
     presets={
-        "cpu": dataclasses.replace(PAPER, batch_size=16, max_length=32, eval_steps=50, length_batches=True),
+        "cpu": PAPER.updated(batch_size=16, max_length=32, eval_steps=50, length_batches=True),
         "paper": PAPER,
     },
     build_encoder=_encoder,

@@ -11,7 +11,7 @@ from pathlib import Path
 from likewise.evaluation.errors import ErrorAnalysis, PairError
 from likewise.report.pictures import BLUE, VERMILLION, panels, require_extra, save, shorten
 from likewise.report.writing import markdown_table, open_folder
-from likewise.whole_files import write_json, write_text
+from likewise.runs.whole_files import write_json, write_text
 
 _TEMPLATE = "errors_page.html.j2"
 _WORDS = re.compile(r"\w+(?:['’]\w+)*|\s+|[^\w\s]")

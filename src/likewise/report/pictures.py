@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from likewise.whole_files import written_whole
+from likewise.runs.whole_files import written_whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

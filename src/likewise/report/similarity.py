@@ -24,7 +24,7 @@ from likewise.evaluation.pairs import pair_cosines
 from likewise.report.draw import draw_sentences, partners
 from likewise.report.pictures import require_extra
 from likewise.report.writing import ReportError, markdown_table, open_folder
-from likewise.whole_files import write_json, write_text
+from likewise.runs.whole_files import write_json, write_text
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

@@ -19,7 +19,7 @@ import numpy as np
 
 from likewise.report.pictures import require_extra
 from likewise.report.writing import ReportError, markdown_table, open_folder
-from likewise.whole_files import write_json, write_text
+from likewise.runs.whole_files import write_json, write_text
 
 # Section 4.2 names alpha 0.1 and 0.2 and beta 0.2, 0.3, 0.4 and 2.0; the two weights are those of section 3.2.
 ALPHAS, BETAS, WEIGHTS = (0.1, 0.2), (0.2, 0.3, 0.4, 2.0), (5e-4, 1e-3)

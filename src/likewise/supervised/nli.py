@@ -6,10 +6,8 @@ entropy. The contexts paper trains its surrogate further on SNLI and MultiNLI in
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +36,6 @@ _COLUMNS = {
 _ENDINGS = ("", ".gz", ".bz2", ".zst")
 
 
-@dataclass(frozen=True, kw_only=True)
 class NLIOptions(FinetuneOptions):
     """The options of `finetune nli`."""
 
@@ -141,7 +138,7 @@ def _held_out(rows: LabelledRows, options: NLIOptions, precision: Precision) -> 
 
 
 SBERT = NLIOptions()
-CPU = dataclasses.replace(SBERT, length_batches=True, eval_steps=200)
+CPU = SBERT.updated(length_batches=True, eval_steps=200)
 
 NLI = Objective(
     name="nli",

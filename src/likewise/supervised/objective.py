@@ -12,11 +12,11 @@ from sentence_transformers import SentenceTransformer
 from torch import nn
 
 from likewise.inference.encoding import Precision
-from likewise.recipes.options import OptionError, TrainingOptions, of_preset, option
+from likewise.recipes.options import TrainingOptions
+from likewise.runs.options import OptionError, of_preset, option
 from likewise.supervised.rows import LabelledRows
 
 
-@dataclass(frozen=True, kw_only=True)
 class FinetuneOptions(TrainingOptions):
     """What all objectives share; the defaults are those of SBERT (Reimers and Gurevych 2019, section 3.1)."""
 

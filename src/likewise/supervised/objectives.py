@@ -1,6 +1,6 @@
 """The objectives, and the only table of their names."""
 
-from likewise.recipes.options import OptionError
+from likewise.runs.options import OptionError
 from likewise.supervised.nli import NLI
 from likewise.supervised.objective import Objective
 from likewise.supervised.sts import STS

@@ -13,7 +13,7 @@ from rich.console import Console
 from likewise.evaluation.sts_dev import StsDevEvaluator
 from likewise.evaluation.tasks import DataError
 from likewise.inference.encoding import Precision, dimension
-from likewise.recipes.options import OptionError
+from likewise.runs.options import OptionError
 from likewise.supervised.objective import FinetuneOptions, Objective
 from likewise.supervised.objectives import find_objective
 from likewise.supervised.rows import LabelledDataError, LabelledRows

@@ -6,11 +6,9 @@ contexts paper's L2 regression (section 4.1) is the same.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from sentence_transformers import SentenceTransformer
@@ -22,7 +20,7 @@ from likewise.evaluation.sts import StsTask
 from likewise.evaluation.sts_dev import StsDevEvaluator
 from likewise.evaluation.tasks import DataError, TaskMissing, find_data
 from likewise.inference.encoding import Precision
-from likewise.recipes.options import OptionError, option
+from likewise.runs.options import OptionError, option
 from likewise.supervised.objective import FinetuneOptions, Objective
 from likewise.supervised.rows import Dropped, LabelledDataError, LabelledRows, collect
 from likewise.supervised.tables import read_table
@@ -35,7 +33,6 @@ _COLUMNS = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
 class STSOptions(FinetuneOptions):
     """The options of `finetune sts`."""
 
@@ -44,8 +41,8 @@ class STSOptions(FinetuneOptions):
     lowest: float = option(0.0, "Rating of pairs that have nothing in common; trained towards cosine 0.")
     highest: float = option(5.0, "Rating of pairs that mean the same; trained towards cosine 1.")
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _check(self) -> None:
+        super()._check()
         if not self.lowest < self.highest:
             raise OptionError(f"lowest {self.lowest} must be below highest {self.highest}")
 
@@ -123,7 +120,7 @@ STS = Objective(
     name="sts",
     summary="Rated pairs: regression of the cosine on the rating, on STS-B train where nothing else is named.",
     source="Reimers and Gurevych 2019, SBERT",
-    presets={"sbert": SBERT, "cpu": dataclasses.replace(SBERT, length_batches=True, eval_steps=120)},
+    presets={"sbert": SBERT, "cpu": SBERT.updated(length_batches=True, eval_steps=120)},
     read=read_sts,
     held_out=_held_out,
     build_loss=_loss,

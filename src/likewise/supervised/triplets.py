@@ -6,10 +6,8 @@ distances. The contexts paper trains on the Wikipedia sections of Ein Dor et al.
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,7 +17,7 @@ from torch import nn
 
 from likewise.evaluation.held_out_triplets import HeldOutTripletsEvaluator
 from likewise.inference.encoding import Precision
-from likewise.recipes.options import OptionError, option
+from likewise.runs.options import OptionError, option
 from likewise.supervised.objective import FinetuneOptions, Objective
 from likewise.supervised.rows import Dropped, LabelledDataError, LabelledRows, collect
 from likewise.supervised.tables import read_table
@@ -37,16 +35,14 @@ _DISTANCES: dict[str, Any] = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
 class TripletOptions(FinetuneOptions):
     """The options of `finetune triplets`."""
 
-    margin: float = option(1.0, "How much nearer the sentence of the own section is to be.")
+    margin: float = option(1.0, "How much nearer the sentence of the own section is to be.", ge=0)
     distance: Literal["euclidean", "cosine", "manhattan"] = option("euclidean", "What near means.")
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._not_negative("margin")
+    def _check(self) -> None:
+        super()._check()
         if self.distance == "cosine" and self.margin >= 2:
             raise OptionError(f"cosines differ by 2 at most: margin {self.margin} can never be reached")
 
@@ -100,7 +96,7 @@ TRIPLETS = Objective(
     name="triplets",
     summary="Triplets: a sentence of the own section lies nearer than one of another.",
     source="Reimers and Gurevych 2019, SBERT; data of Ein Dor et al. 2018",
-    presets={"sbert": SBERT, "cpu": dataclasses.replace(SBERT, length_batches=True, eval_steps=200)},
+    presets={"sbert": SBERT, "cpu": SBERT.updated(length_batches=True, eval_steps=200)},
     read=read_triplets,
     held_out=_held_out,
     build_loss=_loss,

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from likewise.whole_files import read_json, write_json
+from likewise.runs.whole_files import read_json, write_json
 
 
 class RunFolderError(ValueError):

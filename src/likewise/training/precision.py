@@ -6,7 +6,8 @@ import platform
 
 import torch
 
-from likewise.recipes.options import OptionError, Precision
+from likewise.recipes.options import Precision
+from likewise.runs.options import OptionError
 
 
 def bf16_is_fast() -> bool:

@@ -17,11 +17,12 @@ from sentence_transformers.sentence_transformer.training_args import SentenceTra
 from torch import nn
 from transformers import set_seed
 
-from likewise.recipes.options import OptionError, TrainingOptions
+from likewise.recipes.options import TrainingOptions
+from likewise.runs.options import OptionError
+from likewise.runs.provenance import machine, versions
 from likewise.training.arguments import trainer_arguments
 from likewise.training.execute import TrainingResult, execute, resumed_record
 from likewise.training.folder import RunFolder, RunFolderError
-from likewise.training.provenance import machine, versions
 from likewise.training.selection import Selection
 from likewise.training.trainer import LikewiseTrainer, PairTrainer
 from likewise.transformers_output import no_bar

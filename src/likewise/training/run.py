@@ -12,12 +12,12 @@ from transformers import set_seed
 
 from likewise.corpus import CorpusOptions, PreparedCorpus, prepare
 from likewise.recipes import OptionError, Recipe, TrainingOptions, find_recipe
+from likewise.runs.provenance import machine, versions
 from likewise.training.arguments import trainer_arguments
 from likewise.training.execute import TrainingResult, execute, resumed_record
 from likewise.training.folder import RunFolder
 from likewise.training.precision import use_bf16
 from likewise.training.progress import counting_bar, reading_bar
-from likewise.training.provenance import machine, versions
 from likewise.training.selection import Selection, choose_selection
 from likewise.training.trainer import LikewiseTrainer
 from likewise.transformers_output import no_bar

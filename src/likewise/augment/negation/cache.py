@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 
 from likewise.augment.negation.rules import Negation
-from likewise.cache import cache_folder
+from likewise.runs.cache import cache_folder
 
 _SCHEMA = """CREATE TABLE IF NOT EXISTS negations
     (key BLOB PRIMARY KEY, negation TEXT, reason TEXT, rule TEXT) WITHOUT ROWID"""

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from likewise.cache import cache_folder
 from likewise.inference.engines.engine import EngineName, EnginePrecision
+from likewise.runs.cache import cache_folder
+from likewise.runs.whole_files import write_json
 from likewise.version import __version__
-from likewise.whole_files import write_json
 
 FOLDER = "engines"
 _ABOUT = "about.json"

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from likewise.whole_files import read_json, write_json, write_text, written_whole
+from likewise.runs.whole_files import read_json, write_json, write_text, written_whole
 
 
 def test_after_an_error_the_old_file_is_there_and_nothing_beside_it(tmp_path):

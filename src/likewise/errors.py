@@ -1,0 +1,38 @@
+"""The root of the errors that a user can mend, and what is told of another library's error."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+
+class LikewiseError(ValueError):
+    """The root of every error that likewise raises for its user: the message names the cause and the cure."""
+
+
+class MissingExtraError(LikewiseError, ImportError):
+    """Packages of an optional extra are not installed; the message names the command that installs them."""
+
+
+def require_extra(extra: str, purpose: str, *modules: str) -> None:
+    """Check that the packages of an optional extra are installed, without importing them.
+
+    Args:
+        extra: its name, as in `pip install "likewise[extra]"`.
+        purpose: what needs it, as the subject of the message.
+        modules: top-level modules that the extra brings.
+
+    Raises:
+        MissingExtraError: one of them is missing.
+    """
+    if missing := [name for name in modules if find_spec(name) is None]:
+        raise MissingExtraError(f'{purpose} needs {" and ".join(missing)}: pip install "likewise[{extra}]"')
+
+
+def first_line(error: BaseException) -> str:
+    """Return the first line of an error's message, or its class where it has none.
+
+    >>> first_line(OSError("no such file\\nand much more")), first_line(ValueError())
+    ('no such file', 'ValueError')
+    """
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__

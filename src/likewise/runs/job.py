@@ -1,0 +1,293 @@
+"""One long job: a target that appears whole, and a working folder that can be stopped, resumed and locked.
+
+    runs/arc/                  a folder as the target
+      .unfinished/             the working folder, only until the job is finished
+        plan.json, notes.json  what was asked, and facts that outlive a stop
+        result/                what will be installed, when it is whole
+      likewise.json            the record: plan, facts, and the names of all files that the job wrote
+      ...
+
+A file as the target (vectors.npy) has its working folder beside it, `.vectors.npy.unfinished/`. Nothing in a target
+is removed but what its own record names, and that only when its successor is whole.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Literal
+
+from filelock import FileLock, Timeout
+
+from likewise.errors import LikewiseError, first_line
+from likewise.runs.plan import Plan
+from likewise.runs.provenance import machine
+from likewise.runs.whole_files import read_json, write_json
+
+RECORD = "likewise.json"
+_UNFINISHED, _PLAN, _NOTES, _RESULT, _OLD = ".unfinished", "plan.json", "notes.json", "result", "old"
+_HOLDER, _INSTALLING = "holder.json", "installing.json"
+_ADMINISTRATIVE = {_PLAN, _NOTES, _HOLDER, "lock"}
+_LAST = "modules.json"
+"""Installed last and taken away first: without it a folder is no model, so that no half of one can be loaded."""
+
+Kind = Literal["folder", "file"]
+Resume = bool | Literal["auto"]
+
+
+class JobError(LikewiseError):
+    """A job cannot write where it was asked to; the message names the cure."""
+
+
+class Job:
+    """One long job, opened by `open_job`.
+
+    Attributes:
+        target: the folder or file that it makes.
+        work: its working folder; what lies there after a stop is found again by the next run of the same plan.
+        plan: what was asked.
+        resumed: whether a stopped run of the same plan goes on.
+        finished: the record of a finished job of the same plan, which need not be done again; else None.
+    """
+
+    def __init__(self, target: Path, plan: Plan, kind: Kind) -> None:
+        self.target, self.plan, self.kind = target, plan, kind
+        self.work = work_of(target, kind)
+        self.resumed = False
+        self.finished: dict[str, Any] | None = None
+        self._begun = time.monotonic()
+
+    @property
+    def result(self) -> Path:
+        """What `finish` installs: a folder, made when it is first asked for, or the path of a file."""
+        path = self.work / _RESULT
+        if self.kind == "folder":
+            path.mkdir(exist_ok=True)
+        return path
+
+    @property
+    def notes(self) -> dict[str, Any]:
+        """The facts noted so far."""
+        return _read(self.work / _NOTES)
+
+    def note(self, **facts: Any) -> None:
+        """Add plain facts that outlive a stop, by rename."""
+        write_json(self.work / _NOTES, self.notes | facts)
+
+    def seconds(self) -> float:
+        """Return the seconds worked so far, those before a stop included."""
+        return round(float(self.notes.get("seconds", 0.0)) + time.monotonic() - self._begun, 1)
+
+    def finish(self, facts: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Install `result` under the target's name, remove the working folder, and return the record.
+
+        Args:
+            facts: plain values for the record, beside plan, versions, machine, seconds and the names of the files.
+        """
+        plan = self.plan.to_dict()
+        record = {"plan": plan, "versions": plan.pop("versions"), "machine": machine(), "seconds": self.seconds()}
+        record |= {**(facts or {}), "status": "finished"}
+        if self.kind == "folder":
+            files = (path for path in self.result.rglob("*") if not path.is_dir())
+            record["files"] = sorted(path.relative_to(self.result).as_posix() for path in files)
+            write_json(self.work / _INSTALLING, record)
+            _install(self.target, self.work)
+        else:
+            self.result.replace(self.target)
+        shutil.rmtree(self.work)
+        self.finished = record
+        return record
+
+    def _begin(self, resume: Resume, overwrite: bool) -> None:
+        """Compare the plan with what lies here, and write it down.
+
+        Raises:
+            JobError: a finished or stopped job of another plan is here, or nothing to resume.
+        """
+        record = read_record(self.target) if self.kind == "folder" else {}
+        if overwrite:
+            _clear(self.work)
+        stopped = _read(self.work / _PLAN)
+        if stopped:
+            if change := self.plan.difference(stopped, unfinished=True):
+                raise JobError(
+                    f"{self.target} holds stopped work that was started with {change}: give what it was started with "
+                    "to go on, choose another --out, or --overwrite to begin anew"
+                )
+            self.resumed = True
+        elif record and not overwrite:
+            if change := self.plan.difference(record["plan"]):
+                raise JobError(
+                    f"{self.target} was made with {change}: choose another --out, or --overwrite to replace it"
+                )
+            self.finished = record
+            return
+        elif resume is True:
+            raise JobError(f"{self.target} holds nothing to resume: start without --resume")
+        if not stopped:
+            _clear(self.work)
+            write_json(self.work / _PLAN, self.plan.to_dict())
+
+    def _close(self, target_existed: bool) -> None:
+        """Keep the working folder only if there is something in it to go on from."""
+        if not self.work.is_dir():
+            return
+        if any(path.name not in _ADMINISTRATIVE for path in self.work.iterdir()) or self.notes.keys() - {"seconds"}:
+            self.note(seconds=self.seconds())
+            return
+        shutil.rmtree(self.work)
+        if self.kind == "folder" and not target_existed:
+            with suppress(OSError):  # it holds something by now
+                self.target.rmdir()
+
+
+@contextmanager
+def open_job(
+    target: str | os.PathLike[str],
+    plan: Plan,
+    *,
+    resume: Resume = "auto",
+    overwrite: bool = False,
+    kind: Kind = "folder",
+) -> Iterator[Job]:
+    """Open a job for the time of a `with` block, locked against every other process.
+
+    Everything is checked before anything is written. Working files stay after an error or a stop, so that the same
+    command goes on from them; a job that made none leaves nothing behind.
+
+    Args:
+        target: the folder or file that the job makes.
+        plan: what is asked.
+        resume: "auto" goes on with stopped work of the same plan and starts where there is none; True insists on
+            stopped work.
+        overwrite: throw stopped work away, and replace what is finished once its successor is whole.
+        kind: whether the target is a folder or a file.
+
+    Raises:
+        JobError: the target holds other files, or a finished or stopped job of another plan; another process is
+            writing it; it cannot be written; or there is nothing to resume.
+    """
+    job = Job(Path(target), plan, kind)
+    check_target(target, kind)
+    existed = job.target.exists()
+    try:
+        job.work.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(job.work / "lock")
+        lock.acquire(timeout=0)
+    except Timeout:
+        process = _read(job.work / _HOLDER).get("process", "unknown")
+        raise JobError(
+            f"another process ({process}) is writing {target}: wait for it, stop it, or choose another --out"
+        ) from None
+    except OSError as error:
+        raise JobError(f"{target} cannot be written ({error.strerror}): choose another --out") from None
+    try:
+        write_json(job.work / _HOLDER, {"process": os.getpid()})
+        if (job.work / _INSTALLING).exists():  # killed in the middle of `finish`
+            _install(job.target, job.work)
+            _clear(job.work)
+        job._begin(resume, overwrite)
+        yield job
+    finally:
+        job._close(existed)
+        lock.release()
+
+
+def check_target(target: str | os.PathLike[str], kind: Kind = "folder") -> None:
+    """Check a target before its input is read, so that a wrong --out is known at once. Writes nothing.
+
+    Raises:
+        JobError: it is a file where a folder is made or the other way round, its folder is not there, or it holds
+            files that are not of a job.
+    """
+    path = Path(target)
+    if not str(target) or (path.exists() and path.is_dir() != (kind == "folder")):
+        raise JobError(f"--out {str(target)!r} is no {kind}: give the name of a {kind}")
+    if kind == "file" and not path.parent.is_dir():
+        raise JobError(f"there is no folder {path.parent} to write {path.name} in: make it first")
+    if kind == "folder" and path.is_dir() and not read_record(path) and not work_of(path, kind).exists():
+        names = sorted(entry.name for entry in path.iterdir())
+        if names:
+            raise JobError(f"{path} holds other files ({', '.join(names[:3])}): choose another --out")
+
+
+def work_of(target: str | os.PathLike[str], kind: Kind = "folder") -> Path:
+    """Return the working folder of a target: where an unfinished job keeps its files."""
+    path = Path(target)
+    return path / _UNFINISHED if kind == "folder" else path.with_name(f".{path.name}{_UNFINISHED}")
+
+
+def read_record(target: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return the record of a finished job in a folder, {} where there is none.
+
+    Raises:
+        JobError: the record is damaged.
+    """
+    path = Path(target) / RECORD
+    if not path.is_file():
+        return {}
+    try:
+        found: dict[str, Any] = read_json(path)
+        found["plan"], found["files"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise JobError(f"{path} is damaged ({error!r}): choose another --out") from None
+    return found
+
+
+def _install(target: Path, work: Path) -> None:
+    """Move the result into place. Can be killed at any moment and done again.
+
+    The files of the old record go first, into the working folder; `modules.json` is the last file to come.
+    """
+    record = _read(work / _INSTALLING)
+    old = read_record(target)
+    for name in sorted(old.get("files", []), key=lambda name: name != _LAST):
+        if (target / name).exists():
+            _move(target / name, work / _OLD / name)
+    (target / RECORD).unlink(missing_ok=True)
+    for name in sorted(record["files"], key=lambda name: name == _LAST):
+        if (work / _RESULT / name).exists():
+            if (target / name).exists():  # not of the old record, so somebody else's
+                _move(target / name, target / f"{name}.before")
+            _move(work / _RESULT / name, target / name)
+    for folder in sorted((path for path in target.rglob("*") if path.is_dir()), reverse=True):
+        if work not in (folder, *folder.parents) and folder.relative_to(target).as_posix() in _parents(old):
+            with suppress(OSError):  # not empty
+                folder.rmdir()
+    write_json(target / RECORD, record)
+
+
+def _parents(record: Mapping[str, Any]) -> set[str]:
+    return {parent.as_posix() for name in record.get("files", []) for parent in Path(name).parents}
+
+
+def _move(source: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    source.replace(target)
+
+
+def _clear(work: Path) -> None:
+    """Empty a working folder of all but its lock."""
+    for path in work.iterdir():
+        if path.name in ("lock", _HOLDER):
+            continue
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """Return the content of a working file, {} where there is none.
+
+    Raises:
+        JobError: it is damaged.
+    """
+    try:
+        found: dict[str, Any] = read_json(path)
+        return found
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise JobError(f"{path} is damaged ({first_line(error)}): --overwrite begins anew") from None

@@ -1,0 +1,209 @@
+"""Options: written once as a class, read from Python, the command line, `NAME=VALUE` strings and TOML alike."""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+import types
+import typing
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Literal, Self, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from likewise.errors import LikewiseError
+
+
+class OptionError(LikewiseError):
+    """An option does not exist, is out of range or contradicts another; the message names the cure."""
+
+
+def option(default: Any, help: str, **limits: Any) -> Any:
+    """Return a field of an options class.
+
+    Args:
+        default: its value where none is given.
+        help: the text that help pages and the documentation show.
+        limits: what pydantic checks: gt, ge, lt, le, min_length ...
+    """
+    return Field(default=default, description=help, **limits)
+
+
+class Options(BaseModel):
+    """A frozen set of options that refuses what is out of range.
+
+    A subclass declares its fields by `option(...)` and finds contradictions between them in `_check`.
+
+    Raises:
+        OptionError: a value out of range, of another type, or an option that does not exist.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True, allow_inf_nan=False)
+
+    def __init__(self, **values: Any) -> None:
+        try:
+            super().__init__(**values)
+        except ValidationError as error:
+            raise OptionError(_sentences(type(self), error)) from None
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **_: Any) -> None:
+        """Give an option that a subclass declares anew, for another default, the limits that it had."""
+        changed = False
+        for name, item in cls.model_fields.items():
+            inherited = next((found for one in cls.__mro__[1:] if (found := _fields_of(one).get(name))), None)
+            if inherited is not None and inherited.metadata and not item.metadata:
+                item.metadata, changed = inherited.metadata, True
+        if changed:
+            cls.model_rebuild(force=True)
+
+    @model_validator(mode="after")
+    def _contradictions(self) -> Self:
+        self._check()
+        return self
+
+    def _check(self) -> None:
+        """Raise an OptionError where two options contradict each other."""
+
+    def updated(self, **changes: Any) -> Self:
+        """Return a copy with some options changed.
+
+        Raises:
+            OptionError: there is no such option, or the copy is not valid.
+        """
+        return type(self)(**{**dict(self), **changes})
+
+    def updated_from_strings(self, changes: Mapping[str, str]) -> Self:
+        """Return a copy with options changed that were written as text: '0.5', 'true', 'linear'.
+
+        Raises:
+            OptionError: there is no such option, or its text is no value of it.
+        """
+        if unknown := [name for name in changes if name not in type(self).model_fields]:
+            raise OptionError(unknown_option(unknown[0], type(self).model_fields))
+        try:
+            read = type(self).model_validate_strings(dict(changes))
+        except ValidationError as error:
+            # A contradiction may be one of the defaults alone: that is for the copy to say.
+            if any(found["loc"] for found in error.errors()):
+                raise OptionError(_sentences(type(self), error)) from None
+            read = None
+        values = {name: getattr(read, name) for name in changes} if read else dict(changes)
+        return self.updated(**values)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all options by name, as plain values."""
+        return self.model_dump(mode="json")
+
+
+def _fields_of(kind: type) -> Mapping[str, Any]:
+    return getattr(kind, "model_fields", {}) if kind is not BaseModel else {}
+
+
+_O = TypeVar("_O", bound=Options)
+
+
+def of_preset(owner: str, presets: Mapping[str, _O], name: str | None = None, **changes: Any) -> _O:
+    """Return the options of a preset (the first one by default) with changes.
+
+    Raises:
+        OptionError: `owner` has no such preset or option, or values do not go together.
+    """
+    name = name or next(iter(presets))
+    if name not in presets:
+        raise OptionError(f"{owner} has no preset {name!r}; there are {', '.join(presets)}")
+    return presets[name].updated(**changes)
+
+
+def choices_of(kind: type[Options], name: str) -> tuple[str, ...]:
+    """Return the values an option may take, where its type is a Literal; else ()."""
+    hint = kind.model_fields[name].annotation
+    return typing.get_args(hint) if typing.get_origin(hint) is Literal else ()
+
+
+def unknown_option(name: str, known: Iterable[str]) -> str:
+    """Return the sentence on an option that does not exist, with the nearest one that does.
+
+    >>> unknown_option("margn", ["margin", "temperature"])
+    'there is no option margn: did you mean margin? There are margin, temperature'
+    """
+    names = sorted(known)
+    near = difflib.get_close_matches(name, names, n=1)
+    there = f"There are {', '.join(names)}" if names else "There are none"
+    return f"there is no option {name}{f': did you mean {near[0]}?' if near else '.'} {there}"
+
+
+def read_toml(path: Path, known: Iterable[str]) -> dict[str, Any]:
+    """Return the content of a TOML file whose top-level names are all known.
+
+    Raises:
+        OptionError: there is no such file, it is not TOML, or it holds an unknown name.
+    """
+    try:
+        found = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise OptionError(f"there is no file {path}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
+        raise OptionError(f"{path} is not TOML: {error}") from None
+    known = list(known)
+    if unknown := [name for name in found if name not in known]:
+        raise OptionError(f"{path}: {unknown_option(unknown[0], known)}")
+    return found
+
+
+def write_toml(content: Mapping[str, Any]) -> str:
+    """Return plain values as TOML that `read_toml` reads back; None, for which TOML has no word, is left out."""
+    import tomli_w
+
+    return tomli_w.dumps(_without_none(content))
+
+
+def _without_none(content: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: _without_none(value) if isinstance(value, Mapping) else value
+        for name, value in content.items()
+        if value is not None
+    }
+
+
+def _sentences(kind: type[Options], error: ValidationError) -> str:
+    """Return one clause an error, in the order of the fields."""
+    return "; ".join(_sentence(kind, found) for found in error.errors(include_url=False))
+
+
+_BOUNDS = {
+    "greater_than": ("above {}", "gt"),
+    "greater_than_equal": ("{} or more", "ge"),
+    "less_than": ("below {}", "lt"),
+    "less_than_equal": ("at most {}", "le"),
+    "finite_number": ("a finite number", ""),
+}
+_TYPES: dict[Any, str] = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
+
+
+def _sentence(kind: type[Options], found: Any) -> str:
+    if found["type"] == "value_error":  # of `_check`
+        return str(found["ctx"]["error"])
+    name = str(found["loc"][0])
+    if found["type"] == "extra_forbidden":
+        return unknown_option(name, kind.model_fields)
+    if found["type"] in _BOUNDS:
+        words, limit = _BOUNDS[found["type"]]
+        wanted = words.format(_plain(found.get("ctx", {}).get(limit)))
+    elif found["type"] == "literal_error":
+        wanted = f"one of {', '.join(choices_of(kind, name))}"
+    else:
+        wanted = _TYPES.get(_bare(kind.model_fields[name].annotation), found["msg"].lower())
+    return f"{name} must be {wanted}, not {found['input']!r}"
+
+
+def _plain(number: Any) -> Any:
+    return int(number) if isinstance(number, float) and number.is_integer() else number
+
+
+def _bare(hint: Any) -> Any:
+    """Return the type inside `X | None`."""
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        return next(one for one in typing.get_args(hint) if one is not type(None))
+    return hint

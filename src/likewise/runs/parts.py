@@ -1,0 +1,104 @@
+"""The finished pieces of a job: each a file that is written by rename and checked before it is used again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+from likewise.runs.whole_files import written_whole
+
+_INDEX = "parts.jsonl"
+
+
+class Parts:
+    """Named files in a folder, with the facts and the checksum of each.
+
+    A part counts once its line is in the index, which is only ever appended to; after a kill, a line that was cut in
+    two is ignored. Parts that are missing or whose bytes have changed do not count, so that they are made again.
+
+    Args:
+        folder: where the files are; made with the first of them.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.facts: dict[str, dict[str, Any]] = {}
+        for line in _lines(folder / _INDEX):
+            self.facts[line["name"]] = line
+        self.facts = {name: line for name, line in self.facts.items() if self._is_whole(name, line)}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.facts
+
+    def __len__(self) -> int:
+        return len(self.facts)
+
+    def path(self, name: str) -> Path:
+        """Return where a part lies."""
+        return self.folder / name
+
+    @contextmanager
+    def new(self, name: str, **facts: Any) -> Iterator[Path]:
+        """Give a path to write a part to; it takes its name and counts when the block ends without an error.
+
+        Args:
+            name: of the file; a part of that name is replaced.
+            facts: plain values to keep with it.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with written_whole(self.path(name)) as path:
+            yield path
+            line = {"name": name, "checksum": checksum(path), **facts}
+        self.facts[name] = line
+        with (self.folder / _INDEX).open("a", encoding="utf-8") as file:
+            # A newline first: the last line may have been cut in two.
+            file.write("\n" + json.dumps(line))
+
+    def drop(self, *names: str) -> None:
+        """Remove parts that are no longer right."""
+        for name in names:
+            self.facts.pop(name, None)
+            self.path(name).unlink(missing_ok=True)
+
+    def _is_whole(self, name: str, line: dict[str, Any]) -> bool:
+        path = self.path(name)
+        return path.is_file() and checksum(path) == line.get("checksum")
+
+
+def checksum(path: Path) -> str:
+    """Return the BLAKE2 checksum of a file's bytes, as hex digits."""
+    found = blake2b(digest_size=16)
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            found.update(block)
+    return found.hexdigest()
+
+
+def seal(folder: Path) -> None:
+    """Write the checksums of all files of a folder into it, when it is whole."""
+    with written_whole(folder / _INDEX) as path:
+        files = sorted(one for one in folder.rglob("*") if one.is_file() and one.name not in (_INDEX, path.name))
+        lines = [{"name": one.relative_to(folder).as_posix(), "checksum": checksum(one)} for one in files]
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+
+
+def is_sealed(folder: Path) -> bool:
+    """Return whether a folder was sealed and every file in it is still as it was."""
+    lines = list(_lines(folder / _INDEX))
+    return bool(lines) and len(Parts(folder)) == len(lines)
+
+
+def _lines(path: Path) -> Iterator[dict[str, Any]]:
+    if not path.is_file():
+        return
+    for text in path.read_text(encoding="utf-8", errors="replace").splitlines():
+        try:
+            line = json.loads(text)
+        except ValueError:  # cut in two by a kill
+            continue
+        if isinstance(line, dict) and "name" in line:
+            yield line

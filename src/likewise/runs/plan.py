@@ -1,0 +1,82 @@
+"""What a job was asked to do, and whether another one was asked the same."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from likewise.runs.provenance import versions
+
+_DECIDING = ("likewise", "sentence-transformers", "transformers", "torch", "tokenizers")
+"""Packages whose release decides whether stopped work can be resumed to the same result."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a job was asked to do.
+
+    Attributes:
+        job: the kind of work, in the words of the command line: "train arccse".
+        options: every option that changes the result, as plain values.
+        inputs: a fingerprint of every input, by name.
+        format: raise it when the same options and inputs give other files than before.
+        versions: releases of Python and of the packages that a result depends on.
+    """
+
+    job: str
+    options: Mapping[str, Any]
+    inputs: Mapping[str, Any] = field(default_factory=dict)
+    format: int = 1
+    versions: Mapping[str, str] = field(default_factory=versions)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the plan as JSON gives it back: a tuple becomes a list."""
+        content = {
+            "job": self.job,
+            "format": self.format,
+            "options": dict(self.options),
+            "inputs": dict(self.inputs),
+            "versions": dict(self.versions),
+        }
+        plain: dict[str, Any] = json.loads(json.dumps(content))
+        return plain
+
+    def difference(self, earlier: Mapping[str, Any], *, unfinished: bool = False) -> str | None:
+        """Return the first difference from an earlier plan as a clause for a message; None where there is none.
+
+        Args:
+            earlier: what `to_dict` returned then.
+            unfinished: compare the versions of the deciding packages too: stopped work is resumed to the same result
+                only with the same ones.
+
+        >>> Plan("train", {"seed": 2}).difference(Plan("train", {"seed": 1}).to_dict())
+        'seed 1, not 2'
+        """
+        now = self.to_dict()
+        if earlier.get("job") != now["job"]:
+            return f"{earlier.get('job')!r}, not {now['job']!r}"
+        if earlier.get("format") != now["format"]:
+            return f"format {earlier.get('format')} of its files, not {now['format']}"
+        for name, old, new in _changed(earlier.get("options"), now["options"]):
+            return f"{name} {old!r}, not {new!r}"
+        for name, _, _ in _changed(earlier.get("inputs"), now["inputs"]):
+            return f"another {name}"
+        if unfinished:
+            before = earlier.get("versions") or {}
+            for name in _DECIDING:
+                if before.get(name) != now["versions"].get(name):
+                    return f"{name} {before.get(name)}, not {now['versions'].get(name)}"
+        return None
+
+
+def _changed(old: Any, new: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
+    """Yield name, old and new value of what differs; a mapping inside is compared by its own names."""
+    old = old if isinstance(old, Mapping) else {}
+    for name in [*new, *(name for name in old if name not in new)]:
+        before, now = old.get(name), new.get(name)
+        if isinstance(before, Mapping) and isinstance(now, Mapping):
+            yield from _changed(before, now)
+        elif before != now:
+            yield name, before, now

@@ -1,0 +1,141 @@
+"""What a long job shows: lines, and bars with the time left; a line a minute where there is no terminal."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+EVERY_SECONDS = 60.0
+"""Between two lines of a bar where there is no terminal."""
+
+
+class Bar:
+    """One thing that is counted; made by `Progress.bar`."""
+
+    def __init__(self, progress: Progress, what: str, total: int | None, unit: str, done: int) -> None:
+        self._progress, self._what, self._unit = progress, what, unit
+        self.done, self.total, self.note = done, total, ""
+        self._begun_at, self._begun, self._told = done, time.monotonic(), time.monotonic()
+        self._task: Any = None
+
+    def advance(self, count: int = 1) -> None:
+        """Count further."""
+        self.update(done=self.done + count)
+
+    def update(self, done: int | None = None, total: int | None = None, note: str | None = None) -> None:
+        """Set how many are done, how many there are in all, or what is shown after the count."""
+        self.done = self.done if done is None else done
+        self.total = self.total if total is None else total
+        self.note = self.note if note is None else note
+        if self._task is not None:
+            self._progress.shown.update(self._task, completed=self.done, total=self.total, note=self.note)
+        elif time.monotonic() - self._told >= EVERY_SECONDS:
+            self._told = time.monotonic()
+            self._progress.tell(self._line())
+
+    def _line(self) -> str:
+        scale, unit = (1e6, " MB") if self._unit == "bytes" else (1, "")
+        text = f"{self._what}: {self.done / scale:,.0f}{unit}"
+        if self.total:
+            text += f" of {self.total / scale:,.0f}{unit} ({self.done / self.total:.0%})"
+            if self.done > self._begun_at:
+                pace = (time.monotonic() - self._begun) / (self.done - self._begun_at)
+                text += f", about {pace * max(0, self.total - self.done) / 60:.0f} min left"
+        return f"{text}, {self.note}" if self.note else text
+
+
+class Progress:
+    """Where a job tells how it goes: standard error, or nowhere.
+
+    Args:
+        quiet: tell nothing.
+        console: a rich console in place of standard error.
+    """
+
+    def __init__(self, quiet: bool = False, console: Console | None = None) -> None:
+        self.quiet = quiet
+        self._console = console
+        self.shown: Any = None
+        self._bars = 0
+
+    @property
+    def console(self) -> Console:
+        """The console, made when it is first needed: to import rich takes as long as a small job."""
+        if self._console is None:
+            from rich.console import Console
+
+            self._console = Console(stderr=True, quiet=self.quiet)
+        return self._console
+
+    def tell(self, line: object) -> None:
+        """Print a line; what looks like markup in it is left alone."""
+        if not self.quiet:
+            self.console.print(str(line), markup=False, highlight=False, soft_wrap=True)
+
+    @contextmanager
+    def bar(
+        self,
+        what: str,
+        total: int | None = None,
+        *,
+        done: int = 0,
+        unit: Literal["count", "bytes"] = "count",
+        stays: bool = False,
+    ) -> Iterator[Bar]:
+        """Show a bar for the time of a `with` block.
+
+        Args:
+            what: is under way, as "encoding".
+            total: how many there are, where it is known.
+            done: how many were done before this run.
+            unit: what is counted; bytes are shown as megabytes.
+            stays: leave the bar on the screen when it is done.
+        """
+        bar = Bar(self, what, total, unit, done)
+        if self.quiet or not self.console.is_terminal:
+            yield bar
+            return
+        if self.shown is None:
+            self.shown = _rich_progress(self.console)
+            self.shown.start()
+        self._bars += 1
+        bar._task = self.shown.add_task(what, total=total, completed=done, note="", unit=unit)
+        try:
+            yield bar
+        finally:
+            self._bars -= 1
+            if not stays:
+                self.shown.remove_task(bar._task)
+            if not self._bars:
+                self.shown.stop()
+                self.shown = None
+
+
+def _rich_progress(console: Console) -> Any:
+    from rich.progress import BarColumn, ProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import Progress as RichProgress
+    from rich.text import Text
+
+    class Count(ProgressColumn):
+        """The count, in megabytes where bytes are counted."""
+
+        def render(self, task: Any) -> Text:
+            scale, unit = (1e6, " MB") if task.fields["unit"] == "bytes" else (1, "")
+            total = "?" if task.total is None else f"{task.total / scale:,.0f}"
+            return Text(f"{task.completed / scale:,.0f}/{total}{unit}")
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(24),
+        Count(),
+        TextColumn("{task.fields[note]}"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+    return RichProgress(*columns, console=console)

@@ -1,0 +1,37 @@
+"""The states of a training loop that is not the trainer's: two are kept, and a damaged one is passed over."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from likewise.runs.parts import Parts
+
+_KEPT = 2
+
+
+class States:
+    """What a loop saves so that it goes on with the same bits: tensors and plain values by step.
+
+    Args:
+        folder: where they lie, inside a job's working folder.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._parts = Parts(folder)
+
+    def save(self, step: int, state: dict[str, Any]) -> None:
+        """Write the state after a step; the two newest are kept."""
+        import torch
+
+        with self._parts.new(f"{step:09d}.pt") as path:
+            torch.save(state, path)
+        self._parts.drop(*sorted(self._parts.facts)[:-_KEPT])
+
+    def load(self) -> tuple[int, dict[str, Any]] | None:
+        """Return step and state of the newest whole one; None where there is none."""
+        import torch
+
+        for name in sorted(self._parts.facts, reverse=True):
+            return int(Path(name).stem), torch.load(self._parts.path(name), weights_only=True)
+        return None

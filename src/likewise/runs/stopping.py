@@ -1,0 +1,62 @@
+"""Stopping a long job in order: Ctrl-C or a termination signal lets it save first."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+from likewise.runs.progress import Progress
+
+EXIT_CODE = 130
+"""What the command line ends with after a stop, as a shell does after Ctrl-C."""
+
+
+class Stopped(KeyboardInterrupt):
+    """A job was stopped in order: what is done is saved, and the same command goes on from there."""
+
+
+class StopRequest:
+    """Whether a stop was asked for."""
+
+    def __init__(self) -> None:
+        self.asked = False
+
+    def check(self, done: str = "") -> None:
+        """End the job here if a stop was asked for; call it where everything so far is saved.
+
+        Args:
+            done: how far the job came, for the message.
+
+        Raises:
+            Stopped: it was asked for.
+        """
+        if self.asked:
+            raise Stopped(f"Stopped{f' {done}' if done else ''}. The same command goes on from there.")
+
+
+@contextmanager
+def orderly_stop(progress: Progress) -> Iterator[StopRequest]:
+    """Turn the first SIGINT or SIGTERM of a `with` block into a request, and the second into an interruption at once.
+
+    Outside the main thread, where Python has no signals, nothing is caught.
+    """
+    request = StopRequest()
+
+    def ask(number: int, frame: FrameType | None) -> None:
+        if request.asked:
+            raise KeyboardInterrupt
+        request.asked = True
+        progress.tell("Stopping: what is under way is finished and saved first (once more: at once).")
+
+    before: dict[int, Any] = {}
+    if threading.current_thread() is threading.main_thread():
+        before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield request
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

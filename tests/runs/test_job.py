@@ -1,0 +1,232 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from likewise.runs.job import Job, JobError, check_target, open_job, read_record, work_of
+from likewise.runs.plan import Plan
+
+PLAN = Plan("train toy", {"seed": 1, "nested": {"rate": 0.1}}, {"corpus": "abc"})
+
+
+def write(job: Job, **files: str) -> None:
+    for name, text in files.items():
+        path = job.result / name.replace("__", "/").replace("_json", ".json")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
+def content(folder: Path) -> dict[str, str]:
+    return {p.relative_to(folder).as_posix(): p.read_text() for p in folder.rglob("*") if p.is_file()}
+
+
+def make(folder: Path, plan: Plan = PLAN, overwrite: bool = False, **files: str) -> None:
+    with open_job(folder, plan, overwrite=overwrite) as job:
+        write(job, **files)
+        job.finish({"score": 1.5})
+
+
+def test_a_finished_job_is_installed_and_recorded(tmp_path: Path) -> None:
+    make(tmp_path / "out", modules_json="m", sub__weights="w")
+    record = json.loads((tmp_path / "out" / "likewise.json").read_text())
+    assert record["plan"]["options"] == {"seed": 1, "nested": {"rate": 0.1}}
+    assert record["files"] == ["modules.json", "sub/weights"]
+    assert (record["score"], record["status"]) == (1.5, "finished")
+    assert not work_of(tmp_path / "out").exists()
+    with open_job(tmp_path / "out", PLAN) as job:
+        assert job.finished == record
+    assert set(content(tmp_path / "out")) == {"likewise.json", "modules.json", "sub/weights"}
+
+
+@pytest.mark.parametrize(
+    ("plan", "said"),
+    [
+        (Plan("encode", PLAN.options, PLAN.inputs), "'train toy', not 'encode'"),
+        (Plan(PLAN.job, {**PLAN.options, "seed": 2}, PLAN.inputs), "seed 1, not 2"),
+        (Plan(PLAN.job, {"seed": 1, "nested": {"rate": 0.2}}, PLAN.inputs), "rate 0.1, not 0.2"),
+        (Plan(PLAN.job, PLAN.options, {"corpus": "abd"}), "another corpus"),
+        (Plan(PLAN.job, PLAN.options, PLAN.inputs, format=2), "format 1 of its files, not 2"),
+    ],
+)
+def test_another_plan_is_refused_with_the_first_difference(tmp_path: Path, plan: Plan, said: str) -> None:
+    out = tmp_path / "out"
+    with open_job(out, PLAN) as job:
+        (job.work / "state").write_text("1")
+    with pytest.raises(JobError, match=f"stopped work that was started with {said}"), open_job(out, plan):
+        pass
+    with open_job(out, PLAN) as job:
+        assert job.resumed
+        assert (job.work / "state").read_text() == "1"
+        write(job, a="x")
+        job.finish()
+    before = content(out)
+    with pytest.raises(JobError, match=f"was made with {said}"), open_job(out, plan):
+        pass
+    assert content(out) == before
+
+
+def test_stopped_work_is_for_the_same_releases_only(tmp_path: Path) -> None:
+    old = Plan(PLAN.job, PLAN.options, PLAN.inputs, versions={**PLAN.versions, "torch": "1.0"})
+    with open_job(tmp_path / "out", old) as job:
+        (job.work / "state").write_text("1")
+    with pytest.raises(JobError, match=r"torch 1\.0, not"), open_job(tmp_path / "out", PLAN):
+        pass
+    make(tmp_path / "done", old, a="x")
+    with open_job(tmp_path / "done", PLAN) as job:
+        assert job.finished
+
+
+def test_resume_insists_on_stopped_work(tmp_path: Path) -> None:
+    with (
+        pytest.raises(JobError, match="nothing to resume: start without --resume"),
+        open_job(tmp_path / "out", PLAN, resume=True),
+    ):
+        pass
+    assert not (tmp_path / "out").exists()
+
+
+def test_overwriting_replaces_only_its_own_files_and_only_in_the_end(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    make(out, modules_json="old", only_old__deep="o")
+    (out / "corpus.txt").write_text("mine")
+    (out / "new").write_text("mine too")
+    other = Plan(PLAN.job, {"seed": 2})
+    with pytest.raises(RuntimeError), open_job(out, other, overwrite=True) as job:
+        write(job, modules_json="new", new="n")
+        assert content(out)["modules.json"] == "old"
+        raise RuntimeError
+    assert content(out)["modules.json"] == "old"
+    make(out, other, overwrite=True, modules_json="new", new="n")
+    found = content(out)
+    assert {name: found[name] for name in found if name != "likewise.json"} == {
+        "modules.json": "new",
+        "new": "n",
+        "new.before": "mine too",
+        "corpus.txt": "mine",
+    }
+    assert not (out / "only_old").exists()
+
+
+def test_a_folder_of_other_files_is_never_touched(tmp_path: Path) -> None:
+    (tmp_path / "checkpoints").mkdir()
+    (tmp_path / "checkpoints" / "x").write_text("mine")
+    for overwrite in (False, True):
+        with pytest.raises(JobError, match="holds other files"), open_job(tmp_path, PLAN, overwrite=overwrite):
+            pass
+    assert content(tmp_path) == {"checkpoints/x": "mine"}
+
+
+def test_targets_of_the_wrong_kind(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(JobError, match="is no folder"):
+        check_target(tmp_path / "file")
+    with pytest.raises(JobError, match="is no file"):
+        check_target(tmp_path, "file")
+    with pytest.raises(JobError, match="there is no folder"):
+        check_target(tmp_path / "none" / "v.npy", "file")
+    with pytest.raises(JobError, match="is no folder"):
+        check_target("")
+
+
+def test_a_job_that_fails_at_once_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError), open_job(tmp_path / "out", PLAN):
+        raise RuntimeError
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_notes_and_seconds_outlive_a_stop(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt), open_job(tmp_path / "out", PLAN) as job:
+        job.note(before=81.0, seconds=1000.0)
+        raise KeyboardInterrupt
+    with open_job(tmp_path / "out", PLAN) as job:
+        assert job.notes["before"] == 81.0
+        assert job.finish()["seconds"] >= 1000
+
+
+def test_a_file_as_the_target(tmp_path: Path) -> None:
+    out = tmp_path / "v.npy"
+    out.write_text("old")
+    with pytest.raises(KeyboardInterrupt), open_job(out, PLAN, kind="file") as job:
+        (job.work / "part").write_text("1")
+        raise KeyboardInterrupt
+    assert out.read_text() == "old"
+    with open_job(out, PLAN, kind="file") as job:
+        assert job.resumed
+        job.result.write_text("new")
+        job.finish()
+    assert content(tmp_path) == {"v.npy": "new"}
+
+
+def test_a_second_process_is_refused_with_the_first_ones_id(tmp_path: Path) -> None:
+    code = """
+import sys
+from likewise.runs.job import JobError, open_job
+from likewise.runs.plan import Plan
+try:
+    with open_job(sys.argv[1], Plan("train toy", {})):
+        pass
+except JobError as error:
+    print(error)
+"""
+    with open_job(tmp_path / "out", PLAN) as job:
+        (job.work / "state").write_text("1")
+        said = subprocess.run([sys.executable, "-c", code, str(tmp_path / "out")], capture_output=True, text=True)
+        assert f"another process ({os.getpid()}) is writing" in said.stdout
+    assert (work_of(tmp_path / "out") / "state").read_text() == "1"
+
+
+@pytest.mark.parametrize("moves", range(8))
+def test_installing_can_be_killed_anywhere(tmp_path: Path, moves: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = tmp_path / "out"
+    make(out, modules_json="old", weights="old", gone="old")
+    left = moves
+    real = Path.replace
+
+    def replace(self: Path, target: Path) -> Path:
+        nonlocal left
+        if work_of(out) in self.parents or self.parent == out:
+            if not left:
+                raise KeyboardInterrupt
+            left -= 1
+        return real(self, target)
+
+    other = Plan(PLAN.job, {"seed": 2})
+    monkeypatch.setattr(Path, "replace", replace)
+    try:
+        make(out, other, overwrite=True, modules_json="new", weights="new", added="new")
+    except KeyboardInterrupt:
+        assert not (out / "modules.json").exists() or (out / "modules.json").read_text() in ("old", "new")
+    monkeypatch.undo()
+    if (work_of(out) / "installing.json").exists():
+        with open_job(out, other) as job:
+            assert job.finished
+    else:  # killed before the result was whole: the old job is as it was
+        assert read_record(out)["plan"]["options"] == PLAN.to_dict()["options"]
+        make(out, other, overwrite=True, modules_json="new", weights="new", added="new")
+    found = content(out)
+    del found["likewise.json"]
+    assert found == {"modules.json": "new", "weights": "new", "added": "new"}
+    assert read_record(out)["plan"]["options"] == {"seed": 2}
+
+
+def test_damage_is_named_with_its_cure(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    make(out, a="x")
+    (out / "likewise.json").write_text("{")
+    with pytest.raises(JobError, match=r"likewise\.json is damaged"), open_job(out, PLAN, overwrite=True):
+        pass
+    with open_job(tmp_path / "two", PLAN) as job:
+        (job.work / "state").write_text("1")
+    (work_of(tmp_path / "two") / "plan.json").write_text("{")
+    with (
+        pytest.raises(JobError, match=r"plan\.json is damaged .*--overwrite begins anew"),
+        open_job(tmp_path / "two", PLAN),
+    ):
+        pass
+    with open_job(tmp_path / "two", PLAN, overwrite=True) as job:
+        assert not job.resumed

@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import io
+import os
+import signal
+import threading
+
+import pytest
+from rich.console import Console
+
+from likewise.runs import progress as progress_module
+from likewise.runs.progress import Progress
+from likewise.runs.stopping import Stopped, orderly_stop
+
+
+def told(terminal: bool = False) -> tuple[Progress, io.StringIO]:
+    out = io.StringIO()
+    return Progress(console=Console(file=out, force_terminal=terminal, width=100)), out
+
+
+def test_a_line_at_intervals_without_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress_module, "EVERY_SECONDS", 0.0)
+    progress, out = told()
+    with progress.bar("encoding", 4000, done=1000) as bar:
+        bar.advance(1000)
+        bar.update(done=3000, note="loss 0.5")
+    lines = out.getvalue().splitlines()
+    assert lines[0].startswith("encoding: 2,000 of 4,000 (50%), about 0 min left")
+    assert lines[1].endswith(", loss 0.5")
+    monkeypatch.setattr(progress_module, "EVERY_SECONDS", 60.0)
+    with progress.bar("encoding", 4) as bar:
+        bar.advance()
+    assert out.getvalue().splitlines() == lines
+
+
+def test_a_bar_on_a_terminal_with_one_inside() -> None:
+    progress, out = told(terminal=True)
+    with progress.bar("outer", 2, stays=True) as outer:
+        with progress.bar("inner", 3_000_000, unit="bytes") as inner:
+            inner.advance(3_000_000)
+        outer.advance(2)
+    assert "2/2" in out.getvalue()
+    assert progress.shown is None
+
+
+def test_quiet_says_nothing() -> None:
+    progress = Progress(quiet=True, console=Console(file=(out := io.StringIO())))
+    progress.tell("a line")
+    with progress.bar("encoding", 2) as bar:
+        bar.advance(2)
+    assert bar.done == 2
+    assert out.getvalue() == ""
+
+
+def test_text_is_not_read_as_markup() -> None:
+    progress, out = told()
+    progress.tell("the token [MASK] [/b]")
+    assert out.getvalue() == "the token [MASK] [/b]\n"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_first_signal_asks_and_the_second_interrupts(number: int) -> None:
+    progress, out = told()
+    before = signal.getsignal(number)
+    with orderly_stop(progress) as stop:
+        stop.check()
+        os.kill(os.getpid(), number)
+        assert stop.asked
+        with pytest.raises(Stopped, match=r"Stopped after row 3\. The same command goes on from there\."):
+            stop.check("after row 3")
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), number)
+    assert signal.getsignal(number) is before
+    assert "Stopping" in out.getvalue()
+
+
+def test_outside_the_main_thread_nothing_is_caught() -> None:
+    found = []
+
+    def work() -> None:
+        with orderly_stop(Progress(quiet=True)) as stop:
+            found.append(stop.asked)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert found == [False]
