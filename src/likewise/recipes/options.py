@@ -91,7 +91,9 @@ class TrainingOptions(Options):
         "What picks the checkpoint: STS-B dev, held-out sentences of the corpus, or simply the last one.",
     )
     held_out: int = option(500, "Sentences held out of training where the selection needs them.")
-    precision: Precision = option("auto", "bf16 where the processor is made for it (auto), or always this.")
+    precision: Precision = option(
+        "auto", "bf16 where the processor is made for it (auto), or always this. Checkpoints are scored in fp32."
+    )
 
     def __post_init__(self) -> None:
         self._positive("batch_size", "accumulation", "learning_rate", "epochs", "held_out", "sam_every")

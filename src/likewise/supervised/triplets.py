@@ -18,7 +18,6 @@ from sentence_transformers.sentence_transformer.losses import TripletDistanceMet
 from torch import nn
 
 from likewise.evaluation.held_out_triplets import HeldOutTripletsEvaluator
-from likewise.inference.encoding import Precision
 from likewise.recipes.options import OptionError, option
 from likewise.supervised.objective import FinetuneOptions, Objective
 from likewise.supervised.rows import Dropped, LabelledDataError, LabelledRows, collect
@@ -87,10 +86,10 @@ def _loss(encoder: SentenceTransformer, options: TripletOptions) -> nn.Module:
     return TripletLoss(encoder, _DISTANCES[options.distance], options.margin)
 
 
-def _held_out(rows: LabelledRows, options: TripletOptions, precision: Precision) -> HeldOutTripletsEvaluator:
+def _held_out(rows: LabelledRows, options: TripletOptions) -> HeldOutTripletsEvaluator:
     found = rows.dataset
     return HeldOutTripletsEvaluator(
-        found["anchor"], found["positive"], found["negative"], distance=options.distance, precision=precision
+        found["anchor"], found["positive"], found["negative"], distance=options.distance, precision="fp32"
     )
 
 
