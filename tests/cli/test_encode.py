@@ -48,3 +48,19 @@ def test_rows_on_standard_output_and_the_engine_on_standard_error(tiny_model, se
     result = CliRunner().invoke(app, [*wanted, "int8"])
     assert result.exit_code == 2
     assert "torch has no int8" in result.stderr
+
+
+def test_auto_follows_the_processor_and_says_how_near_the_vectors_are(any_processor, tiny_model, sentences, tmp_path):
+    tiny_model.save(str(tmp_path / "model"))
+    (tmp_path / "in.txt").write_text("\n".join(sentences[:5]) + "\n")
+    app = typer.Typer()
+    app.command()(encode)
+    result = CliRunner().invoke(
+        app, [str(tmp_path / "model"), str(tmp_path / "in.txt"), "--out", str(tmp_path / "v.npy")]
+    )
+    assert result.exit_code == 0, result.output
+    bf16 = "bf16" in any_processor
+    assert ("engine: torch bf16, mean cosine" if bf16 else "engine: torch fp32") in result.stderr
+    found, expected = np.load(tmp_path / "v.npy"), tiny_model.encode(sentences[:5])
+    np.testing.assert_allclose(found, expected, atol=0.05 if bf16 else 1e-5)
+    assert bool(np.abs(found - expected).max() > 1e-5) is bf16

@@ -104,6 +104,14 @@ def test_scores_are_the_weighted_terms_and_a_weight_of_zero_costs_nothing(tiny_g
     assert toy.asked == 0
 
 
+def test_auto_follows_the_processor_and_bfloat16_is_near(tiny_generators, vocabulary, contexts, any_processor):
+    generators, toy = build(tiny_generators, vocabulary), ToyDiscriminator()
+    auto, exact = (ContextScorer(generators, toy, ScoreOptions(precision=name)) for name in ("auto", "fp32"))
+    found, expected = auto(SENTENCES[0], contexts), exact(SENTENCES[0], contexts)
+    assert np.array_equal(found, expected) is ("bf16" not in any_processor)
+    np.testing.assert_allclose(found, expected, atol=0.02)
+
+
 def test_a_text_is_encoded_once_for_all_that_read_it(tiny_generators, vocabulary, contexts, monkeypatch):
     generators = build(tiny_generators, vocabulary)
     network = generators.network("centre")

@@ -100,6 +100,23 @@ def test_cross_encoder_gives_the_score_itself(harvest, tiny_base, tmp_path):
 
 
 @pytest.mark.parametrize("structure", ["siamese", "cross"])
+def test_what_is_trained_in_bfloat16_is_scored_as_it_is_saved(harvest, tiny_base, tmp_path, structure):
+    settings = SMALL | {"structure": structure, "max_steps": 2, "eval_steps": 1, "precision": "bf16"}
+    result = distill(harvest, tmp_path / "run", str(tiny_base), scale="cosine", **settings)
+    assert result.record["precision"] == "bf16"
+    rows = [row for shard in range(2) for row in pq.read_table(harvest / f"shard-{shard}.parquet").to_pylist()]
+    saved = (CrossEncoder if structure == "cross" else SentenceTransformer)(str(result.path))
+    for split, found in (("dev", result.best["score"]), ("test", result.record["test"]["test_mse"])):
+        pairs = [row for row in rows if row["split"] == split]
+        one, other, scores = ([row[name] for row in pairs] for name in ("sentence1", "sentence2", "score"))
+        if structure == "cross":
+            predicted = saved.predict(list(zip(one, other, strict=True)))
+        else:
+            predicted = saved.similarity_pairwise(saved.encode(one), saved.encode(other)).numpy()
+        assert found == pytest.approx(np.mean((predicted - scores) ** 2), rel=1e-4)
+
+
+@pytest.mark.parametrize("structure", ["siamese", "cross"])
 def test_resume_gives_the_weights_of_an_uninterrupted_run(harvest, tiny_base, tmp_path, monkeypatch, structure):
     from likewise.training.callbacks import OrderlyStop
 

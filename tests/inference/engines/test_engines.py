@@ -157,6 +157,26 @@ def test_a_precision_asked_for_by_name_is_given_or_refused(loaded, sentences, mo
     assert 1e-5 < found.fidelity.difference < 0.1
 
 
+@pytest.mark.parametrize("engine", ["torch", "openvino", "onnx"])
+def test_auto_tries_what_the_processor_has(engine, any_processor):
+    int8 = engine == "onnx" or (engine == "openvino" and "vnni" in any_processor)  # ONNX Runtime's pays anywhere
+    bf16 = engine != "onnx" and "bf16" in any_processor
+    wanted = ["int8"] * int8 + ["bf16"] * bf16 + ["fp32"]
+    assert chooser._precisions(Choice(engine, "auto")) == wanted
+    assert chooser._precisions(Choice(engine, "fp32")) == ["fp32"]
+
+
+def test_int8_keeps_a_bit_back_where_products_overflow(any_processor, tiny_model, tmp_path):
+    onnx = pytest.importorskip("onnx", reason="onnx is not installed: pip install 'likewise[onnx]'")
+    pytest.importorskip("onnxruntime", reason="onnxruntime is not installed: pip install 'likewise[onnx]'")
+    (tmp_path / "int8").mkdir()
+    onnx_engine.export(tiny_model, tmp_path)
+    onnx_engine.quantise(tmp_path, tmp_path / "int8")
+    weights = onnx.load(tmp_path / "int8" / onnx_engine.FILE).graph.initializer
+    largest = max(abs(onnx.numpy_helper.to_array(one)).max() for one in weights if one.name.endswith("_quantized"))
+    assert largest == (127 if "vnni" in any_processor else 64)
+
+
 def test_a_store_forgets_other_weights(tmp_path):
     one, other = store.Store(tmp_path, "a" * 32), store.Store(tmp_path, "b" * 32)
     one.put("onnx", "fp32", lambda folder: (folder / "model.onnx").write_text("x"))
