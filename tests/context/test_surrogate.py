@@ -99,21 +99,17 @@ def test_cross_encoder_gives_the_score_itself(harvest, tiny_base, tmp_path):
     assert not (tmp_path / "run" / "checkpoints").exists()
 
 
-@pytest.mark.parametrize("structure", ["siamese", "cross"])
-def test_what_is_trained_in_bfloat16_is_scored_as_it_is_saved(harvest, tiny_base, tmp_path, structure):
-    settings = SMALL | {"structure": structure, "max_steps": 2, "eval_steps": 1, "precision": "bf16"}
-    result = distill(harvest, tmp_path / "run", str(tiny_base), scale="cosine", **settings)
+def test_a_cross_encoder_trained_in_bfloat16_is_scored_as_it_is_saved(harvest, tiny_base, tmp_path):
+    settings = SMALL | {"structure": "cross", "scale": "cosine", "max_steps": 2, "eval_steps": 1, "precision": "bf16"}
+    result = distill(harvest, tmp_path / "run", str(tiny_base), **settings)
     assert result.record["precision"] == "bf16"
     rows = [row for shard in range(2) for row in pq.read_table(harvest / f"shard-{shard}.parquet").to_pylist()]
-    saved = (CrossEncoder if structure == "cross" else SentenceTransformer)(str(result.path))
+    saved = CrossEncoder(str(result.path))
     for split, found in (("dev", result.best["score"]), ("test", result.record["test"]["test_mse"])):
         pairs = [row for row in rows if row["split"] == split]
-        one, other, scores = ([row[name] for row in pairs] for name in ("sentence1", "sentence2", "score"))
-        if structure == "cross":
-            predicted = saved.predict(list(zip(one, other, strict=True)))
-        else:
-            predicted = saved.similarity_pairwise(saved.encode(one), saved.encode(other)).numpy()
-        assert found == pytest.approx(np.mean((predicted - scores) ** 2), rel=1e-4)
+        predicted = saved.predict([(row["sentence1"], row["sentence2"]) for row in pairs])
+        # In bfloat16 it is another number from the fifth digit on.
+        assert found == pytest.approx(np.mean((predicted - [row["score"] for row in pairs]) ** 2), rel=2e-6)
 
 
 @pytest.mark.parametrize("structure", ["siamese", "cross"])
