@@ -32,9 +32,9 @@ def use_bf16(precision: Precision) -> bool:
 
 @contextmanager
 def as_saved(model: nn.Module) -> Iterator[None]:
-    """Runs a model in float32, as its saved folder will run, also where it is trained in bfloat16.
+    """Runs a model in float32 inside, as its saved folder will run.
 
-    For that, accelerate puts a `forward` under autocast before the model's own.
+    To train it in bfloat16, accelerate puts a `forward` under autocast in front of the model's own.
     """
     under_autocast = vars(model).pop("forward", None)
     try:
