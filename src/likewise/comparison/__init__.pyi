@@ -1,0 +1,9 @@
+from likewise.comparison.comparing import compare as compare
+from likewise.comparison.errors import write_errors as write_errors
+from likewise.comparison.methods import ComparisonError as ComparisonError
+from likewise.comparison.methods import Method as Method
+from likewise.comparison.methods import parse_methods as parse_methods
+from likewise.comparison.outcome import Comparison as Comparison
+from likewise.comparison.similarity import SimilarityReport as SimilarityReport
+from likewise.comparison.similarity import analyze_similarity as analyze_similarity
+from likewise.comparison.similarity import write_similarity as write_similarity
