@@ -145,11 +145,11 @@ def _grid(line: str, preset: str | None, shared: Mapping[str, Any]) -> dict[str,
     found = {text: _parse(text, preset, shared) for text in lines}
     if all(method.contradiction for method in found.values()):
         raise ComparisonError(f"Method '{line}': {next(iter(found.values())).contradiction}.")
-    written = [_given(text)[1] for text in lines]
-    varied = [n for n in written[0] if n != "label" and len({repr(given.get(n)) for given in written}) > 1]
+    written = {text: _given(text)[1] for text in lines}
+    varied = [n for n in written[lines[0]] if n != "label" and len({given.get(n) for given in written.values()}) > 1]
     return {
-        text: replace(method, grid=line, varied={n: method.options.get(n, given.get(n)) for n in varied})
-        for (text, method), given in zip(found.items(), written, strict=False)
+        text: replace(method, grid=line, varied={n: method.options.get(n, written[text].get(n)) for n in varied})
+        for text, method in found.items()
     }
 
 

@@ -60,7 +60,7 @@ class Settings:
         trained = [method for method in self.methods if method.kind == "recipe"]
         if trained and (self.steps is None) == (self.minutes is None):
             raise ComparisonError("One budget for all: give either steps or minutes.")
-        if min(self.steps or 1, self.minutes or 1) <= 0:
+        if any(budget is not None and not budget > 0 for budget in (self.steps, self.minutes)):
             raise ComparisonError(f"The budget must be above 0, not {self.steps or self.minutes}.")
         for method in trained:
             if check := RECIPES[method.name].check_base:

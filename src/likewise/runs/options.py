@@ -196,6 +196,8 @@ def _sentence(kind: type[Options], found: Any) -> str:
     if found["type"] in _BOUNDS:
         words, limit = _BOUNDS[found["type"]]
         wanted = words.format(_plain(found.get("ctx", {}).get(limit)))
+    elif found["type"] == "string_too_short":
+        wanted = f"a text of {found['ctx']['min_length']} character or more"
     elif found["type"] == "literal_error":
         wanted = f"one of {', '.join(choices_of(kind, name))}"
     else:
