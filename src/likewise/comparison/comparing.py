@@ -93,7 +93,7 @@ def compare(
     check_shared(shared)
     asked = parse_methods([methods] if isinstance(methods, str) else methods, preset=preset, shared=shared)
     settings = Settings(
-        methods=_with_bases(asked),
+        methods=_with_bases(tuple(method for method in asked if not method.contradiction)),
         seeds=tuple(seeds),
         corpus=(os.fspath(corpus),) if isinstance(corpus, (str, os.PathLike)) else tuple(map(os.fspath, corpus)),
         base=base,
@@ -110,6 +110,7 @@ def compare(
     read = settings.read_corpus()
     plan = settings.plan(read)
     progress = Progress(quiet)
+    contradictions = {method.label: method.contradiction for method in asked if method.contradiction}
     runs = settings.runs(len(read))
     shown = settings.to_dict() | {"corpus": list(read.sources), "sentences": len(read), "sha256": read.sha256}
 
@@ -132,7 +133,6 @@ def compare(
 
         def so_far() -> Comparison:
             ordered = tuple(results[m.label, seed] for m, seed in runs if (m.label, seed) in results)
-            contradictions = {m.label: m.contradiction for m in settings.methods if m.contradiction}
             return Comparison(job.target, shown, settings.seeds, tuple(runs), ordered, contradictions)
 
         progress.tell(f"{len(runs)} runs, {len(results)} of them done")
@@ -171,7 +171,7 @@ def _write_tables(found: Comparison, folder: Path) -> None:
 
 
 def _with_bases(methods: tuple[Method, ...]) -> tuple[Method, ...]:
-    """Put the bases as they are shipped first: the transformer and the word vectors, where a method starts from them."""
+    """Put the bases as they are shipped first: the transformer and the word vectors, where methods use them."""
     missing = []
     for name, vectors in (("base", False), ("word-average", True)):
         members = [m for m in methods if m.kind != "model" and m.base is None and m.takes_vectors == vectors]
