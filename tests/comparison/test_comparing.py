@@ -12,7 +12,7 @@ import pytest
 from likewise.comparison import compare, comparing, inspection
 from likewise.comparison.methods import ComparisonError
 from likewise.comparison.one_run import RunMaker
-from likewise.evaluation.tasks import DataError
+from likewise.evaluation import DataError
 from likewise.recipes import OptionError
 from likewise.runs.job import JobError, read_record, work_of
 from likewise.runs.stopping import Stopped

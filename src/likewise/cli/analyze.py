@@ -89,7 +89,7 @@ def errors(
     from likewise.comparison.page import rank
     from likewise.comparison.pictures import check_extra
     from likewise.comparison.tables import open_folder
-    from likewise.evaluation.errors import analyze_errors
+    from likewise.evaluation.rank_errors import analyze_errors
 
     check_extra()
     open_folder(out)

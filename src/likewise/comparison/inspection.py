@@ -16,11 +16,13 @@ import numpy as np
 from likewise.augment.spans import nested_spans, sentence_rng
 from likewise.baselines.sampling import sample_rows
 from likewise.comparison.cosines import VIEWS, Distribution, dropout_views, related_cosines
-from likewise.evaluation.errors import worst_pairs
+from likewise.evaluation.rank_errors import worst_pairs
 from likewise.evaluation.pairs import correlations, pair_cosines
 from likewise.evaluation.registry import TASKS, resolve
-from likewise.evaluation.sts import Pairs, StsTask
-from likewise.evaluation.tasks import TaskMissing, find_data, plain
+from likewise.evaluation.pairs import RatedPairs
+from likewise.evaluation.tasks.sts import StsTask
+from likewise.evaluation.data import find_data
+from likewise.evaluation.task import TaskMissing, plain
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -49,7 +51,7 @@ class Material:
     negated: tuple[tuple[int, ...], tuple[str, ...]] | None
     mapped: tuple[str, ...]
     task: StsTask | None
-    pairs: Pairs | None
+    pairs: RatedPairs | None
     seed: int
 
     @classmethod
@@ -172,7 +174,7 @@ def _bands(cosines: np.ndarray, gold: np.ndarray, scale: tuple[float, float]) ->
     return {f"pair rated {edges[i]:g} to {edges[i + 1]:g}": cosines[band == i] for i in reversed(range(_BANDS))}
 
 
-def _worst(cosines: np.ndarray, pairs: Pairs, task: StsTask) -> dict[str, Any] | None:
+def _worst(cosines: np.ndarray, pairs: RatedPairs, task: StsTask) -> dict[str, Any] | None:
     if not np.isfinite(cosines).all():
         return None
     _, _, picked = worst_pairs(pairs, cosines, WORST)

@@ -110,7 +110,7 @@ class RunMaker:
                 found = self._fitted(method, seed, out)
             model = load(out if method.kind == "baseline" else base)
             found |= self._selection_score(model, seed)
-        report = evaluate(model, settings.tasks, settings.data, progress=False)
+        report = evaluate(model, settings.tasks, data=settings.data)
         found["scores"] = {one.name: one.score for one in report.results}
         found["titles"] = {one.name: one.title for one in report.results}
         found["metrics"] = {one.name: one.metric for one in report.results}
@@ -192,7 +192,7 @@ class RunMaker:
         from likewise.training.selection import choose_selection
 
         options = TrainingOptions(**self.settings.shared)
-        selection = choose_selection(self.corpus.dataset, options, seed, self.settings.data, bf16=False)
+        selection = choose_selection(self.corpus.dataset, options, seed, self.settings.data)
         if selection.evaluator is None:
             return {}
         scores = {name: float(value) for name, value in selection.evaluator(model).items()}

@@ -13,7 +13,7 @@ from typing import Any
 from likewise.comparison import tables
 from likewise.comparison.outcome import Comparison
 from likewise.comparison.pictures import check_extra
-from likewise.evaluation.errors import ErrorAnalysis
+from likewise.evaluation.rank_errors import ErrorAnalysis
 
 _WORDS = re.compile(r"\w+(?:['’]\w+)*|\s+|[^\w\s]")
 

@@ -25,7 +25,7 @@ from likewise.comparison.pictures import (
     styles,
     wrapped,
 )
-from likewise.evaluation.errors import ErrorAnalysis
+from likewise.evaluation.rank_errors import ErrorAnalysis
 
 _COLOURS = {VIEWS: GREEN, NEGATION: ORANGE, OTHER: BLUE}
 

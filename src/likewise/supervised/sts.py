@@ -19,7 +19,6 @@ from likewise.evaluation.registry import TASKS
 from likewise.evaluation.sts import StsTask
 from likewise.evaluation.sts_dev import StsDevEvaluator
 from likewise.evaluation.tasks import DataError, TaskMissing, find_data
-from likewise.inference.encoding import Precision
 from likewise.runs.options import OptionError, option
 from likewise.supervised.objective import FinetuneOptions, Objective
 from likewise.supervised.rows import Dropped, LabelledDataError, LabelledRows, collect
@@ -101,7 +100,7 @@ def _loss(encoder: SentenceTransformer, options: STSOptions) -> nn.Module:
     return CosineSimilarityLoss(encoder)
 
 
-def _held_out(rows: LabelledRows, options: STSOptions, precision: Precision) -> StsDevEvaluator:
+def _held_out(rows: LabelledRows, options: STSOptions) -> StsDevEvaluator:
     found = rows.dataset
     ratings = [5 * label for label in found["label"]]
     return StsDevEvaluator(
@@ -109,7 +108,7 @@ def _held_out(rows: LabelledRows, options: STSOptions, precision: Precision) -> 
         found["sentence2"],
         ratings,
         name="held_out",
-        precision=precision,
+        precision="fp32",
         description=f"Spearman correlation on {len(rows):,} held-out rated pairs",
     )
 

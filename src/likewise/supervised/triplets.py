@@ -16,7 +16,6 @@ from sentence_transformers.sentence_transformer.losses import TripletDistanceMet
 from torch import nn
 
 from likewise.evaluation.held_out_triplets import HeldOutTripletsEvaluator
-from likewise.inference.encoding import Precision
 from likewise.runs.options import OptionError, option
 from likewise.supervised.objective import FinetuneOptions, Objective
 from likewise.supervised.rows import Dropped, LabelledDataError, LabelledRows, collect
@@ -83,10 +82,10 @@ def _loss(encoder: SentenceTransformer, options: TripletOptions) -> nn.Module:
     return TripletLoss(encoder, _DISTANCES[options.distance], options.margin)
 
 
-def _held_out(rows: LabelledRows, options: TripletOptions, precision: Precision) -> HeldOutTripletsEvaluator:
+def _held_out(rows: LabelledRows, options: TripletOptions) -> HeldOutTripletsEvaluator:
     found = rows.dataset
     return HeldOutTripletsEvaluator(
-        found["anchor"], found["positive"], found["negative"], distance=options.distance, precision=precision
+        found["anchor"], found["positive"], found["negative"], distance=options.distance, precision="fp32"
     )
 
 
