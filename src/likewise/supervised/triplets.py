@@ -15,7 +15,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.losses import TripletDistanceMetric, TripletLoss
 from torch import nn
 
-from likewise.evaluation.held_out_triplets import HeldOutTripletsEvaluator
+from likewise.evaluation.checkpoint import CheckpointEvaluator, triplets_evaluator
 from likewise.inference.encoding import Precision
 from likewise.runs.options import OptionError, option
 from likewise.supervised.objective import FinetuneOptions, Objective
@@ -83,11 +83,9 @@ def _loss(encoder: SentenceTransformer, options: TripletOptions) -> nn.Module:
     return TripletLoss(encoder, _DISTANCES[options.distance], options.margin)
 
 
-def _held_out(rows: LabelledRows, options: TripletOptions, precision: Precision) -> HeldOutTripletsEvaluator:
+def _held_out(rows: LabelledRows, options: TripletOptions, precision: Precision) -> CheckpointEvaluator:
     found = rows.dataset
-    return HeldOutTripletsEvaluator(
-        found["anchor"], found["positive"], found["negative"], distance=options.distance, precision=precision
-    )
+    return triplets_evaluator(found["anchor"], found["positive"], found["negative"], distance=options.distance)
 
 
 SBERT = TripletOptions()
