@@ -197,7 +197,7 @@ class Runner:
         from likewise.training.selection import choose_selection
 
         options = TrainingOptions(**self.plan.shared)
-        selection = choose_selection(self.corpus.dataset, options, seed, self.plan.data, bf16=False)
+        selection = choose_selection(self.corpus.dataset, options, seed, self.plan.data)
         if selection.evaluator is None:
             return {}
         scores = {name: float(value) for name, value in selection.evaluator(model).items()}

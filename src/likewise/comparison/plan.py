@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -134,7 +134,7 @@ class Plan:
             "corpus": list(corpus.sources),
             "sentences": len(corpus),
             "sha256": corpus.sha256,
-            "corpus_options": asdict(self.corpus_options or CorpusOptions()),
+            "corpus_options": (self.corpus_options or CorpusOptions()).to_dict(),
             "tasks": [task.name for task in resolve(self.tasks)[0]],
             "steps": self.steps,
             "minutes": self.minutes,

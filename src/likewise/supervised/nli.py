@@ -18,7 +18,6 @@ from torch import nn
 from likewise.corpus.files import numbered_lines
 from likewise.encoder.pair_classifier import PairClassifier
 from likewise.evaluation.checkpoint import CheckpointEvaluator, labels_evaluator
-from likewise.inference.encoding import Precision
 from likewise.supervised.objective import FinetuneOptions, Objective
 from likewise.supervised.rows import Dropped, LabelledDataError, LabelledRows, collect
 from likewise.supervised.tables import read_table
@@ -132,7 +131,7 @@ def _loss(encoder: SentenceTransformer, options: NLIOptions) -> nn.Module:
     return loss
 
 
-def _held_out(rows: LabelledRows, options: NLIOptions, precision: Precision) -> CheckpointEvaluator:
+def _held_out(rows: LabelledRows, options: NLIOptions) -> CheckpointEvaluator:
     found = rows.dataset
     return labels_evaluator(found["sentence1"], found["sentence2"], found["label"])
 

@@ -18,7 +18,6 @@ from torch import nn
 from likewise.evaluation.checkpoint import CheckpointEvaluator, ratings_evaluator
 from likewise.evaluation.data import find_data
 from likewise.evaluation.registry import rated_task
-from likewise.inference.encoding import Precision
 from likewise.runs.options import OptionError, option
 from likewise.supervised.objective import FinetuneOptions, Objective
 from likewise.supervised.rows import Dropped, LabelledDataError, LabelledRows, collect
@@ -95,7 +94,7 @@ def _loss(encoder: SentenceTransformer, options: STSOptions) -> nn.Module:
     return CosineSimilarityLoss(encoder)
 
 
-def _held_out(rows: LabelledRows, options: STSOptions, precision: Precision) -> CheckpointEvaluator:
+def _held_out(rows: LabelledRows, options: STSOptions) -> CheckpointEvaluator:
     found = rows.dataset
     ratings = [5 * label for label in found["label"]]
     return ratings_evaluator(

@@ -16,7 +16,6 @@ from sentence_transformers.sentence_transformer.losses import TripletDistanceMet
 from torch import nn
 
 from likewise.evaluation.checkpoint import CheckpointEvaluator, triplets_evaluator
-from likewise.inference.encoding import Precision
 from likewise.runs.options import OptionError, option
 from likewise.supervised.objective import FinetuneOptions, Objective
 from likewise.supervised.rows import Dropped, LabelledDataError, LabelledRows, collect
@@ -83,7 +82,7 @@ def _loss(encoder: SentenceTransformer, options: TripletOptions) -> nn.Module:
     return TripletLoss(encoder, _DISTANCES[options.distance], options.margin)
 
 
-def _held_out(rows: LabelledRows, options: TripletOptions, precision: Precision) -> CheckpointEvaluator:
+def _held_out(rows: LabelledRows, options: TripletOptions) -> CheckpointEvaluator:
     found = rows.dataset
     return triplets_evaluator(found["anchor"], found["positive"], found["negative"], distance=options.distance)
 

@@ -1,4 +1,8 @@
-"""What picks the checkpoint: STS-B dev where it is found, held-out sentences of the corpus elsewhere."""
+"""What picks the checkpoint: STS-B dev where it is found, held-out sentences of the corpus elsewhere.
+
+Checkpoints are scored in float32, whatever they are trained in: so runs the saved folder, here and in
+sentence-transformers, and its score is the one that was selected.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +40,7 @@ class Selection:
 
 
 def choose_selection(
-    dataset: Any, options: TrainingOptions, seed: int, data: str | os.PathLike[str] | None, bf16: bool
+    dataset: Any, options: TrainingOptions, seed: int, data: str | os.PathLike[str] | None
 ) -> Selection:
     """The selection that the options ask for, on what is there.
 
