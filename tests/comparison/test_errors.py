@@ -6,8 +6,8 @@ import pytest
 
 from likewise.comparison.errors import errors_table, write_errors
 from likewise.comparison.page import differences
-from likewise.evaluation.rank_errors import ErrorAnalysis, worst_pairs
 from likewise.evaluation.pairs import RatedPairs
+from likewise.evaluation.rank_errors import ErrorAnalysis, worst_pairs
 
 FIRST = ["I oppose it.", "<b>tags</b> & a | bar", "It rains.", "A man sings."]
 SECOND = ["I support it.", "tags", "It pours.", "A man is singing."]

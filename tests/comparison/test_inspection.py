@@ -4,8 +4,8 @@ import pytest
 from likewise.comparison import inspection
 from likewise.comparison.inspection import Material, dropout_map, inspect, shortened
 from likewise.encoder.build import build_encoder
-from likewise.evaluation.registry import TASKS
 from likewise.evaluation.pairs import RatedPairs
+from likewise.evaluation.registry import TASKS
 from likewise.inference.encoding import encode
 
 

@@ -19,7 +19,7 @@ analyze_app = typer.Typer(
 Model = Annotated[str, typer.Argument(help="A model's folder, its hub name, or bundled:minilm.")]
 Data = Annotated[
     Optional[Path],
-    typer.Option(help="The folder of SentEval's data; without it $LIKEWISE_DATA, then ../shared/data."),
+    typer.Option(help="The folder of SentEval's data; else $LIKEWISE_DATA, else that of likewise data get."),
 ]
 Out = Annotated[Path, typer.Option(help="The folder to write to; made where it is not there.")]
 BatchSize = Annotated[int, typer.Option(help="Sentences a batch.", min=1)]
@@ -96,11 +96,11 @@ def errors(
     found = analyze_errors(
         model,
         task,
-        data,
+        data=data,
         worst=worst,
         batch_size=batch_size,
         precision="bf16" if bf16 else None,
-        progress=sys.stderr.isatty(),
+        quiet=not sys.stderr.isatty(),
     )
     written = write_errors(found, out)
     typer.echo(

@@ -16,13 +16,12 @@ import numpy as np
 from likewise.augment.spans import nested_spans, sentence_rng
 from likewise.baselines.sampling import sample_rows
 from likewise.comparison.cosines import VIEWS, Distribution, dropout_views, related_cosines
-from likewise.evaluation.rank_errors import worst_pairs
-from likewise.evaluation.pairs import correlations, pair_cosines
-from likewise.evaluation.registry import TASKS, resolve
-from likewise.evaluation.pairs import RatedPairs
-from likewise.evaluation.tasks.sts import StsTask
 from likewise.evaluation.data import find_data
+from likewise.evaluation.pairs import RatedPairs, correlations, pair_cosines
+from likewise.evaluation.rank_errors import worst_pairs
+from likewise.evaluation.registry import TASKS, resolve
 from likewise.evaluation.task import TaskMissing, plain
+from likewise.evaluation.tasks.sts import StsTask
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

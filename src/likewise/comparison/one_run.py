@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import shutil
 import time
 import traceback
@@ -16,6 +15,7 @@ from likewise.comparison.inspection import Material, inspect
 from likewise.comparison.methods import Method
 from likewise.comparison.settings import Settings
 from likewise.corpus import PreparedCorpus
+from likewise.evaluation.task import plain
 from likewise.recipes.options import TrainingOptions
 from likewise.runs.whole_files import read_json, write_json
 
@@ -64,7 +64,7 @@ class RunMaker:
                 "error": f"{type(error).__name__}: {error}",
                 "traceback": traceback.format_exc().splitlines()[-12:],
             }
-        return _plain(result | {"seconds": round(time.monotonic() - started, 1)})
+        return plain(result | {"seconds": round(time.monotonic() - started, 1)})
 
     def steps_of(self, method: Method) -> tuple[int, float | None]:
         """Return how many updates a method has, and the seconds that one takes if it had to be measured.
@@ -231,12 +231,3 @@ def _ending(entry: dict[str, Any], *endings: str) -> float | None:
         if any(name == ending or name.endswith(f"_{ending}") for ending in endings):
             return float(value)
     return None
-
-
-def _plain(value: Any) -> Any:
-    """Return the same value with None for numbers that JSON cannot write."""
-    if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

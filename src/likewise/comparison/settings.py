@@ -7,8 +7,8 @@ from typing import Any
 
 from likewise.comparison.methods import ComparisonError, Method
 from likewise.corpus import CorpusOptions, PreparedCorpus, prepare
-from likewise.evaluation.registry import resolve
 from likewise.evaluation.data import find_data
+from likewise.evaluation.registry import resolve
 from likewise.evaluation.task import TaskMissing
 from likewise.recipes import RECIPES
 from likewise.recipes.options import TrainingOptions

@@ -31,11 +31,11 @@ from likewise.comparison.methods import ComparisonError
 from likewise.comparison.pictures import check_extra, shorten
 from likewise.comparison.sight_pictures import draw_similarity
 from likewise.comparison.tables import markdown_table, open_folder
+from likewise.evaluation.data import find_data
 from likewise.evaluation.pairs import pair_cosines
+from likewise.evaluation.task import TaskMissing
 from likewise.evaluation.tasks.sts import SEVEN
 from likewise.evaluation.tasks.sts import TASKS as STS_TASKS
-from likewise.evaluation.data import find_data
-from likewise.evaluation.task import TaskMissing
 from likewise.runs.whole_files import write_json, write_text
 
 if TYPE_CHECKING:

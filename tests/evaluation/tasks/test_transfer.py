@@ -8,8 +8,8 @@ from sklearn.metrics import f1_score
 
 from likewise.evaluation import evaluate
 from likewise.evaluation.registry import resolve
-from likewise.evaluation.tasks import DataError, TaskMissing
-from likewise.evaluation.transfer import SEVEN, TASKS, TransferResult, f1
+from likewise.evaluation.task import DataError, TaskMissing
+from likewise.evaluation.tasks.transfer import SEVEN, TASKS, TransferResult, f1
 
 BY_NAME = {task.name: task for task in TASKS}
 LINES = {
@@ -55,7 +55,7 @@ def folder(tmp_path, sentences) -> Path:
 
 
 def test_all_seven_with_their_average(tiny_model, small, folder):
-    report = evaluate(tiny_model, "transfer", folder, progress=False)
+    report = evaluate(tiny_model, "transfer", data=folder)
     assert [result.name for result in report.results] == list(SEVEN)
     assert report.missing == ()
     assert report.averages["transfer"] == pytest.approx(np.mean([r.score for r in report.results]))
@@ -67,13 +67,13 @@ def test_all_seven_with_their_average(tiny_model, small, folder):
     assert report["mrpc"].f1 is not None
     assert report["mr"].f1 is None
     assert "| MR" in report.table()
-    again = evaluate(tiny_model, "transfer", folder, progress=False)
+    again = evaluate(tiny_model, "transfer", data=folder)
     assert [r.to_dict() for r in again.results] == [r.to_dict() for r in report.results]
 
 
 def test_beside_other_tasks_and_with_missing_files(tiny_model, small, folder):
     (folder / "CR/custrev.neg").unlink()
-    report = evaluate(tiny_model, "transfer,sts-b-dev", folder, progress=False)
+    report = evaluate(tiny_model, "transfer,sts-b-dev", data=folder)
     assert {task.name: task.reason for task in report.missing} == {
         "cr": "there is no file CR/custrev.neg",
         "sts-b-dev": "there is no file STS/STSBenchmark/sts-dev.csv",
@@ -85,7 +85,7 @@ def test_beside_other_tasks_and_with_missing_files(tiny_model, small, folder):
 def test_a_broken_model_is_undefined(tiny_model, small, folder):
     for parameter in tiny_model.parameters():
         parameter.data.fill_(float("nan"))
-    report = evaluate(tiny_model, "mr", folder, progress=False)
+    report = evaluate(tiny_model, "mr", data=folder)
     assert report.to_dict()["results"][0]["score"] is None
     assert "Undefined: MR" in report.table()
 
@@ -99,11 +99,11 @@ def test_how_each_task_is_tested():
     assert len(BY_NAME["mr"].trials(np.array(["1", "0"] * 50), np.array(["all"] * 100))) == 10
     parts = np.array(["train"] * 60 + ["dev"] * 20 + ["test"] * 20)
     (trial,) = BY_NAME["sst2"].trials(np.array(["1", "0"] * 50), parts)
-    assert [check.held.tolist() for check in trial.checks] == [list(range(60, 80))]
+    assert [check.test.tolist() for check in trial.checks] == [list(range(60, 80))]
     assert trial.test.tolist() == list(range(80, 100))
     (trial,) = BY_NAME["trec"].trials(np.array(["1", "0"] * 50), np.where(parts == "dev", "train", parts))
     assert len(trial.checks) == 10
-    assert sorted(np.concatenate([check.held for check in trial.checks])) == list(range(80))
+    assert sorted(np.concatenate([check.test for check in trial.checks])) == list(range(80))
 
 
 def test_f1_beside_scikit_learn():

@@ -1,8 +1,8 @@
 import pytest
 
-from likewise.evaluation import sts
 from likewise.evaluation.registry import TASKS
-from likewise.evaluation.tasks import DataError, TaskMissing
+from likewise.evaluation.task import DataError, TaskMissing
+from likewise.evaluation.tasks import sts
 
 SIZES = {
     "sts12": 3108,

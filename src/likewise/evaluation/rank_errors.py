@@ -1,4 +1,4 @@
-"""Rank-based error analysis: which pairs of an STS task an encoder gets most wrong (SNCSE, section 5, table 4).
+"""Rank errors: the pairs of an STS task that an encoder ranks most wrongly (SNCSE, section 5, table 4).
 
 Wang et al. 2022, "SNCSE", equations 10 and 11. Ranks run from 1 for the least similar pair to P for the most similar.
 Letters of the shapes: P pairs.
@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from likewise.evaluation.pairs import correlations, pair_cosines
-from likewise.evaluation.registry import TASKS, UnknownTaskError, resolve
-from likewise.evaluation.sts import Pairs, StsTask
-from likewise.evaluation.tasks import TaskMissing, find_data, plain
+from likewise.evaluation.pairs import RatedPairs, correlations, pair_cosines
+from likewise.evaluation.registry import rated_task
+from likewise.evaluation.task import EvaluationError, plain
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -23,18 +22,11 @@ if TYPE_CHECKING:
     from likewise.inference.encoding import Precision
 
 
-class ErrorAnalysisError(ValueError):
-    """An error analysis that cannot be made; the message names the cure."""
-
-
 def ranks(values: np.ndarray) -> np.ndarray:
-    """The ranks (P,) of P values: 1 for the lowest, and for equal values the mean of the ranks that they share.
-
-    Args:
-        values: (P,), finite.
+    """Return the ranks (P,) of P values: 1 for the lowest, and for equal values the mean of their ranks.
 
     Raises:
-        ErrorAnalysisError: a value is not finite, so it has no rank.
+        EvaluationError: a value is not finite.
 
     >>> ranks(np.array([0.3, 0.1, 0.3])).tolist()
     [2.5, 1.0, 2.5]
@@ -42,21 +34,17 @@ def ranks(values: np.ndarray) -> np.ndarray:
     from scipy.stats import rankdata
 
     if not np.isfinite(values).all():
-        raise ErrorAnalysisError("Some cosines are not finite: the model's vectors are broken (NaN or infinite).")
+        raise EvaluationError("Some cosines are not finite: the model's vectors are broken (NaN or infinite).")
     return np.asarray(rankdata(values, method="average"), dtype=np.float64)
 
 
 def rank_errors(estimated: np.ndarray, gold: np.ndarray) -> np.ndarray:
-    """(R_E^i - R_G^i)^2 for each pair i, the error of SNCSE's equation 11.
-
-    Args:
-        estimated, gold: (P,) ranks by the cosine and by the human rating.
-    """
+    """Return (R_E^i - R_G^i)^2 for each pair i, SNCSE's equation 11, from the ranks (P,) by cosine and by rating."""
     return (estimated - gold) ** 2
 
 
 def spearman_of_ranks(estimated: np.ndarray, gold: np.ndarray) -> float:
-    """Spearman's rho = 1 - sum_i (R_E^i - R_G^i)^2 / ((P^3 - P) / 6), SNCSE's equation 10, from -1 to 1.
+    """Return Spearman's rho = 1 - sum_i (R_E^i - R_G^i)^2 / ((P^3 - P) / 6), SNCSE's equation 10, from -1 to 1.
 
     Exact only where no two pairs share a rank. Human ratings do share ranks, so the scores of `likewise evaluate` are
     scipy's, the correlation of the ranks themselves, which is equal without ties and right with them.
@@ -72,12 +60,12 @@ def spearman_of_ranks(estimated: np.ndarray, gold: np.ndarray) -> float:
 
 
 @dataclass(frozen=True)
-class PairError:
-    """One pair and how far off its rank is.
+class MisrankedPair:
+    """One pair and the error of its rank.
 
     Attributes:
         index: its place in the task, from 0.
-        subset: the part of the task that it is from.
+        subset: its part of the task.
         first, second: the two sentences.
         gold: the human rating.
         cosine: of the model's vectors.
@@ -97,7 +85,7 @@ class PairError:
 
     @property
     def direction(self) -> str:
-        """'overestimated' where the model ranks the pair as more similar than people do, else 'underestimated'."""
+        """'overestimated' where the model ranks the pair higher than people do, 'underestimated' where lower."""
         if self.estimated_rank == self.gold_rank:
             return "exact"
         return "overestimated" if self.estimated_rank > self.gold_rank else "underestimated"
@@ -111,7 +99,7 @@ class ErrorAnalysis:
         model: its name or folder.
         task, title: the task's name in the registry and in a table.
         scale: lowest and highest rating.
-        n: P, how many pairs were ranked.
+        n: P, the number of ranked pairs.
         spearman: as `likewise evaluate` gives it, times 100 (ties corrected).
         spearman_equation_10: by `spearman_of_ranks`, times 100.
         gold_ranks, estimated_ranks: (P,) R_G and R_E of all pairs, in the order of the task.
@@ -127,15 +115,15 @@ class ErrorAnalysis:
     spearman_equation_10: float
     gold_ranks: np.ndarray
     estimated_ranks: np.ndarray
-    worst: tuple[PairError, ...]
+    worst: tuple[MisrankedPair, ...]
 
     @property
     def overestimated(self) -> int:
-        """How many of the worst pairs the model takes for more similar than people do."""
+        """The number of overestimated pairs among the worst."""
         return sum(pair.direction == "overestimated" for pair in self.worst)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON: everything but the ranks of the pairs that are not among the worst."""
+        """Return plain values for JSON, without the ranks of the pairs that are not among the worst."""
         return plain(
             {
                 "model": self.model,
@@ -150,24 +138,19 @@ class ErrorAnalysis:
         )
 
 
-def worst_pairs(pairs: Pairs, cosines: np.ndarray, worst: int) -> tuple[np.ndarray, np.ndarray, tuple[PairError, ...]]:
-    """Rank rated pairs and pick the worst.
-
-    Args:
-        pairs: P rated pairs.
-        cosines: (P,) the model's.
-        worst: how many to pick; all where there are fewer.
+def worst_pairs(
+    pairs: RatedPairs, cosines: np.ndarray, worst: int
+) -> tuple[np.ndarray, np.ndarray, tuple[MisrankedPair, ...]]:
+    """Rank rated pairs by their cosines (P,).
 
     Returns:
-        R_G (P,), R_E (P,) and the worst pairs, the largest error first.
+        R_G (P,), R_E (P,) and the `worst` pairs with the largest errors, the largest first.
     """
     gold, estimated = ranks(pairs.gold), ranks(cosines)
     errors = rank_errors(estimated, gold)
-    names = [""] * len(errors)
-    for name, where in pairs.subsets:
-        names[where] = [name] * len(names[where])
+    names = pairs.subset_names
     picked = tuple(
-        PairError(
+        MisrankedPair(
             index=i,
             subset=names[i],
             first=pairs.first[i],
@@ -186,44 +169,39 @@ def worst_pairs(pairs: Pairs, cosines: np.ndarray, worst: int) -> tuple[np.ndarr
 def analyze_errors(
     model: SentenceTransformer | str | os.PathLike[str],
     task: str,
-    data: str | os.PathLike[str] | None = None,
     *,
+    data: str | os.PathLike[str] | None = None,
     worst: int = 20,
     batch_size: int = 64,
     precision: Precision | None = None,
-    progress: bool = False,
+    quiet: bool = True,
 ) -> ErrorAnalysis:
     """Rank the pairs of a task by rating and by cosine, and find those whose ranks differ most.
 
     Args:
         model: a SentenceTransformer, or what `likewise.load` takes.
         task: one task of rated pairs: sts12 to sts16, sts-b, sick-r, sts-b-dev, sts-b-train.
-        data: the folder of SentEval's data; None looks at LIKEWISE_DATA and ../shared/data.
-        worst: how many pairs to keep.
-        batch_size, precision, progress: as in `likewise.evaluate`.
+        worst: number of pairs to keep.
+        data, batch_size, precision, quiet: as in `likewise.evaluate`.
 
     Raises:
-        UnknownTaskError: there is no such task.
-        ErrorAnalysisError: it has no rated pairs, or its files are missing, or `worst` is below 1.
-        DataError: there is no data folder, or a file is malformed.
+        EvaluationError: there is no such task, it has no rated pairs, or `worst` is below 1.
+        DataError: there is no data folder, or a file is missing or malformed.
         LoadError: the model cannot be loaded.
     """
     if worst < 1:
-        raise ErrorAnalysisError(f"worst is {worst}; give 1 or more.")
-    chosen = _rated(task)
-    try:
-        pairs = chosen.load(find_data(data))
-    except TaskMissing as reason:
-        raise ErrorAnalysisError(f"{chosen.title} cannot be read: {reason}. Put SentEval's file there.") from None
+        raise EvaluationError(f"worst is {worst}; give 1 or more.")
+    chosen = rated_task(task)
+    pairs = chosen.pairs(data)
 
-    # Imported only here: nothing above needs torch.
+    # Imported here, as torch is not needed above.
     from likewise.inference.encoding import encode
     from likewise.inference.loading import load
 
     encoder = load(model) if isinstance(model, (str, os.PathLike)) else model
-    unique = {text: i for i, text in enumerate(dict.fromkeys([*pairs.first, *pairs.second]))}
-    vectors = encode(encoder, list(unique), batch_size=batch_size, precision=precision, progress=progress)  # (U, D)
-    cosines = pair_cosines(vectors[[unique[s] for s in pairs.first]], vectors[[unique[s] for s in pairs.second]])
+    texts = [*pairs.first, *pairs.second]
+    vectors = encode(encoder, texts, batch_size=batch_size, precision=precision, progress=not quiet)  # (2P, D)
+    cosines = pair_cosines(*np.split(vectors, 2))
     gold, estimated, picked = worst_pairs(pairs, cosines, worst)
     return ErrorAnalysis(
         model=os.fspath(model) if isinstance(model, (str, os.PathLike)) else type(model).__name__,
@@ -237,15 +215,3 @@ def analyze_errors(
         estimated_ranks=estimated,
         worst=picked,
     )
-
-
-def _rated(task: str) -> StsTask:
-    """The one task of rated pairs that is meant."""
-    rated = [name for name, known in TASKS.items() if isinstance(known, StsTask)]
-    try:
-        found, _ = resolve(task)
-    except UnknownTaskError:
-        raise UnknownTaskError(f"Unknown task '{task}'. Tasks of rated pairs are: {', '.join(rated)}.") from None
-    if len(found) != 1 or not isinstance(found[0], StsTask):
-        raise ErrorAnalysisError(f"'{task}' is not one task of rated pairs. Give one of: {', '.join(rated)}.")
-    return found[0]

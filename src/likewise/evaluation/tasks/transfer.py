@@ -1,7 +1,6 @@
-"""The seven transfer tasks of SentEval: what a classifier can read from frozen vectors (Conneau and Kiela 2018).
+"""The seven transfer tasks of SentEval: classification of frozen vectors (Conneau and Kiela 2018).
 
-Each task is data: its files, how many rows they have, and how the regularisation is chosen and the test made. The
-classifier is a logistic regression at its optimum; see `probe.py`.
+The classifier is a logistic regression at its optimum; see `probe.py`.
 
 Letters of the shapes: N rows, D embedding.
 """
@@ -16,12 +15,14 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from likewise.evaluation.probe import SEED, Check, Probed, Trial, folds, nested, probe
-from likewise.evaluation.tasks import DataError, Prepared, TaskMissing, TaskResult, number
+from likewise.evaluation.data import read_lines
+from likewise.evaluation.pairs import pair_features
+from likewise.evaluation.probe import SEED, Fold, Probed, Trial, folds, nested, probe
+from likewise.evaluation.task import DataError, Prepared, Task, TaskMissing, TaskResult, number
 
 Part = Literal["train", "dev", "test", "all"]
-# SentEval's for scikit-learn; its cross-validation on a training set goes further (2^-1 to 2^5).
 STRENGTHS = tuple(2.0**power for power in range(-2, 6))
+"""Values of C: SentEval's for scikit-learn, and those of its cross-validation on a training set (2^-1 to 2^5)."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class TransferResult(TaskResult):
     Attributes:
         f1: of the second class, times 100, where the task is reported with it (MRPC).
         dev: the accuracy by which the regularisation was chosen, times 100.
-        strengths: the values of C that were chosen, one a fold that was tested.
+        strengths: the values of C that were chosen, one for each tested fold.
         seed: of the folds.
     """
 
@@ -43,7 +44,7 @@ class TransferResult(TaskResult):
     seed: int
 
     def cells(self) -> tuple[str, ...]:
-        """One table row, under COLUMNS."""
+        """Return one table row, under COLUMNS."""
         ends = dict.fromkeys((min(self.strengths, default=None), max(self.strengths, default=None)))
         chosen = " to ".join("-" if end is None else f"{end:g}" for end in ends)
         return (self.title, number(self.score), number(self.f1), number(self.dev), chosen, str(self.n))
@@ -63,9 +64,9 @@ class TransferFile:
 
     Attributes:
         path: relative to the data folder.
-        size: how many rows it has, which is checked when it is read.
-        row: reads a line; it raises a ValueError that says what is wrong.
-        part: which part of the task it is.
+        size: the number of rows, which is checked when the file is read.
+        row: reads a line, and raises a ValueError with the reason where it cannot.
+        part: the part of the task.
         header: whether the first line names the columns.
         encoding: of the file.
     """
@@ -79,56 +80,52 @@ class TransferFile:
 
 
 @dataclass(frozen=True)
-class TransferTask:
+class TransferTask(Task):
     """A task of labelled sentences or pairs.
 
-    A task with a part "all" is tested by cross-validation, and so is the choice of the regularisation inside of it;
-    one with a "dev" part chooses on that, and others by cross-validation on "train"; both are tested on "test".
+    A task with a part "all" is tested by cross-validation, with another one inside to choose the regularisation; one
+    with a "dev" part chooses on that, and others by cross-validation on "train"; both are tested on "test".
     """
 
-    name: str
-    title: str
     files: tuple[TransferFile, ...]
     source: str
     pairs: bool = False
     seed: int = SEED
     strengths: tuple[float, ...] = STRENGTHS
-    needs_data: bool = True
 
     def load(self, data: Path) -> tuple[list[Row], np.ndarray]:
-        """Read all rows, the files one after another, and the part (N,) each is of.
+        """Read all rows, the files one after another, and the part of each row, (N,).
 
         Raises:
             TaskMissing: a file is not there.
-            DataError: a file is malformed or does not have the rows that it should.
+            DataError: a file is malformed or has another number of rows.
         """
         rows: list[Row] = []
         parts: list[str] = []
         for file in self.files:
-            if not (data / file.path).is_file():
+            path = data / file.path
+            if not path.is_file():
                 raise TaskMissing(f"there is no file {file.path}")
-            found = _read(data / file.path, file)
+            found = _read(path, file)
             if len(found) != file.size:
                 raise DataError(
-                    f"{data / file.path}: {len(found)} rows, and {self.title} has {file.size} there. Put SentEval's "
-                    f"own file in its place."
+                    f"{path}: {len(found)} rows, and {self.title} has {file.size} there. Put SentEval's own file in "
+                    "its place."
                 )
             rows += found
             parts += [file.part] * len(found)
         return rows, np.array(parts)
 
     def trials(self, labels: np.ndarray, parts: np.ndarray) -> tuple[Trial, ...]:
-        """What is trained, chosen and tested on which rows; see the class."""
+        """Return the rows that classifiers are trained, chosen and tested on; see the class."""
         if (parts == "all").any():
             return nested(labels, seed=self.seed)
         train, dev, test = (np.flatnonzero(parts == part) for part in ("train", "dev", "test"))
-        checks = (Check(train, dev),) if len(dev) else folds(labels, train, seed=self.seed)
+        checks = (Fold(train, dev),) if len(dev) else folds(labels, train, seed=self.seed)
         return (Trial(train, test, checks),)
 
-    def prepare(self, data: Path | None) -> Prepared:
-        """Read the rows for the suite; see `likewise.evaluation.tasks.Task`."""
-        if data is None:
-            raise TaskMissing("no data folder")
+    def read(self, data: Path) -> Prepared:
+        """Read the rows for the suite."""
         rows, parts = self.load(data)
         labels = np.array([row.label for row in rows])
 
@@ -137,7 +134,7 @@ class TransferTask:
                 # All first sentences, then all second ones: (2N, D).
                 vectors = pair_features(vectors[: len(rows)], vectors[len(rows) :])
             if not np.isfinite(vectors).all():
-                # One broken model must not cost the scores of the other tasks.
+                # A broken model has no score here, and keeps those of the other tasks.
                 return TransferResult(self.name, self.title, "accuracy", math.nan, 0, None, math.nan, (), self.seed)
             found = probe(vectors, labels, self.trials(labels, parts), self.strengths)
             return TransferResult(
@@ -156,17 +153,8 @@ class TransferTask:
         return Prepared([text for column in columns for text in column], score)
 
 
-def pair_features(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """What a classifier of pairs sees, |u - v| and u * v: (N, D), (N, D) -> (N, 2D).
-
-    >>> pair_features(np.array([[1.0, 2.0]]), np.array([[3.0, -1.0]])).tolist()
-    [[2.0, 3.0, 3.0, -2.0]]
-    """
-    return np.concatenate([np.abs(first - second), first * second], axis=1)
-
-
 def f1(predictions: np.ndarray, labels: np.ndarray, positive: str) -> float:
-    """Twice the rows that are rightly positive, over those given as positive plus those that are; 0 without any.
+    """Return F1: twice the true positives over the predicted positives plus the real ones; 0 without any.
 
     >>> f1(np.array(["1", "1", "0"]), np.array(["1", "0", "1"]), "1")
     0.5
@@ -180,32 +168,23 @@ def _f1(found: Probed, labels: np.ndarray) -> float:
 
 
 def _read(path: Path, file: TransferFile) -> list[Row]:
-    raw = path.read_bytes()
-    try:
-        text = raw.decode(file.encoding)
-    except UnicodeDecodeError as error:
-        reached = raw[: error.start].count(b"\n") + 1
-        raise DataError(f"{path}, line {reached}: not {file.encoding}. Copy the file again.") from None
-    # At line feeds alone: some sentences hold other characters that Python breaks at.
-    lines = text.split("\n")
-    if lines and not lines[-1]:
-        lines.pop()
+    skipped = int(file.header)
     rows = []
-    for i, line in enumerate(lines[int(file.header) :], start=1 + int(file.header)):
+    for place, line in enumerate(read_lines(path, file.encoding)[skipped:], start=1 + skipped):
         try:
-            rows.append(file.row(line.removesuffix("\r")))
+            rows.append(file.row(line))
         except ValueError as error:
-            raise DataError(f"{path}, line {i}: {error}. Copy the file again.") from None
+            raise DataError(f"{path}, line {place}: {error}. Copy the file again.") from None
     return rows
 
 
 def _sentence(text: str) -> str:
-    """Single blanks between words, and a stop for a line without any, as in SentEval's examples."""
+    """Return single blanks between words, and a stop for a line without any, as in SentEval's examples."""
     return " ".join(text.split()) or "."
 
 
 def _labelled(label: str) -> Callable[[str], Row]:
-    """A line that is a sentence, in a file of one class."""
+    """Return a reader of lines that are sentences of one class."""
     return lambda line: Row((_sentence(line),), label)
 
 
@@ -235,7 +214,7 @@ def _mrpc(line: str) -> Row:
 
 
 def _two_files(name: str, second: tuple[str, int], first: tuple[str, int], source: str) -> TransferTask:
-    """A task of a file a class, the second class first, as SentEval has them."""
+    """Return a task with one file for each class, the second class first, as SentEval has them."""
     files = tuple(
         TransferFile(path, size, _labelled(label), encoding="latin-1")
         for (path, size), label in ((second, "1"), (first, "0"))
@@ -247,10 +226,7 @@ TASKS: tuple[TransferTask, ...] = (
     _two_files("MR", ("MR/rt-polarity.pos", 5331), ("MR/rt-polarity.neg", 5331), "Pang and Lee 2005, movie reviews"),
     _two_files("CR", ("CR/custrev.pos", 2407), ("CR/custrev.neg", 1368), "Hu and Liu 2004, product reviews"),
     _two_files(
-        "SUBJ",
-        ("SUBJ/subj.objective", 5000),
-        ("SUBJ/subj.subjective", 5000),
-        "Pang and Lee 2004, subjective or objective",
+        "SUBJ", ("SUBJ/subj.objective", 5000), ("SUBJ/subj.subjective", 5000), "Pang and Lee 2004, subjectivity"
     ),
     _two_files("MPQA", ("MPQA/mpqa.pos", 3312), ("MPQA/mpqa.neg", 7294), "Wiebe et al. 2005, polarity of opinions"),
     TransferTask(
@@ -284,5 +260,5 @@ TASKS: tuple[TransferTask, ...] = (
     ),
 )
 
-# What 'transfer' stands for, in the order of the papers' tables.
 SEVEN = ("mr", "cr", "subj", "mpqa", "sst2", "trec", "mrpc")
+"""The group 'transfer', in the order of the papers' tables."""

@@ -1,7 +1,7 @@
-"""Fifty news texts with the similarity that people saw in each pair (Lee, Pincombe and Welsh 2005).
+"""Fifty news texts with human ratings of the similarity of each pair (Lee, Pincombe and Welsh 2005).
 
-A small check that needs no download: gensim ships the texts and the ratings. A text is a short news item, so that it
-says more about longer text than the STS sets do, and with 1225 pairs of 50 texts it is coarse.
+A small check that needs no download: gensim ships the texts and the ratings. With 1225 pairs of only 50 short news
+items it is coarse, but its texts are longer than those of the STS sets.
 """
 
 from __future__ import annotations
@@ -12,23 +12,19 @@ from pathlib import Path
 import numpy as np
 
 from likewise.evaluation.pairs import pair_cosines, score_pairs
-from likewise.evaluation.tasks import Prepared, TaskMissing, TaskResult
+from likewise.evaluation.task import Prepared, Task, TaskMissing, TaskResult
 
 
 @dataclass(frozen=True)
-class NewsTask:
-    """Pearson correlation of cosines with human ratings (0 to 1) over the 1225 pairs i < j of 50 texts.
-
-    Pearson, as Lee et al. report it.
-    """
+class NewsTask(Task):
+    """Pearson correlation, as Lee et al. report it, of cosines with ratings (0 to 1) over the pairs i < j of texts."""
 
     name: str = "news"
     title: str = "News"
-    size: int = 1225
     needs_data: bool = False
 
-    def prepare(self, data: Path | None) -> Prepared:
-        """Read the texts; see `likewise.evaluation.tasks.Task`. The data folder is not used."""
+    def read(self, data: Path) -> Prepared:
+        """Read the texts that gensim ships."""
         from likewise.corpus.bundled import news_ratings
         from likewise.corpus.errors import CorpusError
 

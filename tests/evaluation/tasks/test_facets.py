@@ -9,17 +9,17 @@ from scipy.stats import pearsonr, spearmanr
 from sklearn.linear_model import Ridge
 
 from likewise.evaluation import evaluate
-from likewise.evaluation.facets import (
+from likewise.evaluation.pairs import RatedPairs
+from likewise.evaluation.probe import Fold
+from likewise.evaluation.task import DataError, TaskMissing
+from likewise.evaluation.tasks.facets import (
     TASKS,
     TOPICS,
-    FacetPairs,
-    Split,
+    facet_folds,
     fine_tuned,
     read_facets,
     regress,
-    splits,
 )
-from likewise.evaluation.tasks import DataError, TaskMissing
 
 SIZES = {"DP": 40, "GC": 30, "GM": 50}
 
@@ -52,28 +52,32 @@ def data(tmp_path, few) -> Path:
 
 
 @pytest.fixture
-def pairs(data) -> FacetPairs:
+def pairs(data) -> RatedPairs:
     return read_facets(data)
 
 
 def test_reads_columns_0_9_and_10_of_the_three_files(pairs, few):
-    assert {topic: int((pairs.topic == topic).sum()) for topic in TOPICS} == SIZES
+    assert {topic: int((pairs.subset_names == name).sum()) for topic, name in TOPICS.items()} == SIZES
     assert pairs.gold[:7].tolist() == [0, 1, 2, 3, 4, 5, 0]
     assert pairs.first[0] in few
     assert pairs.second[5] == pairs.first[5]
 
 
 def test_folds_share_topics_and_topics_leave_one_out(pairs):
-    cut = splits(pairs, "folds")
+    cut = facet_folds(pairs, "folds")
     assert sorted(np.concatenate([split.test for split in cut])) == list(range(120))
     for split in cut:
         assert not set(split.train) & set(split.test)
-        assert {t: int((pairs.topic[split.test] == t).sum()) for t in TOPICS} == {"DP": 4, "GC": 3, "GM": 5}
-    across = splits(pairs, "topics")
+        assert {t: int((pairs.subset_names[split.test] == name).sum()) for t, name in TOPICS.items()} == {
+            "DP": 4,
+            "GC": 3,
+            "GM": 5,
+        }
+    across = facet_folds(pairs, "topics")
     assert [split.name for split in across] == ["death penalty", "gun control", "gay marriage"]
-    for split, topic in zip(across, TOPICS, strict=True):
-        assert set(pairs.topic[split.test]) == {topic}
-        assert len(set(pairs.topic[split.train])) == 2
+    for split, name in zip(across, TOPICS.values(), strict=True):
+        assert set(pairs.subset_names[split.test]) == {name}
+        assert len(set(pairs.subset_names[split.train])) == 2
         assert len(split.train) + len(split.test) == 120
 
 
@@ -99,12 +103,12 @@ def test_unsupervised_is_the_correlation_of_cosines(data, pairs):
     # Equal sentences tie at a cosine of 1, up to the last bit.
     assert result.score == result.spearman == pytest.approx(100 * spearmanr(known, pairs.gold).statistic, abs=0.02)
     assert [part.name for part in result.subsets] == list(TOPICS.values())
-    own = pairs.topic == "GC"
+    own = pairs.subset_names == TOPICS["GC"]
     assert result.subsets[1].pearson == pytest.approx(100 * pearsonr(cosines(pairs, own), pairs.gold[own]).statistic)
 
 
 def test_all_three_through_the_suite(tiny_model, data, pairs):
-    report = evaluate(tiny_model, "afs,afs-folds,afs-topics", data, progress=False)
+    report = evaluate(tiny_model, "afs,afs-folds,afs-topics", data=data)
     assert [result.n for result in report.results] == [120] * 3
     assert report.missing == ()
     assert "| AFS, across topics" in report.table()
@@ -114,8 +118,8 @@ def test_the_regression_is_a_ridge_on_the_training_pairs_alone(pairs):
     rng = np.random.default_rng(0)
     first, second = rng.normal(size=(2, 120, 3))
     gold = 1 + 2 * np.abs(first - second)[:, 0] - (first * second)[:, 1] + 0.01 * rng.normal(size=120)
-    split = Split("one", np.arange(80), np.arange(80, 120))
-    given = regress(first, second, gold, split)
+    fold = Fold(np.arange(80), np.arange(80, 120))
+    given = regress(first, second, gold, fold)
     features = np.hstack([np.abs(first - second), first * second])
     candidates = [
         Ridge(alpha).fit(features[:80], gold[:80]).predict(features[80:]) for alpha in 10.0 ** np.arange(-3, 4)
@@ -124,7 +128,7 @@ def test_the_regression_is_a_ridge_on_the_training_pairs_alone(pairs):
     assert np.abs(given - gold[80:]).max() < 0.1
     # Ratings of test pairs are never seen.
     gold[80:] = 0
-    assert regress(first, second, gold, split) == pytest.approx(given)
+    assert regress(first, second, gold, fold) == pytest.approx(given)
 
 
 def test_supervised_tasks_are_means_over_folds_and_topics(data, pairs):
@@ -155,8 +159,8 @@ def test_fine_tuning_trains_afresh_for_each_split(tiny_model, pairs, monkeypatch
     monkeypatch.setattr("likewise.inference.encoding.encode", lambda model, texts: vectors(texts))
     result = fine_tuned(pairs, "topics", fit)
     assert seen == [(80, 0.0, 1.0), (90, 0.0, 1.0), (70, 0.0, 1.0)]
-    for part, topic in zip(result.parts, TOPICS, strict=True):
-        own = pairs.topic == topic
+    for part, name in zip(result.parts, TOPICS.values(), strict=True):
+        own = pairs.subset_names == name
         assert part.pearson == pytest.approx(100 * pearsonr(cosines(pairs, own), pairs.gold[own]).statistic)
     assert result.score == pytest.approx(np.mean([part.spearman for part in result.parts]))
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from likewise.corpus.triplets import Triplet, write_triplets
-from likewise.evaluation.tasks import DataError, TaskMissing
-from likewise.evaluation.wiki_sections import TASKS, accuracies
+from likewise.evaluation.task import DataError, TaskMissing
+from likewise.evaluation.tasks.wiki_sections import TASKS, accuracies
 
 GENERATED, ORIGINAL = TASKS
 
@@ -31,7 +31,7 @@ def write_articles(folder: Path, count: int) -> Path:
 @pytest.fixture
 def data(tmp_path, monkeypatch) -> Path:
     """A data folder beside 20 articles; the plain file stands in for the compressed one."""
-    monkeypatch.setattr("likewise.evaluation.wiki_sections.ARTICLES", Path("wikipedia") / "articles.jsonl")
+    monkeypatch.setattr("likewise.evaluation.tasks.wiki_sections.ARTICLES", Path("wikipedia") / "articles.jsonl")
     write_articles(tmp_path, 20)
     (tmp_path / "senteval").mkdir()
     return tmp_path / "senteval"

@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 
-from likewise.evaluation import negation_gap
-from likewise.evaluation.negation_gap import NegationGapTask, draw, gaps
 from likewise.evaluation.registry import resolve
-from likewise.evaluation.tasks import DataError, TaskMissing
+from likewise.evaluation.task import DataError, TaskMissing
+from likewise.evaluation.tasks import negation_gap
+from likewise.evaluation.tasks.negation_gap import NegationGapTask, draw, gaps
 
 
 def some(sentences):

@@ -1,7 +1,7 @@
-"""Wikipedia sections: is a sentence nearer to one of its own section than to one of another? (Ein Dor et al. 2018.)
+"""Wikipedia sections: sentences of one section should be nearer than those of two (Ein Dor et al. 2018).
 
-Two tasks. `wiki-sections` draws 10,000 triplets from articles, for which plain Wikipedia text is enough;
-`wiki-sections-test` is the test set of the paper, which the tables of others are of. Their scores are not comparable.
+`wiki-sections` draws 10,000 triplets from articles and needs plain Wikipedia text; `wiki-sections-test` is the test set
+of the paper, which published tables use. Their scores are not comparable.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from typing import ClassVar
 import numpy as np
 
 from likewise.corpus.triplets import SEED, Triplet, read_triplets, section_triplets
+from likewise.evaluation.data import find_file
 from likewise.evaluation.pairs import pair_cosines
-from likewise.evaluation.tasks import DataError, Prepared, TaskMissing, TaskResult, number
+from likewise.evaluation.task import DataError, Prepared, Task, TaskResult, number
 
 ARTICLES = Path("wikipedia") / "articles.jsonl.gz"
 ORIGINAL = Path("wikipedia-sections") / "test.csv"
@@ -34,45 +35,40 @@ class TripletResult(TaskResult):
     euclidean: float
 
     def cells(self) -> tuple[str, ...]:
-        """One table row, under COLUMNS."""
+        """Return one table row, under COLUMNS."""
         return (self.title, number(self.score), number(self.euclidean), str(self.n))
 
 
 @dataclass(frozen=True)
-class WikiSectionsTask:
+class WikiSectionsTask(Task):
     """Share of triplets, times 100, whose anchor is nearer to the sentence of its section; a tie is wrong.
 
     Attributes:
-        size: how many triplets are drawn from articles, or taken of a file; None takes the whole file.
-        seed: of the draw.
+        size: number of triplets drawn from articles, or taken from the paper's file; None takes the whole file.
         original: whether the triplets are the paper's file, or drawn from articles.
+        seed: of the draw.
     """
 
-    name: str
-    title: str
     size: int | None
     original: bool
     seed: int = SEED
-    needs_data: bool = True
 
     def load(self, data: Path) -> list[Triplet]:
         """Draw or read the triplets.
 
         Raises:
             TaskMissing: the file is neither in the data folder nor beside it.
-            DataError: there are fewer triplets than there should be.
+            DataError: there are too few triplets.
             CorpusError: the file is malformed.
         """
-        wanted = ORIGINAL if self.original else ARTICLES
-        path = next((folder / wanted for folder in (data, data.parent) if (folder / wanted).is_file()), None)
-        if path is None:
-            raise TaskMissing(f"there is no file {wanted} in or beside the data folder")
         if self.original:
+            path = find_file(data, ORIGINAL)
             found = read_triplets(path)[: self.size]
         else:
             from likewise.corpus.documents import read_documents
 
             assert self.size is not None
+            path = find_file(data, ARTICLES)
             found = list(section_triplets(read_documents(path), self.size, self.seed))
         if self.size is not None and len(found) != self.size:
             raise DataError(
@@ -80,25 +76,20 @@ class WikiSectionsTask:
             )
         return found
 
-    def prepare(self, data: Path | None) -> Prepared:
-        """Read the triplets for the suite; see `likewise.evaluation.tasks.Task`."""
-        if data is None:
-            raise TaskMissing("no data folder")
+    def read(self, data: Path) -> Prepared:
+        """Read the triplets for the suite."""
         triplets = self.load(data)
-        columns = ([t.anchor for t in triplets], [t.positive for t in triplets], [t.negative for t in triplets])
 
         def score(vectors: np.ndarray) -> TaskResult:
-            anchors, positives, negatives = np.split(vectors, 3)  # each (N, D)
-            shares = accuracies(anchors, positives, negatives)
-            return TripletResult(
-                self.name, self.title, "accuracy", 100 * shares[0], len(triplets), euclidean=100 * shares[1]
-            )
+            cosine, euclidean = accuracies(*np.split(vectors, 3))  # each (N, D)
+            return TripletResult(self.name, self.title, "accuracy", 100 * cosine, len(triplets), 100 * euclidean)
 
+        columns = ([t.anchor for t in triplets], [t.positive for t in triplets], [t.negative for t in triplets])
         return Prepared([sentence for column in columns for sentence in column], score)
 
 
 def accuracies(anchors: np.ndarray, positives: np.ndarray, negatives: np.ndarray) -> tuple[float, float]:
-    """Share of rows whose anchor is nearer to the positive, by the cosine and by the Euclidean distance.
+    """Return the share of rows whose anchor is nearer to the positive, by the cosine and by the Euclidean distance.
 
     Args:
         anchors, positives, negatives: (N, D) each. A tie is wrong, so that a collapsed model has 0.

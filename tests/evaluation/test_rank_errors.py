@@ -2,17 +2,16 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from likewise.evaluation.errors import (
-    ErrorAnalysisError,
+from likewise.evaluation.pairs import RatedPairs
+from likewise.evaluation.rank_errors import (
     analyze_errors,
     rank_errors,
     ranks,
     spearman_of_ranks,
     worst_pairs,
 )
-from likewise.evaluation.registry import UnknownTaskError
-from likewise.evaluation.sts import Pairs
 from likewise.evaluation.suite import evaluate
+from likewise.evaluation.task import DataError, EvaluationError
 
 
 def ranks_by_counting(values):
@@ -40,7 +39,7 @@ def test_equation_10_agrees_with_scipy_where_there_are_no_ties():
 def test_worst_pairs_beside_a_sort_by_hand():
     rng = np.random.default_rng(2)
     gold, cosines = rng.integers(0, 11, 40) / 2, rng.normal(size=40)
-    pairs = Pairs([f"a{i}" for i in range(40)], [f"b{i}" for i in range(40)], gold,
+    pairs = RatedPairs([f"a{i}" for i in range(40)], [f"b{i}" for i in range(40)], gold,
                   (("one", slice(0, 25)), ("two", slice(25, 40))))  # fmt: skip
     by_rating, by_cosine = ranks_by_counting(gold.tolist()), ranks_by_counting(cosines.tolist())
     expected = sorted(range(40), key=lambda i: (-((by_rating[i] - by_cosine[i]) ** 2), i))[:7]
@@ -56,8 +55,8 @@ def test_worst_pairs_beside_a_sort_by_hand():
 
 
 def test_the_score_is_that_of_evaluate(tiny_model, senteval):
-    found = analyze_errors(tiny_model, "STSB-dev", senteval, worst=3)
-    assert found.spearman == pytest.approx(evaluate(tiny_model, "sts-b-dev", senteval, progress=False).results[0].score)
+    found = analyze_errors(tiny_model, "STSB-dev", data=senteval, worst=3)
+    assert found.spearman == pytest.approx(evaluate(tiny_model, "sts-b-dev", data=senteval).results[0].score)
     assert (found.task, found.n, len(found.worst), len(found.gold_ranks)) == ("sts-b-dev", 1500, 3, 1500)
     assert found.worst[0].error >= found.worst[1].error >= found.worst[2].error
     # The two formulas are close where ties are few beside the pairs, and equation 10 is the looser one.
@@ -66,16 +65,16 @@ def test_the_score_is_that_of_evaluate(tiny_model, senteval):
 
 
 def test_what_cannot_be_analyzed_is_told(tiny_model, senteval, tmp_path):
-    with pytest.raises(ErrorAnalysisError, match="not one task of rated pairs"):
-        analyze_errors(tiny_model, "sts", senteval)
-    with pytest.raises(ErrorAnalysisError, match="not one task of rated pairs"):
-        analyze_errors(tiny_model, "semantoneg", senteval)
-    with pytest.raises(UnknownTaskError, match="sick-r"):
-        analyze_errors(tiny_model, "sts99", senteval)
-    with pytest.raises(ErrorAnalysisError, match="1 or more"):
-        analyze_errors(tiny_model, "sts-b", senteval, worst=0)
+    with pytest.raises(EvaluationError, match="not one task of rated pairs"):
+        analyze_errors(tiny_model, "sts", data=senteval)
+    with pytest.raises(EvaluationError, match="not one task of rated pairs"):
+        analyze_errors(tiny_model, "semantoneg", data=senteval)
+    with pytest.raises(EvaluationError, match="sick-r"):
+        analyze_errors(tiny_model, "sts99", data=senteval)
+    with pytest.raises(EvaluationError, match="1 or more"):
+        analyze_errors(tiny_model, "sts-b", data=senteval, worst=0)
     (tmp_path / "empty" / "STS").mkdir(parents=True)
-    with pytest.raises(ErrorAnalysisError, match="there is no file"):
-        analyze_errors(tiny_model, "sts-b", tmp_path / "empty")
-    with pytest.raises(ErrorAnalysisError, match="not finite"):
+    with pytest.raises(DataError, match="there is no file"):
+        analyze_errors(tiny_model, "sts-b", data=tmp_path / "empty")
+    with pytest.raises(EvaluationError, match="not finite"):
         ranks(np.array([1.0, np.nan]))

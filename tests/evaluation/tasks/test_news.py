@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from likewise.evaluation.news import NewsTask
-from likewise.evaluation.tasks import TaskMissing
+from likewise.evaluation.task import TaskMissing
+from likewise.evaluation.tasks.news import NewsTask
 
 
 def test_pearson_over_the_pairs_above_the_diagonal(monkeypatch):

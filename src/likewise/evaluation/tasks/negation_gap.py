@@ -1,16 +1,16 @@
-"""The negation gap: how far an encoder puts a sentence from its own negation (SNCSE, section 4.3).
+"""The negation gap: the distance of a sentence from its own negation (SNCSE, section 4.3).
 
 The mean of cos(s, s) - cos(s, not s) over sentences s of STS-B test and SICK-R. SNCSE (Wang et al. 2022) calls a small
 gap feature suppression: the two share nearly all words, and an encoder that looks at the words takes them for one.
 
-Two things to know before comparing numbers. The gap is no score of quality by itself: an encoder that spreads all
-sentences far apart has a large one, so the result also says how far apart two *different* sentences lie. And the
-negations are made by rules (`likewise.augment.negation`), so the gap belongs to their version and to the parser's.
+The gap is no score of quality by itself: an encoder that spreads all sentences far apart has a large one, so the result
+also gives the distance of two *different* sentences. The negations are made by rules (`likewise.augment.negation`), so
+the gap depends on their version and on the parser's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -18,14 +18,14 @@ from typing import ClassVar
 import numpy as np
 
 from likewise.evaluation.pairs import pair_cosines
-from likewise.evaluation.sts import TASKS as STS_TASKS
-from likewise.evaluation.tasks import DataError, Prepared, TaskMissing, TaskResult, number
+from likewise.evaluation.task import DataError, Prepared, Task, TaskMissing, TaskResult, number
+from likewise.evaluation.tasks.sts import TASKS as STS_TASKS
 
 _SOURCES = ("sts-b", "sick-r")
 _SEED = 42  # SNCSE's seed, section 3.2
 
-#: From sentences to their negations, None where there is none, in order.
 Negate = Callable[[Iterable[str]], list[str | None]]
+"""From sentences to their negations, in order; None where there is none."""
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,7 @@ class NegationGapResult(TaskResult):
 
     Attributes:
         median: of the gaps, times 100; half of the sentences lie closer to their negation.
-        other: the mean of 1 - cos(s, t) with another sentence t of the draw, times 100: what the gap is to be seen
-            beside.
+        other: the mean of 1 - cos(s, t) with another sentence t of the draw, times 100, to compare the gap with.
     """
 
     COLUMNS: ClassVar[tuple[str, ...]] = ("Task", "Mean gap", "Median gap", "Gap to another sentence", "Sentences")
@@ -44,28 +43,25 @@ class NegationGapResult(TaskResult):
     other: float
 
     def cells(self) -> tuple[str, ...]:
-        """One table row, under COLUMNS."""
+        """Return one table row, under COLUMNS."""
         return (self.title, number(self.score), number(self.median), number(self.other), str(self.n))
 
 
 @dataclass(frozen=True)
-class NegationGapTask:
+class NegationGapTask(Task):
     """Mean gap over a fixed draw of `size` sentences that have a negation; a larger gap sees 'not' better."""
 
     name: str = "negation-gap"
     title: str = "Negation gap"
     size: int = 1000
-    needs_data: bool = True
 
-    def prepare(self, data: Path | None) -> Prepared:
-        """Draw the sentences and negate them; see `likewise.evaluation.tasks.Task`.
+    def read(self, data: Path) -> Prepared:
+        """Draw the sentences and negate them.
 
         Raises:
             TaskMissing: the sets are not there, or the extra 'negation' is not installed.
             DataError: the sets hold too few sentences that can be negated.
         """
-        if data is None:
-            raise TaskMissing("no data folder")
         rows = [task.load(data) for task in STS_TASKS if task.name in _SOURCES]
         sentences = [sentence for pairs in rows for sentence in (*pairs.first, *pairs.second)]
         try:
@@ -91,7 +87,7 @@ class NegationGapTask:
 
 
 def gaps(sentences: np.ndarray, negations: np.ndarray) -> np.ndarray:
-    """cos(s, s) - cos(s, not s) = 1 - cos(s, not s) of each row: (S, D), (S, D) -> (S,), between 0 and 2.
+    """Return cos(s, s) - cos(s, not s) = 1 - cos(s, not s) of each row: (S, D), (S, D) -> (S,), between 0 and 2.
 
     >>> gaps(np.array([[1.0, 0.0], [1.0, 0.0]]), np.array([[2.0, 0.0], [0.0, 1.0]])).tolist()
     [0.0, 1.0]
@@ -100,34 +96,24 @@ def gaps(sentences: np.ndarray, negations: np.ndarray) -> np.ndarray:
 
 
 def draw(sentences: Iterable[str], size: int, negate: Negate, seed: int = _SEED) -> list[tuple[str, str]]:
-    """The first `size` sentences, in an order fixed by the seed, that have a negation; each sentence once.
+    """Return the first `size` sentences with a negation as pairs (sentence, negation), in an order fixed by the seed.
 
-    Args:
-        sentences: in any order and with repeats: neither matters.
-        size: how many to draw.
-        negate: gives their negations.
-        seed: fixes the order.
-
-    Returns:
-        Pairs (sentence, negation); fewer than `size` where there are no more.
+    Order and repeats of `sentences` do not matter. There are fewer pairs where there are no more negations.
     """
     unique = sorted(set(sentences))
     order = np.random.default_rng(seed).permutation(len(unique))
     drawn: list[tuple[str, str]] = []
-    for chunk in _chunks([unique[i] for i in order], max(size // 4, 1)):
+    step = max(size // 4, 1)
+    for start in range(0, len(order), step):
+        chunk = [unique[i] for i in order[start : start + step]]
         drawn += [(s, n) for s, n in zip(chunk, negate(chunk), strict=True) if n is not None]
         if len(drawn) >= size:
             break
     return drawn[:size]
 
 
-def _chunks(items: list[str], size: int) -> Iterator[list[str]]:
-    for start in range(0, len(items), size):
-        yield items[start : start + size]
-
-
 def _negate(sentences: Iterable[str]) -> list[str | None]:
-    # Loaded at the first sentence: spaCy is an extra.
+    # Imported here, as spaCy is an extra.
     from likewise.augment.negation import Negator
 
     return Negator().negate(sentences)
