@@ -45,25 +45,20 @@ def no_before(noun: Token | None, start: int, edits: Edits) -> bool:
 
 
 def quantified_subject(clause: Clause, edits: Edits) -> str | None:
-    """'All birds fly' to 'Not all birds fly'; 'Someone came' to 'No one came'."""
+    """'All birds fly' to 'Not all birds fly'; 'Someone came' and 'Anyone can come' to 'No one'."""
     subject = clause.subject
-    if subject is None or subject.i > clause.finite.i or subject.dep_ not in ("nsubj", "nsubjpass"):
+    if subject is None or subject.i > clause.finite.i or subject.dep_.startswith("csubj") or clause.existential:
         return None
-    first = subject.left_edge
-    alternative = [token for token in subject.subtree if token.lower_ == "or" and token.head.i == subject.i]
-    if first.lower_ == "either" and alternative:
-        edits.replace(first, "neither")
-        edits.replace(alternative[0], "nor")
-        return "quantifier"
-    if first.i == subject.i and first.lower_ in TO_NO:
-        edits.replace(first, TO_NO[first.lower_])
+    first, following = subject.left_edge, word_after(subject.left_edge)
+    if first.lower_ in TO_NO and (first.i == subject.i or first.dep_ == "det") and following != "one":
+        edits.replace(first, "none" if first.lower_ == "any" and first.i == subject.i else TO_NO[first.lower_])
         return "quantifier"
     if quoted_name(first, clause.sentence):
         return None
     # 'All Nerve' is a title.
     named = first.nbor().tag_ == "NNP" and first.nbor().i == subject.i
     belongs = not named and (first.i == subject.i or first.dep_ in ("det", "predet"))
-    if first.lower_ in UNIVERSALS and belongs and word_after(first) not in ("but", "too", "along"):
+    if first.lower_ in UNIVERSALS and belongs and following not in ("but", "too", "along"):
         edits.insert(first.idx, "not ")
         edits.replace(first, lower_first(first), keep_case=False)
         return "quantifier"

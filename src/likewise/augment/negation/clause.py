@@ -75,13 +75,13 @@ def main_clause(sentence: Span) -> Clause | None:
         clause = None if _bracketed(head, sentence) else _clause(head, sentence)
         if clause is not None:
             return clause
-    for head, tag in hidden_clauses(sentence):
+    for head, tag, subject in hidden_clauses(sentence):
         if tag is None:
             clause = _clause(head, sentence)
             if clause is not None and not clause.imperative:
                 return clause
         else:
-            return Clause(sentence, head, head, tag, False, head.nbor(-1))
+            return Clause(sentence, head, head, tag, head.lower_ in BE, subject)
     return None if _bracketed(sentence.root, sentence) else _clause(sentence.root, sentence, lenient=True)
 
 
@@ -93,6 +93,16 @@ def _heads(sentence: Span) -> Iterator[Token]:
             # 'Should you need help, call me': a condition.
             condition = child.left_edge.lower_ in ("should", "had", "were") and "?" not in sentence.text
             if not condition:
+                yield child
+    if sentence[0].tag_ in ("WP", "WDT", "WRB") and not sentence.text.rstrip().endswith("?"):
+        # 'What he said surprised me', where the parser takes 'said' for the main verb.
+        for child in root.rights:
+            if (
+                child.dep_ == "ccomp"
+                and child.tag_ in FINITE_TAGS
+                and not _has_subject(child)
+                and not _subordinate(child)
+            ):
                 yield child
     when = any(child.lower_ == "when" and child.i < child.head.i for child in root.lefts)
     doubtful = when and "?" not in sentence.text
@@ -138,14 +148,14 @@ def third_singular(subject: Token | None) -> bool:
     return subject.tag_ in ("NN", "NNP", "DT", "VBG", "CD") and subject.lower_ not in ("these", "those", "i")
 
 
-def is_operator(token: Token, head: Token) -> bool:
+def _is_operator(token: Token, head: Token, subject: Token | None) -> bool:
     """Whether 'not' can follow this finite word: 'be' anywhere, 'have', 'do' and modals as auxiliaries."""
     word = token.lower_
     if word in BE and (word not in ("'s", "’s") or token.tag_ != "POS"):
         return True
     if word in ("ought", "dare") and token.tag_ == "MD":
         return True
-    inverted = any(child.dep_ in SUBJECTS and child.i > token.i for child in head.children)
+    inverted = subject is not None and subject.i > token.i
     if token.i == head.i:
         contracted = word[0] in "'’"
         return (word in MODALS and token.tag_ == "MD") or contracted or (word in DO and inverted)
@@ -167,20 +177,23 @@ def _clause(head: Token, sentence: Span, lenient: bool = False) -> Clause | None
                 return Clause(sentence, auxiliary, auxiliary, "VB", False, None, imperative=True)
         if auxiliary.lower_ == "let" or not _finite_auxiliary(auxiliary):
             continue
+        if head.lower_ in BE and head.tag_ in ("VBZ", "VBD") and auxiliary.lower_ not in HAVE:
+            break  # 'Who did it is unknown'
         followed_by_to = position + 1 < len(auxiliaries) and auxiliaries[position + 1].tag_ == "TO"
-        operator = is_operator(auxiliary, head) and not (followed_by_to and auxiliary.lower_ in HAVE)
+        operator = _is_operator(auxiliary, head, subject) and not (followed_by_to and auxiliary.lower_ in HAVE)
         tag = auxiliary.tag_
         if not operator:
             tag = verbs.finite_tag(auxiliary.lower_, tag, third_singular(subject)) or "VBD"
         return Clause(sentence, head, auxiliary, tag, operator, subject)
-    if auxiliaries and auxiliaries[0].lower_ != "let":
-        return None
+    else:
+        if auxiliaries and auxiliaries[0].lower_ != "let":
+            return None
     return _bare_clause(head, sentence, subject, lenient)
 
 
 def _bare_clause(head: Token, sentence: Span, subject: Token | None, lenient: bool) -> Clause | None:
     """The clause of a verb without auxiliaries."""
-    if is_operator(head, head) and head.lower_ not in ("be", "been", "being"):
+    if _is_operator(head, head, subject) and head.lower_ not in ("be", "been", "being"):
         return Clause(sentence, head, head, head.tag_, True, subject)
     if head.tag_ in ("VB", "VBP") and subject is None:
         return _without_subject(head, sentence)
@@ -190,6 +203,10 @@ def _bare_clause(head: Token, sentence: Span, subject: Token | None, lenient: bo
         if head.tag_ == "VBZ" or (head.tag_ == "VBD" and (after is None or after.lower_ != "by")):
             return Clause(sentence, head, head, head.tag_, False, None)
         return None
+    opens = subject.i == sentence.start == head.i - 1 and subject.tag_ in ("VB", "NN")
+    if opens and head.lower_ == "left" and not any(child.dep_ == "dobj" for child in head.rights):
+        # 'Turn left and go straight on.'
+        return Clause(sentence, subject, subject, "VB", False, None, imperative=True)
     if subject.dep_ == "nsubjpass" or (head.tag_ not in VERB_TAGS and head.tag_ not in _BASE_AS_PRESENT):
         return None
     asking = [token for token in head.doc[sentence.start : subject.left_edge.i] if token.lower_ in DO]
@@ -277,5 +294,8 @@ def _finite_auxiliary(token: Token) -> bool:
 def _subject(head: Token) -> Token | None:
     """The subject of a head: 'there' before the noun that follows it, else the first."""
     subjects = [child for child in head.children if child.dep_ in SUBJECTS]
+    if not subjects and head.tag_ == "NN" and any(child.dep_ == "aux" for child in head.lefts):
+        # 'Why did the war end?', where the parser reads 'the war end' as a noun.
+        subjects = [child for child in head.lefts if child.dep_ == "compound"]
     expletive = [child for child in subjects if child.dep_ == "expl"]
     return next(iter(expletive or subjects), None)

@@ -6,15 +6,17 @@ from typing import TYPE_CHECKING
 
 from likewise.augment.negation import verbs
 from likewise.augment.negation.absence import no_before, presented, quantified_subject
-from likewise.augment.negation.clause import Clause, third_singular
+from likewise.augment.negation.clause import Clause
+from likewise.augment.negation.correlatives import deny_pair
 from likewise.augment.negation.edits import Edits, end_of, lower_first, word_after
-from likewise.augment.negation.negators import Refused
 from likewise.augment.negation.phrases import conjuncts, right_edge
+from likewise.augment.negation.refusals import Refused
 from likewise.augment.negation.words import (
     BE,
     BEFORE_NOT,
     HAVE,
     MODALS,
+    OPERATORS,
     SEMI_MODAL_ADVERBS,
     TO_ANY,
     UNIVERSALS,
@@ -24,25 +26,46 @@ from likewise.augment.negation.words import (
 if TYPE_CHECKING:
     from spacy.tokens import Token
 
+# Behind 'but' these leave no place for 'not'.
+_NO_NOT = BEFORE_NOT | {"not", "never", "still", "rather", "only", "now", "later", "nonetheless", "yet"}
 # 'God save the Queen' has a subjunctive, whose negation nobody uses.
 _WISHED = frozenset(("god", "heaven", "lord"))
 
 
 def deny(clause: Clause, edits: Edits) -> str:
     """Write the negation of an affirmative clause into `edits`; gives the name of the construction."""
-    if clause.imperative:
+    rule = None if clause.question else deny_pair(clause, edits) or _second_half(clause, edits)
+    if rule is None and clause.imperative:
         return _imperative(clause, edits)
-    if not clause.question:
-        rule = quantified_subject(clause, edits) or _existential(clause, edits)
-        if rule:
-            return rule
-    if _no_longer(clause, edits):
-        return "no longer"
+    if rule is None and not clause.question:
+        rule = quantified_subject(clause, edits) or _existential(clause, edits) or _no_longer(clause, edits)
+    if rule is not None:
+        return rule
     rule = _operator(clause, edits) if clause.operator else _do_support(clause, edits)
     if rule != "inversion":
         _polarity(clause, edits)
         _contrast(clause, edits)
     return rule
+
+
+def _second_half(clause: Clause, edits: Edits) -> str | None:
+    """'poor but happy' to 'poor but not happy': 'not poor but happy' would correct the first word."""
+    for child in clause.head.rights:
+        if child.dep_ not in ("acomp", "attr", "oprd"):
+            continue
+        for word in (child, *child.conjuncts):
+            for but in word.rights:
+                joined = any(other.dep_ == "conj" and other.tag_ not in VERB_TAGS for other in word.rights)
+                if but.lower_ == "but" and but.dep_ == "cc" and joined and word.i >= child.i:
+                    following = but.nbor()
+                    if following.lower_ == "also":
+                        edits.replace(following, "not")
+                    elif following.tag_.startswith("RB") and following.lower_ in _NO_NOT:
+                        return None
+                    else:
+                        edits.insert(end_of(but), " not")
+                    return "contrast"
+    return None
 
 
 def _contrast(clause: Clause, edits: Edits) -> None:
@@ -81,18 +104,16 @@ def _existential(clause: Clause, edits: Edits) -> str | None:
     return "existential" if no_before(presented(clause.head), start, edits) else None
 
 
-def _no_longer(clause: Clause, edits: Edits) -> bool:
+def _no_longer(clause: Clause, edits: Edits) -> str | None:
     """'He still lives here' to 'He no longer lives here': 'does not still live' is no English."""
-    if clause.question:
-        return False
     beside = clause.finite.i + 1 if clause.operator else clause.finite.i - 1
     if not 0 <= beside < len(clause.head.doc):
-        return False
+        return None
     word = clause.head.doc[beside]
     if word.lower_ != "still" or word.dep_ != "advmod" or word.is_sent_start:
-        return False
+        return None
     edits.replace(word, "no longer")
-    return True
+    return "no longer"
 
 
 def _operator(clause: Clause, edits: Edits) -> str:
@@ -103,6 +124,9 @@ def _operator(clause: Clause, edits: Edits) -> str:
         edits.insert(_after_subject(clause), " not")
         return "question"
     last = _last_before_not(clause)
+    if word_after(finite) in ("and", "or") and word_after(finite, 2) in OPERATORS and finite.i + 2 < head.i:
+        # 'can and will win': both are negated.
+        edits.insert(end_of(finite.nbor(2)), "not" if word_after(finite, 2) == "can" else " not")
     if last.i != finite.i and word == "can":
         # 'can also not be' would read as 'may well not be'.
         edits.insert(finite.idx, edits.text[finite.nbor().idx : end_of(last)] + " ")
@@ -151,8 +175,6 @@ def _last_before_not(clause: Clause) -> Token:
         wanted = token.lower_ in BEFORE_NOT and token.tag_.startswith("RB")
         if not wanted and not (semi_modal and token.lower_ in SEMI_MODAL_ADVERBS and token.i < clause.head.i):
             break
-        if word_after(token) == ",":
-            break
         last = token
     return last
 
@@ -188,9 +210,6 @@ def _do_support(clause: Clause, edits: Edits) -> str:
     if verb.lower_ in ("do", "does", "did", "has", "have", "had") and _stands_alone(verb):
         edits.insert(end_of(verb), " not")
         return "auxiliary"
-    if verb.lower_ in ("dare", "need") and third_singular(subject):
-        edits.insert(end_of(verb), " not")
-        return "modal"
     if verb.lower_ == verbs.base(verb.lower_, "VB") and subject is not None and subject.lower_ in _WISHED:
         raise Refused("subjunctive")
     inverted = subject is not None and subject.i > verb.i
@@ -203,7 +222,7 @@ def _do_support(clause: Clause, edits: Edits) -> str:
     # An inverted subject leaves no adverb of its own in front of the verb.
     start = verb if inverted or fronted else _first_adverb(clause, verb)
     edits.insert(start.idx, f"{verbs.do_form(clause.tag)} not ")
-    if start.i != verb.i:
+    if start.i != verb.i and start.is_title:
         edits.replace(start, lower_first(start), keep_case=False)
     edits.replace(verb, verbs.base(verb.text, clause.tag), keep_case=verb.text.isupper())
     _untense(verb, clause.tag, edits)
@@ -255,7 +274,11 @@ def _first_adverb(clause: Clause, verb: Token) -> Token:
 
 
 def _polarity(clause: Clause, edits: Edits) -> None:
-    """'some' to 'any' in what follows the negated verb, and a final 'too' to 'either'."""
+    """'some' to 'any' in what follows the negated verb, a final 'too' to 'either', 'already' to 'yet'."""
+    for child in clause.head.children:
+        reached = child.i > clause.finite.i or (child.i == clause.finite.i - 1 and not clause.operator)
+        if child.lower_ == "already" and reached and child.dep_ == "advmod" and clause.finite.lower_ != "had":
+            edits.replace(child, "yet")
     for child in clause.head.rights:
         if child.dep_ not in ("dobj", "attr", "advmod", "acomp"):
             continue

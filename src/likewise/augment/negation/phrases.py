@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from likewise.augment.negation.words import SUBJECTS, VERB_TAGS
+from likewise.augment.negation import verbs
+from likewise.augment.negation.edits import Edits
+from likewise.augment.negation.words import AUXILIARIES, SUBJECTS, VERB_TAGS
 
 if TYPE_CHECKING:
     from spacy.tokens import Token
 
 # Finite tags that show no clause of their own: auxiliaries, and participles with a wrong tag.
-_NO_VERB = frozenset(("aux", "auxpass", "acl", "amod"))
+_NO_VERB = AUXILIARIES | {"acl", "amod"}
 
 
 def right_edge(token: Token, before: int) -> Token:
@@ -24,6 +26,16 @@ def right_edge(token: Token, before: int) -> Token:
         if edge.i < member.i < before and not member.is_punct:
             edge = member
     return edge
+
+
+def inflect_list(verb: Token, tag: str, edits: Edits) -> None:
+    """Put a bare verb and the verbs in one list with it into a tense."""
+    edits.replace(verb, verbs.inflect(verb.lower_, tag))
+    for other, together in conjuncts(verb):
+        if not together or other.tag_ not in ("VB", "VBP") or any(c.dep_ in AUXILIARIES for c in other.lefts):
+            return
+        if not any(child.dep_ == "neg" for child in other.lefts):
+            edits.replace(other, verbs.inflect(other.lower_, tag))
 
 
 def conjuncts(head: Token) -> Iterator[tuple[Token, bool]]:
@@ -49,6 +61,9 @@ def conjuncts(head: Token) -> Iterator[tuple[Token, bool]]:
         if any(token.tag_ in ("VBD", "VBZ", "VBP") and token.dep_ not in _NO_VERB for token in between):
             together = False
         if joining and (joining[-1].lower_ not in ("and", "or", "nor") or (comma and first)):
+            together = False
+        if not joining and between and between[-1].dep_ == "conj" and between[-1].head.i != current.i:
+            # 'did the dishes and her sister did the laundry': the parser took a subject for an object.
             together = False
         yield verb, together
         current, first = verb, bool(joining)

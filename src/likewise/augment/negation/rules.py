@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,26 +9,16 @@ from likewise.augment.negation.affirm import affirm
 from likewise.augment.negation.clause import Clause, main_clause
 from likewise.augment.negation.deny import deny
 from likewise.augment.negation.edits import Edits, like
-from likewise.augment.negation.negators import Refused, find_negator
+from likewise.augment.negation.negators import find_negator
+from likewise.augment.negation.refusals import Refused, refuse_unclear
 from likewise.augment.negation.words import listed
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc, Token
 
 #: Part of the cache's key: raise it with every change of a rule that changes an output.
-RULES_VERSION = 1
+RULES_VERSION = 2
 
-# "isn ' t", "it ' s": what some tokenizers leave of a contraction cannot be negated by its letters.
-_SPLIT = re.compile(r"\s['’]\s(?:s|t|ve|re|ll|d|m)\b", re.IGNORECASE)
-_FORMULAS = (
-    (re.compile(r"^\W*long live\b", re.IGNORECASE), "subjunctive"),
-    (re.compile(r"^\W*(?:so|neither|nor) \w+ \w+\W*$", re.IGNORECASE), "short answer"),
-    (
-        re.compile(r"^\W*the (?:more|less|\w+er)\b[^,]*, the (?:more|less|\w+er)\b", re.IGNORECASE),
-        "comparison",
-    ),
-    (re.compile(r"^\W*(?:hardly|scarcely|barely) any", re.IGNORECASE), "near-negative subject"),
-)
 _TAG_VERBS = listed("""is are was were am do does did have has had can could will would should must ca wo sha""")
 _TAG_PRONOUNS = listed("i you he she it we they there")
 _TAG_SHORT = {"ca": "can", "wo": "will", "sha": "shall"}
@@ -68,7 +57,7 @@ def negate_doc(doc: Doc) -> Negation:
             rule = _apply(clause, edits)
         except Refused as refusal:
             reason = str(refusal)
-            continue
+            break
         negation = edits.result()
         if negation != text:
             return Negation(text, negation, None, rule)
@@ -77,11 +66,7 @@ def negate_doc(doc: Doc) -> Negation:
 
 def _apply(clause: Clause, edits: Edits) -> str:
     """Negate or affirm a clause, with the tag question behind it if there is one."""
-    if _SPLIT.search(clause.sentence.text):
-        raise Refused("split contraction")
-    for pattern, reason in _FORMULAS:
-        if pattern.search(clause.sentence.text):
-            raise Refused(reason)
+    refuse_unclear(clause)
     negator = find_negator(clause)
     rule = deny(clause, edits) if negator is None else affirm(clause, negator, edits)
     _tag_question(clause, edits)

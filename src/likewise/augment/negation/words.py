@@ -11,12 +11,9 @@ HAVE = listed("have has had having 've 's 'd ’ve ’s ’d")
 DO = listed("do does did")
 # 'wo', 'ca', 'sha' and 'ai' are what spaCy leaves of won't, can't, shan't and ain't.
 MODALS = listed("""can could may might must shall should will would ought ca wo sha 'll 'd ’ll ’d cannot dare need""")
+OPERATORS = BE | HAVE | DO | MODALS
 
 NOT = frozenset(("not", "n't", "n’t"))
-# 'hardly' and its like negate the clause by themselves: 'does not hardly' would be a double negative.
-NEAR_NEGATIVES = frozenset(("hardly", "scarcely", "barely"))
-# 'does not rarely play' is correct and nobody says it: 'often plays'.
-SELDOM = frozenset(("rarely", "seldom"))
 
 # Words that bring an auxiliary before its subject: 'Only then did he understand'.
 INVERTERS = listed("""only never so nor neither not no rarely seldom hardly scarcely little nowhere""")
@@ -56,8 +53,17 @@ NEGATIVE_PRONOUNS = {
     "nowhere": "somewhere",
     "none": "some",
 }
-# An existential subject is negated in place: 'Someone came' to 'No one came'.
-TO_NO = {"someone": "no one", "somebody": "nobody", "something": "nothing"}
+# An indefinite subject is negated in place: 'Someone came' and 'Anyone can come' to 'No one'.
+TO_NO = {
+    "someone": "no one",
+    "somebody": "nobody",
+    "something": "nothing",
+    "anyone": "no one",
+    "anybody": "nobody",
+    "anything": "nothing",
+    "any": "no",
+    "either": "neither",
+}
 # 'All birds fly' to 'Not all birds fly': with the verb negated it could be read as 'no birds fly'.
 UNIVERSALS = frozenset(("all", "every", "everyone", "everybody", "everything"))
 
@@ -73,7 +79,7 @@ MASS_NOUNS = listed(
     sound smoke fire ice notice stucco legislation plaster sunlight heat weather literature poetry art violence
     existence importance assistance patience insurance significance relevance confidence intelligence
     interference guidance maintenance tolerance acceptance assurance security stability activity
-    electricity capacity content"""
+    capacity content"""
 )
 MASS_ENDINGS = ("ness", "ware")
 
