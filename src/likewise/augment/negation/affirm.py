@@ -9,14 +9,11 @@ from likewise.augment.negation.clause import Clause, third_singular
 from likewise.augment.negation.edits import Edits, end_of, word_after
 from likewise.augment.negation.negators import Negator
 from likewise.augment.negation.nouns import article
-from likewise.augment.negation.phrases import inflect_list, right_edge
-from likewise.augment.negation.words import DO, NEGATIVE_PRONOUNS, SUBJECTS, TO_SOME, VERB_TAGS
+from likewise.augment.negation.verbs import inflect_list, right_edge
+from likewise.augment.negation.words import DO, NEGATIVE_PRONOUNS, STUMPS, SUBJECTS, TO_SOME, VERB_TAGS
 
 if TYPE_CHECKING:
     from spacy.tokens import Token
-
-# What is left of an auxiliary in front of "n't".
-_STUMPS = {"wo": "will", "ca": "can", "sha": "shall"}
 
 
 def affirm(clause: Clause, negator: Negator, edits: Edits) -> str:
@@ -33,8 +30,10 @@ def affirm(clause: Clause, negator: Negator, edits: Edits) -> str:
             edits.replace(token.nbor(-1), "and")
     elif negator.kind == "pronoun":
         _pronoun(clause, token, edits)
-    elif negator.kind == "not only":
-        _neither(clause, token, edits)
+    elif negator.kind == "not only" and negator.last is not None:
+        # 'not only fast but also cheap' to 'neither fast nor cheap'.
+        edits.replace(token, "neither", last=token.nbor())
+        edits.replace(negator.last, "nor", last=negator.last.nbor())
     else:
         edits.replace(token, negator.instead, last=negator.last)
     if negator.kind in ("no", "few"):
@@ -51,13 +50,13 @@ def _take_out(clause: Clause, token: Token, edits: Edits) -> None:
     if finite.lower_ in ("need", "dare") and finite.i != head.i:
         _semi_modal(clause, token, edits)
         return
-    if finite.lower_ in DO and finite.i != head.i and not _stranded(head) and not clause.question:
+    if finite.lower_ in DO and finite.i != head.i and not clause.question:
         edits.drop(finite, token)
-        tag = verbs.tag_of_do(finite.text)
+        tag = verbs.DO_TAGS[finite.lower_]
         inflect_list(head, "VB" if clause.subject is None and tag == "VBP" else tag, edits)
         return
-    if finite.lower_ in _STUMPS:
-        edits.replace(finite, _STUMPS[finite.lower_])
+    if finite.lower_ in STUMPS:
+        edits.replace(finite, STUMPS[finite.lower_])
     elif finite.lower_ == "ai":
         edits.replace(finite, "am" if clause.subject is not None and clause.subject.lower_ == "i" else "is")
     if word_after(token) == "yet":
@@ -68,18 +67,11 @@ def _take_out(clause: Clause, token: Token, edits: Edits) -> None:
         edits.drop(token)
 
 
-def _stranded(head: Token) -> bool:
-    return head.tag_ not in ("VB", "VBP", "VBD", "VBN", "NN", "JJ", "IN", "NNP", "RB")
-
-
 def _semi_modal(clause: Clause, token: Token, edits: Edits) -> None:
     """'He need not go' to 'He needs to go': without the negation 'need' and 'dare' are plain verbs."""
     finite = clause.finite
-    form = verbs.inflect(finite.lower_, "VBZ") if third_singular(clause.subject) else finite.lower_
-    edits.replace(finite, form)
-    edits.replace(token, "to", keep_case=False)
-    if token.idx == end_of(finite):
-        edits.insert(token.idx, " ")
+    edits.replace(finite, verbs.inflect(finite.lower_, "VBZ" if third_singular(clause.subject) else "VB"))
+    edits.replace(token, " to" if token.idx == end_of(finite) else "to", keep_case=False)
 
 
 def _straighten(clause: Clause, edits: Edits) -> None:
@@ -88,7 +80,7 @@ def _straighten(clause: Clause, edits: Edits) -> None:
     assert clause.subject is not None  # only a clause with a subject is inverted
     edits.drop(finite)
     if finite.lower_ in DO and finite.i != head.i:
-        inflect_list(head, verbs.tag_of_do(finite.text), edits)
+        inflect_list(head, verbs.DO_TAGS[finite.lower_], edits)
     else:
         edge = right_edge(clause.subject, head.i if finite.i != head.i else len(head.doc))
         edits.insert(end_of(edge), " " + finite.lower_)
@@ -148,15 +140,6 @@ def _but(clause: Clause, noun: Token, edits: Edits) -> None:
         edits.replace(but, "other than", last=following if following.lower_ == "for" else None)
 
 
-def _neither(clause: Clause, token: Token, edits: Edits) -> None:
-    """'not only fast but also cheap' to 'neither fast nor cheap'."""
-    edits.replace(token, "neither", last=token.nbor())
-    for word in token.doc[token.i : clause.sentence.end - 1]:
-        if word.lower_ == "but" and word_after(word) == "also":
-            edits.replace(word, "nor", last=word.nbor())
-            return
-
-
 def _positive(clause: Clause, negator: Negator, edits: Edits) -> None:
     """Words that live on a negation get their partners: 'any' to 'some', 'nor' to 'or'; 'ever' goes."""
     doc, last = clause.head.doc, negator.last or negator.token
@@ -175,12 +158,10 @@ def _positive(clause: Clause, negator: Negator, edits: Edits) -> None:
             continue
         if word == "any" and following in ("longer", "more"):
             edits.drop(token, token.nbor())
-        elif word == "any" and token.dep_ == "advmod":
+        elif word in ("any", "anymore", "ever") and token.dep_ == "advmod":
             edits.drop(token)
         elif word in TO_SOME:
             edits.replace(token, TO_SOME[word])
-        elif word in ("anymore", "ever") and token.dep_ == "advmod":
-            edits.drop(token)
         elif word == "at" and following == "all" and (token.i + 2 >= len(doc) or doc[token.i + 2].is_punct):
             edits.drop(token, token.nbor())
         elif word == "either" and following in (".", "!", "?"):

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from likewise.augment.negation.clause import Clause, quoted_name
-from likewise.augment.negation.correlatives import find_pair
 from likewise.augment.negation.edits import word_after
+from likewise.augment.negation.quantifiers import find_pair
 from likewise.augment.negation.refusals import Refused
 from likewise.augment.negation.words import NEGATIVE_PRONOUNS, NOT, OPERATORS, VERB_TAGS, listed
 
@@ -82,8 +82,8 @@ def _beside_verb(clause: Clause) -> Negator | None:
     for token in head.doc[finite.i + 1 : clause.sentence.end]:
         if finite.i < head.i <= token.i:
             break
-        if token.lower_ in NOT and not (token.lower_ == "not" and token.i in inside and token.head.i != head.i):
-            return Negator(token, _focus(token, clause))
+        if token.lower_ in NOT:
+            return _not(token, clause)
         adverbial = _adverbial(token)
         if adverbial is not None:
             return adverbial
@@ -102,26 +102,23 @@ def _adverbial(token: Token) -> Negator | None:
     return None
 
 
-def _focus(token: Token, clause: Clause) -> str:
-    """'not' unless it opens 'not only ... but also', which takes 'neither ... nor'."""
-    if token.i + 1 >= clause.sentence.end or word_after(token) not in _FOCUS:
-        return "not"
-    rest = [word.lower_ for word in token.doc[token.i + 1 : clause.sentence.end]]
-    if "but" not in rest:
-        return "not"
-    at = rest.index("but")
-    if rest[at + 1 : at + 2] != ["also"]:
+def _not(token: Token, clause: Clause) -> Negator:
+    """'not', or 'not only ... but also', which takes 'neither ... nor'."""
+    rest = token.doc[token.i + 1 : clause.sentence.end]
+    but = next((word for word in rest if word.lower_ == "but"), None)
+    if but is None or word_after(token) not in _FOCUS:
+        return Negator(token, "not")
+    if word_after(but) != "also":
         raise Refused("not only")
-    return "not only"
+    return Negator(token, "not only", but)
 
 
 def _elsewhere(clause: Clause) -> Negator | None:
     """An adverbial of the verb that stands before it, before an inverted one, or close behind it."""
     finite, head = clause.finite, clause.head
     for token in clause.sentence:
-        only = token.lower_ == "not" and word_after(token) in _FOCUS and token.i == finite.i - 2
-        if only and _focus(token, clause) == "not only":
-            return Negator(token, "not only")
+        if token.lower_ == "not" and word_after(token) in _FOCUS and token.i == finite.i - 2:
+            return _not(token, clause)
         found = _adverbial(token)
         if found is None or found.last is None:
             continue
@@ -153,7 +150,7 @@ def _paired(clause: Clause) -> Negator | None:
 def _in_subject(clause: Clause) -> Negator | None:
     """A negative subject before its verb: 'No one came', 'No birds fly', 'Not all birds fly'."""
     subject = clause.subject
-    if subject is None or subject.i > clause.finite.i or subject.dep_.startswith("csubj"):
+    if subject is None or subject.i > clause.finite.i:
         return None
     first = subject.left_edge
     if first.i > clause.sentence.start and first.nbor(-1).lower_ == "not":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from likewise.augment.negation.words import BE, NOT, OPERATORS, listed
+from likewise.augment.negation.words import BE, NOT, OPERATORS, PRONOUNS, listed
 
 if TYPE_CHECKING:
     from spacy.tokens import Token
@@ -17,8 +17,7 @@ class Refused(Exception):  # noqa: N818 - a refusal is an outcome, not an error
     """A sentence that these rules would turn into broken or unclear English; the message is the reason."""
 
 
-_OPERATOR = "(?:is|are|was|were|am|do|does|did|have|has|had|can|could|will|would|should|must|may|might)"
-_PRONOUN = "(?:i|you|he|she|it|we|they)"
+_OPERATOR, _PRONOUN = f"(?:{'|'.join(OPERATORS)})", f"(?:{'|'.join(PRONOUNS)})"
 _PATTERNS = tuple(
     (re.compile(rf"^\W*(?:{pattern})", re.IGNORECASE), reason)
     for pattern, reason in (

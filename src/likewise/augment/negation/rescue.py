@@ -24,11 +24,6 @@ def hidden_clauses(sentence: Span) -> Iterator[tuple[Token, str | None, Token | 
     if not sentence.text.rstrip("\"'”’) ").endswith((".", "!", "?")):
         return
     root = sentence.root
-    if root.i == sentence.start and root.text.istitle() and root.i + 1 < sentence.end:
-        # 'Trump invoked the law': a name that the tagger took for an imperative.
-        following = root.nbor()
-        if following.tag_ in ("VBD", "VBZ"):
-            yield following, following.tag_, root
     plural = root.tag_ == "NNS" and not any(child.tag_ == "CD" for child in root.lefts)
     if plural and any(child.lower_ in _ONE for child in root.lefts if child.dep_ == "det"):
         # 'This results in losses': a plural behind 'this' or 'a' is a verb.
@@ -41,11 +36,8 @@ def hidden_clauses(sentence: Span) -> Iterator[tuple[Token, str | None, Token | 
         if helpers and helpers[0].tag_ in ("VBD", "VBZ", "VBP", "MD") and (token.dep_ in ("acl", "conj") or subject):
             # 'Her dissertation, "...", was supervised by him'.
             yield token, None, None
-        elif token.dep_ == "acl" and token.tag_ == "VBN" and not helpers and _has_object(token) and _past(token):
-            # 'The victory secured their place': with an object it is no passive participle.
-            yield token, "VBD", token.nbor(-1)
-        elif token.tag_ == "VBD" and token.dep_ in ("acl", "amod", "relcl") and not helpers:
-            # 'The winners qualified for the final': the tagger says past.
+        elif not helpers and token.dep_ in ("acl", "amod", "relcl") and (token.tag_ == "VBD" or _past(token)):
+            # 'The winners qualified for the final', 'The victory secured their place'.
             yield token, "VBD", token.nbor(-1)
         elif token.dep_ == "conj" and not helpers and (token.tag_ in ("VBZ", "VBD") or token.lower_ in BE):
             # 'The church and the tower date from 1894 and are by Wilson'.
@@ -70,10 +62,6 @@ def hidden_clauses(sentence: Span) -> Iterator[tuple[Token, str | None, Token | 
             yield token, None, None
 
 
-def _has_object(verb: Token) -> bool:
-    return any(child.dep_ == "dobj" for child in verb.rights) and not any(c.dep_ == "agent" for c in verb.rights)
-
-
 def _quantified(noun: Token, like: Token) -> bool:
     """Whether 'like' behind a noun is a verb: people of some number like something, or anyone likes 'it'."""
     counted = any(child.lower_ in ("many", "few", "most", "some", "all", "several") for child in noun.lefts)
@@ -81,11 +69,12 @@ def _quantified(noun: Token, like: Token) -> bool:
 
 
 def _past(verb: Token) -> bool:
-    return verbs.finite_tag(verb.lower_, "VBN", True) == "VBD"
+    """Whether what looks like a participle is a past: one with an object is no passive."""
+    transitive = {child.dep_ for child in verb.rights} & {"dobj", "agent"} == {"dobj"}
+    return verb.tag_ == "VBN" and transitive and verbs.finite_tag(verb.lower_, "VBN", True) == "VBD"
 
 
 def _relative(verb: Token) -> bool:
     """Whether a conjunction or a relative word opens the clause."""
-    return any(
-        child.dep_ == "mark" or child.tag_ in ("WDT", "WP", "WP$", "WRB") for child in verb.subtree if child.i < verb.i
-    )
+    before = [child for child in verb.subtree if child.i < verb.i]
+    return any(child.dep_ == "mark" or child.tag_ in ("WDT", "WP", "WP$", "WRB") for child in before)

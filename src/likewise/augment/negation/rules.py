@@ -11,7 +11,7 @@ from likewise.augment.negation.deny import deny
 from likewise.augment.negation.edits import Edits, like
 from likewise.augment.negation.negators import find_negator
 from likewise.augment.negation.refusals import Refused, refuse_unclear
-from likewise.augment.negation.words import listed
+from likewise.augment.negation.words import OPERATORS, PRONOUNS, STUMPS
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc, Token
@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 #: Part of the cache's key: raise it with every change of a rule that changes an output.
 RULES_VERSION = 2
 
-_TAG_VERBS = listed("""is are was were am do does did have has had can could will would should must ca wo sha""")
-_TAG_PRONOUNS = listed("i you he she it we they there")
-_TAG_SHORT = {"ca": "can", "wo": "will", "sha": "shall"}
 _TAG_LONG = {"can": "can't", "will": "won't", "shall": "shan't", "am": "aren't"}
 
 
@@ -91,14 +88,13 @@ def _tag_question(clause: Clause, edits: Edits) -> None:
         return
     negative = words[-3].lower_ in ("n't", "n’t")
     comma, verb, pronoun = (words[-5], words[-4], words[-2]) if negative else (words[-4], words[-3], words[-2])
-    if comma.text != "," or verb.lower_ not in _TAG_VERBS or pronoun.lower_ not in _TAG_PRONOUNS:
+    if comma.text != "," or verb.lower_ not in OPERATORS or pronoun.lower_ not in PRONOUNS | {"there"}:
         return
     if verb.i <= clause.head.i or verb.i == clause.finite.i:
         return
     word = verb.lower_
     if negative:
         edits.changes.append((words[-3].idx, words[-2].idx, " "))
-        if word in _TAG_SHORT:
-            edits.replace(verb, _TAG_SHORT[word])
+        edits.replace(verb, STUMPS.get(word, word))
     else:
         edits.replace(verb, like(_TAG_LONG.get(word, word + "n't"), verb.text))

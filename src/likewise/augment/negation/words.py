@@ -9,15 +9,13 @@ def listed(text: str) -> frozenset[str]:
 BE = listed("am is are was were ai be been being 'm 're 's ’m ’re ’s")
 HAVE = listed("have has had having 've 's 'd ’ve ’s ’d")
 DO = listed("do does did")
-# 'wo', 'ca', 'sha' and 'ai' are what spaCy leaves of won't, can't, shan't and ain't.
 MODALS = listed("""can could may might must shall should will would ought ca wo sha 'll 'd ’ll ’d cannot dare need""")
+# What is left of an auxiliary in front of "n't".
+STUMPS = {"wo": "will", "ca": "can", "sha": "shall"}
 OPERATORS = BE | HAVE | DO | MODALS
 
+PRONOUNS = listed("i you he she it we they")
 NOT = frozenset(("not", "n't", "n’t"))
-
-# Words that bring an auxiliary before its subject: 'Only then did he understand'.
-INVERTERS = listed("""only never so nor neither not no rarely seldom hardly scarcely little nowhere""")
-QUOTES = frozenset(('"', "“", "”", "``", "''"))
 
 SUBJECTS = frozenset(("nsubj", "nsubjpass", "csubj", "csubjpass", "expl"))
 AUXILIARIES = frozenset(("aux", "auxpass"))
@@ -33,17 +31,8 @@ BEFORE_NOT = listed(
     fortunately unfortunately sadly clearly obviously indeed similarly likewise then sometimes thereby
     once"""
 )
-# 'had better go' and 'would rather go' are negated after the adverb.
-SEMI_MODAL_ADVERBS = frozenset(("better", "best", "rather", "sooner"))
-
 # Under a negation 'some' becomes 'any', and back when the negation goes.
-TO_ANY = {
-    "some": "any",
-    "someone": "anyone",
-    "somebody": "anybody",
-    "something": "anything",
-    "somewhere": "anywhere",
-}
+TO_ANY = {f"some{ending}": f"any{ending}" for ending in ("", "one", "body", "thing", "where")}
 TO_SOME = {value: key for key, value in TO_ANY.items()}
 # A negative pronoun and what stands there when the sentence is affirmed.
 NEGATIVE_PRONOUNS = {
@@ -54,16 +43,9 @@ NEGATIVE_PRONOUNS = {
     "none": "some",
 }
 # An indefinite subject is negated in place: 'Someone came' and 'Anyone can come' to 'No one'.
-TO_NO = {
-    "someone": "no one",
-    "somebody": "nobody",
-    "something": "nothing",
-    "anyone": "no one",
-    "anybody": "nobody",
-    "anything": "nothing",
-    "any": "no",
-    "either": "neither",
-}
+_NONE = {"one": "no one", "body": "nobody", "thing": "nothing"}
+TO_NO = {first + last: no for first in ("some", "any") for last, no in _NONE.items()}
+TO_NO |= {"any": "no", "either": "neither"}
 # 'All birds fly' to 'Not all birds fly': with the verb negated it could be read as 'no birds fly'.
 UNIVERSALS = frozenset(("all", "every", "everyone", "everybody", "everything"))
 
