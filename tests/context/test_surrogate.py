@@ -139,7 +139,7 @@ def test_sts_b_of_the_finished_surrogate(harvest, tiny_base, tmp_path, data_dir)
     assert set(result.record["sts"]) == {"sts-b-dev", "sts-b"}
     from likewise.evaluation import evaluate
 
-    report = evaluate(str(tmp_path / "run"), "sts-b", data_dir)
+    report = evaluate(str(tmp_path / "run"), "sts-b", data=data_dir)
     assert report.results[0].score == pytest.approx(result.record["sts"]["sts-b"], abs=1e-3)
 
 

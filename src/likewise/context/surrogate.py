@@ -25,11 +25,11 @@ from likewise.corpus.bundled import resolve_model
 from likewise.encoder.build import BaseModelError, build_encoder
 from likewise.encoder.head import without_training_head
 from likewise.errors import first_line
-from likewise.evaluation.held_out_scores import HeldOutScoresEvaluator, PairPredictions
-from likewise.evaluation.pairs import correlations
-from likewise.evaluation.registry import TASKS
-from likewise.evaluation.sts import Pairs, StsTask
-from likewise.evaluation.tasks import DataError, TaskMissing, find_data
+from likewise.evaluation.checkpoint import CheckpointEvaluator, PairPredictions, scores_evaluator
+from likewise.evaluation.data import find_data
+from likewise.evaluation.pairs import RatedPairs, correlations
+from likewise.evaluation.registry import rated_task
+from likewise.evaluation.task import DataError, TaskMissing
 from likewise.recipes.options import TrainingOptions
 from likewise.runs.options import OptionError, of_preset, option
 from likewise.training.execute import TrainingResult
@@ -199,23 +199,22 @@ def _selection(pairs: Harvest, options: SurrogateOptions, scale: ScoreScale) -> 
     return Selection("held-out", evaluator, None, evaluator.description)
 
 
-def _evaluator(pairs: ScoredPairs, options: SurrogateOptions, scale: ScoreScale, name: str) -> HeldOutScoresEvaluator:
+def _evaluator(pairs: ScoredPairs, options: SurrogateOptions, scale: ScoreScale, name: str) -> CheckpointEvaluator:
     rows = np.arange(len(pairs))
     if len(rows) > options.held_out:
         rows = np.sort(np.random.default_rng(0).permutation(rows)[: max(2, options.held_out)])
     first, second = ScoredPairs(pairs.table.take(rows), pairs.scores[rows]).texts()
-    return HeldOutScoresEvaluator(
+    return scores_evaluator(
         first,
         second,
         pairs.scores[rows],
         to_target=scale.to_target,
         from_target=scale.from_target,
         name=name,
-        precision="fp32",
     )
 
 
-def _rated_pairs(data: str | os.PathLike[str] | None) -> dict[str, Pairs]:
+def _rated_pairs(data: str | os.PathLike[str] | None) -> dict[str, RatedPairs]:
     """STS-B dev and test, {} where no data folder is named and none is found."""
     try:
         folder = find_data(data)
@@ -225,15 +224,13 @@ def _rated_pairs(data: str | os.PathLike[str] | None) -> dict[str, Pairs]:
         return {}
     found = {}
     for name in STS_TASKS:
-        task = TASKS[name]
-        assert isinstance(task, StsTask)
         try:
-            found[name] = task.load(folder)
+            found[name] = rated_task(name).load(folder)
         except TaskMissing:
             continue  # it is a figure beside the point, not the selection
     return found
 
 
-def _spearman(model: Any, pairs: Pairs) -> float:
+def _spearman(model: Any, pairs: RatedPairs) -> float:
     """Times 100."""
-    return correlations(PairPredictions(pairs.first, pairs.second)(model, "fp32"), pairs.gold)[0]
+    return correlations(PairPredictions(pairs.first, pairs.second)(model), pairs.gold)[0]

@@ -17,7 +17,7 @@ from torch import nn
 
 from likewise.corpus.files import numbered_lines
 from likewise.encoder.pair_classifier import PairClassifier
-from likewise.evaluation.held_out_labels import HeldOutLabelsEvaluator
+from likewise.evaluation.checkpoint import CheckpointEvaluator, labels_evaluator
 from likewise.supervised.objective import FinetuneOptions, Objective
 from likewise.supervised.rows import Dropped, LabelledDataError, LabelledRows, collect
 from likewise.supervised.tables import read_table
@@ -131,9 +131,9 @@ def _loss(encoder: SentenceTransformer, options: NLIOptions) -> nn.Module:
     return loss
 
 
-def _held_out(rows: LabelledRows, options: NLIOptions) -> HeldOutLabelsEvaluator:
+def _held_out(rows: LabelledRows, options: NLIOptions) -> CheckpointEvaluator:
     found = rows.dataset
-    return HeldOutLabelsEvaluator(found["sentence1"], found["sentence2"], found["label"], precision="fp32")
+    return labels_evaluator(found["sentence1"], found["sentence2"], found["label"])
 
 
 SBERT = NLIOptions()

@@ -10,8 +10,8 @@ from typing import Any
 
 from rich.console import Console
 
-from likewise.evaluation.sts_dev import StsDevEvaluator
-from likewise.evaluation.tasks import DataError
+from likewise.evaluation.checkpoint import sts_b_dev_evaluator
+from likewise.evaluation.task import DataError
 from likewise.inference.encoding import dimension
 from likewise.runs.options import OptionError
 from likewise.supervised.objective import FinetuneOptions, Objective
@@ -121,7 +121,7 @@ def choose_rows(
         return Selection("dev", evaluator, None, f"{evaluator.description} ({', '.join(dev.sources)})")
     if task.sts_dev and options.select_by in ("auto", "sts-b-dev"):
         try:
-            evaluator = StsDevEvaluator.from_data(data, precision="fp32")
+            evaluator = sts_b_dev_evaluator(data)
             return Selection("sts-b-dev", evaluator, None, evaluator.description)
         except DataError:
             if options.select_by == "sts-b-dev" or data is not None:

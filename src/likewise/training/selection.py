@@ -12,9 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from likewise.evaluation.held_out import HeldOutEvaluator
-from likewise.evaluation.sts_dev import StsDevEvaluator
-from likewise.evaluation.tasks import DataError
+from likewise.evaluation.checkpoint import sentences_evaluator, sts_b_dev_evaluator
+from likewise.evaluation.task import DataError
 from likewise.recipes.options import TrainingOptions
 
 
@@ -52,7 +51,7 @@ def choose_selection(
         return Selection("last", None, None, "the last checkpoint is kept")
     if options.select_by in ("auto", "sts-b-dev"):
         try:
-            evaluator = StsDevEvaluator.from_data(data, precision="fp32")
+            evaluator = sts_b_dev_evaluator(data)
             return Selection("sts-b-dev", evaluator, None, evaluator.description)
         except DataError:
             if options.select_by == "sts-b-dev" or data is not None:
@@ -62,5 +61,5 @@ def choose_selection(
         return Selection("last", None, None, "too few sentences to hold any out; the last checkpoint is kept")
     order = np.random.default_rng([seed, 1]).permutation(len(dataset))
     held_out = dataset[np.sort(order[:n_held_out])]["sentence"]
-    chosen = HeldOutEvaluator(held_out, seed=seed, precision="fp32")
+    chosen = sentences_evaluator(held_out, seed=seed)
     return Selection("held-out", chosen, np.sort(order[n_held_out:]), chosen.description)
