@@ -17,6 +17,16 @@ from typer.core import TyperGroup
 if TYPE_CHECKING:
     from likewise.runs.options import Options
 
+_TEXTS = {
+    "model": "A model's folder, its hub name, or bundled:minilm.",
+    "data": "The folder of SentEval's data; else $LIKEWISE_DATA, else where `likewise data get` put it.",
+    "out": "The folder to write; it becomes the model.",
+    "precision": "fp32, or bf16 for bfloat16 autocast.",
+    "resume": "Insist on stopped work; without it the command goes on where there is any.",
+    "overwrite": "Replace a finished job once its successor is whole, and throw stopped work away.",
+    "quiet": "Print nothing but errors.",
+}
+"""Help texts of what many commands have, where a docstring speaks of Python objects."""
 _PLAIN = {"bool": bool, "int": int, "float": float}
 Added = Mapping[str, tuple[Any, Any, str]]
 """Options that a function does not have: name to type, default and help text."""
@@ -33,9 +43,11 @@ def command_of(
     defaults: Mapping[str, Any] | None = None,
     names: Mapping[str, str] | None = None,
     texts: Mapping[str, str] | None = None,
+    types: Mapping[str, Any] | None = None,
     added: Added | None = None,
     options: Options | None = None,
     config: bool = False,
+    before: Callable[..., None] | None = None,
 ) -> Any:
     """Return a command that calls a public function.
 
@@ -50,14 +62,16 @@ def command_of(
         defaults: of parameters, in place of the function's; `...` makes one required.
         names: of options that are not called as their parameter, as {"methods": "method"}.
         texts: help texts, in place of the docstring's.
+        types: of options whose annotation says less, or more, than the command line takes.
         added: further options of the command.
         options: what the function takes as `**options`, with the defaults that the help shows.
         config: take `--config FILE.toml`, which holds any of the options.
+        before: called first with the values of the added options, to check them before long work.
     """
     from likewise.corpus import CorpusOptions
 
     given, names, added = dict(given or {}), dict(names or {}), dict(added or {})
-    described = {**describe(function), **(texts or {})}
+    described = {**describe(function), **_TEXTS, **(texts or {})}
     own: list[inspect.Parameter] = []
     groups: dict[str, Options] = {}
     for name, parameter in inspect.signature(function).parameters.items():
@@ -70,7 +84,8 @@ def command_of(
             groups[name] = CorpusOptions()
         else:
             default = (defaults or {}).get(name, parameter.default)
-            own.append(_parameter(function, parameter, default, described, name in arguments, names))
+            kind = (types or {}).get(name) or _kind(function, str(parameter.annotation))
+            own.append(_parameter(name, kind, default, described.get(name, ""), name in arguments, names.get(name)))
     own += [_option(name, kind, default, text) for name, (kind, default, text) in added.items()]
     taken = {one.name for one in own}
     fields: dict[str, str] = {}  # option to the group that it belongs to
@@ -99,6 +114,8 @@ def command_of(
                 passed[name] = value
         passed |= by_group.pop("", {})
         passed |= {name: groups[name].updated(**found) for name, found in by_group.items()}
+        if before is not None:
+            before(**extra)
         result = function(**passed)
         if not values.get("quiet"):
             show(result, **extra)
@@ -138,35 +155,33 @@ def describe(function: Callable[..., Any]) -> dict[str, str]:
     found: dict[str, str] = {}
     for match in re.finditer(r"^ {4}([\w, *]+): (.*(?:\n {8,}.*)*)", section[1] if section else "", re.MULTILINE):
         text = " ".join(match[2].split()).replace("`", "")
-        for name in match[1].replace("*", "").split(","):
-            found[name.strip()] = text[:1].upper() + text[1:]
+        for name in (part.strip() for part in match[1].replace("*", "").split(",")):
+            if reference := re.match(r"as (?:in|for) likewise\.(\w+)", text):
+                import likewise
+
+                found[name] = describe(getattr(likewise, reference[1])).get(name, text)
+            else:
+                found[name] = text[:1].upper() + text[1:]
     return found
 
 
 def _parameter(
-    function: Callable[..., Any],
-    parameter: inspect.Parameter,
-    default: Any,
-    described: Mapping[str, str],
-    positional: bool,
-    names: Mapping[str, str],
+    name: str, kind: Any, default: Any, text: str, positional: bool, called: str | None
 ) -> inspect.Parameter:
     """Return a parameter of a public function as one of a command."""
-    name, text = parameter.name, described.get(parameter.name, "")
-    if default is parameter.empty:
+    if default is inspect.Parameter.empty:
         default = ...
     if name == "resume":
-        return _option(name, bool, False, "Insist on stopped work; without it the command goes on where there is any.")
-    kind = _kind(function, str(parameter.annotation))
+        return _option(name, bool, False, text)
     if positional:
         info = typer.Argument(help=text, show_default=False)
         return _keyword(name, kind if default is ... else Optional[kind], default, info)
-    if isinstance(default, tuple):
-        default = ",".join(map(str, default)) if kind is _Numbers else list(default)
     if kind is _Numbers:
         info = typer.Option(help=text, parser=_numbers, metavar="N,N...")
-        return _keyword(name, str, default, info)
-    return _option(name, kind if default is not None else Optional[kind], default, text, called=names.get(name))
+        return _keyword(name, str, ",".join(map(str, default)), info)
+    if isinstance(default, tuple):
+        default = list(default)
+    return _option(name, kind if default is not None else Optional[kind], default, text, called=called)
 
 
 class _Numbers:

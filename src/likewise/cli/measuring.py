@@ -81,14 +81,66 @@ def analyze_group() -> Any:
     """Return `likewise analyze`."""
     return group_of(
         lambda: {
-            "similarity": (
-                _similarity_command,
-                "Compare the cosines of a sentence with itself, its negation and another sentence.",
-            ),
-            "errors": (
-                _errors_command,
-                "Find the pairs whose rank by the cosine is furthest from the rank by the human rating.",
-            ),
+            "similarity": (_similarity, "Compare the cosines of a sentence with itself, its negation and another one."),
+            "errors": (_errors, "Find the pairs whose rank by the cosine is furthest from that by human ratings."),
         },
-        help="See what a model does: similarities, errors. Data, a table and a picture.",
+        help="See what a model does: similarities and errors, as data, a table and a picture.",
     )
+
+
+_OUT = {"out": (Path, ..., "The folder to write to; made where it is not there.")}
+
+
+def _similarity() -> Any:
+    from likewise.comparison.similarity import analyze_similarity, write_similarity
+
+    def show(report: Any, out: Path) -> None:
+        written = write_similarity(report, out)
+        left_out = sum(report.left_out.values())
+        typer.echo(f"{len(report.sentences):,} sentences, {left_out:,} left out without a negation")
+        for found in report.distributions:
+            typer.echo(f"  {found.label:<6}  {found.kind:<20}  mean {found.cosines.mean():.3f}  peak {found.peak:.2f}")
+        _tell(written)
+
+    return command_of(analyze_similarity, show, arguments=("model",), added=_OUT, before=_prepare)
+
+
+def _errors() -> Any:
+    from likewise.comparison.errors import write_errors
+    from likewise.comparison.page import rank
+    from likewise.evaluation.rank_errors import analyze_errors
+
+    def show(found: Any, out: Path) -> None:
+        written = write_errors(found, out)
+        typer.echo(
+            f"{found.title}: {found.n:,} pairs, Spearman {found.spearman:.2f}; of the worst {len(found.worst)} pairs "
+            f"{found.overestimated} are overestimated"
+        )
+        for i, pair in enumerate(found.worst[:5], start=1):
+            typer.echo(f"  {i}. R_G {rank(pair.gold_rank)}, R_E {rank(pair.estimated_rank)}, {pair.direction}")
+            typer.echo(f"     {pair.first}\n     {pair.second}")
+        _tell(written)
+
+    return command_of(
+        analyze_errors,
+        show,
+        arguments=("model",),
+        given={"quiet": not sys.stderr.isatty()},
+        types={"task": str},
+        added=_OUT,
+        before=_prepare,
+    )
+
+
+def _prepare(out: Path) -> None:
+    """Check the extra and the folder before minutes of encoding, not after."""
+    from likewise.comparison.pictures import check_extra
+    from likewise.comparison.tables import open_folder
+
+    check_extra()
+    open_folder(out)
+
+
+def _tell(paths: list[Path]) -> None:
+    for path in paths:
+        typer.echo(f"written: {path}")
