@@ -19,8 +19,7 @@ from sentence_transformers.sentence_transformer.losses import CosineSimilarityLo
 from torch import nn
 from transformers import set_seed
 
-from likewise.context.score_scale import Rule, ScoreScale
-from likewise.context.shards import Harvest, ScoredPairs, read_harvest
+from likewise.context.harvested import Harvest, Rule, ScoredPairs, ScoreScale, read_harvest
 from likewise.corpus.bundled import resolve_model
 from likewise.encoder.build import BaseModelError, build_encoder
 from likewise.encoder.head import without_training_head
@@ -102,7 +101,7 @@ def distill(
     """Train a surrogate on a harvest.
 
     Args:
-        harvest: the folder of its shards, see `likewise.context.shards.read_harvest`.
+        harvest: the folder of its shards, see `likewise.context.harvested.read_harvest`.
         out: the run folder, which becomes the model: a SentenceTransformer of stock modules, or a CrossEncoder.
         base: a Hugging Face name, a folder, or `bundled:minilm`; its transformer is taken, with mean pooling.
         preset: a named set of options; the first by default.
@@ -119,7 +118,7 @@ def distill(
         under 'test' and the Spearman correlations under 'sts'.
 
     Raises:
-        OptionError, HarvestError, ScoreScaleError, RunFolderError, DataError, BaseModelError: each a ValueError whose
+        OptionError, ContextError, RunFolderError, DataError, BaseModelError: each a ValueError whose
             message names the cure; all come before training starts.
     """
     console = Console(quiet=quiet, stderr=True)
