@@ -21,9 +21,9 @@ from likewise.evaluation.sts_dev import StsDevEvaluator
 from likewise.evaluation.tasks import DataError, TaskMissing, find_data
 from likewise.inference.encoding import Precision
 from likewise.runs.options import OptionError, option
-from likewise.supervised.objective import FinetuneOptions, Objective
-from likewise.supervised.rows import Dropped, LabelledDataError, LabelledRows, collect
-from likewise.supervised.tables import read_table
+from likewise.training.objectives.objective import FinetuneOptions, Objective
+from likewise.training.objectives.rows import Dropped, LabelledDataError, LabelledRows, collect
+from likewise.training.objectives.tables import read_table
 
 UNIT = "rated pairs"
 _COLUMNS = {
