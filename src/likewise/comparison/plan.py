@@ -133,7 +133,7 @@ class Plan:
             "corpus": list(corpus.sources),
             "sentences": len(corpus),
             "sha256": corpus.sha256,
-            "corpus_options": asdict(self.corpus_options or CorpusOptions()),
+            "corpus_options": (self.corpus_options or CorpusOptions()).to_dict(),
             "tasks": [task.name for task in resolve(self.tasks)[0]],
             "steps": self.steps,
             "minutes": self.minutes,
