@@ -6,7 +6,8 @@ import pytest
 import likewise
 from likewise.report.sweeping import Setting, SweepReport, sweep
 from likewise.report.writing import ReportError
-from likewise.training.run import TrainingResult
+from likewise.runs.stopping import Stopped
+from likewise.training import TrainingResult
 
 pytest.importorskip("matplotlib")
 
@@ -16,14 +17,15 @@ def trained(monkeypatch):
     """What `likewise.train` was called with; it makes a score of the options in place of a model."""
     calls = []
 
-    def train(recipe, corpus, base, out, **given):
+    def train(recipe, corpus, *, base, out, **given):
         calls.append(given)
         assert (recipe, corpus, base) == ("sncse", ["text.txt"], "a base")
         if given["seed"] == 99:
-            return TrainingResult(out, False, 1, {}, None, {})
+            raise Stopped("after step 1")
         out.mkdir(parents=True)
         score = 70 + 10 * given["alpha"] - given["beta"] + 100 * given["weight"] + given["seed"]
-        return TrainingResult(out, True, 5, {"dev": 60.0}, {"metric": "dev", "score": score, "step": 5}, {})
+        best = {"metric": "dev", "score": score, "step": 5}
+        return TrainingResult(out, {"steps": 5, "before": {"dev": 60.0}, "best": best})
 
     monkeypatch.setattr(likewise, "train", train, raising=False)
     return calls

@@ -35,7 +35,7 @@ def test_a_run_under_bfloat16_goes_through(corpus_file, tiny_base, tmp_path):
     import likewise
 
     result = likewise.train(
-        "arccse", corpus_file, str(tiny_base), tmp_path / "run", precision="bf16", batch_size=8, max_steps=2,
+        "arccse", corpus_file, base=tiny_base, out=tmp_path / "run", precision="bf16", batch_size=8, max_steps=2,
         select_by="held-out", held_out=20, quiet=True,
     )  # fmt: skip
     assert result.record["precision"] == "bf16"

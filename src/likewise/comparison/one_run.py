@@ -150,32 +150,23 @@ class Runner:
     def _trained(self, method: Method, seed: int, out: Path) -> dict[str, Any]:
         """Train, or go on where a run was stopped."""
         import likewise
-        from likewise.training.folder import RunFolder
+        from likewise.runs.job import read_record
 
         plan = self.plan
         steps, seconds = steps_of(method, plan, self.folder)
-        run = RunFolder(out)
-        record = run.read_record()
-        if not (run.is_finished and record.get("status") == FINISHED):  # else it was stopped after its training
-            resume = not run.is_finished and run.last_checkpoint() is not None
-            result = likewise.train(
-                method.name,
-                list(plan.corpus),
-                plan.base_of(method),
-                out,
-                preset=method.preset or plan.preset,
-                seed=seed,
-                data=plan.data,
-                corpus_options=plan.corpus_options,
-                resume=resume,
-                overwrite=not resume,
-                quiet=True,
-                **{**plan.shared, "max_steps": steps, **method.options},
-            )
-            if not result.finished:
-                raise KeyboardInterrupt
-            record = result.record
-        curve, losses = read_log(run.log)
+        record = read_record(out) or likewise.train(
+            method.name,
+            list(plan.corpus),
+            base=plan.base_of(method),
+            out=out,
+            preset=method.preset or plan.preset,
+            seed=seed,
+            data=plan.data,
+            corpus_options=plan.corpus_options,
+            quiet=True,
+            **{**plan.shared, "max_steps": steps, **method.options},
+        ).record
+        curve, losses = read_log(out / "log.jsonl")
         best = record.get("best") or {}
         at_best = next((point for point in curve if point["step"] == best.get("step")), {})
         return {

@@ -205,29 +205,22 @@ def _run(
 ) -> dict[str, Any]:
     """Train one combination, write its result file, and remove the model."""
     import likewise
-    from likewise.training.folder import RunFolder
 
-    run = RunFolder(folder / "runs" / key.name)
-    # A run that was stopped goes on from its checkpoint; one that has none, or no result file, starts anew.
-    resume = not run.is_finished and run.last_checkpoint() is not None
+    out = folder / "runs" / key.name
     result = likewise.train(
         "sncse",
         corpus,
-        base,
-        run.path,
+        base=base,
+        out=out,
         preset=preset,
         seed=key.seed,
         data=data,
-        resume=resume,
-        overwrite=not resume,
         quiet=True,
         alpha=key.alpha,
         beta=key.beta,
         weight=key.weight,
         **options,
     )
-    if not result.finished:
-        raise KeyboardInterrupt
     if result.best is None:
         raise ReportError("Nothing scores the runs: give --data with STS-B dev, or a corpus of more sentences.")
     metric = result.best["metric"]
@@ -244,7 +237,7 @@ def _run(
         "before": result.before.get(metric),
     }
     write_json(folder / "results" / f"{key.name}.json", found, strict=True)
-    shutil.rmtree(run.path)  # a sweep of many models would fill a disk; what is compared is their score
+    shutil.rmtree(out)  # a sweep of many models would fill a disk; what is compared is their score
     return found
 
 

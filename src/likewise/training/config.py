@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +40,6 @@ def read_config(source: str | os.PathLike[str] | Mapping[str, Any]) -> dict[str,
 
     Raises:
         OptionError: the file cannot be read, a name in it does not exist, or recipe or objective is missing.
-        CorpusError: its corpus_options are not valid.
     """
     if isinstance(source, Mapping):
         found, where = dict(source), "the configuration"
@@ -59,10 +57,7 @@ def read_config(source: str | os.PathLike[str] | Mapping[str, Any]) -> dict[str,
     if taken := [name for name in options if name in _ARGUMENTS]:
         raise OptionError(f"{where}: {taken[0]} is no option: write it above the tables")
     if "corpus_options" in found:
-        try:
-            found["corpus_options"] = CorpusOptions(**found["corpus_options"])
-        except TypeError as error:
-            raise OptionError(f"{where}: corpus_options: {error}") from None
+        found["corpus_options"] = CorpusOptions(**found["corpus_options"])
     return found | options
 
 
@@ -74,8 +69,6 @@ def config_of(**arguments: Any) -> dict[str, Any]:
 def _plain(value: Any) -> Any:
     if isinstance(value, Options):
         return value.to_dict()
-    if is_dataclass(value) and not isinstance(value, type):
-        return {name: one for name, one in asdict(value).items() if one is not None}
     if isinstance(value, os.PathLike):
         return os.fspath(value)
     if isinstance(value, Iterable) and not isinstance(value, str):
