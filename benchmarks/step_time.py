@@ -26,8 +26,8 @@ from claims import Claim, finish, with_claims
 from likewise.corpus import prepare
 from likewise.encoder.build import build_encoder
 from likewise.recipes import find_recipe
-from likewise.training.precision import use_bf16
 from likewise.runs.provenance import machine
+from likewise.training.precision import use_bf16
 from likewise.training.selection import last_checkpoint
 from likewise.training.trainer import LikewiseTrainer, trainer_arguments
 

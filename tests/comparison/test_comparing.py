@@ -8,7 +8,7 @@ import pytest
 from likewise.comparison import compare, comparing, inspection
 from likewise.comparison.methods import ComparisonError
 from likewise.comparison.one_run import Runner
-from likewise.evaluation.tasks import DataError
+from likewise.evaluation import DataError
 from likewise.recipes import OptionError
 
 # No parser, which takes seconds to load, and few sentences.

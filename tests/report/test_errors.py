@@ -4,8 +4,8 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from likewise.evaluation.errors import ErrorAnalysis, worst_pairs
-from likewise.evaluation.sts import Pairs
+from likewise.evaluation.pairs import RatedPairs
+from likewise.evaluation.rank_errors import ErrorAnalysis, worst_pairs
 from likewise.report.errors import differences, errors_table, write_errors
 
 FIRST = ["I oppose it.", "<b>tags</b> & a | bar", "It rains.", "A man sings."]
@@ -14,7 +14,7 @@ SECOND = ["I support it.", "tags", "It pours.", "A man is singing."]
 
 @pytest.fixture
 def analysis():
-    pairs = Pairs(FIRST, SECOND, np.array([0.0, 5.0, 4.0, 4.0]), (("forum", slice(0, 4)),))
+    pairs = RatedPairs(FIRST, SECOND, np.array([0.0, 5.0, 4.0, 4.0]), (("forum", slice(0, 4)),))
     gold, estimated, worst = worst_pairs(pairs, np.array([0.9, 0.1, 0.2, 0.3]), 3)
     return ErrorAnalysis("runs/a", "sts14", "STS14", (0.0, 5.0), 4, -60.0, -65.0, gold, estimated, worst)
 

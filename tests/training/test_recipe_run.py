@@ -14,7 +14,6 @@ from transformers.utils.logging import is_progress_bar_enabled
 
 import likewise
 from likewise.corpus import CorpusError
-from likewise.errors import LikewiseError
 from likewise.recipes import OptionError, find_recipe
 from likewise.runs.job import JobError, work_of
 from likewise.runs.parts import is_sealed
@@ -60,11 +59,11 @@ def test_the_bars_of_transformers_are_shown_again(finished):
 
 
 def test_what_is_saved_is_what_was_evaluated(finished, sentences):
-    from likewise.evaluation import HeldOutEvaluator
+    from likewise.evaluation import sentences_evaluator
 
     rows = np.random.default_rng([1, 1]).permutation(len(sentences))
     held_out = [sentences[i] for i in np.sort(rows[:20])]
-    scores = HeldOutEvaluator(held_out, seed=1)(SentenceTransformer(str(finished.path)))
+    scores = sentences_evaluator(held_out, seed=1)(SentenceTransformer(str(finished.path)))
     assert scores[finished.best["metric"]] == pytest.approx(finished.best["score"], abs=1e-3)
 
 
@@ -236,7 +235,7 @@ def test_input_that_is_wrong_leaves_no_folder(corpus_file, tiny_base, tmp_path):
     out = tmp_path / "run"
     for changes in ({"seed": -1}, {"base": tmp_path / "nowhere"}, {"base": ""}, {"batch_size": 1}, {"data": tmp_path}):
         given = {"base": tiny_base} | SMALL | {"select_by": "auto"} | changes
-        with pytest.raises(LikewiseError):
+        with pytest.raises(ValueError):
             likewise.train("simcse", corpus_file, out=out, **given)
         assert not out.exists()
 
@@ -291,8 +290,9 @@ def test_a_killed_training_goes_on_to_the_same_weights(
         elif moment == "after the last step":
             patched.setattr(running, "_fill", killed)
         else:
-            patched.setattr(job, "write_json", lambda path, *_: killed() if path.name == "likewise.json" else None)
-            patched.setattr(job.Job, "note", lambda *_, **__: None)
+            write = job.write_json
+            at = {"likewise.json": killed}
+            patched.setattr(job, "write_json", lambda path, content: at.get(path.name, write)(path, content))
         train(corpus_file, tiny_base, tmp_path / "cut", **settings)
     torch.manual_seed(999)
     cut = train(corpus_file, tiny_base, tmp_path / "cut", **settings)

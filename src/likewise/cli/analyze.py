@@ -20,7 +20,7 @@ analyze_app = typer.Typer(
 Model = Annotated[str, typer.Argument(help="A model's folder, its hub name, or bundled:minilm.")]
 Data = Annotated[
     Optional[Path],
-    typer.Option(help="The folder of SentEval's data; without it $LIKEWISE_DATA, then ../shared/data."),
+    typer.Option(help="The folder of SentEval's data; else $LIKEWISE_DATA, else that of likewise data get."),
 ]
 Out = Annotated[Path, typer.Option(help="The folder to write to; made where it is not there.")]
 BatchSize = Annotated[int, typer.Option(help="Sentences a batch.", min=1)]
@@ -86,7 +86,7 @@ def errors(
     bf16: Bf16 = False,
 ) -> None:
     """Find the pairs of an STS task whose rank by the cosine is furthest from the rank by the human rating."""
-    from likewise.evaluation.errors import analyze_errors
+    from likewise.evaluation.rank_errors import analyze_errors
     from likewise.report.errors import rank, write_errors
     from likewise.report.pictures import require_extra
     from likewise.report.writing import open_folder
@@ -96,11 +96,11 @@ def errors(
     found = analyze_errors(
         model,
         task,
-        data,
+        data=data,
         worst=worst,
         batch_size=batch_size,
         precision="bf16" if bf16 else None,
-        progress=sys.stderr.isatty(),
+        quiet=not sys.stderr.isatty(),
     )
     written = write_errors(found, out)
     typer.echo(

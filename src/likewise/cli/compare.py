@@ -37,7 +37,7 @@ def compare(
     tasks: Annotated[Optional[str], typer.Option(help="As in `likewise evaluate`; sts by default.")] = None,
     data: Annotated[
         Optional[Path],
-        typer.Option(help="The folder of SentEval's data; without it $LIKEWISE_DATA, then ../shared/data."),
+        typer.Option(help="The folder of SentEval's data; else $LIKEWISE_DATA, else that of likewise data get."),
     ] = None,
     keep_models: Annotated[bool, typer.Option("--keep-models", help="Leave the models in --out/runs.")] = False,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Do failed runs again.")] = False,

@@ -15,11 +15,12 @@ import numpy as np
 
 from likewise.augment.spans import nested_spans, sentence_rng
 from likewise.baselines.sampling import sample_rows
-from likewise.evaluation.errors import worst_pairs
-from likewise.evaluation.pairs import correlations, pair_cosines
+from likewise.evaluation.data import find_data
+from likewise.evaluation.pairs import RatedPairs, correlations, pair_cosines
+from likewise.evaluation.rank_errors import worst_pairs
 from likewise.evaluation.registry import TASKS, resolve
-from likewise.evaluation.sts import Pairs, StsTask
-from likewise.evaluation.tasks import TaskMissing, find_data, plain
+from likewise.evaluation.task import TaskMissing, plain
+from likewise.evaluation.tasks.sts import StsTask
 from likewise.report.draw import partners
 from likewise.report.similarity import Distribution
 from likewise.report.views import dropout_views
@@ -52,7 +53,7 @@ class Material:
     negated: tuple[tuple[int, ...], tuple[str, ...]] | None
     mapped: tuple[str, ...]
     task: StsTask | None
-    pairs: Pairs | None
+    pairs: RatedPairs | None
     seed: int
 
     @classmethod
@@ -155,7 +156,7 @@ def dropout_map(model: SentenceTransformer, sentences: Sequence[str], seed: int)
     }
 
 
-def _rated(tasks: str, data: str | os.PathLike[str] | None) -> tuple[StsTask | None, Pairs | None]:
+def _rated(tasks: str, data: str | os.PathLike[str] | None) -> tuple[StsTask | None, RatedPairs | None]:
     """The task of rated pairs to show, where one was asked for and its files are there."""
     rated = [task for task in resolve(tasks)[0] if isinstance(task, StsTask)]
     dev = TASKS["sts-b-dev"]
@@ -186,7 +187,7 @@ def _bands(cosines: np.ndarray, gold: np.ndarray, scale: tuple[float, float]) ->
     return [(f"pair rated {edges[i]:g} to {edges[i + 1]:g}", cosines[band == i]) for i in reversed(range(_BANDS))]
 
 
-def _worst(cosines: np.ndarray, pairs: Pairs, task: StsTask) -> dict[str, Any] | None:
+def _worst(cosines: np.ndarray, pairs: RatedPairs, task: StsTask) -> dict[str, Any] | None:
     if not np.isfinite(cosines).all():
         return None
     _, _, picked = worst_pairs(pairs, cosines, WORST)

@@ -100,10 +100,10 @@ class Runner:
         found: dict[str, Any] = {}
         model: Any = None
         if method.kind == "bertscore":
-            report = evaluate(f"bertscore:{self.plan.base_of(method)}", self.plan.tasks, self.plan.data, progress=False)
+            report = evaluate(f"bertscore:{self.plan.base_of(method)}", self.plan.tasks, data=self.plan.data)
         else:
             found, model = self._made(method, seed, out)
-            report = evaluate(model, self.plan.tasks, self.plan.data, progress=False)
+            report = evaluate(model, self.plan.tasks, data=self.plan.data)
         found["scores"] = {one.name: one.score for one in report.results}
         found["titles"] = {one.name: one.title for one in report.results}
         found["metrics"] = {one.name: one.metric for one in report.results}
@@ -188,7 +188,7 @@ class Runner:
         from likewise.training.selection import choose_selection
 
         options = TrainingOptions(**self.plan.shared)
-        selection = choose_selection(self.corpus.dataset, options, seed, self.plan.data, bf16=False)
+        selection = choose_selection(self.corpus.dataset, options, seed, self.plan.data)
         if selection.evaluator is None:
             return {}
         scores = {name: float(value) for name, value in selection.evaluator(model).items()}

@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from likewise.comparison.methods import ComparisonError, Method
 from likewise.corpus import CorpusOptions, PreparedCorpus, prepare
+from likewise.evaluation.data import find_data
 from likewise.evaluation.registry import resolve
-from likewise.evaluation.tasks import TaskMissing, find_data
+from likewise.evaluation.task import TaskMissing
 from likewise.recipes import RECIPES
 from likewise.recipes.options import TrainingOptions
 from likewise.runs.options import OptionError

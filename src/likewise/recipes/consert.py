@@ -34,9 +34,7 @@ class ConSERTOptions(ContrastiveOptions):
     second: ViewKind = option("shuffle", "How the embeddings are disturbed in the second view.")
     token_share: float = option(0.15, "Share of tokens that token-cutoff takes out.", ge=0, le=1)
     feature_share: float = option(0.2, "Share of features that feature-cutoff takes out.", ge=0, le=1)
-    dropout_share: float = option(
-        0.2, "Probability of an element of the embeddings in the view 'dropout'.", ge=0, lt=1
-    )
+    dropout_share: float = option(0.2, "Probability of an element of the embeddings in the view 'dropout'.", ge=0, lt=1)
 
     def _check(self) -> None:
         super()._check()

@@ -52,9 +52,7 @@ def with_candidates(dataset: Any, rows: np.ndarray, share: float, seed: int, max
     return np.sort(np.concatenate([chosen, others]))
 
 
-def with_negations(
-    corpus: PreparedCorpus, dataset: Any, name: str, processes: int, progress: Progress
-) -> Any:
+def with_negations(corpus: PreparedCorpus, dataset: Any, name: str, processes: int, progress: Progress) -> Any:
     """Return the dataset with a third column, `negation`: the sentence's negation, or None where there is none.
 
     Args:

@@ -39,7 +39,9 @@ class SNCSEOptions(ContrastiveOptions):
     opposite_weight: float = option(
         0.0, "Weight of the loss that brings 'not A' and 'B' together, A and B antonyms.", ge=0
     )
-    opposite_share: float = option(0.25, "Share of the sentences that are chosen for a word with an antonym.", ge=0, le=1)
+    opposite_share: float = option(
+        0.25, "Share of the sentences that are chosen for a word with an antonym.", ge=0, le=1
+    )
     keep_weight: float = option(
         0.0, "Weight of the distance of a sentence's vector to the one that the base gives it.", ge=0
     )
@@ -81,9 +83,7 @@ class NegationViews:
         return columns
 
 
-def _add_negations(
-    corpus: PreparedCorpus, dataset: Any, options: SNCSEOptions, seed: int, progress: Progress
-) -> Any:
+def _add_negations(corpus: PreparedCorpus, dataset: Any, options: SNCSEOptions, seed: int, progress: Progress) -> Any:
     if options.negation == "none":
         return dataset
     batch = options.batch_size * options.accumulation

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from likewise.evaluation.sts import SEVEN
-from likewise.evaluation.sts import TASKS as STS_TASKS
-from likewise.evaluation.tasks import TaskMissing, find_data
+from likewise.evaluation.data import find_data
+from likewise.evaluation.task import TaskMissing
+from likewise.evaluation.tasks.sts import SEVEN
+from likewise.evaluation.tasks.sts import TASKS as STS_TASKS
 from likewise.report.writing import ReportError
 
 

@@ -8,7 +8,7 @@ from difflib import SequenceMatcher
 from importlib.resources import files
 from pathlib import Path
 
-from likewise.evaluation.errors import ErrorAnalysis, PairError
+from likewise.evaluation.rank_errors import ErrorAnalysis, MisrankedPair
 from likewise.report.pictures import BLUE, VERMILLION, panels, require_extra, save, shorten
 from likewise.report.writing import markdown_table, open_folder
 from likewise.runs.whole_files import write_json, write_text
@@ -130,7 +130,7 @@ def _about(analysis: ErrorAnalysis) -> str:
     )
 
 
-def _place(pair: PairError, n: int) -> tuple[float, float]:
+def _place(pair: MisrankedPair, n: int) -> tuple[float, float]:
     """Where a pair is in the page's picture, a square of 400."""
     return round(400 * pair.gold_rank / n, 1), round(400 - 400 * pair.estimated_rank / n, 1)
 

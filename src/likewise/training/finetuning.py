@@ -22,7 +22,7 @@ from likewise.training.objectives.objective import FinetuneOptions, Objective
 from likewise.training.objectives.rows import LabelledDataError, LabelledRows
 from likewise.training.precision import use_bf16
 from likewise.training.running import LABEL, Built, Training, TrainingResult, check_updates
-from likewise.training.selection import Precision, Selection, hold_out, last_checkpoint, sts_dev
+from likewise.training.selection import Selection, hold_out, last_checkpoint, sts_dev
 
 Files = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
@@ -72,7 +72,7 @@ def finetune(
         read = task.read(_paths(rows), data, chosen)
         dev_rows = task.read(_paths(dev), data, chosen) if dev else None
     progress.tell(read)
-    selection = choose_rows(task, read, dev_rows, chosen, checked_seed(seed), data, "bf16" if bf16 else "fp32")
+    selection = choose_rows(task, read, dev_rows, chosen, checked_seed(seed), data)
     progress.tell(f"checkpoint selected by: {selection.description}")
     dataset = selection.training_rows(read.dataset)
     check_updates(len(dataset), chosen, read.unit)
@@ -115,7 +115,6 @@ def choose_rows(
     options: FinetuneOptions,
     seed: int,
     data: str | os.PathLike[str] | None,
-    precision: Precision,
 ) -> Selection:
     """Return what picks the checkpoint: dev rows where there are any, else STS-B dev where found, else held-out rows.
 
@@ -128,14 +127,14 @@ def choose_rows(
     if options.select_by == "last":
         return last_checkpoint()
     if dev:
-        evaluator = task.held_out(dev, options, precision)
+        evaluator = task.held_out(dev, options)
         return Selection("dev", evaluator, None, f"{evaluator.description} ({', '.join(dev.sources)})", dev.sha256)
-    if task.sts_dev and (found := sts_dev(options, data, precision)):
+    if task.sts_dev and (found := sts_dev(options, data)):
         return found
     kept, held = hold_out(rows.dataset[rows.texts[0]], options.held_out, seed)
     if len(held) < 2:
         return last_checkpoint("too few rows to hold any out; ")
-    evaluator = task.held_out(dataclasses.replace(rows, dataset=rows.dataset.select(held)), options, precision)
+    evaluator = task.held_out(dataclasses.replace(rows, dataset=rows.dataset.select(held)), options)
     return Selection("held-out", evaluator, kept, evaluator.description)
 
 

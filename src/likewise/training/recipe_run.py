@@ -65,14 +65,14 @@ def train(
     method = find_recipe(recipe)
     chosen = method.options(preset, **options)
     bf16 = use_bf16(chosen.precision)
-    base = os.fspath(base or method.default_base)
+    base = os.fspath(method.default_base if base is None else base)
     check_target(out)
     method.check_base(base, chosen)
     with progress.bar("reading the corpus", unit="bytes") as bar:
         at_least = chosen.batch_size * chosen.accumulation
         sentences = prepare(corpus, corpus_options, at_least=at_least, progress=bar.update)
     progress.tell(sentences.report)
-    selection = choose_selection(sentences.dataset, chosen, checked_seed(seed), data, bf16)
+    selection = choose_selection(sentences.dataset, chosen, checked_seed(seed), data)
     progress.tell(f"checkpoint selected by: {selection.description}")
     dataset = selection.training_rows(sentences.dataset)
     check_updates(len(dataset), chosen)

@@ -30,6 +30,7 @@ from likewise.runs.stopping import orderly_stop
 from likewise.runs.whole_files import read_json, write_json, write_text
 from likewise.training.callbacks import Course, Log
 from likewise.training.card import model_card
+from likewise.training.precision import as_saved
 from likewise.training.selection import Selection
 from likewise.training.trainer import LikewiseTrainer, PairTrainer, TrainingError, trainer_arguments
 from likewise.transformers_output import no_bar
@@ -136,7 +137,13 @@ class Training:
 
     @no_bar()  # one bar is enough
     def run(
-        self, out: str | os.PathLike[str], progress: Progress, *, resume: Resume, overwrite: bool, keep_checkpoints: bool
+        self,
+        out: str | os.PathLike[str],
+        progress: Progress,
+        *,
+        resume: Resume,
+        overwrite: bool,
+        keep_checkpoints: bool,
     ) -> TrainingResult:
         """Train into a folder, or return at once where the same training is finished there.
 
@@ -188,12 +195,12 @@ class Training:
             trainer.go_on(checkpoint)
             if trainer.state.global_step < most:
                 stop.check(f"after step {trainer.state.global_step} of {most}")
-        model = self.built.export(trainer.model)
-        check_finite(model, self.dataset, f"diverged by step {most}: the trained model")
-        best = _best(trainer, self.selection, before)
-        kind = "cross-encoder" if isinstance(model, CrossEncoder) else "encoder"
-        facts = {**self._facts(), "kind": kind, "steps": most, "before": before, "best": best, **self.at_end(model)}
-        _fill(job, model, facts, self.config, checkpoints if keep_checkpoints else None)
+        facts = self._facts() | {"steps": most, "before": before, "best": _best(trainer, self.selection, before)}
+        with as_saved(trainer.model):  # a cross-encoder is saved as it is, and not copied
+            model = self.built.export(trainer.model)
+            check_finite(model, self.dataset, f"training diverged by step {most}: the model")
+            facts |= {"kind": "cross-encoder" if isinstance(model, CrossEncoder) else "encoder", **self.at_end(model)}
+            _fill(job, model, facts, self.config, checkpoints if keep_checkpoints else None)
         job.finish(facts)
 
     def _trainer(self, checkpoints: Path) -> LikewiseTrainer | PairTrainer:
@@ -310,9 +317,7 @@ def _best_is_whole(checkpoint: Path) -> bool:
     return best == checkpoint or is_sealed(best)
 
 
-def _fill(
-    job: Job, model: Any, facts: Mapping[str, Any], config: Mapping[str, Any], checkpoints: Path | None
-) -> None:
+def _fill(job: Job, model: Any, facts: Mapping[str, Any], config: Mapping[str, Any], checkpoints: Path | None) -> None:
     """Put into a job's result what a finished training leaves."""
     shutil.rmtree(job.result)  # half of a model, after a kill
     model.save_pretrained(str(job.result), create_model_card=False)

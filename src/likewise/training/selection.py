@@ -1,22 +1,24 @@
-"""What picks the checkpoint: STS-B dev where it is found, else held-out rows."""
+"""What picks the checkpoint: STS-B dev where it is found, else held-out rows.
+
+Checkpoints are scored in float32, whatever they are trained in, as the saved model runs.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
-from likewise.evaluation.held_out import HeldOutEvaluator
-from likewise.evaluation.registry import TASKS
-from likewise.evaluation.sts_dev import StsDevEvaluator
-from likewise.evaluation.tasks import DataError, find_data
+from likewise.evaluation.checkpoint import sentences_evaluator, sts_b_dev_evaluator
+from likewise.evaluation.data import find_data
+from likewise.evaluation.registry import rated_task
+from likewise.evaluation.task import DataError
 from likewise.recipes.options import TrainingOptions
 from likewise.runs.parts import checksum
 
-Precision = Literal["fp32", "bf16"]
 _STS_DEV = "sts-b-dev"
 
 
@@ -54,30 +56,27 @@ def last_checkpoint(why: str = "") -> Selection:
 
 
 def choose_selection(
-    dataset: Any, options: TrainingOptions, seed: int, data: str | os.PathLike[str] | None, bf16: bool
+    dataset: Any, options: TrainingOptions, seed: int, data: str | os.PathLike[str] | None
 ) -> Selection:
     """Return the selection that the options ask for, on sentences without labels.
 
     Raises:
         DataError: STS-B dev is asked for and not found, or it is malformed; or `data` is given and holds none.
     """
-    precision: Precision = "bf16" if bf16 else "fp32"
     if options.select_by == "last":
         return last_checkpoint()
-    if found := sts_dev(options, data, precision):
+    if found := sts_dev(options, data):
         return found
     n_held_out = min(options.held_out, len(dataset) // 10)
     if n_held_out < 2:
         return last_checkpoint("too few sentences to hold any out; ")
     order = np.random.default_rng([seed, 1]).permutation(len(dataset))
     held_out = dataset[np.sort(order[:n_held_out])]["sentence"]
-    chosen = HeldOutEvaluator(held_out, seed=seed, precision=precision)
+    chosen = sentences_evaluator(held_out, seed=seed)
     return Selection("held-out", chosen, np.sort(order[n_held_out:]), chosen.description)
 
 
-def sts_dev(
-    options: TrainingOptions, data: str | os.PathLike[str] | None, precision: Precision
-) -> Selection | None:
+def sts_dev(options: TrainingOptions, data: str | os.PathLike[str] | None) -> Selection | None:
     """Return the selection by STS-B dev; None where the options want another, or leave it open and it is not found.
 
     Raises:
@@ -86,8 +85,8 @@ def sts_dev(
     if options.select_by not in ("auto", _STS_DEV):
         return None
     try:
-        evaluator = StsDevEvaluator.from_data(data, precision=precision)
-        files = [find_data(data) / file.path for file in TASKS[_STS_DEV].files]  # type: ignore[attr-defined]
+        evaluator = sts_b_dev_evaluator(data)
+        files = [find_data(data) / file.path for file in rated_task(_STS_DEV).files]
     except DataError:
         if options.select_by == _STS_DEV or data is not None:
             raise
