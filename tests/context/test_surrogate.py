@@ -101,7 +101,7 @@ def test_cross_encoder_gives_the_score_itself(harvest, tiny_base, tmp_path):
 
 def test_a_cross_encoder_trained_in_bfloat16_is_scored_as_it_is_saved(harvest, tiny_base, tmp_path):
     settings = SMALL | {"structure": "cross", "scale": "cosine", "max_steps": 2, "eval_steps": 1, "precision": "bf16"}
-    result = distill(harvest, tmp_path / "run", str(tiny_base), **settings)
+    result = distill(harvest, base=tiny_base, out=tmp_path / "run", **settings)
     assert result.record["precision"] == "bf16"
     rows = [row for shard in range(2) for row in pq.read_table(harvest / f"shard-{shard}.parquet").to_pylist()]
     saved = CrossEncoder(str(result.path))
@@ -114,7 +114,7 @@ def test_a_cross_encoder_trained_in_bfloat16_is_scored_as_it_is_saved(harvest, t
 
 @pytest.mark.parametrize("structure", ["siamese", "cross"])
 def test_resume_gives_the_weights_of_an_uninterrupted_run(harvest, tiny_base, tmp_path, stopping_after, structure):
-    settings = SMALL | {"structure": structure, "select_by": "last", "eval_steps": 100, "max_steps": 4, "base": tiny_base}
+    settings = SMALL | {"base": tiny_base, "structure": structure, "select_by": "last", "eval_steps": 9, "max_steps": 4}
     distill(harvest, out=tmp_path / "whole", **settings)
     with stopping_after(2):
         distill(harvest, out=tmp_path / "cut", **settings)

@@ -198,7 +198,7 @@ def test_data_found_or_gone_between_start_and_resume_is_refused(
     out, settings = tmp_path / "run", {"select_by": "auto", "max_steps": 2, "eval_steps": 1}
     with stopping_after(1):
         train(corpus_file, tiny_base, out, **settings)
-    with pytest.raises(JobError, match="selection 'Separation of .*', not 'Spearman"):
+    with pytest.raises(JobError, match=r"selection 'Separation of .*', not 'Spearman"):
         train(corpus_file, tiny_base, out, data=data_dir, **settings)
     assert "Separation" in train(corpus_file, tiny_base, out, **settings).record["selection"]
 
@@ -233,7 +233,7 @@ def test_the_same_again_is_not_trained_again_and_overwriting_replaces_only_at_th
 
 def test_input_that_is_wrong_leaves_no_folder(corpus_file, tiny_base, tmp_path):
     out = tmp_path / "run"
-    for changes in ({"seed": -1}, {"base": tmp_path / "nowhere"}, {"base": ""}, {"batch_size": 1}, {"data": tmp_path}):
+    for changes in ({"seed": -1}, {"base": tmp_path / "nowhere"}, {"batch_size": 1}, {"data": tmp_path}):
         given = {"base": tiny_base} | SMALL | {"select_by": "auto"} | changes
         with pytest.raises(ValueError):
             likewise.train("simcse", corpus_file, out=out, **given)
@@ -312,7 +312,7 @@ def test_a_training_that_diverges_says_so_and_leaves_nothing(corpus_file, tiny_b
 def test_a_base_with_vectors_that_are_not_finite_is_refused(corpus_file, tiny_model, tmp_path):
     tiny_model[0].auto_model.embeddings.word_embeddings.weight.data[:] = float("nan")
     tiny_model.save_pretrained(str(tmp_path / "base"))
-    with pytest.raises(TrainingError, match="the base .* not finite"):
+    with pytest.raises(TrainingError, match=r"the base .* not finite"):
         train(corpus_file, tmp_path / "base", tmp_path / "run")
     assert not (tmp_path / "run").exists()
 

@@ -141,9 +141,9 @@ class Training:
         out: str | os.PathLike[str],
         progress: Progress,
         *,
-        resume: Resume,
-        overwrite: bool,
-        keep_checkpoints: bool,
+        resume: Resume = "auto",
+        overwrite: bool = False,
+        keep_checkpoints: bool = False,
     ) -> TrainingResult:
         """Train into a folder, or return at once where the same training is finished there.
 

@@ -1,9 +1,9 @@
-import builtins
 import sys
 
 import pytest
 
-from likewise.report.pictures import ReportExtraMissing, panels, require_extra, save, styles
+from likewise.comparison.pictures import check_extra, panels, save, styles
+from likewise.errors import MissingExtraError
 
 pytest.importorskip("matplotlib")
 
@@ -20,16 +20,9 @@ def test_a_figure_leaves_no_global_state(tmp_path):
 
 
 def test_a_missing_extra_names_the_cure(monkeypatch):
-    real = builtins.__import__
-
-    def without(name, *rest, **options):
-        if name.startswith("matplotlib"):
-            raise ImportError(f"No module named {name!r}")
-        return real(name, *rest, **options)
-
-    monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(ReportExtraMissing, match=r'pip install "likewise\[report\]"'):
-        require_extra()
+    monkeypatch.setattr("likewise.errors.find_spec", lambda name: None if name == "matplotlib" else name)
+    with pytest.raises(MissingExtraError, match=r'needs matplotlib: pip install "likewise\[report\]"'):
+        check_extra()
 
 
 def test_lines_differ_by_colour_and_marker():

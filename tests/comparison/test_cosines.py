@@ -1,7 +1,15 @@
 import numpy as np
 import torch
 
-from likewise.report.views import dropout_views
+from likewise.comparison.cosines import dropout_views, partners
+
+
+def test_partners_are_others_and_each_is_taken_once():
+    for count in (2, 3, 10, 1001):
+        other = partners(count, seed=7)
+        assert (other != np.arange(count)).all()
+        assert sorted(other.tolist()) == list(range(count))
+    assert partners(10, seed=7).tolist() == partners(10, seed=7).tolist() != partners(10, seed=8).tolist()
 
 
 def test_views_differ_by_dropout_alone_and_leave_no_trace(tiny_model):
