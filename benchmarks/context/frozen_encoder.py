@@ -14,12 +14,17 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from likewise.context.coherence import Examples, batches, examples_of, split_documents, training_units
-from likewise.context.discriminator_accuracy import Accuracy, accuracy_over
 
 import likewise
-from likewise.context.discriminator import Discriminator
-from likewise.context.discriminator_training import loss_over
+from likewise.context.discriminator import Discriminator, loss_of
+from likewise.context.discriminator_data import (
+    ContextBatch,
+    batch_of_chunks,
+    epoch_batches,
+    split_documents,
+    training_units,
+)
+from likewise.context.discriminator_training import Accuracy, accuracy_of
 from likewise.context.indexing import open_store
 from likewise.context.workspace import Workspace
 from likewise.runs.provenance import machine

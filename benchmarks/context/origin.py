@@ -16,15 +16,13 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from likewise.context.origin_stages import open_origin
 
-from likewise.context.options import SelectionOptions
-from likewise.context.origin import PairTerms, choose_weights, pair_terms, similarities
-from likewise.context.score import TERMS, ScoreOptions
+from likewise.context.options import TERMS, ScoreOptions, SelectionOptions
+from likewise.context.origin import PairTerms, choose_weights, open_origin, pair_terms, similarities
 from likewise.context.workspace import Stage, Workspace
 from likewise.evaluation.pairs import correlations
 from likewise.evaluation.registry import TASKS
-from likewise.evaluation.sts import StsTask
+from likewise.evaluation.tasks.sts import StsTask
 from likewise.runs.provenance import machine
 from likewise.runs.whole_files import write_json, written_whole
 

@@ -14,13 +14,17 @@ import time
 from pathlib import Path
 
 import torch
-from likewise.context.generator_options import PRESETS, GeneratorOptions
+from ngram import ngrams
 
 from likewise.context.chunks import Chunk
-from likewise.context.generator_training import ngrams, split, train_generators
+from likewise.context.generator_training import fit_generators, split
+from likewise.context.options import PRESETS, GeneratorOptions
 from likewise.context.pieces import Cutter, examples_of
 from likewise.context.vocabulary import Vocabulary
 from likewise.corpus import read_documents
+from likewise.runs.job import open_job
+from likewise.runs.plan import Plan
+from likewise.runs.progress import Progress
 from likewise.runs.provenance import machine
 
 

@@ -28,6 +28,7 @@ import numpy as np
 from likewise.context.options import HarvestOptions
 from likewise.context.workspace import ContextError
 
+Pair = tuple[str, str]
 Split = Literal["train", "dev", "test"]
 
 

@@ -27,10 +27,9 @@ from typing import Any
 
 import numpy as np
 
-from likewise.context.harvest_pairs import HarvestPair, PairSource
+from likewise.context.harvest_pairs import HarvestPair, Pair, PairSource
 from likewise.context.indexing import open_store
 from likewise.context.options import HarvestOptions, ScoreOptions, SelectionOptions
-from likewise.context.origin import Pair, open_origin, with_chosen_weights
 from likewise.context.workspace import ContextError, Workspace
 from likewise.runs.job import JobError, Resume, open_job, read_record, work_of
 from likewise.runs.parts import Parts
@@ -89,6 +88,8 @@ def harvest(
         JobError: the folder holds a harvest of other pairs or scores.
         Stopped: a stop was asked for.
     """
+    from likewise.context.origin import open_origin, with_chosen_weights
+
     work, workspace, progress = Path(work), Workspace(work), Progress(quiet)
     machine = parse_shard(shard)
     stages = {name: workspace.require(name) for name in ("index", "discriminator", "generators")}

@@ -16,9 +16,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator
 
-from likewise.recipes.options import Precision
 from likewise.runs.options import OptionError, Options, option, read_toml
 
+Precision = Literal["auto", "fp32", "bf16"]
 TERMS = ("coherence", "centre", "left", "right")
 """The four terms of equation 3 in the order of their weights."""
 HEAD = 500

@@ -15,6 +15,7 @@ import torch
 
 from likewise.context.chunks import Context
 from likewise.context.generators import Generators
+from likewise.context.harvest_pairs import Pair
 from likewise.context.options import TERMS, ScoreOptions, SelectionOptions
 from likewise.context.score import ContextScorer
 from likewise.context.selection import ContextFinder
@@ -22,7 +23,6 @@ from likewise.context.workspace import ContextError, Workspace
 from likewise.runs.progress import Progress
 from likewise.runs.whole_files import read_json, write_json
 
-Pair = tuple[str, str]
 WEIGHTS = "weights.json"
 _QUIET = Progress(quiet=True)
 

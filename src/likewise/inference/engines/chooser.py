@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from likewise.inference.engines import hardware
+from likewise import processor
 from likewise.inference.engines.bench import Bench
 from likewise.inference.engines.engine import (
     CannotExport,
@@ -74,7 +74,7 @@ def choose(model: SentenceTransformer, runner: Runner, choice: Choice, texts: Se
     if not given and _too_few(model, choice, total):
         return _first(exports, bench, _torch_pairs(choice.precision), strict=False)
     installed = "/".join(f"{name} {release(name)}" for name in _EXPORTING if release(name))
-    key = f"{hardware.processor()}, {torch.get_num_threads()} threads, {installed or 'torch alone'}, {choice.precision}"
+    key = f"{processor.name()}, {torch.get_num_threads()} threads, {installed or 'torch alone'}, {choice.precision}"
     known = exports.store.remembered(key)
     if known is not None:
         # Weights and machine are those of the measurement; the texts may be others, so its vectors are checked.
@@ -97,9 +97,9 @@ def _precisions(choice: Choice) -> list[EnginePrecision]:
         return [choice.precision]
     found: list[EnginePrecision] = []
     # OpenVINO's int8 is no faster than its float32 without VNNI; that of ONNX Runtime is.
-    if choice.engine == "onnx" or (choice.engine == "openvino" and hardware.has_int8()):
+    if choice.engine == "onnx" or (choice.engine == "openvino" and processor.has_int8()):
         found.append("int8")
-    if choice.engine != "onnx" and hardware.has_bf16():
+    if choice.engine != "onnx" and processor.has_bf16():
         found.append("bf16")
     return [*found, "fp32"]
 
