@@ -42,8 +42,8 @@ def test_distributions_and_worst_pairs_are_those_of_the_model(tiny_base, sentenc
 
 def test_the_map_has_each_sentence_many_times(tiny_model, sentences):
     found = dropout_map(tiny_model, sentences[:3], seed=1)
-    assert len(found["points"]) == len(found["of"]) == 3 * inspection.VIEWS
-    assert [found["of"].count(i) for i in range(3)] == [inspection.VIEWS] * 3
+    assert len(found["points"]) == len(found["of"]) == 3 * inspection.MAP_VIEWS
+    assert [found["of"].count(i) for i in range(3)] == [inspection.MAP_VIEWS] * 3
     assert -1 <= found["between"] < found["within"] < 1
     assert found == dropout_map(tiny_model, sentences[:3], seed=1)
 

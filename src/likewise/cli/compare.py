@@ -72,7 +72,7 @@ def compare(
         if name not in settings:
             raise ComparisonError(f"There is no {name}. Give {option}, or {name} in the file of --config.")
     try:
-        found = run(out=out, progress=typer.echo, **settings)
+        found = run(settings.pop("methods"), settings.pop("corpus"), out=out, **settings)
     except KeyboardInterrupt:
         typer.echo("Stopped. Go on with the same command.", err=True)
         raise typer.Exit(130) from None
@@ -102,7 +102,7 @@ def read_config(path: Path) -> dict[str, Any]:
         found = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ComparisonError(f"'{path}' is no TOML: {error}.") from None
-    own = set(inspect.signature(run).parameters) - {"out", "progress", "shared"}
+    own = set(inspect.signature(run).parameters) - {"out", "quiet", "shared"}
     shared = set(TrainingOptions.model_fields) - {"max_steps", "epochs"}
     if unknown := sorted(set(found) - own - shared):
         raise ComparisonError(
