@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, cast
 
-from likewise.baselines.table import BASELINES
+from likewise.baselines.building import BASELINES
 from likewise.errors import LikewiseError
 from likewise.recipes import RECIPES
 from likewise.runs.options import ContradictionError, OptionError, Options, unknown_option
