@@ -23,7 +23,8 @@ from likewise.context.shards import Harvest, ScoredPairs, read_harvest
 from likewise.corpus.bundled import resolve_model
 from likewise.encoder.build import BaseModelError, build_encoder
 from likewise.errors import first_line
-from likewise.evaluation.checkpoint import CheckpointEvaluator, PairPredictions, scores_evaluator
+from likewise.evaluation.checkpoint import CheckpointEvaluator, scores_evaluator
+from likewise.evaluation.cross_encoder import PairPredictions
 from likewise.evaluation.data import find_data
 from likewise.evaluation.pairs import RatedPairs, correlations
 from likewise.evaluation.registry import rated_task
