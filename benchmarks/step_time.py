@@ -26,10 +26,10 @@ from claims import Claim, finish, with_claims
 from likewise.corpus import prepare
 from likewise.encoder.build import build_encoder
 from likewise.recipes import find_recipe
+from likewise.runs.provenance import machine
 from likewise.training.arguments import trainer_arguments
 from likewise.training.folder import RunFolder
 from likewise.training.precision import use_bf16
-from likewise.runs.provenance import machine
 from likewise.training.selection import Selection
 from likewise.training.trainer import LikewiseTrainer
 

@@ -2,8 +2,8 @@ import pytest
 import torch
 
 from likewise.encoder.build import build_encoder
-from likewise.encoder.head import with_modules
-from likewise.encoder.pair_classifier import PairClassifier
+from likewise.encoder.modules import with_modules
+from likewise.encoder.training_modules import PairClassifier
 from likewise.evaluation.held_out_labels import HeldOutLabelsEvaluator
 
 FIRST = ["the cat sees the dog", "the old river", "a market", "the small song"]

@@ -22,8 +22,9 @@ from transformers import set_seed
 from likewise.context.score_scale import Rule, ScoreScale
 from likewise.context.shards import Harvest, ScoredPairs, read_harvest
 from likewise.corpus.bundled import resolve_model
-from likewise.encoder.build import BaseModelError, build_encoder
-from likewise.encoder.head import without_training_head
+from likewise.encoder.build import build_encoder
+from likewise.encoder.modules import without_training_head
+from likewise.encoder.opening import LoadError
 from likewise.errors import first_line
 from likewise.evaluation.held_out_scores import HeldOutScoresEvaluator, PairPredictions
 from likewise.evaluation.pairs import correlations
@@ -119,7 +120,7 @@ def distill(
         under 'test' and the Spearman correlations under 'sts'.
 
     Raises:
-        OptionError, HarvestError, ScoreScaleError, RunFolderError, DataError, BaseModelError: each a ValueError whose
+        OptionError, HarvestError, ScoreScaleError, RunFolderError, DataError, LoadError: each a ValueError whose
             message names the cure; all come before training starts.
     """
     console = Console(quiet=quiet, stderr=True)
@@ -175,7 +176,7 @@ def _build(base: str, options: SurrogateOptions) -> Built:
                 activation_fn=nn.Identity(),
             )
     except (OSError, ValueError) as error:
-        raise BaseModelError(
+        raise LoadError(
             f"--base {base}: no cross-encoder can be made of it ({first_line(error)}). Give a transformer: a folder "
             "with config.json, a Hugging Face name that this machine can reach, or bundled:minilm."
         ) from error

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from sentence_transformers import CrossEncoder
 
+from likewise.encoder.opening import LoadError
 from likewise.errors import first_line
 from likewise.inference.encoding import Precision, autocast, undisturbed
-from likewise.inference.loading import LoadError
 from likewise.transformers_output import no_bar
 
 _CHUNKS = 32

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from likewise.encoder.pair_classifier import PairClassifier
-from likewise.encoder.parts import find_part
+from likewise.encoder.modules import find_part
+from likewise.encoder.training_modules import PairClassifier
 from likewise.evaluation.checkpoint import CheckpointEvaluator
 from likewise.evaluation.token_cache import TokenCache
 

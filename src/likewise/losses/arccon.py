@@ -9,7 +9,7 @@ import torch
 from sentence_transformers import SentenceTransformer
 from torch import Tensor, nn
 
-from likewise.encoder.dropout import dropout_off
+from likewise.encoder.modules import dropout_off
 from likewise.losses import functional
 from likewise.losses.gathering import gather_positives
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from likewise.encoder.encoder_copy import FrozenCopy
-from likewise.encoder.parts import find_part
+from likewise.encoder.modules import find_part
 
 
 def cosine_distance(vectors: Tensor, targets: Tensor) -> Tensor:

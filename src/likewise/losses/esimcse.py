@@ -10,8 +10,8 @@ from sentence_transformers import SentenceTransformer
 from torch import Tensor, nn
 
 from likewise.encoder.encoder_copy import MomentumQueue
-from likewise.encoder.head import TrainingHead
-from likewise.encoder.parts import find_part
+from likewise.encoder.modules import find_part
+from likewise.encoder.training_modules import TrainingHead
 from likewise.losses import functional
 from likewise.losses.gathering import gather_positives
 

@@ -10,7 +10,7 @@ from sentence_transformers import SentenceTransformer
 from torch import Tensor, nn
 
 from likewise.encoder.encoder_copy import FrozenCopy
-from likewise.encoder.parts import find_part
+from likewise.encoder.modules import find_part
 from likewise.losses import functional
 from likewise.losses.distillation import cosine_distance
 from likewise.losses.gathering import gather_positives

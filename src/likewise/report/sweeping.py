@@ -134,7 +134,7 @@ def sweep(
     Raises:
         ReportError: the grid is empty, `out` holds runs of other settings, or nothing scores the runs.
         KeyboardInterrupt: a run was stopped; the same call goes on with it.
-        OptionError, CorpusError, DataError, BaseModelError: as in `likewise.train`.
+        OptionError, CorpusError, DataError, LoadError: as in `likewise.train`.
     """
     require_extra()
     grid, skipped = _grid(alphas, betas, weights, seeds)

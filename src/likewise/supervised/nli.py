@@ -16,7 +16,7 @@ from sentence_transformers.sentence_transformer.losses import SoftmaxLoss
 from torch import nn
 
 from likewise.corpus.files import numbered_lines
-from likewise.encoder.pair_classifier import PairClassifier
+from likewise.encoder.training_modules import PairClassifier
 from likewise.evaluation.held_out_labels import HeldOutLabelsEvaluator
 from likewise.inference.encoding import Precision
 from likewise.supervised.objective import FinetuneOptions, Objective

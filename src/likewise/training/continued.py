@@ -9,7 +9,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Normalize, WordWeights
 from torch import nn
 
-from likewise.encoder.head import with_modules, without_training_head
+from likewise.encoder.modules import with_modules, without_training_head
 from likewise.inference.loading import load
 
 

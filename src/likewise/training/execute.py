@@ -13,7 +13,7 @@ from rich.console import Console
 from sentence_transformers import CrossEncoder
 from transformers import PrinterCallback, ProgressCallback, TrainerCallback
 
-from likewise.encoder.head import without_training_head
+from likewise.encoder.modules import without_training_head
 from likewise.training.callbacks import JsonlLog, OrderlyStop, ProgressBar
 from likewise.training.card import model_card
 from likewise.training.folder import RunFolder, RunFolderError

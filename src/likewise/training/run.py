@@ -61,7 +61,7 @@ def train(
         How it ended. The model in `out` is the one that was evaluated: without training head, best checkpoint.
 
     Raises:
-        OptionError, RunFolderError, CorpusError, DataError, BaseModelError: each a ValueError whose message names
+        OptionError, RunFolderError, CorpusError, DataError, LoadError: each a ValueError whose message names
             the cure; all of them come before training starts.
     """
     console = Console(quiet=quiet, stderr=True)
