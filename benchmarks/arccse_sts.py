@@ -34,13 +34,13 @@ def train_with_sentence_transformers(args: argparse.Namespace, out: Path) -> dic
 
     from likewise.corpus import prepare
     from likewise.encoder.build import build_encoder
-    from likewise.evaluation import StsDevEvaluator
+    from likewise.evaluation import sts_b_dev_evaluator
 
     set_seed(args.seed)
     model: SentenceTransformer = build_encoder(args.base, pooling="cls", head=False)
     longest, model.max_seq_length = model.max_seq_length, args.max_length
     text = prepare(args.corpus).dataset["sentence"]
-    evaluator = StsDevEvaluator.from_data(args.data)
+    evaluator = sts_b_dev_evaluator(args.data)
     trainer = SentenceTransformerTrainer(
         model=model,
         args=SentenceTransformerTrainingArguments(

@@ -54,8 +54,8 @@ def train(arm: Arm, args: argparse.Namespace, out: Path) -> dict[str, Any]:
     result = likewise.train(
         arm.recipe,
         args.corpus,
-        args.base,
-        out,
+        base=args.base,
+        out=out,
         seed=args.seed,
         data=args.data,
         overwrite=True,
@@ -83,7 +83,7 @@ def one_run(arms: Mapping[str, Arm], args: argparse.Namespace) -> None:
     facts = train(arm, args, folder) if isinstance(arm.recipe, str) else arm.recipe(args, folder)
     model = facts.pop("model", None) or likewise.load(folder)
     trained = time.monotonic() - started
-    report = likewise.evaluate(model, args.tasks, args.data, progress=False)
+    report = likewise.evaluate(model, args.tasks, data=args.data)
     scores = {result.name: result.score for result in report.results}
     options = facts.get("options", {})
     result = {

@@ -33,10 +33,10 @@ from scipy.stats import spearmanr
 from sentence_transformers import SentenceTransformer
 
 from claims import Claim, finish, with_claims
+from likewise import processor
 from likewise.encoder.build import build_encoder
 from likewise.evaluation.registry import TASKS
 from likewise.inference import load
-from likewise.inference.engines import hardware
 from likewise.inference.runner import runner_of
 from likewise.runs.provenance import machine
 
@@ -183,9 +183,9 @@ def measure(options: argparse.Namespace) -> None:
         arms["sentence-transformers openvino"] = peer_arm(options.peer_python, folder)
     arms |= {name: timed(model.encode) for name, model in ours.items()}
 
-    there = [flag for flag in FLAGS if flag in hardware.flags()]
+    there = [flag for flag in FLAGS if flag in processor.flags()]
     print(f"{options.model}, {machine()}, {torch.get_num_threads()} threads, {' '.join(there)}")
-    rates = {kind: matrix_rate(kind) for kind in ("fp32", "int8", *(["bf16"] if hardware.has_bf16() else []))}
+    rates = {kind: matrix_rate(kind) for kind in ("fp32", "int8", *(["bf16"] if processor.has_bf16() else []))}
     print("matrix product, 1e9 a second and core: " + ", ".join(f"{kind} {rate:.0f}" for kind, rate in rates.items()))
 
     # Exports are made and int8 is checked on the corpus, not on the handful of texts that warm up.

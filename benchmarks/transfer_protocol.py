@@ -19,17 +19,18 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from likewise.evaluation.probe import Check, Trial, probe
+from likewise.evaluation.data import find_data
+from likewise.evaluation.pairs import pair_features
+from likewise.evaluation.probe import Fold, Trial, probe
 from likewise.evaluation.registry import TASKS
-from likewise.evaluation.tasks import find_data
-from likewise.evaluation.transfer import SEVEN, pair_features
+from likewise.evaluation.tasks.transfer import SEVEN
 from likewise.inference import encode, load
 
 DECAYS = (1e-5, 1e-4, 1e-3, 1e-2)
 BATCH, EPOCHS_A_TURN, MOST_EPOCHS, TENACITY, RATE = 64, 4, 200, 5, 1e-3
 
 
-def train(x: torch.Tensor, y: torch.Tensor, checks: list[Check], decays: list[float], seed: int) -> torch.Tensor:
+def train(x: torch.Tensor, y: torch.Tensor, checks: list[Fold], decays: list[float], seed: int) -> torch.Tensor:
     """The best weights (K, F, C) of K classifiers, each by the accuracy on its held-out rows."""
     generator = torch.Generator().manual_seed(seed)
     classes, features = int(y.max()) + 1, x.shape[1]
@@ -62,7 +63,7 @@ def train(x: torch.Tensor, y: torch.Tensor, checks: list[Check], decays: list[fl
         epoch += EPOCHS_A_TURN
         keep = []
         for k in live.tolist():
-            held = torch.from_numpy(checks[k].held)
+            held = torch.from_numpy(checks[k].test)
             accuracy = float(((x[held] @ weights[k]).argmax(1) == y[held]).float().mean())
             if accuracy > highest[k]:
                 highest[k], best[k] = accuracy, weights[k]
@@ -86,14 +87,14 @@ def published_protocol(vectors: np.ndarray, labels: np.ndarray, trials: tuple[Tr
         weights = train(x, y, [check for check, _ in runs], [decay for _, decay in runs], seed)
         scores: dict[float, list[float]] = {decay: [] for decay in DECAYS}
         for (check, decay), w in zip(runs, weights, strict=True):
-            scores[decay].append(float(((x[check.held] @ w).argmax(1) == y[check.held]).float().mean()))
+            scores[decay].append(float(((x[check.test] @ w).argmax(1) == y[check.test]).float().mean()))
         best = max(DECAYS, key=lambda decay: round(100 * float(np.mean(scores[decay])), 2))
         if len(trial.checks) == 1:
             last = trial.checks[0]  # a dev set stops the last training as well
         else:
             shuffled = np.random.default_rng(seed).permutation(trial.train)
             cut = len(shuffled) // 20
-            last = Check(shuffled[cut:], shuffled[:cut])
+            last = Fold(shuffled[cut:], shuffled[:cut])
         w = train(x, y, [last], [best], seed)[0]
         found.append(float(((x[trial.test] @ w).argmax(1) == y[trial.test]).float().mean()))
     return 100 * float(np.mean(found))
@@ -113,7 +114,7 @@ def scikit_protocol(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it stops after 100 iterations, as it does in SentEval
         for trial in trials:
-            dev = {c: np.mean([accuracy(check.train, check.held, c) for check in trial.checks]) for c in strengths}
+            dev = {c: np.mean([accuracy(check.train, check.test, c) for check in trial.checks]) for c in strengths}
             found.append(accuracy(trial.train, trial.test, max(strengths, key=lambda c: dev[c])))
     return 100 * float(np.mean(found))
 

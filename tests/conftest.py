@@ -86,6 +86,16 @@ def data_dir() -> Path:
     pytest.skip("no real data: set LIKEWISE_DATA to the folder that holds senteval/ and wikipedia/")
 
 
+@pytest.fixture(params=["none", "avx2", "bf16", "vnni", "bf16+vnni"])
+def any_processor(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Each kind of processor in turn, in the place of the one that runs the tests, and no GPU."""
+    import torch
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setenv("LIKEWISE_PROCESSOR", request.param)
+    return request.param
+
+
 @pytest.fixture(autouse=True)
 def _cache_of_its_own(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """Prepared corpora of tests never meet those of the user."""

@@ -5,7 +5,7 @@ import pytest
 
 
 @pytest.mark.parametrize(
-    "package", ["likewise", "likewise.context", "likewise.evaluation", "likewise.inference", "likewise.report"]
+    "package", ["likewise", "likewise.context", "likewise.evaluation", "likewise.inference", "likewise.comparison"]
 )
 def test_every_public_name_is_what_it_says_also_the_second_time(package):
     module = importlib.import_module(package)

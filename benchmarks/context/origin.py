@@ -25,7 +25,7 @@ from likewise.context.score import TERMS, ScoreOptions
 from likewise.context.workspace import Workspace
 from likewise.evaluation.pairs import correlations
 from likewise.evaluation.registry import TASKS
-from likewise.evaluation.sts import StsTask
+from likewise.evaluation.tasks.sts import StsTask
 from likewise.runs.provenance import machine
 from likewise.runs.whole_files import write_json, written_whole
 

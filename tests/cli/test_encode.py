@@ -21,6 +21,8 @@ def test_file_to_file(tiny_model, sentences, tmp_path):
         "--normalize",
         "--batch-size",
         "2",
+        "--precision",
+        "fp32",
     ]
     result = CliRunner().invoke(app, wanted)
     assert result.exit_code == 0, result.output
@@ -37,12 +39,28 @@ def test_rows_on_standard_output_and_the_engine_on_standard_error(tiny_model, se
     (tmp_path / "in.txt").write_text("\n".join(sentences[:3]) + "\n")
     app = typer.Typer()
     app.command()(encode)
-    wanted = [str(tmp_path / "model"), str(tmp_path / "in.txt"), "--out", "-", "--engine", "torch"]
-    result = CliRunner().invoke(app, wanted)
+    wanted = [str(tmp_path / "model"), str(tmp_path / "in.txt"), "--out", "-", "--engine", "torch", "--precision"]
+    result = CliRunner().invoke(app, [*wanted, "fp32"])
     assert result.exit_code == 0, result.output
     rows = [json.loads(line) for line in result.stdout.splitlines()]
     np.testing.assert_allclose(rows, tiny_model.encode(sentences[:3]), atol=1e-5)
     assert "engine: torch fp32" in result.stderr
-    result = CliRunner().invoke(app, [*wanted[:-1], "torch", "--precision", "int8"])
+    result = CliRunner().invoke(app, [*wanted, "int8"])
     assert result.exit_code == 2
     assert "torch has no int8" in result.stderr
+
+
+def test_auto_follows_the_processor_and_says_how_near_the_vectors_are(any_processor, tiny_model, sentences, tmp_path):
+    tiny_model.save(str(tmp_path / "model"))
+    (tmp_path / "in.txt").write_text("\n".join(sentences[:5]) + "\n")
+    app = typer.Typer()
+    app.command()(encode)
+    result = CliRunner().invoke(
+        app, [str(tmp_path / "model"), str(tmp_path / "in.txt"), "--out", str(tmp_path / "v.npy")]
+    )
+    assert result.exit_code == 0, result.output
+    bf16 = "bf16" in any_processor
+    assert ("engine: torch bf16, mean cosine" if bf16 else "engine: torch fp32") in result.stderr
+    found, expected = np.load(tmp_path / "v.npy"), tiny_model.encode(sentences[:5])
+    np.testing.assert_allclose(found, expected, atol=0.05 if bf16 else 1e-5)
+    assert bool(np.abs(found - expected).max() > 1e-5) is bf16

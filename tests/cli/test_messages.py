@@ -3,7 +3,7 @@ import typer
 from typer.testing import CliRunner
 
 from likewise.cli.messages import clean_errors
-from likewise.evaluation.tasks import DataError
+from likewise.evaluation import DataError
 
 
 def run(error):

@@ -1,15 +1,21 @@
 """A comparison of tiny models, from the command to the page."""
 
+import contextlib
+import io
+import os
 import random
 import re
+import signal
 
 import pytest
 
 from likewise.comparison import compare, comparing, inspection
 from likewise.comparison.methods import ComparisonError
-from likewise.comparison.one_run import Runner
-from likewise.evaluation.tasks import DataError
+from likewise.comparison.one_run import RunMaker
+from likewise.evaluation import DataError
 from likewise.recipes import OptionError
+from likewise.runs.job import JobError, read_record, work_of
+from likewise.runs.stopping import Stopped
 
 # No parser, which takes seconds to load, and few sentences.
 FEW = {"SENTENCES": 30, "_negated": lambda sentences: ((0, 1), ("it does not rain", "no dog sees a cat"))}
@@ -30,15 +36,16 @@ def data(sentences, tmp_path_factory):
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory, corpus_file, tiny_base, data):
     """A finished comparison, and the lines that it told."""
-    out, told = tmp_path_factory.mktemp("comparison"), []
+    out, told = tmp_path_factory.mktemp("comparison"), io.StringIO()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LIKEWISE_CACHE", str(tmp_path_factory.mktemp("cache")))
         for name, value in FEW.items():
             patch.setattr(inspection, name, value)
         given = {"base": str(tiny_base), "data": data, "tasks": "sts-b-dev,sts12", "seeds": (1, 2), **SMALL}
         methods = ["simcse", "arccse margin=0 label='no margin'", "whitening", "model path=/nowhere label=lost"]
-        found = compare(methods, str(corpus_file), out, progress=told.append, **given)
-    return found, out, told, methods, given
+        with contextlib.redirect_stderr(told):
+            found = compare(methods, str(corpus_file), out=out, **given)
+    return found, out, told.getvalue().splitlines(), methods, given
 
 
 def test_every_method_has_its_runs(shared):
@@ -94,7 +101,8 @@ def test_the_page_needs_nothing_else(shared):
 
 def test_models_are_not_left_behind(shared):
     _, out, *_ = shared
-    assert list((out / "runs").glob("*")) == []
+    assert not (out / "runs").exists()
+    assert not work_of(out).exists()
 
 
 @pytest.fixture
@@ -107,15 +115,15 @@ def undrawn(monkeypatch):
 
 def test_what_is_done_is_not_done_again(shared, corpus_file, monkeypatch, undrawn):
     found, out, _, methods, given = shared
-    monkeypatch.setattr(Runner, "run", lambda *_: pytest.fail("a run was done again"))
-    again = compare(methods, str(corpus_file), out, progress=lambda _: None, **given)
+    monkeypatch.setattr(RunMaker, "run", lambda *_: pytest.fail("a run was done again"))
+    again = compare(methods, str(corpus_file), out=out, quiet=True, **given)
     assert [row.cells for row in again.rows] == [row.cells for row in found.rows]
 
 
 def test_another_comparison_is_not_mixed_in(shared, corpus_file):
     _, out, _, methods, given = shared
-    with pytest.raises(ComparisonError, match="started with steps 4, not 5"):
-        compare(methods, str(corpus_file), out, progress=lambda _: None, **{**given, "steps": 5})
+    with pytest.raises(JobError, match="was made with steps 4, not 5"):
+        compare(methods, str(corpus_file), out=out, quiet=True, **{**given, "steps": 5})
 
 
 def test_failed_runs_are_done_again_if_asked(shared, corpus_file, monkeypatch, undrawn):
@@ -126,8 +134,8 @@ def test_failed_runs_are_done_again_if_asked(shared, corpus_file, monkeypatch, u
         again.append(method.label)
         return {"label": method.label, "seed": seed, "status": "failed", "error": "still lost", "seconds": 0.0}
 
-    monkeypatch.setattr(Runner, "run", run)
-    found = compare(methods, str(corpus_file), out, progress=print, retry_failed=True, **given)
+    monkeypatch.setattr(RunMaker, "run", run)
+    found = compare(methods, str(corpus_file), out=out, quiet=True, retry_failed=True, **given)
     assert again == ["lost"]
     assert [failure["error"] for failure in found.failures] == ["still lost"]
 
@@ -136,37 +144,76 @@ def test_a_run_that_was_stopped_after_its_training_is_not_trained_again(
     corpus_file, tiny_base, data, tmp_path, monkeypatch, undrawn
 ):
     given = {"base": str(tiny_base), "data": data, "tasks": "sts-b-dev", "seeds": (1,), **SMALL, "keep_models": True}
-    first = compare("simcse", str(corpus_file), tmp_path, progress=print, **given)
+    first = compare("simcse", str(corpus_file), out=tmp_path, quiet=True, **given)
     (result,) = (tmp_path / "results").glob("simcse-*.json")
     result.unlink()
     monkeypatch.setattr("likewise.train", lambda *_, **__: pytest.fail("it was trained again"), raising=False)
-    again = compare("simcse", str(corpus_file), tmp_path, progress=print, **given)
+    again = compare("simcse", str(corpus_file), out=tmp_path, quiet=True, **given)
     assert again.failures == []
     assert again.rows[1].cells == first.rows[1].cells
     assert again.rows[1].finished[0]["curve"] == first.rows[1].finished[0]["curve"]
 
 
-def test_a_stopped_comparison_goes_on(corpus_file, tiny_base, data, tmp_path, monkeypatch, undrawn):
+def test_a_stopped_comparison_goes_on(corpus_file, tiny_base, data, tmp_path, monkeypatch, undrawn, capsys):
     given = {"base": str(tiny_base), "data": data, "tasks": "sts-b-dev", "seeds": (1,)}
-    real = Runner.run
+    real = RunMaker.run
 
     def stopped(self, method, seed):
         if method.name == "last-average":
             raise KeyboardInterrupt
         return real(self, method, seed)
 
-    monkeypatch.setattr(Runner, "run", stopped)
+    monkeypatch.setattr(RunMaker, "run", stopped)
     with pytest.raises(KeyboardInterrupt):
-        compare(["cls", "last-average"], str(corpus_file), tmp_path, progress=print, **given)
-    assert "1 runs are to come" in (tmp_path / "comparison.html").read_text(encoding="utf-8")
-    monkeypatch.setattr(Runner, "run", real)
-    told = []
-    found = compare(["cls", "last-average"], str(corpus_file), tmp_path, progress=told.append, **given)
-    assert told[0] == "3 runs, 2 of them done"
+        compare(["cls", "last-average"], str(corpus_file), out=tmp_path, quiet=True, **given)
+    assert "1 runs are still to be done" in (tmp_path / "comparison.html").read_text(encoding="utf-8")
+    monkeypatch.setattr(RunMaker, "run", real)
+    capsys.readouterr()
+    found = compare(["cls", "last-average"], str(corpus_file), out=tmp_path, **given)
+    assert "3 runs, 2 of them done" in capsys.readouterr().err
     assert found.waiting == 0
     # The base as it comes is a plain checkpoint, which is read with mean pooling: the same as the last average.
     base, _, last = found.rows
     assert last.cells["sts-b-dev"].mean == pytest.approx(base.cells["sts-b-dev"].mean, abs=1e-4)
+
+
+def test_a_finished_comparison_grows(corpus_file, tiny_base, data, tmp_path, monkeypatch, undrawn):
+    given = {"base": str(tiny_base), "data": data, "tasks": "sts-b-dev", "out": tmp_path, "quiet": True}
+    first = compare("cls", str(corpus_file), seeds=(1,), **given)
+    made, real = [], RunMaker.run
+    monkeypatch.setattr(RunMaker, "run", lambda self, *run: made.append((run[0].label, run[1])) or real(self, *run))
+    with pytest.raises(ComparisonError, match="steps or minutes"):
+        compare(["cls", "simcse"], str(corpus_file), **given)
+    grown = compare(["cls", "whitening sentences=50"], str(corpus_file), seeds=(1, 2), **given)
+    assert made == [("whitening sentences=50", 1), ("whitening sentences=50", 2)]
+    assert [row.label for row in grown.rows] == ["base", "cls", "whitening sentences=50"]
+    assert grown.rows[1].cells == first.rows[1].cells
+    made.clear()
+    (damaged,) = (tmp_path / "results").glob("cls-*.json")
+    damaged.write_text("{")
+    compare(["cls", "whitening sentences=50"], str(corpus_file), seeds=(1, 2), **given)
+    assert made == [("cls", 1)]
+    assert read_record(tmp_path)["plan"]["job"] == "compare"
+
+
+def test_a_signal_stops_after_the_run_and_the_same_call_goes_on(
+    corpus_file, tiny_base, data, tmp_path, monkeypatch, undrawn
+):
+    given = {"base": str(tiny_base), "data": data, "tasks": "sts-b-dev", "seeds": (1,), **SMALL, "quiet": True}
+    made, real = [], RunMaker.run
+
+    def run(self, method, seed):
+        made.append(method.label)
+        if len(made) == 1:
+            os.kill(os.getpid(), signal.SIGINT)
+        return real(self, method, seed)
+
+    monkeypatch.setattr(RunMaker, "run", run)
+    with pytest.raises(Stopped, match=r"after run 1 of 2\. The same command goes on"):
+        compare("cls", str(corpus_file), out=tmp_path, **given)
+    assert "1 runs are still to be done" in (tmp_path / "comparison.md").read_text(encoding="utf-8")
+    assert compare("cls", str(corpus_file), out=tmp_path, **given).waiting == 0
+    assert made == ["base", "cls"]
 
 
 @pytest.mark.parametrize(
@@ -176,7 +223,7 @@ def test_a_stopped_comparison_goes_on(corpus_file, tiny_base, data, tmp_path, mo
         ({"minutes": 1.0}, ComparisonError, "either steps or minutes"),
         ({"seeds": (1, 1)}, ComparisonError, "different numbers"),
         ({"preset": "huge"}, ComparisonError, "no preset 'huge'"),
-        ({"margin": 1.0}, OptionError, "no option margin that all recipes share"),
+        ({"margin": 1.0}, OptionError, "no option margin.* which all recipes share"),
         ({"data": "/nowhere"}, DataError, "No evaluation data in '/nowhere'"),
         ({"tasks": "sts12"}, ComparisonError, "No task can be scored"),
         ({"methods": []}, ComparisonError, "no method"),
@@ -185,5 +232,5 @@ def test_a_stopped_comparison_goes_on(corpus_file, tiny_base, data, tmp_path, mo
 def test_what_is_wrong_is_told_before_work_starts(changes, error, message, corpus_file, tiny_base, data, tmp_path):
     given = {"methods": ["simcse"], "base": str(tiny_base), "data": data, "tasks": "sts-b-dev", **SMALL, **changes}
     with pytest.raises(error, match=message):
-        compare(corpus=str(corpus_file), out=tmp_path / "out", progress=print, **given)
+        compare(corpus=str(corpus_file), out=tmp_path / "out", quiet=True, **given)
     assert not (tmp_path / "out").exists()

@@ -4,8 +4,8 @@ import pytest
 from likewise.comparison import inspection
 from likewise.comparison.inspection import Material, dropout_map, inspect, shortened
 from likewise.encoder.build import build_encoder
+from likewise.evaluation.pairs import RatedPairs
 from likewise.evaluation.registry import TASKS
-from likewise.evaluation.sts import Pairs
 from likewise.inference.encoding import encode
 
 
@@ -22,7 +22,7 @@ def test_distributions_and_worst_pairs_are_those_of_the_model(tiny_base, sentenc
     first, second = sentences[:40], sentences[40:80]
     gold = np.linspace(0, 5, 40)
     material = Material(
-        tuple(sentences[:20]), None, tuple(sentences[:3]), TASKS["sts-b-dev"], Pairs(first, second, gold), 1
+        tuple(sentences[:20]), None, tuple(sentences[:3]), TASKS["sts-b-dev"], RatedPairs(first, second, gold), 1
     )
     found = inspect(tiny_model, "tiny", material)
     one, two = (encode(tiny_model, side, normalize=True).astype(float) for side in (first, second))
@@ -42,8 +42,8 @@ def test_distributions_and_worst_pairs_are_those_of_the_model(tiny_base, sentenc
 
 def test_the_map_has_each_sentence_many_times(tiny_model, sentences):
     found = dropout_map(tiny_model, sentences[:3], seed=1)
-    assert len(found["points"]) == len(found["of"]) == 3 * inspection.VIEWS
-    assert [found["of"].count(i) for i in range(3)] == [inspection.VIEWS] * 3
+    assert len(found["points"]) == len(found["of"]) == 3 * inspection.MAP_VIEWS
+    assert [found["of"].count(i) for i in range(3)] == [inspection.MAP_VIEWS] * 3
     assert -1 <= found["between"] < found["within"] < 1
     assert found == dropout_map(tiny_model, sentences[:3], seed=1)
 

@@ -1,12 +1,13 @@
 """Tables against means and standard deviations that were computed by hand."""
 
 import json
+from pathlib import Path
 
 import pytest
 
-from likewise.comparison.methods import parse_methods
+from likewise.comparison.methods import ComparisonError, parse_methods
 from likewise.comparison.outcome import Comparison
-from likewise.comparison.tables import making, markdown, notes, scores_table
+from likewise.comparison.tables import making, markdown, markdown_table, notes, open_folder, scores_table
 
 SETTINGS = {
     "base": "bundled:minilm",
@@ -39,6 +40,7 @@ def found():
     base, simcse, arccse = parse_methods(["base", "simcse", "arccse margin=0"])
     failed = {"label": "arccse margin=0", "seed": 3, "status": "failed", "error": "OptionError: no"}
     return Comparison(
+        Path("out"),
         settings=SETTINGS,
         seeds=(1, 2, 3),
         runs=((base, 1), *((method, seed) for seed in (1, 2, 3) for method in (simcse, arccse))),
@@ -75,7 +77,7 @@ def test_the_table_as_it_is_printed(found):
     assert [[cell.strip() for cell in line.strip("|").split("|")] for line in scores_table(found).splitlines()] == [
         ["Method", "STS-B", "SICK-R", "Seeds"],
         ["---------------", "---------------:", "---------------:", "-----------:"],
-        ["base", "**72.00**", "–", "once"],
+        ["base", "**72.00**", "–", "same for all"],
         ["simcse", "**72.00** ± 2.00", "61.00 ± 1.00", "3"],
         ["arccse margin=0", "71.00 ± 1.41", "**66.50** ± 0.71", "2 (1 failed)"],
     ]
@@ -95,7 +97,7 @@ def test_the_gap_of_negations_has_no_best():
         {**result(label, 1, {"negation-gap": score}), "titles": {"negation-gap": "Negation gap"}, "missing": {}}
         for label, score in (("base", 3.0), ("cls", 4.0))
     ]
-    found = Comparison({**SETTINGS, "tasks": ["negation-gap"]}, (1,), ((base, 1), (cls, 1)), tuple(scores))
+    found = Comparison(Path("out"), {**SETTINGS, "tasks": ["negation-gap"]}, (1,), ((base, 1), (cls, 1)), tuple(scores))
     (column,) = found.columns
     assert found.best(column) == frozenset()
 
@@ -123,6 +125,20 @@ def test_how_a_row_was_made():
         )
         for seed, seconds, step in ((1, 10.0, 20), (2, 13.0, 40))
     ]
-    found = Comparison(SETTINGS, (1, 2), ((method, 1), (method, 2)), tuple(runs))
+    found = Comparison(Path("out"), SETTINGS, (1, 2), ((method, 1), (method, 2)), tuple(runs))
     cells = making(found.rows[0])
     assert cells == ("arccse margin=0", "bundled:minilm", "cpu", "margin 0", "40", "64", "20, 40", "12", "–", "–")
+
+
+def test_a_folder_is_made_or_refused(tmp_path):
+    assert open_folder(tmp_path / "a" / "b").is_dir()
+    assert open_folder(tmp_path / "a").is_dir()
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ComparisonError, match="cannot be made a folder"):
+        open_folder(tmp_path / "file")
+
+
+def test_a_cell_cannot_break_the_table():
+    lines = markdown_table(("Text", "N"), [("a | b\nc", "1")]).splitlines()
+    assert lines[2] == "| a \\| b c |   1 |"
+    assert len({len(line) for line in lines}) == 1

@@ -70,7 +70,7 @@ def test_batches_and_the_score_are_those_of_single_examples(base, tiny_generator
         torch.nn.init.normal_(table.weight)
     contexts = [Context(i, 1, e.left, e.right) for i, e in enumerate(examples[:4])]
     sentences = [examples[0].centre, "A cat."]
-    scorer = ContextScorer(generators, None, ScoreOptions(weights=(0, 1, 1, 1)))
+    scorer = ContextScorer(generators, None, ScoreOptions(weights=(0, 1, 1, 1), precision="fp32"))
     with torch.inference_mode():
         for s, sentence in enumerate(sentences):
             for c, context in enumerate(contexts):

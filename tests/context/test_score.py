@@ -67,7 +67,8 @@ def literal_terms(generators, discriminator, sentence, context):
 @pytest.mark.parametrize("sizes", [(4096, 256), (40, 2)], ids=str)
 def test_all_cells_are_the_literal_double_loop(tiny_generators, vocabulary, contexts, changes, sizes):
     generators, toy = build(tiny_generators, vocabulary, **changes), ToyDiscriminator()
-    scorer = ContextScorer(generators, toy, ScoreOptions(batch_tokens=sizes[0], contexts_at_once=sizes[1]))
+    options = ScoreOptions(batch_tokens=sizes[0], contexts_at_once=sizes[1], precision="fp32")
+    scorer = ContextScorer(generators, toy, options)
     cells = np.array([(s, c) for s in range(len(SENTENCES)) for c in range(len(contexts))])
     found = scorer.terms(SENTENCES, contexts, cells)
     expected = [literal_terms(generators, toy, SENTENCES[s], contexts[c]) for s, c in cells]
@@ -78,7 +79,7 @@ def test_all_cells_are_the_literal_double_loop(tiny_generators, vocabulary, cont
 
 def test_any_cells_in_any_order_repeated_ones_too(tiny_generators, vocabulary, contexts):
     generators, toy = build(tiny_generators, vocabulary), ToyDiscriminator()
-    scorer = ContextScorer(generators, toy, ScoreOptions(contexts_at_once=3))
+    scorer = ContextScorer(generators, toy, ScoreOptions(contexts_at_once=3, precision="fp32"))
     rng = np.random.default_rng(0)
     cells = np.stack([rng.integers(4, size=30), rng.integers(len(contexts), size=30)], axis=1)
     seen = []
@@ -92,13 +93,23 @@ def test_any_cells_in_any_order_repeated_ones_too(tiny_generators, vocabulary, c
 
 def test_scores_are_the_weighted_terms_and_a_weight_of_zero_costs_nothing(tiny_generators, vocabulary, contexts):
     generators, toy = build(tiny_generators, vocabulary), ToyDiscriminator()
-    all_terms = ContextScorer(generators, toy).terms(["A dog!"], contexts, np.array([(0, 0), (0, 3)]))
+    all_terms = ContextScorer(generators, toy, ScoreOptions(precision="fp32")).terms(
+        ["A dog!"], contexts, np.array([(0, 0), (0, 3)])
+    )
     toy.asked = 0
-    scorer = ContextScorer(generators, None, ScoreOptions(weights=(0, 0.5, 0.0, 0.2)))
+    scorer = ContextScorer(generators, None, ScoreOptions(weights=(0, 0.5, 0.0, 0.2), precision="fp32"))
     found = scorer("A dog!", contexts)
     assert found.shape == (len(contexts),)
     np.testing.assert_allclose(found[[0, 3]], all_terms @ [0, 0.5, 0, 0.2], atol=1e-6)
     assert toy.asked == 0
+
+
+def test_auto_follows_the_processor_and_bfloat16_is_near(tiny_generators, vocabulary, contexts, any_processor):
+    generators, toy = build(tiny_generators, vocabulary), ToyDiscriminator()
+    auto, exact = (ContextScorer(generators, toy, ScoreOptions(precision=name)) for name in ("auto", "fp32"))
+    found, expected = auto(SENTENCES[0], contexts), exact(SENTENCES[0], contexts)
+    assert np.array_equal(found, expected) is ("bf16" not in any_processor)
+    np.testing.assert_allclose(found, expected, atol=0.02)
 
 
 def test_a_text_is_encoded_once_for_all_that_read_it(tiny_generators, vocabulary, contexts, monkeypatch):

@@ -99,6 +99,19 @@ def test_cross_encoder_gives_the_score_itself(harvest, tiny_base, tmp_path):
     assert not (tmp_path / "run" / "checkpoints").exists()
 
 
+def test_a_cross_encoder_trained_in_bfloat16_is_scored_as_it_is_saved(harvest, tiny_base, tmp_path):
+    settings = SMALL | {"structure": "cross", "scale": "cosine", "max_steps": 2, "eval_steps": 1, "precision": "bf16"}
+    result = distill(harvest, tmp_path / "run", str(tiny_base), **settings)
+    assert result.record["precision"] == "bf16"
+    rows = [row for shard in range(2) for row in pq.read_table(harvest / f"shard-{shard}.parquet").to_pylist()]
+    saved = CrossEncoder(str(result.path))
+    for split, found in (("dev", result.best["score"]), ("test", result.record["test"]["test_mse"])):
+        pairs = [row for row in rows if row["split"] == split]
+        predicted = saved.predict([(row["sentence1"], row["sentence2"]) for row in pairs])
+        # In bfloat16 it is another number from the fifth digit on.
+        assert found == pytest.approx(np.mean((predicted - [row["score"] for row in pairs]) ** 2), rel=2e-6)
+
+
 @pytest.mark.parametrize("structure", ["siamese", "cross"])
 def test_resume_gives_the_weights_of_an_uninterrupted_run(harvest, tiny_base, tmp_path, monkeypatch, structure):
     from likewise.training.callbacks import OrderlyStop
@@ -126,7 +139,7 @@ def test_sts_b_of_the_finished_surrogate(harvest, tiny_base, tmp_path, data_dir)
     assert set(result.record["sts"]) == {"sts-b-dev", "sts-b"}
     from likewise.evaluation import evaluate
 
-    report = evaluate(str(tmp_path / "run"), "sts-b", data_dir)
+    report = evaluate(str(tmp_path / "run"), "sts-b", data=data_dir)
     assert report.results[0].score == pytest.approx(result.record["sts"]["sts-b"], abs=1e-3)
 
 

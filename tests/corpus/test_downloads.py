@@ -10,7 +10,7 @@ import pytest
 from likewise.corpus import downloads
 from likewise.corpus.downloads import LOCK, DownloadError, data_folder, get_data
 from likewise.corpus.hub_sources import DATASETS
-from likewise.evaluation.tasks import find_data
+from likewise.evaluation import find_data
 
 from .test_unpacking import tar
 

@@ -2,14 +2,15 @@
 
 import pytest
 
-from likewise.corpus import CorpusError, CorpusOptions
+from likewise.corpus import CorpusOptions
+from likewise.runs.options import OptionError
 
 
 @pytest.mark.parametrize(
     ("values", "words"),
     [
-        ({"split": "words"}, "not one of auto, line, prose"),
-        ({"field": ""}, "empty name"),
+        ({"split": "words"}, "must be one of auto, line, prose"),
+        ({"field": ""}, "must be a text of 1 character or more"),
         ({"field": "text", "split": "line"}, "always prose"),
         ({"min_words": 0}, "1 or more"),
         ({"min_words": 5, "max_words": 4}, "no sentence could be kept"),
@@ -18,12 +19,12 @@ from likewise.corpus import CorpusError, CorpusOptions
     ],
 )
 def test_contradictions(values, words):
-    with pytest.raises(CorpusError, match=words):
+    with pytest.raises(OptionError, match=words):
         CorpusOptions(**values)
 
 
 def test_options_are_frozen():
-    with pytest.raises(AttributeError):
+    with pytest.raises(ValueError, match="frozen"):
         CorpusOptions().min_words = 1
 
 

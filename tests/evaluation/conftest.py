@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from likewise.evaluation.sts import TASKS
+from likewise.evaluation.tasks.sts import TASKS
 
 
 @pytest.fixture(scope="session")

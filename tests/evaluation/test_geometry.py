@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from likewise.evaluation import geometry
-from likewise.evaluation.geometry import alignment, uniformity
+from likewise.evaluation.geometry import alignment, reciprocal_rank, separation, uniformity
 
 
 def by_hand(x, y):
@@ -60,3 +60,24 @@ def test_wrong_shapes():
         uniformity(np.ones(3))
     with pytest.raises(ValueError, match="a pair"):
         alignment(np.ones((0, 3)), np.ones((0, 3)))
+
+
+def test_reciprocal_rank_by_hand():
+    queries = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.1]])
+    targets = np.array([[2.0, 0.0], [5.0, 0.1], [0.0, 3.0]])
+    # Own cosines: 1.0 (rank 1), 0.02 (rank 2: only the third is nearer), 0.0995 (rank 3).
+    assert reciprocal_rank(queries, targets) == pytest.approx((1 + 1 / 2 + 1 / 3) / 3)
+    assert reciprocal_rank(np.eye(4), np.eye(4)) == 1.0
+    assert reciprocal_rank(np.ones((4, 2)), np.ones((4, 2))) == 0.25
+
+
+def test_separation_by_a_loop():
+    rng = np.random.default_rng(0)
+    queries, targets = rng.normal(size=(6, 4)), rng.normal(size=(6, 4))
+    own, others = [], []
+    for i in range(6):
+        for j in range(6):
+            cosine = queries[i] @ targets[j] / np.linalg.norm(queries[i]) / np.linalg.norm(targets[j])
+            (own if i == j else others).append(cosine)
+    assert separation(queries, targets) == pytest.approx((np.mean(own) - np.mean(others)) / np.std(others))
+    assert separation(np.ones((4, 3)), np.ones((4, 3))) == 0.0

@@ -3,7 +3,8 @@ import pytest
 from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
 
-from likewise.evaluation.logistic import ProbeError, Rows, fit
+from likewise.evaluation.logistic import Rows, fit
+from likewise.evaluation.task import EvaluationError
 
 
 def made(n_classes, rows=300, size=6, seed=0):
@@ -68,14 +69,14 @@ def test_short_and_long_vectors_converge(scale):
 
 def test_what_cannot_be_fitted_is_told():
     vectors, labels, parts = made(2)
-    with pytest.raises(ProbeError, match="not finite"):
+    with pytest.raises(EvaluationError, match="not finite"):
         Rows.of(np.where(vectors > 2, np.nan, vectors), labels)
-    with pytest.raises(ProbeError, match="two classes"):
+    with pytest.raises(EvaluationError, match="two classes"):
         Rows.of(vectors, np.full(len(vectors), "a"))
-    with pytest.raises(ProbeError, match="299 labels"):
+    with pytest.raises(EvaluationError, match="299 labels"):
         Rows.of(vectors, labels[1:])
     rows = Rows.of(vectors, labels)
-    with pytest.raises(ProbeError, match="strength"):
+    with pytest.raises(EvaluationError, match="strength"):
         fit(rows, parts, 0.0)
-    with pytest.raises(ProbeError, match="empty"):
+    with pytest.raises(EvaluationError, match="empty"):
         fit(rows, parts & False, 1.0)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from likewise.evaluation.probe import Check, Trial, folds, nested, probe
+from likewise.evaluation.probe import Fold, Trial, folds, nested, probe
 
 STRENGTHS = (0.01, 1.0, 100.0)
 
@@ -18,13 +18,13 @@ def test_folds_are_stratified_seeded_and_a_partition():
     labels = np.array(["1"] * 60 + ["0"] * 150)
     rows = np.arange(5, 205)  # a part of all rows: 55 and 145
     cut = folds(labels, rows, 10, seed=3)
-    assert sorted(np.concatenate([check.held for check in cut])) == rows.tolist()
+    assert sorted(np.concatenate([check.test for check in cut])) == rows.tolist()
     for check in cut:
-        assert sorted([*check.train, *check.held]) == rows.tolist()
-        assert (labels[check.held] == "1").sum() in (5, 6)
+        assert sorted([*check.train, *check.test]) == rows.tolist()
+        assert (labels[check.test] == "1").sum() in (5, 6)
     again, other = folds(labels, rows, 10, seed=3), folds(labels, rows, 10, seed=4)
-    assert all((a.held == b.held).all() for a, b in zip(cut, again, strict=True))
-    assert any(len(a.held) != len(b.held) or (a.held != b.held).any() for a, b in zip(cut, other, strict=True))
+    assert all((a.test == b.test).all() for a, b in zip(cut, again, strict=True))
+    assert any(len(a.test) != len(b.test) or (a.test != b.test).any() for a, b in zip(cut, other, strict=True))
 
 
 def test_a_choice_never_sees_the_rows_it_is_tested_on():
@@ -34,8 +34,8 @@ def test_a_choice_never_sees_the_rows_it_is_tested_on():
     for trial in trials:
         assert len(trial.checks) == 5
         for check in trial.checks:
-            assert not set(trial.test) & {*check.train, *check.held}
-            assert set(check.train) | set(check.held) == set(trial.train)
+            assert not set(trial.test) & {*check.train, *check.test}
+            assert set(check.train) | set(check.test) == set(trial.train)
 
 
 def test_nested_folds_beside_a_loop_with_scikit_learn():
@@ -51,7 +51,7 @@ def test_nested_folds_beside_a_loop_with_scikit_learn():
                 model = LogisticRegression(C=strength, tol=1e-9, max_iter=2000).fit(
                     vectors[check.train], labels[check.train]
                 )
-                each.append(model.score(vectors[check.held], labels[check.held]))
+                each.append(model.score(vectors[check.test], labels[check.test]))
             scores.append(np.mean(each))
         chosen.append(STRENGTHS[int(np.argmax(np.round(scores, 4)))])
         best.append(max(scores))
@@ -68,12 +68,12 @@ def test_a_dev_set_chooses():
     """Rows where only the weakest regularisation is right, as dev: it is taken, whatever the test rows would like."""
     vectors, labels = made(rows=300, noise=0.1)
     train, dev, test = np.arange(100), np.arange(100, 200), np.arange(200, 300)
-    found = probe(vectors, labels, [Trial(train, test, (Check(train, dev),))], (1e-4, 1e4))
+    found = probe(vectors, labels, [Trial(train, test, (Fold(train, dev),))], (1e-4, 1e4))
     assert found.strengths == (1e4,)
     assert found.tested.tolist() == [False] * 200 + [True] * 100
     assert found.accuracy == (found.predictions[test] == labels[test]).mean() > 0.9
     # Of equals the strongest regularisation.
-    same = probe(vectors * 1e-9, labels, [Trial(train, test, (Check(train, dev),))], (1e-4, 1e-3))
+    same = probe(vectors * 1e-9, labels, [Trial(train, test, (Fold(train, dev),))], (1e-4, 1e-3))
     assert same.strengths == (1e-4,)
 
 

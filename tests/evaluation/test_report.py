@@ -2,9 +2,10 @@ import json
 
 import pytest
 
+from likewise.errors import LikewiseError
 from likewise.evaluation.pairs import PairResult, SubsetResult
 from likewise.evaluation.report import EvaluationReport, MissingTask
-from likewise.evaluation.tasks import TaskResult
+from likewise.evaluation.task import TaskResult
 
 
 @pytest.fixture
@@ -60,7 +61,7 @@ def test_json(report, tmp_path):
     assert found["averages"] == {"sts": None}
     assert found["missing"][0]["name"] == "sts14"
     assert [p.name for p in tmp_path.iterdir()] == ["scores.json"]
-    with pytest.raises(FileNotFoundError, match="make it first"):
+    with pytest.raises(LikewiseError, match="make it first"):
         report.to_json(tmp_path / "no" / "scores.json")
 
 

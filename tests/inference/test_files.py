@@ -204,9 +204,7 @@ def test_a_signal_stops_it_after_a_window(windows, encoded, loaded, sentences, t
     assert encoded == sentences[16:60]
 
 
-def test_a_run_is_resumed_where_weights_are_missing_in_the_file(
-    windows, encoded, tiny_base, sentences, tmp_path
-):
+def test_a_run_is_resumed_where_weights_are_missing_in_the_file(windows, encoded, tiny_base, sentences, tmp_path):
     """The pooler of this plain folder is not in its file: it starts at random, whatever was drawn before."""
     source, out = written(tmp_path / "in.txt", sentences[:40]), tmp_path / "v.npy"
     encoded.stop = 2

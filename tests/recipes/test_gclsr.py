@@ -100,11 +100,11 @@ def test_both_doors_load_it_to_the_same_vectors(finished, sentences):
 
 
 def test_what_is_saved_is_what_was_evaluated_and_the_log_has_the_spread(finished, sentences):
-    from likewise.evaluation import HeldOutEvaluator
+    from likewise.evaluation import sentences_evaluator
 
     rows = np.random.default_rng([1, 1]).permutation(len(sentences))
     held_out = [sentences[i] for i in np.sort(rows[:20])]
-    scores = HeldOutEvaluator(held_out, seed=1)(likewise.load(finished.path))
+    scores = sentences_evaluator(held_out, seed=1)(likewise.load(finished.path))
     assert scores[finished.best["metric"]] == pytest.approx(finished.best["score"], abs=1e-3)
     log = [json.loads(line) for line in (finished.path / "log.jsonl").read_text().splitlines()]
     spreads = [entry for entry in log if "loss" in entry]

@@ -214,6 +214,53 @@ def test_installing_can_be_killed_anywhere(tmp_path: Path, moves: int, monkeypat
     assert read_record(out)["plan"]["options"] == {"seed": 2}
 
 
+def test_killed_after_the_last_step_of_installing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = tmp_path / "out"
+    monkeypatch.setattr("likewise.runs.job.shutil.rmtree", lambda *_, **__: pytest.fail("killed"))
+    with pytest.raises(pytest.fail.Exception):
+        make(out, a="x")
+    monkeypatch.undo()
+    with open_job(out, PLAN) as job:
+        assert job.finished
+    assert (out / "a").read_text() == "x"
+
+
+def test_a_folder_that_grows(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+
+    def add(name: str) -> None:
+        with open_job(out, PLAN, grows=True) as job:
+            assert job.finished is None
+            (job.result / "all").write_text(f"{len(list(job.result.glob('part*')))} before")
+            (job.result / f"part{name}").write_text(name)
+            job.publish({"parts": name})
+            assert (out / f"part{name}").read_text() == name
+            assert (job.result / f"part{name}").exists()  # it is worked on further
+            (job.work / "half").write_text(name)
+            if name == "2":
+                raise KeyboardInterrupt
+            job.finish()
+
+    add("1")
+    (out / "notes of the user").write_text("keep")
+    with pytest.raises(KeyboardInterrupt):
+        add("2")
+    assert read_record(out)["parts"] == "2"
+    with open_job(out, PLAN, grows=True) as job:
+        assert job.resumed
+        assert (job.work / "half").read_text() == "2"
+    add("3")
+    assert not work_of(out).exists()
+    assert read_record(out)["files"] == ["all", "part1", "part2", "part3"]
+    assert (out / "all").read_text() == "2 before"
+    assert (out / "notes of the user").read_text() == "keep"
+    with (
+        pytest.raises(JobError, match="was made with seed 1, not 2"),
+        open_job(out, Plan(PLAN.job, {"seed": 2}), grows=True),
+    ):
+        pass
+
+
 def test_damage_is_named_with_its_cure(tmp_path: Path) -> None:
     out = tmp_path / "out"
     make(out, a="x")

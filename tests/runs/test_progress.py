@@ -74,6 +74,18 @@ def test_the_first_signal_asks_and_the_second_interrupts(number: int) -> None:
     assert "Stopping" in out.getvalue()
 
 
+def test_a_stop_of_a_part_stops_the_whole() -> None:
+    progress, out = told()
+    with orderly_stop(progress) as whole:
+        with orderly_stop(Progress(quiet=True)) as part:
+            os.kill(os.getpid(), signal.SIGINT)
+            assert part.asked
+        assert whole.asked
+        with orderly_stop(Progress(quiet=True)) as next_part:
+            assert not next_part.asked
+    assert "Stopping" in out.getvalue()
+
+
 def test_outside_the_main_thread_nothing_is_caught() -> None:
     found = []
 

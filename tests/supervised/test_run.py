@@ -141,7 +141,7 @@ def test_the_record_says_how_it_was_made(bases, trains, tmp_path, nli_file):
 
 
 def test_what_is_saved_is_what_was_evaluated(bases, trains, tmp_path, triplet_file):
-    from likewise.evaluation.held_out_triplets import HeldOutTripletsEvaluator
+    from likewise.evaluation.checkpoint import triplets_evaluator
     from likewise.supervised.triplets import read_triplets
     from likewise.training.rows import hold_out
 
@@ -149,7 +149,7 @@ def test_what_is_saved_is_what_was_evaluated(bases, trains, tmp_path, triplet_fi
     rows = read_triplets([triplet_file]).dataset
     _, held = hold_out(rows["anchor"], 8, 1)
     held_out = rows.select(held)
-    scores = HeldOutTripletsEvaluator(held_out["anchor"], held_out["positive"], held_out["negative"])(
+    scores = triplets_evaluator(held_out["anchor"], held_out["positive"], held_out["negative"])(
         SentenceTransformer(str(tmp_path / "run"))
     )
     assert scores["held_out_accuracy"] == pytest.approx(result.best["score"])

@@ -1,27 +1,30 @@
+import numpy as np
 import pytest
 import torch
 
+import likewise
+from likewise.evaluation import HeldOutEvaluator
 from likewise.recipes import OptionError
 from likewise.training import precision
 
 
-def test_asked_for_is_taken_and_auto_follows_the_machine(monkeypatch):
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    for fast in (True, False):
-        monkeypatch.setattr(precision, "bf16_is_fast", lambda fast=fast: fast)
-        assert precision.use_bf16("auto") is fast
-        assert precision.use_bf16("bf16") is True
-        assert precision.use_bf16("fp32") is False
+def test_asked_for_is_taken_and_auto_follows_the_processor(any_processor):
+    assert precision.use_bf16("auto") is ("bf16" in any_processor)
+    assert precision.use_bf16("bf16") is True
+    assert precision.use_bf16("fp32") is False
 
 
-def test_a_processor_without_instructions_for_it_is_not_fast(monkeypatch):
+def test_what_was_not_measured_is_not_taken(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    monkeypatch.setattr(precision.platform, "machine", lambda: "x86_64")
-    for name in ("_is_avx512_bf16_supported", "_is_amx_tile_supported"):
-        monkeypatch.setattr(torch.cpu, name, lambda: False, raising=False)
-    assert not precision.bf16_is_fast()
-    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: True, raising=False)
-    assert precision.bf16_is_fast()
+    monkeypatch.setattr(precision.processor, "flags", lambda: frozenset({"asimd", "bf16"}))  # ARM's
+    assert not precision.use_bf16("auto")
+
+
+def test_a_gpu_decides_for_itself(any_processor, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    for has in (True, False):
+        monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda *_, has=has, **__: has)
+        assert precision.use_bf16("auto") is has
 
 
 def test_a_gpu_without_bfloat16_is_told(monkeypatch):
@@ -31,15 +34,19 @@ def test_a_gpu_without_bfloat16_is_told(monkeypatch):
         precision.use_bf16("bf16")
 
 
-def test_a_run_under_bfloat16_goes_through(corpus_file, tiny_base, tmp_path):
-    import likewise
-
+def test_what_is_trained_in_bfloat16_is_scored_as_it_is_saved(corpus_file, tiny_base, tmp_path, sentences):
     result = likewise.train(
         "arccse", corpus_file, str(tiny_base), tmp_path / "run", precision="bf16", batch_size=8, max_steps=2,
-        select_by="held-out", held_out=20, quiet=True,
+        eval_steps=1, select_by="held-out", held_out=20, quiet=True,
     )  # fmt: skip
     assert result.record["precision"] == "bf16"
-    weights = likewise.load(result.path).state_dict().values()
+    rows = np.random.default_rng([1, 1]).permutation(len(sentences))
+    evaluator = HeldOutEvaluator([sentences[i] for i in np.sort(rows[:20])], seed=1, precision="fp32")
+    saved = likewise.load(result.path)
+    assert evaluator(saved)[result.best["metric"]] == pytest.approx(result.best["score"], abs=1e-4)
+    evaluator.precision = "bf16"
+    assert evaluator(saved)[result.best["metric"]] != pytest.approx(result.best["score"], abs=1e-4)
+    weights = saved.state_dict().values()
     assert all(torch.isfinite(weight).all() for weight in weights)
     # The saved weights are the float32 masters.
     assert {weight.dtype for weight in weights} == {torch.float32}

@@ -55,11 +55,11 @@ def test_the_bars_of_transformers_are_shown_again(finished):
 
 
 def test_what_is_saved_is_what_was_evaluated(finished, sentences):
-    from likewise.evaluation import HeldOutEvaluator
+    from likewise.evaluation import sentences_evaluator
 
     rows = np.random.default_rng([1, 1]).permutation(len(sentences))
     held_out = [sentences[i] for i in np.sort(rows[:20])]
-    scores = HeldOutEvaluator(held_out, seed=1)(SentenceTransformer(str(finished.path)))
+    scores = sentences_evaluator(held_out, seed=1)(SentenceTransformer(str(finished.path)))
     assert scores[finished.best["metric"]] == pytest.approx(finished.best["score"], abs=1e-3)
 
 

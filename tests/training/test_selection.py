@@ -20,36 +20,34 @@ def sts_b(folder, n=1500):
 
 def test_held_out_sentences_are_kept_from_training(dataset):
     options = RECIPES["simcse"].options(select_by="held-out", held_out=30)
-    chosen = choose_selection(dataset, options, 1, None, False)
+    chosen = choose_selection(dataset, options, 1, None)
     trained = set(dataset.select(chosen.rows)["sentence"])
     assert len(trained) == 370
     assert not trained & set(chosen.evaluator.sentences)
-    assert choose_selection(dataset, options, 1, None, False).rows.tolist() == chosen.rows.tolist()
-    assert choose_selection(dataset, options, 2, None, False).rows.tolist() != chosen.rows.tolist()
+    assert choose_selection(dataset, options, 1, None).rows.tolist() == chosen.rows.tolist()
+    assert choose_selection(dataset, options, 2, None).rows.tolist() != chosen.rows.tolist()
 
 
 def test_never_more_than_a_tenth_is_held_out(dataset):
-    chosen = choose_selection(dataset, RECIPES["simcse"].options(select_by="held-out"), 1, None, False)
+    chosen = choose_selection(dataset, RECIPES["simcse"].options(select_by="held-out"), 1, None)
     assert len(chosen.rows) == 360
 
 
 def test_auto_takes_sts_b_dev_where_it_is(dataset, tmp_path, monkeypatch):
     options = RECIPES["simcse"].options()
     monkeypatch.setenv("LIKEWISE_DATA", str(tmp_path / "nothing"))
-    assert choose_selection(dataset, options, 1, None, False).name == "held-out"
+    assert choose_selection(dataset, options, 1, None).name == "held-out"
     with pytest.raises(DataError):  # a folder that was named must hold it
-        choose_selection(dataset, options, 1, tmp_path / "nothing", False)
+        choose_selection(dataset, options, 1, tmp_path / "nothing")
     with pytest.raises(DataError):
-        choose_selection(dataset, RECIPES["simcse"].options(select_by="sts-b-dev"), 1, None, False)
-    if_there = choose_selection(dataset, options, 1, sts_b(tmp_path / "data"), False)
+        choose_selection(dataset, RECIPES["simcse"].options(select_by="sts-b-dev"), 1, None)
+    if_there = choose_selection(dataset, options, 1, sts_b(tmp_path / "data"))
     assert if_there.name == "sts-b-dev"
     assert if_there.rows is None
     assert if_there.metric == "eval_sts_dev_spearman"
 
 
 def test_a_handful_of_sentences_is_not_divided(dataset):
-    chosen = choose_selection(
-        dataset.select(range(12)), RECIPES["simcse"].options(select_by="held-out"), 1, None, False
-    )
+    chosen = choose_selection(dataset.select(range(12)), RECIPES["simcse"].options(select_by="held-out"), 1, None)
     assert chosen.name == "last"
     assert "last checkpoint" in chosen.description

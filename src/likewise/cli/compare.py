@@ -37,7 +37,7 @@ def compare(
     tasks: Annotated[Optional[str], typer.Option(help="As in `likewise evaluate`; sts by default.")] = None,
     data: Annotated[
         Optional[Path],
-        typer.Option(help="The folder of SentEval's data; without it $LIKEWISE_DATA, then ../shared/data."),
+        typer.Option(help="The folder of SentEval's data; else $LIKEWISE_DATA, else that of likewise data get."),
     ] = None,
     keep_models: Annotated[bool, typer.Option("--keep-models", help="Leave the models in --out/runs.")] = False,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Do failed runs again.")] = False,
@@ -72,7 +72,7 @@ def compare(
         if name not in settings:
             raise ComparisonError(f"There is no {name}. Give {option}, or {name} in the file of --config.")
     try:
-        found = run(out=out, progress=typer.echo, **settings)
+        found = run(settings.pop("methods"), settings.pop("corpus"), out=out, **settings)
     except KeyboardInterrupt:
         typer.echo("Stopped. Go on with the same command.", err=True)
         raise typer.Exit(130) from None
@@ -102,7 +102,7 @@ def read_config(path: Path) -> dict[str, Any]:
         found = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ComparisonError(f"'{path}' is no TOML: {error}.") from None
-    own = set(inspect.signature(run).parameters) - {"out", "progress", "shared"}
+    own = set(inspect.signature(run).parameters) - {"out", "quiet", "shared"}
     shared = set(TrainingOptions.model_fields) - {"max_steps", "epochs"}
     if unknown := sorted(set(found) - own - shared):
         raise ComparisonError(

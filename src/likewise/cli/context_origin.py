@@ -158,14 +158,13 @@ def _rated(task: str, data: Path | None, limit: int) -> tuple[list[tuple[str, st
 
     from likewise.context.errors import ContextError
     from likewise.evaluation.registry import TASKS
-    from likewise.evaluation.sts import StsTask
-    from likewise.evaluation.tasks import find_data
+    from likewise.evaluation.tasks.sts import StsTask
 
     found = TASKS.get(task)
     if not isinstance(found, StsTask):
         known = ", ".join(name for name, one in TASKS.items() if isinstance(one, StsTask))
         raise ContextError(f"--task {task} is no task of rated pairs; there are {known}")
-    rated = found.load(find_data(data))
+    rated = found.pairs(data)
     rows = np.arange(len(rated.gold))
     if limit and limit < len(rows):
         rows = np.sort(np.random.default_rng(1).choice(rows, limit, replace=False))

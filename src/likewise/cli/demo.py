@@ -48,7 +48,7 @@ def demo(
 
     untrained = build_encoder(BASE, pooling="cls", head=False).eval()
     trained = likewise.load(out)
-    _table(console, *(likewise.evaluate(model, tasks, progress=False) for model in (untrained, trained)))
+    _table(console, *(likewise.evaluate(model, tasks) for model in (untrained, trained)))
 
     console.rule("3. Neighbours")
     sentences = prepare(CORPUS).dataset["sentence"]

@@ -25,7 +25,7 @@ def evaluate(
     ] = "sts",
     data: Annotated[
         Optional[Path],
-        typer.Option(help="The folder of SentEval's data; without it $LIKEWISE_DATA, then ../shared/data."),
+        typer.Option(help="The folder of SentEval's data; else $LIKEWISE_DATA, else that of likewise data get."),
     ] = None,
     json: Annotated[
         Optional[Path],
@@ -43,10 +43,10 @@ def evaluate(
     report = run(
         model,
         tasks,
-        data,
+        data=data,
         batch_size=batch_size,
         precision="bf16" if bf16 else None,
-        progress=sys.stderr.isatty(),
+        quiet=not sys.stderr.isatty(),
     )
     _show(report)
     if json is not None:

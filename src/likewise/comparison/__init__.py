@@ -1,25 +1,5 @@
-"""The comparison: any set of methods under one budget, one table and one page.
+"""The comparison of methods under one budget, and reports on what one model does."""
 
-The names below are loaded on first use, so that `import likewise.comparison` does not import torch.
-"""
+import lazy_loader as lazy
 
-from typing import TYPE_CHECKING
-
-from likewise.lazy import lazy_names
-
-if TYPE_CHECKING:
-    from likewise.comparison.comparing import compare
-    from likewise.comparison.methods import ComparisonError, Method, parse_methods
-    from likewise.comparison.outcome import Comparison
-
-__all__ = ["Comparison", "ComparisonError", "Method", "compare", "parse_methods"]
-
-_HOME = {
-    "Comparison": ".outcome",
-    "ComparisonError": ".methods",
-    "Method": ".methods",
-    "compare": ".comparing",
-    "parse_methods": ".methods",
-}
-
-__getattr__, __dir__ = lazy_names(__name__, _HOME)
+__getattr__, __dir__, __all__ = lazy.attach_stub(__name__, __file__)

@@ -1,34 +1,38 @@
-"""`likewise.comparison.compare`: every run of a plan, one after another, and the report after each."""
+"""`likewise.compare`: every run of a comparison, one after another, and the report after each."""
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from likewise.comparison.curve_pictures import draw_curves, draw_losses, draw_path
+from likewise.comparison.curve_pictures import draw_curves, draw_grids, draw_losses, draw_path
 from likewise.comparison.inspection import Material
 from likewise.comparison.methods import Method, parse_methods
-from likewise.comparison.one_run import FAILED, Runner
+from likewise.comparison.one_run import FAILED, RunMaker
 from likewise.comparison.outcome import Comparison
 from likewise.comparison.page import page
-from likewise.comparison.plan import Plan, as_texts, keep_settings
-from likewise.comparison.sight_pictures import draw_maps, draw_similarity
+from likewise.comparison.pictures import check_extra
+from likewise.comparison.settings import Settings, check_shared
+from likewise.comparison.sight_pictures import draw_maps, draw_similarities
 from likewise.comparison.tables import markdown
 from likewise.corpus import CorpusOptions
-from likewise.report.pictures import require_extra
-from likewise.report.writing import open_folder
-from likewise.runs.whole_files import write_json, write_text
+from likewise.runs.job import check_target, open_job
+from likewise.runs.parts import Parts
+from likewise.runs.progress import Progress
+from likewise.runs.stopping import orderly_stop
+from likewise.runs.whole_files import read_json, write_json, write_text
 from likewise.transformers_output import only_errors
 
 _DRAWINGS = {
+    "grid": draw_grids,
     "curves": draw_curves,
     "losses": draw_losses,
     "path": draw_path,
-    "similarity": draw_similarity,
+    "similarity": draw_similarities,
     "maps": draw_maps,
 }
 
@@ -36,8 +40,8 @@ _DRAWINGS = {
 def compare(
     methods: str | Sequence[str],
     corpus: str | os.PathLike[str] | Sequence[str],
-    out: str | os.PathLike[str],
     *,
+    out: str | os.PathLike[str],
     base: str = "bundled:minilm",
     vectors: str = "bundled:glove",
     seeds: Sequence[int] = (1, 2, 3),
@@ -50,47 +54,48 @@ def compare(
     mapped: Sequence[str] = (),
     keep_models: bool = False,
     retry_failed: bool = False,
-    progress: Callable[[str], None] = print,
+    quiet: bool = False,
     **shared: Any,
 ) -> Comparison:
-    """Make, score and look at every method with every seed, under one budget.
+    """Train and evaluate methods under one budget: one table, one page and its pictures.
 
-    A comparison that was stopped goes on where it was when it is asked for again, and a finished one grows by the
-    methods and seeds that are new. The untrained base is always a row where any method is made of it.
+    A stopped comparison is resumed by the same call, and a finished one grows by new methods and seeds. The bases that
+    the methods start from are always rows, as they are shipped.
 
     Args:
-        methods: a line each, as "simcse", "arccse margin=0" or "all" (see `likewise.comparison.methods`).
-        corpus: text for all methods that take any, as in `likewise.train`.
+        methods: a method and its options, as "simcse", "arccse margin=0", "sncse alpha={0.1,0.2}" (a grid), or "all".
+        corpus: text to train on, as in `likewise.train`.
         out: the folder of the comparison.
         base: a Hugging Face name, a folder, or `bundled:minilm`, for every method that takes a transformer.
         vectors: word vectors, for every method that takes them.
-        seeds: each method that has chance in it is made with each; pictures are of the first.
-        steps: updates of each training; or
-        minutes: of updates for each training (its evaluations not counted), turned into a number of updates that is
-            measured once for each method.
+        seeds: each method that a seed changes is made with each of them; the pictures of models show the first.
+        steps: updates of each training; give either steps or minutes.
+        minutes: of updates for each training, without its evaluations. They are turned into a number of updates by a
+            short training of each method.
         preset: of every recipe that names none itself; the first of each by default.
-        tasks: what all are scored on, as in `likewise.evaluate`.
+        tasks: the evaluation tasks, as in `likewise.evaluate`.
         data: the folder of SentEval's data.
         corpus_options: how the corpus is read.
-        mapped: sentences of the map under dropout; by default one of the corpus and two shortened ones.
-        keep_models: leave the trained models in the folder, under runs/.
+        mapped: sentences of the map under dropout; by default one of the corpus and two shortened copies of it.
+        keep_models: leave the models in the folder, under runs/.
         retry_failed: do runs again that failed before.
-        progress: told a line for each run.
-        shared: options of training for every recipe, over the presets' (batch_size, max_length, eval_steps ...).
+        quiet: print nothing.
+        shared: training options of every recipe, over the presets' (batch_size, max_length, eval_steps ...).
 
     Returns:
         The comparison; comparison.json, .md and .html and the pictures are in `out`.
 
     Raises:
-        ComparisonError, OptionError, CorpusError, DataError, ReportExtraMissing: before the first run, each with the
-            cure. What goes wrong in a run is in the report instead.
-        KeyboardInterrupt: it was stopped; the report holds what is done.
+        LikewiseError: before the first run. What goes wrong in a run is in the report instead.
+        Stopped: it was interrupted; the report holds what is done.
     """
-    require_extra()
-    plan = Plan(
-        methods=_with_base(parse_methods([methods] if isinstance(methods, str) else methods)),
+    check_extra()
+    check_shared(shared)
+    asked = parse_methods([methods] if isinstance(methods, str) else methods, preset=preset, shared=shared)
+    settings = Settings(
+        methods=_with_bases(tuple(method for method in asked if not method.contradiction)),
         seeds=tuple(seeds),
-        corpus=as_texts(corpus),
+        corpus=(os.fspath(corpus),) if isinstance(corpus, (str, os.PathLike)) else tuple(map(os.fspath, corpus)),
         base=base,
         vectors=vectors,
         tasks=tasks,
@@ -101,67 +106,82 @@ def compare(
         shared=shared,
         corpus_options=corpus_options,
     )
-    plan.check_tasks()
-    read = plan.read_corpus()
-    folder = open_folder(out)
-    settings = plan.settings(read)
-    keep_settings(folder, settings)
+    check_target(out)
+    read = settings.read_corpus()
+    plan = settings.plan(read)
+    progress = Progress(quiet)
+    contradictions = {method.label: method.contradiction for method in asked if method.contradiction}
+    runs = settings.runs(len(read))
+    shown = settings.to_dict() | {"corpus": list(read.sources), "sentences": len(read), "sha256": read.sha256}
 
     @cache
     def material() -> Material:
-        return Material.of(read.dataset, plan.tasks, plan.data, plan.seeds[0], mapped)
+        return Material.of(read.dataset, settings.tasks, settings.data, settings.seeds[0], mapped)
 
-    runner = Runner(plan, read, folder, material, keep_models)
-    runs = plan.runs(len(read))
-    results = {(m.label, seed): found for m, seed in runs if (found := runner.read(m, seed)) is not None}
-    if retry_failed:
-        results = {key: found for key, found in results.items() if found["status"] != FAILED}
+    with open_job(out, plan, grows=True) as job, orderly_stop(progress) as stop, only_errors():
+        parts = Parts(job.result / "results")
+        models = (job.target if keep_models else job.work) / "runs"
+        maker = RunMaker(settings, read, models, keep_models, job.result / "pace.json", material)
+        files = {(method.label, seed): f"{method.key}-seed{seed}.json" for method, seed in runs}
+        results = {
+            (method.label, seed): {**read_json(parts.path(name)), "label": method.label}
+            for method, seed in runs
+            if (name := files[method.label, seed]) in parts
+        }
+        if retry_failed:
+            results = {key: found for key, found in results.items() if found["status"] != FAILED}
 
-    def so_far() -> Comparison:
-        ordered = tuple(results[m.label, seed] for m, seed in runs if (m.label, seed) in results)
-        return Comparison(settings, plan.seeds, tuple(runs), ordered)
+        def so_far() -> Comparison:
+            ordered = tuple(results[m.label, seed] for m, seed in runs if (m.label, seed) in results)
+            return Comparison(job.target, shown, settings.seeds, tuple(runs), ordered, contradictions)
 
-    progress(f"{len(runs)} runs, {len(results)} of them done")
-    started = time.monotonic()
-    waiting = [(method, seed) for method, seed in runs if (method.label, seed) not in results]
-    try:
-        with only_errors():  # warnings come anew with every model: a line for each run is to be read
+        progress.tell(f"{len(runs)} runs, {len(results)} of them done")
+        started = time.monotonic()
+        waiting = [(method, seed) for method, seed in runs if (method.label, seed) not in results]
+        try:
             for i, (method, seed) in enumerate(waiting, start=1):
-                result = results[method.label, seed] = runner.run(method, seed)
+                result = results[method.label, seed] = maker.run(method, seed)
+                with parts.new(files[method.label, seed]) as path:
+                    write_json(path, result, strict=True)
                 left = (time.monotonic() - started) / i * (len(waiting) - i)
-                progress(_line(result, len(results), len(runs), left))
-                _write_tables(so_far(), folder)
-    finally:
-        write_report(so_far(), folder)
+                progress.tell(_line(result, len(results), len(runs), left))
+                _write_tables(so_far(), job.result)
+                job.publish({"runs": len(runs), "done": len(results)})
+                if i < len(waiting):
+                    stop.check(f"after run {len(results)} of {len(runs)}")
+        except KeyboardInterrupt:
+            _write_report(so_far(), job.result)
+            job.publish({"runs": len(runs), "done": len(results)})
+            raise
+        _write_report(so_far(), job.result)
+        job.finish({"runs": len(runs), "done": len(results)})
     return so_far()
 
 
-def write_report(found: Comparison, out: str | os.PathLike[str]) -> list[Path]:
-    """Write comparison.json, .md and .html and the pictures into a folder; their paths."""
-    folder = open_folder(out)
-    written = _write_tables(found, folder)
+def _write_report(found: Comparison, folder: Path) -> None:
+    """Write comparison.json, .md and .html and the pictures."""
+    _write_tables(found, folder)
     pictures = {name: drawn for name, draw in _DRAWINGS.items() if (drawn := draw(found, folder / f"{name}.png"))}
-    return [*written, *pictures.values(), write_text(folder / "comparison.html", page(found, pictures))]
+    write_text(folder / "comparison.html", page(found, pictures))
 
 
-def _write_tables(found: Comparison, folder: Path) -> list[Path]:
-    return [
-        write_json(folder / "comparison.json", found.to_dict(), strict=True),
-        write_text(folder / "comparison.md", markdown(found)),
-    ]
+def _write_tables(found: Comparison, folder: Path) -> None:
+    write_json(folder / "comparison.json", found.to_dict(), strict=True)
+    write_text(folder / "comparison.md", markdown(found))
 
 
-def _with_base(methods: tuple[Method, ...]) -> tuple[Method, ...]:
-    """With the untrained base as the first row, where any method is made of it."""
-    if any(m.kind == "base" and m.base is None for m in methods):
-        return methods
-    if not any(m.base is None and not m.takes_vectors for m in methods):
-        return methods
-    return (*parse_methods(["base"]), *methods)
+def _with_bases(methods: tuple[Method, ...]) -> tuple[Method, ...]:
+    """Put the bases as they are shipped first: the transformer and the word vectors, where methods use them."""
+    missing = []
+    for name, vectors in (("base", False), ("word-average", True)):
+        members = [m for m in methods if m.kind != "model" and m.base is None and m.takes_vectors == vectors]
+        if members and not any(m.is_base for m in members):
+            missing.append(name)
+    return (*parse_methods(missing), *methods)
 
 
 def _line(result: dict[str, Any], done: int, count: int, left: float) -> str:
-    """What is told of a run."""
+    """Return the line on a finished run."""
     name = f"[{done}/{count}] {result['label']}, seed {result['seed']}"
     time_left = f", about {_duration(left)} left" if done < count else ""
     if result["status"] == FAILED:
@@ -173,7 +193,7 @@ def _line(result: dict[str, Any], done: int, count: int, left: float) -> str:
 
 
 def _duration(seconds: float) -> str:
-    """Seconds in words.
+    """Return seconds in words.
 
     >>> _duration(9.4), _duration(130), _duration(7300)
     ('9 s', '2 min', '2 h 2 min')

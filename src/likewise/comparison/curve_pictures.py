@@ -1,4 +1,4 @@
-"""Pictures of what happens in training: scores and losses over the updates, alignment over uniformity."""
+"""Pictures of training: scores and losses over the updates, alignment over uniformity, scores over a grid."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from likewise.comparison.outcome import Comparison, Row
-from likewise.report.pictures import cut_middle, panels, save, styles
+from likewise.comparison.outcome import DEV, Cell, Column, Comparison, Row
+from likewise.comparison.pictures import cut_middle, panels, save, styles, wrapped
 
 _IN_A_PANEL = 6
-"""Lines of a panel: more of them cannot be told apart, so that the others go into a panel beside it."""
+"""Lines of a panel: more of them cannot be told apart, so that the others go into the next panel."""
 _QUIET = "#555555"
 _MARKS = ("X", "P", "*", "d", "p", "h", "8", "<", ">")
 _LEAST = 0.5  # of a scale of 100: below it a change of the score is not worth a whole axis
 
 
 def groups(rows: Sequence[Row]) -> list[list[Row]]:
-    """The rows in panels of nearly equal size."""
+    """Return the rows in panels of nearly equal size."""
     count = -(-len(rows) // _IN_A_PANEL)
     sizes = [len(rows) // count + (i < len(rows) % count) for i in range(count)] if rows else []
     starts = [sum(sizes[:i]) for i in range(len(sizes))]
@@ -26,7 +26,7 @@ def groups(rows: Sequence[Row]) -> list[list[Row]]:
 
 
 def mean_curve(row: Row, *names: str) -> list[tuple[int, list[list[float]]]]:
-    """The evaluations that every run of a row has: (step, the values of each name, one a run)."""
+    """Return the evaluations that every run of a row has: (step, the values of each name, one a run)."""
     curves = [{point["step"]: point for point in result.get("curve", ())} for result in row.finished]
     common = set.intersection(*(set(curve) for curve in curves)) if curves else set()
     return [
@@ -45,10 +45,10 @@ def draw_curves(found: Comparison, path: Path) -> Path | None:
     figure, (grid,) = panels(1, len(split), size=(1.2 + 4.6 * len(split), 4.6), share_y=True)
     every = [value for row in rows for _, (values,) in mean_curve(row, "score") for value in values]
     low, high = frame(every, 0.2, _LEAST if found.dev_metric == "sts_dev_spearman" else 0.0)
+    bases = {base.label: base for row in rows if (base := found.base_row(row.method))}
     untrained = {
-        row.label: score
-        for row in found.rows
-        if row.method.kind == "base" and row.finished
+        label: score
+        for label, row in bases.items()
         if (score := (row.finished[0].get("dev") or {}).get("score")) is not None
     }
     for axes, members in zip(grid, split, strict=True):
@@ -56,7 +56,7 @@ def draw_curves(found: Comparison, path: Path) -> Path | None:
             points = mean_curve(row, "score")
             steps = [step for step, _ in points]
             scores = [values for _, (values,) in points]
-            axes.plot(steps, [statistics.fmean(values) for values in scores], label=_label(row), **look)
+            axes.plot(steps, [statistics.fmean(values) for values in scores], label=cut_middle(row.label), **look)
             if len(row.finished) > 1:
                 bounds = [min(values) for values in scores], [max(values) for values in scores]
                 axes.fill_between(steps, *bounds, color=look["color"], alpha=0.15, linewidth=0)
@@ -67,30 +67,24 @@ def draw_curves(found: Comparison, path: Path) -> Path | None:
         axes.set_xlabel("update")
         axes.xaxis.get_major_locator().set_params(integer=True)
         _legend(axes)
-    grid[0].set_ylabel(score_name(found))
+    grid[0].set_ylabel(_score_name(found))
     return save(figure, path)
 
 
 def draw_losses(found: Comparison, path: Path) -> Path | None:
-    """Draw the loss of each method over the updates, a panel and a scale of its own for each: losses do not compare."""
+    """Draw the loss of each method over the updates, each in a panel with its own scale: losses do not compare."""
     rows = [row for row in found.rows if any(len(result.get("losses", ())) > 1 for result in row.finished)]
     if not rows:
         return None
-    columns = min(4, len(rows))
-    lines = -(-len(rows) // columns)
-    figure, grid = panels(lines, columns, size=(max(4.0, 0.6 + 2.7 * columns), 0.5 + 2.2 * lines))
-    flat = [axes for line in grid for axes in line]
+    figure, grid, flat = wrapped(len(rows), 4, lambda lines, n: (max(4.0, 0.6 + 2.7 * n), 0.5 + 2.2 * lines))
     colour, _ = styles(1)[0]
-    for axes, row in zip(flat, rows, strict=False):
+    for axes, row in zip(flat, rows, strict=True):
         for result in row.finished:
             axes.plot(*zip(*result["losses"], strict=True), color=colour, linewidth=1.2, alpha=0.8)
         axes.set_title(cut_middle(row.label, 34), loc="left", fontsize=9)
         axes.set_xlabel("update")
-        axes.tick_params(labelbottom=True)
         axes.xaxis.get_major_locator().set_params(integer=True)
         axes.ticklabel_format(axis="y", style="plain", useOffset=False)  # a factor would push the title up
-    for axes in flat[len(rows) :]:
-        axes.set_visible(False)
     for line in grid:
         line[0].set_ylabel("training loss")
     return save(figure, path)
@@ -99,28 +93,28 @@ def draw_losses(found: Comparison, path: Path) -> Path | None:
 def draw_path(found: Comparison, path: Path) -> Path | None:
     """Draw alignment over uniformity during training, from the untrained encoder on (ArcCSE, figure 8)."""
     rows = [row for row in found.rows if len(mean_curve(row, "uniformity", "alignment")) > 1]
-    still = [row for row in found.rows if row not in rows and _place(row) is not None]
-    if not rows and not still:
+    places = {row.label: place for row in found.rows if row not in rows and (place := _place(row))}
+    if not rows and not places:
         return None
     split = groups(rows) or [[]]
     figure, (grid,) = panels(1, len(split), size=(1.4 + 4.8 * len(split), 5.2), share_y=True)
     paths = {row.label: _path(row) for row in rows}
-    places = {row.label: place for row in still if (place := _place(row)) is not None}
-    (left, right), (low, high) = _window([point for points in paths.values() for point in points], [*places.values()])
+    # A baseline far off would press the paths into a corner: it is left outside.
+    points = [point for one in paths.values() for point in one]
+    (left, right), (low, high) = _window(points or [*places.values()], 0.5)
+    near = [(x, y) for x, y in places.values() if left < x < right and low < y < high]
+    (left, right), (low, high) = _window([*points, *near], 0.1)
     for axes, members in zip(grid, split, strict=True):
         for row, look in zip(members, _looks(len(members)), strict=True):
             x, y = zip(*paths[row.label], strict=True)
             large = {**look, "markersize": look["markersize"] + 4}
             axes.plot(x, y, **{**look, "markersize": look["markersize"] - 1}, zorder=3)
             axes.plot(x[:1], y[:1], **large, markerfacecolor="white", zorder=4)
-            axes.plot(x[-1:], y[-1:], label=_label(row), **large, zorder=5)
+            axes.plot(x[-1:], y[-1:], label=cut_middle(row.label), **large, zorder=5)
         for i, (label, (across, up)) in enumerate(places.items()):
-            inside = left < across < right and low < up < high
-            where = "" if inside else f" (outside: {across:.2f}, {up:.2f})"
-            mark = _MARKS[i % len(_MARKS)]
-            axes.plot(
-                [across], [up], color=_QUIET, marker=mark, markersize=8, linestyle="", label=cut_middle(label) + where
-            )
+            where = "" if (across, up) in near else f" (outside: {across:.2f}, {up:.2f})"
+            look = {"color": _QUIET, "marker": _MARKS[i % len(_MARKS)], "markersize": 8, "linestyle": ""}
+            axes.plot([across], [up], label=cut_middle(label) + where, **look)
         if members:
             axes.plot([], [], color=_QUIET, marker="o", markerfacecolor="white", linestyle="", label="open: untrained")
         axes.grid(axis="x", color="#E5E5E5", linewidth=0.8)
@@ -133,21 +127,79 @@ def draw_path(found: Comparison, path: Path) -> Path | None:
     return save(figure, path)
 
 
-def _window(
-    paths: Sequence[tuple[float, float]], places: Sequence[tuple[float, float]]
-) -> tuple[tuple[float, float], tuple[float, float]]:
-    """The ranges of x and y that are drawn: all paths, and the places near them.
+def draw_grids(found: Comparison, path: Path) -> Path | None:
+    """Draw the scores of each grid over its first option, a line for each value of the second (SNCSE, figure 3).
 
-    A baseline far off would press the paths into a corner: it is left outside.
+    Each combination of further options has its own panel. Bars are the standard deviation over the seeds. The score is
+    that of STS-B dev or of held-out sentences where there is one: the test sets are not there to choose options by.
     """
-    across, up = (frame([point[axis] for point in paths or places], 0.5, 0.02) for axis in (0, 1))
-    near = [(x, y) for x, y in places if across[0] < x < across[1] and up[0] < y < up[1]]
-    x, y = (frame([point[axis] for point in (*paths, *near)], 0.1, 0.02) for axis in (0, 1))
-    return x, y
+    members: dict[tuple[str, str], list[Row]] = {}
+    for row in found.rows:
+        further = ", ".join(f"{name}={_text(value)}" for name, value in list(row.method.varied.items())[2:])
+        if row.method.varied and row.finished:
+            members.setdefault((row.method.grid, further), []).append(row)
+    column = next((c for c in found.columns if c.kind == DEV or c.name == "sts-b-dev"), next(iter(found.columns), None))
+    if not members or column is None:
+        return None
+    figure, grid, flat = wrapped(
+        len(members), 3, lambda lines, n: (max(5.4, 0.8 + 4.2 * n), 0.4 + 4.2 * lines), share_x=False, share_y=True
+    )
+    for axes, ((line, further), rows) in zip(flat, members.items(), strict=True):
+        _draw_grid(axes, rows, column)
+        if (base := found.base_row(rows[0].method)) and (cell := base.cells.get(column.name)):
+            axes.axhline(cell.mean, color=_QUIET, linestyle=":", linewidth=1.4, label=f"{base.label} (untrained)")
+        axes.set_title(cut_middle(f"{line}: {further}" if further else line, 48), loc="left", fontsize=9.5)
+        axes.legend(loc="upper left", bbox_to_anchor=(-0.02, -0.14), ncols=2, frameon=False, fontsize=8.5)
+    for row_of_panels in grid:
+        row_of_panels[0].set_ylabel(_score_name(found) if column.kind == DEV else column.title)
+    return save(figure, path)
+
+
+def _draw_grid(axes: Any, rows: Sequence[Row], column: Column) -> None:
+    """Draw one panel of a grid; the values of the first option are spaced evenly."""
+    across, second = (*rows[0].method.varied, None)[:2]
+    values = _in_order([row.method.varied[across] for row in rows])
+    lines = _in_order([row.method.varied[second] for row in rows]) if second else [None]
+    for i, (value, (colour, marker)) in enumerate(zip(lines, styles(len(lines)), strict=True)):
+        cells: dict[Any, Cell] = {
+            row.method.varied[across]: row.cells[column.name]
+            for row in rows
+            if column.name in row.cells and (second is None or row.method.varied[second] == value)
+        }
+        # Points of the same value stand a little apart, so that no error bar hides another.
+        shift = 0.06 * (i - (len(lines) - 1) / 2)
+        points = [(values.index(at) + shift, cells[at]) for at in values if at in cells]
+        spreads = [cell.spread or 0.0 for _, cell in points]
+        axes.errorbar(
+            [x for x, _ in points],
+            [cell.mean for _, cell in points],
+            yerr=spreads if any(spreads) else None,
+            **{"color": colour, "marker": marker, "markersize": 6, "linewidth": 1.6, "elinewidth": 1.0, "capsize": 2.5},
+            label=f"{second}={_text(value)}" if second else rows[0].method.name,
+        )
+    axes.set_xticks(range(len(values)), [_text(value) for value in values])
+    axes.set_xlim(-0.35, len(values) - 0.65)
+    axes.set_xlabel(across)
+
+
+def _in_order(values: Sequence[Any]) -> list[Any]:
+    """Return the different values, numbers by size and others as written."""
+    different = list(dict.fromkeys(values))
+    numbers = all(isinstance(value, (int, float)) for value in different)
+    return sorted(different) if numbers else different
+
+
+def _text(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _window(points: Sequence[tuple[float, float]], beyond: float) -> list[tuple[float, float]]:
+    """Return the ranges of x and y around points."""
+    return [frame([point[axis] for point in points], beyond, 0.02) for axis in (0, 1)]
 
 
 def frame(values: Sequence[float], beyond: float, least: float) -> tuple[float, float]:
-    """The range of values, widened on both sides by a share of itself, and of `least` extent before that.
+    """Return the range of values, at least `least` wide, widened on both sides by a share of itself.
 
     >>> frame([1.0, 3.0], 0.5, 0.0)
     (0.0, 4.0)
@@ -158,21 +210,21 @@ def frame(values: Sequence[float], beyond: float, least: float) -> tuple[float, 
     return middle - extent * (0.5 + beyond), middle + extent * (0.5 + beyond)
 
 
-def score_name(found: Comparison) -> str:
-    """What the checkpoints are selected by, as the name of an axis."""
+def _score_name(found: Comparison) -> str:
+    """Return what the checkpoints are selected by, as the name of an axis."""
     if found.dev_metric == "sts_dev_spearman":
         return "Spearman on STS-B dev, × 100"
     return "separation of held-out sentences, in standard deviations"
 
 
 def _path(row: Row) -> list[tuple[float, float]]:
-    """(uniformity, alignment) at each evaluation, means over the seeds."""
+    """Return (uniformity, alignment) at each evaluation, means over the seeds."""
     points = mean_curve(row, "uniformity", "alignment")
     return [(statistics.fmean(x), statistics.fmean(y)) for _, (x, y) in points]
 
 
 def _looks(count: int) -> list[dict[str, Any]]:
-    """How lines look: the later the thinner, so that one that lies on another does not hide it."""
+    """Return how lines look: the later the thinner, so that one that lies on another does not hide it."""
     return [
         {"color": colour, "marker": marker, "linewidth": 1.4 + 0.35 * later, "markersize": 4.5 + 0.7 * later}
         for later, (colour, marker) in zip(reversed(range(count)), styles(count), strict=True)
@@ -180,13 +232,9 @@ def _looks(count: int) -> list[dict[str, Any]]:
 
 
 def _place(row: Row) -> tuple[float, float] | None:
-    """(uniformity, alignment) of a row's models."""
+    """Return (uniformity, alignment) of a row's models."""
     x, y = row.mean_of("uniformity"), row.mean_of("alignment")
     return None if x is None or y is None else (x, y)
-
-
-def _label(row: Row) -> str:
-    return cut_middle(row.label)
 
 
 def _legend(axes: Any) -> None:

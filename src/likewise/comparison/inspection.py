@@ -1,7 +1,7 @@
-"""What a model does beside its scores: distributions of cosines, a map of sentences under dropout, the worst pairs.
+"""What a model does: cosines of related sentences, a map of sentences under dropout, the worst of rated pairs.
 
-All models of a comparison are looked at with the same sentences. Letters of the shapes: S sentences, P pairs, V views,
-D embedding.
+All models of a comparison are inspected with the same sentences. Letters of the shapes: S sentences, P pairs, V views,
+K sentences of the map, D embedding.
 """
 
 from __future__ import annotations
@@ -15,35 +15,33 @@ import numpy as np
 
 from likewise.augment.spans import nested_spans, sentence_rng
 from likewise.baselines.sampling import sample_rows
-from likewise.evaluation.errors import worst_pairs
-from likewise.evaluation.pairs import correlations, pair_cosines
+from likewise.comparison.cosines import VIEWS, Distribution, dropout_views, related_cosines
+from likewise.evaluation.data import find_data
+from likewise.evaluation.pairs import RatedPairs, correlations, pair_cosines
+from likewise.evaluation.rank_errors import worst_pairs
 from likewise.evaluation.registry import TASKS, resolve
-from likewise.evaluation.sts import Pairs, StsTask
-from likewise.evaluation.tasks import TaskMissing, find_data, plain
-from likewise.report.draw import partners
-from likewise.report.similarity import Distribution
-from likewise.report.views import dropout_views
+from likewise.evaluation.task import TaskMissing, plain
+from likewise.evaluation.tasks.sts import StsTask
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 SENTENCES = 500  # enough for a distribution: the standard error of a mean is a twentieth of the spread
-VIEWS = 30  # of each sentence of the map
+MAP_VIEWS = 30  # of each sentence of the map
 WORST = 10
 _BANDS = 5
 _MAP_WORDS = (12, 20)  # of the sentence of the map: long enough to lose words twice, and short enough for a legend
-VIEWS_KIND, NEGATION_KIND, OTHER_KIND = "itself under dropout", "its negation", "another sentence"
 
 
 @dataclass(frozen=True)
 class Material:
-    """The sentences that every model is looked at with.
+    """The sentences that every model is inspected with.
 
     Attributes:
         sentences: S sentences of the corpus.
         negated: rows of those that have a negation, and the negations; None without the extra 'negation'.
         mapped: the sentences of the map, related to each other.
-        task: the task of rated pairs whose worst pairs are shown; None where none is at hand.
+        task: the task of rated pairs whose worst pairs are shown; None where there is none.
         pairs: its pairs.
         seed: of the draw, the dropout and the map.
     """
@@ -52,7 +50,7 @@ class Material:
     negated: tuple[tuple[int, ...], tuple[str, ...]] | None
     mapped: tuple[str, ...]
     task: StsTask | None
-    pairs: Pairs | None
+    pairs: RatedPairs | None
     seed: int
 
     @classmethod
@@ -69,14 +67,20 @@ class Material:
             mapped: the sentences of the map; without them one of the corpus, and the same one without 20% and 40% of
                 its words (the shares of ArcCSE's triplets).
         """
-        rows = sample_rows(len(dataset), SENTENCES, seed)
-        drawn = tuple(dataset.select(rows)["sentence"])
-        task, pairs = _rated(tasks, data)
+        drawn = tuple(dataset.select(sample_rows(len(dataset), SENTENCES, seed))["sentence"])
+        rated = [task for task in resolve(tasks)[0] if isinstance(task, StsTask)]
+        task, pairs = None, None
+        for one in sorted(rated, key=lambda one: one is not TASKS["sts-b-dev"]):
+            try:
+                task, pairs = one, one.load(find_data(data))
+                break
+            except TaskMissing:
+                task = None  # the scores name it
         return cls(drawn, _negated(drawn), tuple(mapped) or shortened(drawn, seed), task, pairs, seed)
 
 
 def shortened(sentences: Sequence[str], seed: int) -> tuple[str, str, str]:
-    """A sentence, and the same one without 20% and 40% of its words: each says less than the one before."""
+    """Return a sentence, and the same one without 20% and 40% of its words: each says less than the one before."""
     shortest, longest = _MAP_WORDS
     fitting = [text for text in sentences if shortest <= len(text.split()) <= longest]
     chosen = fitting[0] if fitting else max(sentences, key=lambda text: len(text.split()))
@@ -84,87 +88,6 @@ def shortened(sentences: Sequence[str], seed: int) -> tuple[str, str, str]:
     closer, farther = nested_spans(len(words), (0.2, 0.4), sentence_rng(chosen, seed))
     closer_text = " ".join(word for i, word in enumerate(words) if i not in closer)
     return chosen, closer_text, " ".join(word for i, word in enumerate(words) if i not in farther)
-
-
-def inspect(model: SentenceTransformer, label: str, material: Material) -> dict[str, Any]:
-    """Look at a model; plain values for JSON.
-
-    Returns:
-        'similarity': distributions; 'map': the map, None for a model without dropout; 'worst': the pairs of the task
-        with the most wrong rank, None without a task.
-    """
-    from likewise.inference.encoding import encode
-
-    sentences, negated, pairs = list(material.sentences), material.negated, material.pairs
-    texts = [*sentences, *(negated[1] if negated else ()), *((*pairs.first, *pairs.second) if pairs else ())]
-    place = {text: i for i, text in enumerate(dict.fromkeys(texts))}
-    vectors = encode(model, list(place))  # (U, D)
-
-    def of(wanted: Sequence[str]) -> np.ndarray:
-        return vectors[[place[text] for text in wanted]]
-
-    own = of(sentences)  # (S, D)
-    found: list[tuple[str, np.ndarray]] = []
-    views = dropout_views(model, sentences, seed=material.seed)
-    if views is not None:
-        found.append((VIEWS_KIND, pair_cosines(*views)))
-    if negated and negated[0]:
-        found.append((NEGATION_KIND, pair_cosines(own[list(negated[0])], of(negated[1]))))
-    if len(sentences) > 1:
-        found.append((OTHER_KIND, pair_cosines(own, own[partners(len(own), material.seed)])))
-    worst = None
-    if pairs is not None and material.task is not None:
-        cosines = pair_cosines(of(pairs.first), of(pairs.second))
-        found += _bands(cosines, pairs.gold, material.task.scale)
-        worst = _worst(cosines, pairs, material.task)
-    kept = [(kind, cosines) for kind, cosines in found if len(cosines) and np.isfinite(cosines).all()]
-    return plain(
-        {
-            "similarity": [Distribution(label, label, kind, cosines).to_dict() for kind, cosines in kept],
-            "map": dropout_map(model, material.mapped, material.seed),
-            "worst": worst,
-        }
-    )
-
-
-def dropout_map(model: SentenceTransformer, sentences: Sequence[str], seed: int) -> dict[str, Any] | None:
-    """Each sentence many times under dropout, in two dimensions (ArcCSE, figure 1): vectors of length 1, then t-SNE.
-
-    Returns:
-        'sentences'; 'points' (K x V rows of two numbers) and 'of' (the sentence of each); 'within' and 'between', the
-        mean cosines of two views of one sentence and of two. None for a model without dropout, or without numbers.
-    """
-    from sklearn.manifold import TSNE
-
-    views = dropout_views(model, [text for text in sentences for _ in range(VIEWS // 2)], seed=seed)
-    if views is None or not all(np.isfinite(view).all() for view in views):
-        return None
-    vectors = np.concatenate(views).astype(np.float64)  # (K V, D)
-    owner = np.tile(np.repeat(np.arange(len(sentences)), VIEWS // 2), 2)  # (K V,)
-    vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
-    cosines = vectors @ vectors.T  # (K V, K V)
-    same = owner[:, None] == owner[None, :]
-    itself = np.eye(len(owner), dtype=bool)
-    points = TSNE(init="pca", perplexity=min(30.0, VIEWS / 2), random_state=seed).fit_transform(vectors)
-    return {
-        "sentences": list(sentences),
-        "points": np.round(points.astype(np.float64), 3).tolist(),
-        "of": owner.tolist(),
-        "within": float(cosines[same & ~itself].mean()),
-        "between": float(cosines[~same].mean()) if (~same).any() else None,
-    }
-
-
-def _rated(tasks: str, data: str | os.PathLike[str] | None) -> tuple[StsTask | None, Pairs | None]:
-    """The task of rated pairs to show, where one was asked for and its files are there."""
-    rated = [task for task in resolve(tasks)[0] if isinstance(task, StsTask)]
-    dev = TASKS["sts-b-dev"]
-    for task in sorted(rated, key=lambda one: one is not dev):
-        try:
-            return task, task.load(find_data(data))
-        except TaskMissing:
-            continue  # the scores name it
-    return None, None
 
 
 def _negated(sentences: Sequence[str]) -> tuple[tuple[int, ...], tuple[str, ...]] | None:
@@ -178,15 +101,79 @@ def _negated(sentences: Sequence[str]) -> tuple[tuple[int, ...], tuple[str, ...]
     return rows, tuple(text for text in found if text is not None)
 
 
-def _bands(cosines: np.ndarray, gold: np.ndarray, scale: tuple[float, float]) -> list[tuple[str, np.ndarray]]:
-    """The cosines by fifths of the scale of the ratings, the highest first."""
-    low, high = scale
-    edges = np.linspace(low, high, _BANDS + 1)
+def inspect(model: SentenceTransformer, label: str, material: Material) -> dict[str, Any]:
+    """Inspect a model; return plain values for JSON.
+
+    Returns:
+        'similarity': distributions; 'map': the map, None for a model without dropout; 'worst': the pairs of the task
+        with the most wrong rank, None without a task.
+    """
+    from likewise.inference.encoding import encode
+
+    sentences, pairs = list(material.sentences), material.pairs
+    rows, negations = material.negated or ((), ())
+    texts = [*sentences, *negations, *((*pairs.first, *pairs.second) if pairs else ())]
+    place = {text: i for i, text in enumerate(dict.fromkeys(texts))}
+    vectors = encode(model, list(place))  # (U, D)
+
+    def of(wanted: Sequence[str]) -> np.ndarray:
+        return vectors[[place[text] for text in wanted]]
+
+    found = {}
+    if (views := dropout_views(model, sentences, seed=material.seed)) is not None:
+        found[VIEWS] = pair_cosines(*views)
+    found |= related_cosines(of(sentences), list(rows), of(negations), material.seed)
+    worst = None
+    if pairs is not None and material.task is not None:
+        cosines = pair_cosines(of(pairs.first), of(pairs.second))
+        found |= _bands(cosines, pairs.gold, material.task.scale)
+        worst = _worst(cosines, pairs, material.task)
+    kept = {kind: cosines for kind, cosines in found.items() if len(cosines) and np.isfinite(cosines).all()}
+    return plain(
+        {
+            "similarity": [Distribution(label, label, kind, cosines).to_dict() for kind, cosines in kept.items()],
+            "map": dropout_map(model, material.mapped, material.seed),
+            "worst": worst,
+        }
+    )
+
+
+def dropout_map(model: SentenceTransformer, sentences: Sequence[str], seed: int) -> dict[str, Any] | None:
+    """Return each sentence many times under dropout, in two dimensions (ArcCSE, figure 1): length 1, then t-SNE.
+
+    Returns:
+        'sentences'; 'points' (K x V rows of two numbers) and 'of' (the sentence of each); 'within' and 'between', the
+        mean cosines of two views of one sentence and of two. None for a model without dropout, or without numbers.
+    """
+    from sklearn.manifold import TSNE
+
+    views = dropout_views(model, [text for text in sentences for _ in range(MAP_VIEWS // 2)], seed=seed)
+    if views is None or not all(np.isfinite(view).all() for view in views):
+        return None
+    vectors = np.concatenate(views).astype(np.float64)  # (K V, D)
+    owner = np.tile(np.repeat(np.arange(len(sentences)), MAP_VIEWS // 2), 2)  # (K V,)
+    vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+    cosines = vectors @ vectors.T  # (K V, K V)
+    same = owner[:, None] == owner[None, :]
+    itself = np.eye(len(owner), dtype=bool)
+    points = TSNE(init="pca", perplexity=min(30.0, MAP_VIEWS / 2), random_state=seed).fit_transform(vectors)
+    return {
+        "sentences": list(sentences),
+        "points": np.round(points.astype(np.float64), 3).tolist(),
+        "of": owner.tolist(),
+        "within": float(cosines[same & ~itself].mean()),
+        "between": float(cosines[~same].mean()) if (~same).any() else None,
+    }
+
+
+def _bands(cosines: np.ndarray, gold: np.ndarray, scale: tuple[float, float]) -> dict[str, np.ndarray]:
+    """Return the cosines by fifths of the scale of the ratings, the highest first."""
+    edges = np.linspace(*scale, _BANDS + 1)
     band = np.clip(np.searchsorted(edges, gold, side="right") - 1, 0, _BANDS - 1)
-    return [(f"pair rated {edges[i]:g} to {edges[i + 1]:g}", cosines[band == i]) for i in reversed(range(_BANDS))]
+    return {f"pair rated {edges[i]:g} to {edges[i + 1]:g}": cosines[band == i] for i in reversed(range(_BANDS))}
 
 
-def _worst(cosines: np.ndarray, pairs: Pairs, task: StsTask) -> dict[str, Any] | None:
+def _worst(cosines: np.ndarray, pairs: RatedPairs, task: StsTask) -> dict[str, Any] | None:
     if not np.isfinite(cosines).all():
         return None
     _, _, picked = worst_pairs(pairs, cosines, WORST)

@@ -1,10 +1,10 @@
 """What is compared: a recipe, a baseline, a model or the untrained base, each written in one line.
 
     arccse margin=0 label="no margin"
-    gclsr augmentation={partial,full,none}
+    sncse alpha={0.1,0.2} beta={0.2,0.3}
 
-A line is a name and options as NAME=VALUE. Values in braces make a method of each. Three names are no option: `label`
-(what tables call it), `preset` and `base` (over those of the comparison).
+A line is a name and options as NAME=VALUE. Values in braces make a grid: a method for each combination. Three names are
+not options of the method: `label` (its name in tables), `preset` and `base` (in place of those of the comparison).
 """
 
 from __future__ import annotations
@@ -14,30 +14,29 @@ import itertools
 import json
 import re
 import shlex
-import typing
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from likewise.baselines.table import BASELINES
+from likewise.errors import LikewiseError
 from likewise.recipes import RECIPES
-from likewise.runs.options import Options
+from likewise.runs.options import ContradictionError, OptionError, Options, unknown_option
 
 Kind = Literal["recipe", "baseline", "base", "model", "bertscore"]
 
 ALL = "all"
 _UNTRAINED: dict[str, str] = {
-    "base": "The untrained base, as it comes.",
+    "base": "The untrained base as it is shipped, with its own pooling.",
     "model": "A saved model, named by path=FOLDER.",
     "bertscore": "BERTScore on the tokens of the base.",
 }
 _VECTORS = "bundled:glove"
-_WORDS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
-class ComparisonError(ValueError):
-    """A comparison that cannot be made as asked; the message names the cure."""
+class ComparisonError(LikewiseError):
+    """A comparison or report that cannot be made as asked; the message names the cure."""
 
 
 @dataclass(frozen=True)
@@ -45,12 +44,15 @@ class Method:
     """One row of the table.
 
     Attributes:
-        label: what tables and pictures call it.
+        label: its name in tables and pictures.
         kind: how it is made.
         name: of the recipe or baseline, or the kind itself.
-        options: what was written over the preset's values.
+        options: those that were written, over the preset's values.
         preset: of a recipe; None: the comparison's, or the recipe's first.
         base: its own base; None: the comparison's.
+        grid: the line with braces that it comes from, "" for none.
+        varied: its values of the options in braces.
+        contradiction: why this combination of a grid cannot be made, "" where it can.
     """
 
     label: str
@@ -59,12 +61,20 @@ class Method:
     options: dict[str, Any] = field(default_factory=dict)
     preset: str | None = None
     base: str | None = None
+    grid: str = ""
+    varied: dict[str, Any] = field(default_factory=dict)
+    contradiction: str = ""
 
     @property
     def takes_vectors(self) -> bool:
-        """Whether its base is a file of word vectors, and no transformer."""
+        """Whether its base is a file of word vectors instead of a transformer."""
         part = RECIPES.get(self.name) or BASELINES.get(self.name)
         return part is not None and part.default_base == _VECTORS
+
+    @property
+    def is_base(self) -> bool:
+        """Whether it is a base as shipped: a transformer, or the average of word vectors."""
+        return self.kind == "base" or (self.name == "word-average" and not self.options)
 
     @property
     def summary(self) -> str:
@@ -74,7 +84,7 @@ class Method:
 
     @cached_property
     def key(self) -> str:
-        """The name of its files: readable, and another one for other options.
+        """The name of its files: readable, and different for other options.
 
         >>> Method("ArcCSE!", "recipe", "arccse", {"margin": 0.0}).key
         'arccse-ca7138'
@@ -82,31 +92,29 @@ class Method:
         said = json.dumps([self.kind, self.name, self.options, self.preset, self.base], sort_keys=True)
         return f"{self.name}-{hashlib.sha256(said.encode()).hexdigest()[:6]}"
 
-    def chosen(self, shared: dict[str, Any], preset: str | None) -> Any:
-        """All of its options: the preset's, over them the comparison's, over them its own; None where it has none.
-
-        Raises:
-            OptionError: a name it does not know, or values that do not go together.
-        """
+    def chosen(self, shared: Mapping[str, Any], preset: str | None) -> Any:
+        """Return all of its options: the preset's, then the comparison's, then its own; None where it has none."""
         if self.kind == "recipe":
             return RECIPES[self.name].options(self.preset or preset, **{**shared, **self.options})
-        if self.kind == "baseline":
-            return BASELINES[self.name].options.updated(**self.options)
-        return None
+        return BASELINES[self.name].options.updated(**self.options) if self.kind == "baseline" else None
 
-    def has_chance(self, sentences: int) -> bool:
-        """Whether another seed gives another model, from a corpus of so many sentences."""
+    def differs_by_seed(self, sentences: int) -> bool:
+        """Return whether another seed gives another model from a corpus of that many sentences."""
         if self.kind != "baseline":
             return self.kind == "recipe"
         drawn = getattr(self.chosen({}, None), "sentences", 0)
         return self.name == "flow" or 0 < drawn < sentences
 
 
-def parse_methods(lines: Sequence[str]) -> tuple[Method, ...]:
+def parse_methods(
+    lines: Sequence[str], *, preset: str | None = None, shared: Mapping[str, Any] | None = None
+) -> tuple[Method, ...]:
     """Read methods as they are written on the command line and in a configuration.
 
     Args:
         lines: one or more methods each; 'all' stands for the base, every baseline and every recipe.
+        preset: of recipes that name none.
+        shared: options of all recipes, over the preset's.
 
     Raises:
         ComparisonError: an unknown name, option or value, or two methods with one label.
@@ -114,91 +122,78 @@ def parse_methods(lines: Sequence[str]) -> tuple[Method, ...]:
     >>> [method.label for method in parse_methods(["simcse", "arccse margin={0,10}"])]
     ['simcse', 'arccse margin=0', 'arccse margin=10']
     """
-    written = [one for line in lines for one in (_everything() if line.strip() == ALL else _expanded(line))]
-    methods = [_parse(line) for line in dict.fromkeys(written)]
-    labels: set[str] = set()
-    for method in methods:
-        if method.label in labels:
-            raise ComparisonError(f"Two methods are called '{method.label}'. Give one of them another label=NAME.")
-        labels.add(method.label)
-    return tuple(methods)
+    methods: dict[str, Method] = {}
+    for line in itertools.chain(*(["base", *BASELINES, *RECIPES] if x.strip() == ALL else [x] for x in lines)):
+        for text, method in _grid(line, preset, shared or {}).items():
+            methods.setdefault(text, method)
+    labels = [method.label for method in methods.values()]
+    if twice := [label for label in labels if labels.count(label) > 1]:
+        raise ComparisonError(f"Two methods are called '{twice[0]}'. Give one of them another label=NAME.")
+    return tuple(methods.values())
 
 
-def _everything() -> list[str]:
-    return ["base", *BASELINES, *RECIPES]
-
-
-def _expanded(line: str) -> list[str]:
-    """The line with each choice of values in braces."""
+def _grid(line: str, preset: str | None, shared: Mapping[str, Any]) -> dict[str, Method]:
+    """Return the method of each combination of the values in braces, by its own line."""
     parts = re.split(r"\{([^{}]*)\}", line)
     choices = [part.split(",") if i % 2 else [part] for i, part in enumerate(parts)]
-    return [" ".join("".join(choice).split()) for choice in itertools.product(*choices)]
+    lines = [" ".join("".join(choice).split()) for choice in itertools.product(*choices)]
+    if len(lines) == 1:
+        method = _parse(lines[0], preset, shared)
+        if method.contradiction:
+            raise ComparisonError(f"Method '{line}': {method.contradiction}.")
+        return {lines[0]: method}
+    found = {text: _parse(text, preset, shared) for text in lines}
+    if all(method.contradiction for method in found.values()):
+        raise ComparisonError(f"Method '{line}': {next(iter(found.values())).contradiction}.")
+    written = {text: _given(text)[1] for text in lines}
+    varied = [n for n in written[lines[0]] if n != "label" and len({given.get(n) for given in written.values()}) > 1]
+    return {
+        text: replace(method, grid=line, varied={n: method.options.get(n, written[text].get(n)) for n in varied})
+        for text, method in found.items()
+    }
 
 
-def _parse(line: str) -> Method:
+def _given(line: str) -> tuple[list[str], dict[str, str]]:
+    """Return the words of a line, and its options; the name of the method is under 'method'."""
     try:
         words = shlex.split(line)
     except ValueError as error:
         raise ComparisonError(f"Method '{line}' cannot be read: {error}.") from None
     if not words:
         raise ComparisonError("A method is empty. Give a name, and options as NAME=VALUE.")
-    name, *rest = words
-    kind = _kind(name)
-    given: dict[str, str] = {}
-    for word in rest:
-        key, equals, value = word.partition("=")
-        key = key.replace("-", "_")
-        if not equals or not key:
+    given = {"method": words[0]}
+    for word in words[1:]:
+        name, equals, value = word.partition("=")
+        name = name.replace("-", "_")
+        if not equals or not name:
             raise ComparisonError(f"Method '{line}': '{word}' is no option. Write NAME=VALUE.")
-        if key in given:
-            raise ComparisonError(f"Method '{line}': {key} is given twice.")
-        given[key] = value
-    label = given.pop("label", None) or " ".join(words if "label" not in line else _without_label(words))
-    preset, base = given.pop("preset", None), given.pop("base", None)
-    if kind == "model":
-        base = given.pop("path", base)
-        if base is None:
-            raise ComparisonError(f"Method '{line}': which model? Write: model path=FOLDER.")
-    if preset is not None and kind != "recipe":
+        if name in given:
+            raise ComparisonError(f"Method '{line}': {name} is given twice.")
+        given[name] = value
+    return words, given
+
+
+def _parse(line: str, preset: str | None, shared: Mapping[str, Any]) -> Method:
+    words, given = _given(line)
+    name = given.pop("method")
+    kind = "recipe" if name in RECIPES else "baseline" if name in BASELINES else name
+    if kind == name and name not in _UNTRAINED:
+        known = ", ".join([*_UNTRAINED, *BASELINES, *RECIPES, ALL])
+        raise ComparisonError(f"There is no method '{name}'. There are {known}.")
+    label = given.pop("label", "") or " ".join(word for word in words if not word.startswith("label="))
+    own, base = given.pop("preset", None), given.pop("base", None)
+    if kind == "model" and (base := given.pop("path", base)) is None:
+        raise ComparisonError(f"Method '{line}' names no model. Write: model path=FOLDER.")
+    if own is not None and kind != "recipe":
         raise ComparisonError(f"Method '{line}': only recipes have presets.")
-    part: Options | None = None
-    if kind == "recipe":
-        recipe = RECIPES[name]
-        if preset is not None and preset not in recipe.presets:
-            raise ComparisonError(f"Method '{line}': {name} has the presets {', '.join(recipe.presets)}.")
-        part = recipe.options(preset)
-    elif kind == "baseline":
-        part = BASELINES[name].options
-    options = {key: _value(line, part, key, text) for key, text in given.items()}
-    return Method(label, kind, name, options, preset, base)
-
-
-def _without_label(words: list[str]) -> list[str]:
-    return [word for word in words if not word.startswith("label=")]
-
-
-def _kind(name: str) -> Kind:
-    if name in RECIPES:
-        return "recipe"
-    if name in BASELINES:
-        return "baseline"
-    if name in _UNTRAINED:
-        return typing.cast(Kind, name)
-    known = ", ".join([*_UNTRAINED, *BASELINES, *RECIPES, ALL])
-    raise ComparisonError(f"There is no method '{name}'. There are {known}.")
-
-
-def _value(line: str, options: Options | None, name: str, text: str) -> Any:
-    """The text as the type of the option."""
-    known = list(type(options).model_fields) if options else []
-    if options is None or name not in known:
-        there = f"There are {', '.join(sorted(known))}." if known else "It has none."
-        raise ComparisonError(f"Method '{line}': there is no option {name}. {there}")
-    kind = type(getattr(options, name))  # every option has a default, of its type
+    method = Method(label, cast(Kind, kind), name, {}, own, base)
     try:
-        if kind is bool:
-            return _WORDS[text.lower()]
-        return float(text) if kind is float else int(text) if kind is int else text
-    except (KeyError, ValueError):
-        wanted = {bool: "true or false", float: "a number", int: "a whole number"}[kind]
-        raise ComparisonError(f"Method '{line}': {name} is {wanted}, not '{text}'.") from None
+        part: Options | None = method.chosen(shared, preset)
+        if part is None and given:
+            raise OptionError(unknown_option(next(iter(given)), ()))
+        read = part.updated_from_strings(given).to_dict() if part and given else {}
+    except ContradictionError as error:
+        return replace(method, contradiction=str(error))
+    except OptionError as error:
+        raise ComparisonError(f"Method '{line}': {error}.") from None
+    return replace(method, options={key: read[key] for key in given})

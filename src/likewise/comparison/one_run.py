@@ -1,9 +1,8 @@
-"""One run of a comparison: make the model, score it, look at it, and write what came of it by rename."""
+"""One run of a comparison: make the model, score it and inspect it. Its result is plain values for a JSON file."""
 
 from __future__ import annotations
 
 import json
-import math
 import shutil
 import time
 import traceback
@@ -13,56 +12,36 @@ from pathlib import Path
 from typing import Any
 
 from likewise.comparison.inspection import Material, inspect
-from likewise.comparison.methods import ComparisonError, Method
-from likewise.comparison.pace import steps_of
-from likewise.comparison.plan import Plan
+from likewise.comparison.methods import Method
+from likewise.comparison.settings import Settings
 from likewise.corpus import PreparedCorpus
+from likewise.evaluation.task import plain
 from likewise.recipes.options import TrainingOptions
-from likewise.runs.whole_files import write_json
+from likewise.runs.whole_files import read_json, write_json
 
 FINISHED, FAILED = "finished", "failed"
+_PACE_UPDATES = 20  # of the training that measures the pace; the first half of them is slower, and not counted
 
 
 @dataclass(frozen=True)
-class Runner:
-    """What does the runs of a plan.
+class RunMaker:
+    """Does the runs of a comparison.
 
     Attributes:
-        plan: what is compared.
+        settings: what is compared.
         corpus: read.
-        folder: of the comparison.
-        material: gives what models are looked at with; it is called when the first one is.
-        keep_models: leave the trained models in the folder.
+        models: the folder of the models, which are removed after their run; what lies there is resumed.
+        keep_models: leave them there.
+        pace: the file of the measured seconds an update, by the key of the method.
+        material: returns what models are inspected with; it is called when the first one is.
     """
 
-    plan: Plan
+    settings: Settings
     corpus: PreparedCorpus
-    folder: Path
+    models: Path
+    keep_models: bool
+    pace: Path
     material: Callable[[], Material]
-    keep_models: bool = False
-
-    def path(self, method: Method, seed: int) -> Path:
-        """Where the result of a run lies."""
-        return self.folder / "results" / f"{method.key}-seed{seed}.json"
-
-    def read(self, method: Method, seed: int) -> dict[str, Any] | None:
-        """The result of a run that is done, under the label that its method has now; None where it is not done.
-
-        Raises:
-            ComparisonError: the file cannot be read.
-        """
-        path = self.path(method, seed)
-        if not path.is_file():
-            return None
-        try:
-            found = json.loads(path.read_text(encoding="utf-8"))
-            if found["status"] not in (FINISHED, FAILED):
-                raise ValueError(f"its status is {found['status']!r}")
-        except (ValueError, KeyError, TypeError) as error:
-            raise ComparisonError(
-                f"'{path}' cannot be read ({error!r}). Remove it, and the run is done again."
-            ) from None
-        return {**found, "label": method.label}
 
     def run(self, method: Method, seed: int) -> dict[str, Any]:
         """Do a run. An error in it is its result, and no error of the comparison."""
@@ -72,9 +51,9 @@ class Runner:
             "kind": method.kind,
             "name": method.name,
             "summary": method.summary,
-            "preset": method.preset or (self.plan.preset if method.kind == "recipe" else None),
+            "preset": method.preset or (self.settings.preset if method.kind == "recipe" else None),
             "given": method.options,
-            "base": self.plan.base_of(method),
+            "base": self.settings.base_of(method),
             "seed": seed,
         }
         try:
@@ -85,97 +64,113 @@ class Runner:
                 "error": f"{type(error).__name__}: {error}",
                 "traceback": traceback.format_exc().splitlines()[-12:],
             }
-        result["seconds"] = round(time.monotonic() - started, 1)
-        result = _plain(result)
-        path = self.path(method, seed)
-        path.parent.mkdir(exist_ok=True)
-        write_json(path, result, strict=True)
-        return result
+        return plain(result | {"seconds": round(time.monotonic() - started, 1)})
+
+    def steps_of(self, method: Method) -> tuple[int, float | None]:
+        """Return how many updates a method has, and the seconds that one takes if it had to be measured.
+
+        A budget of minutes is turned into updates beforehand, instead of stopping by the clock: so the learning rate
+        ends where its schedule says, and all seeds of a method have the same number.
+        """
+        if self.settings.steps is not None:
+            return self.settings.steps, None
+        assert self.settings.minutes is not None
+        known = read_json(self.pace) if self.pace.is_file() else {}
+        if method.key not in known:
+            write_json(self.pace, known | {method.key: self._measured(method)}, strict=True)
+            return self.steps_of(method)
+        return max(1, int(60 * self.settings.minutes / known[method.key])), known[method.key]
+
+    def _measured(self, method: Method) -> float:
+        """Return the seconds of an update, over the last half of a short training that is then thrown away."""
+        out = self.models / f"{method.key}-pace"
+        shutil.rmtree(out, ignore_errors=True)
+        short = {"max_steps": _PACE_UPDATES, "eval_steps": _PACE_UPDATES, "select_by": "last"}
+        self._train(method, self.settings.seeds[0], out, short)
+        entries = [json.loads(line) for line in (out / "log.jsonl").read_text(encoding="utf-8").splitlines()]
+        at = {entry["step"]: entry["seconds"] for entry in reversed(entries)}  # the first of a step, before it saves
+        shutil.rmtree(out)
+        middle = max(step for step in at if step <= _PACE_UPDATES // 2)
+        return float(max((at[_PACE_UPDATES] - at[middle]) / (_PACE_UPDATES - middle), 1e-6))
 
     def _done(self, method: Method, seed: int) -> dict[str, Any]:
         from likewise.evaluation import evaluate
+        from likewise.inference import load
         from likewise.runs.provenance import machine, versions
 
-        out = self.folder / "runs" / f"{method.key}-seed{seed}"
-        found: dict[str, Any] = {}
-        model: Any = None
-        if method.kind == "bertscore":
-            report = evaluate(f"bertscore:{self.plan.base_of(method)}", self.plan.tasks, self.plan.data, progress=False)
-        else:
-            found, model = self._made(method, seed, out)
-            report = evaluate(model, self.plan.tasks, self.plan.data, progress=False)
+        settings, base = self.settings, self.settings.base_of(method)
+        out = self.models / f"{method.key}-seed{seed}"
+        found: dict[str, Any] = {"training_seconds": 0.0}
+        model: Any = f"bertscore:{base}"
+        if method.kind == "recipe":
+            found = self._trained(method, seed, out)
+            model = load(out)
+        elif method.kind != "bertscore":
+            if method.kind == "baseline":
+                found = self._fitted(method, seed, out)
+            model = load(out if method.kind == "baseline" else base)
+            found |= self._selection_score(model, seed)
+        report = evaluate(model, settings.tasks, data=settings.data)
         found["scores"] = {one.name: one.score for one in report.results}
         found["titles"] = {one.name: one.title for one in report.results}
         found["metrics"] = {one.name: one.metric for one in report.results}
         found["averages"] = dict(report.averages)
         found["missing"] = {one.title: one.reason for one in report.missing}
-        if model is not None and seed == self.plan.seeds[0]:
+        if not isinstance(model, str) and seed == settings.seeds[0]:
             found["inspection"] = inspect(model, method.label, self.material())
         if not self.keep_models:
             shutil.rmtree(out, ignore_errors=True)
         return {**found, "versions": versions(), "machine": machine()}
 
-    def _made(self, method: Method, seed: int, out: Path) -> tuple[dict[str, Any], Any]:
-        """The model of a run, and how it was made."""
-        from likewise.baselines import build_baseline
-        from likewise.inference import load
+    def _fitted(self, method: Method, seed: int, out: Path) -> dict[str, Any]:
+        from likewise.baselines import build_baseline, find_baseline
 
-        plan, base = self.plan, self.plan.base_of(method)
-        if method.kind == "recipe":
-            return self._trained(method, seed, out), load(out)
-        started = time.monotonic()
-        found: dict[str, Any] = {}
-        if method.kind == "baseline":
-            from likewise.baselines import find_baseline
+        settings, started = self.settings, time.monotonic()
+        fitted = find_baseline(method.name).corpus != "none"
+        made = build_baseline(
+            method.name,
+            settings.base_of(method),
+            out,
+            list(settings.corpus) if fitted else None,
+            corpus_options=settings.corpus_options if fitted else None,
+            seed=seed,
+            overwrite=True,
+            quiet=True,
+            **method.options,
+        )
+        return {"options": made.record["options"], "training_seconds": round(time.monotonic() - started, 1)}
 
-            fitted = find_baseline(method.name).corpus != "none"
-            made = build_baseline(
-                method.name,
-                base,
-                out,
-                list(plan.corpus) if fitted else None,
-                corpus_options=plan.corpus_options if fitted else None,
-                seed=seed,
-                overwrite=True,
-                quiet=True,
-                **method.options,
-            )
-            found["options"] = made.record["options"]
-            model = load(out)
-        else:
-            model = load(base)
-        found["training_seconds"] = round(time.monotonic() - started, 1) if method.kind == "baseline" else 0.0
-        return {**found, **self._selection_score(model, seed)}, model
-
-    def _trained(self, method: Method, seed: int, out: Path) -> dict[str, Any]:
-        """Train, or go on where a run was stopped."""
+    def _train(self, method: Method, seed: int, out: Path, options: dict[str, Any]) -> dict[str, Any]:
+        """Train, or resume what was stopped; return the record."""
         import likewise
         from likewise.training.folder import RunFolder
 
-        plan = self.plan
-        steps, seconds = steps_of(method, plan, self.folder)
         run = RunFolder(out)
-        record = run.read_record()
-        if not (run.is_finished and record.get("status") == FINISHED):  # else it was stopped after its training
-            resume = not run.is_finished and run.last_checkpoint() is not None
-            result = likewise.train(
-                method.name,
-                list(plan.corpus),
-                plan.base_of(method),
-                out,
-                preset=method.preset or plan.preset,
-                seed=seed,
-                data=plan.data,
-                corpus_options=plan.corpus_options,
-                resume=resume,
-                overwrite=not resume,
-                quiet=True,
-                **{**plan.shared, "max_steps": steps, **method.options},
-            )
-            if not result.finished:
-                raise KeyboardInterrupt
-            record = result.record
-        curve, losses = read_log(run.log)
+        if run.is_finished and (record := run.read_record()).get("status") == FINISHED:
+            return record
+        resume = not run.is_finished and run.last_checkpoint() is not None
+        result = likewise.train(
+            method.name,
+            list(self.settings.corpus),
+            self.settings.base_of(method),
+            out,
+            preset=method.preset or self.settings.preset,
+            seed=seed,
+            data=self.settings.data,
+            corpus_options=self.settings.corpus_options,
+            resume=resume,
+            overwrite=not resume,
+            quiet=True,
+            **{**self.settings.shared, **options},
+        )
+        if not result.finished:
+            raise KeyboardInterrupt
+        return result.record
+
+    def _trained(self, method: Method, seed: int, out: Path) -> dict[str, Any]:
+        steps, seconds = self.steps_of(method)
+        record = self._train(method, seed, out, {"max_steps": steps, **method.options})
+        curve, losses = read_log(out / "log.jsonl")
         best = record.get("best") or {}
         at_best = next((point for point in curve if point["step"] == best.get("step")), {})
         return {
@@ -193,11 +188,11 @@ class Runner:
         }
 
     def _selection_score(self, model: Any, seed: int) -> dict[str, Any]:
-        """What the checkpoints of the trained ones are selected by, for a model that has no training."""
+        """Score an untrained model by what selects the checkpoints of the trained ones."""
         from likewise.training.selection import choose_selection
 
-        options = TrainingOptions(**self.plan.shared)
-        selection = choose_selection(self.corpus.dataset, options, seed, self.plan.data, bf16=False)
+        options = TrainingOptions(**self.settings.shared)
+        selection = choose_selection(self.corpus.dataset, options, seed, self.settings.data)
         if selection.evaluator is None:
             return {}
         scores = {name: float(value) for name, value in selection.evaluator(model).items()}
@@ -211,11 +206,11 @@ class Runner:
 
 
 def read_log(path: Path) -> tuple[list[dict[str, Any]], list[list[float]]]:
-    """The evaluations and the losses of a run's log.jsonl.
+    """Read the evaluations and the losses of a run's log.jsonl.
 
     Returns:
         A list of {'step', 'seconds', 'score', 'alignment', 'uniformity'} (the score is what selects the checkpoint),
-        and one of [step, loss].
+        and one of [step, loss]. The last entry of a step counts: a resumed run may have written it twice.
     """
     curve: dict[int, dict[str, Any]] = {}
     losses: dict[int, float] = {}
@@ -224,31 +219,15 @@ def read_log(path: Path) -> tuple[list[dict[str, Any]], list[list[float]]]:
         step = int(entry["step"])
         if "loss" in entry:
             losses[step] = float(entry["loss"])
-        score = _ending(entry, "spearman", "separation")
-        if score is not None:
-            # The last one of a step counts: a resumed run may have written it twice.
-            curve[step] = {
-                "step": step,
-                "seconds": entry["seconds"],
-                "score": score,
-                "alignment": _ending(entry, "alignment"),
-                "uniformity": _ending(entry, "uniformity"),
-            }
+        if (score := _ending(entry, "spearman", "separation")) is not None:
+            looks = {name: _ending(entry, name) for name in ("alignment", "uniformity")}
+            curve[step] = {"step": step, "seconds": entry["seconds"], "score": score, **looks}
     return [curve[step] for step in sorted(curve)], [[step, losses[step]] for step in sorted(losses)]
 
 
 def _ending(entry: dict[str, Any], *endings: str) -> float | None:
-    """The value whose name ends so, whatever the evaluator is called."""
+    """Return the value whose name has such an ending, whatever the name of the evaluator."""
     for name, value in entry.items():
         if any(name == ending or name.endswith(f"_{ending}") for ending in endings):
             return float(value)
     return None
-
-
-def _plain(value: Any) -> Any:
-    """The same value with numbers that JSON has no words for as None."""
-    if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,17 +1,18 @@
-"""What a comparison found: means and spreads over the seeds, from the results of the runs."""
+"""The outcome of a comparison: means and spreads over the seeds, from the results of the runs."""
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from likewise.comparison.methods import Method
 from likewise.comparison.one_run import FINISHED
 
-# It is no score of quality (see likewise.evaluation.negation_gap), so none of it is the best.
+# It is no score of quality (see likewise.evaluation.tasks.negation_gap), so none of it is the best.
 _WITHOUT_BEST = ("negation-gap",)
 DEV = "dev"
 
@@ -28,7 +29,7 @@ class Cell:
 
     @property
     def mean(self) -> float:
-        """Over the seeds."""
+        """The mean over the seeds."""
         return statistics.fmean(self.scores.values())
 
     @property
@@ -51,10 +52,10 @@ class Row:
     """A method with all its runs.
 
     Attributes:
-        method: which.
+        method: the method.
         finished, failed: results of its runs, in the order of the seeds.
         waiting: seeds whose run is not done.
-        once: whether it has no chance in it, and so one run.
+        same_for_every_seed: whether it has one run for this reason.
         cells: by the name of the column; only where every finished run has a score there.
     """
 
@@ -62,21 +63,21 @@ class Row:
     finished: tuple[dict[str, Any], ...]
     failed: tuple[dict[str, Any], ...]
     waiting: tuple[int, ...]
-    once: bool
+    same_for_every_seed: bool
     cells: dict[str, Cell]
 
     @property
     def label(self) -> str:
-        """What it is called."""
+        """Its name in tables and pictures."""
         return self.method.label
 
     @property
     def inspection(self) -> dict[str, Any]:
-        """What was seen of its first model; {} for none."""
+        """The findings on its first model; {} for none."""
         return next((found for result in self.finished if (found := result.get("inspection"))), {})
 
     def mean_of(self, name: str) -> float | None:
-        """The mean of a number of the results over the seeds, None where one of them has none."""
+        """Return the mean of a number of the results over the seeds, None where one of them has none."""
         values = [result.get(name) for result in self.finished]
         known = [float(value) for value in values if value is not None]
         return statistics.fmean(known) if known and len(known) == len(values) else None
@@ -87,16 +88,20 @@ class Comparison:
     """A comparison as far as it is done.
 
     Attributes:
-        settings: what all rows share (`Plan.settings`).
-        seeds: of the plan.
-        runs: every run of the plan: the method and the seed.
+        path: its folder.
+        settings: what all rows share, as plain values.
+        seeds: those asked for.
+        runs: every run: the method and the seed.
         results: of those that are done.
+        contradictions: the methods of a grid that cannot be made, and why.
     """
 
+    path: Path
     settings: dict[str, Any]
     seeds: tuple[int, ...]
     runs: tuple[tuple[Method, int], ...]
     results: tuple[dict[str, Any], ...]
+    contradictions: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
@@ -113,12 +118,12 @@ class Comparison:
 
     @cached_property
     def dev_metric(self) -> str | None:
-        """What the checkpoints are selected by: 'sts_dev_spearman', 'held_out_separation', or None."""
+        """The measure that selects checkpoints: 'sts_dev_spearman', 'held_out_separation', or None."""
         return next((metric for r in self.results if (metric := (r.get("dev") or {}).get("metric"))), None)
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:
-        """A row for each method, in the order of the plan."""
+        """A row for each method, in the order asked for."""
         done = {(result["label"], result["seed"]): result for result in self.results}
         rows = []
         for method in dict.fromkeys(method.label for method, _ in self.runs):
@@ -131,14 +136,20 @@ class Comparison:
                     finished=finished,
                     failed=tuple(result for result in found if result["status"] != FINISHED),
                     waiting=tuple(seed for _, seed in runs if (method, seed) not in done),
-                    once=len(runs) < len(self.seeds),
+                    same_for_every_seed=len(runs) < len(self.seeds),
                     cells={c.name: cell for c in self.columns if (cell := _cell(c, finished))},
                 )
             )
         return tuple(rows)
 
+    def base_row(self, method: Method) -> Row | None:
+        """Return the row of the base that a method starts from, as it is shipped."""
+        wanted = (method.takes_vectors, method.base)
+        bases = (row for row in self.rows if row.method.is_base and row.finished)
+        return next((row for row in bases if (row.method.takes_vectors, row.method.base) == wanted), None)
+
     def best(self, column: Column) -> frozenset[str]:
-        """The labels of the highest mean of a column, as printed: equal in two decimals is equal."""
+        """Return the labels of the highest mean of a column, as printed: equal in two decimals is equal."""
         means = {row.label: round(row.cells[column.name].mean, 2) for row in self.rows if column.name in row.cells}
         if len(means) < 2 or column.name in _WITHOUT_BEST:
             return frozenset()
@@ -172,7 +183,7 @@ class Comparison:
         return sum(len(row.waiting) for row in self.rows)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON: the table, and of each run all but what is seen in pictures alone."""
+        """Return plain values for JSON: the table, and of each run all but what is seen in pictures alone."""
         return {
             "settings": self.settings,
             "seeds": list(self.seeds),
@@ -197,7 +208,7 @@ def _row(row: Row) -> dict[str, Any]:
     return {
         "method": row.label,
         "kind": row.method.kind,
-        "once": row.once,
+        "same_for_every_seed": row.same_for_every_seed,
         "seeds": [result["seed"] for result in row.finished],
         "failed": [result["seed"] for result in row.failed],
         "waiting": list(row.waiting),
@@ -206,7 +217,7 @@ def _row(row: Row) -> dict[str, Any]:
 
 
 def _cell(column: Column, finished: Sequence[dict[str, Any]]) -> Cell | None:
-    """The scores of a column; None where one is missing or undefined, so that no mean stands for fewer runs."""
+    """Return the scores of a column; None where one is missing or undefined, so that no mean stands for fewer runs."""
     scores = {}
     for result in finished:
         if column.kind == "task":

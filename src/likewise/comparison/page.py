@@ -1,20 +1,31 @@
-"""The HTML page of a comparison: one file that needs no other and no network."""
+"""The HTML pages: each is one file that needs no other and no network, in the reader's light or dark setting."""
 
 from __future__ import annotations
 
 import base64
+import re
+from collections.abc import Mapping, Sequence
+from difflib import SequenceMatcher
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 from likewise.comparison import tables
 from likewise.comparison.outcome import Comparison
-from likewise.report.errors import differences, rank
-from likewise.report.pictures import require_extra
+from likewise.comparison.pictures import check_extra
+from likewise.evaluation.rank_errors import ErrorAnalysis
 
-_TEMPLATE = "page.html.j2"
+_WORDS = re.compile(r"\w+(?:['’]\w+)*|\s+|[^\w\s]")
+
+#: Words of a sentence, and whether each stands in the other sentence of the pair as well.
+Marked = list[tuple[str, bool]]
 
 #: The pictures in their order: the file's name, what is seen, and how it is read.
 PICTURES = {
+    "grid": (
+        "Scores over a grid of options",
+        "The mean over the seeds; bars are the standard deviation. The dotted line is the base as it is shipped.",
+    ),
     "curves": (
         "Training curves",
         "The score that selects the checkpoint, at each evaluation; update 0 is the encoder before training. Lines are "
@@ -22,74 +33,128 @@ PICTURES = {
     ),
     "losses": (
         "Training losses",
-        "A line for each seed. The methods have different losses, so that only the shape compares.",
+        "A line for each seed. The methods have different losses, so only their shapes compare.",
     ),
     "path": (
         "Alignment and uniformity",
         "Every evaluation is a point: hollow and large before training, filled and large at the end (as figure 8 of "
-        "ArcCSE, Zhang et al. 2022). Lower is better for both, so that a path to the lower left gains in both. Grey "
-        "marks have no training; one that lies far off is in the legend alone. Means over the seeds.",
+        "ArcCSE, Zhang et al. 2022). Lower is better for both: a path to the lower left gains in both. Grey marks have "
+        "no training; one that lies far off is in the legend alone. Means over the seeds.",
     ),
     "similarity": (
         "Distributions of cosines",
-        "How alike the model of the first seed finds a sentence and itself under dropout, its negation, another "
-        "sentence, and pairs by the rating that people gave them. The line in each shape is the median.",
+        "How similar a sentence is to itself under dropout, to its negation and to another sentence, and how similar "
+        "rated pairs are, by the model of the first seed. The line in each shape is the median.",
     ),
     "maps": (
         "A map of sentences under dropout",
         "Three related sentences, each encoded 30 times under dropout, scaled to length 1 and laid out by t-SNE (as "
-        "figure 1 of ArcCSE). Each map is laid out by itself: distances between groups, sizes and directions mean "
-        "little; whether the groups come apart is what is seen. The numbers are the mean cosines of two views of one "
-        "sentence, and of two sentences.",
+        "figure 1 of ArcCSE). Each map is laid out by itself: see whether the groups separate; distances between "
+        "groups, sizes and directions mean little. The numbers are the mean cosines of two views of one sentence, and "
+        "of two sentences.",
+    ),
+    "errors": (
+        "Ranks of all pairs",
+        "Each point is a pair; on the line the two ranks agree. Marked are the worst pairs.",
     ),
 }
 
 
-def page(found: Comparison, pictures: dict[str, Path]) -> str:
-    """The page's text.
+def page(found: Comparison, pictures: Mapping[str, Path]) -> str:
+    """Return the page of a comparison.
 
     Args:
         found: the comparison.
         pictures: PNG files by a name of `PICTURES`; they are put into the page.
     """
-    require_extra()
+    best = {column.name: found.best(column) for column in found.columns}
+    return _rendered(
+        f"Comparison of {len(found.rows)} methods",
+        tables.about(found),
+        pictures,
+        [(row.label, row.inspection["worst"]) for row in found.rows if row.inspection.get("worst")],
+        found=found,
+        reading=tables.reading(found),
+        notes=tables.notes(found),
+        scores=[
+            (row, [(*tables.cell_text(row.cells.get(c.name)), row.label in best[c.name]) for c in found.columns])
+            for row in found.rows
+        ],
+        seeds=tables.seeds_text,
+        made=[tables.making(row) for row in found.rows],
+        made_columns=tables.MADE,
+        shared=shared_errors(found),
+    )
+
+
+def errors_page(analysis: ErrorAnalysis, headline: str, about: str, picture: Path) -> str:
+    """Return the page of an error analysis."""
+    worst = {"title": analysis.title, "n": analysis.n, "spearman": analysis.spearman, "pairs": analysis.worst}
+    return _rendered(headline, about, {"errors": picture}, [(analysis.model, worst)], found=None, shared={})
+
+
+def _rendered(
+    headline: str, about: str, pictures: Mapping[str, Path], worst: Sequence[tuple[str, Any]], **content: Any
+) -> str:
+    check_extra()
     from jinja2 import Environment, StrictUndefined
 
-    source = files("likewise.comparison").joinpath(_TEMPLATE).read_text(encoding="utf-8")
+    source = files("likewise.comparison").joinpath("page.html.j2").read_text(encoding="utf-8")
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    best = {column.name: found.best(column) for column in found.columns}
-    scores = [
-        (row, [(*tables.cell_text(row.cells.get(c.name)), row.label in best[c.name]) for c in found.columns])
-        for row in found.rows
-    ]
     shown = [
         (name, *PICTURES[name], base64.b64encode(pictures[name].read_bytes()).decode("ascii"))
         for name in PICTURES
         if name in pictures
     ]
-    worst = [(row.label, row.inspection["worst"]) for row in found.rows if row.inspection.get("worst")]
     return environment.from_string(source).render(
-        found=found,
-        headline=f"Comparison of {len(found.rows)} methods",
-        about=tables.about(found),
-        reading=tables.reading(found),
-        notes=tables.notes(found),
-        scores=scores,
-        seeds=tables.seeds_text,
-        made=[tables.making(row) for row in found.rows],
-        made_columns=tables.MADE,
-        pictures=shown,
-        worst=worst,
-        shared=shared_errors(found),
-        differences=differences,
-        rank=rank,
+        headline=headline, about=about, pictures=shown, worst=worst, differences=differences, rank=rank, **content
     )
 
 
 def shared_errors(found: Comparison) -> dict[int, list[str]]:
-    """The pairs that are among the worst of more than one method: the methods, by the pair's place in the task."""
+    """Return the pairs that are among the worst of several methods: the methods, by the pair's place in the task."""
     methods: dict[int, list[str]] = {}
     for row in found.rows:
         for pair in (row.inspection.get("worst") or {}).get("pairs", ()):
             methods.setdefault(pair["index"], []).append(row.label)
     return {index: labels for index, labels in methods.items() if len(labels) > 1}
+
+
+def rank(value: float) -> str:
+    """Return a rank as text, with '.5' where an even number of pairs shares it.
+
+    >>> rank(3564.0), rank(3.5)
+    ('3,564', '3.5')
+    """
+    return f"{value:,.0f}" if value == int(value) else f"{value:,.1f}"
+
+
+def differences(first: str, second: str) -> tuple[Marked, Marked]:
+    """Return which parts of two sentences they have in common, in order and whatever the case.
+
+    Returns:
+        The parts of each sentence with True for what is in both; joined they give the sentence back.
+
+    >>> differences("I oppose it.", "I support it.")[0]
+    [('I ', True), ('oppose', False), (' it.', True)]
+    """
+    left, right = _WORDS.findall(first), _WORDS.findall(second)
+    matcher = SequenceMatcher(None, [w.lower() for w in left], [w.lower() for w in right], autojunk=False)
+    shared_left, shared_right = [False] * len(left), [False] * len(right)
+    for block in matcher.get_matching_blocks():
+        shared_left[block.a : block.a + block.size] = [True] * block.size
+        shared_right[block.b : block.b + block.size] = [True] * block.size
+    return _joined(left, shared_left), _joined(right, shared_right)
+
+
+def _joined(words: list[str], shared: list[bool]) -> Marked:
+    """Join neighbours of one kind; a blank between two words of a kind belongs to them."""
+    parts: Marked = []
+    for i, (word, both) in enumerate(zip(words, shared, strict=True)):
+        if word.isspace() and 0 < i < len(words) - 1:
+            both = shared[i - 1] or shared[i + 1]
+        if parts and parts[-1][1] == both:
+            parts[-1] = (parts[-1][0] + word, both)
+        else:
+            parts.append((word, both))
+    return parts

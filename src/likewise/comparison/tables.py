@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
+from likewise.comparison.methods import ComparisonError
 from likewise.comparison.outcome import Cell, Column, Comparison, Row
-from likewise.report.writing import markdown_table
 
 _NO = "–"
 
 
 def number(value: float | None, digits: int = 2) -> str:
-    """A number with so many decimals, a dash for none."""
+    """Return a number with a fixed count of decimals, a dash for none."""
     return _NO if value is None else f"{value:.{digits}f}"
 
 
 def cell_text(cell: Cell | None) -> tuple[str, str]:
-    """The mean, and the spread with its sign or nothing.
+    """Return the mean, and the spread with its sign or nothing.
 
     >>> cell_text(Cell({1: 70.0, 2: 72.0}))
     ('71.00', '± 1.41')
@@ -27,19 +30,16 @@ def cell_text(cell: Cell | None) -> tuple[str, str]:
 
 
 def seeds_text(row: Row) -> str:
-    """How many runs the means are of.
-
-    'once' stands for a method that gives the same with every seed.
-    """
+    """Return how many runs the means are of."""
     if row.waiting:
-        return f"{len(row.finished)} ({len(row.waiting)} to come)"
+        return f"{len(row.finished)} ({len(row.waiting)} to do)"
     if row.failed:
         return f"{len(row.finished)} ({len(row.failed)} failed)"
-    return "once" if row.once else str(len(row.finished))
+    return "same for all" if row.same_for_every_seed else str(len(row.finished))
 
 
 def budget_text(settings: dict[str, Any]) -> str:
-    """The budget in words."""
+    """Return the budget in words."""
     if settings["steps"] is not None:
         return f"{settings['steps']:,} updates"
     if settings["minutes"] is not None:
@@ -48,7 +48,7 @@ def budget_text(settings: dict[str, Any]) -> str:
 
 
 def about(found: Comparison) -> str:
-    """One paragraph on what all rows share."""
+    """Return one paragraph on what all rows share."""
     settings = found.settings
     shared = ", ".join(f"{name} {value}" for name, value in settings["shared"].items())
     parts = [
@@ -64,30 +64,30 @@ def about(found: Comparison) -> str:
 
 
 def reading(found: Comparison) -> str:
-    """How the table is to be read."""
+    """Return how the table is to be read."""
     text = (
-        "Mean over the seeds ± standard deviation (of N - 1); the best mean of a column is marked. A method without "
-        "chance runs once and has no spread."
+        "Mean over the seeds ± standard deviation (of N - 1); the best mean of a column is marked. A method that is "
+        "the same for every seed runs once and has no spread."
     )
     if found.dev_metric:
-        text += " The checkpoint of a trained method is the one that is best by "
-        text += "STS-B dev" if found.dev_metric == "sts_dev_spearman" else "the separation of held-out sentences"
-        text += ", so that its score there is a little flattered."
+        by = "STS-B dev" if found.dev_metric == "sts_dev_spearman" else "the separation of held-out sentences"
+        text += f" Checkpoints are selected by {by}, so the scores of trained methods there are slightly too high."
     return text
 
 
 def notes(found: Comparison) -> list[str]:
-    """What is missing, failed or to come, a line each."""
+    """Return what is missing, failed or still to be done, a line each."""
     lines = [f"Missing: {title}, {reason}." for title, reason in found.missing.items()]
     lines += [f"Not scored: {what}, {reason}." for what, reason in found.left_out.items()]
+    lines += [f"Left out of the grid: {label}, as {reason}." for label, reason in found.contradictions.items()]
     lines += [f"Failed: {run['label']}, seed {run['seed']}: {run['error']}" for run in found.failures]
     if found.waiting:
-        lines.append(f"{found.waiting} runs are to come: the same command goes on.")
+        lines.append(f"{found.waiting} runs are still to be done: the same command goes on from here.")
     return lines
 
 
 def scores_table(found: Comparison) -> str:
-    """The Markdown of the scores."""
+    """Return the scores as Markdown."""
     best = {column.name: found.best(column) for column in found.columns}
 
     def shown(row: Row, column: Column) -> str:
@@ -104,7 +104,7 @@ MADE = ("Method", "Base", "Preset", "Changed", "Updates", "Batch", "Kept at", "S
 
 
 def making(row: Row) -> tuple[str, ...]:
-    """What a row was made with, and what it cost: the cells under `MADE`."""
+    """Return what a row was made with, and what it cost: the cells under `MADE`."""
     first = row.finished[0] if row.finished else {}
     options = first.get("options") or {}
     trained = row.method.kind == "recipe"
@@ -129,7 +129,7 @@ def _short(value: Any) -> str:
 
 
 def markdown(found: Comparison) -> str:
-    """The whole report as Markdown."""
+    """Return the whole report as Markdown."""
     made = markdown_table(MADE, [making(row) for row in found.rows], left=4)
     kinds = "\n".join(f"- `{row.label}`: {row.method.summary}" for row in found.rows)
     listed = "\n".join(f"- {line}" for line in notes(found))
@@ -140,3 +140,34 @@ def markdown(found: Comparison) -> str:
         + "Updates, seconds of training (evaluations counted), the update at which the checkpoint was kept for each "
         + f"seed; alignment and uniformity of the kept model (lower is better for both).\n\n{made}\n\n{kinds}\n"
     )
+
+
+def open_folder(out: str | os.PathLike[str]) -> Path:
+    """Return the folder of a report, made where it is not there."""
+    try:
+        Path(out).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ComparisonError(f"--out '{out}' cannot be made a folder ({error.strerror}). Give another one.") from None
+    return Path(out)
+
+
+def markdown_table(columns: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:
+    """Return a Markdown table that reads well as plain text.
+
+    Args:
+        columns: the header.
+        rows: the cells; a '|' in one is escaped, line breaks become blanks.
+        left: how many columns from the left are text; the others are numbers, aligned to the right.
+
+    >>> print(markdown_table(("Pair", "Rank"), [("a", "1"), ("long", "12")]))
+    | Pair | Rank |
+    | ---- | ---: |
+    | a    |    1 |
+    | long |   12 |
+    """
+    cells = [[" ".join(cell.replace("|", "\\|").split()) for cell in row] for row in (columns, *rows)]
+    widths = [max(3, *(len(row[i]) for row in cells)) for i in range(len(columns))]
+    cells.insert(1, ["-" * width if i < left else "-" * (width - 1) + ":" for i, width in enumerate(widths)])
+    sides = ["<" if i < left else ">" for i in range(len(columns))]
+    lines = [[f"{cell:{side}{width}}" for cell, side, width in zip(row, sides, widths, strict=True)] for row in cells]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)

@@ -26,12 +26,11 @@ from likewise.encoder.build import build_encoder
 from likewise.encoder.modules import without_training_head
 from likewise.encoder.opening import LoadError
 from likewise.errors import first_line
-from likewise.evaluation.held_out_scores import HeldOutScoresEvaluator, PairPredictions
-from likewise.evaluation.pairs import correlations
-from likewise.evaluation.registry import TASKS
-from likewise.evaluation.sts import Pairs, StsTask
-from likewise.evaluation.tasks import DataError, TaskMissing, find_data
-from likewise.inference.encoding import Precision
+from likewise.evaluation.checkpoint import CheckpointEvaluator, PairPredictions, scores_evaluator
+from likewise.evaluation.data import find_data
+from likewise.evaluation.pairs import RatedPairs, correlations
+from likewise.evaluation.registry import rated_task
+from likewise.evaluation.task import DataError, TaskMissing
 from likewise.recipes.options import TrainingOptions
 from likewise.runs.options import OptionError, of_preset, option
 from likewise.training.execute import TrainingResult
@@ -126,12 +125,11 @@ def distill(
     console = Console(quiet=quiet, stderr=True)
     chosen = surrogate_options(preset, **options)
     bf16 = use_bf16(chosen.precision)
-    precision: Precision = "bf16" if bf16 else "fp32"
     with console.status("reading the harvest"):
         pairs = read_harvest(harvest)
     console.print(str(pairs), markup=False, highlight=False)
     scale = ScoreScale.fit(chosen.scale, pairs.splits["train"].scores)
-    selection = _selection(pairs, chosen, scale, precision)
+    selection = _selection(pairs, chosen, scale)
     console.print(f"checkpoint selected by: {selection.description}", markup=False, highlight=False)
     rated = _rated_pairs(data)
     set_seed(seed)  # a cross-encoder's last layer starts at random
@@ -140,9 +138,9 @@ def distill(
     def at_end(model: Any) -> dict[str, Any]:
         found: dict[str, Any] = {}
         if len(pairs.splits["test"]) > 1:
-            found["test"] = _evaluator(pairs.splits["test"], chosen, scale, precision, "test")(model)
+            found["test"] = _evaluator(pairs.splits["test"], chosen, scale, "test")(model)
         if rated:
-            found["sts"] = {name: _spearman(model, task, precision) for name, task in rated.items()}
+            found["sts"] = {name: _spearman(model, task) for name, task in rated.items()}
         return found
 
     run = RowsRun(
@@ -192,35 +190,32 @@ def _dataset(pairs: ScoredPairs, scale: ScoreScale) -> Any:
     return Dataset(InMemoryTable(pairs.table.append_column(LABEL, targets)))
 
 
-def _selection(pairs: Harvest, options: SurrogateOptions, scale: ScoreScale, precision: Precision) -> Selection:
+def _selection(pairs: Harvest, options: SurrogateOptions, scale: ScoreScale) -> Selection:
     if options.select_by == "last":
         return Selection("last", None, None, "the last checkpoint is kept")
     dev = pairs.splits["dev"]
     if len(dev) < 2:
         raise OptionError(f"the harvest has {len(dev)} dev pairs, and 2 are needed: harvest more, or select_by=last")
-    evaluator = _evaluator(dev, options, scale, precision, "dev")
+    evaluator = _evaluator(dev, options, scale, "dev")
     return Selection("held-out", evaluator, None, evaluator.description)
 
 
-def _evaluator(
-    pairs: ScoredPairs, options: SurrogateOptions, scale: ScoreScale, precision: Precision, name: str
-) -> HeldOutScoresEvaluator:
+def _evaluator(pairs: ScoredPairs, options: SurrogateOptions, scale: ScoreScale, name: str) -> CheckpointEvaluator:
     rows = np.arange(len(pairs))
     if len(rows) > options.held_out:
         rows = np.sort(np.random.default_rng(0).permutation(rows)[: max(2, options.held_out)])
     first, second = ScoredPairs(pairs.table.take(rows), pairs.scores[rows]).texts()
-    return HeldOutScoresEvaluator(
+    return scores_evaluator(
         first,
         second,
         pairs.scores[rows],
         to_target=scale.to_target,
         from_target=scale.from_target,
         name=name,
-        precision=precision,
     )
 
 
-def _rated_pairs(data: str | os.PathLike[str] | None) -> dict[str, Pairs]:
+def _rated_pairs(data: str | os.PathLike[str] | None) -> dict[str, RatedPairs]:
     """STS-B dev and test, {} where no data folder is named and none is found."""
     try:
         folder = find_data(data)
@@ -230,15 +225,13 @@ def _rated_pairs(data: str | os.PathLike[str] | None) -> dict[str, Pairs]:
         return {}
     found = {}
     for name in STS_TASKS:
-        task = TASKS[name]
-        assert isinstance(task, StsTask)
         try:
-            found[name] = task.load(folder)
+            found[name] = rated_task(name).load(folder)
         except TaskMissing:
             continue  # it is a figure beside the point, not the selection
     return found
 
 
-def _spearman(model: Any, pairs: Pairs, precision: Precision) -> float:
+def _spearman(model: Any, pairs: RatedPairs) -> float:
     """Times 100."""
-    return correlations(PairPredictions(pairs.first, pairs.second)(model, precision), pairs.gold)[0]
+    return correlations(PairPredictions(pairs.first, pairs.second)(model), pairs.gold)[0]

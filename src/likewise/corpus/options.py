@@ -1,65 +1,54 @@
-"""How a corpus is read: every choice in one frozen dataclass."""
+"""The options of reading a corpus."""
+
+from __future__ import annotations
 
 import codecs
-from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
-from likewise.corpus.errors import CorpusError
+from likewise.runs.options import OptionError, Options, option
 
 Split = Literal["auto", "line", "prose"]
 
 
-@dataclass(frozen=True)
-class CorpusOptions:
+class CorpusOptions(Options):
     """How the files of a corpus become sentences.
 
     Words are counted by white space. For a language that writes without blanks set `min_words=1`.
 
-    Attributes:
-        field: name of the JSONL field that holds the text; None for a corpus with no JSONL file.
-        split: "line" takes every line of a plain text file as one sentence, "prose" splits its paragraphs,
-            "auto" looks at the beginning of each file (the rule is in `likewise.corpus.splitting`). It is for
-            plain text only: JSONL fields, articles and MediaWiki dumps are always prose.
-        min_words: shortest sentence kept. 3: one or two words are headings and list entries, not sentences.
-        max_words: longest sentence kept, None for no limit. 100: past it are mostly lists that no stop
-            divides, and encoders cut at 32 to 128 tokens anyway.
-        encoding: a Python codec name, for all files.
-        deduplicate: keep only the first of equal sentences (equal after white space is made one blank).
-
     Raises:
-        CorpusError: values that contradict each other or cannot be.
+        OptionError: values that contradict each other or cannot be.
 
     >>> CorpusOptions(min_words=5).max_words
     100
     >>> CorpusOptions(min_words=9, max_words=3)
     Traceback (most recent call last):
     ...
-    likewise.corpus.errors.CorpusError: min_words 9 is more than max_words 3: no sentence could be kept
+    likewise.runs.options.OptionError: min_words 9 is more than max_words 3: no sentence could be kept
     """
 
-    field: str | None = None
-    split: Split = "auto"
-    min_words: int = 3
-    max_words: int | None = 100
-    encoding: str = "utf-8"
-    deduplicate: bool = True
+    field: str | None = option(None, "Name of the JSONL field that holds the text.", min_length=1)
+    split: Split = option(
+        "auto",
+        "Plain text: each line is a sentence, or prose to be split; auto looks at the beginning of each file. JSONL "
+        "fields, articles and MediaWiki dumps are always prose.",
+    )
+    # One or two words are headings and list entries, not sentences.
+    min_words: int = option(3, "Drop shorter sentences.", ge=1)
+    # Longer ones are mostly lists that no full stop divides, and encoders cut at 32 to 128 tokens anyway.
+    max_words: int | None = option(100, "Drop longer sentences.")
+    encoding: str = option("utf-8", "Encoding of the files, as Python names it.")
+    deduplicate: bool = option(True, "Keep one of equal sentences, equal after white space is made one blank.")
 
-    def __post_init__(self) -> None:
-        if self.split not in get_args(Split):
-            raise CorpusError(f"split {self.split!r} is not one of {', '.join(get_args(Split))}")
-        if self.field is not None and not self.field:
-            raise CorpusError("field is an empty name: give the JSONL field's name, or leave it out")
+    def _check(self) -> None:
         if self.field is not None and self.split == "line":
-            raise CorpusError("split 'line' is for plain text, but field names a JSONL field, which is always prose")
-        if self.min_words < 1:
-            raise CorpusError(f"min_words {self.min_words} must be 1 or more: an empty sentence is never kept")
+            raise OptionError("split 'line' is for plain text, but field names a JSONL field, which is always prose")
         if self.max_words is not None and self.max_words < self.min_words:
-            raise CorpusError(
+            raise OptionError(
                 f"min_words {self.min_words} is more than max_words {self.max_words}: no sentence could be kept"
             )
         try:
-            codecs.lookup(self.encoding)
+            is_text = codecs.lookup(self.encoding)._is_text_encoding
         except LookupError:
-            raise CorpusError(f"unknown encoding {self.encoding!r}: try utf-8, latin-1 or utf-16") from None
-        if not codecs.lookup(self.encoding)._is_text_encoding:
-            raise CorpusError(f"encoding {self.encoding!r} is not a text encoding: try utf-8 or latin-1")
+            raise OptionError(f"unknown encoding {self.encoding!r}: try utf-8, latin-1 or utf-16") from None
+        if not is_text:
+            raise OptionError(f"encoding {self.encoding!r} is not a text encoding: try utf-8 or latin-1")

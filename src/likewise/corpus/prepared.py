@@ -6,7 +6,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -124,7 +124,7 @@ def _key(sources: list[Source], options: CorpusOptions) -> str:
     for source in sources:
         stat = source.path.stat()
         files.append([str(source.path.resolve()), stat.st_size, stat.st_mtime_ns])
-    facts = json.dumps([FORMAT, files, asdict(options)], sort_keys=True)
+    facts = json.dumps([FORMAT, files, options.to_dict()], sort_keys=True)
     return hashlib.sha256(facts.encode()).hexdigest()[:32]
 
 
@@ -159,6 +159,6 @@ def _make(work: Path, sources: list[Source], options: CorpusOptions, tick: Calla
         "report": report.to_dict(),
         "sha256": sha256,
         "sources": [str(source.path) for source in sources],
-        "options": asdict(options),
+        "options": options.to_dict(),
     }
     (work / _FACTS).write_text(json.dumps(facts, indent=1), encoding="utf-8")

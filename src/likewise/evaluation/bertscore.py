@@ -1,14 +1,14 @@
-"""BERTScore: how alike two sentences are by the best match of each token of one among the tokens of the other.
+"""BERTScore: the similarity of two sentences by the best match of each token among the tokens of the other.
 
-Zhang et al. 2020, "BERTScore: Evaluating Text Generation with BERT". Written here and not taken from the package
-bert-score: it is sixty lines over an encoder that is already loaded, in place of a package that wants models by their
-hub names, pandas and matplotlib. Letters of the shapes: P pairs, T and U tokens, D embedding.
+Zhang et al. 2020, "BERTScore: Evaluating Text Generation with BERT". The package bert-score takes models only by their
+hub names, and needs pandas and matplotlib; this works on an encoder that is loaded already. Letters of the shapes: P
+pairs, T and U tokens, D embedding.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -16,7 +16,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from likewise.evaluation.task import EvaluationError
 from likewise.inference.encoding import Precision, autocast, undisturbed
+from likewise.runs.progress import Progress
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -37,7 +39,7 @@ LAYERS = {
 def match_tokens(
     first: Tensor, second: Tensor, first_masks: tuple[Tensor, Tensor], second_masks: tuple[Tensor, Tensor]
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Precision, recall and F1 of pairs by greedy matching (section 3, without importance weights).
+    """Return precision, recall and F1 of pairs by greedy matching (section 3, without importance weights).
 
     R = mean over the words x_i of `second` of max over j of cos(x_i, y_j), P the same with the sides changed, and
     F1 = 2 P R / (P + R). As in the authors' code, the special tokens are no words, and a word may match one.
@@ -46,7 +48,7 @@ def match_tokens(
         first: (P, T, D) token vectors y of the candidates.
         second: (P, U, D) token vectors x of the references.
         first_masks: (P, T) each: 1 at tokens, and 1 at words.
-        second_masks: (P, U) each, likewise.
+        second_masks: (P, U) each, as above.
 
     Returns:
         Three times (P,); 0 where a side has no word.
@@ -71,12 +73,12 @@ class BertScore:
         model: a SentenceTransformer whose first module is a Transformer, or what `likewise.load` takes.
         layer: the hidden layer taken, 0 for the embeddings and -1 for the last; None takes the authors' choice for the
             models that they name, and the last one of others.
-        measure: what is returned of a pair; F1 is the same in both orders.
+        measure: the score of a pair; F1 is the same in both orders.
         batch_size: pairs at a time.
         precision: None or "fp32", or "bf16" for bfloat16 autocast.
 
     Raises:
-        ValueError: the model has no transformer, or no such layer.
+        EvaluationError: the model has no transformer, or no such layer.
     """
 
     def __init__(
@@ -96,14 +98,14 @@ class BertScore:
         self.model = load(model) if isinstance(model, str | os.PathLike) else model
         transformer = self.model[0]
         if not isinstance(transformer, Transformer):
-            raise ValueError(
+            raise EvaluationError(
                 f"BERTScore takes the tokens of a transformer, and this model begins with {type(transformer).__name__}"
             )
         deepest = int(transformer.auto_model.config.num_hidden_layers)
         chosen = LAYERS.get(named.rpartition("/")[2], deepest) if layer is None else layer
         self.layer = chosen + deepest + 1 if chosen < 0 else chosen
         if not 0 <= self.layer <= deepest:
-            raise ValueError(f"the layers of this model are 0 to {deepest}, and {chosen} is asked for")
+            raise EvaluationError(f"the layers of this model are 0 to {deepest}, and {chosen} is asked for")
         self.transformer: Any = transformer
         self.measure = measure
         self.batch_size = batch_size
@@ -112,33 +114,31 @@ class BertScore:
 
     @property
     def name(self) -> str:
-        """bertscore: and the model."""
+        """The name in a report."""
         return f"bertscore:{self._named}"
 
     @property
     def settings(self) -> dict[str, object]:
-        """What decides its scores."""
+        """The settings that decide its scores."""
         return {
             "similarity": f"BERTScore {self.measure}, layer {self.layer}",
             "precision": self.precision or "fp32",
             "device": str(self.model.device),
         }
 
-    def score_pairs(
-        self, first: Sequence[str], second: Sequence[str], progress: Callable[[int], None] | None = None
-    ) -> np.ndarray:
-        """The score of each of P pairs, (P,) float64; the model's modes and the random state stay as they were."""
+    def score_pairs(self, first: Sequence[str], second: Sequence[str], progress: Progress | None = None) -> np.ndarray:
+        """Return the score of each of P pairs, (P,) float64; the model's modes and the random state do not change."""
         order = np.argsort([-len(a) - len(b) for a, b in zip(first, second, strict=True)], kind="stable")
         scores = np.zeros(len(first))
-        with undisturbed(self.model), torch.inference_mode():
+        bars = (progress or Progress(quiet=True)).bar("scoring pairs", len(first))
+        with bars as bar, undisturbed(self.model), torch.inference_mode():
             for start in range(0, len(order), self.batch_size):
                 rows = order[start : start + self.batch_size]
                 one, one_masks = self._tokens([first[row] for row in rows])
                 other, other_masks = self._tokens([second[row] for row in rows])
                 found = match_tokens(one, other, one_masks, other_masks)
                 scores[rows] = found[("precision", "recall", "f1").index(self.measure)].double().cpu().numpy()
-                if progress:
-                    progress(len(rows))
+                bar.advance(len(rows))
         return scores
 
     def _tokens(self, texts: list[str]) -> tuple[Tensor, tuple[Tensor, Tensor]]:

@@ -1,43 +1,344 @@
-"""What all evaluators share that pick a checkpoint during training: their name, their metrics, where these go."""
+"""Evaluators that select a checkpoint during training, by rated, labelled or plain sentences.
+
+Checkpoints are scored in float32, whatever they are trained in, as the saved model is.
+"""
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from typing import TYPE_CHECKING, Any
+import math
+import os
+import random
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+import torch
+from sentence_transformers import CrossEncoder
 from sentence_transformers.sentence_transformer.evaluation import SentenceEvaluator
 
+from likewise.encoder.modules import find_part
+from likewise.encoder.training_modules import PairClassifier
+from likewise.evaluation.cross_encoder import predict_pairs
+from likewise.evaluation.geometry import alignment, reciprocal_rank, separation, uniformity
+from likewise.evaluation.pairs import correlations, pair_cosines
+from likewise.evaluation.registry import rated_task
+from likewise.evaluation.task import EvaluationError
+from likewise.evaluation.token_cache import TokenCache
+
 if TYPE_CHECKING:
-    from likewise.inference.encoding import Precision
+    from sentence_transformers import SentenceTransformer
+
+Metrics = dict[str, float]
+Distance = Literal["euclidean", "cosine", "manhattan"]
+
+# Pairs rated above this mean the same: SimCSE's choice for alignment on STS-B (Gao et al. 2021, section 6).
+_SAME = 4.0
+_SHORTEST = 5  # words; with some of them removed, a shorter sentence may mean anything
 
 
 class CheckpointEvaluator(SentenceEvaluator):
-    """Scores a model; the trainer keeps the checkpoint with the best of one metric.
+    """Scores a model; the trainer keeps the checkpoint with the best value of one metric.
+
+    The trainer puts `eval_` before the names of the metrics: "eval_sts_dev_spearman".
 
     Args:
-        metric: the one that it selects by.
-        name: comes before each metric; "" for nothing. The trainer puts `eval_` before that.
-        precision: None or "fp32", or "bf16" for bfloat16 autocast.
-        greater_is_better: whether the highest is the best.
+        metric: the metric to select by.
+        name: put before each metric, with an underscore; "" for nothing.
+        score: from a model to its metrics.
+        description: one sentence for the user.
+        sentences: the sentences that are encoded.
+        config: plain values for the model card.
+        greater_is_better: whether the highest value is the best.
     """
 
     def __init__(
-        self, metric: str, name: str, precision: Precision | None = None, *, greater_is_better: bool = True
+        self,
+        metric: str,
+        name: str,
+        score: Callable[[Any], Metrics],
+        description: str,
+        sentences: Sequence[str],
+        config: Mapping[str, Any],
+        *,
+        greater_is_better: bool = True,
     ) -> None:
         super().__init__()
         self.name = name
-        self.precision: Precision | None = precision
         self.primary_metric = f"{name}_{metric}" if name else metric
         self.greater_is_better = greater_is_better
+        self.sentences = tuple(sentences)
+        self._score, self._description, self._config = score, description, dict(config)
 
-    @abstractmethod
-    def metrics(self, model: Any) -> dict[str, float]:
-        """The metrics of a model by their names, without the evaluator's."""
+    @property
+    def description(self) -> str:
+        """One sentence on what it selects by."""
+        return self._description
 
     def __call__(
         self, model: Any, output_path: str | None = None, epoch: float = -1, steps: int = -1
     ) -> dict[str, float]:
         """Score the model; nothing is written to `output_path`."""
-        named = self.prefix_name_to_metrics(self.metrics(model), self.name)
+        named = self.prefix_name_to_metrics(self._score(model), self.name)
         self.store_metrics_in_model_card_data(model, named, int(epoch), steps)
         return named
+
+    def get_config_dict(self) -> dict[str, Any]:
+        """Return plain values for the model card."""
+        return self._config
+
+
+def sts_b_dev_evaluator(data: str | os.PathLike[str] | None = None) -> CheckpointEvaluator:
+    """Return the papers' evaluator: STS-B dev, read from the data folder that `find_data` finds.
+
+    Raises:
+        DataError: there is no data folder, no STS-B dev in it, or it is malformed.
+    """
+    task = rated_task("sts-b-dev")
+    pairs = task.pairs(data)
+    description = f"Spearman correlation on STS-B dev, {task.size} rated pairs"
+    return ratings_evaluator(pairs.first, pairs.second, pairs.gold, description=description)
+
+
+def ratings_evaluator(
+    first: Sequence[str],
+    second: Sequence[str],
+    ratings: Sequence[float] | np.ndarray,
+    *,
+    name: str = "sts_dev",
+    batch_size: int = 32,
+    description: str | None = None,
+) -> CheckpointEvaluator:
+    """Return an evaluator on P pairs rated from 0 to 5, which selects by the highest Spearman correlation.
+
+    Metrics: `spearman` and `pearson` of the cosines with the ratings, times 100 (0 where they are undefined, as for a
+    collapsed model); `alignment` over the pairs rated above 4 (left out where there is none); `uniformity` over all
+    different sentences.
+
+    Raises:
+        EvaluationError: the three differ in length, or there are fewer than two pairs.
+    """
+    _check_pairs(first, second, ratings, "ratings")
+    if len(ratings) < 2:
+        raise EvaluationError(f"A correlation needs two rated pairs at least, and there are {len(ratings)}.")
+    gold = np.asarray(ratings, dtype=np.float64)  # (P,)
+    cache = TokenCache([*first, *second], batch_size)
+
+    def score(model: SentenceTransformer) -> Metrics:
+        vectors, unique = cache.vectors(model)
+        one, other = np.split(vectors, 2)  # each (P, D)
+        metrics = _correlations(pair_cosines(one, other), gold)
+        same = gold > _SAME
+        if same.any():
+            metrics["alignment"] = alignment(one[same], other[same])
+        if len(unique) > 1:
+            metrics["uniformity"] = uniformity(unique)
+        return metrics
+
+    description = description or f"Spearman correlation on {len(gold)} rated pairs"
+    return CheckpointEvaluator("spearman", name, score, description, [*first, *second], {"pairs": len(gold)})
+
+
+def sentences_evaluator(
+    sentences: Sequence[str],
+    *,
+    name: str = "held_out",
+    rate: float = 0.4,
+    limit: int = 1000,
+    seed: int = 0,
+    batch_size: int = 32,
+) -> CheckpointEvaluator:
+    """Return an evaluator on unrated sentences, which selects the model that tells damaged copies apart best.
+
+    Each sentence gets a copy without a share of its words, chosen by the seed; `sentences` of the evaluator are S
+    sentences and their S copies. Metrics: `separation`, which it selects by, and `retrieval`, the mean reciprocal rank
+    times 100, of a copy's own sentence among all (see `geometry.py`); `alignment` of copies and sentences, `uniformity`
+    of the sentences.
+
+    Over 65 encoders made from all-MiniLM-L6-v2 (its layers, mean or first token, and five degrees of noise in the
+    weights; 500 Wikipedia sentences, rate 0.4) the rank correlation of separation with the Spearman score on STS-B dev
+    was 0.93. That of retrieval was 0.86, and 0.12 among the better half, where it is at its ceiling; of alignment plus
+    uniformity 0.77; of alignment alone below 0. Among the better half separation had 0.67: it knows a broken model from
+    a good one, and is a weak judge between good ones. Where there are rated pairs, use `ratings_evaluator`.
+
+    Args:
+        sentences: sentences that are not trained on; those of fewer than five words, and repeats, are left out.
+        name: put before each metric.
+        rate: share of the words that a copy lacks, between 0 and 1; one word at least.
+        limit: highest number of sentences, drawn by the seed.
+        seed: of the draw and of the words.
+        batch_size: sentences a batch.
+
+    Raises:
+        EvaluationError: fewer than two sentences are left, or the rate is not between 0 and 1.
+    """
+    if not 0 < rate < 1:
+        raise EvaluationError(f"rate is {rate}; give a share of the words between 0 and 1.")
+    usable = [s for s in dict.fromkeys(sentences) if len(s.split()) >= _SHORTEST]
+    if len(usable) < 2:
+        raise EvaluationError(
+            f"Selection on held-out sentences needs two different ones of {_SHORTEST} words or more, and there are "
+            f"{len(usable)}. Hold out more."
+        )
+    chance = random.Random(seed)
+    kept = usable if len(usable) <= limit else chance.sample(usable, limit)
+    copies = [damaged(sentence, rate, chance) for sentence in kept]
+    cache = TokenCache([*kept, *copies], batch_size)
+
+    def score(model: SentenceTransformer) -> Metrics:
+        own, found = np.split(cache.vectors(model)[0], 2)  # each (S, D)
+        return {
+            "separation": separation(found, own),
+            "retrieval": 100 * reciprocal_rank(found, own),
+            "alignment": alignment(own, found),
+            "uniformity": uniformity(own),
+        }
+
+    description = (
+        f"Separation of {len(kept)} held-out sentences from each other by copies without {rate:.0%} of their words "
+        "(no ratings)"
+    )
+    config = {"sentences": len(kept), "rate": rate, "seed": seed}
+    return CheckpointEvaluator("separation", name, score, description, [*kept, *copies], config)
+
+
+def damaged(sentence: str, rate: float, chance: random.Random) -> str:
+    """Return the sentence without a share of its words, one at least, drawn without regard to their places.
+
+    >>> damaged("one two three four five", 0.2, random.Random(0))
+    'one two three five'
+    """
+    words = sentence.split()
+    lost = set(chance.sample(range(len(words)), max(1, round(rate * len(words)))))
+    return " ".join(word for i, word in enumerate(words) if i not in lost)
+
+
+def labels_evaluator(
+    first: Sequence[str], second: Sequence[str], labels: Sequence[int], *, name: str = "held_out", batch_size: int = 32
+) -> CheckpointEvaluator:
+    """Return an evaluator on P labelled pairs: the accuracy, times 100, of the model's `PairClassifier`.
+
+    Raises:
+        EvaluationError: the three differ in length or are empty; when called, the model has no classifier.
+    """
+    _check_pairs(first, second, labels, "labels")
+    gold = np.asarray(labels)  # (P,)
+    cache = TokenCache([*first, *second], batch_size)
+
+    def score(model: SentenceTransformer) -> Metrics:
+        head = find_part(model, PairClassifier)
+        if head is None:
+            raise EvaluationError("the model has no PairClassifier: it has one only while it is trained on labels")
+        one, other = torch.from_numpy(cache.vectors(model)[0]).to(head.linear.weight.device).chunk(2)  # each (P, D)
+        with torch.inference_mode():
+            found = head.logits(one, other).argmax(dim=1).cpu().numpy()  # (P,)
+        return {"accuracy": 100 * float((found == gold).mean())}
+
+    description = f"Accuracy on {len(gold):,} held-out labelled pairs"
+    return CheckpointEvaluator("accuracy", name, score, description, [*first, *second], {"pairs": len(gold)})
+
+
+def scores_evaluator(
+    first: Sequence[str],
+    second: Sequence[str],
+    scores: Sequence[float] | np.ndarray,
+    *,
+    to_target: Callable[[np.ndarray], np.ndarray] = lambda scores: scores,
+    from_target: Callable[[np.ndarray], np.ndarray] = lambda targets: targets,
+    name: str = "dev",
+    batch_size: int = 32,
+) -> CheckpointEvaluator:
+    """Return an evaluator on P scored pairs, for an encoder (by its cosines) or a cross-encoder.
+
+    Metrics: `mse`, the mean squared error against the targets, the lowest of which it selects; `mse_harvest`, the same
+    on the scale of the scores; `spearman` and `pearson` with the scores, times 100 (0 where they are undefined).
+
+    Args:
+        first, second, scores: P of each.
+        to_target, from_target: from scores to training targets, and back.
+        name: put before each metric.
+        batch_size: pairs (or sentences) a batch.
+
+    Raises:
+        EvaluationError: the three differ in length, or there are fewer than two pairs.
+    """
+    _check_pairs(first, second, scores, "scores")
+    if len(scores) < 2:
+        raise EvaluationError(f"A held-out error needs two scored pairs at least, and there are {len(scores)}.")
+    gold = np.asarray(scores, dtype=np.float64)  # (P,)
+    targets, predict = to_target(gold), PairPredictions(first, second, batch_size)
+
+    def score(model: Any) -> Metrics:
+        found = predict(model)  # (P,)
+        return {
+            "mse": float(np.mean((found - targets) ** 2)),
+            "mse_harvest": float(np.mean((from_target(found) - gold) ** 2)),
+            **_correlations(found, gold),
+        }
+
+    description = f"Mean squared error on {len(gold):,} held-out scored pairs"
+    config = {"pairs": len(gold)}
+    return CheckpointEvaluator("mse", name, score, description, [*first, *second], config, greater_is_better=False)
+
+
+class PairPredictions:
+    """The scores of P pairs by any model: cosines of an encoder, scores of a cross-encoder."""
+
+    def __init__(self, first: Sequence[str], second: Sequence[str], batch_size: int = 32) -> None:
+        self._pairs, self._batch_size = list(zip(first, second, strict=True)), batch_size
+        self._cache = TokenCache([*first, *second], batch_size)
+
+    def __call__(self, model: Any) -> np.ndarray:
+        """Return (P,) float64; the model's modes and the global random state stay as they were."""
+        if isinstance(model, CrossEncoder):
+            return predict_pairs(model, self._pairs, self._batch_size, "fp32")
+        return pair_cosines(*np.split(self._cache.vectors(model)[0], 2))
+
+
+def triplets_evaluator(
+    anchors: Sequence[str],
+    positives: Sequence[str],
+    negatives: Sequence[str],
+    *,
+    distance: Distance = "euclidean",
+    name: str = "held_out",
+    batch_size: int = 32,
+) -> CheckpointEvaluator:
+    """Return an evaluator on R triplets: the share, times 100, whose positive is nearer than their negative.
+
+    An equal distance counts as wrong, so that a collapsed model has 0.
+
+    Raises:
+        EvaluationError: the three differ in length, or are empty.
+    """
+    if not len(anchors) == len(positives) == len(negatives) or not len(anchors):
+        raise EvaluationError(f"{len(anchors)} anchors, {len(positives)} positives and {len(negatives)} negatives.")
+    sentences = [*anchors, *positives, *negatives]
+    cache = TokenCache(sentences, batch_size)
+
+    def score(model: SentenceTransformer) -> Metrics:
+        own, positive, negative = np.split(cache.vectors(model)[0], 3)  # each (R, D)
+        right = nearness(own, positive, distance) > nearness(own, negative, distance)  # (R,)
+        return {"accuracy": 100 * float(right.mean())}
+
+    description = f"Accuracy ({distance} distance) on {len(anchors):,} held-out triplets"
+    config = {"triplets": len(anchors), "distance": distance}
+    return CheckpointEvaluator("accuracy", name, score, description, sentences, config)
+
+
+def nearness(first: np.ndarray, second: np.ndarray, distance: Distance) -> np.ndarray:
+    """Return the cosine or the negative distance of each pair of rows: (R, D), (R, D) -> (R,)."""
+    if distance == "cosine":
+        return pair_cosines(first, second)
+    order = 2 if distance == "euclidean" else 1
+    return -np.linalg.norm(first.astype(np.float64) - second.astype(np.float64), ord=order, axis=1)
+
+
+def _check_pairs(first: Sequence[str], second: Sequence[str], values: Sequence[Any] | np.ndarray, what: str) -> None:
+    if not len(first) == len(second) == len(values) or not len(values):
+        raise EvaluationError(f"{len(first)} first sentences, {len(second)} second ones and {len(values)} {what}.")
+
+
+def _correlations(found: np.ndarray, gold: np.ndarray) -> Metrics:
+    """Return both correlations, with 0 for NaN: a comparison with NaN is false, so the first checkpoint would stay."""
+    values = zip(("spearman", "pearson"), correlations(found, gold), strict=True)
+    return {name: 0.0 if math.isnan(value) else value for name, value in values}

@@ -1,8 +1,8 @@
-"""A cross-encoder on the tasks of rated pairs: it reads both sentences and has no sentence vectors."""
+"""A cross-encoder as a scorer of pairs: it reads both sentences and has no sentence vectors."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,10 +11,11 @@ from sentence_transformers import CrossEncoder
 from likewise.encoder.opening import LoadError
 from likewise.errors import first_line
 from likewise.inference.encoding import Precision, autocast, undisturbed
+from likewise.runs.progress import Progress
 from likewise.transformers_output import no_bar
 
 _CHUNKS = 32
-"""Calls of the model for one task: what a bar shows, and long enough for batches of near-equal length."""
+"""Calls of the model for one task: steps of the bar, long enough for batches of near-equal length."""
 
 
 class CrossEncoderScorer:
@@ -40,35 +41,33 @@ class CrossEncoderScorer:
 
     @property
     def name(self) -> str:
-        """cross-encoder: and the model."""
+        """The name in a report."""
         return f"cross-encoder:{self._named}"
 
     @property
     def settings(self) -> dict[str, object]:
-        """What decides its scores."""
+        """The settings that decide its scores."""
         return {
             "similarity": "score of a cross-encoder",
             "precision": self.precision or "fp32",
             "device": str(self.model.device),
         }
 
-    def score_pairs(
-        self, first: Sequence[str], second: Sequence[str], progress: Callable[[int], None] | None = None
-    ) -> np.ndarray:
-        """The score of each of P pairs, (P,) float64; the model's modes and the random state stay as they were."""
+    def score_pairs(self, first: Sequence[str], second: Sequence[str], progress: Progress | None = None) -> np.ndarray:
+        """Return the score of each of P pairs, (P,) float64."""
         scores = np.zeros(len(first))
-        for rows in np.array_split(np.arange(len(first)), min(_CHUNKS, len(first)) or 1):
-            pairs = [(first[row], second[row]) for row in rows]
-            scores[rows] = predict_pairs(self.model, pairs, self.batch_size, self.precision)
-            if progress:
-                progress(len(rows))
+        with (progress or Progress(quiet=True)).bar("scoring pairs", len(first)) as bar:
+            for rows in np.array_split(np.arange(len(first)), min(_CHUNKS, len(first)) or 1):
+                pairs = [(first[row], second[row]) for row in rows]
+                scores[rows] = predict_pairs(self.model, pairs, self.batch_size, self.precision)
+                bar.advance(len(rows))
         return scores
 
 
 def predict_pairs(
     model: Any, pairs: Sequence[tuple[str, str]], batch_size: int, precision: Precision | None
 ) -> np.ndarray:
-    """The scores of P pairs by a cross-encoder, (P,) float64; its modes and the random state stay as they were."""
+    """Return the scores of P pairs by a cross-encoder, (P,) float64; its modes and the random state do not change."""
     with undisturbed(model), autocast(model, precision):
         found = model.predict(list(pairs), batch_size=batch_size, show_progress_bar=False)
     return np.asarray(found, dtype=np.float64)

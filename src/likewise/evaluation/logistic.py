@@ -14,14 +14,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from likewise.evaluation.task import EvaluationError
+
 _MEMORY = 8  # pairs of steps and gradient changes that L-BFGS keeps
 _GAP = 1e-9  # nats of the mean loss; accuracies stop changing at about 1e-6
 _MOST_STEPS = 500
 _ARMIJO = 1e-4  # of Nocedal and Wright 2006, section 3.1
-
-
-class ProbeError(ValueError):
-    """Vectors or labels that no classifier can be fitted to."""
 
 
 @dataclass(frozen=True)
@@ -45,15 +43,15 @@ class Rows:
         """Prepare vectors (N, D) and their labels (N,).
 
         Raises:
-            ProbeError: a vector is not finite, the sizes differ, or there are fewer than two classes.
+            EvaluationError: a vector is not finite, the sizes differ, or there are fewer than two classes.
         """
         if len(vectors) != len(labels):
-            raise ProbeError(f"{len(vectors)} vectors and {len(labels)} labels do not go together.")
+            raise EvaluationError(f"{len(vectors)} vectors and {len(labels)} labels do not go together.")
         if not np.isfinite(vectors).all():
-            raise ProbeError("Some vectors are not finite (NaN or infinite): the model is broken.")
+            raise EvaluationError("Some vectors are not finite (NaN or infinite): the model is broken.")
         classes, index = np.unique(labels, return_inverse=True)
         if len(classes) < 2:
-            raise ProbeError("A classifier needs two classes at least.")
+            raise EvaluationError("A classifier needs two classes at least.")
         features = np.empty((len(vectors), vectors.shape[1] + 1))
         features[:, :-1], features[:, -1] = vectors, 1.0
         targets = np.eye(len(classes))[index] if len(classes) > 2 else index[:, None].astype(np.float64)
@@ -83,13 +81,13 @@ def fit(rows: Rows, parts: np.ndarray, strength: float, start: np.ndarray | None
         (P, F, C) weights, the last of F the intercept.
 
     Raises:
-        ProbeError: the strength is not positive, a part is empty, or the optimum is not reached.
+        EvaluationError: the strength is not positive, a part is empty, or the optimum is not reached.
     """
     if strength <= 0:
-        raise ProbeError(f"The strength C is {strength:g}; give a positive number.")
+        raise EvaluationError(f"The strength C is {strength:g}; give a positive number.")
     sizes = parts.sum(axis=1).astype(np.float64)  # (P,)
     if not sizes.all():
-        raise ProbeError("A part of the rows is empty.")
+        raise EvaluationError("A part of the rows is empty.")
     shape = (len(parts), rows.features.shape[1], rows.targets.shape[1])
     problem = _Problem(rows, parts.T / sizes, 1.0 / (strength * sizes))
     inverse = np.linalg.inv(rows.gram / 4 + np.diag([*np.full(shape[1] - 1, 1.0 / (strength * sizes.mean())), 1e-9]))
@@ -124,7 +122,7 @@ def fit(rows: Rows, parts: np.ndarray, strength: float, start: np.ndarray | None
         changes.append(slopes - gradient)
         del steps[:-_MEMORY], changes[:-_MEMORY]
         weights, value, gradient = trial, reached, slopes
-    raise ProbeError(f"{len(active)} of {shape[0]} classifiers did not converge in {_MOST_STEPS} steps.")
+    raise EvaluationError(f"{len(active)} of {shape[0]} classifiers did not converge in {_MOST_STEPS} steps.")
 
 
 @dataclass(frozen=True)

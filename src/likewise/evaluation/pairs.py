@@ -1,4 +1,4 @@
-"""Scores of rated sentence pairs: the correlation of cosines with human ratings.
+"""Rated sentence pairs: their cosines, and the correlation with human ratings.
 
 Letters of the shapes: P pairs, D embedding.
 """
@@ -13,7 +13,25 @@ from typing import ClassVar
 
 import numpy as np
 
-from likewise.evaluation.tasks import TaskResult, number
+from likewise.evaluation.task import Prepared, TaskResult, number
+
+
+@dataclass(frozen=True)
+class RatedPairs:
+    """Rated pairs: `first`, `second` and `gold` (P,) side by side, and the rows of each subset."""
+
+    first: list[str]
+    second: list[str]
+    gold: np.ndarray
+    subsets: tuple[tuple[str, slice], ...] = ()
+
+    @property
+    def subset_names(self) -> np.ndarray:
+        """The subset of each pair, (P,); '' without subsets."""
+        names = np.full(len(self.gold), "", dtype=object)
+        for name, where in self.subsets:
+            names[where] = name
+        return names
 
 
 @dataclass(frozen=True)
@@ -38,14 +56,7 @@ class PairResult(TaskResult):
         mean: plain mean of the subsets' Spearman ('mean'); None without subsets.
     """
 
-    COLUMNS: ClassVar[tuple[str, ...]] = (
-        "Task",
-        "Spearman",
-        "Pearson",
-        "Subsets weighted",
-        "Subsets plain",
-        "Pairs",
-    )
+    COLUMNS: ClassVar[tuple[str, ...]] = ("Task", "Spearman", "Pearson", "Subsets weighted", "Subsets plain", "Pairs")
 
     spearman: float
     pearson: float
@@ -54,9 +65,22 @@ class PairResult(TaskResult):
     mean: float | None = None
 
     def cells(self) -> tuple[str, ...]:
-        """One table row, under COLUMNS."""
+        """Return one table row, under COLUMNS."""
         scores = (self.spearman, self.pearson, self.weighted, self.mean)
         return (self.title, *(number(score) for score in scores), str(self.n))
+
+
+def prepare_pairs(name: str, title: str, pairs: RatedPairs) -> Prepared:
+    """Return a task of rated pairs that has read its data, to be scored by cosines or by scores of pairs."""
+    count = len(pairs.gold)
+
+    def by_scores(scores: np.ndarray) -> TaskResult:
+        return score_pairs(name, title, scores, pairs.gold, pairs.subsets)
+
+    def by_vectors(vectors: np.ndarray) -> TaskResult:  # (2P, D), all first sentences before all second ones
+        return by_scores(pair_cosines(vectors[:count], vectors[count:]))
+
+    return Prepared([*pairs.first, *pairs.second], by_vectors, by_scores)
 
 
 def score_pairs(
@@ -67,13 +91,13 @@ def score_pairs(
     subsets: Sequence[tuple[str, slice]] = (),
     metric: str = "spearman",
 ) -> PairResult:
-    """The result of a task from the cosines (P,) of its pairs and their human ratings (P,).
+    """Return the result of a task from the cosines (P,) of its pairs and their human ratings (P,).
 
     Args:
         name, title: of the task.
         cosines, gold: (P,) each.
-        subsets: each subset's name and where its pairs are.
-        metric: which of "spearman" and "pearson" is the main score.
+        subsets: the name and the rows of each subset.
+        metric: the main score, "spearman" or "pearson".
     """
     spearman, pearson = correlations(cosines, gold)
     parts: list[SubsetResult] = []
@@ -95,19 +119,28 @@ def score_pairs(
 
 
 def correlations(cosines: np.ndarray, gold: np.ndarray) -> tuple[float, float]:
-    """Spearman's and Pearson's correlation times 100; NaN both where either side is constant or too short."""
+    """Return Spearman's and Pearson's correlation times 100; NaN both where either side is constant or too short."""
     from scipy.stats import pearsonr, spearmanr
 
     if len(gold) < 2 or not np.isfinite(cosines).all():
         return math.nan, math.nan
     with warnings.catch_warnings():
-        # A constant side is told by the NaN; scipy's own warning names neither task nor model.
+        # The NaN tells of a constant side; scipy's own warning names neither task nor model.
         warnings.simplefilter("ignore")
         return 100 * float(spearmanr(cosines, gold).statistic), 100 * float(pearsonr(cosines, gold).statistic)
 
 
 def pair_cosines(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """The cosine of each pair of rows: (P, D), (P, D) -> (P,) float64; 0 where a row is zero."""
+    """Return the cosine of each pair of rows: (P, D), (P, D) -> (P,) float64; 0 where a row is zero."""
     first, second = first.astype(np.float64), second.astype(np.float64)
     lengths = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)  # (P,)
     return (first * second).sum(axis=1) / np.maximum(lengths, 1e-12)
+
+
+def pair_features(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Return what a classifier of pairs is trained on, |u - v| and u * v: (P, D), (P, D) -> (P, 2D).
+
+    >>> pair_features(np.array([[1.0, 2.0]]), np.array([[3.0, -1.0]])).tolist()
+    [[2.0, 3.0, 3.0, -2.0]]
+    """
+    return np.concatenate([np.abs(first - second), first * second], axis=1)

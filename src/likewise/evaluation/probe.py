@@ -1,7 +1,7 @@
-"""Probing frozen vectors with a classifier, as SentEval does (Conneau and Kiela 2018, section 3).
+"""Classification of frozen vectors, as in SentEval (Conneau and Kiela 2018, section 3).
 
-A logistic regression is trained on the vectors; how strongly it is regularised is chosen on its training rows alone, by
-cross-validation inside of them or on a dev set. All choices are tried on all folds side by side (see `logistic.py`).
+A logistic regression is trained on the vectors; its regularisation is chosen on its training rows alone, by
+cross-validation inside of them or on a dev set. All choices are fitted on all folds together (see `logistic.py`).
 
 Letters of the shapes: N rows, D embedding, P parts of the rows, R strengths, T trials.
 """
@@ -20,32 +20,33 @@ SEED = 1111  # SentEval's
 
 
 @dataclass(frozen=True)
-class Check:
-    """A choice is made on rows `held`, by classifiers trained on rows `train`: both indices of rows."""
+class Fold:
+    """Rows to train on and rows to test on, as indices, with a name for tables."""
 
     train: np.ndarray
-    held: np.ndarray
+    test: np.ndarray
+    name: str = ""
 
 
 @dataclass(frozen=True)
 class Trial:
-    """A classifier is trained on rows `train` with the strength that does best on the checks, and tested on `test`."""
+    """A classifier is trained on rows `train` with the strength that is best on the folds `checks`, then tested."""
 
     train: np.ndarray
     test: np.ndarray
-    checks: tuple[Check, ...]
+    checks: tuple[Fold, ...]
 
 
 @dataclass(frozen=True)
 class Probed:
-    """What a probe found.
+    """The result of a probe.
 
     Attributes:
-        accuracy: mean over the trials of the share of test rows that are right.
-        dev: mean over the trials of the best mean share over the checks.
+        accuracy: mean over the trials of the accuracy on the test rows.
+        dev: mean over the trials of the best mean accuracy over the checks.
         strengths: C of scikit-learn that each trial chose.
-        predictions: (N,) the class given to each row that a trial tested; the first class elsewhere.
-        tested: (N,) bool, which rows were tested.
+        predictions: (N,) the class predicted for each tested row; the first class elsewhere.
+        tested: (N,) bool, True for the tested rows.
     """
 
     accuracy: float
@@ -55,28 +56,25 @@ class Probed:
     tested: np.ndarray
 
 
-def folds(labels: np.ndarray, rows: np.ndarray, count: int = FOLDS, seed: int = SEED) -> tuple[Check, ...]:
-    """Cut rows into folds in which each class has its share, in an order that the seed fixes.
+def folds(labels: np.ndarray, rows: np.ndarray, count: int = FOLDS, seed: int = SEED) -> tuple[Fold, ...]:
+    """Cut rows into shuffled folds in which each class has its share.
 
     Args:
         labels: (N,) of all rows.
         rows: indices of the rows to cut.
-        count: how many folds.
+        count: number of folds.
         seed: of the shuffle.
-
-    Returns:
-        For each fold its rows as `held` and the others as `train`.
     """
     from sklearn.model_selection import StratifiedKFold
 
     cut = StratifiedKFold(count, shuffle=True, random_state=seed).split(rows, labels[rows])
-    return tuple(Check(rows[train], rows[held]) for train, held in cut)
+    return tuple(Fold(rows[train], rows[test]) for train, test in cut)
 
 
 def nested(labels: np.ndarray, count: int = FOLDS, seed: int = SEED) -> tuple[Trial, ...]:
-    """Each fold is tested once; the strength is chosen by as many folds of the others (MR, CR, SUBJ, MPQA)."""
+    """Return trials that test each fold once; as many folds of the others choose the strength (MR, CR, SUBJ, MPQA)."""
     return tuple(
-        Trial(outer.train, outer.held, folds(labels, outer.train, count, seed))
+        Trial(outer.train, outer.test, folds(labels, outer.train, count, seed))
         for outer in folds(labels, np.arange(len(labels)), count, seed)
     )
 
@@ -87,11 +85,11 @@ def probe(vectors: np.ndarray, labels: np.ndarray, trials: Sequence[Trial], stre
     Args:
         vectors: (N, D).
         labels: (N,).
-        trials: what is trained and tested on which rows.
+        trials: the rows to train and to test on.
         strengths: the values of C to choose from. Of equals the smallest is taken, as by SentEval.
 
     Raises:
-        ProbeError: the vectors are not finite, or there are fewer than two classes.
+        EvaluationError: the vectors are not finite, or there are fewer than two classes.
     """
     rows = Rows.of(vectors, labels)
     parts: dict[bytes, int] = {}  # trials and checks that are trained on the same rows share a classifier
@@ -106,7 +104,7 @@ def probe(vectors: np.ndarray, labels: np.ndarray, trials: Sequence[Trial], stre
         return parts[mask.tobytes()]
 
     final = [part(trial.train) for trial in trials]
-    checked = [[(part(check.train), check.held) for check in trial.checks] for trial in trials]
+    checked = [[(part(check.train), check.test) for check in trial.checks] for trial in trials]
     # From the strongest regularisation to the weakest: each optimum is a good start for the next.
     ordered = sorted(strengths)
     dev = np.empty((len(ordered), len(trials)))  # (R, T)
@@ -116,7 +114,7 @@ def probe(vectors: np.ndarray, labels: np.ndarray, trials: Sequence[Trial], stre
         weights = fit(rows, np.stack(masks), strength, weights)
         predicted = rows.predict(weights)  # (P, N)
         right = predicted == labels
-        dev[i] = [np.mean([right[where, held].mean() for where, held in checks]) for checks in checked]
+        dev[i] = [np.mean([right[where, test].mean() for where, test in checks]) for checks in checked]
         given.append([predicted[where, trial.test] for where, trial in zip(final, trials, strict=True)])
     # Rounded as SentEval does, so that differences of less than a row do not decide.
     best = np.round(100 * dev, 2).argmax(axis=0)  # (T,)

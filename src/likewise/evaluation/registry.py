@@ -1,26 +1,24 @@
-"""The only table of the evaluation tasks' names. A new family: write its file, add its TASKS here."""
+"""The evaluation tasks by name: those of likewise, and those that other packages register."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import cache
+from importlib.metadata import entry_points
 
-from likewise.evaluation import facets, negation_gap, news, semantoneg, sts, transfer, wiki_sections
-from likewise.evaluation.tasks import Task
+from likewise.evaluation.task import EvaluationError, Task
+from likewise.evaluation.tasks import facets, negation_gap, news, semantoneg, sts, transfer, wiki_sections
 
-_FAMILIES: tuple[Sequence[Task], ...] = (
-    sts.TASKS,
-    transfer.TASKS,
-    news.TASKS,
-    semantoneg.TASKS,
-    negation_gap.TASKS,
-    facets.TASKS,
-    wiki_sections.TASKS,
-)
+_FAMILIES = (sts, transfer, news, semantoneg, negation_gap, facets, wiki_sections)
 
-TASKS: dict[str, Task] = {task.name: task for family in _FAMILIES for task in family}
+TASKS: dict[str, Task] = {task.name: task for family in _FAMILIES for task in family.TASKS}
+"""The tasks of likewise itself; `known_tasks` has those of other packages too."""
 
-# A group is a name for several tasks whose mean means something.
+ENTRY_POINTS = "likewise.tasks"
+"""The group of entry points by which another package registers a task: each loads a `Task`."""
+
 GROUPS: dict[str, tuple[str, ...]] = {"sts": sts.SEVEN, "transfer": transfer.SEVEN}
+"""Names for several tasks whose mean is reported, in the order of the papers' tables."""
 
 _ALSO = {
     "sts-b-test": "sts-b",
@@ -32,36 +30,80 @@ _ALSO = {
 }
 
 
-class UnknownTaskError(ValueError):
-    """A task name that is not in the table; the message lists those that are."""
-
-
-def resolve(tasks: str | Sequence[str]) -> tuple[tuple[Task, ...], tuple[str, ...]]:
-    """The tasks and groups that are meant.
-
-    Args:
-        tasks: names of tasks or groups, in a sequence or in one string with commas; upper or lower case.
-
-    Returns:
-        The tasks, each once and in the order asked for, and the groups of which all members were asked for.
+def known_tasks() -> dict[str, Task]:
+    """Return all tasks by name.
 
     Raises:
-        UnknownTaskError: a name is unknown, or there is none.
+        EvaluationError: an entry point of another package cannot be loaded, is no `Task`, or takes a name twice.
     """
-    given = tasks.split(",") if isinstance(tasks, str) else list(tasks)
-    names: list[str] = []
-    for raw in given:
-        name = raw.strip().lower()
+    return {**_registered(), **TASKS}
+
+
+@cache
+def _registered() -> dict[str, Task]:
+    found: dict[str, Task] = {}
+    for point in entry_points(group=ENTRY_POINTS):
+        where = f"the entry point {point.name} of the package {point.dist.name if point.dist else '?'}"
+        try:
+            task = point.load()
+        except Exception as error:
+            raise EvaluationError(f"{where} cannot be loaded ({error!r}): mend or uninstall the package") from error
+        if not isinstance(task, Task):
+            raise EvaluationError(f"{where} is no likewise.evaluation.Task but {type(task).__name__}")
+        if task.name in TASKS or task.name in GROUPS or task.name in found:
+            raise EvaluationError(f"{where}: there is a task {task.name!r} already")
+        found[task.name] = task
+    return found
+
+
+def resolve(tasks: str | Task | Iterable[str | Task]) -> tuple[tuple[Task, ...], tuple[str, ...]]:
+    """Find tasks by name.
+
+    Args:
+        tasks: names of tasks or groups, in upper or lower case, and `Task` objects; in a sequence, or names in one
+            string with commas.
+
+    Returns:
+        The tasks, each once and in the order given, and the groups of which all members are among them.
+
+    Raises:
+        EvaluationError: a name is unknown, or there is none; the message lists the known names.
+    """
+    known = known_tasks()
+    given = tasks.split(",") if isinstance(tasks, str) else [tasks] if isinstance(tasks, Task) else list(tasks)
+    found: dict[str, Task] = {}
+    for item in given:
+        if isinstance(item, Task):
+            if found.setdefault(item.name, item) != item:
+                raise EvaluationError(f"Two tasks are called '{item.name}'; give one of them another name.")
+            continue
+        name = item.strip().lower()
         name = _ALSO.get(name, name)
-        if name in GROUPS:
-            names.extend(GROUPS[name])
-        elif name in TASKS:
-            names.append(name)
-        else:
-            known = ", ".join([f"{group} ({', '.join(members)})" for group, members in GROUPS.items()])
-            grouped = {member for members in GROUPS.values() for member in members}
-            single = ", ".join(name for name in TASKS if name not in grouped)
-            raise UnknownTaskError(f"Unknown task '{raw.strip()}'. Known are: {known}, {single}.")
-    unique = tuple(dict.fromkeys(names))
-    groups = tuple(group for group, members in GROUPS.items() if set(members) <= set(unique))
-    return tuple(TASKS[name] for name in unique), groups
+        if name not in GROUPS and name not in known:
+            raise EvaluationError(f"Unknown task '{item.strip()}'. Known are: {_listed(known)}.")
+        for member in GROUPS.get(name, (name,)):
+            found.setdefault(member, known[member])
+    groups = tuple(group for group, members in GROUPS.items() if set(members) <= set(found))
+    return tuple(found.values()), groups
+
+
+def rated_task(name: str) -> sts.StsTask:
+    """Find one task of rated pairs by name.
+
+    Raises:
+        EvaluationError: the name is unknown, or the task is another one; the message lists the tasks of rated pairs.
+    """
+    rated = ", ".join(name for name, task in known_tasks().items() if isinstance(task, sts.StsTask))
+    try:
+        found, _ = resolve(name)
+    except EvaluationError:
+        raise EvaluationError(f"Unknown task '{name}'. Tasks of rated pairs are: {rated}.") from None
+    if len(found) != 1 or not isinstance(found[0], sts.StsTask):
+        raise EvaluationError(f"'{name}' is not one task of rated pairs. Give one of: {rated}.")
+    return found[0]
+
+
+def _listed(known: Iterable[str]) -> str:
+    groups = [f"{group} ({', '.join(members)})" for group, members in GROUPS.items()]
+    grouped: Sequence[str] = [member for members in GROUPS.values() for member in members]
+    return ", ".join([*groups, *(name for name in known if name not in grouped)])

@@ -1,4 +1,4 @@
-"""What an evaluation found: typed, and ready for JSON or a table."""
+"""The report of an evaluation, as typed results, JSON or a table."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from likewise.evaluation.pairs import PairResult
-from likewise.evaluation.tasks import TaskResult, number, plain
+from likewise.evaluation.task import TaskResult, number, plain
+from likewise.runs.job import check_target
 from likewise.runs.whole_files import write_json
 
 
 @dataclass(frozen=True)
 class MissingTask:
-    """A task that was asked for and could not be run, and why."""
+    """A task that could not be run, and the reason."""
 
     name: str
     title: str
@@ -29,12 +30,11 @@ class EvaluationReport:
 
     Attributes:
         model: the name or folder of the model, or its class where it was handed over in memory.
-        results: a result for each task that ran, in the order asked for.
+        results: a result for each task that ran, in the order given.
         missing: the tasks that did not run.
-        averages: for each group asked for in full ("sts"), the plain mean of its main scores, times 100; None
-            if one of its tasks is missing or undefined, so that no average ever stands for fewer tasks than
-            its name says.
-        settings: what else decides a score: precision, similarity, the model's longest sequence, versions.
+        averages: for each group of which all tasks were asked for ("sts"), the plain mean of its main scores, times
+            100; None if one of its tasks is missing or undefined.
+        settings: other facts that decide a score: precision, similarity, the model's longest sequence, versions.
         seconds: wall time of reading, encoding and scoring.
     """
 
@@ -47,11 +47,11 @@ class EvaluationReport:
 
     @property
     def average(self) -> float | None:
-        """The average of the group asked for; None if there was none, several, or a task is missing."""
+        """The average of the only group; None if there is none or several, or a task is missing."""
         return next(iter(self.averages.values())) if len(self.averages) == 1 else None
 
     def __getitem__(self, name: str) -> TaskResult:
-        """The result of a task by its name.
+        """Return the result of a task by its name.
 
         Raises:
             KeyError: it was not asked for, or it is missing (then with the reason).
@@ -65,7 +65,7 @@ class EvaluationReport:
         raise KeyError(f"{name} was not evaluated; there are {', '.join(r.name for r in self.results) or 'none'}")
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain dicts, lists, strings and numbers; undefined scores are None."""
+        """Return plain dicts, lists, strings and numbers; undefined scores are None."""
         return {
             "model": self.model,
             "results": [result.to_dict() for result in self.results],
@@ -76,25 +76,23 @@ class EvaluationReport:
         }
 
     def to_json(self, path: str | os.PathLike[str]) -> None:
-        """Write `to_dict` to a file, whole or not at all: a temporary file beside it is renamed.
+        """Write `to_dict` to a file, by rename.
 
         Raises:
-            FileNotFoundError: the folder to write in is not there.
+            JobError: the folder to write in is not there.
         """
-        out = Path(path)
-        if not out.parent.is_dir():
-            raise FileNotFoundError(f"There is no folder '{out.parent}' to write '{out.name}' in; make it first.")
-        write_json(out, self.to_dict(), strict=True)
+        check_target(path, "file")
+        write_json(Path(path), self.to_dict(), strict=True)
 
     def sections(self) -> list[tuple[tuple[str, ...], list[tuple[str, ...]]]]:
-        """The rows of the tables: one table (its columns, its rows) for each kind of result."""
+        """Return one table (its columns, its rows) for each kind of result."""
         kinds: dict[type[TaskResult], list[tuple[str, ...]]] = {}
         for result in self.results:
             kinds.setdefault(type(result), []).append(result.cells())
         return [(kind.COLUMNS, rows) for kind, rows in kinds.items()]
 
     def notes(self) -> list[str]:
-        """The lines below the tables: averages, other main scores, missing tasks, undefined scores."""
+        """Return the lines below the tables: averages, other main scores, missing tasks, undefined scores."""
         lines = []
         for group, average in self.averages.items():
             reason = "" if average is not None else " (a task is missing or undefined)"
@@ -113,7 +111,7 @@ class EvaluationReport:
         return lines
 
     def table(self) -> str:
-        """The scores as Markdown, which reads well as plain text too."""
+        """Return the scores as Markdown."""
         blocks = []
         for columns, rows in self.sections():
             widths = [max(len(row[i]) for row in (columns, *rows)) for i in range(len(columns))]

@@ -1,30 +1,125 @@
-"""Run evaluation tasks on a model: every sentence is encoded once, whichever tasks it belongs to."""
+"""Evaluation of a model on tasks: every sentence is encoded once, whichever tasks it belongs to."""
 
 from __future__ import annotations
 
 import math
 import os
 import time
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from likewise.evaluation.data import find_data
 from likewise.evaluation.registry import GROUPS, resolve
 from likewise.evaluation.report import EvaluationReport, MissingTask
-from likewise.evaluation.tasks import Prepared, Task, TaskMissing, TaskResult, find_data
+from likewise.evaluation.task import Prepared, Task, TaskMissing, TaskResult
+from likewise.runs.progress import Progress
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-    from likewise.evaluation.pair_scoring import PairScorer
     from likewise.inference.encoding import Precision
 
 BERTSCORE = "bertscore:"
-"""Before a model's name: BERTScore on its tokens, in the place of its sentence vectors."""
+"""The prefix of a model's name for BERTScore on its tokens."""
 
 CROSS_ENCODER = "cross-encoder:"
-"""Before a model's name: it scores pairs and has no sentence vectors."""
+"""The prefix of the name of a cross-encoder."""
+
+
+class PairScorer(Protocol):
+    """A model that scores how alike two sentences are, and has no sentence vectors."""
+
+    @property
+    def name(self) -> str:
+        """The name in the report."""
+
+    @property
+    def settings(self) -> dict[str, object]:
+        """The settings that decide its scores."""
+
+    def score_pairs(self, first: Sequence[str], second: Sequence[str], progress: Progress) -> np.ndarray:
+        """Return a score for each of P pairs, (P,): the higher, the more alike."""
+
+
+def evaluate(
+    model: SentenceTransformer | PairScorer | str | os.PathLike[str],
+    tasks: str | Task | Iterable[str | Task] = "sts",
+    *,
+    data: str | os.PathLike[str] | None = None,
+    batch_size: int = 64,
+    precision: Precision | None = None,
+    quiet: bool = True,
+) -> EvaluationReport:
+    """Score a model on evaluation tasks.
+
+    Args:
+        model: a SentenceTransformer, or what `likewise.load` takes (a folder, a hub name, "bundled:minilm"); or a
+            `PairScorer`, "bertscore:MODEL" for BERTScore on the tokens of a model, or "cross-encoder:MODEL".
+        tasks: "sts" for the seven test sets of the papers, "transfer" for SentEval's seven transfer tasks, names with
+            commas (sts12, sts-b-dev, mr, trec, news, afs, wiki-sections ...), a `Task`, or a sequence of these.
+        data: the folder of SentEval's data; see `find_data`.
+        batch_size: sentences a batch.
+        precision: None or "fp32", or "bf16" for bfloat16 autocast. Published scores are of fp32.
+        quiet: show no progress on standard error.
+
+    Returns:
+        The report. It names each task whose files are missing; an average that needs such a task is None.
+
+    Raises:
+        EvaluationError: a task is unknown.
+        DataError: there is no data folder, or a file in it is malformed.
+        LoadError: the model cannot be loaded.
+    """
+    start = time.perf_counter()
+    progress = Progress(quiet)
+    wanted, groups = resolve(tasks)
+    named = os.fspath(model) if isinstance(model, (str, os.PathLike)) else ""
+    scorer: Any = None if named or not hasattr(model, "score_pairs") else model
+    only_pairs = scorer is not None or named.startswith((BERTSCORE, CROSS_ENCODER))
+    # The data is read first: it takes a moment, and a model may take minutes.
+    folder = None
+    prepared: list[tuple[Task, Prepared]] = []
+    missing: list[MissingTask] = []
+    for task in wanted:
+        try:
+            if only_pairs and not task.of_pairs:
+                name = scorer.name if scorer else named
+                raise TaskMissing(f"it needs sentence vectors, and {name} has none")
+            if task.needs_data and folder is None:
+                folder = find_data(data)
+            prepared.append((task, task.prepare(folder)))
+        except TaskMissing as reason:
+            missing.append(MissingTask(task.name, task.title, str(reason)))
+    texts = list(dict.fromkeys(text for _, ready in prepared for text in ready.sentences))
+    if only_pairs:
+        scorer = scorer or _pair_scorer(named, batch_size, precision)
+        results = [_score_pairs(scorer, ready, progress) for _, ready in prepared]
+        named, settings = scorer.name, dict(scorer.settings)
+    else:
+        # Imported here, as torch is not needed above.
+        from likewise.inference.encoding import encode
+        from likewise.inference.loading import load
+
+        encoder: Any = load(named) if named else model
+        vectors = encode(encoder, texts, batch_size=batch_size, precision=precision, progress=not quiet)  # (U, D)
+        place = {text: i for i, text in enumerate(texts)}
+        results = []
+        with progress.bar("scoring", len(prepared)) as bar:
+            for task, ready in prepared:
+                bar.update(note=task.title)
+                results.append(ready.score(vectors[np.array([place[s] for s in ready.sentences])]))
+                bar.advance()
+        named, settings = named or type(model).__name__, _settings(encoder, precision)
+    return EvaluationReport(
+        model=named,
+        results=tuple(results),
+        missing=tuple(missing),
+        averages={group: _average(GROUPS[group], results) for group in groups},
+        settings=settings | {"sentences": len(texts)},
+        seconds=time.perf_counter() - start,
+    )
 
 
 def _pair_scorer(name: str, batch_size: int, precision: Precision | None) -> PairScorer:
@@ -37,112 +132,31 @@ def _pair_scorer(name: str, batch_size: int, precision: Precision | None) -> Pai
     return BertScore(name.removeprefix(BERTSCORE), batch_size=batch_size, precision=precision)
 
 
-def evaluate(
-    model: SentenceTransformer | PairScorer | str | os.PathLike[str],
-    tasks: str | Sequence[str] = "sts",
-    data: str | os.PathLike[str] | None = None,
-    *,
-    batch_size: int = 64,
-    precision: Precision | None = None,
-    progress: bool = True,
-) -> EvaluationReport:
-    """Score a model on evaluation tasks.
-
-    Args:
-        model: a SentenceTransformer, or what `likewise.load` takes (a folder, a hub name, "bundled:minilm"); or a
-            pair scorer: one in memory, "bertscore:MODEL" for BERTScore on the tokens of a model, or
-            "cross-encoder:MODEL".
-        tasks: "sts" for the seven test sets of the papers, "transfer" for SentEval's seven transfer tasks, or names
-            with commas or in a sequence: sts12, sts-b-dev, mr, trec, news, afs, wiki-sections ...
-        data: the folder of SentEval's data; None looks at LIKEWISE_DATA and ../shared/data.
-        batch_size: sentences a batch.
-        precision: None or "fp32", or "bf16" for bfloat16 autocast. Published scores are of fp32.
-        progress: show a bar on standard error.
-
-    Returns:
-        The report. A task whose files are not there is named in it, and an average that needs it is None.
-
-    Raises:
-        UnknownTaskError: a task is unknown.
-        DataError: there is no data folder, or a file in it is malformed.
-        LoadError: the model cannot be loaded.
-    """
-    if isinstance(model, str) and model.startswith((BERTSCORE, CROSS_ENCODER)):
-        resolve(tasks)  # a misspelt task is told before the model is loaded
-        model = _pair_scorer(model, batch_size, precision)
-    if not isinstance(model, str) and hasattr(model, "score_pairs"):
-        from likewise.evaluation.pair_scoring import evaluate_pairs
-
-        scorer: Any = model
-        return evaluate_pairs(scorer, tasks, data, progress=progress)
-    start = time.perf_counter()
-    wanted, groups = resolve(tasks)
-    # The data first: it takes a moment, and a model may take minutes.
-    folder = find_data(data) if any(task.needs_data for task in wanted) else None
-    prepared: list[tuple[Task, Prepared]] = []
-    missing: list[MissingTask] = []
-    for task in wanted:
-        try:
-            prepared.append((task, task.prepare(folder)))
-        except TaskMissing as reason:
-            missing.append(MissingTask(task.name, task.title, str(reason)))
-
-    # Imported only here: nothing above needs torch.
-    from likewise.inference.encoding import encode
-    from likewise.inference.loading import load
-
-    encoder = load(model) if isinstance(model, (str, os.PathLike)) else model
-    place = {text: i for i, text in enumerate(dict.fromkeys(s for _, p in prepared for s in p.sentences))}
-    vectors = encode(encoder, list(place), batch_size=batch_size, precision=precision, progress=progress)  # (U, D)
-    results = tuple(
-        ready.score(vectors[np.array([place[s] for s in ready.sentences])]) for ready in _shown(prepared, progress)
-    )
-    return EvaluationReport(
-        model=os.fspath(model) if isinstance(model, (str, os.PathLike)) else type(model).__name__,
-        results=results,
-        missing=tuple(missing),
-        averages={group: average(GROUPS[group], results) for group in groups},
-        settings=_settings(encoder, precision, len(place)),
-        seconds=time.perf_counter() - start,
-    )
+def _score_pairs(scorer: PairScorer, ready: Prepared, progress: Progress) -> TaskResult:
+    assert ready.score_pairs is not None
+    count = len(ready.sentences) // 2
+    return ready.score_pairs(scorer.score_pairs(ready.sentences[:count], ready.sentences[count:], progress))
 
 
-def _shown(prepared: Sequence[tuple[Task, Prepared]], progress: bool) -> Iterator[Prepared]:
-    """The tasks one by one, under a bar: to probe vectors takes a while."""
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), transient=True, disable=not progress) as bar:
-        line = bar.add_task("scoring", total=len(prepared))
-        for task, ready in prepared:
-            bar.update(line, description=f"scoring {task.title}")
-            yield ready
-            bar.advance(line)
-
-
-def average(members: Sequence[str], results: Sequence[TaskResult]) -> float | None:
-    """The mean of a group's main scores, or None if one is not there or undefined: never a 0 in its place."""
+def _average(members: Sequence[str], results: Sequence[TaskResult]) -> float | None:
+    """Return the mean of a group's main scores; None if one is missing or undefined."""
     scores = {result.name: result.score for result in results}
     if any(math.isnan(scores.get(name, math.nan)) for name in members):
         return None
     return float(np.mean([scores[name] for name in members]))
 
 
-def _settings(model: SentenceTransformer, precision: str | None, sentences: int) -> dict[str, object]:
-    import sentence_transformers
-    import torch
-    import transformers
+def _settings(model: SentenceTransformer, precision: str | None) -> dict[str, object]:
+    from likewise.runs.provenance import versions
 
-    from likewise.version import __version__
-
+    found = versions()
     return {
         "similarity": "cosine",
         "precision": precision or str(next((p.dtype for p in model.parameters()), "none")).removeprefix("torch."),
         "max_seq_length": model.max_seq_length,
-        "sentences": sentences,
         "device": str(model.device),
-        "likewise": __version__,
-        "sentence_transformers": sentence_transformers.__version__,
-        "transformers": transformers.__version__,
-        "torch": str(torch.__version__),
+        **{
+            name.replace("-", "_"): found[name]
+            for name in ("likewise", "sentence-transformers", "transformers", "torch")
+        },
     }

@@ -1,4 +1,4 @@
-"""Sentences that are encoded again and again during a run, tokenized once.
+"""Sentences that are tokenized once and encoded repeatedly during a run.
 
 Letters of the shapes: S sentences, D embedding.
 """
@@ -13,30 +13,29 @@ import numpy as np
 import torch
 from sentence_transformers.util import batch_to_device
 
-from likewise.inference.encoding import Precision, autocast, undisturbed
+from likewise.evaluation.task import EvaluationError
+from likewise.inference.encoding import undisturbed
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 
 class TokenCache:
-    """Encodes one list of sentences, as often as asked, with a model that changes in between.
+    """Encodes one list of sentences repeatedly with a model that changes in between.
 
-    Repeats are encoded once; batches are made of unique sentences of one length and their tokens are kept, so
-    that a call costs the forward passes only. The tokens are made anew when the tokenizing module, its
-    longest sequence or the model's prompt is another one.
+    Repeats are encoded once; batches hold different sentences of near-equal length, and their tokens are kept, so that
+    a call costs the forward passes only. The tokens are made again when the tokenizing module, its longest sequence or
+    the model's prompt has changed.
+
+    Raises:
+        EvaluationError: the batch size is not positive.
     """
 
     def __init__(self, sentences: Sequence[str], batch_size: int = 128) -> None:
-        """Hold `sentences`; batches have `batch_size` of them.
-
-        Raises:
-            ValueError: the batch size is not positive.
-        """
         if batch_size < 1:
-            raise ValueError(f"batch_size is {batch_size}; give 1 or more.")
+            raise EvaluationError(f"batch_size is {batch_size}; give 1 or more.")
         unique = dict.fromkeys(sentences)
-        # Longest first: a batch that does not fit in memory fails at once, not at the end.
+        # Longest first, so that a batch that does not fit in memory fails at once.
         self._unique = sorted(unique, key=len, reverse=True)
         place = {sentence: i for i, sentence in enumerate(self._unique)}
         self._rows = np.array([place[sentence] for sentence in sentences], dtype=np.int64)  # (S,)
@@ -46,16 +45,15 @@ class TokenCache:
         self._tokenizer: weakref.ref[Any] | None = None
         self._setting: tuple[Any, ...] = ()
 
-    def vectors(self, model: SentenceTransformer, precision: Precision | None = None) -> tuple[np.ndarray, np.ndarray]:
+    def vectors(self, model: SentenceTransformer) -> tuple[np.ndarray, np.ndarray]:
         """Encode all sentences; the model's modes and the global random state stay as they were.
 
         Returns:
-            The vectors of the sentences, (S, D) float32, and those of the unique ones in order of first
-            appearance.
+            The vectors of the sentences, (S, D) float32, and those of the different ones in order of first appearance.
         """
         self._tokenize(model)
         found = []
-        with undisturbed(model), torch.inference_mode(), autocast(model, precision):
+        with undisturbed(model), torch.inference_mode():
             for batch in self._batches:
                 # A copy: modules put their outputs into the dict that they are given.
                 output = model(batch_to_device(dict(batch), model.device))["sentence_embedding"]

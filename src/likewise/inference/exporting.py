@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import tempfile
 from pathlib import Path
 
 from sentence_transformers import SentenceTransformer
@@ -59,15 +61,17 @@ def export(
         raise CannotExport(f"The model cannot be exported: {reason}.") from None
     plan = Plan("export", options={"format": format}, inputs={"model": fingerprint(encoder)})
     with open_job(out, plan, overwrite=overwrite) as job:
-        record = job.finished
-        if record is None:
-            export_to(encoder, format, job.result)
-            fidelity = Sample(encoder, runner, _TEXTS).fidelity(engine_in(job.result, format, encoder))
+        if job.finished:
+            return [Path(out) / name for name in job.finished["files"]]
+        with tempfile.TemporaryDirectory() as made:
+            folder = Path(made)
+            export_to(encoder, format, folder)
+            fidelity = Sample(encoder, runner, _TEXTS).fidelity(engine_in(folder, format, encoder))
             if not fidelity.same:
                 raise CannotExport(
                     f"The vectors of the {format} graph differ from torch's by {fidelity.difference:.1e}."
                 )
-            runner.tokens.save(job.result / "tokenizer.json")
+            runner.tokens.save(folder / "tokenizer.json")
             about = {
                 "inputs": list(INPUTS),
                 "output": OUTPUT,
@@ -78,6 +82,7 @@ def export(
                 "prompt": default_prompt(encoder) or "",
                 "truncate_dim": encoder.truncate_dim,
             }
-            (job.result / ABOUT).write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
-            record = job.finish()
+            (folder / ABOUT).write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+            shutil.copytree(folder, job.result, dirs_exist_ok=True)
+        record = job.finish()
     return [Path(out) / name for name in record["files"]]

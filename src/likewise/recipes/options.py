@@ -35,7 +35,9 @@ class TrainingOptions(Options):
         "What picks the checkpoint: STS-B dev, held-out sentences of the corpus, or simply the last one.",
     )
     held_out: int = option(500, "Sentences held out of training where the selection needs them.", gt=0)
-    precision: Precision = option("auto", "bf16 where the processor is made for it (auto), or always this.")
+    precision: Precision = option(
+        "auto", "bf16 where the processor is made for it (auto), or always this. Checkpoints are scored in fp32."
+    )
 
     def _check(self) -> None:
         if self.max_length and self.max_length < 3:

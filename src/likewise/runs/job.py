@@ -54,8 +54,8 @@ class Job:
         finished: the record of a finished job of the same plan, which need not be done again; else None.
     """
 
-    def __init__(self, target: Path, plan: Plan, kind: Kind) -> None:
-        self.target, self.plan, self.kind = target, plan, kind
+    def __init__(self, target: Path, plan: Plan, kind: Kind, grows: bool = False) -> None:
+        self.target, self.plan, self.kind, self.grows = target, plan, kind, grows
         self.work = work_of(target, kind)
         self.resumed = False
         self.finished: dict[str, Any] | None = None
@@ -88,6 +88,18 @@ class Job:
         Args:
             facts: plain values for the record, beside plan, versions, machine, seconds and the names of the files.
         """
+        self.finished = self._installed(facts)
+        shutil.rmtree(self.work)
+        return self.finished
+
+    def publish(self, facts: Mapping[str, Any] | None = None) -> None:
+        """Install a folder's `result` as it is so far, and keep working on a copy of it."""
+        record = self._installed(facts)
+        (self.work / _INSTALLING).unlink()
+        shutil.rmtree(self.work / _OLD, ignore_errors=True)
+        self._take_up(record)
+
+    def _installed(self, facts: Mapping[str, Any] | None) -> dict[str, Any]:
         plan = self.plan.to_dict()
         record = {"plan": plan, "versions": plan.pop("versions"), "machine": machine(), "seconds": self.seconds()}
         record |= {**(facts or {}), "status": "finished"}
@@ -98,9 +110,14 @@ class Job:
             _install(self.target, self.work)
         else:
             self.result.replace(self.target)
-        shutil.rmtree(self.work)
-        self.finished = record
         return record
+
+    def _take_up(self, record: Mapping[str, Any]) -> None:
+        """Copy the installed files that `result` lacks into it."""
+        for name in record.get("files", []):
+            if (self.target / name).is_file() and not (self.result / name).exists():
+                (self.result / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(self.target / name, self.result / name)
 
     def _begin(self, resume: Resume, overwrite: bool) -> None:
         """Compare the plan with what lies here, and write it down.
@@ -124,13 +141,16 @@ class Job:
                 raise JobError(
                     f"{self.target} was made with {change}: choose another --out, or --overwrite to replace it"
                 )
-            self.finished = record
-            return
+            if not self.grows:
+                self.finished = record
+                return
         elif resume is True:
             raise JobError(f"{self.target} holds nothing to resume: start without --resume")
         if not stopped:
             _clear(self.work)
             write_json(self.work / _PLAN, self.plan.to_dict())
+        if self.grows and not overwrite:
+            self._take_up(record)
 
     def _close(self, target_existed: bool) -> None:
         """Keep the working folder only if there is something in it to go on from."""
@@ -153,6 +173,7 @@ def open_job(
     resume: Resume = "auto",
     overwrite: bool = False,
     kind: Kind = "folder",
+    grows: bool = False,
 ) -> Iterator[Job]:
     """Open a job for the time of a `with` block, locked against every other process.
 
@@ -166,12 +187,13 @@ def open_job(
             stopped work.
         overwrite: throw stopped work away, and replace what is finished once its successor is whole.
         kind: whether the target is a folder or a file.
+        grows: open a finished folder of the same plan again, to add to it: `result` starts as a copy of it.
 
     Raises:
         JobError: the target holds other files, or a finished or stopped job of another plan; another process is
             writing it; it cannot be written; or there is nothing to resume.
     """
-    job = Job(Path(target), plan, kind)
+    job = Job(Path(target), plan, kind, grows)
     check_target(target, kind)
     existed = job.target.exists()
     try:
@@ -245,6 +267,8 @@ def _install(target: Path, work: Path) -> None:
     """
     record = _read(work / _INSTALLING)
     old = read_record(target)
+    if old == record:  # killed after the last step
+        return
     for name in sorted(old.get("files", []), key=lambda name: name != _LAST):
         if (target / name).exists():
             _move(target / name, work / _OLD / name)

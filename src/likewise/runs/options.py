@@ -19,6 +19,10 @@ class OptionError(LikewiseError):
     """An option does not exist, is out of range or contradicts another; the message names the cure."""
 
 
+class ContradictionError(OptionError):
+    """Two options contradict each other, each of which is valid alone."""
+
+
 def option(default: Any, help: str, **limits: Any) -> Any:
     """Return a field of an options class.
 
@@ -45,7 +49,8 @@ class Options(BaseModel):
         try:
             super().__init__(**values)
         except ValidationError as error:
-            raise OptionError(_sentences(type(self), error)) from None
+            alone = any(found["loc"] for found in error.errors())
+            raise (OptionError if alone else ContradictionError)(_sentences(type(self), error)) from None
 
     @classmethod
     def __pydantic_init_subclass__(cls, **_: Any) -> None:
@@ -191,6 +196,8 @@ def _sentence(kind: type[Options], found: Any) -> str:
     if found["type"] in _BOUNDS:
         words, limit = _BOUNDS[found["type"]]
         wanted = words.format(_plain(found.get("ctx", {}).get(limit)))
+    elif found["type"] == "string_too_short":
+        wanted = f"a text of {found['ctx']['min_length']} character or more"
     elif found["type"] == "literal_error":
         wanted = f"one of {', '.join(choices_of(kind, name))}"
     else:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import platform
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import Any
 
 import torch
+
+from likewise import processor
 
 PACKAGES = (
     "likewise",
@@ -35,18 +36,9 @@ def versions() -> dict[str, str]:
 def machine() -> dict[str, Any]:
     """The processor, its threads, and the GPU if there is one."""
     return {
-        "processor": _processor(),
+        "processor": processor.name(),
         "instruction_set": torch.backends.cpu.get_cpu_capability(),
         "cores": os.cpu_count(),
         "threads": torch.get_num_threads(),
         "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
     }
-
-
-def _processor() -> str:
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        for line in cpuinfo.read_text(errors="replace").splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()

@@ -22,8 +22,9 @@ class Stopped(KeyboardInterrupt):
 class StopRequest:
     """Whether a stop was asked for."""
 
-    def __init__(self) -> None:
+    def __init__(self, progress: Progress) -> None:
         self.asked = False
+        self.progress = progress
 
     def check(self, done: str = "") -> None:
         """End the job here if a stop was asked for; call it where everything so far is saved.
@@ -38,25 +39,33 @@ class StopRequest:
             raise Stopped(f"Stopped{f' {done}' if done else ''}. The same command goes on from there.")
 
 
+_open: list[StopRequest] = []
+"""The requests of the jobs under way, the outermost first: a job may be a part of another one."""
+
+
 @contextmanager
 def orderly_stop(progress: Progress) -> Iterator[StopRequest]:
     """Turn the first SIGINT or SIGTERM of a `with` block into a request, and the second into an interruption at once.
 
-    Outside the main thread, where Python has no signals, nothing is caught.
+    Inside another such block, the request is one to both jobs. Outside the main thread, where Python has no signals,
+    nothing is caught.
     """
-    request = StopRequest()
+    request = StopRequest(progress)
 
     def ask(number: int, frame: FrameType | None) -> None:
         if request.asked:
             raise KeyboardInterrupt
-        request.asked = True
-        progress.tell("Stopping: what is under way is finished and saved first (once more: at once).")
+        for one in _open:
+            one.asked = True
+        _open[0].progress.tell("Stopping: what is under way is finished and saved first (once more: at once).")
 
     before: dict[int, Any] = {}
     if threading.current_thread() is threading.main_thread():
         before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    _open.append(request)
     try:
         yield request
     finally:
+        _open.remove(request)
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -17,8 +17,7 @@ from torch import nn
 
 from likewise.corpus.files import numbered_lines
 from likewise.encoder.training_modules import PairClassifier
-from likewise.evaluation.held_out_labels import HeldOutLabelsEvaluator
-from likewise.inference.encoding import Precision
+from likewise.evaluation.checkpoint import CheckpointEvaluator, labels_evaluator
 from likewise.supervised.objective import FinetuneOptions, Objective
 from likewise.supervised.rows import Dropped, LabelledDataError, LabelledRows, collect
 from likewise.supervised.tables import read_table
@@ -132,9 +131,9 @@ def _loss(encoder: SentenceTransformer, options: NLIOptions) -> nn.Module:
     return loss
 
 
-def _held_out(rows: LabelledRows, options: NLIOptions, precision: Precision) -> HeldOutLabelsEvaluator:
+def _held_out(rows: LabelledRows, options: NLIOptions) -> CheckpointEvaluator:
     found = rows.dataset
-    return HeldOutLabelsEvaluator(found["sentence1"], found["sentence2"], found["label"], precision=precision)
+    return labels_evaluator(found["sentence1"], found["sentence2"], found["label"])
 
 
 SBERT = NLIOptions()

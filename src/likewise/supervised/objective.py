@@ -11,7 +11,6 @@ from typing import Any, Literal
 from sentence_transformers import SentenceTransformer
 from torch import nn
 
-from likewise.inference.encoding import Precision
 from likewise.recipes.options import TrainingOptions
 from likewise.runs.options import OptionError, of_preset, option
 from likewise.supervised.rows import LabelledRows
@@ -44,7 +43,7 @@ class Objective:
         summary, source: one sentence, and the paper.
         presets: named option sets; the first is the default.
         read: (files, data folder, options) to rows; no files means what the data folder holds, where it holds any.
-        held_out: (rows, options, precision) to an evaluator on rows that are not trained on.
+        held_out: (rows, options) to an evaluator in float32 on rows that are not trained on.
         build_loss: (encoder, options) to a sentence-transformers loss.
         training_only: (dimension of the vectors) to modules that are in the encoder for training alone.
         sts_dev: whether STS-B dev picks the checkpoint where it is found.
@@ -55,7 +54,7 @@ class Objective:
     source: str
     presets: Mapping[str, FinetuneOptions]
     read: Callable[[Sequence[Path], str | os.PathLike[str] | None, Any], LabelledRows]
-    held_out: Callable[[LabelledRows, Any, Precision], Any]
+    held_out: Callable[[LabelledRows, Any], Any]
     build_loss: Callable[[SentenceTransformer, Any], nn.Module]
     training_only: Callable[[int], list[nn.Module]] = lambda dimension: []
     sts_dev: bool = True

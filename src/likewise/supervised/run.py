@@ -10,9 +10,9 @@ from typing import Any
 
 from rich.console import Console
 
-from likewise.evaluation.sts_dev import StsDevEvaluator
-from likewise.evaluation.tasks import DataError
-from likewise.inference.encoding import Precision, dimension
+from likewise.evaluation.checkpoint import sts_b_dev_evaluator
+from likewise.evaluation.task import DataError
+from likewise.inference.encoding import dimension
 from likewise.runs.options import OptionError
 from likewise.supervised.objective import FinetuneOptions, Objective
 from likewise.supervised.objectives import find_objective
@@ -75,7 +75,7 @@ def finetune(
         rows = task.read(_paths(train), data, chosen)
         dev_rows = task.read(_paths(dev), data, chosen) if dev else None
     console.print(str(rows), markup=False, highlight=False, soft_wrap=True)
-    selection = choose_rows(task, rows, dev_rows, chosen, seed, data, "bf16" if bf16 else "fp32")
+    selection = choose_rows(task, rows, dev_rows, chosen, seed, data)
     console.print(f"checkpoint selected by: {selection.description}", markup=False, highlight=False)
     continued = Continued.load(base)  # before the run folder is touched: it may not load
 
@@ -105,7 +105,6 @@ def choose_rows(
     options: FinetuneOptions,
     seed: int,
     data: str | os.PathLike[str] | None,
-    precision: Precision,
 ) -> Selection:
     """What picks the checkpoint: the dev rows where there are any, else STS-B dev where found, else held-out rows.
 
@@ -118,11 +117,11 @@ def choose_rows(
     if options.select_by == "last":
         return Selection("last", None, None, "the last checkpoint is kept")
     if dev:
-        evaluator = task.held_out(dev, options, precision)
+        evaluator = task.held_out(dev, options)
         return Selection("dev", evaluator, None, f"{evaluator.description} ({', '.join(dev.sources)})")
     if task.sts_dev and options.select_by in ("auto", "sts-b-dev"):
         try:
-            evaluator = StsDevEvaluator.from_data(data, precision=precision)
+            evaluator = sts_b_dev_evaluator(data)
             return Selection("sts-b-dev", evaluator, None, evaluator.description)
         except DataError:
             if options.select_by == "sts-b-dev" or data is not None:
@@ -130,7 +129,7 @@ def choose_rows(
     kept, held = hold_out(rows.dataset[rows.texts[0]], options.held_out, seed)
     if len(held) < 2:
         return Selection("last", None, None, "too few rows to hold any out; the last checkpoint is kept")
-    evaluator = task.held_out(dataclasses.replace(rows, dataset=rows.dataset.select(held)), options, precision)
+    evaluator = task.held_out(dataclasses.replace(rows, dataset=rows.dataset.select(held)), options)
     return Selection("held-out", evaluator, kept, evaluator.description)
 
 

@@ -15,11 +15,9 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.losses import CosineSimilarityLoss
 from torch import nn
 
-from likewise.evaluation.registry import TASKS
-from likewise.evaluation.sts import StsTask
-from likewise.evaluation.sts_dev import StsDevEvaluator
-from likewise.evaluation.tasks import DataError, TaskMissing, find_data
-from likewise.inference.encoding import Precision
+from likewise.evaluation.checkpoint import CheckpointEvaluator, ratings_evaluator
+from likewise.evaluation.data import find_data
+from likewise.evaluation.registry import rated_task
 from likewise.runs.options import OptionError, option
 from likewise.supervised.objective import FinetuneOptions, Objective
 from likewise.supervised.rows import Dropped, LabelledDataError, LabelledRows, collect
@@ -62,16 +60,11 @@ def read_sts(files: Sequence[Path], data: str | os.PathLike[str] | None, options
     """
     dropped = Dropped()
     if not files:
-        task = TASKS["sts-b-train"]
-        assert isinstance(task, StsTask)
-        folder = find_data(data)
-        try:
-            pairs = task.load(folder)
-        except TaskMissing as reason:
-            raise DataError(f"No STS-B train in '{folder}': {reason}. Put SentEval's file there.") from None
+        task = rated_task("sts-b-train")
+        pairs = task.pairs(data)
         low, high = task.scale
         ratings = ((pairs.gold - low) / (high - low)).tolist()
-        sources = [folder / file.path for file in task.files]
+        sources = [find_data(data) / file.path for file in task.files]
         found: Iterator[tuple[str, str, float]] = zip(pairs.first, pairs.second, ratings, strict=True)
         return collect(found, ("sentence1", "sentence2"), "float32", UNIT, sources, dropped)
     return collect(_rated(files, options, dropped), ("sentence1", "sentence2"), "float32", UNIT, list(files), dropped)
@@ -101,15 +94,14 @@ def _loss(encoder: SentenceTransformer, options: STSOptions) -> nn.Module:
     return CosineSimilarityLoss(encoder)
 
 
-def _held_out(rows: LabelledRows, options: STSOptions, precision: Precision) -> StsDevEvaluator:
+def _held_out(rows: LabelledRows, options: STSOptions) -> CheckpointEvaluator:
     found = rows.dataset
     ratings = [5 * label for label in found["label"]]
-    return StsDevEvaluator(
+    return ratings_evaluator(
         found["sentence1"],
         found["sentence2"],
         ratings,
         name="held_out",
-        precision=precision,
         description=f"Spearman correlation on {len(rows):,} held-out rated pairs",
     )
 

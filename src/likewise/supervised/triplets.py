@@ -15,8 +15,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.losses import TripletDistanceMetric, TripletLoss
 from torch import nn
 
-from likewise.evaluation.held_out_triplets import HeldOutTripletsEvaluator
-from likewise.inference.encoding import Precision
+from likewise.evaluation.checkpoint import CheckpointEvaluator, triplets_evaluator
 from likewise.runs.options import OptionError, option
 from likewise.supervised.objective import FinetuneOptions, Objective
 from likewise.supervised.rows import Dropped, LabelledDataError, LabelledRows, collect
@@ -83,11 +82,9 @@ def _loss(encoder: SentenceTransformer, options: TripletOptions) -> nn.Module:
     return TripletLoss(encoder, _DISTANCES[options.distance], options.margin)
 
 
-def _held_out(rows: LabelledRows, options: TripletOptions, precision: Precision) -> HeldOutTripletsEvaluator:
+def _held_out(rows: LabelledRows, options: TripletOptions) -> CheckpointEvaluator:
     found = rows.dataset
-    return HeldOutTripletsEvaluator(
-        found["anchor"], found["positive"], found["negative"], distance=options.distance, precision=precision
-    )
+    return triplets_evaluator(found["anchor"], found["positive"], found["negative"], distance=options.distance)
 
 
 SBERT = TripletOptions()

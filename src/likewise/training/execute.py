@@ -17,6 +17,7 @@ from likewise.encoder.modules import without_training_head
 from likewise.training.callbacks import JsonlLog, OrderlyStop, ProgressBar
 from likewise.training.card import model_card
 from likewise.training.folder import RunFolder, RunFolderError
+from likewise.training.precision import as_saved
 from likewise.training.selection import Selection
 
 
@@ -125,9 +126,10 @@ def execute(
     best = None
     if finished:
         best = _best(trainer, selection, before)
-        bare = export(trainer.model)
-        record.update(status="finished", best=best, **(at_end(bare) if at_end else {}))
-        folder.install_model(bare)
+        with as_saved(trainer.model):  # a cross-encoder is saved as it is, and not copied
+            bare = export(trainer.model)
+            record.update(status="finished", best=best, **(at_end(bare) if at_end else {}))
+            folder.install_model(bare)
         own_modules = any(type(module).__module__.startswith("likewise.") for module in bare)
         card = model_card(record, own_modules, scores_pairs=isinstance(bare, CrossEncoder))
         (folder.path / "README.md").write_text(card, encoding="utf-8")

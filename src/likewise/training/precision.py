@@ -1,26 +1,23 @@
-"""Where bfloat16 is worth it."""
+"""Where bfloat16 is worth it, and where a model that learns in it is taken out of it."""
 
 from __future__ import annotations
 
-import platform
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
+from torch import nn
 
+from likewise import processor
 from likewise.recipes.options import Precision
 from likewise.runs.options import OptionError
 
 
 def bf16_is_fast() -> bool:
-    """True on a GPU with bfloat16, or on a processor with instructions made for it (AMX, AVX-512 BF16, ARM).
-
-    Elsewhere bfloat16 is emulated: on a processor with AVX2 alone a product takes ten times as long as in float32.
-    """
+    """True on a GPU with bfloat16, or on a processor with instructions made for it (AMX, AVX-512 BF16)."""
     if torch.cuda.is_available():
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
-    if platform.machine().lower() in ("arm64", "aarch64"):
-        return False  # not measured
-    flags = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
-    return any(bool(getattr(torch.cpu, flag, bool)()) for flag in flags)
+    return processor.has_bf16() and "bf16" not in processor.flags()  # that of ARM: not measured
 
 
 def use_bf16(precision: Precision) -> bool:
@@ -32,3 +29,17 @@ def use_bf16(precision: Precision) -> bool:
     if precision == "bf16" and torch.cuda.is_available() and not torch.cuda.is_bf16_supported():
         raise OptionError("this GPU has no bfloat16: use --precision fp32")
     return precision == "bf16" or (precision == "auto" and bf16_is_fast())
+
+
+@contextmanager
+def as_saved(model: nn.Module) -> Iterator[None]:
+    """Runs a model in float32 inside, as its saved folder will run.
+
+    To train it in bfloat16, accelerate puts a `forward` under autocast in front of the model's own.
+    """
+    under_autocast = vars(model).pop("forward", None)
+    try:
+        yield
+    finally:
+        if under_autocast is not None:
+            vars(model)["forward"] = under_autocast

@@ -77,7 +77,7 @@ def train(
         at_least = chosen.batch_size * chosen.accumulation
         sentences = prepare(corpus, corpus_options, at_least=at_least, progress=progress)
     console.print(str(sentences.report), markup=False, highlight=False)
-    selection = choose_selection(sentences.dataset, chosen, seed, data, bf16)
+    selection = choose_selection(sentences.dataset, chosen, seed, data)
     console.print(f"checkpoint selected by: {selection.description}", markup=False, highlight=False)
 
     record = {

@@ -1,16 +1,19 @@
-"""What picks the checkpoint: STS-B dev where it is found, held-out sentences of the corpus elsewhere."""
+"""What picks the checkpoint: STS-B dev where it is found, held-out sentences of the corpus elsewhere.
+
+Checkpoints are scored in float32, whatever they are trained in: so runs the saved folder, here and in
+sentence-transformers, and its score is the one that was selected.
+"""
 
 from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
-from likewise.evaluation.held_out import HeldOutEvaluator
-from likewise.evaluation.sts_dev import StsDevEvaluator
-from likewise.evaluation.tasks import DataError
+from likewise.evaluation.checkpoint import sentences_evaluator, sts_b_dev_evaluator
+from likewise.evaluation.task import DataError
 from likewise.recipes.options import TrainingOptions
 
 
@@ -37,19 +40,18 @@ class Selection:
 
 
 def choose_selection(
-    dataset: Any, options: TrainingOptions, seed: int, data: str | os.PathLike[str] | None, bf16: bool
+    dataset: Any, options: TrainingOptions, seed: int, data: str | os.PathLike[str] | None
 ) -> Selection:
     """The selection that the options ask for, on what is there.
 
     Raises:
         DataError: STS-B dev is asked for and not found, or it is malformed; or `data` is given and holds none.
     """
-    precision: Literal["fp32", "bf16"] = "bf16" if bf16 else "fp32"
     if options.select_by == "last":
         return Selection("last", None, None, "the last checkpoint is kept")
     if options.select_by in ("auto", "sts-b-dev"):
         try:
-            evaluator = StsDevEvaluator.from_data(data, precision=precision)
+            evaluator = sts_b_dev_evaluator(data)
             return Selection("sts-b-dev", evaluator, None, evaluator.description)
         except DataError:
             if options.select_by == "sts-b-dev" or data is not None:
@@ -59,5 +61,5 @@ def choose_selection(
         return Selection("last", None, None, "too few sentences to hold any out; the last checkpoint is kept")
     order = np.random.default_rng([seed, 1]).permutation(len(dataset))
     held_out = dataset[np.sort(order[:n_held_out])]["sentence"]
-    chosen = HeldOutEvaluator(held_out, seed=seed, precision=precision)
+    chosen = sentences_evaluator(held_out, seed=seed)
     return Selection("held-out", chosen, np.sort(order[n_held_out:]), chosen.description)

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from likewise.encoder.pooled_token import only_pooled_token
 from likewise.training.batching import LengthBatchSampler
+from likewise.training.precision import as_saved
 from likewise.training.sam import TwoPassSAM
 
 
@@ -60,6 +61,12 @@ class _Steps(BaseTrainer):
         folder = Path(output_dir or self.args.output_dir or ".")
         self.model.save_pretrained(str(folder), create_model_card=False)
         torch.save(self.args, folder / "training_args.bin")
+
+    def evaluate(self, *args: Any, **kwargs: Any) -> dict[str, float]:
+        """The scores of the model as it would be saved now, also where it is trained in bfloat16."""
+        with as_saved(self.model):
+            found: dict[str, float] = super().evaluate(*args, **kwargs)
+        return found
 
     def get_batch_sampler(
         self,

@@ -11,7 +11,7 @@ from sentence_transformers.sentence_transformer.modules import Dense
 
 from likewise.errors import MissingExtraError
 from likewise.inference import load
-from likewise.inference.engines import chooser, exports, fidelity, hardware, onnx_engine, openvino_engine
+from likewise.inference.engines import chooser, exports, fidelity, onnx_engine, openvino_engine
 from likewise.inference.engines.chooser import choose, fast_pairs
 from likewise.inference.engines.engine import Choice, QuantisationRefused
 from likewise.inference.engines.exports import Store
@@ -86,7 +86,7 @@ def test_int8_is_near_or_refused_with_the_figures(engine, tiny_model, sentences,
     again = load(tmp_path / "model", device="cpu", engine=engine, precision="int8")
     with pytest.raises(QuantisationRefused, match=r"int8 does not keep the vectors: mean cosine [01]\.\d+.*1\.01 and"):
         again.encode(sentences[:40])
-    monkeypatch.setattr(hardware, "has_int8", lambda: True)
+    monkeypatch.setenv("LIKEWISE_PROCESSOR", "vnni")
     relaxed = load(tmp_path / "model", device="cpu", engine=engine, precision="auto")
     np.testing.assert_allclose(relaxed.encode(sentences[:40]), wanted, atol=1e-5)
     assert relaxed.last_engine == f"{engine} fp32"
@@ -131,39 +131,35 @@ def test_a_package_that_is_not_there(engine, loaded, monkeypatch):
         loaded.encode(["a cat"])
 
 
-def processor(monkeypatch, *flags):
-    monkeypatch.setattr(hardware, "flags", lambda: frozenset(flags))
-
-
 @pytest.mark.parametrize(
-    ("flags", "precision", "pairs"),
+    ("processor", "precision", "pairs"),
     [
-        ((), "auto", ["torch fp32"]),
-        ((), "fp32", ["torch fp32"]),
-        (("avx2",), "auto", ["onnx int8", "onnx fp32", "openvino fp32", "torch fp32"]),
-        (("avx2",), "fp32", ["onnx fp32", "openvino fp32", "torch fp32"]),
-        (("avx2",), "int8", ["onnx int8", "openvino int8"]),
-        (("avx2",), "bf16", ["torch bf16", "openvino bf16"]),
+        ("none", "auto", ["torch fp32"]),
+        ("none", "fp32", ["torch fp32"]),
+        ("avx2", "auto", ["onnx int8", "onnx fp32", "openvino fp32", "torch fp32"]),
+        ("avx2", "fp32", ["onnx fp32", "openvino fp32", "torch fp32"]),
+        ("avx2", "int8", ["onnx int8", "openvino int8"]),
+        ("avx2", "bf16", ["torch bf16", "openvino bf16"]),
         (
-            ("avx2", "avx512_vnni", "avx512_bf16"),
+            "bf16+vnni",
             "auto",
             [
                 *("openvino int8", "onnx int8", "torch bf16", "openvino bf16"),
                 *("onnx fp32", "openvino fp32", "torch fp32"),
             ],
         ),
-        (("avx2", "avx512_vnni"), "int8", ["openvino int8", "onnx int8"]),
+        ("vnni", "int8", ["openvino int8", "onnx int8"]),
     ],
 )
-def test_what_is_fast_follows_from_the_processor(flags, precision, pairs, monkeypatch):
-    processor(monkeypatch, *flags)
+def test_what_is_fast_follows_from_the_processor(processor, precision, pairs, monkeypatch):
+    monkeypatch.setenv("LIKEWISE_PROCESSOR", processor)
     assert [" ".join(pair) for pair in fast_pairs(precision)] == pairs
 
 
 def test_auto_exports_for_a_long_job_and_takes_an_export_that_is_there(engine, loaded, sentences, monkeypatch):
     texts = sentences[:300]
     runner = runner_of(loaded)
-    processor(monkeypatch, "avx2")
+    monkeypatch.setenv("LIKEWISE_PROCESSOR", "avx2")
     monkeypatch.setattr(chooser, "release", lambda name: "1" if name == engine else "")
 
     def chosen(*lines):
@@ -176,7 +172,7 @@ def test_auto_exports_for_a_long_job_and_takes_an_export_that_is_there(engine, l
     monkeypatch.setattr(chooser, "LONG", 5e12)
     assert chosen(*texts) == f"{engine} fp32"
     assert chosen(*texts[:10]) == "torch fp32"
-    processor(monkeypatch)
+    monkeypatch.setenv("LIKEWISE_PROCESSOR", "none")
     assert chosen(*texts) == "torch fp32"
 
 
@@ -196,6 +192,26 @@ def test_a_precision_asked_for_by_name_is_given_or_refused(loaded, sentences, mo
     found = choose(loaded, runner, Choice("auto", "bf16"), sentences[:40], 40)
     assert str(found.engine) == "torch bf16"
     assert 1e-5 < found.fidelity.difference < 0.1
+
+
+@pytest.mark.parametrize("engine", ["torch", "openvino", "onnx"])
+def test_auto_tries_what_the_processor_has(engine, any_processor):
+    int8 = engine == "onnx" or (engine == "openvino" and "vnni" in any_processor)  # ONNX Runtime's pays anywhere
+    bf16 = engine != "onnx" and "bf16" in any_processor
+    wanted = ["int8"] * int8 + ["bf16"] * bf16 + ["fp32"]
+    assert chooser._precisions(Choice(engine, "auto")) == wanted
+    assert chooser._precisions(Choice(engine, "fp32")) == ["fp32"]
+
+
+def test_int8_keeps_a_bit_back_where_products_overflow(any_processor, tiny_model, tmp_path):
+    onnx = pytest.importorskip("onnx", reason="onnx is not installed: pip install 'likewise[onnx]'")
+    pytest.importorskip("onnxruntime", reason="onnxruntime is not installed: pip install 'likewise[onnx]'")
+    (tmp_path / "int8").mkdir()
+    onnx_engine.export(tiny_model, tmp_path)
+    onnx_engine.quantise(tmp_path, tmp_path / "int8")
+    weights = onnx.load(tmp_path / "int8" / onnx_engine.FILE).graph.initializer
+    largest = max(abs(onnx.numpy_helper.to_array(one)).max() for one in weights if one.name.endswith("_quantized"))
+    assert largest == (127 if "vnni" in any_processor else 64)
 
 
 def test_a_store_forgets_other_weights(tmp_path):

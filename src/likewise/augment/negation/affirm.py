@@ -9,113 +9,81 @@ from likewise.augment.negation.clause import Clause, third_singular
 from likewise.augment.negation.edits import Edits, end_of, word_after
 from likewise.augment.negation.negators import Negator
 from likewise.augment.negation.nouns import article
-from likewise.augment.negation.phrases import conjuncts, right_edge
-from likewise.augment.negation.words import DO, NEGATIVE_PRONOUNS, NOT, TO_SOME, VERB_TAGS
+from likewise.augment.negation.verbs import inflect_list, right_edge
+from likewise.augment.negation.words import DO, NEGATIVE_PRONOUNS, STUMPS, SUBJECTS, TO_SOME, VERB_TAGS
 
 if TYPE_CHECKING:
     from spacy.tokens import Token
-
-# What is left of an auxiliary in front of "n't".
-_STUMPS = {"wo": "will", "ca": "can", "sha": "shall"}
 
 
 def affirm(clause: Clause, negator: Negator, edits: Edits) -> str:
     """Take one negator out of a clause; gives the name of the construction."""
     token = negator.token
-    if negator.kind in ("not", "never", "near"):
-        if negator.fronted:
-            _straighten(clause, edits)
-        _take_out(clause, negator, edits)
-    elif negator.kind == "constituent":
-        edits.drop(token)
-    elif negator.kind == "no longer":
-        edits.drop(token)
-        edits.replace(token.nbor(), "still")
-    elif negator.kind == "seldom":
-        edits.replace(token, "often")
+    if negator.fronted:
+        _straighten(clause, edits)
+    if negator.kind == "not":
+        _take_out(clause, token, edits)
     elif negator.kind == "no":
         _no(token, edits)
+        _but(clause, token.head, edits)
+        if token.i and token.nbor(-1).lower_ == "but":
+            edits.replace(token.nbor(-1), "and")
     elif negator.kind == "pronoun":
-        _pronoun(token, edits)
-    elif negator.kind == "neither":
-        edits.replace(token, "either")
-    elif negator.kind == "not only":
-        _neither(clause, token, edits)
-    elif negator.kind == "phrase":
-        edits.drop(token, negator.last)
-    _positive(clause, token, edits)
-    return {"not": "affirm", "constituent": "affirm", "not only": "neither"}.get(negator.kind, f"affirm {negator.kind}")
+        _pronoun(clause, token, edits)
+    elif negator.kind == "not only" and negator.last is not None:
+        # 'not only fast but also cheap' to 'neither fast nor cheap'.
+        edits.replace(token, "neither", last=token.nbor())
+        edits.replace(negator.last, "nor", last=negator.last.nbor())
+    else:
+        edits.replace(token, negator.instead, last=negator.last)
+    if negator.kind in ("no", "few"):
+        for other in token.head.conjuncts:
+            if other.i > token.i and other.left_edge.lower_ == "no":
+                _no(other.left_edge, edits)
+    _positive(clause, negator, edits)
+    return {"not": "affirm", "not all": "affirm", "not only": "neither"}.get(negator.kind, f"affirm {negator.kind}")
 
 
-def _take_out(clause: Clause, negator: Negator, edits: Edits) -> None:
-    """Remove 'not', "n't", 'never' or 'hardly', and with 'not' the 'do' that stood there for its sake."""
-    token, finite, head = negator.token, clause.finite, clause.head
+def _take_out(clause: Clause, token: Token, edits: Edits) -> None:
+    """Remove 'not' or "n't", and with it the 'do' that stood there for its sake."""
+    finite, head = clause.finite, clause.head
     if finite.lower_ in ("need", "dare") and finite.i != head.i:
         _semi_modal(clause, token, edits)
         return
-    supported = finite.lower_ in DO and finite.i != head.i and not _stranded(head)
-    if supported and (negator.fronted or (negator.kind == "not" and not clause.question)):
-        _drop_pair(finite, token, edits)
-        tag = verbs.tag_of_do(finite.text)
-        _inflect(head, "VB" if clause.subject is None and tag == "VBP" else tag, edits)
+    if finite.lower_ in DO and finite.i != head.i and not clause.question:
+        edits.drop(finite, token)
+        tag = verbs.DO_TAGS[finite.lower_]
+        inflect_list(head, "VB" if clause.subject is None and tag == "VBP" else tag, edits)
         return
-    if finite.lower_ in _STUMPS:
-        edits.replace(finite, _STUMPS[finite.lower_])
+    if finite.lower_ in STUMPS:
+        edits.replace(finite, STUMPS[finite.lower_])
     elif finite.lower_ == "ai":
         edits.replace(finite, "am" if clause.subject is not None and clause.subject.lower_ == "i" else "is")
-    elif finite.text == "can" and token.idx == end_of(finite):
-        edits.changes.append((token.idx, end_of(token), ""))
-        return
-    following = token.nbor() if token.i + 1 < len(token.doc) else None
-    if following is not None and following.lower_ == "yet":
-        edits.drop(token)
-        edits.replace(following, "already")
+    if word_after(token) == "yet":
+        edits.replace(token, "already", last=token.nbor())
     elif token.idx == end_of(token.nbor(-1)) if token.i else False:
         edits.changes.append((token.idx, end_of(token), ""))
     else:
         edits.drop(token)
 
 
-def _stranded(head: Token) -> bool:
-    return head.tag_ not in ("VB", "VBP", "VBD", "VBN", "NN", "JJ", "IN", "NNP", "RB")
-
-
-def _drop_pair(finite: Token, token: Token, edits: Edits) -> None:
-    """Remove the form of 'do' and the negation, which may be one word ("didn't") and may stand apart."""
-    if token.i == finite.i + 1:
-        edits.drop(finite, token)
-    else:
-        edits.drop(finite)
-        edits.drop(token)
-
-
-def _inflect(verb: Token, tag: str, edits: Edits) -> None:
-    """Put a bare verb and the verbs in one list with it into the tense of the 'do' that is gone."""
-    edits.replace(verb, verbs.inflect(verb.lower_, tag))
-    for other, together in conjuncts(verb):
-        if not together or other.tag_ not in ("VB", "VBP") or any(c.dep_ in ("aux", "auxpass") for c in other.lefts):
-            return
-        if not any(child.dep_ == "neg" for child in other.lefts):
-            edits.replace(other, verbs.inflect(other.lower_, tag))
-
-
 def _semi_modal(clause: Clause, token: Token, edits: Edits) -> None:
     """'He need not go' to 'He needs to go': without the negation 'need' and 'dare' are plain verbs."""
     finite = clause.finite
-    form = verbs.inflect(finite.lower_, "VBZ") if third_singular(clause.subject) else finite.lower_
-    edits.replace(finite, form)
-    edits.replace(token, "to", keep_case=False)
-    if token.idx == end_of(finite):
-        edits.insert(token.idx, " ")
+    edits.replace(finite, verbs.inflect(finite.lower_, "VBZ" if third_singular(clause.subject) else "VB"))
+    edits.replace(token, " to" if token.idx == end_of(finite) else "to", keep_case=False)
 
 
 def _straighten(clause: Clause, edits: Edits) -> None:
-    """'Never have I seen' to 'I have seen': the auxiliary goes back behind the subject."""
+    """'Never have I seen' to 'I have seen': the auxiliary goes back behind the subject, 'do' goes."""
+    finite, head = clause.finite, clause.head
     assert clause.subject is not None  # only a clause with a subject is inverted
-    if clause.finite.lower_ not in DO:
-        edge = right_edge(clause.subject, clause.head.i)
-        edits.drop(clause.finite)
-        edits.insert(end_of(edge), " " + clause.finite.lower_)
+    edits.drop(finite)
+    if finite.lower_ in DO and finite.i != head.i:
+        inflect_list(head, verbs.DO_TAGS[finite.lower_], edits)
+    else:
+        edge = right_edge(clause.subject, head.i if finite.i != head.i else len(head.doc))
+        edits.insert(end_of(edge), " " + finite.lower_)
 
 
 def _no(token: Token, edits: Edits) -> None:
@@ -136,60 +104,73 @@ def _no(token: Token, edits: Edits) -> None:
             edits.replace(token, word)
 
 
-def _pronoun(token: Token, edits: Edits) -> None:
-    """'no one' to 'someone', 'nothing' to 'something', 'neither of them' to 'one of them'."""
-    if token.lower_ in ("no", "not"):
-        edits.changes.append((token.idx, end_of(token.nbor()), "Someone" if token.text[0].isupper() else "someone"))
-    elif token.lower_ == "neither":
-        edits.replace(token, "one" if word_after(token) == "of" else "either")
+def _pronoun(clause: Clause, token: Token, edits: Edits) -> None:
+    """'no one' to 'someone', 'nothing' to 'something', 'none of them is' and 'neither of them' to 'one of them'."""
+    word, last = token.lower_, token
+    if word == "no":
+        word, last = "someone", token.nbor()
+    elif word == "neither":
+        plural = clause.finite.tag_ == "VBP" or clause.finite.lower_ == "were"
+        word = "either" if word_after(token) != "of" else "both" if plural else "one"
+    elif word == "none" and (clause.finite.tag_ == "VBZ" or clause.finite.lower_ == "was") and not _of_a_mass(token):
+        word = "one"
     else:
-        edits.replace(token, NEGATIVE_PRONOUNS[token.lower_])
+        word = NEGATIVE_PRONOUNS[word]
+    edits.replace(token, word, last=last)
+    _but(clause, last, edits)
 
 
-def _neither(clause: Clause, token: Token, edits: Edits) -> None:
-    """'not only fast but also cheap' to 'neither fast nor cheap'."""
-    edits.replace(token, "neither")
-    edits.drop(token.nbor())
-    for word in token.doc[token.i : clause.sentence.end - 1]:
-        if word.lower_ == "but" and word_after(word) == "also":
-            edits.replace(word, "nor")
-            edits.drop(word.nbor())
-            return
+def _of_a_mass(pronoun: Token) -> bool:
+    """Whether 'none' speaks of one thing, as in 'none of the milk'."""
+    return any(noun.tag_ in ("NN", "NNP") for of in pronoun.rights for noun in of.rights if of.lower_ == "of")
 
 
-def _positive(clause: Clause, negator: Token, edits: Edits) -> None:
+def _but(clause: Clause, noun: Token, edits: Edits) -> None:
+    """'no one but John' to 'someone other than John'; 'no money but friends' to 'money and friends'."""
+    if word_after(noun) not in ("but", "except") or noun.i + 2 >= clause.sentence.end:
+        return
+    but, following = noun.nbor(), noun.nbor(2)
+    behind = noun.i > clause.finite.i
+    verb = following.tag_ in VERB_TAGS and noun.lower_ not in NEGATIVE_PRONOUNS
+    if behind and (following.dep_ in SUBJECTS or verb):
+        return  # a clause of its own
+    if behind and noun.left_edge.lower_ == "no" and following.tag_ in ("DT", "JJ", "CD", "NN", "NNS"):
+        edits.replace(but, "and")
+    else:
+        edits.replace(but, "other than", last=following if following.lower_ == "for" else None)
+
+
+def _positive(clause: Clause, negator: Negator, edits: Edits) -> None:
     """Words that live on a negation get their partners: 'any' to 'some', 'nor' to 'or'; 'ever' goes."""
-    doc = clause.head.doc
-    if clause.question and negator.i > clause.finite.i:
+    doc, last = clause.head.doc, negator.last or negator.token
+    if clause.question and last.i > clause.finite.i:
         return
     # Only what hangs on the negated verb: a second statement in the same sentence keeps its words.
     below = {token.i for token in clause.head.subtree}
-    for token in doc[negator.i + 1 : clause.sentence.end]:
+    for token in doc[last.i + 1 : clause.sentence.end]:
         if token.i not in below:
             continue
-        word, last = token.lower_, token.i + 1 >= clause.sentence.end
-        following = "" if last else word_after(token)
-        if word in ("until", "till") and clause.head.i in (token.head.i, token.head.head.i):
+        word = token.lower_
+        following = word_after(token) if token.i + 1 < clause.sentence.end else ""
+        if word in ("until", "till") and negator.kind != "few" and clause.head.i in (token.head.i, token.head.head.i):
             edits.replace(token, "before")
         if _own_clause(token, clause.head):
             continue
         if word == "any" and following in ("longer", "more"):
             edits.drop(token, token.nbor())
-        elif word == "any" and token.dep_ == "advmod":
+        elif word in ("any", "anymore", "ever") and token.dep_ == "advmod":
             edits.drop(token)
         elif word in TO_SOME:
             edits.replace(token, TO_SOME[word])
-        elif word in ("anymore", "ever") and token.dep_ == "advmod":
-            edits.drop(token)
         elif word == "at" and following == "all" and (token.i + 2 >= len(doc) or doc[token.i + 2].is_punct):
             edits.drop(token, token.nbor())
         elif word == "either" and following in (".", "!", "?"):
             edits.replace(token, "too")
-        elif word == "yet" and token.dep_ == "advmod" and doc[token.i - 1].i != negator.i:
+        elif word == "yet" and token.dep_ == "advmod" and token.i - 1 != last.i:
             edits.replace(token, "already")
         elif word == "nor":
-            edits.replace(token, "or")
-        elif word == "but" and negator.lower_ in NOT and _contrasts(token):
+            edits.replace(token, "and" if negator.instead == "both" else "or")
+        elif word == "but" and negator.kind == "not" and _contrasts(token):
             # 'not rich but poor' to 'rich and not poor'.
             edits.replace(token, "and not")
 

@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 
+from likewise.augment.negation.edits import like
+from likewise.augment.negation.nouns import indefinite
+
 # As far behind 'not' as the word may stand: 'is not a very large city'.
 _REACH = 4
 _NOT = re.compile(r"(?:\bnot\b|n['’]t\b|\bcannot\b)", re.IGNORECASE)
@@ -23,7 +26,6 @@ _BETWEEN = frozenset(
 _COPULA = re.compile(
     r"\b(?:is|are|was|were|be|been|being|am|'s|'re|'m|becomes?|became|remains?|remained|seems?)\b", re.I
 )
-_AN = re.compile(r"(?!uni(?![dmn])|us[eu]|eu|one)[aeiou]")  # 'a uniform', 'an unimportant'
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +130,6 @@ def _swap(text: str, word: str, other: str) -> str:
         article, space = match.group(1), match.group(2)
         if article is None:
             return other
-        return f"{article[0]}{'n' if _AN.match(other) else ''}{space}{other}"
+        return f"{like(indefinite(other), article)}{space}{other}"
 
     return re.sub(rf"(?:\b([Aa]n?)(\s+))?\b{word}\b", changed, text)

@@ -14,11 +14,11 @@ from likewise.augment.negation.words import (
     DO,
     FINITE_TAGS,
     HAVE,
-    INVERTERS,
     MODALS,
-    QUOTES,
+    OPERATORS,
     SUBJECTS,
     VERB_TAGS,
+    listed,
 )
 
 if TYPE_CHECKING:
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 # Where a statement can hide when the root is no verb; a relative or adverbial clause is no statement.
 _STATEMENT_DEPS = frozenset(("conj", "ccomp", "parataxis", "dep", "appos", "nsubj", "pcomp", "npadvmod", "intj"))
+# Words that bring an auxiliary before its subject: 'Only then did he understand'.
+_INVERTERS = listed("""only never so nor neither not no rarely seldom hardly scarcely little nowhere""")
+_QUOTES = frozenset(('"', "“", "”", "``", "''"))
 _BASE_AS_PRESENT = ("VB", "VBP", "NN", "NNS", "NNP", "NNPS", "JJ", "IN", "RB")
 
 
@@ -53,10 +56,10 @@ class Clause:
             return False
         asks = any(token.text == "?" for token in self.head.doc[self.head.i : self.sentence.end])
         if self.finite.i == self.head.i or self.subject.i > self.head.i:
-            return asks and self.subject.i < self.head.i + 2 + len(list(self.subject.subtree))
+            return asks
         before = self.head.doc[self.sentence.start : self.finite.i]
         # Without a question mark the parser's inversion is believed only behind a word that calls for one.
-        return asks or not before or any(token.lower_ in INVERTERS for token in before)
+        return asks or not before or any(token.lower_ in _INVERTERS for token in before)
 
     @property
     def existential(self) -> bool:
@@ -75,13 +78,13 @@ def main_clause(sentence: Span) -> Clause | None:
         clause = None if _bracketed(head, sentence) else _clause(head, sentence)
         if clause is not None:
             return clause
-    for head, tag in hidden_clauses(sentence):
+    for head, tag, subject in hidden_clauses(sentence):
         if tag is None:
             clause = _clause(head, sentence)
             if clause is not None and not clause.imperative:
                 return clause
         else:
-            return Clause(sentence, head, head, tag, False, head.nbor(-1))
+            return Clause(sentence, head, head, tag, head.lower_ in BE, subject)
     return None if _bracketed(sentence.root, sentence) else _clause(sentence.root, sentence, lenient=True)
 
 
@@ -89,21 +92,21 @@ def _heads(sentence: Span) -> Iterator[Token]:
     """Tokens to try as the head of the main clause, best first."""
     root = sentence.root
     for child in root.lefts:
-        if child.dep_ == "ccomp" and not _subordinate(child) and _has_subject(child):
-            # 'Should you need help, call me': a condition.
-            condition = child.left_edge.lower_ in ("should", "had", "were") and "?" not in sentence.text
-            if not condition:
+        # 'Should you need help, call me': a condition.
+        condition = child.left_edge.lower_ in ("should", "had", "were") and "?" not in sentence.text
+        if child.dep_ == "ccomp" and not condition and not _subordinate(child) and _has_subject(child):
+            yield child
+    if sentence[0].tag_ in ("WP", "WDT", "WRB") and not sentence.text.rstrip().endswith("?"):
+        # 'What he said surprised me', where the parser takes 'said' for the main verb.
+        for child in root.rights:
+            finite = child.dep_ == "ccomp" and child.tag_ in FINITE_TAGS
+            if finite and not _has_subject(child) and not _subordinate(child):
                 yield child
-    when = any(child.lower_ == "when" and child.i < child.head.i for child in root.lefts)
-    doubtful = when and "?" not in sentence.text
-    if not doubtful:
-        yield root
+    yield root
     for token in sentence:
         hidden = token.i != root.i and token.tag_ in VERB_TAGS and token.dep_ in _STATEMENT_DEPS
         if hidden and not _subordinate(token) and any(child.dep_ in SUBJECTS for child in token.children):
             yield token
-    if doubtful:
-        yield root
 
 
 def _has_subject(verb: Token) -> bool:
@@ -138,17 +141,14 @@ def third_singular(subject: Token | None) -> bool:
     return subject.tag_ in ("NN", "NNP", "DT", "VBG", "CD") and subject.lower_ not in ("these", "those", "i")
 
 
-def is_operator(token: Token, head: Token) -> bool:
+def _is_operator(token: Token, head: Token, subject: Token | None) -> bool:
     """Whether 'not' can follow this finite word: 'be' anywhere, 'have', 'do' and modals as auxiliaries."""
     word = token.lower_
     if word in BE and (word not in ("'s", "’s") or token.tag_ != "POS"):
         return True
-    if word in ("ought", "dare") and token.tag_ == "MD":
-        return True
-    inverted = any(child.dep_ in SUBJECTS and child.i > token.i for child in head.children)
+    inverted = subject is not None and subject.i > token.i
     if token.i == head.i:
-        contracted = word[0] in "'’"
-        return (word in MODALS and token.tag_ == "MD") or contracted or (word in DO and inverted)
+        return (word in MODALS and token.tag_ == "MD") or word[0] in "'’" or (word in DO and inverted)
     # 'did a turn' is no auxiliary, whatever the parser says.
     return word in HAVE or (word in DO and (head.tag_ in VERB_TAGS or inverted)) or word in MODALS
 
@@ -167,20 +167,18 @@ def _clause(head: Token, sentence: Span, lenient: bool = False) -> Clause | None
                 return Clause(sentence, auxiliary, auxiliary, "VB", False, None, imperative=True)
         if auxiliary.lower_ == "let" or not _finite_auxiliary(auxiliary):
             continue
-        followed_by_to = position + 1 < len(auxiliaries) and auxiliaries[position + 1].tag_ == "TO"
-        operator = is_operator(auxiliary, head) and not (followed_by_to and auxiliary.lower_ in HAVE)
-        tag = auxiliary.tag_
-        if not operator:
-            tag = verbs.finite_tag(auxiliary.lower_, tag, third_singular(subject)) or "VBD"
-        return Clause(sentence, head, auxiliary, tag, operator, subject)
-    if auxiliaries and auxiliaries[0].lower_ != "let":
-        return None
+        if head.lower_ in BE and head.tag_ in ("VBZ", "VBD") and auxiliary.lower_ not in HAVE:
+            break  # 'Who did it is unknown'
+        return Clause(sentence, head, auxiliary, auxiliary.tag_, _is_operator(auxiliary, head, subject), subject)
+    else:
+        if auxiliaries and auxiliaries[0].lower_ != "let":
+            return None
     return _bare_clause(head, sentence, subject, lenient)
 
 
 def _bare_clause(head: Token, sentence: Span, subject: Token | None, lenient: bool) -> Clause | None:
     """The clause of a verb without auxiliaries."""
-    if is_operator(head, head) and head.lower_ not in ("be", "been", "being"):
+    if _is_operator(head, head, subject) and head.lower_ not in ("be", "been", "being"):
         return Clause(sentence, head, head, head.tag_, True, subject)
     if head.tag_ in ("VB", "VBP") and subject is None:
         return _without_subject(head, sentence)
@@ -190,12 +188,12 @@ def _bare_clause(head: Token, sentence: Span, subject: Token | None, lenient: bo
         if head.tag_ == "VBZ" or (head.tag_ == "VBD" and (after is None or after.lower_ != "by")):
             return Clause(sentence, head, head, head.tag_, False, None)
         return None
+    opens = subject.i == sentence.start == head.i - 1 and subject.tag_ in ("VB", "NN")
+    if opens and head.lower_ == "left" and not any(child.dep_ == "dobj" for child in head.rights):
+        # 'Turn left and go straight on.'
+        return Clause(sentence, subject, subject, "VB", False, None, imperative=True)
     if subject.dep_ == "nsubjpass" or (head.tag_ not in VERB_TAGS and head.tag_ not in _BASE_AS_PRESENT):
         return None
-    asking = [token for token in head.doc[sentence.start : subject.left_edge.i] if token.lower_ in DO]
-    if head.tag_ in ("VB", "VBP") and asking and sentence.text.rstrip().endswith("?"):
-        # 'What does heart rate mean?', where the parser hangs 'does' elsewhere.
-        return Clause(sentence, head, asking[0], asking[0].tag_, True, subject)
     if not lenient and head.i > sentence.start and head.nbor(-1).text == "," and _inserted(head, sentence):
         # 'Force, applied with care, is used': a participle as long as there is another verb.
         return None
@@ -221,61 +219,47 @@ def _later_verb(head: Token) -> Token | None:
     """The main verb behind a participle that the parser took for it: 'Carts mounted on wheels were used'."""
     if head.tag_ not in ("VBD", "VBN") or verbs.inflect(verbs.base(head.lower_), "VBD") != head.lower_:
         return None
-    for child in head.rights:
-        if child.dep_ == "conj":
-            helpers = [other for other in child.lefts if other.dep_ in (*AUXILIARIES, *SUBJECTS, "mark")]
-            if not helpers or helpers[0].dep_ not in AUXILIARIES or not _finite_auxiliary(helpers[0]):
-                return None
-            between = head.doc[head.i + 1 : helpers[0].i]
-            plain = all(token.dep_ not in ("cc", "punct") for token in between) and len(between) > 1
-            return child if plain else None
-        if child.dep_ not in ("prep", "advmod", "prt"):
-            return None
-    return None
+    child = next((child for child in head.rights if child.dep_ not in ("prep", "advmod", "prt")), None)
+    if child is None or child.dep_ != "conj":
+        return None
+    helpers = [other for other in child.lefts if other.dep_ in (*AUXILIARIES, *SUBJECTS, "mark")]
+    if not helpers or helpers[0].dep_ not in AUXILIARIES or not _finite_auxiliary(helpers[0]):
+        return None
+    between = head.doc[head.i + 1 : helpers[0].i]
+    return child if len(between) > 1 and all(token.dep_ not in ("cc", "punct") for token in between) else None
 
 
 def _without_subject(head: Token, sentence: Span) -> Clause | None:
     """An imperative, or a statement whose subject the parser has lost; None for a name read as a verb."""
     tag = verbs.finite_tag(head.lower_, head.tag_, False) or "VBP"
     before = [token for token in head.doc[sentence.start : head.i] if not token.is_punct and not token.is_space]
-    following = head.nbor() if head.i + 1 < sentence.end else None
     if quoted_name(head, sentence) or (before and head.text.istitle()):
         return None
-    if not before or head.nbor(-1).text in (",", ":", ";") or all(t.tag_[:2] in ("RB", "UH", "CC") for t in before):
-        if (
-            not before
-            and following is not None
-            and following.tag_ in ("VBD", "VBZ", "MD", "NNP")
-            and head.text.istitle()
-        ):
-            return None
-        imperative = tag == "VBP"
-        return Clause(sentence, head, head, "VB" if imperative else tag, False, None, imperative=imperative)
-    if head.nbor(-1).tag_.startswith(("NN", "PRP", "RB", "WP", "WDT", "CD")):
-        return Clause(sentence, head, head, tag, False, None)
-    return None
+    opens = not before or head.nbor(-1).text in (",", ":", ";") or all(t.tag_[:2] in ("RB", "UH", "CC") for t in before)
+    imperative = opens and tag == "VBP"
+    return Clause(sentence, head, head, "VB" if imperative else tag, False, None, imperative=imperative)
 
 
 def quoted_name(token: Token, sentence: Span) -> bool:
     """Whether a token stands in a quotation that ends before a verb: the name in '"Go On" is a song'."""
-    opened = sum(word.text in QUOTES for word in token.doc[sentence.start : token.i]) % 2 == 1
-    if not opened:
+    if sum(word.text in _QUOTES for word in token.doc[sentence.start : token.i]) % 2 == 0:
         return False
-    closed = [word.i for word in token.doc[token.i : sentence.end] if word.text in QUOTES]
+    closed = [word.i for word in token.doc[token.i : sentence.end] if word.text in _QUOTES]
     after = token.doc[closed[0] + 1] if closed and closed[0] + 1 < sentence.end else None
     return after is not None and (after.tag_ in ("VBZ", "VBD", "VBP", "MD") or after.text == "/")
 
 
 def _finite_auxiliary(token: Token) -> bool:
     """Whether an auxiliary shows tense; the tagger often calls an inverted 'have' or 'do' a base form."""
-    word = token.lower_
-    if word in ("be", "been", "being", "having", "to"):
-        return False
-    return token.tag_ in FINITE_TAGS or word in HAVE or word in DO or word in MODALS or word in BE
+    bare = token.lower_ in ("be", "been", "being", "having", "to")
+    return not bare and (token.tag_ in FINITE_TAGS or token.lower_ in OPERATORS)
 
 
 def _subject(head: Token) -> Token | None:
     """The subject of a head: 'there' before the noun that follows it, else the first."""
     subjects = [child for child in head.children if child.dep_ in SUBJECTS]
+    if not subjects and head.tag_ == "NN" and any(child.dep_ == "aux" for child in head.lefts):
+        # 'Why did the war end?', where the parser reads 'the war end' as a noun.
+        subjects = [child for child in head.lefts if child.dep_ == "compound"]
     expletive = [child for child in subjects if child.dep_ == "expl"]
     return next(iter(expletive or subjects), None)

@@ -5,24 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from likewise.augment.negation import verbs
-from likewise.augment.negation.absence import no_before, presented, quantified_subject
-from likewise.augment.negation.clause import Clause, third_singular
+from likewise.augment.negation.clause import Clause
 from likewise.augment.negation.edits import Edits, end_of, lower_first, word_after
-from likewise.augment.negation.negators import Refused
-from likewise.augment.negation.phrases import conjuncts, right_edge
-from likewise.augment.negation.words import (
-    BE,
-    BEFORE_NOT,
-    HAVE,
-    MODALS,
-    SEMI_MODAL_ADVERBS,
-    TO_ANY,
-    UNIVERSALS,
-    VERB_TAGS,
-)
+from likewise.augment.negation.quantifiers import deny_pair, no_before, presented, quantified_subject
+from likewise.augment.negation.refusals import Refused
+from likewise.augment.negation.verbs import conjuncts, right_edge
+from likewise.augment.negation.words import BE, BEFORE_NOT, HAVE, MODALS, OPERATORS, TO_ANY, UNIVERSALS, VERB_TAGS
 
 if TYPE_CHECKING:
     from spacy.tokens import Token
+
+# Behind 'but' these leave no place for 'not'.
+_NO_NOT = BEFORE_NOT - {"also"} | {"not", "never", "still", "rather", "only", "now", "later", "nonetheless", "yet"}
+# 'had better go' and 'would rather go' are negated after the adverb.
+_SEMI_MODAL_ADVERBS = frozenset(("better", "best", "rather", "sooner"))
 
 # 'God save the Queen' has a subjunctive, whose negation nobody uses.
 _WISHED = frozenset(("god", "heaven", "lord"))
@@ -30,19 +26,43 @@ _WISHED = frozenset(("god", "heaven", "lord"))
 
 def deny(clause: Clause, edits: Edits) -> str:
     """Write the negation of an affirmative clause into `edits`; gives the name of the construction."""
-    if clause.imperative:
+    rule = None if clause.question else deny_pair(clause, edits) or _second_half(clause, edits)
+    if rule is None and clause.imperative:
         return _imperative(clause, edits)
-    if not clause.question:
-        rule = quantified_subject(clause, edits) or _existential(clause, edits)
-        if rule:
-            return rule
-    if _no_longer(clause, edits):
-        return "no longer"
+    if rule is None and not clause.question:
+        rule = quantified_subject(clause, edits) or _existential(clause, edits) or _no_longer(clause, edits)
+    if rule is not None:
+        return rule
     rule = _operator(clause, edits) if clause.operator else _do_support(clause, edits)
     if rule != "inversion":
         _polarity(clause, edits)
         _contrast(clause, edits)
     return rule
+
+
+def _second_half(clause: Clause, edits: Edits) -> str | None:
+    """'poor but happy' to 'poor but not happy': 'not poor but happy' would correct the first word."""
+    for but in clause.head.doc[clause.finite.i + 1 : clause.sentence.end - 1]:
+        following = but.nbor()
+        word = but.head.head if but.head.dep_ == "conj" else but.head
+        joined = any(
+            child.dep_ == "conj" and child.i > but.i and child.tag_ not in VERB_TAGS for child in but.head.rights
+        )
+        if (
+            but.lower_ != "but"
+            or not joined
+            or word.head.i != clause.head.i
+            or word.dep_ not in ("acomp", "attr", "oprd")
+        ):
+            continue
+        if following.lower_ in _NO_NOT:
+            return None
+        if following.lower_ == "also":
+            edits.replace(following, "not")
+        else:
+            edits.insert(end_of(but), " not")
+        return "contrast"
+    return None
 
 
 def _contrast(clause: Clause, edits: Edits) -> None:
@@ -53,7 +73,7 @@ def _contrast(clause: Clause, edits: Edits) -> None:
             above = [word.head, *word.head.ancestors]
             below = above[: above.index(clause.head)] if clause.head in above else above
             # A clause of its own, or a bracket, keeps its 'not'.
-            if token.nbor(-1).text != "(" and not any(t.tag_ in VERB_TAGS for t in below) and word.head != clause.head:
+            if not any(t.tag_ in VERB_TAGS for t in below) and word.head != clause.head:
                 edits.drop(word)
             return
 
@@ -81,28 +101,26 @@ def _existential(clause: Clause, edits: Edits) -> str | None:
     return "existential" if no_before(presented(clause.head), start, edits) else None
 
 
-def _no_longer(clause: Clause, edits: Edits) -> bool:
+def _no_longer(clause: Clause, edits: Edits) -> str | None:
     """'He still lives here' to 'He no longer lives here': 'does not still live' is no English."""
-    if clause.question:
-        return False
     beside = clause.finite.i + 1 if clause.operator else clause.finite.i - 1
-    if not 0 <= beside < len(clause.head.doc):
-        return False
-    word = clause.head.doc[beside]
-    if word.lower_ != "still" or word.dep_ != "advmod" or word.is_sent_start:
-        return False
-    edits.replace(word, "no longer")
-    return True
+    for word in clause.finite.doc[max(beside, 0) : beside + 1]:
+        if word.lower_ == "still" and word.dep_ == "advmod" and not word.is_sent_start:
+            edits.replace(word, "no longer")
+            return "no longer"
+    return None
 
 
 def _operator(clause: Clause, edits: Edits) -> str:
     """'not' after the word that carries the tense, behind the subject in a question."""
     finite, head, word = clause.finite, clause.head, clause.finite.lower_
-    rule = _construction(clause)
     if clause.question:
         edits.insert(_after_subject(clause), " not")
         return "question"
     last = _last_before_not(clause)
+    if word_after(finite) in ("and", "or") and word_after(finite, 2) in OPERATORS and finite.i + 2 < head.i:
+        # 'can and will win': both are negated.
+        edits.insert(end_of(finite.nbor(2)), "not" if word_after(finite, 2) == "can" else " not")
     if last.i != finite.i and word == "can":
         # 'can also not be' would read as 'may well not be'.
         edits.insert(finite.idx, edits.text[finite.nbor().idx : end_of(last)] + " ")
@@ -115,21 +133,11 @@ def _operator(clause: Clause, edits: Edits) -> str:
         edits.insert(end_of(finite), "not")
     else:
         edits.insert(end_of(last), " not")
-    if head.i == finite.i and clause.existential:
-        return "existential"
-    return rule
-
-
-def _construction(clause: Clause) -> str:
-    """The name of what the operator does."""
-    word = clause.finite.lower_
-    if clause.finite.i == clause.head.i and word in BE:
+    if finite.i == head.i and word in BE:
         return "existential" if clause.existential else "copula"
-    if clause.finite.tag_ == "MD" or (word in MODALS and word not in HAVE):
+    if finite.tag_ == "MD" or (word in MODALS and word not in HAVE):
         return "modal"
-    if any(child.dep_ == "auxpass" for child in clause.head.lefts):
-        return "passive"
-    return "auxiliary"
+    return "passive" if any(child.dep_ == "auxpass" for child in head.lefts) else "auxiliary"
 
 
 def _after_subject(clause: Clause) -> int:
@@ -149,9 +157,7 @@ def _last_before_not(clause: Clause) -> Token:
     semi_modal = last.lower_ in ("had", "would", "'d", "’d")
     for token in clause.head.doc[last.i + 1 : clause.sentence.end]:
         wanted = token.lower_ in BEFORE_NOT and token.tag_.startswith("RB")
-        if not wanted and not (semi_modal and token.lower_ in SEMI_MODAL_ADVERBS and token.i < clause.head.i):
-            break
-        if word_after(token) == ",":
+        if not wanted and not (semi_modal and token.lower_ in _SEMI_MODAL_ADVERBS and token.i < clause.head.i):
             break
         last = token
     return last
@@ -159,39 +165,29 @@ def _last_before_not(clause: Clause) -> Token:
 
 def _contracted(clause: Clause) -> str | None:
     """What a contracted auxiliary becomes: "I'll" to "I won't"; None for "he's", which takes 'not'."""
-    word = clause.finite.text.replace("’", "'")
-    mark = "’" if "’" in clause.finite.text else "'"
-    following = clause.finite.nbor() if clause.finite.i + 1 < len(clause.finite.doc) else None
-    if clause.finite.i == clause.head.i or following is None:
+    finite, tag, following = clause.finite, clause.head.tag_, word_after(clause.finite)
+    word = finite.text.replace("’", "'")
+    if finite.i == clause.head.i:
         return None
-    if word == "'ve":
-        new = "haven't"
-    elif word == "'ll":
-        new = "won't"
-    elif word == "'d":
-        # 'I'd gone' is had, 'I'd go' and 'I'd have gone' are would.
-        had = following.lower_ == "been" or (
-            clause.head.tag_ in ("VBN", "VBD") and following.lower_ not in ("be", "have")
-        )
-        new = "hadn't" if had else "wouldn't"
-    elif word == "'s" and (following.lower_ == "been" or (clause.finite.dep_ == "aux" and clause.head.tag_ == "VBN")):
-        new = "hasn't"
-    else:
+    # 'I'd gone' is had, 'I'd go' and 'I'd have gone' are would.
+    had = following == "been" or (tag in ("VBN", "VBD") and following not in ("be", "have"))
+    has = following == "been" or (finite.dep_ == "aux" and tag == "VBN")
+    forms = {"'ve": "haven't", "'ll": "won't", "'d": "hadn't" if had else "wouldn't", "'s": "hasn't" if has else None}
+    new = forms.get(word)
+    if new is None:
         return None
-    apart = clause.head.doc.text[clause.finite.idx - 1].isspace() if clause.finite.idx else True
-    return ("" if apart else " ") + new.replace("'", mark)
+    apart = finite.idx == 0 or finite.doc.text[finite.idx - 1].isspace()
+    return ("" if apart else " ") + (new.replace("'", "’") if "’" in finite.text else new)
 
 
 def _do_support(clause: Clause, edits: Edits) -> str:
     """'He has a car' to 'He does not have a car'; the verbs in one list with it lose their tense too."""
     verb, subject = clause.finite, clause.subject
-    if verb.lower_ in ("do", "does", "did", "has", "have", "had") and _stands_alone(verb):
+    if verb.lower_ in ("do", "does", "did", "has", "have", "had") and all(child.is_punct for child in verb.rights):
+        # 'Yes, he does.'
         edits.insert(end_of(verb), " not")
         return "auxiliary"
-    if verb.lower_ in ("dare", "need") and third_singular(subject):
-        edits.insert(end_of(verb), " not")
-        return "modal"
-    if verb.lower_ == verbs.base(verb.lower_, "VB") and subject is not None and subject.lower_ in _WISHED:
+    if clause.tag == "VBP" and subject is not None and subject.lower_ in _WISHED:
         raise Refused("subjunctive")
     inverted = subject is not None and subject.i > verb.i
     fronted = subject is None and clause.sentence[0].dep_ == "prep" and clause.sentence[0].head.i == verb.i
@@ -202,8 +198,8 @@ def _do_support(clause: Clause, edits: Edits) -> str:
         raise Refused("inversion")
     # An inverted subject leaves no adverb of its own in front of the verb.
     start = verb if inverted or fronted else _first_adverb(clause, verb)
-    edits.insert(start.idx, f"{verbs.do_form(clause.tag)} not ")
-    if start.i != verb.i:
+    edits.insert(start.idx, f"{verbs.DO_FORMS.get(clause.tag, 'do')} not ")
+    if start.i != verb.i and start.is_title:
         edits.replace(start, lower_first(start), keep_case=False)
     edits.replace(verb, verbs.base(verb.text, clause.tag), keep_case=verb.text.isupper())
     _untense(verb, clause.tag, edits)
@@ -230,11 +226,6 @@ def _untense(verb: Token, tag: str, edits: Edits) -> None:
         listing = True
 
 
-def _stands_alone(verb: Token) -> bool:
-    """Whether 'do' or 'have' stands for a whole predicate: 'Yes, he does.'"""
-    return all(child.is_punct or child.dep_ == "punct" for child in verb.rights)
-
-
 def _first_adverb(clause: Clause, verb: Token) -> Token:
     """The verb, or the first of the adverbs right before it that stay behind the negation."""
     first = verb
@@ -255,7 +246,11 @@ def _first_adverb(clause: Clause, verb: Token) -> Token:
 
 
 def _polarity(clause: Clause, edits: Edits) -> None:
-    """'some' to 'any' in what follows the negated verb, and a final 'too' to 'either'."""
+    """'some' to 'any' in what follows the negated verb, a final 'too' to 'either', 'already' to 'yet'."""
+    for child in clause.head.children:
+        reached = child.i > clause.finite.i or (child.i == clause.finite.i - 1 and not clause.operator)
+        if child.lower_ == "already" and reached and child.dep_ == "advmod" and clause.finite.lower_ != "had":
+            edits.replace(child, "yet")
     for child in clause.head.rights:
         if child.dep_ not in ("dobj", "attr", "advmod", "acomp"):
             continue

@@ -50,9 +50,15 @@ class Edits:
     text: str
     changes: list[tuple[int, int, str]] = field(default_factory=list)
 
-    def replace(self, token: Token, word: str, *, keep_case: bool = True) -> None:
-        """Write `word` in place of a token, in the token's case unless `keep_case` is off."""
-        self.changes.append((token.idx, end_of(token), like(word, token.text) if keep_case else word))
+    def replace(self, token: Token, word: str, *, last: Token | None = None, keep_case: bool = True) -> None:
+        """Write `word` in place of a token (or the stretch up to `last`), in its case unless `keep_case` is off.
+
+        An empty word takes the stretch out.
+        """
+        if not word:
+            self.drop(token, last)
+        else:
+            self.changes.append((token.idx, end_of(last or token), like(word, token.text) if keep_case else word))
 
     def insert(self, offset: int, text: str) -> None:
         """Write `text` at an offset."""

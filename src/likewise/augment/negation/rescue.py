@@ -6,37 +6,28 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from likewise.augment.negation import verbs
-from likewise.augment.negation.words import AUXILIARIES, BE, SUBJECTS, listed
+from likewise.augment.negation.words import AUXILIARIES, BE, SUBJECTS, UNIVERSALS, listed
 
 if TYPE_CHECKING:
     from spacy.tokens import Span, Token
 
 _TIMES = listed("""year month week day morning evening night season time summer winter spring autumn years""")
 _ONE = listed("a an this that each every another")
-_OPEN_DEPS = frozenset(("acl", "advcl", "relcl", "conj", "appos", "amod"))
+_OPEN_DEPS = frozenset(("acl", "advcl", "relcl", "conj", "appos", "amod", "prep"))
 
 
-def hidden_clauses(sentence: Span) -> Iterator[tuple[Token, str | None]]:
-    """Verbs that may be the main verb where the root is none, each with its tense where the form alone tells.
+def hidden_clauses(sentence: Span) -> Iterator[tuple[Token, str | None, Token | None]]:
+    """Verbs that may be the main verb where the root is none; with tense and subject where the form alone tells.
 
     Only for a text with a full stop at its end: without one, a noun with a participle is a heading.
     """
     if not sentence.text.rstrip("\"'”’) ").endswith((".", "!", "?")):
         return
     root = sentence.root
-    if root.i == sentence.start and root.text.istitle() and root.i + 1 < sentence.end:
-        # 'Trump invoked the law': a name that the tagger took for an imperative.
-        following = root.nbor()
-        if following.tag_ in ("VBD", "VBZ"):
-            yield following, following.tag_
     plural = root.tag_ == "NNS" and not any(child.tag_ == "CD" for child in root.lefts)
     if plural and any(child.lower_ in _ONE for child in root.lefts if child.dep_ == "det"):
         # 'This results in losses': a plural behind 'this' or 'a' is a verb.
-        yield root, "VBZ"
-    bare = not any(child.dep_ in AUXILIARIES for child in root.lefts)
-    named = root.i > sentence.start and root.nbor(-1).tag_.startswith(("NN", "PRP"))
-    if root.tag_ == "VBN" and bare and named and _has_object(root) and _past(root):
-        yield root, "VBD"
+        yield root, "VBZ", root.nbor(-1)
     for token in root.rights:
         if token.dep_ not in _OPEN_DEPS or _relative(token):
             continue
@@ -44,16 +35,23 @@ def hidden_clauses(sentence: Span) -> Iterator[tuple[Token, str | None]]:
         subject = any(child.dep_ in SUBJECTS for child in token.lefts)
         if helpers and helpers[0].tag_ in ("VBD", "VBZ", "VBP", "MD") and (token.dep_ in ("acl", "conj") or subject):
             # 'Her dissertation, "...", was supervised by him'.
-            yield token, None
-        elif token.dep_ == "acl" and token.tag_ == "VBN" and not helpers and _has_object(token) and _past(token):
-            # 'The victory secured their place': with an object it is no passive participle.
-            yield token, "VBD"
-        elif token.tag_ == "VBD" and token.dep_ in ("acl", "amod", "relcl") and not helpers:
-            # 'The winners qualified for the final': the tagger says past.
-            yield token, "VBD"
+            yield token, None, None
+        elif not helpers and token.dep_ in ("acl", "amod", "relcl") and (token.tag_ == "VBD" or _past(token)):
+            # 'The winners qualified for the final', 'The victory secured their place'.
+            yield token, "VBD", token.nbor(-1)
         elif token.dep_ == "conj" and not helpers and (token.tag_ in ("VBZ", "VBD") or token.lower_ in BE):
             # 'The church and the tower date from 1894 and are by Wilson'.
-            yield token, None
+            yield token, None, None
+        elif token.tag_ == "NNS" and token.dep_ in ("appos", "relcl") and token.nbor(-1).lower_ == "both":
+            # 'He both sings and dances'.
+            yield token, "VBZ", root
+        elif token.lower_ == "like" and token.i == root.i + 1 and root.tag_ == "NNS" and _quantified(root, token):
+            # 'Not many people like it'.
+            yield token, "VBP", root
+    for token in root.subtree if root.lower_ in UNIVERSALS else ():
+        # 'All that glitters is not gold', 'Everything that he says is true'.
+        if token.lower_ in BE and token.tag_ in ("VBZ", "VBP", "VBD") and token.i > root.i + 2:
+            yield token, token.tag_, root
     for token in sentence:
         # 'The following year she had two wins', 'After the war he returned'.
         outer = token.head
@@ -61,19 +59,22 @@ def hidden_clauses(sentence: Span) -> Iterator[tuple[Token, str | None]]:
         beside = outer.i == root.i or root.tag_ == "IN"
         statement = token.dep_ in ("relcl", "acl") and any(child.dep_ in SUBJECTS for child in token.lefts)
         if statement and timed and beside and not _relative(token):
-            yield token, None
+            yield token, None, None
 
 
-def _has_object(verb: Token) -> bool:
-    return any(child.dep_ == "dobj" for child in verb.rights) and not any(c.dep_ == "agent" for c in verb.rights)
+def _quantified(noun: Token, like: Token) -> bool:
+    """Whether 'like' behind a noun is a verb: people of some number like something, or anyone likes 'it'."""
+    counted = any(child.lower_ in ("many", "few", "most", "some", "all", "several") for child in noun.lefts)
+    return counted or any(child.tag_ == "PRP" for child in like.rights)
 
 
 def _past(verb: Token) -> bool:
-    return verbs.finite_tag(verb.lower_, "VBN", True) == "VBD"
+    """Whether what looks like a participle is a past: one with an object is no passive."""
+    transitive = {child.dep_ for child in verb.rights} & {"dobj", "agent"} == {"dobj"}
+    return verb.tag_ == "VBN" and transitive and verbs.finite_tag(verb.lower_, "VBN", True) == "VBD"
 
 
 def _relative(verb: Token) -> bool:
     """Whether a conjunction or a relative word opens the clause."""
-    return any(
-        child.dep_ == "mark" or child.tag_ in ("WDT", "WP", "WP$", "WRB") for child in verb.subtree if child.i < verb.i
-    )
+    before = [child for child in verb.subtree if child.i < verb.i]
+    return any(child.dep_ == "mark" or child.tag_ in ("WDT", "WP", "WP$", "WRB") for child in before)

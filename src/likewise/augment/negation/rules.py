@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,29 +9,16 @@ from likewise.augment.negation.affirm import affirm
 from likewise.augment.negation.clause import Clause, main_clause
 from likewise.augment.negation.deny import deny
 from likewise.augment.negation.edits import Edits, like
-from likewise.augment.negation.negators import Refused, find_negator
-from likewise.augment.negation.words import listed
+from likewise.augment.negation.negators import find_negator
+from likewise.augment.negation.refusals import Refused, refuse_unclear
+from likewise.augment.negation.words import OPERATORS, PRONOUNS, STUMPS
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc, Token
 
 #: Part of the cache's key: raise it with every change of a rule that changes an output.
-RULES_VERSION = 1
+RULES_VERSION = 2
 
-# "isn ' t", "it ' s": what some tokenizers leave of a contraction cannot be negated by its letters.
-_SPLIT = re.compile(r"\s['’]\s(?:s|t|ve|re|ll|d|m)\b", re.IGNORECASE)
-_FORMULAS = (
-    (re.compile(r"^\W*long live\b", re.IGNORECASE), "subjunctive"),
-    (re.compile(r"^\W*(?:so|neither|nor) \w+ \w+\W*$", re.IGNORECASE), "short answer"),
-    (
-        re.compile(r"^\W*the (?:more|less|\w+er)\b[^,]*, the (?:more|less|\w+er)\b", re.IGNORECASE),
-        "comparison",
-    ),
-    (re.compile(r"^\W*(?:hardly|scarcely|barely) any", re.IGNORECASE), "near-negative subject"),
-)
-_TAG_VERBS = listed("""is are was were am do does did have has had can could will would should must ca wo sha""")
-_TAG_PRONOUNS = listed("i you he she it we they there")
-_TAG_SHORT = {"ca": "can", "wo": "will", "sha": "shall"}
 _TAG_LONG = {"can": "can't", "will": "won't", "shall": "shan't", "am": "aren't"}
 
 
@@ -68,7 +54,7 @@ def negate_doc(doc: Doc) -> Negation:
             rule = _apply(clause, edits)
         except Refused as refusal:
             reason = str(refusal)
-            continue
+            break
         negation = edits.result()
         if negation != text:
             return Negation(text, negation, None, rule)
@@ -77,11 +63,7 @@ def negate_doc(doc: Doc) -> Negation:
 
 def _apply(clause: Clause, edits: Edits) -> str:
     """Negate or affirm a clause, with the tag question behind it if there is one."""
-    if _SPLIT.search(clause.sentence.text):
-        raise Refused("split contraction")
-    for pattern, reason in _FORMULAS:
-        if pattern.search(clause.sentence.text):
-            raise Refused(reason)
+    refuse_unclear(clause)
     negator = find_negator(clause)
     rule = deny(clause, edits) if negator is None else affirm(clause, negator, edits)
     _tag_question(clause, edits)
@@ -106,14 +88,13 @@ def _tag_question(clause: Clause, edits: Edits) -> None:
         return
     negative = words[-3].lower_ in ("n't", "n’t")
     comma, verb, pronoun = (words[-5], words[-4], words[-2]) if negative else (words[-4], words[-3], words[-2])
-    if comma.text != "," or verb.lower_ not in _TAG_VERBS or pronoun.lower_ not in _TAG_PRONOUNS:
+    if comma.text != "," or verb.lower_ not in OPERATORS or pronoun.lower_ not in PRONOUNS | {"there"}:
         return
     if verb.i <= clause.head.i or verb.i == clause.finite.i:
         return
     word = verb.lower_
     if negative:
         edits.changes.append((words[-3].idx, words[-2].idx, " "))
-        if word in _TAG_SHORT:
-            edits.replace(verb, _TAG_SHORT[word])
+        edits.replace(verb, STUMPS.get(word, word))
     else:
         edits.replace(verb, like(_TAG_LONG.get(word, word + "n't"), verb.text))

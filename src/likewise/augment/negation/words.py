@@ -9,18 +9,13 @@ def listed(text: str) -> frozenset[str]:
 BE = listed("am is are was were ai be been being 'm 're 's ’m ’re ’s")
 HAVE = listed("have has had having 've 's 'd ’ve ’s ’d")
 DO = listed("do does did")
-# 'wo', 'ca', 'sha' and 'ai' are what spaCy leaves of won't, can't, shan't and ain't.
 MODALS = listed("""can could may might must shall should will would ought ca wo sha 'll 'd ’ll ’d cannot dare need""")
+# What is left of an auxiliary in front of "n't".
+STUMPS = {"wo": "will", "ca": "can", "sha": "shall"}
+OPERATORS = BE | HAVE | DO | MODALS
 
+PRONOUNS = listed("i you he she it we they")
 NOT = frozenset(("not", "n't", "n’t"))
-# 'hardly' and its like negate the clause by themselves: 'does not hardly' would be a double negative.
-NEAR_NEGATIVES = frozenset(("hardly", "scarcely", "barely"))
-# 'does not rarely play' is correct and nobody says it: 'often plays'.
-SELDOM = frozenset(("rarely", "seldom"))
-
-# Words that bring an auxiliary before its subject: 'Only then did he understand'.
-INVERTERS = listed("""only never so nor neither not no rarely seldom hardly scarcely little nowhere""")
-QUOTES = frozenset(('"', "“", "”", "``", "''"))
 
 SUBJECTS = frozenset(("nsubj", "nsubjpass", "csubj", "csubjpass", "expl"))
 AUXILIARIES = frozenset(("aux", "auxpass"))
@@ -36,17 +31,8 @@ BEFORE_NOT = listed(
     fortunately unfortunately sadly clearly obviously indeed similarly likewise then sometimes thereby
     once"""
 )
-# 'had better go' and 'would rather go' are negated after the adverb.
-SEMI_MODAL_ADVERBS = frozenset(("better", "best", "rather", "sooner"))
-
 # Under a negation 'some' becomes 'any', and back when the negation goes.
-TO_ANY = {
-    "some": "any",
-    "someone": "anyone",
-    "somebody": "anybody",
-    "something": "anything",
-    "somewhere": "anywhere",
-}
+TO_ANY = {f"some{ending}": f"any{ending}" for ending in ("", "one", "body", "thing", "where")}
 TO_SOME = {value: key for key, value in TO_ANY.items()}
 # A negative pronoun and what stands there when the sentence is affirmed.
 NEGATIVE_PRONOUNS = {
@@ -56,8 +42,10 @@ NEGATIVE_PRONOUNS = {
     "nowhere": "somewhere",
     "none": "some",
 }
-# An existential subject is negated in place: 'Someone came' to 'No one came'.
-TO_NO = {"someone": "no one", "somebody": "nobody", "something": "nothing"}
+# An indefinite subject is negated in place: 'Someone came' and 'Anyone can come' to 'No one'.
+_NONE = {"one": "no one", "body": "nobody", "thing": "nothing"}
+TO_NO = {first + last: no for first in ("some", "any") for last, no in _NONE.items()}
+TO_NO |= {"any": "no", "either": "neither"}
 # 'All birds fly' to 'Not all birds fly': with the verb negated it could be read as 'no birds fly'.
 UNIVERSALS = frozenset(("all", "every", "everyone", "everybody", "everything"))
 
@@ -73,7 +61,7 @@ MASS_NOUNS = listed(
     sound smoke fire ice notice stucco legislation plaster sunlight heat weather literature poetry art violence
     existence importance assistance patience insurance significance relevance confidence intelligence
     interference guidance maintenance tolerance acceptance assurance security stability activity
-    electricity capacity content"""
+    capacity content"""
 )
 MASS_ENDINGS = ("ness", "ware")
 

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from likewise import processor
 from likewise.errors import MissingExtraError
-from likewise.inference.engines import hardware
 from likewise.inference.engines.engine import (
     CannotExport,
     Choice,
@@ -100,14 +100,14 @@ def choose(model: SentenceTransformer, runner: Runner, choice: Choice, texts: Se
 
 def fast_pairs(precision: EnginePrecision) -> list[Pair]:
     """Return the engines and precisions to try on this processor, the fastest first."""
-    avx2 = bool(hardware.flags() & {"avx2", "asimd"})
+    avx2 = bool(processor.flags() & {"avx2", "asimd"})
     found: list[Pair] = []
     if precision == "int8" or (precision == "auto" and avx2):
         # Without VNNI the int8 of ONNX Runtime is faster than its float32, and that of OpenVINO is not.
-        vnni = hardware.has_int8()
+        vnni = processor.has_int8()
         first: list[Pair] = [("openvino", "int8"), ("onnx", "int8")]
         found += first if vnni else first[::-1] if precision == "int8" else first[1:]
-    if precision == "bf16" or (precision == "auto" and hardware.has_bf16()):
+    if precision == "bf16" or (precision == "auto" and processor.has_bf16()):
         found += [("torch", "bf16"), ("openvino", "bf16")]
     if precision in ("auto", "fp32"):
         found += [("onnx", "fp32"), ("openvino", "fp32")] if avx2 else []
@@ -120,8 +120,8 @@ def _precisions(choice: Choice) -> list[EnginePrecision]:
     if choice.precision != "auto":
         return [choice.precision]
     found: list[EnginePrecision] = []
-    if choice.engine == "onnx" or (choice.engine == "openvino" and hardware.has_int8()):
+    if choice.engine == "onnx" or (choice.engine == "openvino" and processor.has_int8()):
         found.append("int8")
-    if choice.engine != "onnx" and hardware.has_bf16():
+    if choice.engine != "onnx" and processor.has_bf16():
         found.append("bf16")
     return [*found, "fp32"]

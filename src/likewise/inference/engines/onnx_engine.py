@@ -14,10 +14,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from likewise import processor
 from likewise.errors import require_extra
 from likewise.inference.engines.engine import Call, CannotExport, Engine, EnginePrecision
 from likewise.inference.engines.graph import INPUTS, OUTPUT, example, tracing
-from likewise.inference.engines.hardware import has_int8
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -78,7 +78,7 @@ def quantise(source: Path, folder: Path, batches: object = None) -> None:
             weight_type=QuantType.QInt8,
             per_channel=True,
             # Without VNNI, products of two int8 pairs overflow 16 bits: weights then take 7 bits.
-            reduce_range=not has_int8(),
+            reduce_range=not processor.has_int8(),
         )
     finally:
         root.setLevel(level)

@@ -17,10 +17,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from likewise import processor
 from likewise.errors import require_extra
 from likewise.inference.engines.engine import Call, Engine, EnginePrecision
 from likewise.inference.engines.graph import INPUTS, example, tracing
-from likewise.inference.engines.hardware import has_int8
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -71,7 +71,7 @@ def quantise(source: Path, folder: Path, batches: Sequence[tuple[np.ndarray, np.
 
     nncf.set_log_level(logging.ERROR)
     # Without VNNI, products of two int8 pairs overflow 16 bits: weights then take 7 bits.
-    overflow = OverflowFix.DISABLE if has_int8() else OverflowFix.ENABLE
+    overflow = OverflowFix.DISABLE if processor.has_int8() else OverflowFix.ENABLE
     with redirect_stdout(sys.stderr):  # its progress bars
         found = nncf.quantize(
             openvino.Core().read_model(source / FILE),

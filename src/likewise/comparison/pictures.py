@@ -1,0 +1,109 @@
+"""The parts that all pictures share: colours that colour-blind readers tell apart, plain axes, and no global state.
+
+Figures are matplotlib Figure objects, which draw with Agg and are freed with their last reference; pyplot, its
+windows and its list of open figures stay out of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from likewise.errors import require_extra
+from likewise.runs.whole_files import written_whole
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+# Okabe and Ito 2008, 'Color Universal Design'; yellow is left out, too pale for a line on white.
+BLUE, VERMILLION, GREEN, ORANGE = "#0072B2", "#D55E00", "#009E73", "#E69F00"
+SKY, PURPLE, BLACK = "#56B4E9", "#CC79A7", "#000000"
+CYCLE = (BLUE, VERMILLION, GREEN, ORANGE, PURPLE, SKY, BLACK)
+# Lines differ by their marker too: a colour alone is lost in a grey print.
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+_DPI = 150
+_QUIET = "#666666"
+
+
+def check_extra() -> None:
+    """Check that a report can be made, before long work starts."""
+    require_extra("report", "a report with pictures", "matplotlib", "jinja2")
+
+
+def panels(
+    rows: int, columns: int, *, size: tuple[float, float], share_x: bool = True, share_y: bool = False
+) -> tuple[Figure, list[list[Any]]]:
+    """Return a figure with a grid of axes: rows x columns.
+
+    Args:
+        rows, columns: of the grid.
+        size: of the whole, in inches.
+        share_x, share_y: whether all have the same x axis, and the same y axis.
+    """
+    check_extra()
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=size, layout="constrained")
+    grid = figure.subplots(rows, columns, sharex=share_x, sharey=share_y, squeeze=False)
+    for axes in grid.flat:
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.spines[["left", "bottom"]].set_color(_QUIET)
+        axes.tick_params(colors=_QUIET, labelsize=9)
+        axes.grid(axis="y", color="#E5E5E5", linewidth=0.8)
+        axes.set_axisbelow(True)
+    return figure, [list(row) for row in grid]
+
+
+def wrapped(
+    count: int, columns: int, size: Callable[[int, int], tuple[float, float]], **shared: bool
+) -> tuple[Figure, list[list[Any]], list[Any]]:
+    """Return a figure with `count` panels in lines of `columns`, its grid, and the panels in order.
+
+    Args:
+        count: of panels.
+        columns: in a line at most.
+        size: from lines and columns to the size of the whole, in inches.
+        shared: as in `panels`.
+    """
+    columns = min(columns, count)
+    lines = -(-count // columns)
+    figure, grid = panels(lines, columns, size=size(lines, columns), **shared)
+    flat = [axes for line in grid for axes in line]
+    for i, axes in enumerate(flat):
+        axes.set_visible(i < count)
+        axes.tick_params(labelbottom=True)  # the last line may have gaps
+    return figure, grid, flat[:count]
+
+
+def save(figure: Figure, path: Path) -> Path:
+    """Write a PNG by rename."""
+    with written_whole(path) as unfinished:
+        figure.savefig(unfinished, format="png", dpi=_DPI, facecolor="white")
+    return path
+
+
+def shorten(name: str, length: int = 48) -> str:
+    """Return a name for a title: the end of a long path, which tells two of them apart.
+
+    >>> shorten("/somewhere/very/deep/in/a/tree/of/folders/runs/sncse-long")
+    '…/very/deep/in/a/tree/of/folders/runs/sncse-long'
+    """
+    return name if len(name) <= length else "…" + name[-(length - 1) :]
+
+
+def cut_middle(label: str, length: int = 40) -> str:
+    """Return a label that fits: its beginning says what it is, and its end what it differs in.
+
+    >>> cut_middle("gclsr augmentation=full noise_share=0.3 group_size=0", 32)
+    'gclsr augmentat…0.3 group_size=0'
+    """
+    if len(label) <= length:
+        return label
+    end = length // 2
+    return label[: length - end - 1] + "…" + label[-end:]
+
+
+def styles(count: int) -> Sequence[tuple[str, str]]:
+    """Return (colour, marker) of `count` lines; they repeat after seven colours."""
+    return [(CYCLE[i % len(CYCLE)], MARKERS[i % len(MARKERS)]) for i in range(count)]

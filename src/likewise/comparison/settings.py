@@ -1,0 +1,141 @@
+"""What all runs of a comparison share, checked before work starts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from likewise.comparison.methods import ComparisonError, Method
+from likewise.corpus import CorpusOptions, PreparedCorpus, prepare
+from likewise.evaluation.data import find_data
+from likewise.evaluation.registry import resolve
+from likewise.evaluation.task import TaskMissing
+from likewise.recipes import RECIPES
+from likewise.recipes.options import TrainingOptions
+from likewise.runs.options import OptionError, unknown_option
+from likewise.runs.plan import Plan
+
+_BUDGET = {"max_steps", "epochs"}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Methods and seeds, and what is the same for all of them.
+
+    Attributes:
+        methods: the rows.
+        seeds: each method that a seed changes is made with each.
+        corpus: files, globs or bundled names.
+        base: of every method that takes a transformer.
+        vectors: of every method that takes word vectors.
+        tasks: what all are scored on.
+        data: the folder of SentEval's data.
+        steps: updates of each training; None where `minutes` are given, or nothing is trained.
+        minutes: of updates for each training, without its evaluations.
+        preset: of every recipe that names none itself.
+        shared: options of training for every recipe, over the presets'.
+        corpus_options: how the corpus is read.
+
+    Raises:
+        ComparisonError, OptionError: no method, no seed, no budget or two, or options that do not go together.
+    """
+
+    methods: tuple[Method, ...]
+    seeds: tuple[int, ...]
+    corpus: tuple[str, ...]
+    base: str = "bundled:minilm"
+    vectors: str = "bundled:glove"
+    tasks: str = "sts"
+    data: str | None = None
+    steps: int | None = None
+    minutes: float | None = None
+    preset: str | None = None
+    shared: dict[str, Any] = field(default_factory=dict)
+    corpus_options: CorpusOptions | None = None
+
+    def __post_init__(self) -> None:
+        if not self.methods:
+            raise ComparisonError("There is no method to compare. Give one or more, as: simcse, 'arccse margin=0'.")
+        if not self.seeds or len(set(self.seeds)) < len(self.seeds):
+            raise ComparisonError(f"Seeds are one or more different numbers, not {list(self.seeds)}.")
+        trained = [method for method in self.methods if method.kind == "recipe"]
+        if trained and (self.steps is None) == (self.minutes is None):
+            raise ComparisonError("One budget for all: give either steps or minutes.")
+        if any(budget is not None and not budget > 0 for budget in (self.steps, self.minutes)):
+            raise ComparisonError(f"The budget must be above 0, not {self.steps or self.minutes}.")
+        for method in trained:
+            if check := RECIPES[method.name].check_base:
+                check(self.base_of(method), self.options(method))
+        resolve(self.tasks)
+
+    def base_of(self, method: Method) -> str:
+        """Return what a method is made of."""
+        return method.base or (self.vectors if method.takes_vectors else self.base)
+
+    def options(self, method: Method) -> Any:
+        """Return all options of a method under the budget; None where it has none."""
+        return method.chosen({**self.shared, "max_steps": self.steps or 0}, self.preset)
+
+    def runs(self, sentences: int) -> list[tuple[Method, int]]:
+        """Return every run, all methods of one seed before the next seed."""
+        return [
+            (method, seed)
+            for seed in self.seeds
+            for method in self.methods
+            if seed == self.seeds[0] or method.differs_by_seed(sentences)
+        ]
+
+    def read_corpus(self) -> PreparedCorpus:
+        """Read the corpus, which must fill one batch of every method."""
+        sizes = [o.batch_size * o.accumulation for m in self.methods if m.kind == "recipe" and (o := self.options(m))]
+        return prepare(list(self.corpus), self.corpus_options, at_least=max(sizes, default=1))
+
+    def tasks_found(self) -> list[str]:
+        """Return the names of the tasks whose data is there.
+
+        Raises:
+            DataError: there is no data folder, or a file in it is malformed.
+            ComparisonError: every task is missing.
+        """
+        wanted, _ = resolve(self.tasks)
+        folder = find_data(self.data) if any(task.needs_data for task in wanted) else None
+        found, reasons = [], []
+        for task in wanted:
+            try:
+                task.prepare(folder)
+                found.append(task.name)
+            except TaskMissing as reason:
+                reasons.append(f"{task.title}: {reason}")
+        if not found:
+            raise ComparisonError(f"No task can be scored ({'; '.join(reasons)}). Give another --data or --tasks.")
+        return found
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what must be the same for all rows of one table, as plain values. A table may grow by the rest."""
+        return {
+            "base": self.base,
+            "vectors": self.vectors,
+            "corpus_options": (self.corpus_options or CorpusOptions()).to_dict(),
+            "tasks": [task.name for task in resolve(self.tasks)[0]],
+            "steps": self.steps,
+            "minutes": self.minutes,
+            "preset": self.preset,
+            "shared": self.shared,
+        }
+
+    def plan(self, corpus: PreparedCorpus) -> Plan:
+        """Return the plan of the table."""
+        inputs = {"corpus": corpus.sha256, "set of evaluation files": self.tasks_found()}
+        return Plan("compare", self.to_dict(), inputs)
+
+
+def check_shared(shared: dict[str, Any]) -> None:
+    """Check the options of all recipes.
+
+    Raises:
+        OptionError: one is unknown or out of range.
+    """
+    known = set(TrainingOptions.model_fields) - _BUDGET
+    if unknown := sorted(set(shared) - known):
+        raise OptionError(f"{unknown_option(unknown[0], known)}, which all recipes share")
+    TrainingOptions(**shared)

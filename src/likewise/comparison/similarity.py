@@ -1,0 +1,244 @@
+"""A report on the cosines of related sentences, of one model or before and after its training (SNCSE, figure 4).
+
+Wang et al. 2022, "SNCSE", section 4.3: 5,000 sentences of the STS test sets; the positive of a sentence is itself, its
+soft negative its negation, its negative another sentence at random. A model that suppresses features puts a sentence
+and its negation as close together as a sentence and itself. What differs: the cosine of a sentence with itself is 1 and
+no distribution, so two views of it under dropout are shown, which training pulls together.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from likewise.comparison.cosines import (
+    NEGATION,
+    OTHER,
+    QUANTILES,
+    VIEWS,
+    Distribution,
+    dropout_views,
+    partners,
+    related_cosines,
+)
+from likewise.comparison.methods import ComparisonError
+from likewise.comparison.pictures import check_extra, shorten
+from likewise.comparison.sight_pictures import draw_similarity
+from likewise.comparison.tables import markdown_table, open_folder
+from likewise.evaluation.data import find_data
+from likewise.evaluation.pairs import pair_cosines
+from likewise.evaluation.task import TaskMissing
+from likewise.evaluation.tasks.sts import SEVEN
+from likewise.evaluation.tasks.sts import TASKS as STS_TASKS
+from likewise.runs.whole_files import write_json, write_text
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+    from likewise.inference.encoding import Precision
+
+VIEWED = 1000  # sentences that are encoded twice under dropout: enough for a distribution, and cheap
+
+
+@dataclass(frozen=True)
+class SimilarityReport:
+    """The distributions, and the sentences that they are of.
+
+    Attributes:
+        source: where the sentences come from.
+        seed: fixed the draw, the partners and the dropout.
+        drawn: how many sentences were drawn.
+        left_out: how many of them have no negation, by reason.
+        sentences, negations, others: S each, row by row.
+        distributions: model by model; without dropout a model has none of VIEWS.
+    """
+
+    source: str
+    seed: int
+    drawn: int
+    left_out: Mapping[str, int]
+    sentences: tuple[str, ...]
+    negations: tuple[str, ...]
+    others: tuple[str, ...]
+    distributions: tuple[Distribution, ...]
+
+    def of(self, label: str, kind: str) -> Distribution | None:
+        """Return one distribution, None where there is none."""
+        return next((d for d in self.distributions if (d.label, d.kind) == (label, kind)), None)
+
+    @property
+    def models(self) -> dict[str, str]:
+        """The model of each label, before first."""
+        return {d.label: d.model for d in self.distributions}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        return {
+            "source": self.source,
+            "seed": self.seed,
+            "drawn": self.drawn,
+            "left_out": dict(self.left_out),
+            "sentences": len(self.sentences),
+            "distributions": [d.to_dict() for d in self.distributions],
+        }
+
+    def table(self) -> str:
+        """Return the Markdown of mean, peak and quantiles."""
+        columns = ("Model", "A sentence and", "Count", "Mean", "Peak", "5%", "25%", "Median", "75%", "95%")
+        rows = []
+        for d in self.distributions:
+            values = [float(d.cosines.mean()), d.peak, *(float(np.quantile(d.cosines, q)) for q in QUANTILES[1:-1])]
+            rows.append((d.label, d.kind, f"{len(d.cosines):,}", *(f"{value:.3f}" for value in values)))
+        names = "\n".join(f"- {label}: `{model}`" for label, model in self.models.items())
+        reasons = ", ".join(f"{reason} {count:,}" for reason, count in self.left_out.items())
+        return (
+            f"# Cosines of a sentence with itself, its negation and another sentence\n\n{names}\n\n"
+            f"{self.drawn:,} sentences of {self.source}, drawn with seed {self.seed}; {sum(self.left_out.values()):,} "
+            f"have no negation and are left out{f' ({reasons})' if reasons else ''}. Itself under dropout: two views, "
+            f"the positive pair of training; without dropout the cosine is 1.\n\n"
+            f"{markdown_table(columns, rows, left=2)}\n"
+        )
+
+
+def analyze_similarity(
+    model: SentenceTransformer | str | os.PathLike[str],
+    before: SentenceTransformer | str | os.PathLike[str] | None = None,
+    *,
+    sentences: str | os.PathLike[str] | Sequence[str] | None = None,
+    data: str | os.PathLike[str] | None = None,
+    n: int = 5000,
+    seed: int = 42,
+    batch_size: int = 64,
+    precision: Precision | None = None,
+    progress: bool = False,
+) -> SimilarityReport:
+    """Compare the cosines of a sentence with itself, its negation and another sentence.
+
+    Args:
+        model: a SentenceTransformer, or what `likewise.load` takes.
+        before: another model to compare with, as its base.
+        sentences: a text file, a sentence a line, or a list; None draws from the seven STS test sets.
+        data: the folder of SentEval's data, for that draw.
+        n: how many sentences to draw (the paper's 5,000); all where there are fewer.
+        seed: fixes the draw, the partners and the dropout (42 is the paper's).
+        batch_size, precision, progress: as in `likewise.evaluate`.
+
+    Raises:
+        LikewiseError: fewer than two sentences have a negation, something cannot be read or loaded, or the extra
+            'negation' is not installed.
+    """
+    from likewise.augment.negation import negate_batch
+    from likewise.inference.loading import load
+
+    drawn, source = draw_sentences(sentences, data, n, seed)
+    negated = negate_batch(drawn)
+    kept = [(item.sentence, item.negation) for item in negated if item.negation is not None]
+    left_out = Counter(item.reason or "unknown" for item in negated if item.negation is None)
+    if len(kept) < 2:
+        raise ComparisonError(
+            f"{len(kept)} of the {len(drawn)} sentences of {source} have a negation. Give more sentences."
+        )
+    own, negations = [s for s, _ in kept], [n for _, n in kept]
+    how: dict[str, Any] = {"batch_size": batch_size, "precision": precision}
+    distributions: list[Distribution] = []
+    for label, which in [("model", model)] if before is None else [("before", before), ("after", model)]:
+        named = isinstance(which, (str, os.PathLike))
+        name = os.fspath(which) if named else type(which).__name__  # type: ignore[arg-type]
+        encoder = load(which) if named else which  # type: ignore[arg-type]
+        cosines = _cosines(encoder, own, negations, seed, progress, how)
+        distributions += [Distribution(label, name, kind, found) for kind, found in cosines.items()]
+    return SimilarityReport(
+        source=source,
+        seed=seed,
+        drawn=len(drawn),
+        left_out=dict(left_out.most_common()),
+        sentences=tuple(own),
+        negations=tuple(negations),
+        others=tuple(own[i] for i in partners(len(own), seed)),
+        distributions=tuple(distributions),
+    )
+
+
+def _cosines(
+    model: Any, sentences: list[str], negations: list[str], seed: int, progress: bool, how: dict[str, Any]
+) -> dict[str, np.ndarray]:
+    from likewise.inference.encoding import encode
+
+    both = encode(model, [*sentences, *negations], progress=progress, **how)  # (2 S, D)
+    views = dropout_views(model, sentences[:VIEWED], seed=seed, **how)
+    found = {} if views is None else {VIEWS: pair_cosines(*views)}
+    return found | related_cosines(both[: len(sentences)], range(len(sentences)), both[len(sentences) :], seed)
+
+
+def draw_sentences(
+    sentences: str | os.PathLike[str] | Sequence[str] | None,
+    data: str | os.PathLike[str] | None,
+    n: int,
+    seed: int,
+) -> tuple[list[str], str]:
+    """Return a seeded draw of different sentences, and where they come from, in words.
+
+    Args:
+        sentences, data, n: as in `analyze_similarity`.
+        seed: fixes the draw; the order and repeats of what is given do not matter.
+    """
+    if n < 2:
+        raise ComparisonError(f"n is {n}; a random pair needs 2 sentences or more.")
+    if sentences is None:
+        found, source = _sts(data)
+    elif isinstance(sentences, (str, os.PathLike)):
+        from likewise.inference.lines import open_lines
+
+        source = os.fspath(sentences)
+        with open_lines(source) as lines:
+            found = list(lines)
+    else:
+        found, source = list(sentences), "a list"
+    unique = sorted({text.strip() for text in found} - {""})
+    if len(unique) < 2:
+        raise ComparisonError(f"There are {len(unique)} different sentences in {source}. Give 2 or more.")
+    return [unique[i] for i in np.random.default_rng(seed).permutation(len(unique))[:n]], source
+
+
+def _sts(data: str | os.PathLike[str] | None) -> tuple[list[str], str]:
+    folder = find_data(data)
+    found: list[str] = []
+    read = []
+    for task in STS_TASKS:
+        if task.name not in SEVEN:
+            continue
+        try:
+            pairs = task.load(folder)
+        except TaskMissing:
+            continue  # its absence shows in the name of the source
+        found += [*pairs.first, *pairs.second]
+        read.append(task.title)
+    missing = len(SEVEN) - len(read)
+    return found, f"the test sets {', '.join(read) or '(none)'}" + (f" ({missing} of 7 are missing)" if missing else "")
+
+
+def write_similarity(report: SimilarityReport, out: str | os.PathLike[str]) -> list[Path]:
+    """Write similarity.json, .md, .tsv (every pair with its cosines) and .png into a folder; return their paths."""
+    check_extra()
+    folder = open_folder(out)
+    shown = {
+        f"{label}: {shorten(model, 30)}": [d.to_dict() for d in report.distributions if d.label == label]
+        for label, model in report.models.items()
+    }
+    columns = [d for d in report.distributions if d.kind in (NEGATION, OTHER)]
+    lines = ["\t".join(["sentence", "negation", "other", *(f"{d.label}: {d.kind}" for d in columns)])]
+    for i, texts in enumerate(zip(report.sentences, report.negations, report.others, strict=True)):
+        cells = [" ".join(text.split()) for text in texts]
+        lines.append("\t".join([*cells, *(f"{d.cosines[i]:.6f}" for d in columns)]))
+    return [
+        write_json(folder / "similarity.json", report.to_dict(), strict=True),
+        write_text(folder / "similarity.md", report.table()),
+        write_text(folder / "similarity.tsv", "\n".join(lines) + "\n"),
+        draw_similarity(shown, folder / "similarity.png"),
+    ]

@@ -1,0 +1,84 @@
+"""The folder of evaluation data, and how its files are read."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from likewise.corpus.downloads import data_folder
+from likewise.evaluation.task import DataError, TaskMissing
+
+# A folder that holds one of these is a data folder.
+_KNOWN = ("STS", "SICK", "MR", "CR", "SUBJ", "MPQA", "SST", "TREC", "MRPC", "AFS", "wikipedia", "wikipedia-sections")
+
+LAYOUT = (
+    "The folder has SentEval's layout: STS/STS12-en-test ... STS/STS16-en-test (STS.input.*.txt, STS.gs.*.txt), "
+    "STS/STSBenchmark/sts-dev.csv and sts-test.csv, SICK/SICK_test_annotated.txt, and for the transfer tasks MR, CR, "
+    "SUBJ, MPQA, SST/binary, TREC and MRPC."
+)
+
+
+def find_data(data: str | os.PathLike[str] | None = None) -> Path:
+    """Return the folder of SentEval's layout.
+
+    Args:
+        data: the folder, or one that holds it as `senteval`; None takes the folder that the environment variable
+            LIKEWISE_DATA names, else the one that `likewise data get` writes to.
+
+    Raises:
+        DataError: there is no data; the message names the three places and the layout.
+    """
+    place = Path(data).expanduser() if data is not None else data_folder()
+    for folder in (place / "senteval", place):
+        if any((folder / name).is_dir() for name in _KNOWN):
+            return folder
+    raise DataError(
+        f"No evaluation data in '{place}'. Name a folder by --data (data=...) or in the environment variable "
+        f"LIKEWISE_DATA, or fetch the data to its usual place by `likewise data get sts` (or transfer). {LAYOUT}"
+    )
+
+
+def find_file(data: Path, name: Path | str) -> Path:
+    """Return a file that is in the data folder or beside it.
+
+    Raises:
+        TaskMissing: it is in neither.
+    """
+    for folder in (data, data.parent):
+        if (folder / name).is_file():
+            return folder / name
+    raise TaskMissing(f"there is no file {name} in or beside the data folder")
+
+
+def read_lines(path: Path, encoding: str = "utf-8-sig") -> list[str]:
+    """Return all lines, split at line feeds alone: some sentences hold other characters that Python splits at.
+
+    Raises:
+        DataError: the file is not in this encoding.
+    """
+    raw = path.read_bytes()
+    try:
+        text = raw.decode(encoding)
+    except UnicodeDecodeError as error:
+        line, known = raw[: error.start].count(b"\n") + 1, "UTF-8" if encoding.startswith("utf-8") else encoding
+        raise DataError(f"{path}, line {line}: not {known}. Copy the file again, or convert it with iconv.") from None
+    lines = [line.removesuffix("\r") for line in text.split("\n")]
+    return lines[:-1] if lines and not lines[-1] else lines
+
+
+def read_rating(text: str, scale: tuple[float, float], where: str) -> float:
+    """Return a rating that was written as text.
+
+    Raises:
+        DataError: it is no number, or outside the scale.
+    """
+    try:
+        value = float(text)
+    except ValueError:
+        raise DataError(
+            f"{where}: '{text.strip()}' is no rating. Put a number there, or copy the file again."
+        ) from None
+    low, high = scale
+    if not low <= value <= high:
+        raise DataError(f"{where}: the rating {value:g} is outside {low:g} to {high:g}. Copy the file again.")
+    return value

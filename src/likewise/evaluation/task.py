@@ -1,0 +1,124 @@
+"""An evaluation task, its result, and the errors of evaluation.
+
+A family of tasks is a file in `evaluation/tasks/`: a subclass of `Task` and a table of its rows, `TASKS`, which
+`registry.py` lists. Another package adds a task by an entry point of the group `likewise.tasks`.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from likewise.errors import LikewiseError
+
+
+class EvaluationError(LikewiseError):
+    """An evaluation that cannot be made as it was asked for; the message names the cure."""
+
+
+class DataError(EvaluationError):
+    """Evaluation data that is malformed or not found; the message names the file, the line and the cure."""
+
+
+class TaskMissing(EvaluationError):  # noqa: N818 - an outcome that the report names, not a failure
+    """The data of one task is not there: the other tasks are scored, and the report gives the reason."""
+
+
+@dataclass(frozen=True)
+class TaskResult:
+    """The score of one task.
+
+    Attributes:
+        name: the task's name ("sts12").
+        title: its name in a table ("STS12").
+        metric: what `score` is ("spearman").
+        score: the main score, times 100; NaN where it is undefined (all vectors equal).
+        n: number of scored items.
+    """
+
+    COLUMNS: ClassVar[tuple[str, ...]] = ("Task", "Metric", "Score", "Items")
+
+    name: str
+    title: str
+    metric: str
+    score: float
+    n: int
+
+    def cells(self) -> tuple[str, ...]:
+        """Return one table row, under COLUMNS."""
+        return (self.title, self.metric, number(self.score), str(self.n))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON; an undefined score is None."""
+        return plain(asdict(self))
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A task that has read its data.
+
+    Attributes:
+        sentences: S sentences to encode, with repeats.
+        score: from their vectors, (S, D) float32 in the same order, to the result.
+        score_pairs: from a score for each pair (sentences[i], sentences[i + S / 2]), (S / 2,), to the result; None
+            where the task is not one of pairs.
+    """
+
+    sentences: list[str]
+    score: Callable[[np.ndarray], TaskResult]
+    score_pairs: Callable[[np.ndarray], TaskResult] | None = None
+
+
+@dataclass(frozen=True)
+class Task(ABC):
+    """One evaluation task.
+
+    Attributes:
+        name: lower case, as `likewise.evaluate` takes it.
+        title: its name in a table.
+        needs_data: whether it reads from the folder of SentEval's data.
+    """
+
+    name: str
+    title: str
+    needs_data: bool = field(default=True, kw_only=True)
+
+    @property
+    def of_pairs(self) -> bool:
+        """Whether `Prepared.score_pairs` is given, so that a `PairScorer` can be evaluated on the task."""
+        return False
+
+    @abstractmethod
+    def read(self, data: Path) -> Prepared:
+        """Read the task from the data folder, which a task that needs none ignores.
+
+        Raises:
+            TaskMissing: its data is not there.
+            DataError: its data is malformed.
+        """
+
+    def prepare(self, data: Path | None) -> Prepared:
+        """Read the task; raises as `read` does, and TaskMissing where it needs a data folder and there is none."""
+        if data is None and self.needs_data:
+            raise TaskMissing("no data folder")
+        return self.read(data or Path())
+
+
+def number(value: float | None) -> str:
+    """Return two decimals, or a dash for what is undefined."""
+    return "-" if value is None or math.isnan(value) else f"{value:.2f}"
+
+
+def plain(value: Any) -> Any:
+    """Return the value with tuples as lists, and with None for NaN and infinity, which JSON lacks."""
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,1 @@
+"""The evaluation tasks, a family a file."""

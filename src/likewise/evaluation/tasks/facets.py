@@ -1,0 +1,242 @@
+"""Argument facet similarity: pairs of arguments, rated by whether they make the same point (Misra et al. 2016).
+
+The pairs are on three topics and rated from 0 to 5. `afs` takes the cosines as they are; `afs-folds` and `afs-topics`
+are supervised, by cross-validation over all pairs, and by training on two topics and testing on the third.
+
+The papers fine-tune the encoder for each fold, under the squared error of the cosine (Reimers and Gurevych 2019,
+section 4.3, which 'Sentence Similarity Based on Contexts' follows). The two tasks train a ridge regression on frozen
+vectors instead, which takes seconds where fine-tuning takes hours on a CPU, and is not comparable with those tables.
+`fine_tuned` is the papers' way, with a training of your choice.
+
+Letters of the shapes: P pairs, D embedding.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+import numpy as np
+
+from likewise.evaluation.data import read_rating
+from likewise.evaluation.pairs import (
+    RatedPairs,
+    SubsetResult,
+    correlations,
+    pair_cosines,
+    pair_features,
+    prepare_pairs,
+)
+from likewise.evaluation.probe import FOLDS, SEED, Fold, folds
+from likewise.evaluation.task import DataError, Prepared, Task, TaskMissing, TaskResult, number
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+Scheme = Literal["folds", "topics"]
+Fit = Callable[[list[str], list[str], list[float]], "SentenceTransformer"]
+"""Trains a fresh encoder on first sentences, second sentences and ratings from 0 to 1."""
+
+TOPICS = {"DP": "death penalty", "GC": "gun control", "GM": "gay marriage"}
+FOLDER = "AFS"
+SCALE = (0.0, 5.0)
+_SCORE, _FIRST, _SECOND = 0, 9, 10
+_RIDGES = tuple(10.0**power for power in range(-3, 4))
+# The release holds curly quotes and dashes that went through two wrong encodings: three bytes for one sign.
+_BROKEN = {0xAA: "'", 0xCF: '"', 0x9D: '"', 0xD2: "-", 0xD3: "-"}
+
+
+@dataclass(frozen=True)
+class FacetResult(TaskResult):
+    """Scores of a supervised task, times 100: means over its folds or topics.
+
+    Attributes:
+        spearman, pearson: the means; `score` is Spearman's.
+        parts: each fold or topic by itself.
+    """
+
+    COLUMNS: ClassVar[tuple[str, ...]] = ("Task", "Spearman", "Pearson", "Lowest Spearman", "Highest", "Pairs")
+
+    spearman: float
+    pearson: float
+    parts: tuple[SubsetResult, ...]
+
+    def cells(self) -> tuple[str, ...]:
+        """Return one table row, under COLUMNS."""
+        each = [part.spearman for part in self.parts]
+        scores = (self.spearman, self.pearson, min(each), max(each))
+        return (self.title, *(number(score) for score in scores), str(self.n))
+
+
+def read_facets(data: Path) -> RatedPairs:
+    """Read ArgPairs_DP.csv, ArgPairs_GC.csv and ArgPairs_GM.csv from the folder AFS in the data folder or beside it.
+
+    Returns:
+        The pairs, with the topics as subsets.
+
+    Raises:
+        TaskMissing: a file is not there.
+        DataError: a file is malformed.
+    """
+    folder = next((f / FOLDER for f in (data, data.parent) if (f / FOLDER).is_dir()), data / FOLDER)
+    rows: list[tuple[str, str, float]] = []
+    subsets = []
+    for topic, name in TOPICS.items():
+        path = folder / f"ArgPairs_{topic}.csv"
+        if not path.is_file():
+            raise TaskMissing(f"there is no file {FOLDER}/{path.name} in or beside the data folder")
+        found = _read(path)
+        subsets.append((name, slice(len(rows), len(rows) + len(found))))
+        rows += found
+    first, second, gold = zip(*rows, strict=True)
+    return RatedPairs(list(first), list(second), np.array(gold), tuple(subsets))
+
+
+def facet_folds(pairs: RatedPairs, scheme: Scheme, count: int = FOLDS, seed: int = SEED) -> tuple[Fold, ...]:
+    """Return `count` folds with their share of each topic, or three that train on two topics and test on the third.
+
+    Raises:
+        DataError: a topic has fewer pairs than there are folds.
+    """
+    topic = pairs.subset_names
+    if scheme == "topics":
+        return tuple(
+            Fold(np.flatnonzero(topic != name), np.flatnonzero(topic == name), name) for name, _ in pairs.subsets
+        )
+    least = min(len(topic[where]) for _, where in pairs.subsets)
+    if least < count:
+        raise DataError(f"A topic of {FOLDER} has {least} pairs, and {count} folds need as many. Put the files there.")
+    cut = folds(topic, np.arange(len(topic)), count, seed)
+    return tuple(replace(fold, name=f"fold {i}") for i, fold in enumerate(cut, start=1))
+
+
+def regress(first: np.ndarray, second: np.ndarray, gold: np.ndarray, fold: Fold) -> np.ndarray:
+    """Return the ratings that a ridge regression on |u - v| and u * v gives to the test pairs of a fold.
+
+    Its strength is chosen by leaving out one training pair.
+
+    Args:
+        first, second: (P, D) vectors of all pairs.
+        gold: (P,) ratings.
+        fold: the rows to train and to test on.
+    """
+    from sklearn.linear_model import RidgeCV
+
+    features = pair_features(first.astype(np.float64), second.astype(np.float64))  # (P, 2D)
+    model = RidgeCV(alphas=_RIDGES).fit(features[fold.train], gold[fold.train])
+    return np.asarray(model.predict(features[fold.test]))
+
+
+def fine_tuned(pairs: RatedPairs, scheme: Scheme, fit: Fit, seed: int = SEED) -> FacetResult:
+    """Return the papers' supervised score: an encoder is fine-tuned for each fold, and its cosines are correlated.
+
+    Args:
+        pairs: from `read_facets`.
+        scheme: "folds", of which there are ten, or "topics", of which there are three.
+        fit: trains an encoder from its beginning on sentences and their ratings, scaled to 0 to 1, as a regression of
+            the cosine does it (sentence-transformers' CosineSimilarityLoss).
+        seed: of the folds.
+    """
+    from likewise.inference.encoding import encode
+
+    given = []
+    cut = facet_folds(pairs, scheme, seed=seed)
+    low, high = SCALE
+    for fold in cut:
+        train = fold.train.tolist()
+        model = fit(
+            [pairs.first[i] for i in train],
+            [pairs.second[i] for i in train],
+            [(float(pairs.gold[i]) - low) / (high - low) for i in train],
+        )
+        vectors = (encode(model, [side[i] for i in fold.test]) for side in (pairs.first, pairs.second))
+        given.append(pair_cosines(*vectors))
+    return _result(f"afs-{scheme}-fine-tuned", f"AFS {scheme}, fine-tuned", pairs, cut, given)
+
+
+def _result(name: str, title: str, pairs: RatedPairs, cut: Sequence[Fold], given: Sequence[np.ndarray]) -> FacetResult:
+    """Return the result from the ratings or cosines given to the test pairs of each fold."""
+    parts = tuple(
+        SubsetResult(fold.name, *correlations(scores, pairs.gold[fold.test]), n=len(fold.test))
+        for fold, scores in zip(cut, given, strict=True)
+    )
+    spearman, pearson = (float(np.mean(found)) for found in zip(*((p.spearman, p.pearson) for p in parts), strict=True))
+    return FacetResult(name, title, "spearman", spearman, len(pairs.gold), spearman, pearson, parts)
+
+
+@dataclass(frozen=True)
+class FacetTask(Task):
+    """The pairs of all topics; `scheme` None is unsupervised, by the cosine, with each topic as a subset."""
+
+    scheme: Scheme | None
+    seed: int = SEED
+
+    @property
+    def of_pairs(self) -> bool:
+        """Whether the cosines are taken as they are."""
+        return self.scheme is None
+
+    def read(self, data: Path) -> Prepared:
+        """Read the pairs for the suite."""
+        pairs = read_facets(data)
+        if self.scheme is None:
+            return prepare_pairs(self.name, self.title, pairs)
+        cut = facet_folds(pairs, self.scheme, seed=self.seed)
+
+        def score(vectors: np.ndarray) -> TaskResult:
+            first, second = np.split(vectors, 2)  # each (P, D)
+            given = [regress(first, second, pairs.gold, fold) for fold in cut]
+            return _result(self.name, self.title, pairs, cut, given)
+
+        return Prepared([*pairs.first, *pairs.second], score)
+
+
+def _read(path: Path) -> list[tuple[str, str, float]]:
+    """Return the rows of a file; its first line is a header where the rating is no number."""
+    found = []
+    reader = csv.reader(_text(path.read_bytes()).splitlines(keepends=True))
+    for i, cells in enumerate(reader):
+        where = f"{path}, line {reader.line_num}"
+        if not cells:
+            continue
+        if len(cells) <= _SECOND:
+            raise DataError(
+                f"{where}: {len(cells)} columns, and the sentences are in columns 9 and 10. Copy the file again."
+            )
+        try:
+            rating = read_rating(cells[_SCORE], SCALE, where)
+        except DataError:
+            if i == 0 and not _is_number(cells[_SCORE]):
+                continue
+            raise
+        found.append((" ".join(cells[_FIRST].split()), " ".join(cells[_SECOND].split()), rating))
+    if not found:
+        raise DataError(f"{path}: there is no rated pair. Copy the file again.")
+    return found
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _text(raw: bytes) -> str:
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        fixed = re.sub(rb"\x89\xdb(.)", lambda m: _BROKEN.get(m[1][0], "").encode("ascii"), raw)
+        return fixed.decode("mac_roman")
+
+
+TASKS: tuple[FacetTask, ...] = (
+    FacetTask("afs", "AFS", None),
+    FacetTask("afs-folds", "AFS, ten folds", "folds"),
+    FacetTask("afs-topics", "AFS, across topics", "topics"),
+)

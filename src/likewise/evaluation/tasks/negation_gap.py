@@ -1,0 +1,122 @@
+"""The negation gap: the distance of a sentence from its own negation (SNCSE, section 4.3).
+
+The mean of cos(s, s) - cos(s, not s) over sentences s of STS-B test and SICK-R. SNCSE (Wang et al. 2022) calls a small
+gap feature suppression: the two share nearly all words, and an encoder that looks at the words takes them for one.
+
+The gap is no score of quality by itself: an encoder that spreads all sentences far apart has a large one, so the result
+also gives the distance of two *different* sentences. The negations are made by rules (`likewise.augment.negation`), so
+the gap depends on their version and on the parser's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+
+from likewise.evaluation.pairs import pair_cosines
+from likewise.evaluation.task import DataError, Prepared, Task, TaskMissing, TaskResult, number
+from likewise.evaluation.tasks.sts import TASKS as STS_TASKS
+
+_SOURCES = ("sts-b", "sick-r")
+_SEED = 42  # SNCSE's seed, section 3.2
+
+Negate = Callable[[Iterable[str]], list[str | None]]
+"""From sentences to their negations, in order; None where there is none."""
+
+
+@dataclass(frozen=True)
+class NegationGapResult(TaskResult):
+    """The gap of a model, times 100.
+
+    Attributes:
+        median: of the gaps, times 100; half of the sentences lie closer to their negation.
+        other: the mean of 1 - cos(s, t) with another sentence t of the draw, times 100, to compare the gap with.
+    """
+
+    COLUMNS: ClassVar[tuple[str, ...]] = ("Task", "Mean gap", "Median gap", "Gap to another sentence", "Sentences")
+
+    median: float
+    other: float
+
+    def cells(self) -> tuple[str, ...]:
+        """Return one table row, under COLUMNS."""
+        return (self.title, number(self.score), number(self.median), number(self.other), str(self.n))
+
+
+@dataclass(frozen=True)
+class NegationGapTask(Task):
+    """Mean gap over a fixed draw of `size` sentences that have a negation; a larger gap sees 'not' better."""
+
+    name: str = "negation-gap"
+    title: str = "Negation gap"
+    size: int = 1000
+
+    def read(self, data: Path) -> Prepared:
+        """Draw the sentences and negate them.
+
+        Raises:
+            TaskMissing: the sets are not there, or the extra 'negation' is not installed.
+            DataError: the sets hold too few sentences that can be negated.
+        """
+        rows = [task.load(data) for task in STS_TASKS if task.name in _SOURCES]
+        sentences = [sentence for pairs in rows for sentence in (*pairs.first, *pairs.second)]
+        try:
+            drawn = draw(sentences, self.size, _negate)
+        except ImportError as error:
+            raise TaskMissing(f"it needs the extra 'negation': pip install \"likewise[negation]\" ({error})") from None
+        if len(drawn) < self.size:
+            raise DataError(
+                f"{data}: {len(drawn)} sentences of STS-B test and SICK-R can be negated, and {self.title} takes "
+                f"{self.size}. Put SentEval's own files there."
+            )
+
+        def score(vectors: np.ndarray) -> TaskResult:
+            # The sentences first, then their negations in the same order: (2S, D).
+            own, negated = vectors[: self.size], vectors[self.size :]
+            between = gaps(own, negated)
+            # The order is random already: the next sentence is another one at random.
+            other = gaps(own, np.roll(own, -1, axis=0))
+            values = [100 * float(value) for value in (between.mean(), np.median(between), other.mean())]
+            return NegationGapResult(self.name, self.title, "gap", values[0], self.size, values[1], values[2])
+
+        return Prepared([*(s for s, _ in drawn), *(n for _, n in drawn)], score)
+
+
+def gaps(sentences: np.ndarray, negations: np.ndarray) -> np.ndarray:
+    """Return cos(s, s) - cos(s, not s) = 1 - cos(s, not s) of each row: (S, D), (S, D) -> (S,), between 0 and 2.
+
+    >>> gaps(np.array([[1.0, 0.0], [1.0, 0.0]]), np.array([[2.0, 0.0], [0.0, 1.0]])).tolist()
+    [0.0, 1.0]
+    """
+    return 1.0 - pair_cosines(sentences, negations)
+
+
+def draw(sentences: Iterable[str], size: int, negate: Negate, seed: int = _SEED) -> list[tuple[str, str]]:
+    """Return the first `size` sentences with a negation as pairs (sentence, negation), in an order fixed by the seed.
+
+    Order and repeats of `sentences` do not matter. There are fewer pairs where there are no more negations.
+    """
+    unique = sorted(set(sentences))
+    order = np.random.default_rng(seed).permutation(len(unique))
+    drawn: list[tuple[str, str]] = []
+    step = max(size // 4, 1)
+    for start in range(0, len(order), step):
+        chunk = [unique[i] for i in order[start : start + step]]
+        drawn += [(s, n) for s, n in zip(chunk, negate(chunk), strict=True) if n is not None]
+        if len(drawn) >= size:
+            break
+    return drawn[:size]
+
+
+def _negate(sentences: Iterable[str]) -> list[str | None]:
+    # Imported here, as spaCy is an extra.
+    from likewise.augment.negation import Negator
+
+    return Negator().negate(sentences)
+
+
+TASKS = (NegationGapTask(),)

@@ -1,0 +1,188 @@
+"""Semantic textual similarity: STS 2012-2016, STS Benchmark and SICK relatedness, in SentEval's layout.
+
+The seven test sets are those of the papers' tables. STS13 lacks its part SMT, whose sentences were never free to pass
+on; the papers leave it out as well.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from likewise.evaluation.data import find_data, read_lines, read_rating
+from likewise.evaluation.pairs import RatedPairs, prepare_pairs
+from likewise.evaluation.task import DataError, Prepared, Task, TaskMissing
+
+
+@dataclass(frozen=True)
+class StsFile:
+    """One file of pairs.
+
+    Attributes:
+        subset: its name within the task.
+        path: the file, relative to the data folder.
+        size: the number of rated pairs, which is checked when the file is read.
+        gold: a second file with a rating a line, an empty line where a pair was not rated; None where the
+            rating is a column.
+        columns: the two tab-separated columns of the sentences, from 0.
+        gold_column: the column of the rating, if it is one.
+        header: whether the first line names the columns.
+    """
+
+    subset: str
+    path: str
+    size: int
+    gold: str | None = None
+    columns: tuple[int, int] = (0, 1)
+    gold_column: int | None = None
+    header: bool = False
+
+
+@dataclass(frozen=True)
+class StsTask(Task):
+    """A task of rated pairs: its files, the scale of its ratings and its source."""
+
+    files: tuple[StsFile, ...]
+    scale: tuple[float, float]
+    source: str
+
+    @property
+    def size(self) -> int:
+        """The number of rated pairs."""
+        return sum(file.size for file in self.files)
+
+    @property
+    def of_pairs(self) -> bool:
+        """True: a scorer of pairs can be evaluated."""
+        return True
+
+    def pairs(self, data: str | os.PathLike[str] | None = None) -> RatedPairs:
+        """Read all pairs from the data folder, which `find_data` finds.
+
+        Raises:
+            DataError: there is no data folder, or a file is missing or malformed.
+        """
+        folder = find_data(data)
+        try:
+            return self.load(folder)
+        except TaskMissing as reason:
+            raise DataError(f"No {self.title} in '{folder}': {reason}. Put SentEval's file there.") from None
+
+    def load(self, data: Path) -> RatedPairs:
+        """Read all pairs from a folder, the files one after another.
+
+        Raises:
+            TaskMissing: a file is not there.
+            DataError: a file is malformed or has another number of pairs.
+        """
+        rows: list[tuple[str, str, float]] = []
+        subsets: list[tuple[str, slice]] = []
+        for file in self.files:
+            for path in (file.path, file.gold):
+                if path is not None and not (data / path).is_file():
+                    raise TaskMissing(f"there is no file {path}")
+            found = _read(data, file, self.scale)
+            if len(found) != file.size:
+                raise DataError(
+                    f"{data / file.path}: {len(found)} rated pairs, and {self.title} has {file.size} there. Put "
+                    "SentEval's own file in its place."
+                )
+            subsets.append((file.subset, slice(len(rows), len(rows) + len(found))))
+            rows += found
+        first, second, gold = zip(*rows, strict=True)
+        return RatedPairs(list(first), list(second), np.array(gold), tuple(subsets))
+
+    def read(self, data: Path) -> Prepared:
+        """Read the pairs for the suite."""
+        return prepare_pairs(self.name, self.title, self.load(data))
+
+
+def _read(data: Path, file: StsFile, scale: tuple[float, float]) -> list[tuple[str, str, float]]:
+    """Return the rated pairs of one file."""
+    path, gold = data / file.path, data / file.gold if file.gold else None
+    rows = read_lines(path)[int(file.header) :]
+    ratings = read_lines(gold) if gold else None
+    if ratings is not None and len(ratings) != len(rows):
+        raise DataError(
+            f"{gold}: {len(ratings)} lines of ratings for the {len(rows)} pairs of {path.name}. The two files do not "
+            "belong together; copy both from the same release."
+        )
+    needed = max(*file.columns, file.gold_column or 0) + 1
+    found = []
+    for i, row in enumerate(rows):
+        if ratings is not None and not ratings[i].strip():
+            continue  # not rated
+        where = f"{path}, line {i + 1 + int(file.header)}"
+        cells = row.split("\t")
+        if len(cells) < needed:
+            raise DataError(
+                f"{where}: {len(cells)} tab-separated columns, and {needed} are needed. Was the file saved with "
+                "blanks for tabs?"
+            )
+        rating, where = (
+            (cells[file.gold_column or 0], where) if ratings is None else (ratings[i], f"{gold}, line {i + 1}")
+        )
+        first, second = (cells[column].strip() for column in file.columns)
+        found.append((first, second, read_rating(rating, scale, where)))
+    return found
+
+
+_SCALE = (0.0, 5.0)
+
+
+def _year(year: int, sizes: dict[str, int], source: str) -> StsTask:
+    """Return the task of a SemEval year: an input and a gold file a subset."""
+    folder = f"STS/STS{year}-en-test"
+    files = tuple(
+        StsFile(subset, f"{folder}/STS.input.{subset}.txt", size, gold=f"{folder}/STS.gs.{subset}.txt")
+        for subset, size in sizes.items()
+    )
+    return StsTask(f"sts{year}", f"STS{year}", files, _SCALE, source)
+
+
+def _benchmark(name: str, part: str, size: int) -> StsTask:
+    """Return a part of the STS Benchmark: one file, the rating in column 4, the sentences in 5 and 6."""
+    file = StsFile(part, f"STS/STSBenchmark/sts-{part}.csv", size, columns=(5, 6), gold_column=4)
+    title = "STS-B" if part == "test" else f"STS-B {part}"
+    return StsTask(name, title, (file,), _SCALE, "Cer et al. 2017, SemEval-2017 task 1")
+
+
+TASKS: tuple[StsTask, ...] = (
+    _year(
+        12,
+        {"MSRpar": 750, "MSRvid": 750, "SMTeuroparl": 459, "surprise.OnWN": 750, "surprise.SMTnews": 399},
+        "Agirre et al. 2012, SemEval-2012 task 6",
+    ),
+    _year(13, {"FNWN": 189, "headlines": 750, "OnWN": 561}, "Agirre et al. 2013, *SEM 2013 shared task"),
+    _year(
+        14,
+        {"deft-forum": 450, "deft-news": 300, "headlines": 750, "images": 750, "OnWN": 750, "tweet-news": 750},
+        "Agirre et al. 2014, SemEval-2014 task 10",
+    ),
+    _year(
+        15,
+        {"answers-forums": 375, "answers-students": 750, "belief": 375, "headlines": 750, "images": 750},
+        "Agirre et al. 2015, SemEval-2015 task 2",
+    ),
+    _year(
+        16,
+        {"answer-answer": 254, "headlines": 249, "plagiarism": 230, "postediting": 244, "question-question": 209},
+        "Agirre et al. 2016, SemEval-2016 task 1",
+    ),
+    _benchmark("sts-b", "test", 1379),
+    StsTask(
+        "sick-r",
+        "SICK-R",
+        (StsFile("test", "SICK/SICK_test_annotated.txt", 4927, columns=(1, 2), gold_column=3, header=True),),
+        (1.0, 5.0),
+        "Marelli et al. 2014, LREC",
+    ),
+    _benchmark("sts-b-dev", "dev", 1500),
+    _benchmark("sts-b-train", "train", 5749),
+)
+
+SEVEN = ("sts12", "sts13", "sts14", "sts15", "sts16", "sts-b", "sick-r")
+"""The group 'sts', in the order of the papers' tables."""

@@ -1,0 +1,264 @@
+"""The seven transfer tasks of SentEval: classification of frozen vectors (Conneau and Kiela 2018).
+
+The classifier is a logistic regression at its optimum; see `probe.py`.
+
+Letters of the shapes: N rows, D embedding.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from likewise.evaluation.data import read_lines
+from likewise.evaluation.pairs import pair_features
+from likewise.evaluation.probe import SEED, Fold, Probed, Trial, folds, nested, probe
+from likewise.evaluation.task import DataError, Prepared, Task, TaskMissing, TaskResult, number
+
+Part = Literal["train", "dev", "test", "all"]
+STRENGTHS = tuple(2.0**power for power in range(-2, 6))
+"""Values of C: SentEval's for scikit-learn, and those of its cross-validation on a training set (2^-1 to 2^5)."""
+
+
+@dataclass(frozen=True)
+class TransferResult(TaskResult):
+    """The accuracy of a task, times 100.
+
+    Attributes:
+        f1: of the second class, times 100, where the task is reported with it (MRPC).
+        dev: the accuracy by which the regularisation was chosen, times 100.
+        strengths: the values of C that were chosen, one for each tested fold.
+        seed: of the folds.
+    """
+
+    COLUMNS: ClassVar[tuple[str, ...]] = ("Task", "Accuracy", "F1", "Dev accuracy", "C", "Items")
+
+    f1: float | None
+    dev: float
+    strengths: tuple[float, ...]
+    seed: int
+
+    def cells(self) -> tuple[str, ...]:
+        """Return one table row, under COLUMNS."""
+        ends = dict.fromkeys((min(self.strengths, default=None), max(self.strengths, default=None)))
+        chosen = " to ".join("-" if end is None else f"{end:g}" for end in ends)
+        return (self.title, number(self.score), number(self.f1), number(self.dev), chosen, str(self.n))
+
+
+@dataclass(frozen=True)
+class Row:
+    """One labelled row: a sentence, or two for a task of pairs."""
+
+    texts: tuple[str, ...]
+    label: str
+
+
+@dataclass(frozen=True)
+class TransferFile:
+    """One file.
+
+    Attributes:
+        path: relative to the data folder.
+        size: the number of rows, which is checked when the file is read.
+        row: reads a line, and raises a ValueError with the reason where it cannot.
+        part: the part of the task.
+        header: whether the first line names the columns.
+        encoding: of the file.
+    """
+
+    path: str
+    size: int
+    row: Callable[[str], Row]
+    part: Part = "all"
+    header: bool = False
+    encoding: str = "utf-8-sig"
+
+
+@dataclass(frozen=True)
+class TransferTask(Task):
+    """A task of labelled sentences or pairs.
+
+    A task with a part "all" is tested by cross-validation, with another one inside to choose the regularisation; one
+    with a "dev" part chooses on that, and others by cross-validation on "train"; both are tested on "test".
+    """
+
+    files: tuple[TransferFile, ...]
+    source: str
+    pairs: bool = False
+    seed: int = SEED
+    strengths: tuple[float, ...] = STRENGTHS
+
+    def load(self, data: Path) -> tuple[list[Row], np.ndarray]:
+        """Read all rows, the files one after another, and the part of each row, (N,).
+
+        Raises:
+            TaskMissing: a file is not there.
+            DataError: a file is malformed or has another number of rows.
+        """
+        rows: list[Row] = []
+        parts: list[str] = []
+        for file in self.files:
+            path = data / file.path
+            if not path.is_file():
+                raise TaskMissing(f"there is no file {file.path}")
+            found = _read(path, file)
+            if len(found) != file.size:
+                raise DataError(
+                    f"{path}: {len(found)} rows, and {self.title} has {file.size} there. Put SentEval's own file in "
+                    "its place."
+                )
+            rows += found
+            parts += [file.part] * len(found)
+        return rows, np.array(parts)
+
+    def trials(self, labels: np.ndarray, parts: np.ndarray) -> tuple[Trial, ...]:
+        """Return the rows that classifiers are trained, chosen and tested on; see the class."""
+        if (parts == "all").any():
+            return nested(labels, seed=self.seed)
+        train, dev, test = (np.flatnonzero(parts == part) for part in ("train", "dev", "test"))
+        checks = (Fold(train, dev),) if len(dev) else folds(labels, train, seed=self.seed)
+        return (Trial(train, test, checks),)
+
+    def read(self, data: Path) -> Prepared:
+        """Read the rows for the suite."""
+        rows, parts = self.load(data)
+        labels = np.array([row.label for row in rows])
+
+        def score(vectors: np.ndarray) -> TaskResult:
+            if self.pairs:
+                # All first sentences, then all second ones: (2N, D).
+                vectors = pair_features(vectors[: len(rows)], vectors[len(rows) :])
+            if not np.isfinite(vectors).all():
+                # A broken model has no score here, and keeps those of the other tasks.
+                return TransferResult(self.name, self.title, "accuracy", math.nan, 0, None, math.nan, (), self.seed)
+            found = probe(vectors, labels, self.trials(labels, parts), self.strengths)
+            return TransferResult(
+                name=self.name,
+                title=self.title,
+                metric="accuracy",
+                score=100 * found.accuracy,
+                n=int(found.tested.sum()),
+                f1=100 * _f1(found, labels) if self.pairs else None,
+                dev=100 * found.dev,
+                strengths=found.strengths,
+                seed=self.seed,
+            )
+
+        columns = zip(*(row.texts for row in rows), strict=True)
+        return Prepared([text for column in columns for text in column], score)
+
+
+def f1(predictions: np.ndarray, labels: np.ndarray, positive: str) -> float:
+    """Return F1: twice the true positives over the predicted positives plus the real ones; 0 without any.
+
+    >>> f1(np.array(["1", "1", "0"]), np.array(["1", "0", "1"]), "1")
+    0.5
+    """
+    given, are = predictions == positive, labels == positive
+    return 2 * float((given & are).sum()) / max(float(given.sum() + are.sum()), 1.0)
+
+
+def _f1(found: Probed, labels: np.ndarray) -> float:
+    return f1(found.predictions[found.tested], labels[found.tested], "1")
+
+
+def _read(path: Path, file: TransferFile) -> list[Row]:
+    skipped = int(file.header)
+    rows = []
+    for place, line in enumerate(read_lines(path, file.encoding)[skipped:], start=1 + skipped):
+        try:
+            rows.append(file.row(line))
+        except ValueError as error:
+            raise DataError(f"{path}, line {place}: {error}. Copy the file again.") from None
+    return rows
+
+
+def _sentence(text: str) -> str:
+    """Return single blanks between words, and a stop for a line without any, as in SentEval's examples."""
+    return " ".join(text.split()) or "."
+
+
+def _labelled(label: str) -> Callable[[str], Row]:
+    """Return a reader of lines that are sentences of one class."""
+    return lambda line: Row((_sentence(line),), label)
+
+
+def _sst(line: str) -> Row:
+    text, tab, label = line.rpartition("\t")
+    if not tab or label.strip() not in ("0", "1"):
+        raise ValueError("not a sentence, a tab and 0 or 1")
+    return Row((_sentence(text),), label.strip())
+
+
+_QUESTIONS = ("ABBR", "DESC", "ENTY", "HUM", "LOC", "NUM")
+
+
+def _trec(line: str) -> Row:
+    kind, _, text = line.partition(" ")
+    coarse = kind.split(":")[0]
+    if coarse not in _QUESTIONS or not text.strip():
+        raise ValueError(f"not a class ({', '.join(_QUESTIONS)}), a colon, a finer class and a question")
+    return Row((_sentence(text),), coarse)
+
+
+def _mrpc(line: str) -> Row:
+    cells = line.split("\t")
+    if len(cells) != 5 or cells[0] not in ("0", "1"):
+        raise ValueError("not 0 or 1, two ids and two sentences, with tabs between them")
+    return Row((_sentence(cells[3]), _sentence(cells[4])), cells[0])
+
+
+def _two_files(name: str, second: tuple[str, int], first: tuple[str, int], source: str) -> TransferTask:
+    """Return a task with one file for each class, the second class first, as SentEval has them."""
+    files = tuple(
+        TransferFile(path, size, _labelled(label), encoding="latin-1")
+        for (path, size), label in ((second, "1"), (first, "0"))
+    )
+    return TransferTask(name.lower(), name, files, source)
+
+
+TASKS: tuple[TransferTask, ...] = (
+    _two_files("MR", ("MR/rt-polarity.pos", 5331), ("MR/rt-polarity.neg", 5331), "Pang and Lee 2005, movie reviews"),
+    _two_files("CR", ("CR/custrev.pos", 2407), ("CR/custrev.neg", 1368), "Hu and Liu 2004, product reviews"),
+    _two_files(
+        "SUBJ", ("SUBJ/subj.objective", 5000), ("SUBJ/subj.subjective", 5000), "Pang and Lee 2004, subjectivity"
+    ),
+    _two_files("MPQA", ("MPQA/mpqa.pos", 3312), ("MPQA/mpqa.neg", 7294), "Wiebe et al. 2005, polarity of opinions"),
+    TransferTask(
+        "sst2",
+        "SST-2",
+        (
+            TransferFile("SST/binary/sentiment-train", 67349, _sst, "train"),
+            TransferFile("SST/binary/sentiment-dev", 872, _sst, "dev"),
+            TransferFile("SST/binary/sentiment-test", 1821, _sst, "test"),
+        ),
+        "Socher et al. 2013, sentiment of phrases and sentences",
+    ),
+    TransferTask(
+        "trec",
+        "TREC",
+        (
+            TransferFile("TREC/train_5500.label", 5452, _trec, "train", encoding="latin-1"),
+            TransferFile("TREC/TREC_10.label", 500, _trec, "test", encoding="latin-1"),
+        ),
+        "Voorhees and Tice 2000, six kinds of questions",
+    ),
+    TransferTask(
+        "mrpc",
+        "MRPC",
+        (
+            TransferFile("MRPC/msr_paraphrase_train.txt", 4076, _mrpc, "train", header=True),
+            TransferFile("MRPC/msr_paraphrase_test.txt", 1725, _mrpc, "test", header=True),
+        ),
+        "Dolan and Brockett 2005, paraphrases",
+        pairs=True,
+    ),
+)
+
+SEVEN = ("mr", "cr", "subj", "mpqa", "sst2", "trec", "mrpc")
+"""The group 'transfer', in the order of the papers' tables."""

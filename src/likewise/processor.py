@@ -1,0 +1,82 @@
+"""What the processor can do fast: every choice between float32, bfloat16 and int8 on a CPU asks here.
+
+The environment variable LIKEWISE_PROCESSOR puts another processor in the place of this one: `none`, `avx2`, `bf16`,
+`vnni`, or several as `bf16+vnni`. What is then chosen runs here too, if slowly; so each choice can be tested anywhere.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+from functools import cache
+from pathlib import Path
+
+import torch
+
+VARIABLE = "LIKEWISE_PROCESSOR"
+
+PROCESSORS = {
+    "none": frozenset[str](),
+    "avx2": frozenset({"avx2", "fma"}),
+    "bf16": frozenset({"avx2", "fma", "avx512f", "avx512_bf16"}),
+    "vnni": frozenset({"avx2", "fma", "avx512f", "avx512_vnni"}),
+}
+"""The instruction sets of what can be put in the processor's place, as Linux names them."""
+
+
+def name() -> str:
+    """The processor's name, and what stands in for it where something does."""
+    own = _cpuinfo("model name", "CPU part") or platform.processor() or platform.machine() or "unknown"
+    return f"{own} as {_stand_in()}" if _stand_in() else own
+
+
+def flags() -> frozenset[str]:
+    """The instruction sets, as Linux names them.
+
+    Raises:
+        ValueError: LIKEWISE_PROCESSOR names what is not known.
+    """
+    if not _stand_in():
+        return _own_flags()
+    parts = _stand_in().split("+")
+    for part in parts:
+        if part not in PROCESSORS:
+            raise ValueError(f"{VARIABLE}={_stand_in()}: known are {', '.join(PROCESSORS)}, and several joined by +.")
+    return frozenset().union(*(PROCESSORS[part] for part in parts))
+
+
+def has_int8() -> bool:
+    """Whether it multiplies int8 without an overflow of 16 bits in between."""
+    return bool(flags() & {"avx512_vnni", "avx_vnni", "amx_int8", "i8mm", "asimddp"})
+
+
+def has_bf16() -> bool:
+    """Whether it multiplies bfloat16; elsewhere that is emulated and takes ten times as long as float32."""
+    return bool(flags() & {"avx512_bf16", "amx_bf16", "bf16"})
+
+
+def _stand_in() -> str:
+    return os.environ.get(VARIABLE, "").strip().lower()
+
+
+@cache
+def _own_flags() -> frozenset[str]:
+    told = _cpuinfo("flags", "Features")
+    if told:
+        return frozenset(told.split())
+    # Only Linux has the file; torch knows these elsewhere too.
+    asked = {
+        "avx512_bf16": "_is_avx512_bf16_supported",
+        "amx_bf16": "_is_amx_tile_supported",
+        "avx512_vnni": "_is_vnni_supported",
+    }
+    return frozenset(flag for flag, question in asked.items() if getattr(torch.cpu, question, bool)())
+
+
+@cache
+def _cpuinfo(*names: str) -> str:
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+    return next((line.partition(":")[2].strip() for line in text.splitlines() if line.startswith(names)), "")

@@ -1,0 +1,30 @@
+import sys
+
+import pytest
+
+from likewise.comparison.pictures import check_extra, panels, save, styles
+from likewise.errors import MissingExtraError
+
+pytest.importorskip("matplotlib")
+
+
+def test_a_figure_leaves_no_global_state(tmp_path):
+    figure, grid = panels(2, 3, size=(4.0, 3.0))
+    assert [len(row) for row in grid] == [3, 3]
+    written = save(figure, tmp_path / "a.png")
+    assert written.read_bytes().startswith(b"\x89PNG")
+    assert [path.name for path in tmp_path.iterdir()] == ["a.png"]
+    # If another test has imported pyplot, then it knows nothing of this figure.
+    pyplot = sys.modules.get("matplotlib.pyplot")
+    assert pyplot is None or not pyplot.get_fignums()
+
+
+def test_a_missing_extra_names_the_cure(monkeypatch):
+    monkeypatch.setattr("likewise.errors.find_spec", lambda name: None if name == "matplotlib" else name)
+    with pytest.raises(MissingExtraError, match=r'needs matplotlib: pip install "likewise\[report\]"'):
+        check_extra()
+
+
+def test_lines_differ_by_colour_and_marker():
+    assert len(set(styles(7))) == 7
+    assert styles(9)[7:] == styles(9)[:2]
