@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from likewise.corpus.files import format_suffix, numbered_lines
-from likewise.supervised.rows import LabelledDataError
+from likewise.training.objectives.rows import LabelledDataError
 
 Columns = Mapping[str, Sequence[str]]
 """What a column is to us, and the names that files give it, the likeliest first. Case does not matter."""

@@ -9,12 +9,13 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from likewise.training.rows import LABEL
+from likewise.errors import LikewiseError
+from likewise.training.running import LABEL
 
 _CHUNK = 10_000
 
 
-class LabelledDataError(ValueError):
+class LabelledDataError(LikewiseError):
     """Labelled data that cannot be read as asked; the message names the file, the line and the cure."""
 
 
