@@ -11,8 +11,7 @@ from typing import Any, Literal
 from likewise.augment.spans import mask_words, nested_spans, sentence_rng
 from likewise.encoder.build import build_encoder
 from likewise.losses.arccon import ArcConLoss
-from likewise.losses.arccse import ArcCSELoss
-from likewise.losses.entailment_triplet import EntailmentTripletLoss
+from likewise.losses.arccse import ArcCSELoss, EntailmentTripletLoss
 from likewise.recipes.collate import TextCollator, tokens_read
 from likewise.recipes.options import HeadOptions
 from likewise.recipes.recipe import Recipe

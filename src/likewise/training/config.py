@@ -71,6 +71,6 @@ def _plain(value: Any) -> Any:
         return value.to_dict()
     if isinstance(value, os.PathLike):
         return os.fspath(value)
-    if isinstance(value, Iterable) and not isinstance(value, str):
+    if isinstance(value, Iterable) and not isinstance(value, str | Mapping):
         return [_plain(one) for one in value]
     return value

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -17,19 +16,18 @@ from sentence_transformers import CrossEncoder
 from torch import nn
 from transformers import PrinterCallback, ProgressCallback
 
-from likewise.corpus.bundled import resolve_model
 from likewise.encoder.modules import without_training_head
 from likewise.losses.grouped_cosine import CollapseError
 from likewise.recipes.options import TrainingOptions
-from likewise.runs.job import Job, JobError, Resume, open_job, read_record
+from likewise.runs.job import Job, Resume, open_job
 from likewise.runs.options import OptionError, write_toml
-from likewise.runs.parts import checksum, is_sealed, seal
 from likewise.runs.plan import Plan
 from likewise.runs.progress import Progress
 from likewise.runs.stopping import orderly_stop
-from likewise.runs.whole_files import read_json, write_json, write_text
+from likewise.runs.whole_files import write_text
 from likewise.training.callbacks import Course, Log
 from likewise.training.card import model_card
+from likewise.training.checkpoints import base_fingerprint, made_by, newest_checkpoint
 from likewise.training.precision import as_saved
 from likewise.training.selection import Selection
 from likewise.training.trainer import LikewiseTrainer, PairTrainer, TrainingError, trainer_arguments
@@ -38,9 +36,6 @@ from likewise.transformers_output import no_bar
 LABEL = "label"
 CONFIG = "run.toml"
 """In the folder of a finished training: its arguments, as `likewise.training.config` reads them."""
-
-_WEIGHTS = (".safetensors", ".bin", ".json", ".txt", ".model")
-_NOT_OF_A_MODEL = {"likewise.json", CONFIG, "trainer_state.json"}
 
 
 @dataclass(frozen=True)
@@ -227,7 +222,7 @@ class Training:
             "preset": self.preset,
             "options": self.options.to_dict(),
             "base": self.base,
-            "base_run": _made_by(self.base),
+            "base_run": made_by(self.base),
             "seed": self.seed,
             "corpus": dict(self.corpus),
             "selection": self.selection.description,
@@ -267,56 +262,6 @@ def check_finite(model: Any, dataset: Any, what: str) -> None:
         raise TrainingError(f"{what} gives vectors that are not finite: take another base or a lower learning_rate")
 
 
-def base_fingerprint(base: str) -> str:
-    """Return the checksum of a local base's weights, vocabulary and settings; the name itself for one of the hub."""
-    path = Path(resolve_model(base)).expanduser()
-    if path.is_file():
-        return checksum(path)
-    if not path.is_dir():
-        return base
-    found = []
-    for one in sorted(path.rglob("*")):
-        name = one.relative_to(path)
-        if one.suffix in _WEIGHTS and name.name not in _NOT_OF_A_MODEL and not _is_passing(name):
-            found.append(f"{name.as_posix()} {checksum(one)}")
-    return _digest("\n".join(found))
-
-
-def _is_passing(name: Path) -> bool:
-    return any(part.startswith(".") or part == "checkpoints" for part in name.parts)
-
-
-def _digest(text: str) -> str:
-    from hashlib import blake2b
-
-    return blake2b(text.encode(), digest_size=16).hexdigest()
-
-
-def newest_checkpoint(folder: Path) -> tuple[Path | None, int]:
-    """Return the newest checkpoint that is whole, with its step; (None, 0) where there is none.
-
-    One that was cut by a kill or has changed since is removed, and so is one whose best checkpoint is gone.
-    """
-    found = [(int(match[1]), one) for one in folder.glob("checkpoint-*") if (match := re.search(r"-(\d+)$", one.name))]
-    for step, one in sorted(found, reverse=True):
-        if is_sealed(one) and _best_is_whole(one):
-            return one, step
-        shutil.rmtree(one)
-    return None, 0
-
-
-def _best_is_whole(checkpoint: Path) -> bool:
-    """Return whether the best checkpoint, by a checkpoint's own state, is here and whole."""
-    state = read_json(checkpoint / "trainer_state.json")
-    if not state.get("best_model_checkpoint"):
-        return True
-    best = checkpoint.with_name(Path(state["best_model_checkpoint"]).name)
-    if str(best) != state["best_model_checkpoint"]:  # the folder was moved
-        write_json(checkpoint / "trainer_state.json", state | {"best_model_checkpoint": str(best)})
-        seal(checkpoint)
-    return best == checkpoint or is_sealed(best)
-
-
 def _fill(job: Job, model: Any, facts: Mapping[str, Any], config: Mapping[str, Any], checkpoints: Path | None) -> None:
     """Put into a job's result what a finished training leaves."""
     shutil.rmtree(job.result)  # half of a model, after a kill
@@ -346,14 +291,3 @@ def _words(dataset: Any) -> np.ndarray:
         if column != LABEL:
             total += np.fromiter((len(text.split()) for text in dataset[column]), dtype=np.int32, count=len(dataset))
     return total
-
-
-def _made_by(base: str) -> dict[str, Any] | None:
-    """Return how the base was made, where it is a model of likewise."""
-    try:
-        made = read_record(Path(base))
-    except (OSError, JobError):
-        return None
-    kept = ("recipe", "preset", "base", "base_run", "seed", "steps", "best")
-    found = {key: made.get(key) for key in kept}
-    return found | {"corpus": {"sha256": (made.get("corpus") or {}).get("sha256")}} if made else None
