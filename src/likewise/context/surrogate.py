@@ -21,7 +21,8 @@ from transformers import set_seed
 from likewise.context.score_scale import Rule, ScoreScale
 from likewise.context.shards import Harvest, ScoredPairs, read_harvest
 from likewise.corpus.bundled import resolve_model
-from likewise.encoder.opening import LoadError, build_encoder
+from likewise.encoder.build import build_encoder
+from likewise.encoder.opening import LoadError
 from likewise.errors import first_line
 from likewise.evaluation.checkpoint import CheckpointEvaluator, PairPredictions, scores_evaluator
 from likewise.evaluation.data import find_data
