@@ -9,8 +9,8 @@ import torch
 from safetensors.torch import load_file
 from sentence_transformers import CrossEncoder, SentenceTransformer
 
-from likewise.context.shards import HarvestError
 from likewise.context.surrogate import distill, surrogate_options
+from likewise.context.workspace import ContextError
 from likewise.encoder.opening import LoadError
 from likewise.recipes import OptionError
 
@@ -140,7 +140,7 @@ def test_input_that_is_wrong_is_told_before_anything_is_done(harvest, tiny_base,
         distill(harvest, base=tiny_base, out=out, preset="huge")
     with pytest.raises(OptionError, match="held-out pairs of its harvest"):
         distill(harvest, base=tiny_base, out=out, select_by="sts-b-dev")
-    with pytest.raises(HarvestError, match="no such folder"):
+    with pytest.raises(ContextError, match="no such folder"):
         distill(tmp_path / "nowhere", base=tiny_base, out=out)
     for structure in ("siamese", "cross"):
         with pytest.raises(LoadError, match="nowhere"):

@@ -18,8 +18,7 @@ from sentence_transformers.sentence_transformer.losses import CosineSimilarityLo
 from torch import nn
 from transformers import set_seed
 
-from likewise.context.score_scale import Rule, ScoreScale
-from likewise.context.shards import Harvest, ScoredPairs, read_harvest
+from likewise.context.harvested import Harvest, Rule, ScoredPairs, ScoreScale, read_harvest
 from likewise.corpus.bundled import resolve_model
 from likewise.encoder.build import build_encoder
 from likewise.encoder.opening import LoadError
@@ -101,7 +100,7 @@ def distill(
     """Train a surrogate on a harvest.
 
     Args:
-        harvest: the folder of its shards, see `likewise.context.shards.read_harvest`.
+        harvest: the folder of its shards, see `likewise.context.harvested.read_harvest`.
         base: a Hugging Face name, a folder, or `bundled:minilm`; its transformer is taken, with mean pooling.
         out: the folder that becomes the model: a SentenceTransformer of stock modules, or a CrossEncoder.
         preset: a named set of options; the first by default.
