@@ -7,8 +7,8 @@ from scipy.stats import pearsonr, spearmanr
 from sentence_transformers import CrossEncoder
 
 from likewise.encoder.build import build_encoder
-from likewise.encoder.head import with_modules
-from likewise.encoder.pair_classifier import PairClassifier
+from likewise.encoder.modules import with_modules
+from likewise.encoder.training_modules import PairClassifier
 from likewise.evaluation.checkpoint import (
     damaged,
     labels_evaluator,

@@ -15,8 +15,8 @@ import numpy as np
 import torch
 from sentence_transformers.sentence_transformer.evaluation import SentenceEvaluator
 
-from likewise.encoder.pair_classifier import PairClassifier
-from likewise.encoder.parts import find_part
+from likewise.encoder.modules import find_part
+from likewise.encoder.training_modules import PairClassifier
 from likewise.evaluation.cross_encoder import PairPredictions
 from likewise.evaluation.geometry import alignment, reciprocal_rank, separation, uniformity
 from likewise.evaluation.pairs import Distance, correlations, nearness, pair_cosines

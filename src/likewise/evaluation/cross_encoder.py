@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from sentence_transformers import CrossEncoder
 
+from likewise.encoder.opening import LoadError
 from likewise.errors import first_line
 from likewise.evaluation.pairs import pair_cosines
 from likewise.evaluation.token_cache import BATCH, TokenCache
 from likewise.inference.encoding import Precision, autocast, undisturbed
-from likewise.inference.loading import LoadError
 from likewise.runs.progress import Progress
 from likewise.transformers_output import no_bar
 
