@@ -48,8 +48,8 @@ def training_steps(source: Path, folder: Path) -> Work:
         likewise.train(
             "gclsr",
             source,
-            "bundled:glove",
-            folder / "model",
+            base="bundled:glove",
+            out=folder / "model",
             sentences=0,
             epochs=1,
             warmup_epochs=0,

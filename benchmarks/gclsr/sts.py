@@ -83,7 +83,7 @@ def untrained(**changes: Any) -> Callable[[argparse.Namespace, Path], dict[str, 
         recipe = find_recipe("gclsr")
         torch.manual_seed(args.seed)
         options = recipe.options("cpu", **changes)
-        encoder = recipe.encoder(args.base, options, prepare(args.corpus).dataset["sentence"])
+        encoder = recipe.build_encoder(args.base, options, prepare(args.corpus).dataset["sentence"])
         return {"model": Encoder(modules=list(without_training_head(encoder).children()))}
 
     return make

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from likewise.evaluation import evaluate
     from likewise.inference import load
     from likewise.recipes import RECIPES
-    from likewise.supervised import finetune
-    from likewise.training.run import train
+    from likewise.training import finetune, train
 
 __all__ = ["RECIPES", "__version__", "evaluate", "finetune", "load", "train"]
 
@@ -26,9 +25,9 @@ __all__ = ["RECIPES", "__version__", "evaluate", "finetune", "load", "train"]
 _HOMES = {
     "RECIPES": "likewise.recipes",
     "evaluate": "likewise.evaluation",
-    "finetune": "likewise.supervised",
+    "finetune": "likewise.training",
     "load": "likewise.inference",
-    "train": "likewise.training.run",
+    "train": "likewise.training",
 }
 
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -33,7 +33,7 @@ A, B = np.array([[0.0, 0.0], [1.0, 0.0]]), np.array([[3.0, 4.0], [0.0, 2.0]])
 def test_metrics_of_rated_pairs(tiny_model, sentences):
     first, second = sentences[:30], sentences[20:50]
     ratings = [random.Random(i).randint(0, 20) / 4 for i in range(30)]
-    found = ratings_evaluator(first, second, ratings, batch_size=8)(tiny_model)
+    found = ratings_evaluator(first, second, ratings)(tiny_model)
     a, b = (tiny_model.encode(side).astype(np.float64) for side in (first, second))
     cosines = [x @ y / np.linalg.norm(x) / np.linalg.norm(y) for x, y in zip(a, b, strict=True)]
     same = np.array(ratings) > 4

@@ -47,7 +47,7 @@ def run(given: dict[str, Any], own: list[str]) -> None:
     from likewise.context.surrogate import distill as train
 
     options = {key: value for key in own if (value := given.pop(key)) is not None}
-    result = train(given.pop("harvest"), given.pop("out"), given.pop("base"), **given, **options)
+    result = train(given.pop("harvest"), **given, **options)
     show_outcome(result, given["quiet"])
     if given["quiet"]:
         return

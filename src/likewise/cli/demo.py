@@ -19,7 +19,7 @@ CORPUS = "bundled:wiki-sample"
 @clean_errors
 def demo(
     out: Annotated[Path, typer.Option(help="Where the model will lie.")] = Path("runs/demo"),
-    steps: Annotated[int, typer.Option(help="Training steps.")] = STEPS,
+    steps: Annotated[int, typer.Option(help="Training steps.", min=1)] = STEPS,
     query: Annotated[str, typer.Option(help="The sentence whose neighbours are shown.")] = QUERY,
 ) -> None:
     """Train ArcCSE from the bundled MiniLM on gensim's Wikipedia sample, and show what came of it."""
@@ -28,14 +28,12 @@ def demo(
     import likewise
     from likewise.corpus import prepare
     from likewise.evaluation import DataError, find_data
-    from likewise.training.run import train
+    from likewise.training import train
 
     console = Console(highlight=False)
     console.rule("1. Train ArcCSE, without labels")
     console.print(f"base {BASE} with [CLS] pooling, corpus: the Wikipedia sample that gensim ships", markup=False)
-    result = train("arccse", CORPUS, BASE, out, overwrite=True, max_steps=steps, eval_steps=6, batch_size=BATCH_SIZE)
-    if not result.finished:
-        raise typer.Exit(130)
+    train("arccse", CORPUS, base=BASE, out=out, max_steps=steps, eval_steps=6, batch_size=BATCH_SIZE)
 
     console.rule("2. Is it better?")
     tasks = ["news"]

@@ -38,7 +38,7 @@ def _run_params(name: str) -> list[Any]:
 
 def finetune_command(name: str) -> Callable[..., None]:
     """The function behind `likewise finetune NAME`."""
-    from likewise.supervised import OBJECTIVES
+    from likewise.training import OBJECTIVES
 
     objective = OBJECTIVES[name]
     own = options_of(objective.options_type, f"Options of {name}")
@@ -52,15 +52,15 @@ def finetune_command(name: str) -> Callable[..., None]:
 @clean_errors
 def run(name: str, given: dict[str, Any], own: list[str]) -> None:
     """Train with what was given on the command line."""
-    from likewise.supervised import finetune
+    from likewise.training import finetune
 
     options = {key: value for key in own if (value := given.pop(key)) is not None}
-    result = finetune(name, given.pop("base"), given.pop("out"), **given, **options)
+    result = finetune(name, given.pop("train"), **given, **options)
     show_outcome(result, given["quiet"])
 
 
 def _objectives() -> dict[str, tuple[Callable[..., None], str]]:
-    from likewise.supervised import OBJECTIVES
+    from likewise.training import OBJECTIVES
 
     return {name: (finetune_command(name), objective.summary) for name, objective in OBJECTIVES.items()}
 

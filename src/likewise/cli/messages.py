@@ -10,6 +10,9 @@ from typing import NoReturn, ParamSpec, TypeVar
 
 import typer
 
+from likewise.runs.stopping import EXIT_CODE as STOPPED
+from likewise.runs.stopping import Stopped
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -29,6 +32,9 @@ def clean_errors(command: Callable[P, R]) -> Callable[P, R]:
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
             return command(*args, **kwargs)
+        except Stopped as stopped:
+            typer.echo(str(stopped), err=True)
+            raise typer.Exit(STOPPED) from None
         except Exception as error:
             if os.environ.get(TRACEBACK_VARIABLE) or not is_known(error):
                 raise

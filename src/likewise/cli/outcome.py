@@ -7,14 +7,11 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from likewise.training.execute import TrainingResult
+    from likewise.training import TrainingResult
 
 
 def show_outcome(result: TrainingResult, quiet: bool) -> None:
-    """Print the score before and after and where the model lies; exit code 130 for a run that was stopped."""
-    if not result.finished:
-        typer.echo(f"Stopped after step {result.steps}. Go on with the same command and --resume.", err=True)
-        raise typer.Exit(130)
+    """Print the score before and after and where the model is."""
     if quiet:
         return
     if result.best:

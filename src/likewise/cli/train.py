@@ -74,8 +74,6 @@ def run(name: str, given: dict[str, Any], own: list[str]) -> None:
     result = likewise.train(
         name,
         given.pop("corpus"),
-        given.pop("base"),
-        given.pop("out"),
         corpus_options=CorpusOptions(**{key: value for key, value in reading.items() if value is not None}),
         **given,
         **options,

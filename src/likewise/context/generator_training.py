@@ -24,9 +24,9 @@ from likewise.context.pieces import TASKS, Cutter, Example
 from likewise.context.vocabulary import Vocabulary
 from likewise.runs.provenance import machine, versions
 from likewise.training.batching import LengthBatchSampler
-from likewise.training.callbacks import JsonlLog, OrderlyStop, ProgressBar
 from likewise.training.folder import RunFolder
 from likewise.training.precision import use_bf16
+from likewise.training.progress import JsonlLog, OrderlyStop, ProgressBar
 from likewise.transformers_output import no_bar
 
 

@@ -75,11 +75,3 @@ class ArcConLoss(nn.Module):
         anchors, positives = embeddings
         positives, offset = gather_positives(positives) if self.gather else (positives, 0)
         return functional.arccon(anchors, positives, self.margin_degrees, self.temperature, offset)
-
-    def get_config_dict(self) -> dict[str, Any]:
-        """What the model card says of the loss."""
-        return {
-            "margin_degrees": self.margin_degrees,
-            "temperature": self.temperature,
-            "positive_dropout": self.positive_dropout,
-        }

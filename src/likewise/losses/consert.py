@@ -103,7 +103,3 @@ class ConSERTLoss(nn.Module):
             yield
         finally:
             handle.remove()
-
-    def get_config_dict(self) -> dict[str, Any]:
-        """What the model card says of the loss."""
-        return {"temperature": self.temperature, "first": self.first.kind, "second": self.second.kind}

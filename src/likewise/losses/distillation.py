@@ -53,7 +53,3 @@ class DistillationLoss(nn.Module):
         self._parts["encoder"][0].eval()  # the trainer turns it on again before each step
         vectors = self.model(dict(own))["sentence_embedding"]  # (B, D)
         return cosine_distance(vectors, self._parts["teacher"].encode(plain))
-
-    def get_config_dict(self) -> dict[str, Any]:
-        """What the model card says of the loss."""
-        return {"distance": "cosine"}

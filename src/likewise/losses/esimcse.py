@@ -52,7 +52,3 @@ class ESimCSELoss(nn.Module):
             queue.follow(self._parts["encoder"])
             queue.push(queue.keys(sentences, self._parts["head"]))
         return loss
-
-    def get_config_dict(self) -> dict[str, Any]:
-        """What the model card says of the loss."""
-        return {"temperature": self.temperature}

@@ -73,8 +73,7 @@ def arccon(
         raise ValueError(f"{len(anchors)} anchors from row {offset} on need as many positives, not {len(positives)}")
     if not 0 <= margin_degrees <= 90:
         raise ValueError(f"the margin is an angle from 0 to 90 degrees, not {margin_degrees}")
-    if temperature <= 0:
-        raise ValueError(f"the temperature must be above 0, not {temperature}")
+    _check_temperature(temperature)
     cosines = cosine_matrix(anchors, positives)  # (B, N)
     own = torch.arange(len(anchors), device=cosines.device) + offset  # (B,)
     with_margin = add_angle(cosines.gather(1, own[:, None]), margin_degrees)  # (B, 1)
@@ -108,8 +107,7 @@ def nt_xent_with_queue(
     Raises:
         ValueError: the temperature is not positive.
     """
-    if temperature <= 0:
-        raise ValueError(f"the temperature must be above 0, not {temperature}")
+    _check_temperature(temperature)
     cosines = cosine_matrix(anchors, torch.cat([positives, queue.detach().to(positives.dtype)]))  # (B, N + M)
     return F.cross_entropy(cosines / temperature, torch.arange(len(anchors), device=cosines.device) + offset)
 
@@ -128,10 +126,8 @@ def nt_xent_symmetric(first: Tensor, second: Tensor, temperature: float = 0.1) -
     Raises:
         ValueError: the shapes differ, or the temperature is not positive.
     """
-    if first.shape != second.shape:
-        raise ValueError(f"two (B, D) of one shape expected, not {tuple(first.shape)} and {tuple(second.shape)}")
-    if temperature <= 0:
-        raise ValueError(f"the temperature must be above 0, not {temperature}")
+    _check_shapes(first, second)
+    _check_temperature(temperature)
     rows = torch.cat([first, second])  # (2B, D)
     cosines = cosine_matrix(rows, rows)  # (2B, 2B)
     logits = (cosines / temperature).masked_fill(torch.eye(len(rows), dtype=torch.bool, device=rows.device), -torch.inf)
@@ -154,11 +150,7 @@ def entailment_triplet(anchors: Tensor, closer: Tensor, farther: Tensor, margin:
     Raises:
         ValueError: the three shapes differ.
     """
-    if not anchors.shape == closer.shape == farther.shape:
-        raise ValueError(
-            f"three (B, D) of one shape expected, not {tuple(anchors.shape)}, {tuple(closer.shape)}, "
-            f"{tuple(farther.shape)}"
-        )
+    _check_shapes(anchors, closer, farther)
     if len(anchors) == 0:
         return anchors.sum() * 0.0  # keeps the graph, for processes that must run a backward pass all the same
     to_closer = F.cosine_similarity(anchors.float(), closer.float(), dim=-1)  # (B,)
@@ -184,11 +176,7 @@ def bidirectional_margin(
     Raises:
         ValueError: the three shapes differ, or alpha is larger than beta.
     """
-    if not anchors.shape == positives.shape == soft_negatives.shape:
-        raise ValueError(
-            f"three (B, D) of one shape expected, not {tuple(anchors.shape)}, {tuple(positives.shape)}, "
-            f"{tuple(soft_negatives.shape)}"
-        )
+    _check_shapes(anchors, positives, soft_negatives)
     if alpha > beta:
         raise ValueError(f"alpha {alpha} is larger than beta {beta}: no difference lies between them")
     if len(anchors) == 0:
@@ -218,8 +206,7 @@ def agreeing_opposites(
         ValueError: the four shapes differ.
     """
     four = (sentences, negations, opposites, opposite_negations)
-    if len({tuple(part.shape) for part in four}) > 1:
-        raise ValueError(f"four (Q, D) of one shape expected, not {', '.join(str(tuple(p.shape)) for p in four)}")
+    _check_shapes(*four)
     if len(sentences) == 0:
         return sentences.sum() * 0.0
     vectors = F.normalize(torch.stack(four, dim=1).float(), dim=-1)  # (Q, 4, D)
@@ -252,8 +239,7 @@ def nt_xent_with_hard_negative(
     """
     if len(hard_negatives) != len(rows):
         raise ValueError(f"{len(hard_negatives)} hard negatives, but {len(rows)} row numbers")
-    if temperature <= 0:
-        raise ValueError(f"the temperature must be above 0, not {temperature}")
+    _check_temperature(temperature)
     cosines = cosine_matrix(anchors, positives)  # (B, N)
     own = torch.arange(len(anchors), device=cosines.device) + offset  # (B,)
     # An anchor without a negation has nothing in the last column.
@@ -276,10 +262,7 @@ def grouped_cosine(predictions: Tensor, projections: Tensor, group_size: int = 1
     Raises:
         ValueError: the shapes differ, or `group_size` does not divide D.
     """
-    if predictions.ndim != 2 or predictions.shape != projections.shape:
-        raise ValueError(
-            f"two (B, D) of one shape expected, not {tuple(predictions.shape)}, {tuple(projections.shape)}"
-        )
+    _check_shapes(predictions, projections)
     if group_size < 1 or predictions.shape[1] % group_size:
         raise ValueError(f"groups of {group_size} do not divide {predictions.shape[1]} features")
     predicted = predictions.float().unflatten(1, (-1, group_size))  # (B, M, group_size)
@@ -296,3 +279,14 @@ def spread(vectors: Tensor) -> Tensor:
     """
     rows = F.normalize(vectors.detach().float(), dim=1)
     return rows.var(dim=0, correction=0).sum().sqrt()
+
+
+def _check_shapes(*matrices: Tensor) -> None:
+    shapes = [tuple(matrix.shape) for matrix in matrices]
+    if len(set(shapes)) > 1 or len(shapes[0]) != 2:
+        raise ValueError(f"matrices (B, D) of one shape expected, not {', '.join(map(str, shapes))}")
+
+
+def _check_temperature(temperature: float) -> None:
+    if temperature <= 0:
+        raise ValueError(f"the temperature must be above 0, not {temperature}")

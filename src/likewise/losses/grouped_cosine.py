@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from sentence_transformers import SentenceTransformer
 from torch import Tensor, nn
@@ -78,7 +77,3 @@ class GroupedCosineLoss(nn.Module):
                 "Lower learning_rate or predictor_rate, lengthen warmup_epochs, or give larger batches; "
                 "collapse_below=0 goes on regardless."
             )
-
-    def get_config_dict(self) -> dict[str, Any]:
-        """What the model card says of the loss."""
-        return {"group_size": self.group_size, "collapse_below": self.collapse_below}

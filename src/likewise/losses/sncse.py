@@ -109,15 +109,3 @@ class SNCSELoss(nn.Module):
                 functional.nt_xent(anchors[rows], negations, self.temperature) if len(rows) else anchors.sum() * 0.0
             )
         return found
-
-    def get_config_dict(self) -> dict[str, Any]:
-        """What the model card says of the loss."""
-        return {
-            "role": self.role,
-            "temperature": self.temperature,
-            "alpha": self.alpha,
-            "beta": self.beta,
-            "weight": self.weight,
-            "opposite_weight": self.opposite_weight,
-            "keep_weight": self.keep_weight,
-        }

@@ -7,8 +7,6 @@ step costs a third of SNCSE's, wants no negative, and what comes out is a base f
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from likewise.encoder.build import build_encoder
@@ -39,27 +37,10 @@ class MaskDistillationOptions(TrainingOptions):
         check_template(self.template)
 
 
-@dataclass
-class TeacherCollator:
-    """Rows {'sentence'} to two columns of tokens: in the prompt, and as the teacher reads them.
-
-    Args:
-        prompted: puts sentences into the prompt.
-        plain: the teacher's.
-    """
-
-    prompted: TextCollator
-    plain: TextCollator
-    # Read by sentence-transformers' trainer; the corpus has no labels.
-    valid_label_columns: tuple[str, ...] = ()
-
-    def __call__(self, rows: list[dict[str, Any]]) -> dict[str, Any]:
-        """A batch {'sentence_input_ids': (B, T), ..., 'plain_input_ids': (B, U), ...}."""
-        return self.prompted(rows) | self.plain(rows)
-
-
-def _column(name: str, rows: list[dict[str, Any]]) -> dict[str, list[str]]:
-    return {name: [row["sentence"] for row in rows]}
+def _views(rows: list[dict[str, Any]]) -> dict[str, list[str]]:
+    """Rows {'sentence'} to two columns: for the prompt, and for the teacher."""
+    sentences = [row["sentence"] for row in rows]
+    return {"sentence": sentences, "plain": sentences}
 
 
 def _encoder(base: str, options: MaskDistillationOptions) -> Any:
@@ -68,16 +49,12 @@ def _encoder(base: str, options: MaskDistillationOptions) -> Any:
     return encoder
 
 
-def _collator(encoder: Any, options: MaskDistillationOptions, seed: int) -> TeacherCollator:
+def _collator(encoder: Any, options: MaskDistillationOptions, seed: int) -> TextCollator:
     length, taken = prompt_length(encoder, options.max_length)
-    teacher = next(module for module in encoder if isinstance(module, FrozenCopy)).encoder
-
+    teacher = next(module for module in encoder if isinstance(module, FrozenCopy)).encoder.tokenizer
     # The teacher sees what the prompt leaves room for.
-    plain = length - taken + len(teacher.tokenizer("")["input_ids"])
-    return TeacherCollator(
-        TextCollator(encoder.tokenizer, partial(_column, "sentence"), {"sentence": length}),
-        TextCollator(teacher.tokenizer, partial(_column, "plain"), {"plain": plain}),
-    )
+    plain = length - taken + len(teacher("")["input_ids"])
+    return TextCollator({"sentence": (encoder.tokenizer, length), "plain": (teacher, plain)}, _views)
 
 
 def _loss(encoder: Any, options: MaskDistillationOptions) -> DistillationLoss:

@@ -20,7 +20,7 @@ from likewise.errors import first_line
 from likewise.recipes.collate import TextCollator
 from likewise.recipes.options import TrainingOptions
 from likewise.recipes.recipe import Recipe
-from likewise.runs.options import OptionError, option
+from likewise.runs.options import option
 from likewise.transformers_output import only_errors
 
 
@@ -32,12 +32,7 @@ class TSDAEOptions(TrainingOptions):
     sam_rho: float = option(0.0, "Radius of sharpness-aware minimisation, in weight norm; 0: plain AdamW.")
     length_batches: bool = option(False, "Batches of sentences of near-equal length.")
     pooling: PoolingMode = option("cls", "Which token vectors make the sentence vector.")
-    deletion: float = option(0.6, "Probability that a word of the input is deleted.")
-
-    def _check(self) -> None:
-        super()._check()
-        if not 0 <= self.deletion <= 1:
-            raise OptionError(f"deletion is a probability from 0 to 1, not {self.deletion}")
+    deletion: float = option(0.6, "Probability that a word of the input is deleted.", ge=0, le=1)
 
 
 @dataclass(frozen=True)
@@ -59,13 +54,11 @@ def _encoder(base: str, options: TSDAEOptions) -> Any:
 
 
 def _collator(encoder: Any, options: TSDAEOptions, seed: int) -> TextCollator:
-    most = encoder.max_seq_length or encoder.tokenizer.model_max_length
-    length = min(options.max_length or most, most)
-    return TextCollator(encoder.tokenizer, NoisyViews(options.deletion, seed), {"noisy": length, "sentence": length})
+    return TextCollator.of(encoder, NoisyViews(options.deletion, seed), "noisy", "sentence", length=options.max_length)
 
 
 def _loss(encoder: Any, options: TSDAEOptions) -> nn.Module:
-    """The loss, whose decoder becomes a module of the encoder: in the loss alone it would be in no checkpoint."""
+    """Build the loss, and make its decoder a module of the encoder: in the loss alone it would be in no checkpoint."""
     try:
         with only_errors():  # a base has no weights for what a decoder has beside it: they start at random
             loss = DenoisingAutoEncoderLoss(encoder, tie_encoder_decoder=True)

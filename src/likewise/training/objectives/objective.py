@@ -13,7 +13,7 @@ from torch import nn
 
 from likewise.recipes.options import TrainingOptions
 from likewise.runs.options import OptionError, of_preset, option
-from likewise.supervised.rows import LabelledRows
+from likewise.training.objectives.rows import LabelledRows
 
 
 class FinetuneOptions(TrainingOptions):

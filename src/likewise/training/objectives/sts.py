@@ -19,9 +19,8 @@ from likewise.evaluation.checkpoint import CheckpointEvaluator, ratings_evaluato
 from likewise.evaluation.data import find_data
 from likewise.evaluation.registry import rated_task
 from likewise.runs.options import OptionError, option
-from likewise.supervised.objective import FinetuneOptions, Objective
-from likewise.supervised.rows import Dropped, LabelledDataError, LabelledRows, collect
-from likewise.supervised.tables import read_table
+from likewise.training.objectives.objective import FinetuneOptions, Objective
+from likewise.training.objectives.rows import Dropped, LabelledDataError, LabelledRows, collect, read_table
 
 UNIT = "rated pairs"
 _COLUMNS = {

@@ -17,9 +17,8 @@ from torch import nn
 
 from likewise.evaluation.checkpoint import CheckpointEvaluator, triplets_evaluator
 from likewise.runs.options import OptionError, option
-from likewise.supervised.objective import FinetuneOptions, Objective
-from likewise.supervised.rows import Dropped, LabelledDataError, LabelledRows, collect
-from likewise.supervised.tables import read_table
+from likewise.training.objectives.objective import FinetuneOptions, Objective
+from likewise.training.objectives.rows import Dropped, LabelledDataError, LabelledRows, collect, read_table
 
 UNIT = "triplets"
 _COLUMNS = {

@@ -3,8 +3,7 @@ import gzip
 import pytest
 
 from likewise.corpus import CorpusError
-from likewise.supervised.rows import LabelledDataError
-from likewise.supervised.tables import read_table
+from likewise.training.objectives.rows import LabelledDataError, read_table
 
 COLUMNS = {"first": ("sentence1", "premise"), "label": ("gold_label", "label")}
 

@@ -7,8 +7,8 @@ import torch
 from likewise.encoder.build import build_encoder
 from likewise.encoder.head import with_modules
 from likewise.encoder.pair_classifier import PairClassifier
-from likewise.supervised.nli import LABELS, NLI, read_nli
-from likewise.supervised.rows import LabelledDataError
+from likewise.training.objectives.nli import LABELS, NLI, read_nli
+from likewise.training.objectives.rows import LabelledDataError
 
 
 def side_by_side(folder, labels, part="train", first=None, second=None, ending=""):

@@ -18,9 +18,8 @@ from torch import nn
 from likewise.corpus.files import numbered_lines
 from likewise.encoder.pair_classifier import PairClassifier
 from likewise.evaluation.checkpoint import CheckpointEvaluator, labels_evaluator
-from likewise.supervised.objective import FinetuneOptions, Objective
-from likewise.supervised.rows import Dropped, LabelledDataError, LabelledRows, collect
-from likewise.supervised.tables import read_table
+from likewise.training.objectives.objective import FinetuneOptions, Objective
+from likewise.training.objectives.rows import Dropped, LabelledDataError, LabelledRows, collect, read_table
 
 LABELS = {"contradiction": 0, "entailment": 1, "neutral": 2}
 """As in SBERT's code."""

@@ -12,8 +12,8 @@ from likewise.encoder.build import build_encoder
 from likewise.encoder.mask_prompt import build_mask_prompt_encoder
 from likewise.inference.loading import LoadError
 from likewise.recipes import OptionError
-from likewise.supervised import LabelledDataError, finetune
-from likewise.training.folder import RunFolderError
+from likewise.runs.job import JobError
+from likewise.training import LabelledDataError, finetune
 
 SMALL = {"batch_size": 8, "max_steps": 4, "eval_steps": 2, "held_out": 8, "learning_rate": 1e-3, "quiet": True}
 HELD_OUT = {"select_by": "held-out"}
@@ -24,7 +24,8 @@ def trains(nli_file, sts_file, triplet_file):
     files = {"nli": nli_file, "sts": sts_file, "triplets": triplet_file}
 
     def run(objective, base, out, **changes):
-        return finetune(objective, base, out, **(SMALL | HELD_OUT | {"train": files[objective]} | changes))
+        given = SMALL | HELD_OUT | {"rows": files[objective]} | changes
+        return finetune(objective, given.pop("rows"), base=base, out=out, **given)
 
     return run
 
@@ -60,8 +61,7 @@ def bases(tiny_base, sentences, tmp_path_factory):
 def test_every_model_is_trained_and_stays_what_it_is(kind, objective, bases, trains, tmp_path, sentences):
     if kind not in bases:
         pytest.skip("needs the extra 'words'")
-    result = trains(objective, bases[kind], tmp_path / "run")
-    assert result.finished
+    trains(objective, bases[kind], tmp_path / "run")
     before, after = likewise.load(bases[kind]), likewise.load(tmp_path / "run")
     assert [type(module) for module in after] == [type(module) for module in before]
     assert (after.prompts, after.default_prompt_name) == (before.prompts, before.default_prompt_name)
@@ -92,27 +92,16 @@ def weights(folder):
     return load_file(folder / "model.safetensors")
 
 
-def test_resume_gives_the_weights_of_an_uninterrupted_run(bases, trains, tmp_path, monkeypatch):
+def test_resume_gives_the_weights_of_an_uninterrupted_run(bases, trains, tmp_path, stopping_after):
     """With a softmax classifier, which is no part of what is saved in the end."""
     settings = {"accumulation": 2, "select_by": "last", "max_steps": 4, "eval_steps": 100}
     trains("nli", bases["scaled"], tmp_path / "whole", **settings)
-    from likewise.training.callbacks import OrderlyStop
-
-    before = OrderlyStop.on_step_end
-
-    def stop_after_two(self, args, state, control, **rest):
-        self.asked = state.global_step == 2
-        before(self, args, state, control, **rest)
-
-    monkeypatch.setattr(OrderlyStop, "on_step_end", stop_after_two)
-    stopped = trains("nli", bases["scaled"], tmp_path / "cut", **settings)
-    assert not stopped.finished
-    assert stopped.steps == 2
-    monkeypatch.setattr(OrderlyStop, "on_step_end", before)
+    with stopping_after(2):
+        trains("nli", bases["scaled"], tmp_path / "cut", **settings)
     torch.manual_seed(999)
-    with pytest.raises(RunFolderError, match="learning_rate"):
+    with pytest.raises(JobError, match="learning_rate"):
         trains("nli", bases["scaled"], tmp_path / "cut", resume=True, **settings | {"learning_rate": 0.1})
-    assert trains("nli", bases["scaled"], tmp_path / "cut", resume=True, **settings).finished
+    trains("nli", bases["scaled"], tmp_path / "cut", resume=True, **settings)
     whole, cut = weights(tmp_path / "whole"), weights(tmp_path / "cut")
     assert whole.keys() == cut.keys()
     assert all(torch.equal(whole[name], cut[name]) for name in whole)
@@ -142,8 +131,8 @@ def test_the_record_says_how_it_was_made(bases, trains, tmp_path, nli_file):
 
 def test_what_is_saved_is_what_was_evaluated(bases, trains, tmp_path, triplet_file):
     from likewise.evaluation.checkpoint import triplets_evaluator
-    from likewise.supervised.triplets import read_triplets
-    from likewise.training.rows import hold_out
+    from likewise.training.objectives.triplets import read_triplets
+    from likewise.training.selection import hold_out
 
     result = trains("triplets", bases["arccse"], tmp_path / "run")
     rows = read_triplets([triplet_file]).dataset
@@ -174,16 +163,16 @@ def test_input_that_is_wrong_is_told_before_anything_is_done(bases, trains, tmp_
     with pytest.raises(OptionError, match="learning_rat"):
         trains("nli", bases["arccse"], out, learning_rat=1)
     with pytest.raises(OptionError, match="nli, sts, triplets"):
-        finetune("paraphrase", bases["arccse"], out)
+        finetune("paraphrase", "rows.tsv", base=bases["arccse"], out=out)
     with pytest.raises(LabelledDataError, match="no such file"):
-        trains("nli", bases["arccse"], out, train=tmp_path / "missing.tsv")
+        trains("nli", bases["arccse"], out, rows=tmp_path / "missing.tsv")
     with pytest.raises(LabelledDataError, match="--train"):
-        trains("nli", bases["arccse"], out, train=None)
+        trains("nli", bases["arccse"], out, rows=None)
     with pytest.raises(LoadError, match="nowhere"):
         trains("nli", str(tmp_path / "nowhere"), out)
     with pytest.raises(OptionError, match="fill one update"):
         trains("nli", bases["arccse"], out, batch_size=1000)
-    with pytest.raises(OptionError, match="choose another --out"):
+    with pytest.raises(JobError, match="choose another --out"):  # it is no folder of a job
         trains("nli", bases["arccse"], bases["arccse"], overwrite=True)
     assert (bases["arccse"] / "modules.json").exists()
     assert not out.exists() or not any(out.iterdir())
