@@ -12,6 +12,8 @@ from likewise.comparison.pictures import cut_middle, name_y, panels, save, style
 
 _IN_A_PANEL = 6
 """Lines of a panel: more of them cannot be told apart, so that the others go into the next panel."""
+_LONG = 30
+"""Letters of a label that has a line of the legend for itself."""
 _QUIET = "#555555"
 _MARKS = ("X", "P", "*", "d", "p", "h", "8", "<", ">")
 _LEAST = 0.5  # of a scale of 100: below it a change of the score is not worth a whole axis
@@ -42,7 +44,7 @@ def draw_curves(found: Comparison, path: Path) -> Path | None:
     if not rows:
         return None
     split = groups(rows)
-    figure, grid = panels(len(split), lambda _, n: (1.2 + 4.6 * n, 4.6), share_y=True)
+    figure, grid = panels(len(split), lambda _, n: (1.2 + 4.6 * n, 4.6 + _more(rows)), share_y=True)
     every = [value for row in rows for _, (values,) in mean_curve(row, "score") for value in values]
     low, high = frame(every, 0.2, _LEAST if found.dev_metric == "sts_dev_spearman" else 0.0)
     bases = {base.label: base for row in rows if (base := found.base_row(row.method))}
@@ -92,7 +94,7 @@ def draw_path(found: Comparison, path: Path) -> Path | None:
     if not rows and not places:
         return None
     split = groups(rows) or [[]]
-    figure, grid = panels(len(split), lambda _, n: (1.4 + 4.8 * n, 5.2), share_y=True)
+    figure, grid = panels(len(split), lambda _, n: (1.4 + 4.8 * n, 5.2 + _more(rows)), share_y=True)
     paths = {row.label: _path(row) for row in rows}
     # A baseline far off would press the paths into a corner: it is left outside.
     points = [point for one in paths.values() for point in one]
@@ -147,8 +149,9 @@ def draw_grids(found: Comparison, path: Path) -> Path | None:
         _draw_grid(axes, rows, column)
         if (base := found.base_row(rows[0].method)) and (cell := base.cells.get(column.name)):
             axes.axhline(cell.mean, color=_QUIET, linestyle=":", linewidth=1.4, label=f"{base.label} (untrained)")
-        axes.set_title(cut_middle(f"{line}: {further}" if further else line, 48), loc="left", fontsize=9.5)
-        axes.legend(loc="upper left", bbox_to_anchor=(-0.02, -0.14), ncols=2, frameon=False, fontsize=8.5)
+        title = " ".join(word for word in line.split() if "{" not in word) or line
+        axes.set_title(cut_middle(f"{title}: {further}" if further else title, 56), loc="left", fontsize=9.5)
+        _legend(axes, loc="upper left", bbox_to_anchor=(-0.02, -0.14))
     name_y(grid, _score_name(found) if column.kind == DEV else column.title)
     return save(figure, path)
 
@@ -235,6 +238,16 @@ def _place(row: Row) -> tuple[float, float] | None:
     return None if x is None or y is None else (x, y)
 
 
-def _legend(axes: Any) -> None:
-    # Above the axes: no line is ever under it.
-    axes.legend(loc="lower left", bbox_to_anchor=(-0.02, 1.0), ncols=2, frameon=False, fontsize=8.5)
+def _more(rows: Sequence[Row]) -> float:
+    """Return the inches that a legend with long labels needs."""
+    return 0.6 if any(len(row.label) >= _LONG for row in rows) else 0.0
+
+
+def _legend(axes: Any, **place: Any) -> None:
+    """Draw a legend, by default above the axes: no line is ever under it. Dotted lines come last."""
+    handles, labels = axes.get_legend_handles_labels()
+    last = sorted(range(len(labels)), key=lambda i: labels[i].endswith("(untrained)"))
+    columns = 2 if max(map(len, labels)) < _LONG else 1
+    place = place or {"loc": "lower left", "bbox_to_anchor": (-0.02, 1.0)}
+    how = {"ncols": columns, "frameon": False, "fontsize": 8.5}
+    axes.legend([handles[i] for i in last], [labels[i] for i in last], **place, **how)

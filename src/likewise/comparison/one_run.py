@@ -146,18 +146,21 @@ class RunMaker:
         from likewise.runs.job import read_record
 
         settings = self.settings
-        return read_record(out) or likewise.train(
-            method.name,
-            list(settings.corpus),
-            base=settings.base_of(method),
-            out=out,
-            preset=method.preset or settings.preset,
-            seed=seed,
-            data=settings.data,
-            corpus_options=settings.corpus_options,
-            quiet=True,
-            **{**settings.shared, **options},
-        ).record
+        return (
+            read_record(out)
+            or likewise.train(
+                method.name,
+                list(settings.corpus),
+                base=settings.base_of(method),
+                out=out,
+                preset=method.preset or settings.preset,
+                seed=seed,
+                data=settings.data,
+                corpus_options=settings.corpus_options,
+                quiet=True,
+                **{**settings.shared, **options},
+            ).record
+        )
 
     def _trained(self, method: Method, seed: int, out: Path) -> dict[str, Any]:
         steps, seconds = self.steps_of(method)

@@ -10,7 +10,7 @@ from likewise.corpus import CorpusOptions, PreparedCorpus, prepare
 from likewise.evaluation.data import find_data
 from likewise.evaluation.registry import resolve
 from likewise.evaluation.task import TaskMissing
-from likewise.recipes import RECIPES
+from likewise.recipes import find_recipe
 from likewise.recipes.options import TrainingOptions
 from likewise.runs.options import OptionError, unknown_option
 from likewise.runs.plan import Plan
@@ -50,8 +50,7 @@ class Settings:
         if any(budget is not None and not budget > 0 for budget in (self.steps, self.minutes)):
             raise ComparisonError(f"The budget must be above 0, not {self.steps or self.minutes}.")
         for method in trained:
-            if check := RECIPES[method.name].check_base:
-                check(self.base_of(method), self.options(method))
+            find_recipe(method.name).check_base(self.base_of(method), self.options(method))
         resolve(self.tasks)
 
     def base_of(self, method: Method) -> str:
