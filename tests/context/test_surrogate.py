@@ -9,9 +9,9 @@ import torch
 from safetensors.torch import load_file
 from sentence_transformers import CrossEncoder, SentenceTransformer
 
-from likewise.context.shards import HarvestError
 from likewise.context.surrogate import distill, surrogate_options
-from likewise.encoder.build import BaseModelError
+from likewise.context.workspace import ContextError
+from likewise.encoder.opening import LoadError
 from likewise.recipes import OptionError
 
 SMALL = {"batch_size": 8, "max_steps": 6, "eval_steps": 2, "learning_rate": 1e-3, "quiet": True}
@@ -140,10 +140,10 @@ def test_input_that_is_wrong_is_told_before_anything_is_done(harvest, tiny_base,
         distill(harvest, base=tiny_base, out=out, preset="huge")
     with pytest.raises(OptionError, match="held-out pairs of its harvest"):
         distill(harvest, base=tiny_base, out=out, select_by="sts-b-dev")
-    with pytest.raises(HarvestError, match="no such folder"):
+    with pytest.raises(ContextError, match="no such folder"):
         distill(tmp_path / "nowhere", base=tiny_base, out=out)
     for structure in ("siamese", "cross"):
-        with pytest.raises(BaseModelError, match="nowhere"):
+        with pytest.raises(LoadError, match="nowhere"):
             distill(harvest, base=tmp_path / "nowhere", out=out, structure=structure, quiet=True)
     with pytest.raises(OptionError, match="fill one update"):
         distill(harvest, base=tiny_base, out=out, batch_size=500, quiet=True)

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Optional
+from typing import Annotated, Literal, Optional
 
 import typer
 
 from likewise.cli.context_distill import DistillCommand, distill
 from likewise.cli.context_origin import harvest, score
 from likewise.cli.messages import clean_errors
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 context_app = typer.Typer(
     no_args_is_help=True,
@@ -25,7 +21,7 @@ Work = Annotated[Path, typer.Option(help="The workspace: a folder that holds eve
 Config = Annotated[Optional[Path], typer.Option(help="A TOML file with a section a stage.")]
 Set = Annotated[
     Optional[list[str]],
-    typer.Option("--set", help="One option, section.key=value; may be repeated, and goes before the file."),
+    typer.Option("--set", help="One option, section.name=value; may be repeated, and outranks the file."),
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Make anew what was made or begun with other options.")]
 
@@ -48,12 +44,12 @@ def index(
 ) -> None:
     """Cut documents into chunks and index their words and bigrams."""
     from likewise.context.indexing import build_index
-    from likewise.context.options import Configuration
+    from likewise.context.options import read_sections
 
-    options = Configuration(config, assignments or ()).section("index")
-    facts = build_index(work, corpus, options, overwrite=overwrite, console=_console()).facts
+    options = read_sections(config, assignments or ())["index"]
+    record = build_index(work, corpus, options, overwrite=overwrite).record
     names = "documents", "chunks", "sentences", "contexts"
-    typer.echo(f"{work / 'index'}: " + ", ".join(f"{facts[name]:,} {name}" for name in names))
+    typer.echo(f"{work / 'index'}: " + ", ".join(f"{record[name]:,} {name}" for name in names))
 
 
 @context_app.command("train")
@@ -66,46 +62,22 @@ def train(
     overwrite: Overwrite = False,
 ) -> None:
     """Train the coherence discriminator or the generators on the index; what was stopped goes on."""
-    from likewise.context.options import Configuration
-
-    configuration = Configuration(config, assignments or ())
-    if what in ("discriminator", "all"):
-        _train_discriminator(work, configuration, overwrite)
-    if what in ("generators", "all"):
-        _train_generators(work, configuration, overwrite)
-
-
-def _train_discriminator(work: Path, configuration: Any, overwrite: bool) -> None:
     from likewise.context.discriminator_training import train_discriminator
+    from likewise.context.generator_training import train_generators
+    from likewise.context.options import read_sections
 
-    stage = train_discriminator(work, configuration.section("discriminator"), overwrite=overwrite, console=_console())
-    if stage is None:
-        typer.echo("Stopped. Go on with the same command.", err=True)
-        raise typer.Exit(130)
-    found = stage.facts["held_out"]
-    typer.echo(
-        f"{stage.folder}: held-out accuracy {found['accuracy']:.1%} on {found['examples']:,} examples "
-        f"(own sentence {found['positive']:.1%}, same document {found['same_document']:.1%}, "
-        f"other document {found['other_document']:.1%})"
-    )
-
-
-def _train_generators(work: Path, configuration: Any, overwrite: bool) -> None:
-    from likewise.context.origin_stages import train_generators
-
-    stage = train_generators(work, configuration.section("generators"), overwrite=overwrite, console=_console())
-    if stage is None:
-        typer.echo("Stopped. Go on with the same command.", err=True)
-        raise typer.Exit(130)
-    found = stage.facts["perplexity"]
-    shown = ", ".join(f"{name} {values['all']:.1f}" for name, values in found.items())
-    typer.echo(f"{stage.folder}: held-out perplexity of a token: {shown}")
-
-
-def _console() -> Console | None:
-    from rich.console import Console
-
-    return Console(stderr=True) if sys.stderr.isatty() else None
+    options = read_sections(config, assignments or ())
+    if what in ("discriminator", "all"):
+        stage = train_discriminator(work, options["discriminator"], overwrite=overwrite)
+        found = stage.record["held_out"]
+        kinds = {"own sentence": "positive", "same document": "same_document", "other document": "other_document"}
+        shares = [f"{name} {found[kind]:.1%}" for name, kind in kinds.items() if found[kind] is not None]
+        accuracy = f"{found['accuracy']:.1%} on {found['examples']:,} examples"
+        typer.echo(f"{stage.folder}: held-out accuracy {accuracy} ({', '.join(shares)})")
+    if what in ("generators", "all"):
+        stage = train_generators(work, options["generators"], overwrite=overwrite)
+        shares = [f"{task} {value:.1f}" for task, value in stage.record["perplexity"].items()]
+        typer.echo(f"{stage.folder}: held-out perplexity of a token: {', '.join(shares)}")
 
 
 context_app.command("score")(score)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import sys
 from pathlib import Path
 from typing import Annotated, Any, Optional
 
@@ -15,7 +14,7 @@ Work = Annotated[Path, typer.Option(help="The workspace: a folder that holds eve
 Config = Annotated[Optional[Path], typer.Option(help="A TOML file with a section a stage.")]
 Set = Annotated[
     Optional[list[str]],
-    typer.Option("--set", help="One option, section.key=value; may be repeated, and goes before the file."),
+    typer.Option("--set", help="One option, section.name=value; may be repeated, and outranks the file."),
 ]
 
 
@@ -35,28 +34,29 @@ def score(
     assignments: Set = None,
 ) -> None:
     """Print the Origin similarity of two sentences, of a file of pairs, or its agreement with human ratings."""
-    from likewise.context.errors import ContextError
-    from likewise.context.options import Configuration
-    from likewise.context.origin import choose_weights, similarities
-    from likewise.context.origin_stages import WEIGHTS, open_origin, with_chosen_weights
+    from likewise.context.options import read_sections
+    from likewise.context.origin import WEIGHTS, choose_weights, open_origin, similarities, with_chosen_weights
+    from likewise.context.workspace import ContextError
+    from likewise.runs.progress import Progress
 
     given = sum((bool(sentences), pairs is not None, task is not None))
     if given != 1 or (sentences and len(sentences) != 2):
         raise ContextError("give two sentences, or --pairs FILE, or --task NAME")
     if choose and task is None:
         raise ContextError("--choose needs rated pairs: give --task sts-b-dev")
-    configuration = Configuration(config, assignments or ())
-    options, selection = configuration.section("score"), configuration.section("selection")
+    sections = read_sections(config, assignments or ())
+    options = sections["score"]
     gold = None
     if task is not None:
         asked, gold = _rated(task, data, limit)
     else:
         asked = _read_pairs(pairs) if pairs is not None else [(sentences[0], sentences[1])]  # type: ignore[index]
-    with _bar("contexts found for") as found, _bar("cells scored") as scored:
-        origin = open_origin(work, options, selection, found)
-        # All terms where weights are to be chosen, else those that weigh.
-        wanted = [True] * 4 if choose else origin.scorer.weights > 0
-        terms = origin.terms(asked, wanted, scored)
+    progress = Progress()
+    progress.tell("opening index, discriminator and generators")
+    origin = open_origin(work, options, sections["selection"], progress)
+    progress.tell("finding contexts and scoring them (faster with --set score.contexts_by=discriminator)")
+    # All terms where weights are to be chosen, else those that weigh.
+    terms = origin.terms(asked, [True] * 4 if choose else origin.scorer.weights > 0)
     if bare := sum(not len(pair.first) for pair in terms):
         typer.echo(f"{bare:,} pairs have no context in this index, and the similarity 0", err=True)
     if choose:
@@ -91,46 +91,29 @@ def harvest(
     processes: Annotated[int, typer.Option(help="Processes that score at the same time.", min=1)] = 1,
     config: Config = None,
     assignments: Set = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Make anew what was made or begun.")] = False,
 ) -> None:
-    """Score pairs of the corpus into Parquet shards; goes on where it was stopped."""
-    from likewise.context.harvest import Forecast, Part
-    from likewise.context.options import Configuration
-    from likewise.context.origin_stages import HARVEST, harvest_workspace
+    """Score pairs of the corpus into Parquet shards; what was stopped goes on."""
+    from likewise.context.harvesting import harvest as make
+    from likewise.context.options import read_sections
 
-    part, configuration = Part.parse(shard), Configuration(config, assignments or ())
-
-    def tell(now: Forecast) -> None:
-        if now.seconds_left is None:
-            typer.echo(f"{now.shards:,} shards to do", err=True)
-        elif sys.stderr.isatty() or now.done in (1, now.shards) or now.done % 100 == 0:
-            end = "" if sys.stderr.isatty() and now.done < now.shards else "\n"
-            typer.echo(
-                f"\r{now.done:,} of {now.shards:,} shards, {now.pairs:,} pairs, {now.pairs_a_minute:,.0f} a minute, "
-                f"{_duration(now.seconds_left)} left   {end}",
-                err=True,
-                nl=False,
-            )
-
-    try:
-        found = harvest_workspace(
-            work,
-            configuration.section("harvest"),
-            configuration.section("score"),
-            configuration.section("selection"),
-            out=out,
-            part=part,
-            processes=processes,
-            progress=tell,
-        )
-    except KeyboardInterrupt:
-        typer.echo("\nStopped. Go on with the same command.", err=True)
-        raise typer.Exit(130) from None
-    folder = out or work / HARVEST
+    sections = read_sections(config, assignments or ())
+    result = make(
+        work,
+        sections["harvest"],
+        score=sections["score"],
+        selection=sections["selection"],
+        out=out,
+        shard=shard,
+        processes=processes,
+        overwrite=overwrite,
+    )
+    found = result.summary
     if found is None:
-        typer.echo(f"{folder}: the shards of part {shard} are done; those of other machines are missing")
+        typer.echo(f"{result.path}: the shards of part {shard} are done; those of other machines are missing")
         return
     splits = ", ".join(f"{count:,} {name}" for name, count in found["splits"].items())
-    typer.echo(f"{folder}: {found['pairs']:,} pairs ({splits})")
+    typer.echo(f"{result.path}: {found['pairs']:,} pairs ({splits})")
     for kind, spread in found["scores"].items():
         typer.echo(
             f"  {kind}: {spread['pairs']:,} pairs, similarity {spread['mean']:.3f} "
@@ -138,25 +121,11 @@ def harvest(
         )
 
 
-def _duration(seconds: float) -> str:
-    """A time in the two largest units that it has.
-
-    >>> _duration(59), _duration(125), _duration(7322), _duration(200_000)
-    ('59 s', '2 min 5 s', '2 h 2 min', '2 d 7 h')
-    """
-    minutes, s = divmod(round(seconds), 60)
-    hours, m = divmod(minutes, 60)
-    days, h = divmod(hours, 24)
-    if days:
-        return f"{days} d {h} h"
-    return f"{h} h {m} min" if h else f"{m} min {s} s" if m else f"{s} s"
-
-
 def _rated(task: str, data: Path | None, limit: int) -> tuple[list[tuple[str, str]], Any]:
     """Pairs of a task of rated pairs, and their ratings."""
     import numpy as np
 
-    from likewise.context.errors import ContextError
+    from likewise.context.workspace import ContextError
     from likewise.evaluation.registry import TASKS
     from likewise.evaluation.tasks.sts import StsTask
 
@@ -177,10 +146,10 @@ def _read_pairs(path: Path) -> list[tuple[str, str]]:
     Raises:
         ContextError: a line is no pair.
     """
-    from likewise.context.errors import ContextError
+    from likewise.context.workspace import ContextError
 
     if not path.is_file():
-        raise FileNotFoundError(f"There is no file '{path}'.")
+        raise ContextError(f"there is no file '{path}'")
     found = []
     with path.open(encoding="utf-8", newline="") as file:
         for number, row in enumerate(csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE), start=1):
@@ -190,20 +159,3 @@ def _read_pairs(path: Path) -> list[tuple[str, str]]:
     if not found:
         raise ContextError(f"{path}:1: there is no pair in it")
     return found
-
-
-def _bar(what: str) -> Any:
-    from contextlib import contextmanager
-
-    from rich.console import Console
-    from rich.progress import Progress, TextColumn, TimeElapsedColumn
-
-    @contextmanager
-    def counting() -> Any:
-        console = Console(stderr=True)
-        columns = (TextColumn(what), TextColumn("{task.completed:,.0f}"), TimeElapsedColumn())
-        with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-            task = bar.add_task("", total=None)
-            yield lambda done: bar.advance(task, done)
-
-    return counting()

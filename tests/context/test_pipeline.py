@@ -4,15 +4,12 @@ import shutil
 
 import numpy as np
 import pytest
-
-pytest.importorskip("likewise.context.workspace", reason="the workspace is another part of the pipeline")
-
 from typer.testing import CliRunner
 
 from likewise.cli import build_app
-from likewise.context.origin import Weights
-from likewise.context.origin_stages import StoredCoherence, open_origin
-from likewise.context.score import ScoreOptions
+from likewise.context.options import ScoreOptions, read_sections
+from likewise.context.origin import Weights, open_origin
+from likewise.context.ranking import CachedRanker
 
 TOML = """
 [generators]
@@ -58,25 +55,23 @@ def work(trained, config, tmp_path_factory):
     shutil.copytree(trained, work)
     done = run("context", "train", "generators", "--work", work, "--config", config)
     assert done.exit_code == 0, done.output
-    assert "held-out perplexity of a token: generators" in done.output
+    assert "held-out perplexity of a token: all " in done.output
     return work
 
 
 def selection(config):
-    from likewise.context.options import Configuration
-
-    return Configuration(config).section("selection")
+    return read_sections(config)["selection"]
 
 
 def test_the_stored_discriminator_is_the_ranker(work, config):
     origin = open_origin(work, selection=selection(config))
     coherence = origin.scorer.discriminator
-    assert isinstance(coherence, StoredCoherence)
+    assert isinstance(coherence, CachedRanker)
     numbers = np.array([5, 0, 17])
     contexts = coherence.store.contexts(numbers)
     sentences = ["The ship stood beside the wave.", "The cow stood beside the barn."]
     found = coherence.coherence(sentences, contexts)
-    expected = [coherence.ranker.scores(sentence, numbers) for sentence in sentences]
+    expected = [coherence.scores(sentence, numbers) for sentence in sentences]
     np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
@@ -84,6 +79,7 @@ def test_two_sentences_and_a_file(work, config, tmp_path):
     a, b = "The ship stood beside the wave.", "The cow stood beside the barn."
     alone = run("context", "score", a, b, "--work", work, "--config", config)
     assert alone.exit_code == 0, alone.output
+    assert "finding contexts" in alone.stderr
     pairs = tmp_path / "pairs.tsv"
     pairs.write_text(f"{a}\t{b}\n{a}\t{a}\n")
     table = tmp_path / "out.tsv"
@@ -125,10 +121,17 @@ def test_harvest_in_two_parts(work, config, tmp_path):
     two = run("context", "harvest", "--work", work, "--out", out, "--shard", "2/2", "--config", config)
     assert two.exit_code == 0, two.output
     assert "random:" in two.output
-    assert len(list(out.glob("shard-*.parquet"))) == 2
-    other = run("context", "harvest", "--work", work, "--out", out, "--config", config, "--set", "harvest.seed=2")
+    assert sorted(path.name for path in out.glob("*/shard-*.parquet")) == [
+        "shard-000000.parquet",
+        "shard-000001.parquet",
+    ]
+    given = ("context", "harvest", "--work", work, "--out", out, "--config", config)
+    other = run(*given, "--shard", "1/2", "--set", "harvest.seed=2")
     assert other.exit_code == 2
-    assert "other options" in other.output
+    assert "was made with seed 1, not 2" in other.output
+    whole = run(*given)
+    assert whole.exit_code == 2
+    assert "holds other files (part-1-of-2" in whole.output
 
 
 @pytest.mark.parametrize(
@@ -138,7 +141,7 @@ def test_harvest_in_two_parts(work, config, tmp_path):
         (("--task", "sts-b-dev", "--pairs", "x"), "give two sentences"),
         (("a", "b", "--choose"), "--choose needs rated pairs"),
         (("--task", "nothing"), "is no task of rated pairs; there are"),
-        (("--pairs", "missing.tsv"), "There is no file 'missing.tsv'"),
+        (("--pairs", "missing.tsv"), "there is no file 'missing.tsv'"),
     ],
 )
 def test_bad_input_is_one_clean_message(work, arguments, message):

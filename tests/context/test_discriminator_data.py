@@ -7,11 +7,11 @@ import pytest
 import torch
 
 from likewise.context.chunks import Chunk, ChunkStore, write_chunks
-from likewise.context.coherence import (
-    batches,
-    coherence_loss,
+from likewise.context.discriminator import coherence_loss
+from likewise.context.discriminator_data import (
+    batch_of_chunks,
     draw_negatives,
-    examples_of,
+    epoch_batches,
     negatives,
     split_documents,
     training_units,
@@ -43,7 +43,7 @@ def test_units_hold_whole_documents_or_parts_of_one(store):
 
 def test_batches_cover_an_epoch_and_differ_between_epochs(store):
     units = training_units(np.arange(20), store.documents, store.lengths, most=1000)
-    epochs = [list(batches(units, store.lengths, 30, seed=1, epoch=epoch)) for epoch in (0, 1, 0)]
+    epochs = [list(epoch_batches(units, store.lengths, 30, seed=1, epoch=epoch)) for epoch in (0, 1, 0)]
     for batch in epochs[0]:
         assert store.lengths[batch].sum() >= 30
     taken = np.concatenate(epochs[0]).tolist()
@@ -51,12 +51,12 @@ def test_batches_cover_an_epoch_and_differ_between_epochs(store):
     assert store.lengths.sum() - store.lengths[taken].sum() < 30, "only a last, smaller batch is left out"
     assert [b.tolist() for b in epochs[0]] == [b.tolist() for b in epochs[2]]
     assert [b.tolist() for b in epochs[0]] != [b.tolist() for b in epochs[1]]
-    assert len(list(batches(units, store.lengths, 10_000, seed=1, epoch=0))) == 1
+    assert len(list(epoch_batches(units, store.lengths, 10_000, seed=1, epoch=0))) == 1
 
 
 def test_examples_are_those_of_the_store(store):
     chunks = np.array([30, 4, 5])
-    examples = examples_of(store, chunks)
+    examples = batch_of_chunks(store, chunks)
     flat = [sentence for part in store.sentences() for sentence in part]
     texts = [flat[i] for i in examples.sentences]
     assert texts == [sentence for i in chunks for sentence in store[i].sentences]
@@ -69,7 +69,7 @@ def test_examples_are_those_of_the_store(store):
 
 
 def test_negatives_and_what_is_drawn_of_them(store):
-    examples = examples_of(store, np.arange(40))
+    examples = batch_of_chunks(store, np.arange(40))
     same, other = negatives(examples)
     for c, (centre, places) in enumerate(zip(examples.centres, examples.places, strict=True)):
         for s in range(len(examples.sentences)):
@@ -84,12 +84,12 @@ def test_negatives_and_what_is_drawn_of_them(store):
 
 
 def test_a_lone_short_document_has_no_negative(store):
-    examples = examples_of(store, np.flatnonzero(store.lengths == 3)[:1])
+    examples = batch_of_chunks(store, np.flatnonzero(store.lengths == 3)[:1])
     assert draw_negatives(examples, seed=1)[0].tolist() == [-1]
 
 
 def test_the_loss_is_the_mean_over_what_could_be_drawn(store):
-    examples = examples_of(store, np.array([0, 1, 2, 20, 21]))
+    examples = batch_of_chunks(store, np.array([0, 1, 2, 20, 21]))
     same, other = negatives(examples)
     same[0] = False  # a context with no negative of its own document
     other[1] = False

@@ -3,14 +3,10 @@
 The paper replaces the centre of a context by a sentence of the same document in half of the negative examples and by
 one of the whole corpus in the other half. In training nothing is drawn: the sentences of some whole documents are
 represented once, every context of theirs meets every sentence of theirs, and the loss takes the mean over what could
-have been drawn,
+have been drawn (`likewise.context.discriminator.coherence_loss`). Sentences that stand in the context itself are no
+negatives: next to their own copy they would be easy to tell.
 
-    1/2 E[-log p(own sentence)] + 1/4 E[-log (1 - p(other of the document))] + 1/4 E[-log (1 - p(of another document))],
-
-the expectation of the loss over drawn negatives at the price of a matrix product. Sentences that stand in the context
-itself are no negatives: beside their own copy they would be told by it.
-
-Letters: S sentences, C contexts, J places around a centre, E examples.
+Letters: S sentences, C contexts, J places around a centre.
 """
 
 from __future__ import annotations
@@ -19,15 +15,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import torch
-from torch import Tensor
-from torch.nn.functional import softplus
 
 from likewise.context.chunks import ChunkStore
+from likewise.context.vocabulary import Vocabulary
 
 
 def split_documents(n_documents: int, held_out: float, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Document numbers for training, for the choice of the checkpoint, and for the accuracy that is told, each sorted.
+    """Return the numbers of documents for training, for choosing the checkpoint, and for the reported accuracy.
 
     >>> [len(part) for part in split_documents(100, 0.1, seed=1)]
     [90, 5, 5]
@@ -38,16 +32,13 @@ def split_documents(n_documents: int, held_out: float, seed: int) -> tuple[np.nd
 
 
 def training_units(chunks_of: np.ndarray, documents: np.ndarray, lengths: np.ndarray, most: int) -> list[np.ndarray]:
-    """Runs of chunks that stay together in a batch: a document, or as much of a long one as has `most` sentences.
+    """Return the chunk numbers of each unit: a document, or as much of a long one as has `most` sentences.
 
     Args:
-        chunks_of: the documents to take, numbers.
+        chunks_of: numbers of the documents to take.
         documents: [chunks], the document of each chunk, in order.
         lengths: [chunks], the sentences of each.
         most: sentences of a unit, at most (but a chunk is never cut).
-
-    Returns:
-        Chunk numbers, an array a unit.
     """
     begins = np.searchsorted(documents, chunks_of, side="left")
     ends = np.searchsorted(documents, chunks_of, side="right")
@@ -63,8 +54,10 @@ def training_units(chunks_of: np.ndarray, documents: np.ndarray, lengths: np.nda
     return units
 
 
-def batches(units: list[np.ndarray], lengths: np.ndarray, size: int, seed: int, epoch: int) -> Iterator[np.ndarray]:
-    """Chunk numbers of each batch of an epoch: units in a random order until they hold `size` sentences or more.
+def epoch_batches(
+    units: list[np.ndarray], lengths: np.ndarray, size: int, seed: int, epoch: int
+) -> Iterator[np.ndarray]:
+    """Yield the chunk numbers of each batch of an epoch: units in a random order until they hold `size` sentences.
 
     A last batch of fewer is left out where there is another.
     """
@@ -82,7 +75,7 @@ def batches(units: list[np.ndarray], lengths: np.ndarray, size: int, seed: int, 
 
 
 @dataclass(frozen=True)
-class Examples:
+class ContextBatch:
     """Contexts with their sentences, among S sentences at hand.
 
     Attributes:
@@ -98,8 +91,8 @@ class Examples:
     places: np.ndarray
 
 
-def examples_of(store: ChunkStore, chunks: np.ndarray) -> Examples:
-    """All sentences and contexts of some chunks."""
+def batch_of_chunks(store: ChunkStore, chunks: np.ndarray) -> ContextBatch:
+    """Return all sentences and contexts of some chunks."""
     starts, counts = store.first_sentence[chunks], store.lengths[chunks]
     shift = np.cumsum(counts) - counts  # the row where each chunk begins
     sentences = np.repeat(starts - shift, counts) + np.arange(counts.sum())
@@ -107,7 +100,7 @@ def examples_of(store: ChunkStore, chunks: np.ndarray) -> Examples:
     centres, places = store.places(numbers)
     # From numbers of the store to rows: both count on inside a chunk.
     moved = np.repeat(starts - shift, np.maximum(counts - 2, 0))
-    return Examples(
+    return ContextBatch(
         sentences,
         np.repeat(store.documents[chunks].astype(np.int64), counts),
         centres - moved,
@@ -115,47 +108,25 @@ def examples_of(store: ChunkStore, chunks: np.ndarray) -> Examples:
     )
 
 
-def negatives(examples: Examples) -> tuple[np.ndarray, np.ndarray]:
-    """Which sentences may stand as negatives in which contexts.
+def negatives(batch: ContextBatch) -> tuple[np.ndarray, np.ndarray]:
+    """Return the possible negatives of each context as two masks, bool [C, S].
 
-    Returns:
-        Two bool arrays [C, S]: those of the same document, without centre and context, and those of other documents.
+    Those of the same document, without centre and context, and those of other documents.
     """
-    documents = examples.documents
-    same = documents[examples.centres][:, None] == documents[None]  # (C, S)
-    own = np.concatenate([examples.centres[:, None], examples.places], axis=1)  # (C, 1 + J)
+    documents = batch.documents
+    same = documents[batch.centres][:, None] == documents[None]  # (C, S)
+    own = np.concatenate([batch.centres[:, None], batch.places], axis=1)  # (C, 1 + J)
     rows, columns = np.nonzero(own >= 0)
     allowed = same.copy()
     allowed[rows, own[rows, columns]] = False
     return allowed, ~same
 
 
-def coherence_loss(logits: Tensor, centres: Tensor, same: Tensor, other: Tensor) -> Tensor:
-    """The loss of the module's docstring, a scalar.
-
-    Where a context has no negative of one kind, those of the other kind weigh twice.
+def draw_negatives(batch: ContextBatch, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Draw one negative for each context as the paper does: half from the document, half from other documents.
 
     Args:
-        logits: (C, S) of every sentence in every context.
-        centres: (C,) the sentence that stands in each.
-        same: bool (C, S), the negatives of the same document.
-        other: bool (C, S), the negatives of other documents.
-    """
-    positive = softplus(-logits.gather(1, centres[:, None])).mean()
-    wrong = softplus(logits)  # -log (1 - p)
-    counts = torch.stack([same.sum(dim=1), other.sum(dim=1)]).to(logits.dtype)  # (2, C)
-    sums = torch.stack([(wrong * same).sum(dim=1), (wrong * other).sum(dim=1)])
-    there = (counts > 0).to(logits.dtype)
-    shares = there / there.sum(dim=0).clamp(min=1)  # halves, or one whole
-    negative = (shares * sums / counts.clamp(min=1)).sum(dim=0).mean()
-    return (positive + negative) / 2
-
-
-def draw_negatives(examples: Examples, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """One negative for each context, as the paper draws them: half from the document, half from other documents.
-
-    Args:
-        examples: of chunks in rising order, so that a document's sentences stand together.
+        batch: of chunks in rising order, so that a document's sentences stand together.
         seed: fixes what is drawn.
 
     Returns:
@@ -163,14 +134,14 @@ def draw_negatives(examples: Examples, seed: int) -> tuple[np.ndarray, np.ndarra
         has no further sentence gets one of another document (and the other way round), -1 where there is neither.
     """
     rng = np.random.default_rng([seed, 2])
-    n, n_sentences = len(examples.centres), len(examples.sentences)
+    n, n_sentences = len(batch.centres), len(batch.sentences)
     of_document = np.zeros(n, bool)
     of_document[rng.permutation(n)[: n // 2]] = True
-    begins = np.searchsorted(examples.documents, examples.documents[examples.centres], side="left")
-    ends = np.searchsorted(examples.documents, examples.documents[examples.centres], side="right")
+    begins = np.searchsorted(batch.documents, batch.documents[batch.centres], side="left")
+    ends = np.searchsorted(batch.documents, batch.documents[batch.centres], side="right")
     drawn = np.full(n, -1)
     for i, (begin, end) in enumerate(zip(begins, ends, strict=True)):
-        same = np.setdiff1d(np.arange(begin, end), [examples.centres[i], *examples.places[i]])
+        same = np.setdiff1d(np.arange(begin, end), [batch.centres[i], *batch.places[i]])
         others = n_sentences - (end - begin)
         of_document[i] = len(same) > 0 and (bool(of_document[i]) or not others)
         if of_document[i]:
@@ -179,3 +150,24 @@ def draw_negatives(examples: Examples, seed: int) -> tuple[np.ndarray, np.ndarra
             row = rng.integers(others)
             drawn[i] = row if row < begin else row + end - begin
     return drawn, of_document
+
+
+class Sentences:
+    """The ids of all sentences of a store, cut, as one array: four bytes a sub-word."""
+
+    def __init__(self, store: ChunkStore, vocabulary: Vocabulary, max_tokens: int) -> None:
+        parts, lengths = [np.zeros(0, np.int32)], [np.zeros(1, np.int64)]
+        for texts in store.sentences():
+            encoded = vocabulary.encode_batch(texts, max_tokens)
+            parts.append(np.array([i for ids in encoded for i in ids], np.int32))
+            lengths.append(np.array([len(ids) for ids in encoded], np.int64))
+        self._flat = np.concatenate(parts)
+        self._starts = np.cumsum(np.concatenate(lengths))
+
+    def frequencies(self, size: int) -> np.ndarray:
+        """Return the share of each id, float64 [size]."""
+        counts = np.bincount(self._flat, minlength=size)
+        return counts / max(1, counts.sum())
+
+    def __getitem__(self, sentences: np.ndarray) -> list[list[int]]:
+        return [self._flat[self._starts[i] : self._starts[i + 1]].tolist() for i in sentences]

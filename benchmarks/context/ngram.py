@@ -7,8 +7,12 @@ all ids but the padding sum to one, as those of the generators do.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
+
+from likewise.context.generators import Perplexity
+from likewise.context.pieces import TASKS, Cutter, Example
 
 
 class Unigram:
@@ -94,3 +98,23 @@ def _find(keys: np.ndarray, values: np.ndarray, wanted: np.ndarray) -> np.ndarra
         return np.zeros(len(wanted))
     places = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
     return np.where(keys[places] == wanted, values[places], 0)
+
+
+def ngrams(cutter: Cutter, training: Sequence[Example], held_out: Sequence[Example]) -> dict[str, dict[str, float]]:
+    """Return the held-out perplexity of both models, made from the different sentences of the training examples."""
+    sentences = list(dict.fromkeys(text for example in training for text in example.texts))
+    texts = [piece.ids for piece in cutter.sentences(sentences)]
+    size = len(cutter.vocabulary)
+    models = {"unigram": Unigram(texts, size), "trigram": Trigram(texts, size)}
+    return {name: perplexity_of(model, cutter, held_out).to_dict() for name, model in models.items()}
+
+
+def perplexity_of(model: Any, cutter: Cutter, examples: Sequence[Example]) -> Perplexity:
+    """Return the perplexity of a `Unigram` or `Trigram` on the same targets."""
+    tokens, negative = dict.fromkeys(TASKS, 0), dict.fromkeys(TASKS, 0.0)
+    for pieces in cutter.examples(examples):
+        for task in TASKS:
+            found: np.ndarray = model.log_probabilities(pieces.of(task).ids)
+            tokens[task] += len(found)
+            negative[task] -= float(found.sum())
+    return Perplexity(tokens, negative)
