@@ -54,8 +54,8 @@ def train(arm: Arm, args: argparse.Namespace, out: Path) -> dict[str, Any]:
     result = likewise.train(
         arm.recipe,
         args.corpus,
-        args.base,
-        out,
+        base=args.base,
+        out=out,
         seed=args.seed,
         data=args.data,
         overwrite=True,

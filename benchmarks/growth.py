@@ -48,8 +48,8 @@ def training_steps(source: Path, folder: Path) -> Work:
         likewise.train(
             "gclsr",
             source,
-            "bundled:glove",
-            folder / "model",
+            base="bundled:glove",
+            out=folder / "model",
             sentences=0,
             epochs=1,
             warmup_epochs=0,
@@ -68,10 +68,10 @@ def training_steps(source: Path, folder: Path) -> Work:
 
 
 def _mean_of_words(folder: Path) -> Any:
-    from likewise.baselines import build_baseline
+    from likewise.baselines import baseline
     from likewise.inference import load
 
-    build_baseline("word-average", "bundled:glove", folder / "model", most_frequent=20_000, quiet=True)
+    baseline("word-average", base="bundled:glove", out=folder / "model", most_frequent=20_000, quiet=True)
     model = load(folder / "model", device="cpu")
     model.encode(["a first sentence"])
     return model
@@ -82,7 +82,7 @@ def encoding(source: Path, folder: Path) -> Work:
     from likewise.inference import encode_file
 
     model = _mean_of_words(folder)
-    return lambda: encode_file(model, source, folder / "out.npy", progress=False, engine="torch", precision="fp32")
+    return lambda: encode_file(model, source, folder / "out.npy", quiet=True, engine="torch", precision="fp32")
 
 
 def negation(source: Path, folder: Path) -> Work:

@@ -86,8 +86,8 @@ def shares(name: str, args: argparse.Namespace, changes: dict[str, Any]) -> tupl
             likewise.train(
                 name,
                 args.corpus,
-                base,
-                folder,
+                base=base,
+                out=folder,
                 data=args.data,
                 overwrite=True,
                 quiet=True,

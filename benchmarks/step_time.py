@@ -27,11 +27,9 @@ from likewise.corpus import prepare
 from likewise.encoder.build import build_encoder
 from likewise.recipes import find_recipe
 from likewise.runs.provenance import machine
-from likewise.training.arguments import trainer_arguments
-from likewise.training.folder import RunFolder
 from likewise.training.precision import use_bf16
-from likewise.training.selection import Selection
-from likewise.training.trainer import LikewiseTrainer
+from likewise.training.selection import last_checkpoint
+from likewise.training.trainer import LikewiseTrainer, trainer_arguments
 
 OURS = {
     "likewise simcse": ("simcse", {}),
@@ -78,8 +76,9 @@ def ours(name: str, base: str, corpus, batch: int, length: int, steps: int, fold
         "cpu", batch_size=batch, max_length=length, max_steps=steps, eval_steps=0, select_by="last", **changes
     )
     encoder = recipe.build_encoder(base, options)
-    selection = Selection("last", None, None, "")
-    arguments = trainer_arguments(options, RunFolder(folder), 1, selection, 10**6, use_bf16(options.precision))
+    # Rows enough that the steps end the run.
+    rows = 10**6 * options.batch_size
+    arguments = trainer_arguments(options, folder, 1, last_checkpoint(), rows, use_bf16(options.precision))
     arguments.save_strategy = "no"
     clock = Clock()
     LikewiseTrainer(

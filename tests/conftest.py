@@ -2,6 +2,8 @@
 
 import os
 import random
+import signal
+from contextlib import contextmanager
 from pathlib import Path
 
 # Before torch is imported: two threads that wait for each other make tiny models slower.
@@ -84,6 +86,28 @@ def data_dir() -> Path:
         if candidate and (Path(candidate) / "senteval").is_dir():
             return Path(candidate)
     pytest.skip("no real data: set LIKEWISE_DATA to the folder that holds senteval/ and wikipedia/")
+
+
+@pytest.fixture
+def stopping_after(monkeypatch: pytest.MonkeyPatch):
+    """A `with` block in which a training is interrupted after a step, as by Ctrl-C."""
+    from likewise.runs.stopping import Stopped
+    from likewise.training.callbacks import Course
+
+    @contextmanager
+    def stopping(step: int):
+        before = Course.on_step_end
+
+        def on_step_end(self, args, state, control, **rest):
+            if state.global_step == step:
+                signal.raise_signal(signal.SIGINT)
+            before(self, args, state, control, **rest)
+
+        with monkeypatch.context() as patched, pytest.raises(Stopped, match=f"after step {step} of"):
+            patched.setattr(Course, "on_step_end", on_step_end)
+            yield
+
+    return stopping
 
 
 @pytest.fixture(params=["none", "avx2", "bf16", "vnni", "bf16+vnni"])

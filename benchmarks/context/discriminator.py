@@ -11,9 +11,8 @@ import argparse
 import json
 
 import torch
-from rich.console import Console
 
-from likewise.context import Configuration, build_index, train_discriminator
+from likewise.context import build_index, read_sections, train_discriminator
 
 
 def main() -> None:
@@ -22,21 +21,18 @@ def main() -> None:
     parser.add_argument("--work", required=True)
     parser.add_argument("--documents", type=int, default=3000)
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--set", action="append", default=[], help="section.key=value, as on the command line")
+    parser.add_argument("--set", action="append", default=[], help="section.name=value, as on the command line")
     given = parser.parse_args()
     torch.set_num_threads(given.threads)
-    configuration = Configuration(None, [f"index.documents={given.documents}", *given.set])
-    console = Console(stderr=True)
-    index = build_index(given.work, given.corpus, configuration.section("index"), console=console)
-    stage = train_discriminator(given.work, configuration.section("discriminator"), console=console)
-    if stage is None:
-        raise SystemExit("stopped: go on with the same command")
+    options = read_sections(None, [f"index.documents={given.documents}", *given.set])
+    index = build_index(given.work, given.corpus, options["index"])
+    stage = train_discriminator(given.work, options["discriminator"])
     print(
-        f"corpus {given.corpus}: " + ", ".join(f"{index.facts[name]:,} {name}" for name in ("documents", "sentences"))
+        f"corpus {given.corpus}: " + ", ".join(f"{index.record[name]:,} {name}" for name in ("documents", "sentences"))
     )
-    print(f"options {stage.record['options']}")
+    print(f"options {stage.record['plan']['options']}")
     print(f"machine {stage.record['machine']}")
-    facts, found = stage.facts, stage.facts["held_out"]
+    facts, found = stage.record, stage.record["held_out"]
     print(f"{facts['steps']} steps in {facts['cpu_seconds']:.0f} s of CPU, {facts['parameters']:,} parameters")
     print("| step | CPU s | accuracy | own sentence | same document | other document |")
     print("| ---: | ---: | ---: | ---: | ---: | ---: |")

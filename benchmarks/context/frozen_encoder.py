@@ -16,10 +16,15 @@ import numpy as np
 import torch
 
 import likewise
-from likewise.context.coherence import Examples, batches, examples_of, split_documents, training_units
-from likewise.context.discriminator import Discriminator
-from likewise.context.discriminator_accuracy import Accuracy, accuracy_over
-from likewise.context.discriminator_training import loss_over
+from likewise.context.discriminator import Discriminator, loss_of
+from likewise.context.discriminator_data import (
+    ContextBatch,
+    batch_of_chunks,
+    epoch_batches,
+    split_documents,
+    training_units,
+)
+from likewise.context.discriminator_training import Accuracy, accuracy_of
 from likewise.context.indexing import open_store
 from likewise.context.workspace import Workspace
 from likewise.runs.provenance import machine
@@ -61,9 +66,9 @@ def main() -> None:
     vectors = vectors_of(texts, args.encoder, path)
     train, choose, test = split_documents(args.documents, 0.1, args.seed)
 
-    def examples(chunks: np.ndarray) -> tuple[torch.Tensor, Examples]:
+    def examples(chunks: np.ndarray) -> tuple[torch.Tensor, ContextBatch]:
         # The store begins with these documents: a sentence's number is the row of its vector.
-        found = examples_of(store, chunks)
+        found = batch_of_chunks(store, chunks)
         return vectors[torch.from_numpy(found.sentences)], found
 
     def chunks_of(documents: np.ndarray) -> np.ndarray:
@@ -87,14 +92,14 @@ def main() -> None:
     print("| ---: | ---: | ---: | ---: | ---: |")
     best, chosen = -1.0, ""
     for epoch in range(args.epochs):
-        for batch in batches(units, store.lengths, 192, args.seed, epoch):
+        for batch in epoch_batches(units, store.lengths, 192, args.seed, epoch):
             optimizer.zero_grad()
-            loss_over(model, *examples(batch)).backward()
+            loss_of(model, *examples(batch)).backward()
             optimizer.step()
-        now = accuracy_over(model, *held, args.seed)
+        now = accuracy_of(model, *held, args.seed)
         print(f"| {epoch + 1} | {cells(now)} |", flush=True)
         if now.accuracy > best:
-            best, chosen = now.accuracy, cells(accuracy_over(model, *told, args.seed))
+            best, chosen = now.accuracy, cells(accuracy_of(model, *told, args.seed))
     print(f"| chosen | {chosen} |  <- documents that chose nothing")
 
 

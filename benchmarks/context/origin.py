@@ -10,7 +10,6 @@ contexts. The terms of equation 3 are kept in --out, a file a strategy and split
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import time
 from pathlib import Path
 from typing import NamedTuple
@@ -18,11 +17,9 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from likewise.context.options import SelectionOptions
-from likewise.context.origin import PairTerms, choose_weights, pair_terms, similarities
-from likewise.context.origin_stages import open_origin
-from likewise.context.score import TERMS, ScoreOptions
-from likewise.context.workspace import Workspace
+from likewise.context.options import TERMS, ScoreOptions, SelectionOptions
+from likewise.context.origin import PairTerms, choose_weights, open_origin, pair_terms, similarities
+from likewise.context.workspace import Stage, Workspace
 from likewise.evaluation.pairs import correlations
 from likewise.evaluation.registry import TASKS
 from likewise.evaluation.tasks.sts import StsTask
@@ -69,7 +66,7 @@ def scored(args: argparse.Namespace, strategy: str, task: str, limit: int) -> Sc
     path = args.out / f"{strategy.replace(' ', '-')}-{task}-{len(pairs)}-{args.contexts}.npz"
     if not path.exists():
         options = ScoreOptions(contexts_by=args.contexts_by)
-        selection = dataclasses.replace(STRATEGIES[strategy], size=args.contexts, candidates=args.candidates)
+        selection = STRATEGIES[strategy].updated(size=args.contexts, candidates=args.candidates)
         began = time.process_time()
         origin = open_origin(args.work, options, selection)
         texts = list(dict.fromkeys(text for pair in pairs for text in pair))
@@ -110,6 +107,11 @@ def row(name: str, dev: Scored, test: Scored, most: int, without: tuple[str, ...
     return {"row": name, "contexts": most, "chosen": best, "even": even, **found}
 
 
+def facts_of(stage: Stage) -> dict[str, object]:
+    """What a stage's record says of its content."""
+    return {name: value for name, value in stage.record.items() if name not in ("versions", "files", "sources")}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--work", type=Path, required=True)
@@ -127,7 +129,7 @@ def main() -> None:
     torch.set_num_threads(args.threads)
     args.out.mkdir(parents=True, exist_ok=True)
     workspace = Workspace(args.work)
-    stages = {name: workspace.require(name).facts for name in ("index", "discriminator", "generators")}
+    stages = {name: facts_of(workspace.require(name)) for name in ("index", "discriminator", "generators")}
     index = stages["index"]
     print(f"machine {machine()}")
     print(f"{index['documents']:,} documents, {index['sentences']:,} sentences, contexts by {args.contexts_by}")
@@ -147,7 +149,6 @@ def main() -> None:
     for term in TERMS:
         rows.append(row(f"without {term}", dev, test, args.contexts, (term,)))
         rows.append(row(f"{term} alone", dev, test, args.contexts, tuple(other for other in TERMS if other != term)))
-    stages["index"] = {name: value for name, value in index.items() if name != "files"}
     facts = {
         "machine": machine(),
         "stages": stages,

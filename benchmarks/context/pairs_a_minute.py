@@ -20,14 +20,15 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
+
 from claims import Claim, finish, with_claims
 from likewise.context.chunks import Context
-from likewise.context.generator_options import PRESETS, GeneratorOptions
 from likewise.context.generators import Generators, batch_of
-from likewise.context.harvest_pairs import HarvestOptions, PairSource
+from likewise.context.harvest_pairs import PairSource
+from likewise.context.options import PRESETS, GeneratorOptions, HarvestOptions, ScoreOptions
 from likewise.context.origin import pair_terms, similarities
 from likewise.context.pieces import TASKS, Example
-from likewise.context.score import ContextScorer, ScoreOptions
+from likewise.context.score import ContextScorer
 from likewise.context.vocabulary import Vocabulary
 from likewise.corpus import read_documents
 from likewise.runs.provenance import machine

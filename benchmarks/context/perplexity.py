@@ -9,21 +9,22 @@ from a few trial steps, and the learning rate falls to zero at the last. Prints 
 from __future__ import annotations
 
 import argparse
-import dataclasses
-import json
 import tempfile
 import time
-import typing
 from pathlib import Path
 
 import torch
+from ngram import ngrams
 
 from likewise.context.chunks import Chunk
-from likewise.context.generator_options import PRESETS, GeneratorOptions
-from likewise.context.generator_training import ngrams, split, train_generators
+from likewise.context.generator_training import fit_generators, split
+from likewise.context.options import PRESETS, GeneratorOptions
 from likewise.context.pieces import Cutter, examples_of
 from likewise.context.vocabulary import Vocabulary
 from likewise.corpus import read_documents
+from likewise.runs.job import open_job
+from likewise.runs.plan import Plan
+from likewise.runs.progress import Progress
 from likewise.runs.provenance import machine
 
 
@@ -40,11 +41,13 @@ def read(corpus: str, tokens: int) -> list[Chunk]:
 
 def changed(options: GeneratorOptions, given: str) -> GeneratorOptions:
     """Options from 'name=value,name=value'."""
-    hints = typing.get_type_hints(GeneratorOptions)
-    pairs = [part.split("=", 1) for part in given.split(",") if part]
-    kinds = {name: hints[name] if hints[name] in (int, float) else str for name, _ in pairs}
-    values = {name: value == "True" if hints[name] is bool else kinds[name](value) for name, value in pairs}
-    return options.updated(**values)
+    return options.updated_from_strings(dict(part.split("=", 1) for part in given.split(",") if part))
+
+
+def fit(examples: list, folder: Path, options: GeneratorOptions, vocabulary: Vocabulary, quiet: bool = True) -> dict:
+    """Train generators; returns the record."""
+    with open_job(folder, Plan("perplexity", options.to_dict()), overwrite=True) as job:
+        return job.finish(fit_generators(job, examples, options, vocabulary, Progress(quiet)))
 
 
 def steps_in(minutes: float, examples: list, options: GeneratorOptions, vocabulary: Vocabulary) -> int:
@@ -53,9 +56,9 @@ def steps_in(minutes: float, examples: list, options: GeneratorOptions, vocabula
     with tempfile.TemporaryDirectory() as folder:
         few = options.updated(max_steps=trial, held_out=1, eval_steps=trial)
         started = time.perf_counter()
-        train_generators(examples, Path(folder) / "trial", few.updated(max_steps=5), vocabulary, quiet=True)
+        fit(examples, Path(folder) / "trial", few.updated(max_steps=5), vocabulary)
         middle = time.perf_counter()
-        train_generators(examples, Path(folder) / "trial2", few.updated(max_steps=5 + trial), vocabulary, quiet=True)
+        fit(examples, Path(folder) / "trial2", few.updated(max_steps=5 + trial), vocabulary)
         seconds = (time.perf_counter() - middle) - (middle - started)
     return max(trial, int(minutes * 60 / (seconds / trial)))
 
@@ -86,7 +89,7 @@ def main() -> None:
     vocabularies: dict[tuple[int, bool], Vocabulary] = {}
     with tempfile.TemporaryDirectory() as temporary:
         for i, arm in enumerate(args.arm or [""]):
-            options = changed(PRESETS[args.preset], arm)
+            options = changed(PRESETS[args.preset], arm).updated(seed=args.seed)
             key = options.vocabulary, options.lowercase
             if key not in vocabularies:
                 vocabularies[key] = Vocabulary.train(text, options.vocabulary, lowercase=options.lowercase)
@@ -97,14 +100,13 @@ def main() -> None:
                 for name, found in ngrams(cutter, training, held_out).items():
                     print(f"| {name} ({options.vocabulary}) | | | | | {cells(found)} |", flush=True)
             steps = args.steps or steps_in(args.minutes, examples, options, vocabularies[key])
-            options = dataclasses.replace(options, max_steps=steps, eval_steps=max(1, steps // args.evaluations))
+            options = options.updated(max_steps=steps, eval_steps=max(1, steps // args.evaluations))
             folder = (args.out or Path(temporary)) / f"arm{i}"
-            result = train_generators(examples, folder, options, vocabularies[key], seed=args.seed, overwrite=True)
-            record = json.loads((folder / "likewise.json").read_text())
+            record = fit(examples, folder, options, vocabularies[key], quiet=False)
             epochs = steps * options.batch_size / record["examples"]
             print(
                 f"| {arm or args.preset} | {record['parameters']:,} | {steps} | {epochs:.2f} | {record['seconds']:.0f} "
-                f"| {cells(result.perplexity['generators'])} |",
+                f"| {cells(record['perplexity'])} |",
                 flush=True,
             )
     print(f"threads: {torch.get_num_threads()}")

@@ -36,8 +36,8 @@ def distilled(structure: str) -> Any:
         cross = structure == "cross"
         result = distill(
             args.corpus,
-            out,
-            args.base,
+            base=args.base,
+            out=out,
             structure=structure,
             seed=args.seed,
             data=args.data,
@@ -58,7 +58,7 @@ def further(objective: str, start: str, **options: Any) -> Any:
         # STS-B train is found in the data folder.
         files = [Path(args.data) / "SNLI" / "labels.dev"] if objective == "nli" else None
         base, fixed = model_of(start, args), {"seed": args.seed, "data": args.data, "overwrite": True, "quiet": True}
-        return facts(likewise.finetune(objective, base, out, train=files, epochs=1, **fixed, **options))
+        return facts(likewise.finetune(objective, files, base=base, out=out, epochs=1, **fixed, **options))
 
     return run
 

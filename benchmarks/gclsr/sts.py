@@ -59,11 +59,11 @@ def mean_of_words(weighted: bool) -> Callable[[argparse.Namespace, Path], dict[s
     """The average of a sentence's word vectors, as they are or weighted."""
 
     def make(args: argparse.Namespace, out: Path) -> dict[str, Any]:
-        from likewise.baselines import build_baseline
+        from likewise.baselines import baseline
 
         size = SIZE if args.base == DISTILLED else 0
         options = {"weighted": weighted, "dimension": size, "overwrite": True, "quiet": True}
-        build_baseline("word-average", args.base, out, args.corpus, **options)
+        baseline("word-average", args.corpus, base=args.base, out=out, **options)
         return {}
 
     return make
@@ -76,14 +76,14 @@ def untrained(**changes: Any) -> Callable[[argparse.Namespace, Path], dict[str, 
         import torch
 
         from likewise.corpus import prepare
-        from likewise.encoder.head import without_training_head
+        from likewise.encoder.modules import without_training_head
         from likewise.inference.encoder import Encoder
         from likewise.recipes import find_recipe
 
         recipe = find_recipe("gclsr")
         torch.manual_seed(args.seed)
         options = recipe.options("cpu", **changes)
-        encoder = recipe.encoder(args.base, options, prepare(args.corpus).dataset["sentence"])
+        encoder = recipe.build_encoder(args.base, options, prepare(args.corpus).dataset["sentence"])
         return {"model": Encoder(modules=list(without_training_head(encoder).children()))}
 
     return make

@@ -46,7 +46,7 @@ def test_index_and_train(articles, tmp_path):
     result = call("train", "discriminator", "--work", work, "--config", tmp_path / "c.toml")
     assert result.exit_code == 0, result.output
     assert "held-out accuracy" in result.output
-    assert (work / "discriminator" / "record.json").exists()
+    assert (work / "discriminator" / "likewise.json").exists()
 
 
 def test_errors_are_one_clean_message(articles, tmp_path):
@@ -55,4 +55,4 @@ def test_errors_are_one_clean_message(articles, tmp_path):
     assert "make it first with 'likewise context index --corpus FILES" in result.output
     result = call("index", "--work", tmp_path / "work", "--corpus", articles, "--set", "index.lefts=3")
     assert result.exit_code == 2
-    assert "there is no key 'lefts' in [index]" in result.output
+    assert "--set index.lefts=3: there is no option lefts: did you mean left?" in result.output

@@ -1,14 +1,13 @@
 import json
-from dataclasses import fields
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import typer
+from likewise.cli.context_distill import DistillCommand, distill
 from sentence_transformers import SentenceTransformer
 from typer.testing import CliRunner
 
-from likewise.cli.context_distill import DistillCommand, distill
 from likewise.context.surrogate import SurrogateOptions
 
 
@@ -36,7 +35,7 @@ def harvest(sentences, tmp_path, monkeypatch):
 
 def test_every_option_is_on_the_command_line():
     shown = run("distill", "--help").output
-    assert all(f"--{item.name.replace('_', '-')}" in shown for item in fields(SurrogateOptions))
+    assert all(f"--{name.replace('_', '-')}" in shown for name in SurrogateOptions.model_fields)
     assert "sections 3.4" in shown
 
 

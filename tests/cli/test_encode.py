@@ -2,9 +2,8 @@ import json
 
 import numpy as np
 import typer
-from typer.testing import CliRunner
-
 from likewise.cli.encode import encode
+from typer.testing import CliRunner
 
 
 def test_file_to_file(tiny_model, sentences, tmp_path):

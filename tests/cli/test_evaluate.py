@@ -3,9 +3,8 @@ import random
 
 import pytest
 import typer
-from typer.testing import CliRunner
-
 from likewise.cli.evaluate import evaluate
+from typer.testing import CliRunner
 
 
 @pytest.fixture

@@ -1,12 +1,11 @@
 import json
-from dataclasses import fields
 
 import pytest
 from sentence_transformers import SentenceTransformer
 from typer.testing import CliRunner
 
 from likewise.cli import build_app
-from likewise.supervised import OBJECTIVES
+from likewise.training import OBJECTIVES
 
 SMALL = ["--batch-size", "4", "--max-steps", "2", "--select-by", "last", "--quiet"]
 
@@ -26,8 +25,8 @@ def triplets(sentences, tmp_path):
 @pytest.mark.parametrize("name", list(OBJECTIVES))
 def test_every_option_of_an_objective_is_on_the_command_line(name):
     shown = run("finetune", name, "--help").output
-    for item in fields(OBJECTIVES[name].options_type):
-        assert f"--{item.name.replace('_', '-')}" in shown
+    for option in OBJECTIVES[name].options().to_dict():
+        assert f"--{option.replace('_', '-')}" in shown
     assert "sbert" in shown
 
 

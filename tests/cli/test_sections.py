@@ -2,9 +2,9 @@ import json
 
 import pytest
 import typer
+from likewise.cli.sections import sections
 from typer.testing import CliRunner
 
-from likewise.cli.sections import sections
 from likewise.corpus.triplets import read_triplets
 
 

@@ -49,7 +49,7 @@ def test_preset_is_taken(corpus_file, tiny_base, tmp_path):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        (["--margin", "200"], "90 degrees"),
+        (["--margin", "200"], "at most 90"),
         (["--preset", "huge"], "paper-base"),
         (["--batch-size", "5000"], "5,000 are needed"),
         (["--corpus", "nowhere/*.txt"], "nowhere"),

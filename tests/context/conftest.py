@@ -1,5 +1,6 @@
 """Small documents with a theme each, and workspaces made of them."""
 
+import importlib.util
 import json
 import random
 from pathlib import Path
@@ -7,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from likewise.context.chunks import Chunk
-from likewise.context.generator_options import GeneratorOptions
+from likewise.context.options import GeneratorOptions
 from likewise.context.vocabulary import Vocabulary
 
 THEMES = {
@@ -50,7 +51,7 @@ def indexed(articles: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     from likewise.context import IndexOptions, build_index
 
     work = tmp_path_factory.mktemp("indexed") / "work"
-    build_index(work, str(articles), IndexOptions(chunk_sentences=5, hash_bits=12))
+    build_index(work, str(articles), IndexOptions(chunk_sentences=5, hash_bits=12), quiet=True)
     return work
 
 
@@ -83,8 +84,18 @@ def trained(indexed: Path, tiny_options, tmp_path_factory: pytest.TempPathFactor
 
     work = tmp_path_factory.mktemp("trained") / "work"
     shutil.copytree(indexed, work)
-    train_discriminator(work, tiny_options)
+    train_discriminator(work, tiny_options, quiet=True)
     return work
+
+
+@pytest.fixture(scope="session")
+def ngrams():
+    """The n-gram models of the benchmarks."""
+    path = Path(__file__).parents[2] / "benchmarks" / "context" / "ngram.py"
+    spec = importlib.util.spec_from_file_location("ngram", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 # A toy language with something to learn from a context: a story keeps to its animal and its place.

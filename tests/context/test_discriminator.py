@@ -6,7 +6,7 @@ from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence
 
 from likewise.context.discriminator import Discriminator, load_discriminator, save_discriminator
-from likewise.context.errors import ContextError
+from likewise.context.workspace import ContextError
 
 HEADS = ["product", "linear"]
 SENTENCES = [[5, 6, 7], [8], [], [9, 5, 5, 10, 11, 12, 4], [3, 3], [7] * 15]

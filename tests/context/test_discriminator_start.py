@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from likewise.context.coherence import Examples, draw_negatives
 from likewise.context.discriminator import Discriminator
+from likewise.context.discriminator_data import ContextBatch, draw_negatives
 from likewise.context.discriminator_start import begin_as_bag_of_words, begin_vectors, calibrate, word_vectors_of
 from likewise.context.vocabulary import Vocabulary
 
@@ -38,7 +38,7 @@ def test_the_last_state_is_the_weighted_sum_of_the_words():
     assert (model.forward_lstm.weight_ih_l0[80:120] - model.backward_lstm.weight_ih_l0[80:120]).abs().max() > 0.1
 
 
-def topics() -> tuple[list[list[int]], Examples]:
+def topics() -> tuple[list[list[int]], ContextBatch]:
     """60 documents of 6 sentences; a document has a topic of 3 words of its own among 12."""
     rng = random.Random(1)
     sentences, documents, centres, places = [], [], [], []
@@ -50,7 +50,7 @@ def topics() -> tuple[list[list[int]], Examples]:
         for i in range(begin + 1, begin + 5):
             centres.append(i)
             places.append([i - 1, i + 1])
-    return sentences, Examples(*map(np.array, (range(len(sentences)), documents, centres, places)))
+    return sentences, ContextBatch(*map(np.array, (range(len(sentences)), documents, centres, places)))
 
 
 @torch.no_grad()

@@ -1,15 +1,20 @@
 """A run at toy size: it learns, it is resumed to the same weights, and its errors come first."""
 
 import json
+import signal
 
 import pytest
 import torch
 
-from likewise.context.errors import ContextError
-from likewise.context.generator_options import GeneratorOptions
-from likewise.context.generator_training import split, train_generators
+from likewise.context.generator_training import _updates, fit_generators, split
 from likewise.context.generators import Generators
 from likewise.context.pieces import examples_of
+from likewise.context.workspace import ContextError
+from likewise.runs.job import JobError, open_job
+from likewise.runs.plan import Plan
+from likewise.runs.progress import Progress
+from likewise.runs.stopping import Stopped
+from likewise.training.batching import LengthBatchSampler
 
 
 @pytest.fixture(scope="module")
@@ -17,48 +22,58 @@ def examples(chunks):
     return list(examples_of(chunks))
 
 
-def test_a_toy_run_ends_below_unigram_and_trigram(examples, tiny_generators, tmp_path):
+def fit(examples, out, options, vocabulary=None):
+    with open_job(out, Plan("toy", options.to_dict())) as job:
+        return job.finish(fit_generators(job, examples, options, vocabulary, Progress(quiet=True)))
+
+
+def test_a_toy_run_ends_below_unigram_and_trigram(examples, tiny_generators, tmp_path, ngrams):
     options = tiny_generators.updated(width=32, feed_forward=64, learning_rate=1e-2, warmup_steps=10, max_steps=120)
-    result = train_generators(examples, tmp_path / "run", options, quiet=True)
-    assert result.finished
-    assert result.steps == 120
-    found = result.perplexity
+    record = fit(examples, tmp_path / "run", options)
+    assert (record["steps"], record["status"]) == (120, "finished")
+    loaded = Generators.load(tmp_path / "run")
+    assert not loaded.training
+    found = ngrams.ngrams(loaded.cutter, *split(examples, options.held_out, options.seed))
     # A context tells the animal and the place, which two words of history cannot.
-    assert found["generators"]["all"] < found["trigram"]["all"] < found["unigram"]["all"]
-    record = json.loads((tmp_path / "run" / "likewise.json").read_text())
-    assert record["status"] == "finished"
-    assert record["perplexity"] == found
-    assert not (tmp_path / "run" / "checkpoints").exists()
-    assert not Generators.load(tmp_path / "run").training
+    assert record["perplexity"]["all"] < found["trigram"]["all"] < found["unigram"]["all"]
+    rows = [json.loads(line) for line in (tmp_path / "run" / "log.jsonl").read_text().splitlines()]
+    assert [row["step"] for row in rows] == [0, 120]
+    assert rows[-1]["perplexity_all"] == record["perplexity"]["all"]
 
 
 def test_resumed_is_the_same_as_never_stopped(examples, tiny_generators, tmp_path, vocabulary, monkeypatch):
     # 5 updates an epoch: it is stopped inside the second epoch and ends in the third.
     examples = examples[:60]
     options = tiny_generators.updated(dropout=0.1, max_steps=12, eval_steps=4)
-    whole = train_generators(examples, tmp_path / "whole", options, vocabulary, quiet=True)
+    whole = fit(examples, tmp_path / "whole", options, vocabulary)
+    real, calls = Generators.loss, []
 
-    from likewise.context import generator_training
+    def stopping(self, batch):
+        calls.append(1)
+        if len(calls) == 6:
+            signal.raise_signal(signal.SIGINT)
+        return real(self, batch)
 
-    class Stopping(generator_training.OrderlyStop):
-        def on_step_end(self, args, state, control, **_):
-            if state.global_step == 6:
-                self.asked = True
-            super().on_step_end(args, state, control)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(generator_training, "OrderlyStop", Stopping)
-        stopped = train_generators(examples, tmp_path / "half", options, vocabulary, quiet=True)
-    assert (stopped.finished, stopped.steps) == (False, 6)
-    with pytest.raises(ContextError, match="seed 1, not 2"):
-        train_generators(examples, tmp_path / "half", options, vocabulary, seed=2, resume=True, quiet=True)
-    resumed = train_generators(examples, tmp_path / "half", options, vocabulary, resume=True, quiet=True)
-    assert (resumed.finished, resumed.steps) == (True, 12)
-    assert resumed.perplexity == whole.perplexity
+    monkeypatch.setattr(Generators, "loss", stopping)
+    with pytest.raises(Stopped, match=r"after step 6 of 12\. The same command"):
+        fit(examples, tmp_path / "half", options, vocabulary)
+    with pytest.raises(JobError, match="seed 1, not 2"):
+        fit(examples, tmp_path / "half", options.updated(seed=2), vocabulary)
+    torch.manual_seed(99)
+    resumed = fit(examples, tmp_path / "half", options, vocabulary)
+    assert len(calls) == 12, "no step was done twice"
+    assert resumed["perplexity"] == whole["perplexity"]
     one, other = (Generators.load(tmp_path / name).state_dict() for name in ("whole", "half"))
     assert all(torch.equal(one[name], other[name]) for name in one)
-    steps = [json.loads(line)["step"] for line in (tmp_path / "half" / "log.jsonl").read_text().splitlines()]
-    assert steps == sorted(steps)
+    logs = [(tmp_path / name / "log.jsonl").read_text().splitlines() for name in ("whole", "half")]
+    assert [json.loads(line)["step"] for line in logs[1]] == [0, 4, 8, 12]
+    assert [json.loads(line)["loss"] for line in logs[0]] == [json.loads(line)["loss"] for line in logs[1]]
+
+
+def test_a_diverged_run_is_an_error(examples, tiny_generators, tmp_path, vocabulary):
+    options = tiny_generators.updated(learning_rate=1e30, warmup_steps=0, max_grad_norm=0, max_steps=20)
+    with pytest.raises(ContextError, match="the loss of the generators is nan"):
+        fit(examples, tmp_path / "run", options, vocabulary)
 
 
 def test_documents_are_held_out_whole(examples):
@@ -72,38 +87,17 @@ def test_documents_are_held_out_whole(examples):
 
 def test_errors_come_before_training(examples, tiny_generators, tmp_path):
     with pytest.raises(ContextError, match="4 training examples are left beside 20 held out"):
-        train_generators(examples[:24], tmp_path / "run", tiny_generators, quiet=True)
+        fit(examples[:24], tmp_path / "run", tiny_generators)
     with pytest.raises(ContextError, match="0 training examples"):
-        train_generators([], tmp_path / "run", tiny_generators, quiet=True)
+        fit([], tmp_path / "run", tiny_generators)
     assert not (tmp_path / "run").exists()
-    for changes, message in (
-        ({"width": 10, "heads": 3}, "no multiple"),
-        ({"late": 2}, "leaves none"),
-        ({"reading": "both"}, "separate, joint"),
-        ({"dropout": 1.0}, "below 1"),
-        ({"batch_size": 0}, "above 0"),
-        ({"widht": 1}, "no option widht"),
-    ):
-        with pytest.raises(ContextError, match=message):
-            GeneratorOptions().updated(**changes)
 
 
-def test_an_epoch_has_an_order_of_its_own(examples, tiny_generators, tmp_path, vocabulary, monkeypatch):
-    from likewise.context.generator_training import GeneratorFolder, GeneratorTrainer
-    from likewise.context.generators import Generators
-
-    trainer = GeneratorTrainer(
-        Generators.build(tiny_generators.updated(max_steps=12), vocabulary),
-        examples[:40],
-        examples[40:50],
-        GeneratorFolder(tmp_path),
-        seed=1,
-        bf16=False,
-    )
-    loader = trainer.get_train_dataloader()
-    epochs = []
-    for epoch in (0, 1, 0):
-        loader.set_epoch(epoch)
-        epochs.append([batch["centre"]["ids"].tolist() for batch in loader])
-    assert epochs[0] == epochs[2] != epochs[1]
-    assert len(epochs[0]) == 5
+def test_an_epoch_has_an_order_of_its_own():
+    lengths = [(7 * i) % 13 for i in range(44)]
+    updates = _updates(LengthBatchSampler(lengths, 8, seed=1), 2)
+    epochs = [[next(updates) for _ in range(3)] for _ in range(2)]
+    assert [[len(update) for update in epoch] for epoch in epochs] == [[2, 2, 1]] * 2
+    assert epochs[0] != epochs[1]
+    again = _updates(LengthBatchSampler(lengths, 8, seed=1), 2)
+    assert [next(again) for _ in range(3)] == epochs[0]

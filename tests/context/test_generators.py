@@ -5,11 +5,10 @@ import math
 import pytest
 import torch
 
-from likewise.context.errors import ContextError
-from likewise.context.generators import Generators, batch_of, joined, ngram_perplexity, perplexity
-from likewise.context.ngram import Unigram
+from likewise.context.generators import Generators, batch_of, joined, perplexity
 from likewise.context.pieces import SOURCES, TASKS, Example, ExamplePieces, Piece, examples_of, pad
 from likewise.context.vocabulary import Vocabulary
+from likewise.context.workspace import ContextError
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +90,7 @@ def test_the_loss_is_the_mean_over_tasks_of_the_mean_over_tokens(tiny_generators
     generators = build(tiny_generators, vocabulary)
     batch = batch_of(generators.cutter.examples(examples), 0)
     parts = generators.log_probabilities(batch)
-    loss = generators(**{task: vars(part) for task, part in batch.items()})["loss"]
+    loss = generators.loss(batch)
     assert loss.item() == pytest.approx(-sum(part.mean().item() for part in parts.values()) / 3)
 
 
@@ -108,12 +107,12 @@ def test_perplexity_is_exp_of_the_mean_over_tokens(tiny_generators, vocabulary, 
     assert perplexity(flat, examples).of() == pytest.approx(len(vocabulary), rel=0.1)
 
 
-def test_ngram_perplexity_by_hand(tiny_generators, vocabulary):
+def test_ngram_perplexity_by_hand(tiny_generators, vocabulary, ngrams):
     generators = build(tiny_generators, vocabulary)
     example = Example((), "the cat", ())
     (piece,) = generators.cutter.sentences(["the cat"])
-    model = Unigram([piece.ids], len(vocabulary))
-    found = ngram_perplexity(model, generators.cutter, [example])
+    model = ngrams.Unigram([piece.ids], len(vocabulary))
+    found = ngrams.perplexity_of(model, generators.cutter, [example])
     n, size = len(piece), len(vocabulary)
     assert len(set(piece.ids)) == n
     assert found.tokens == {"left": 1, "centre": n, "right": 1}

@@ -7,8 +7,9 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from likewise.context.errors import ContextError
-from likewise.context.harvest_pairs import HarvestOptions, PairSource, TfidfNeighbours
+from likewise.context.harvest_pairs import PairSource, TfidfNeighbours
+from likewise.context.options import HarvestOptions
+from likewise.context.workspace import ContextError
 
 WORDS = "red blue green cold warm dry wet old new slow fast dark light heavy sweet sour loud calm rich poor".split()
 
@@ -98,12 +99,3 @@ def test_equal_short_and_long_sentences_are_not_drawn():
 def test_errors(pool):
     with pytest.raises(ContextError, match="too few for a harvest"):
         source(pool[:10])
-    for changes, message in (
-        ({"ranks": (0, 1)}, "from 1 on"),
-        ({"ranks": (2, 2)}, "different numbers"),
-        ({"anchors": 1}, "anchors 2 or more"),
-        ({"held_out": 0.5}, "below 0.5"),
-        ({"min_words": 9, "max_words": 3}, "leave no sentence"),
-    ):
-        with pytest.raises(ContextError, match=message):
-            HarvestOptions(**changes)

@@ -6,6 +6,7 @@ import pytest
 from likewise.context import ContextError, IndexOptions, Workspace, build_index
 from likewise.context.indexing import open_retrieval, open_store
 from likewise.corpus import CorpusError, read_documents
+from likewise.runs.job import JobError
 
 OPTIONS = IndexOptions(chunk_sentences=5, hash_bits=12)
 
@@ -18,10 +19,10 @@ def test_the_index_holds_the_documents(indexed, articles):
     for i in range(len(store)):
         found[store[i].document] += store[i].sentences
     assert [tuple(sentences) for sentences in found] == documents
-    assert len(retrieval) == len(store) == stage.facts["chunks"]
-    assert stage.facts["documents"] == len(documents)
-    assert stage.facts["sentences"] == sum(map(len, documents))
-    assert stage.facts["contexts"] == store.n_contexts
+    assert len(retrieval) == len(store) == stage.record["chunks"]
+    assert stage.record["documents"] == len(documents)
+    assert stage.record["sentences"] == sum(map(len, documents))
+    assert stage.record["contexts"] == store.n_contexts
     # A chunk is nearest to its own text.
     assert all(retrieval.candidates(" ".join(store[i].sentences), 1)[0][0] == i for i in range(0, len(store), 7))
 
@@ -30,33 +31,34 @@ def test_the_same_sentences_from_another_file_are_the_same_index(indexed, articl
     copy = tmp_path / "copy.jsonl"
     copy.write_bytes(articles.read_bytes())
     first = Workspace(indexed).require("index")
-    assert build_index(tmp_path / "work", str(copy), OPTIONS).fingerprint == first.fingerprint
-    other = build_index(tmp_path / "other", str(copy), IndexOptions(chunk_sentences=6, hash_bits=12))
+    assert build_index(tmp_path / "work", str(copy), OPTIONS, quiet=True).fingerprint == first.fingerprint
+    other = build_index(tmp_path / "other", str(copy), IndexOptions(chunk_sentences=6, hash_bits=12), quiet=True)
     assert other.fingerprint != first.fingerprint
 
 
 def test_another_corpus_asks_before_it_replaces(articles, tmp_path):
     text = tmp_path / "a.txt"
     text.write_text("One sentence stands here. Another one comes after it. The third sentence is the last.\n")
-    stage = build_index(tmp_path / "work", str(text), OPTIONS)
+    stage = build_index(tmp_path / "work", str(text), OPTIONS, quiet=True)
     assert np.array_equal(open_store(stage).lengths, [3])
-    with pytest.raises(ContextError, match=r"other inputs \(corpus\)"):
-        build_index(tmp_path / "work", str(articles), OPTIONS)
-    assert build_index(tmp_path / "work", str(articles), OPTIONS, overwrite=True).facts["documents"] == 80
+    with pytest.raises(JobError, match="made with another corpus"):
+        build_index(tmp_path / "work", str(articles), OPTIONS, quiet=True)
+    assert build_index(tmp_path / "work", str(articles), OPTIONS, overwrite=True, quiet=True).record["documents"] == 80
 
 
 def test_limits(articles, tmp_path):
-    limited = build_index(tmp_path / "work", str(articles), IndexOptions(documents=7))
-    assert limited.facts["documents"] == 7
+    limited = build_index(tmp_path / "work", str(articles), IndexOptions(documents=7), quiet=True)
+    assert limited.record["documents"] == 7
 
 
 def test_a_corpus_of_too_short_documents(tmp_path):
     (tmp_path / "a.txt").write_text("Only one sentence is in this file.\n")
     with pytest.raises(ContextError, match=r"a\.txt: no document has three sentences"):
-        build_index(tmp_path / "work", str(tmp_path / "a.txt"), OPTIONS)
+        build_index(tmp_path / "work", str(tmp_path / "a.txt"), OPTIONS, quiet=True)
+    assert not (tmp_path / "work" / "index").exists(), "another corpus can take its place"
 
 
 def test_a_missing_corpus(tmp_path):
     with pytest.raises(CorpusError, match="no such file"):
-        build_index(tmp_path / "work", str(tmp_path / "none.txt"), OPTIONS)
+        build_index(tmp_path / "work", str(tmp_path / "none.txt"), OPTIONS, quiet=True)
     assert not (tmp_path / "work").exists()

@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import nn
 
-from likewise.context.generator_options import PRESETS
 from likewise.context.network import Layer, Transformer
+from likewise.context.options import PRESETS
 from likewise.context.pieces import Cutter, Padded, pad
 
 

@@ -1,4 +1,4 @@
-"""Unigram and trigram against figures by hand and against a plain loop with dictionaries."""
+"""The n-gram models of the benchmarks against figures by hand and against a plain loop with dictionaries."""
 
 import random
 from collections import defaultdict
@@ -7,19 +7,17 @@ from itertools import product
 import numpy as np
 import pytest
 
-from likewise.context.ngram import Trigram, Unigram
 
-
-def test_unigram_by_hand():
+def test_unigram_by_hand(ngrams):
     # 0 three times, 1 once, 2 never: (3 + 1) / (4 + 3), 2 / 7, 1 / 7.
-    model = Unigram([[0, 0, 1], [0]], 3)
+    model = ngrams.Unigram([[0, 0, 1], [0]], 3)
     assert np.exp(model.log_probabilities([0, 1, 2])) == pytest.approx([4 / 7, 2 / 7, 1 / 7])
 
 
-def test_trigram_by_hand():
+def test_trigram_by_hand(ngrams):
     # Texts 'a b', 'a b', 'a c' with V = 3. Trigrams ^^a 3, ^ab 2, ^ac 1; bigrams (different words before) ^a 1, ab 1,
     # ac 1; words a 1, b 1, c 1. d3 = 1 / (1 + 2 * 1) = 1/3; no word or bigram has count 2, so d2 = d1 = 1/2.
-    model = Trigram([[0, 1], [0, 1], [0, 2]], 3)
+    model = ngrams.Trigram([[0, 1], [0, 1], [0, 2]], 3)
     p_b = (1 - 0.5) / 3 + 0.5 * 3 / 3 / 3  # 1/3
     p_b_after_a = (1 - 0.5) / 2 + 0.5 * 2 / 2 * p_b  # 5/12
     p_b_after_start_a = (2 - 1 / 3) / 3 + (1 / 3) * 2 / 3 * p_b_after_a
@@ -65,11 +63,11 @@ def literal_kneser_ney(texts, size):
     return probability, start
 
 
-def test_trigram_is_the_literal_formula_and_sums_to_one():
+def test_trigram_is_the_literal_formula_and_sums_to_one(ngrams):
     rng = random.Random(1)
     size = 6
     texts = [[rng.choice((0, 0, 0, 1, 1, 2, 3, 4)) for _ in range(rng.randint(1, 7))] for _ in range(40)]
-    model = Trigram(texts, size)
+    model = ngrams.Trigram(texts, size)
     probability, start = literal_kneser_ney(texts, size)
     for text in ([0, 1, 0, 5, 5, 2], [4, 4], [5]):
         padded = [start, start, *text]
@@ -80,7 +78,7 @@ def test_trigram_is_the_literal_formula_and_sums_to_one():
         assert total == pytest.approx(1)
 
 
-def test_a_trigram_beats_a_unigram_on_text_with_order():
+def test_a_trigram_beats_a_unigram_on_text_with_order(ngrams):
     texts = [[0, 1, 2, 3]] * 20 + [[3, 2, 1, 0]] * 20
-    three, one = Trigram(texts, 4), Unigram(texts, 4)
+    three, one = ngrams.Trigram(texts, 4), ngrams.Unigram(texts, 4)
     assert three.log_probabilities([0, 1, 2, 3]).sum() > one.log_probabilities([0, 1, 2, 3]).sum() + 2

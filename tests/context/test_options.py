@@ -1,19 +1,18 @@
-"""The configuration file and single values."""
-
-import dataclasses
+"""The options of the stages, the file and single values."""
 
 import pytest
 
-from likewise.context import options
-from likewise.context.errors import ContextError
 from likewise.context.options import (
     SECTIONS,
-    Configuration,
     DiscriminatorOptions,
+    GeneratorOptions,
+    HarvestOptions,
     IndexOptions,
+    ScoreOptions,
     SelectionOptions,
-    section_class,
+    read_sections,
 )
+from likewise.runs.options import OptionError
 
 
 @pytest.fixture
@@ -26,63 +25,87 @@ def toml(tmp_path):
 
 
 def test_no_file_gives_the_defaults():
-    assert Configuration().section("index") == IndexOptions()
-    assert Configuration().section("discriminator") == DiscriminatorOptions()
+    found = read_sections()
+    assert list(found) == list(SECTIONS)
+    assert all(found[name] == kind() for name, kind in SECTIONS.items())
 
 
 def test_the_file_and_then_single_values(toml):
     path = toml('[index]\nleft = 3\nright = 4\n[discriminator]\nlearning_rate = 1\nvectors = ""\n')
-    found = Configuration(path, ["index.right=5", "selection.strategy=random", "selection.diversity=false"])
-    assert found.section("index") == IndexOptions(left=3, right=5)
-    assert found.section("discriminator") == DiscriminatorOptions(learning_rate=1.0, vectors="")
-    assert found.section("selection") == SelectionOptions(strategy="random", diversity=False)
+    single = ["index.right=5", "selection.strategy=random", "selection.diversity=false", "harvest.ranks=[1, 3]"]
+    found = read_sections(path, [*single, "score.weights=0,1,0,0.5", "discriminator.seed=7"])
+    assert found["index"] == IndexOptions(left=3, right=5)
+    assert found["discriminator"] == DiscriminatorOptions(learning_rate=1.0, vectors="", seed=7)
+    assert found["selection"] == SelectionOptions(strategy="random", diversity=False)
+    assert found["harvest"] == HarvestOptions(ranks=(1, 3))
+    assert found["score"] == ScoreOptions(weights=(0, 1, 0, 0.5))
+    assert read_sections(toml("[harvest]\nranks = [1, 3]"))["harvest"] == found["harvest"]
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (
-            "[index]\nleft_side = 3",
-            r"c\.toml: there is no key 'left_side' in \[index\]; there are chunk_sentences, left",
-        ),
-        ("[indexes]\nleft = 3", r"c\.toml: there is no section \[indexes\]; there are \[index\]"),
-        ("left = 3", r"c\.toml: key 'left' stands in no section"),
-        ("[index]\nleft = '3'", r"c\.toml: \[index\] left is a int, not '3'"),
-        ("[index]\nleft = true", r"c\.toml: \[index\] left is a int, not True"),
+        ("[index]\nleft_side = 3", r"c\.toml: \[index\] there is no option left_side.*chunk_sentences"),
+        ("[indexes]\nleft = 3", r"c\.toml: there is no option indexes: did you mean index\?"),
+        ("left = 3", r"c\.toml: there is no option left"),
+        ("index = 3", r"c\.toml: index is a section: write \[index\]"),
+        ("[index]\nleft = 'three'", r"c\.toml: \[index\] left must be a whole number, not 'three'"),
         ("[index]\nleft = 0", r"c\.toml: \[index\] left must be 1 or more, not 0"),
-        ("[discriminator]\nhead = 'deep'", r"c\.toml: \[discriminator\] head is one of product, linear, not 'deep'"),
+        (
+            "[discriminator]\nhead = 'deep'",
+            r"c\.toml: \[discriminator\] head must be one of product, linear, not 'deep'",
+        ),
         ("[selection]\nscreened = 5", r"c\.toml: \[selection\] screened 5 is less than size 500"),
-        ("[index\n", r"c\.toml: not TOML"),
+        ("[index\n", r"c\.toml is not TOML"),
     ],
 )
 def test_what_is_wrong_is_named(toml, text, message):
-    with pytest.raises(ContextError, match=message):
-        Configuration(toml(text))
+    with pytest.raises(OptionError, match=message):
+        read_sections(toml(text))
 
 
-@pytest.mark.parametrize("text", ["left=3", "index.left", "index.=3"])
-def test_a_single_value_of_another_form(text):
-    with pytest.raises(ContextError, match=r"give it as section\.key=value"):
-        Configuration(None, [text])
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("left=3", r"give it as section\.name=value"),
+        ("index.left", r"give it as section\.name=value"),
+        ("index.=3", r"give it as section\.name=value"),
+        ("indexes.left=3", "there is no section indexes; there are index, "),
+        ("index.left=0", r"--set index\.left=0: left must be 1 or more, not '0'"),
+        ("index.lefts=3", r"--set index\.lefts=3: there is no option lefts: did you mean left"),
+        ("score.weights=1,x", "weights must be"),
+    ],
+)
+def test_a_single_value_that_is_wrong_is_named(text, message):
+    with pytest.raises(OptionError, match=message):
+        read_sections(None, [text])
 
 
 def test_a_missing_file(tmp_path):
-    with pytest.raises(ContextError, match=r"none\.toml: cannot be read"):
-        Configuration(tmp_path / "none.toml")
+    with pytest.raises(OptionError, match=r"there is no file .*none\.toml"):
+        read_sections(tmp_path / "none.toml")
 
 
-@pytest.mark.parametrize("section", SECTIONS)
-def test_every_section_has_a_frozen_dataclass_whose_defaults_are_valid(section):
-    kind = section_class(section)
-    assert dataclasses.is_dataclass(kind)
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        setattr(kind(), dataclasses.fields(kind)[0].name, None)
-    assert all(item.metadata["help"] for item in dataclasses.fields(kind))
-
-
-def test_another_stage_is_one_line(monkeypatch, toml):
-    home = "likewise.corpus.options:CorpusOptions"
-    monkeypatch.setattr(options, "SECTIONS", {**SECTIONS, "reading": home})
-    assert Configuration(toml("[reading]\nmin_words = 7")).section("reading").min_words == 7
-    with pytest.raises(ContextError, match=r"c\.toml: \[reading\] min_words 0 must be 1 or more"):
-        Configuration(toml("[reading]\nmin_words = 0"))
+@pytest.mark.parametrize(
+    ("kind", "changes", "message"),
+    [
+        (GeneratorOptions, {"width": 10, "heads": 3}, "no multiple"),
+        (GeneratorOptions, {"late": 2}, "leaves none"),
+        (GeneratorOptions, {"reading": "both"}, "separate, joint"),
+        (GeneratorOptions, {"dropout": 1.0}, "below 1"),
+        (GeneratorOptions, {"batch_size": 0}, "1 or more"),
+        (GeneratorOptions, {"widht": 1}, "no option widht"),
+        (ScoreOptions, {"weights": (1, 1, 1)}, "four numbers"),
+        (ScoreOptions, {"weights": (0, 0, 0, 0)}, "four numbers"),
+        (ScoreOptions, {"weights": (1, 1, 1, -1)}, "four numbers"),
+        (ScoreOptions, {"batch_tokens": 0}, "batch_tokens must be 1"),
+        (HarvestOptions, {"ranks": (0, 1)}, "from 1 on"),
+        (HarvestOptions, {"ranks": (2, 2)}, "different numbers"),
+        (HarvestOptions, {"anchors": 1}, "anchors must be 2 or more"),
+        (HarvestOptions, {"held_out": 0.5}, "below 0.5"),
+        (HarvestOptions, {"min_words": 9, "max_words": 3}, "leave no sentence"),
+    ],
+)
+def test_values_out_of_range_and_contradictions(kind, changes, message):
+    with pytest.raises(OptionError, match=message):
+        kind().updated(**changes)

@@ -8,9 +8,9 @@ import pytest
 from scipy.stats import spearmanr
 
 from likewise.context.chunks import Context
-from likewise.context.errors import ContextError
+from likewise.context.options import ScoreOptions
 from likewise.context.origin import Origin, PairTerms, Weights, choose_weights, pair_terms, similarities
-from likewise.context.score import ScoreOptions
+from likewise.context.workspace import ContextError
 
 
 class ToyScorer:

@@ -13,11 +13,15 @@ from transformers import (
 )
 
 from likewise.context.chunks import Context
-from likewise.context.errors import ContextError
-from likewise.context.generator_training import train_generators
+from likewise.context.generator_training import fit_generators
 from likewise.context.generators import Generators, batch_of, perplexity
+from likewise.context.options import ScoreOptions
 from likewise.context.pieces import SOURCES, TASKS, Example, examples_of
-from likewise.context.score import ContextScorer, ScoreOptions
+from likewise.context.score import ContextScorer
+from likewise.context.workspace import ContextError
+from likewise.runs.job import open_job
+from likewise.runs.plan import Plan
+from likewise.runs.progress import Progress
 
 
 @pytest.fixture(scope="module", params=["bart", "t5"])
@@ -71,27 +75,32 @@ def test_batches_and_the_score_are_those_of_single_examples(base, tiny_generator
     contexts = [Context(i, 1, e.left, e.right) for i, e in enumerate(examples[:4])]
     sentences = [examples[0].centre, "A cat."]
     scorer = ContextScorer(generators, None, ScoreOptions(weights=(0, 1, 1, 1), precision="fp32"))
+
+    def scores_of(cells):
+        return scorer.terms(sentences, contexts, cells, scorer.weights > 0) @ scorer.weights
+
     with torch.inference_mode():
         for s, sentence in enumerate(sentences):
             for c, context in enumerate(contexts):
                 pieces = generators.cutter.examples([Example(context.left, sentence, context.right)])
                 logs = generators.log_probabilities(batch_of(pieces, generators.vocabulary.pad))
                 expected = sum(float(logs[task].mean()) for task in TASKS)
-                assert scorer.scores(sentences, contexts, [(s, c)])[0] == pytest.approx(expected, abs=1e-4)
+                assert scores_of([(s, c)])[0] == pytest.approx(expected, abs=1e-4)
         cells = [(s, c) for s in range(2) for c in range(4)]
-        together = scorer.scores(sentences, contexts, cells)
-        alone = [scorer.scores(sentences, contexts, [cell])[0] for cell in cells]
+        together = scores_of(cells)
+        alone = [scores_of([cell])[0] for cell in cells]
     assert together == pytest.approx(alone, abs=1e-4)
 
 
 def test_a_base_is_trained_saved_and_loaded(base, tiny_generators, chunks, examples, tmp_path):
     options = tiny_generators.updated(base=str(base), max_steps=20, eval_steps=10, learning_rate=1e-2, warmup_steps=2)
     every = list(examples_of(chunks))
-    result = train_generators(every, tmp_path / "run", options, quiet=True)
+    with open_job(tmp_path / "run", Plan("toy", options.to_dict())) as job:
+        record = job.finish(fit_generators(job, every, options, None, Progress(quiet=True)))
     loaded = Generators.load(tmp_path / "run")
     before = perplexity(Generators.build(options), examples).of()
     assert perplexity(loaded, examples).of() < before / 2
-    assert result.perplexity["generators"]["all"] < before
+    assert record["perplexity"]["all"] < before
     assert loaded.vocabulary.tasks == Generators.build(options).vocabulary.tasks
 
 

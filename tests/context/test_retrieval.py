@@ -9,8 +9,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from likewise.context.errors import ContextError
 from likewise.context.retrieval import Retrieval, build_retrieval, hashing
+from likewise.context.workspace import ContextError
 
 BITS = 18
 

@@ -9,9 +9,9 @@ import torch
 from safetensors.torch import load_file
 from sentence_transformers import CrossEncoder, SentenceTransformer
 
-from likewise.context.shards import HarvestError
 from likewise.context.surrogate import distill, surrogate_options
-from likewise.encoder.build import BaseModelError
+from likewise.context.workspace import ContextError
+from likewise.encoder.opening import LoadError
 from likewise.recipes import OptionError
 
 SMALL = {"batch_size": 8, "max_steps": 6, "eval_steps": 2, "learning_rate": 1e-3, "quiet": True}
@@ -47,7 +47,7 @@ def harvest(sentences, tmp_path_factory):
 @pytest.fixture(scope="module")
 def finished(harvest, tiny_base, _no_data_found, tmp_path_factory):
     out = tmp_path_factory.mktemp("runs") / "siamese"
-    return distill(harvest, out, str(tiny_base), **SMALL | {"max_steps": 20, "eval_steps": 5})
+    return distill(harvest, base=tiny_base, out=out, **SMALL | {"max_steps": 20, "eval_steps": 5})
 
 
 def test_paper_preset_holds_the_values_of_section_4_1():
@@ -91,7 +91,7 @@ def test_the_test_error_is_that_of_the_saved_model(finished, harvest):
 
 
 def test_cross_encoder_gives_the_score_itself(harvest, tiny_base, tmp_path):
-    result = distill(harvest, tmp_path / "run", str(tiny_base), structure="cross", **SMALL)
+    result = distill(harvest, base=tiny_base, out=tmp_path / "run", structure="cross", **SMALL)
     model = CrossEncoder(str(tmp_path / "run"))
     assert isinstance(model.activation_fn, torch.nn.Identity)
     assert result.best["score"] < result.before["dev_mse"]
@@ -101,7 +101,7 @@ def test_cross_encoder_gives_the_score_itself(harvest, tiny_base, tmp_path):
 
 def test_a_cross_encoder_trained_in_bfloat16_is_scored_as_it_is_saved(harvest, tiny_base, tmp_path):
     settings = SMALL | {"structure": "cross", "scale": "cosine", "max_steps": 2, "eval_steps": 1, "precision": "bf16"}
-    result = distill(harvest, tmp_path / "run", str(tiny_base), **settings)
+    result = distill(harvest, base=tiny_base, out=tmp_path / "run", **settings)
     assert result.record["precision"] == "bf16"
     rows = [row for shard in range(2) for row in pq.read_table(harvest / f"shard-{shard}.parquet").to_pylist()]
     saved = CrossEncoder(str(result.path))
@@ -113,29 +113,20 @@ def test_a_cross_encoder_trained_in_bfloat16_is_scored_as_it_is_saved(harvest, t
 
 
 @pytest.mark.parametrize("structure", ["siamese", "cross"])
-def test_resume_gives_the_weights_of_an_uninterrupted_run(harvest, tiny_base, tmp_path, monkeypatch, structure):
-    from likewise.training.callbacks import OrderlyStop
-
-    settings = SMALL | {"structure": structure, "select_by": "last", "eval_steps": 100, "max_steps": 4}
-    distill(harvest, tmp_path / "whole", str(tiny_base), **settings)
-    before = OrderlyStop.on_step_end
-
-    def stop_after_two(self, args, state, control, **rest):
-        self.asked = state.global_step == 2
-        before(self, args, state, control, **rest)
-
-    monkeypatch.setattr(OrderlyStop, "on_step_end", stop_after_two)
-    assert not distill(harvest, tmp_path / "cut", str(tiny_base), **settings).finished
-    monkeypatch.setattr(OrderlyStop, "on_step_end", before)
+def test_resume_gives_the_weights_of_an_uninterrupted_run(harvest, tiny_base, tmp_path, stopping_after, structure):
+    settings = SMALL | {"base": tiny_base, "structure": structure, "select_by": "last", "eval_steps": 9, "max_steps": 4}
+    distill(harvest, out=tmp_path / "whole", **settings)
+    with stopping_after(2):
+        distill(harvest, out=tmp_path / "cut", **settings)
     torch.manual_seed(999)
-    assert distill(harvest, tmp_path / "cut", str(tiny_base), resume=True, **settings).finished
+    distill(harvest, out=tmp_path / "cut", resume=True, **settings)
     whole, cut = (load_file(tmp_path / name / "model.safetensors") for name in ("whole", "cut"))
     assert whole.keys() == cut.keys()
     assert all(torch.equal(whole[name], cut[name]) for name in whole)
 
 
 def test_sts_b_of_the_finished_surrogate(harvest, tiny_base, tmp_path, data_dir):
-    result = distill(harvest, tmp_path / "run", str(tiny_base), data=data_dir, **SMALL | {"max_steps": 1})
+    result = distill(harvest, base=tiny_base, out=tmp_path / "run", data=data_dir, **SMALL | {"max_steps": 1})
     assert set(result.record["sts"]) == {"sts-b-dev", "sts-b"}
     from likewise.evaluation import evaluate
 
@@ -146,14 +137,14 @@ def test_sts_b_of_the_finished_surrogate(harvest, tiny_base, tmp_path, data_dir)
 def test_input_that_is_wrong_is_told_before_anything_is_done(harvest, tiny_base, tmp_path):
     out = tmp_path / "run"
     with pytest.raises(OptionError, match="cpu, paper"):
-        distill(harvest, out, str(tiny_base), preset="huge")
+        distill(harvest, base=tiny_base, out=out, preset="huge")
     with pytest.raises(OptionError, match="held-out pairs of its harvest"):
-        distill(harvest, out, str(tiny_base), select_by="sts-b-dev")
-    with pytest.raises(HarvestError, match="no such folder"):
-        distill(tmp_path / "nowhere", out, str(tiny_base))
+        distill(harvest, base=tiny_base, out=out, select_by="sts-b-dev")
+    with pytest.raises(ContextError, match="no such folder"):
+        distill(tmp_path / "nowhere", base=tiny_base, out=out)
     for structure in ("siamese", "cross"):
-        with pytest.raises(BaseModelError, match="nowhere"):
-            distill(harvest, out, str(tmp_path / "nowhere"), structure=structure, quiet=True)
+        with pytest.raises(LoadError, match="nowhere"):
+            distill(harvest, base=tmp_path / "nowhere", out=out, structure=structure, quiet=True)
     with pytest.raises(OptionError, match="fill one update"):
-        distill(harvest, out, str(tiny_base), batch_size=500, quiet=True)
+        distill(harvest, base=tiny_base, out=out, batch_size=500, quiet=True)
     assert not out.exists()

@@ -4,8 +4,8 @@ from collections import Counter
 
 import pytest
 
-from likewise.context.errors import ContextError
 from likewise.context.vocabulary import ROLES, Vocabulary
+from likewise.context.workspace import ContextError
 
 
 def test_text_comes_back_in_small_letters_and_nothing_is_unknown(vocabulary):

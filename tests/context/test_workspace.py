@@ -1,18 +1,16 @@
-"""Stages: by rename, found again, resumed, and refused when stale."""
-
-from dataclasses import dataclass
+"""Stages: whole or not there, found again, resumed, and refused when stale."""
 
 import pytest
 
 from likewise.context import workspace
-from likewise.context.errors import ContextError
-from likewise.context.workspace import Stage, StageWork, Workspace
+from likewise.context.workspace import ContextError, Stage, Workspace
+from likewise.runs.job import JobError
+from likewise.runs.options import Options, option
 
 
-@dataclass(frozen=True)
-class Options:
-    size: int = 1
-    names: tuple[str, ...] = ("a",)
+class Toy(Options):
+    size: int = option(1, "A number.")
+    names: tuple[str, ...] = option(("a",), "Some names.")
 
 
 @pytest.fixture(autouse=True)
@@ -25,82 +23,96 @@ def space(tmp_path) -> Workspace:
     return Workspace(tmp_path / "work")
 
 
-def make(space: Workspace, name: str, text: str, options: Options | None = None, needs=(), **more) -> Stage:
-    work = space.begin(name, options or Options(), needs, **more)
-    assert isinstance(work, StageWork)
-    (work.folder / "out.txt").write_text(text)
-    return work.finish({"length": len(text)}, fingerprint=f"of {text}")
+def make(space: Workspace, name: str, text: str, options: Toy | None = None, needs=(), **more) -> Stage:
+    with space.open(name, options or Toy(), needs, **more) as job:
+        assert not job.finished
+        (job.result / "out.txt").write_text(text)
+        job.finish({"length": len(text), "fingerprint": f"of {text}"})
+    return space.require(name)
 
 
 def test_a_stage_appears_whole_and_with_its_record(space):
-    work = space.begin("index", Options(), sources={"corpus": "abc"})
-    (work.folder / "out.txt").write_text("text")
-    assert space.find("index") is None
-    stage = work.finish({"length": 4})
+    with space.open("index", Toy(), inputs={"corpus": "abc"}) as job:
+        (job.result / "out.txt").write_text("text")
+        with pytest.raises(ContextError, match="begun, not finished"):
+            space.require("index")
+        job.finish({"length": 4, "fingerprint": "x"})
     assert (space.path / "index" / "out.txt").read_text() == "text"
     assert [path.name for path in space.path.iterdir()] == ["index"]
-    assert space.require("index") == stage
-    assert stage.facts == {"length": 4}
-    record = stage.record
-    assert record["options"] == {"size": 1, "names": ["a"]}
-    assert record["inputs"] == {"corpus": "abc"}
+    record = space.require("index").record
+    assert record["length"] == 4
+    assert record["plan"]["options"] == {"size": 1, "names": ["a"]}
+    assert record["plan"]["inputs"] == {"corpus": "abc"}
     assert record["versions"]["torch"]
 
 
 def test_the_same_again_is_found(space):
     first = make(space, "index", "text")
-    assert space.begin("index", Options()) == first
-    with pytest.raises(ContextError, match=r"made with other options \(size: 1, now 2\).*--overwrite"):
-        space.begin("index", Options(size=2))
-    with pytest.raises(ContextError, match=r"made with other inputs \(corpus\)"):
-        space.begin("index", Options(), sources={"corpus": "new"})
+    with space.open("index", Toy()) as job:
+        assert job.finished == first.record
+    with (
+        pytest.raises(JobError, match=r"was made with size 1, not 2: choose another --work, or --overwrite"),
+        space.open("index", Toy(size=2)),
+    ):
+        pass
+    with (
+        pytest.raises(JobError, match="was made with another corpus"),
+        space.open("index", Toy(), inputs={"corpus": "new"}),
+    ):
+        pass
 
 
 def test_what_was_stopped_goes_on_with_the_same_plan_alone(space):
-    work = space.begin("index", Options())
-    (work.folder / "half.txt").write_text("half")
+    with space.open("index", Toy()) as job:
+        (job.work / "half.txt").write_text("half")
     with pytest.raises(ContextError, match=r"begun, not finished.*likewise context index --corpus FILES --work"):
         space.require("index")
-    with pytest.raises(ContextError, match=r"a stopped run with other options \(size: 1, now 3\)"):
-        space.begin("index", Options(size=3))
-    again = space.begin("index", Options())
-    assert (again.folder / "half.txt").read_text() == "half"
-    anew = space.begin("index", Options(size=3), overwrite=True)
-    assert not (anew.folder / "half.txt").exists()
+    with (
+        pytest.raises(JobError, match=r"stopped work that was started with size 1, not 3"),
+        space.open("index", Toy(size=3)),
+    ):
+        pass
+    with space.open("index", Toy()) as job:
+        assert (job.work / "half.txt").read_text() == "half"
+    with space.open("index", Toy(size=3), overwrite=True) as job:
+        assert not (job.work / "half.txt").exists()
 
 
 def test_overwriting_leaves_the_old_stage_until_the_new_one_is_whole(space):
     make(space, "index", "old")
-    work = space.begin("index", Options(size=2), overwrite=True)
-    assert (space.require("index").folder / "out.txt").read_text() == "old"
-    (work.folder / "out.txt").write_text("new")
-    work.finish()
+    with space.open("index", Toy(size=2), overwrite=True) as job:
+        assert (space.require("index").folder / "out.txt").read_text() == "old"
+        (job.result / "out.txt").write_text("new")
+        job.finish({"fingerprint": "of new"})
     assert (space.path / "index" / "out.txt").read_text() == "new"
 
 
 def test_a_stage_made_from_what_has_changed_is_stale(space):
     make(space, "index", "one")
     make(space, "model", "m", needs=["index"])
-    assert space.require("model").record["inputs"] == {"index": "of one"}
-    make(space, "index", "two", Options(size=2), overwrite=True)
+    assert space.require("model").record["plan"]["inputs"] == {"index": "of one"}
+    make(space, "index", "two", Toy(size=2), overwrite=True)
     with pytest.raises(ContextError, match=r"model is stale: it was made from another index.*context train model"):
         space.require("model")
-    with pytest.raises(ContextError, match=r"made with other inputs \(index\)"):
-        space.begin("model", Options(), ["index"])
-    make(space, "index", "one", Options(size=3), overwrite=True)
+    with pytest.raises(JobError, match="was made with another index"), space.open("model", Toy(), ["index"]):
+        pass
+    make(space, "index", "one", Toy(size=3), overwrite=True)
     assert space.require("model"), "the same content by another way is the same index"
 
 
 def test_a_missing_input_is_told_before_work(space):
-    with pytest.raises(ContextError, match="holds no index: make it first"):
-        space.begin("model", Options(), ["index"])
+    with (
+        pytest.raises(ContextError, match="holds no index: make it first"),
+        space.open("model", Toy(), ["index"]),
+    ):
+        pass
     assert not space.path.exists()
 
 
 def test_a_damaged_record_is_named(space):
     make(space, "index", "one")
-    (space.path / "index" / "record.json").write_text("{")
-    with pytest.raises(ContextError, match=r"record\.json: damaged"):
+    (space.path / "index" / "likewise.json").write_text("{")
+    with pytest.raises(JobError, match=r"likewise\.json is damaged"):
         space.require("index")
 
 

@@ -7,20 +7,20 @@ from scipy.stats import pearsonr, spearmanr
 from sentence_transformers import CrossEncoder
 
 from likewise.encoder.build import build_encoder
-from likewise.encoder.head import with_modules
-from likewise.encoder.pair_classifier import PairClassifier
+from likewise.encoder.modules import with_modules
+from likewise.encoder.training_modules import PairClassifier
 from likewise.evaluation.checkpoint import (
-    PairPredictions,
     damaged,
     labels_evaluator,
-    nearness,
     ratings_evaluator,
     scores_evaluator,
     sentences_evaluator,
     sts_b_dev_evaluator,
     triplets_evaluator,
 )
+from likewise.evaluation.cross_encoder import PairPredictions
 from likewise.evaluation.geometry import alignment, separation, uniformity
+from likewise.evaluation.pairs import nearness
 from likewise.evaluation.task import DataError
 
 RATINGS = [0, 1, 2, 3, 4, 0, 1, 2, 3]
@@ -33,7 +33,7 @@ A, B = np.array([[0.0, 0.0], [1.0, 0.0]]), np.array([[3.0, 4.0], [0.0, 2.0]])
 def test_metrics_of_rated_pairs(tiny_model, sentences):
     first, second = sentences[:30], sentences[20:50]
     ratings = [random.Random(i).randint(0, 20) / 4 for i in range(30)]
-    found = ratings_evaluator(first, second, ratings, batch_size=8)(tiny_model)
+    found = ratings_evaluator(first, second, ratings)(tiny_model)
     a, b = (tiny_model.encode(side).astype(np.float64) for side in (first, second))
     cosines = [x @ y / np.linalg.norm(x) / np.linalg.norm(y) for x, y in zip(a, b, strict=True)]
     same = np.array(ratings) > 4

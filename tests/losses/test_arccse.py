@@ -2,8 +2,7 @@ import pytest
 import torch
 
 from likewise.losses.arccon import ArcConLoss
-from likewise.losses.arccse import ArcCSELoss
-from likewise.losses.entailment_triplet import EntailmentTripletLoss
+from likewise.losses.arccse import ArcCSELoss, EntailmentTripletLoss
 
 
 def column(model, texts):

@@ -2,7 +2,7 @@ import torch
 
 from likewise.encoder.build import build_encoder
 from likewise.losses import functional
-from likewise.losses.entailment_triplet import EntailmentTripletLoss
+from likewise.losses.arccse import EntailmentTripletLoss
 
 TEXTS = ["the cat sees a dog", "the old river", "the [MASK] sees a dog", "the [MASK] river"]
 TEXTS += ["[MASK] [MASK] sees a dog", "[MASK] [MASK] river"]

@@ -33,8 +33,8 @@ def test_pooling(tiny_base, pooling):
     ("changes", "message"),
     [
         ({"first": "none", "second": "none"}, "equal"),
-        ({"token_share": 1.5}, "share"),
-        ({"dropout_share": 1.0}, "probability"),
+        ({"token_share": 1.5}, "token_share must be at most 1"),
+        ({"dropout_share": 1.0}, "dropout_share must be below 1"),
         ({"first": "cutoff"}, "feature-cutoff"),
     ],
 )

@@ -52,7 +52,7 @@ def test_the_rate_falls_in_steps_and_both_encoders_are_trained(tiny_base):
 
 @pytest.mark.parametrize(
     ("changes", "message"),
-    [({"batch_size": 12}, "multiple"), ({"batch_size": 2, "negatives": 1}, "two pairs"), ({"sam_rho": 0.1}, "RMSprop")],
+    [({"batch_size": 12}, "multiple"), ({"batch_size": 2, "negatives": 1}, "3 or more"), ({"sam_rho": 0.1}, "RMSprop")],
 )
 def test_contradictions_are_refused(changes, message):
     with pytest.raises(OptionError, match=message):

@@ -31,7 +31,7 @@ def glove(sentences, tmp_path_factory):
 
 
 def train(corpus_file, glove, out, **changes):
-    return likewise.train("gclsr", corpus_file, glove, out, **(SMALL | changes))
+    return likewise.train("gclsr", corpus_file, base=glove, out=out, **(SMALL | changes))
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +77,7 @@ def test_every_row_of_tables_4_to_11_is_an_option():
         ({"noise_white": 0.9}, "add up to 1"),
         ({"augmentation": "paraphrases"}, "paraphrases"),
         ({"sentences": 100}, "512"),
-        ({"batch_size": 1}, "batch norm"),
+        ({"batch_size": 1}, "batch_size must be 2 or more"),
         ({"momentum": 1.0}, "momentum"),
     ],
 )
@@ -87,7 +87,6 @@ def test_contradictions_are_refused(changes, message):
 
 
 def test_both_doors_load_it_to_the_same_vectors(finished, sentences):
-    assert finished.finished
     assert finished.steps == 8
     own = likewise.load(finished.path)
     plain = SentenceTransformer(str(finished.path), trust_remote_code=True)
@@ -117,7 +116,7 @@ def test_word_vectors_stay_and_all_else_learns(corpus_file, glove, tmp_path):
     run = train(corpus_file, glove, tmp_path / "run", select_by="last", keep_checkpoints=True, weighted=False)
     options = GCLSR.options(**{key: value for key, value in SMALL.items() if key != "quiet"})
     set_seed(1)  # as the run does before it builds its encoder
-    start = GCLSR.encoder(glove, options, None)
+    start = GCLSR.build_encoder(glove, options)
     trained = load_file(run.path / "2_TextCNN" / "model.safetensors")
     assert all(not torch.equal(trained[name], value) for name, value in start[3].state_dict().items())
     vectors = load_file(run.path / "model.safetensors")["vectors.weight"]
@@ -128,22 +127,13 @@ def test_word_vectors_stay_and_all_else_learns(corpus_file, glove, tmp_path):
     assert names == ["WordVectors", "NoisyWords", "WordAttention", "TextCNN", "Projector", "Predictor"]
 
 
-def test_resume_gives_the_weights_of_an_uninterrupted_run(corpus_file, glove, tmp_path, monkeypatch):
-    from likewise.training.callbacks import OrderlyStop
-
+def test_resume_gives_the_weights_of_an_uninterrupted_run(corpus_file, glove, tmp_path, stopping_after):
     settings = {"select_by": "last"}
     train(corpus_file, glove, tmp_path / "whole", **settings)
-    before = OrderlyStop.on_step_end
-
-    def stop_after_three(self, args, state, control, **rest):
-        self.asked = state.global_step == 3
-        before(self, args, state, control, **rest)
-
-    monkeypatch.setattr(OrderlyStop, "on_step_end", stop_after_three)
-    assert train(corpus_file, glove, tmp_path / "cut", **settings).steps == 3
-    monkeypatch.setattr(OrderlyStop, "on_step_end", before)
+    with stopping_after(3):
+        train(corpus_file, glove, tmp_path / "cut", **settings)
     torch.manual_seed(999)
-    assert train(corpus_file, glove, tmp_path / "cut", resume=True, **settings).finished
+    train(corpus_file, glove, tmp_path / "cut", resume=True, **settings)
     whole, cut = (load_file(tmp_path / name / "2_TextCNN" / "model.safetensors") for name in ("whole", "cut"))
     assert all(torch.equal(whole[name], cut[name]) for name in whole)
 
@@ -151,7 +141,7 @@ def test_resume_gives_the_weights_of_an_uninterrupted_run(corpus_file, glove, tm
 def test_a_run_that_collapses_is_stopped_with_an_explanation(corpus_file, glove, tmp_path):
     with pytest.raises(CollapseError, match="training collapsed"):
         train(corpus_file, glove, tmp_path / "run", collapse_below=0.99, epochs=10, group_size=0)
-    assert json.loads((tmp_path / "run" / "likewise.json").read_text())["status"] == "failed"
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize("augmentation", ["none", "full", "edits", "paraphrases"])
@@ -165,7 +155,6 @@ def test_the_papers_other_views_train(augmentation, corpus_file, glove, sentence
         file.write_text("".join(f"{s}\tIndeed {s}\n" for s in sentences[:300]))
         changes["paraphrases"] = str(file)
     run = train(corpus_file, glove, tmp_path / "run", select_by="last", **changes)
-    assert run.finished
     assert likewise.load(run.path).encode("the old river").shape == (36,)
 
 

@@ -56,8 +56,8 @@ def test_a_run_brings_the_mask_near_the_teacher_and_leaves_the_teacher_out(tiny_
     likewise.train(
         "mask-distillation",
         corpus_file,
-        str(tiny_base),
-        tmp_path / "out",
+        base=tiny_base,
+        out=tmp_path / "out",
         max_steps=60,
         batch_size=16,
         learning_rate=3e-3,

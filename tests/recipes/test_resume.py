@@ -6,25 +6,18 @@ from safetensors.torch import load_file
 from sentence_transformers import SentenceTransformer
 
 import likewise
-from likewise.training.callbacks import OrderlyStop
 
 
 @pytest.mark.parametrize("recipe", ["mask-distillation", "esimcse", "consert", "ct", "tsdae"])
-def test_resume_gives_the_weights_of_an_uninterrupted_run(recipe, corpus_file, tiny_base, tmp_path, monkeypatch):
+def test_resume_gives_the_weights_of_an_uninterrupted_run(recipe, corpus_file, tiny_base, tmp_path, stopping_after):
     settings = {"batch_size": 8, "max_steps": 4, "eval_steps": 2, "select_by": "last", "quiet": True}
     settings["learning_rate"] = 1e-3  # what goes wrong shall show
-    likewise.train(recipe, corpus_file, str(tiny_base), tmp_path / "whole", **settings)
-    before = OrderlyStop.on_step_end
-
-    def stop_after_two(self, args, state, control, **rest):
-        self.asked = state.global_step == 2
-        before(self, args, state, control, **rest)
-
-    monkeypatch.setattr(OrderlyStop, "on_step_end", stop_after_two)
-    assert not likewise.train(recipe, corpus_file, str(tiny_base), tmp_path / "cut", **settings).finished
-    monkeypatch.setattr(OrderlyStop, "on_step_end", before)
+    settings["base"] = tiny_base
+    likewise.train(recipe, corpus_file, out=tmp_path / "whole", **settings)
+    with stopping_after(2):
+        likewise.train(recipe, corpus_file, out=tmp_path / "cut", **settings)
     torch.manual_seed(999)  # nothing may depend on what happened in between
-    likewise.train(recipe, corpus_file, str(tiny_base), tmp_path / "cut", resume=True, **settings)
+    likewise.train(recipe, corpus_file, out=tmp_path / "cut", resume=True, **settings)
     whole, cut = (load_file(tmp_path / name / "model.safetensors") for name in ("whole", "cut"))
     assert whole.keys() == cut.keys()
     assert all(torch.equal(whole[name], cut[name]) for name in whole)

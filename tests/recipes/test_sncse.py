@@ -93,7 +93,7 @@ def test_trains_on_real_negations_and_loads_in_plain_sentence_transformers(
 ):
     pytest.importorskip("spacy", reason="needs the extra 'negation'")
     settings = {"batch_size": 8, "max_steps": 3, "select_by": "last", "quiet": True, "weight": 1.0}
-    first = likewise.train("sncse", corpus_file, str(tiny_base), tmp_path / "a", **settings)
+    first = likewise.train("sncse", corpus_file, base=tiny_base, out=tmp_path / "a", **settings)
     log = [json.loads(line) for line in (first.path / "log.jsonl").read_text().splitlines()]
     parts = [entry["soft_negative"] for entry in log if "soft_negative" in entry]
     assert parts
@@ -107,4 +107,4 @@ def test_trains_on_real_negations_and_loads_in_plain_sentence_transformers(
         raise AssertionError("parsed again")
 
     monkeypatch.setattr(negation, "negate_corpus", parsed)
-    likewise.train("sncse", corpus_file, str(tiny_base), tmp_path / "b", **settings)
+    likewise.train("sncse", corpus_file, base=tiny_base, out=tmp_path / "b", **settings)

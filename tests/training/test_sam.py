@@ -1,6 +1,6 @@
 import torch
 
-from likewise.training.sam import TwoPassSAM
+from likewise.training.trainer import TwoPassSAM
 
 
 def test_a_step_is_the_gradient_at_the_worst_point_near_by():

@@ -9,8 +9,7 @@ from likewise.encoder.pooled_token import only_pooled_token
 from likewise.losses.arccon import ArcConLoss
 from likewise.recipes import RECIPES
 from likewise.training.batching import LengthBatchSampler
-from likewise.training.sam import TwoPassSAM
-from likewise.training.trainer import LikewiseTrainer
+from likewise.training.trainer import LikewiseTrainer, TwoPassSAM
 
 ARCCSE = RECIPES["arccse"]
 RHO, RATE = 0.05, 1e-2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from likewise.errors import LikewiseError
 import random
 from importlib import util
 from typing import Any
@@ -12,7 +13,7 @@ RATE = 0.1
 """Share of words that an edit touches (alpha of Wei and Zou, their choice for most sizes of corpus)."""
 
 
-class EditError(ValueError):
+class EditError(LikewiseError):
     """Word edits that cannot be made here; the message names the cure."""
 
 

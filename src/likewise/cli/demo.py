@@ -33,9 +33,7 @@ def demo_command() -> Any:
 
         console = Console(highlight=False)
         console.rule("1. Train ArcCSE, without labels")
-        console.print(
-            f"base {BASE} with its own mean pooling, corpus: the Wikipedia sample that gensim ships", markup=False
-        )
+        console.print(f"base {BASE} with its mean pooling, corpus: gensim's Wikipedia sample", markup=False)
         options: dict[str, Any] = {"pooling": "mean", "max_steps": steps, "eval_steps": 6, "batch_size": BATCH_SIZE}
         trained = likewise.train("arccse", CORPUS, base=BASE, out=out, **options).model
 

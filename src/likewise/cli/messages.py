@@ -9,10 +9,11 @@ from typing import NoReturn
 
 import typer
 
+from likewise.runs.stopping import EXIT_CODE as STOPPED
+
 TRACEBACK_VARIABLE = "LIKEWISE_TRACEBACK"
 """Set it to see the traceback behind a clean message."""
 EXIT_CODE = 2
-STOPPED = 130
 
 
 @contextmanager

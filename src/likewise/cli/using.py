@@ -17,8 +17,7 @@ def encode_command() -> Any:
     import likewise
 
     def show(found: Any) -> None:
-        if found.path is not None:
-            typer.echo(f"{found.path}: {found.rows:,} rows of {found.dimension} numbers")
+        typer.echo(f"{found.rows:,} rows of {found.dimension} numbers", err=True)
 
     return command_of(
         likewise.encode_file,
@@ -39,7 +38,7 @@ def similarity_command() -> Any:
         """Print the cosine of two sentences, from -1 to 1."""
         import likewise
 
-        typer.echo(f"{likewise.similarity([a], [b], model=model)[0, 0]:.4f}")
+        typer.echo(f"{likewise.similarity(a, b, model=model).item():.4f}")
 
     return command(similarity)
 
@@ -57,7 +56,8 @@ def export_command() -> Any:
 
 def negate_command() -> Any:
     """Return `likewise negate`."""
-    from likewise.augment.negation import negate_file
+    from likewise.augment.negation import negate_corpus
+    from likewise.runs.progress import Progress
 
     def show(found: Any) -> None:
         share = found.negated / found.total if found.total else 0.0
@@ -65,7 +65,9 @@ def negate_command() -> Any:
         for reason, number in found.reasons.most_common():
             typer.echo(f"  not negated, {reason}: {number:,}")
 
-    return command_of(negate_file, show, arguments=("sources",))
+    return command_of(
+        negate_corpus, show, arguments=("sources",), types={"sources": list[Path]}, given={"progress": Progress()}
+    )
 
 
 def sections_command() -> Any:

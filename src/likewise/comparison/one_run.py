@@ -123,15 +123,15 @@ class RunMaker:
         return {**found, "versions": versions(), "machine": machine()}
 
     def _fitted(self, method: Method, seed: int, out: Path) -> dict[str, Any]:
-        from likewise.baselines import build_baseline, find_baseline
+        from likewise.baselines import baseline, find_baseline
 
         settings, started = self.settings, time.monotonic()
         fitted = find_baseline(method.name).corpus != "none"
-        made = build_baseline(
+        made = baseline(
             method.name,
-            settings.base_of(method),
-            out,
             list(settings.corpus) if fitted else None,
+            base=settings.base_of(method),
+            out=out,
             corpus_options=settings.corpus_options if fitted else None,
             seed=seed,
             overwrite=True,
@@ -143,29 +143,24 @@ class RunMaker:
     def _train(self, method: Method, seed: int, out: Path, options: dict[str, Any]) -> dict[str, Any]:
         """Train, or resume what was stopped; return the record."""
         import likewise
-        from likewise.training.folder import RunFolder
+        from likewise.runs.job import read_record
 
-        run = RunFolder(out)
-        if run.is_finished and (record := run.read_record()).get("status") == FINISHED:
-            return record
-        resume = not run.is_finished and run.last_checkpoint() is not None
-        result = likewise.train(
-            method.name,
-            list(self.settings.corpus),
-            self.settings.base_of(method),
-            out,
-            preset=method.preset or self.settings.preset,
-            seed=seed,
-            data=self.settings.data,
-            corpus_options=self.settings.corpus_options,
-            resume=resume,
-            overwrite=not resume,
-            quiet=True,
-            **{**self.settings.shared, **options},
+        settings = self.settings
+        return (
+            read_record(out)
+            or likewise.train(
+                method.name,
+                list(settings.corpus),
+                base=settings.base_of(method),
+                out=out,
+                preset=method.preset or settings.preset,
+                seed=seed,
+                data=settings.data,
+                corpus_options=settings.corpus_options,
+                quiet=True,
+                **{**settings.shared, **options},
+            ).record
         )
-        if not result.finished:
-            raise KeyboardInterrupt
-        return result.record
 
     def _trained(self, method: Method, seed: int, out: Path) -> dict[str, Any]:
         steps, seconds = self.steps_of(method)

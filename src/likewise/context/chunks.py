@@ -11,14 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from hashlib import sha256
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from likewise.context.errors import ContextError
+from likewise.context.workspace import ContextError
 
 if TYPE_CHECKING:
     from likewise.corpus import Document
@@ -43,7 +42,7 @@ class Chunk:
 
 @dataclass(frozen=True)
 class Context:
-    """What stands around a place of a chunk; the sentence of the place itself is not in it.
+    """The sentences around a place of a chunk, without the sentence of the place itself.
 
     Attributes:
         chunk: the chunk's number in its store.
@@ -77,13 +76,13 @@ def cut_chunks(document: int, sentences: tuple[str, ...], size: int) -> Iterator
 def read_chunks(
     documents: Iterable[Document], size: int, max_documents: int = 0, max_words: int = 0
 ) -> Iterator[Chunk]:
-    """Chunks of documents, in order.
+    """Yield the chunks of documents, in order.
 
     Args:
         documents: as `likewise.corpus.read_documents` gives them.
         size: most sentences of a chunk.
-        max_documents: stop after so many documents that gave a chunk; 0: take all.
-        max_words: stop after the document with which so many words are reached; 0: take all.
+        max_documents: stop after this many documents that gave a chunk; 0: take all.
+        max_words: stop after the document with which this many words are reached; 0: take all.
     """
     number = words = 0
     for document in documents:
@@ -98,21 +97,16 @@ def read_chunks(
             return
 
 
-def write_chunks(path: Path, chunks: Iterable[Chunk]) -> str:
-    """Write chunks as an Arrow file, some at a time; returns the SHA-256 of what they hold, as hex digits."""
+def write_chunks(path: Path, chunks: Iterable[Chunk]) -> None:
+    """Write chunks as an Arrow file, some at a time."""
     import pyarrow as pa
 
     schema = pa.schema([("document", pa.int32()), ("sentences", pa.list_(pa.string()))])
-    digest = sha256()
     rest = iter(chunks)
     with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
         while batch := list(islice(rest, _AT_ONCE)):
-            for chunk in batch:
-                digest.update(f"{chunk.document}\n".encode())
-                digest.update(("\n".join(chunk.sentences) + "\n\n").encode())
             rows = {"document": [c.document for c in batch], "sentences": [list(c.sentences) for c in batch]}
             writer.write_batch(pa.record_batch(rows, schema=schema))
-    return digest.hexdigest()
 
 
 class ChunkStore:
@@ -181,26 +175,26 @@ class ChunkStore:
         return int(self.first_context[-1])
 
     def sentences(self, begin: int = 0, end: int | None = None) -> Iterator[list[str]]:
-        """The sentences of the chunks `begin` to `end`, some chunks at a time, in order."""
+        """Yield the sentences of the chunks `begin` to `end`, some chunks at a time, in order."""
         end = len(self) if end is None else end
         for start in range(begin, end, _AT_ONCE):
             part: Any = self._sentences.slice(start, min(_AT_ONCE, end - start))
             yield [sentence for sentences in part.to_pylist() for sentence in sentences]
 
     def contexts_of(self, chunks: np.ndarray) -> np.ndarray:
-        """The numbers of all contexts of some chunks, int64, chunk after chunk."""
+        """Return the numbers of all contexts of some chunks, int64, chunk after chunk."""
         starts = self.first_context[chunks]
         counts = self.first_context[chunks + 1] - starts
         offsets = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
         return np.repeat(starts, counts) + offsets
 
     def positions(self, contexts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The chunk of each context, by the contexts' numbers, and its place in the chunk."""
+        """Return the chunk of each context, by the contexts' numbers, and its place in the chunk."""
         chunks = np.searchsorted(self.first_context, contexts, side="right") - 1
         return chunks, contexts - self.first_context[chunks] + 1
 
     def places(self, contexts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The numbers of the sentences in and around some contexts, C of them.
+        """Return the numbers of the sentences in and around some contexts, C of them.
 
         Returns:
             int64 [C], the sentence that stands in the place, and int64 [C, left + right], those before it (farthest
@@ -214,12 +208,12 @@ class ChunkStore:
         return first + positions, np.where(inside, first[:, None] + rows, -1)
 
     def preceding(self, contexts: np.ndarray) -> list[str]:
-        """The sentence before the place of each context."""
+        """Return the sentence before the place of each context."""
         chunks, positions = self.positions(contexts)
         return self._flat.take(self.first_sentence[chunks] + positions - 1).to_pylist()
 
     def contexts(self, numbers: np.ndarray) -> list[Context]:
-        """Contexts by their numbers."""
+        """Return contexts by their numbers."""
         chunks, positions = self.positions(np.asarray(numbers))
         _, places = self.places(np.asarray(numbers))
         inside = places >= 0

@@ -1,4 +1,4 @@
-"""The coherence discriminator: does a sentence fit between its left and right context? (equation 1)
+"""The coherence discriminator: the probability that a sentence fits between its left and right context (equation 1).
 
 A one-layer bidirectional LSTM reads each sentence alone; its last states of both directions are the sentence's
 representation h. The paper concatenates the representations of left context, centre and right context and puts one
@@ -23,18 +23,16 @@ centre, R numbers in which sentence and context meet, K = R + 2 numbers of a par
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import normalize
+from torch.nn.functional import normalize, softplus
 
-from likewise.context.errors import ContextError
-
-Head = Literal["product", "linear"]
+from likewise.context.discriminator_data import ContextBatch, negatives
+from likewise.context.workspace import ContextError
+from likewise.runs.whole_files import read_json, write_json
 
 EMPTY = 1
 """The id (unknown) that stands for a sentence of no token."""
@@ -50,12 +48,12 @@ class Discriminator(nn.Module):
         hidden: units of each direction (H).
         left: places before the centre.
         right: places after it.
-        head: what joins sentence and context, see the module.
+        head: "product" or "linear", see the module.
         rank: R of the head `product`.
     """
 
     def __init__(
-        self, vocabulary: int, embedding: int, hidden: int, left: int, right: int, head: Head, rank: int
+        self, vocabulary: int, embedding: int, hidden: int, left: int, right: int, head: str, rank: int
     ) -> None:
         super().__init__()
         self.hidden, self.left, self.right, self.head, self.rank = hidden, left, right, head, rank
@@ -85,7 +83,7 @@ class Discriminator(nn.Module):
         return self.rank + 2 if self.head == "product" else 2
 
     def represent(self, sentences: Sequence[Sequence[int]]) -> Tensor:
-        """The representations (B, 2H) of sentences given as ids; forward state first.
+        """Return the representations (B, 2H) of sentences given as ids; forward state first.
 
         Sentences of near-equal length share a pass, so that little is padded.
         """
@@ -115,7 +113,7 @@ class Discriminator(nn.Module):
         return torch.cat(found)[back.to(device)]
 
     def sentence_part(self, representations: Tensor) -> Tensor:
-        """What sentences (S, 2H) bring to every context: (S, K)."""
+        """Return what sentences (S, 2H) bring to every context: (S, K)."""
         summed = self.sum_sentence(representations)  # (S, 1)
         both = [summed, torch.ones_like(summed)]
         if self.head == "product":
@@ -123,7 +121,7 @@ class Discriminator(nn.Module):
         return torch.cat(both, dim=1)
 
     def context_part(self, representations: Tensor, places: Tensor) -> Tensor:
-        """What contexts bring to every sentence: (C, K).
+        """Return what contexts bring to every sentence: (C, K).
 
         Args:
             representations: (S, 2H), of all sentences that stand in a context.
@@ -147,15 +145,15 @@ class Discriminator(nn.Module):
         return torch.cat(both, dim=1)
 
     def combine(self, sentences: Tensor, contexts: Tensor) -> Tensor:
-        """Logits (S, C) of every sentence in every context, from their parts (S, K) and (C, K)."""
+        """Return the logits (S, C) of every sentence in every context, from their parts (S, K) and (C, K)."""
         return sentences @ contexts.T
 
     def combine_pairs(self, sentences: Tensor, contexts: Tensor) -> Tensor:
-        """Logits (N,) of sentence i in context i, from N parts of each (N, K)."""
+        """Return the logits (N,) of sentence i in context i, from N parts of each (N, K)."""
         return (sentences * contexts).sum(dim=1)
 
     def forward(self, sentence: Sequence[int], left: Sequence[Sequence[int]], right: Sequence[Sequence[int]]) -> Tensor:
-        """The logit of one sentence in one context, all as ids; what is past the places is not read."""
+        """Return the logit of one sentence in one context, all as ids; what is past the places is not read."""
         around = [list(ids) for ids in (*left[max(0, len(left) - self.left) :], *right[: self.right])]
         n_left, n_right = min(len(left), self.left), min(len(right), self.right)
         places = [-1] * (self.left - n_left) + list(range(n_left + n_right)) + [-1] * (self.right - n_right)
@@ -163,7 +161,38 @@ class Discriminator(nn.Module):
         return self.combine(self.sentence_part(self.represent([list(sentence)])), contexts)[0, 0]
 
 
-_WEIGHTS, _CONFIG = "model.safetensors", "config.json"
+def coherence_loss(logits: Tensor, centres: Tensor, same: Tensor, other: Tensor) -> Tensor:
+    """Return the expectation of the loss over drawn negatives, a scalar.
+
+        1/2 E[-log p(own sentence)] + 1/4 E[-log (1 - p(other of the document))] + 1/4 E[-log (1 - p(of another one))]
+
+    Where a context has no negative of one kind, those of the other kind weigh twice.
+
+    Args:
+        logits: (C, S) of every sentence in every context.
+        centres: (C,) the sentence that stands in each.
+        same: bool (C, S), the negatives of the same document.
+        other: bool (C, S), the negatives of other documents.
+    """
+    positive = softplus(-logits.gather(1, centres[:, None])).mean()
+    wrong = softplus(logits)  # -log (1 - p)
+    counts = torch.stack([same.sum(dim=1), other.sum(dim=1)]).to(logits.dtype)  # (2, C)
+    sums = torch.stack([(wrong * same).sum(dim=1), (wrong * other).sum(dim=1)])
+    there = (counts > 0).to(logits.dtype)
+    shares = there / there.sum(dim=0).clamp(min=1)  # halves, or one whole
+    negative = (shares * sums / counts.clamp(min=1)).sum(dim=0).mean()
+    return (positive + negative) / 2
+
+
+def loss_of(model: Discriminator, representations: Tensor, batch: ContextBatch) -> Tensor:
+    """Return the loss of a batch from the representations (S, 2H) of its sentences, a scalar."""
+    same, other = (torch.from_numpy(mask) for mask in negatives(batch))
+    contexts = model.context_part(representations, torch.from_numpy(batch.places))
+    logits = model.combine(model.sentence_part(representations), contexts).T  # (C, S)
+    return coherence_loss(logits, torch.from_numpy(batch.centres), same, other)
+
+
+WEIGHTS, _CONFIG = "model.safetensors", "config.json"
 
 
 def save_discriminator(folder: Path, model: Discriminator, max_tokens: int) -> None:
@@ -173,19 +202,14 @@ def save_discriminator(folder: Path, model: Discriminator, max_tokens: int) -> N
     config = {
         "vocabulary": model.embed.num_embeddings,
         "embedding": model.embed.embedding_dim,
-        "hidden": model.hidden,
-        "left": model.left,
-        "right": model.right,
-        "head": model.head,
-        "rank": model.rank,
+        **{name: getattr(model, name) for name in ("hidden", "left", "right", "head", "rank")},
     }
-    save_file({name: tensor.contiguous() for name, tensor in model.state_dict().items()}, folder / _WEIGHTS)
-    content = {"model": config, "max_tokens": max_tokens}
-    (folder / _CONFIG).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    save_file({name: tensor.contiguous() for name, tensor in model.state_dict().items()}, folder / WEIGHTS)
+    write_json(folder / _CONFIG, {"model": config, "max_tokens": max_tokens})
 
 
 def load_discriminator(folder: Path) -> tuple[Discriminator, int]:
-    """The model, in evaluation mode, and the sub-words it reads of a sentence.
+    """Return the model, in evaluation mode, and the number of sub-words it reads of a sentence.
 
     Raises:
         ContextError: the folder holds none, or it is damaged.
@@ -194,9 +218,9 @@ def load_discriminator(folder: Path) -> tuple[Discriminator, int]:
     from safetensors.torch import load_file
 
     try:
-        content = json.loads((folder / _CONFIG).read_text(encoding="utf-8"))
+        content = read_json(folder / _CONFIG)
         model = Discriminator(**content["model"])
-        model.load_state_dict(load_file(folder / _WEIGHTS))
+        model.load_state_dict(load_file(folder / WEIGHTS))
     except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
         raise ContextError(f"{folder}: no discriminator can be read here ({error}): train it again") from None
     return model.eval(), content["max_tokens"]

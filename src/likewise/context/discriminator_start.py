@@ -1,4 +1,4 @@
-"""What the discriminator is before its first step: a similarity of weighted bags of words.
+"""The start of the discriminator before its first step: a similarity of weighted bags of words.
 
 From random weights an LSTM needs millions of sentences until its last state says what a sentence is about. Every LSTM
 can add up its words, though: with forget gates open, recurrent weights of zero, and an input gate that a number of the
@@ -15,8 +15,8 @@ from collections.abc import Mapping
 import numpy as np
 import torch
 
-from likewise.context.coherence import Examples, draw_negatives
 from likewise.context.discriminator import Discriminator
+from likewise.context.discriminator_data import ContextBatch, draw_negatives
 from likewise.context.vocabulary import Vocabulary
 
 RARE = 1e-3
@@ -28,14 +28,11 @@ _VECTOR_NORM = 2.0
 
 
 def word_vectors_of(vocabulary: Vocabulary, source: str) -> dict[int, np.ndarray]:
-    """The vector of each sub-word that is a word.
+    """Return the vector of each sub-word that is a word, float32 by id.
 
     Args:
         vocabulary: of the model.
         source: as `likewise.encoder.vector_files.read_word_vectors`.
-
-    Returns:
-        Id to vector, float32.
     """
     from likewise.encoder.vector_files import read_word_vectors
 
@@ -89,13 +86,13 @@ def begin_as_bag_of_words(model: Discriminator, vectors: Mapping[int, np.ndarray
 
 
 @torch.no_grad()
-def calibrate(model: Discriminator, sentences: list[list[int]], examples: Examples, seed: int) -> None:
+def calibrate(model: Discriminator, sentences: list[list[int]], batch: ContextBatch, seed: int) -> None:
     """Set P, Q, t and the biases from a sample; the head `linear` is left as it is.
 
     Args:
         model: after `begin_as_bag_of_words`.
-        sentences: the ids of the S sentences of `examples`.
-        examples: some whole documents.
+        sentences: the ids of the S sentences of `batch`.
+        batch: some whole documents.
         seed: fixes the negatives.
     """
     if model.head != "product":
@@ -113,14 +110,14 @@ def calibrate(model: Discriminator, sentences: list[list[int]], examples: Exampl
     model.meet_sentence.bias.copy_(-projection @ mean)
     model.meet_context.weight.copy_(projection.repeat(places, 1))
     model.meet_context.bias.copy_((-projection @ mean).repeat(places))
-    drawn, _ = draw_negatives(examples, seed)
+    drawn, _ = draw_negatives(batch, seed)
     there = drawn >= 0
     if not there.any():
         return
     unit = torch.nn.functional.normalize(model.meet_sentence(found), dim=1)
-    around = torch.from_numpy(examples.places[there])
+    around = torch.from_numpy(batch.places[there])
     near = torch.cat([unit, torch.zeros_like(unit[:1])])[around]  # (C, J, R); -1 is the row of zeros
-    rows = [examples.centres[there], drawn[there]]
+    rows = [batch.centres[there], drawn[there]]
     features = [(unit[torch.from_numpy(row)][:, None] * near).sum(dim=2).numpy() for row in rows]  # (C, J) each
     labels = np.repeat([1, 0], len(features[0]))
     fitted = LogisticRegression(C=100.0, max_iter=500).fit(np.concatenate(features), labels)

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import json
+import copy
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
-from likewise.context.errors import ContextError
-from likewise.context.generator_options import GeneratorOptions
 from likewise.context.network import Transformer
+from likewise.context.options import GeneratorOptions
 from likewise.context.pieces import SOURCES, TASKS, Cutter, Example, ExamplePieces, Padded, Task, pad
 from likewise.context.vocabulary import Vocabulary
-from likewise.runs.whole_files import write_json, written_whole
+from likewise.context.workspace import ContextError
+from likewise.runs.whole_files import read_json, write_json, written_whole
 
 CONFIG, WEIGHTS, BASE = "generators.json", "model.safetensors", "base"
 
@@ -46,7 +45,7 @@ class Generators(nn.Module):
 
     @classmethod
     def build(cls, options: GeneratorOptions, vocabulary: Vocabulary | None = None) -> Self:
-        """Untrained generators, or those of `options.base`.
+        """Return untrained generators, or those of `options.base`.
 
         Args:
             options: the sizes and the base.
@@ -65,18 +64,18 @@ class Generators(nn.Module):
         from likewise.context.pretrained import Pretrained, load_base
 
         model, own = load_base(options.base)
-        return cls(options, own, lambda: Pretrained(_copied(model), options))
+        return cls(options, own, lambda: Pretrained(copy.deepcopy(model), options))
 
     def network(self, task: Task) -> Any:
-        """The network of a task; with one network, that one."""
+        """Return the network of a task; with one network, that one."""
         return self.networks["all" if "all" in self.networks else task]
 
     def first(self, task: Task) -> int:
-        """The start token of a task: with a network for each, the common one."""
+        """Return the start token of a task: with a network for each, the common one."""
         return self.vocabulary.tasks[task] if "all" in self.networks else self.vocabulary.bos
 
     def last_states(self, batch: dict[Task, Padded], task: Task, cache: dict[Any, Tensor] | None = None) -> Tensor:
-        """The decoder's last states for a batch of examples: (B, T, D) for Transformers of ours.
+        """Return the decoder's last states for a batch of examples: (B, T, D) for Transformers of ours.
 
         Args:
             batch: the pieces of B examples.
@@ -99,7 +98,7 @@ class Generators(nn.Module):
         return states
 
     def log_probabilities(self, batch: dict[Task, Padded]) -> dict[Task, Tensor]:
-        """For each task the log probabilities of the real tokens of its targets, one after another: (N,)."""
+        """Return for each task the log probabilities of the real tokens of its targets, one after another: (N,)."""
         cache: dict[Any, Tensor] = {}
         found: dict[Task, Tensor] = {}
         for task in TASKS:
@@ -108,16 +107,14 @@ class Generators(nn.Module):
             found[task] = self.network(task).log_probabilities(last, batch[task].ids[mask])
         return found
 
-    def forward(
-        self, left: dict[str, Tensor], centre: dict[str, Tensor], right: dict[str, Tensor]
-    ) -> dict[str, Tensor]:
-        """The loss of a batch: the mean over the three tasks of the mean negative log probability of a token."""
-        found = self.log_probabilities({"left": Padded(**left), "centre": Padded(**centre), "right": Padded(**right)})
-        return {"loss": -torch.stack([part.mean() for part in found.values()]).mean()}
+    def loss(self, batch: dict[Task, Padded]) -> Tensor:
+        """Return the mean over the three tasks of the mean negative log probability of a token."""
+        found = self.log_probabilities(batch)
+        return -torch.stack([part.mean() for part in found.values()]).mean()
 
     @property
     def device(self) -> torch.device:
-        """Where the weights are."""
+        """The device of the weights."""
         return next(self.parameters()).device
 
     def save(self, folder: str | Path) -> None:
@@ -136,7 +133,7 @@ class Generators(nn.Module):
 
     @classmethod
     def load(cls, folder: str | Path, device: torch.device | str = "cpu") -> Self:
-        """Generators that were saved, in evaluation mode.
+        """Return generators that were saved, in evaluation mode.
 
         Raises:
             ContextError: there are none in the folder, or they do not fit its vocabulary.
@@ -146,7 +143,7 @@ class Generators(nn.Module):
         folder = Path(folder)
         if not (folder / CONFIG).is_file():
             raise ContextError(f"there are no trained generators in '{folder}': train them first")
-        content = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
+        content = read_json(folder / CONFIG)
         options, vocabulary = GeneratorOptions(**content["options"]), Vocabulary.load(folder)
         if vocabulary.fingerprint != content["vocabulary"]:
             raise ContextError(f"the vocabulary in '{folder}' is not the one of its generators: train them again")
@@ -163,14 +160,8 @@ class Generators(nn.Module):
         return found.to(device).eval()
 
 
-def _copied(model: Any) -> Any:
-    import copy
-
-    return copy.deepcopy(model)
-
-
 def joined(first: Padded, second: Padded) -> Padded:
-    """Two texts as one, the padding at its end: as they are read where both are encoded together."""
+    """Join two texts to one, the padding at its end, for generators that read them together."""
     parts = [torch.cat([getattr(first, name), getattr(second, name)], dim=1) for name in Padded.__dataclass_fields__]
     # A stable sort by 'is padding' moves the real tokens of both to the front, in their order.
     order = (~parts[-1]).to(torch.int8).argsort(dim=1, stable=True)
@@ -179,7 +170,7 @@ def joined(first: Padded, second: Padded) -> Padded:
 
 
 def batch_of(pieces: Sequence[ExamplePieces], padding: int) -> dict[Task, Padded]:
-    """Examples as a batch."""
+    """Return examples as a batch."""
     return {task: pad([piece.of(task) for piece in pieces], padding) for task in TASKS}
 
 
@@ -196,17 +187,17 @@ class Perplexity:
     negative: dict[Task, float]
 
     def of(self, *tasks: Task) -> float:
-        """The perplexity over the targets of some tasks; of none named, over all."""
+        """Return the perplexity over the targets of some tasks; over all where none is named."""
         chosen = tasks or TASKS
         return math.exp(sum(self.negative[t] for t in chosen) / max(1, sum(self.tokens[t] for t in chosen)))
 
     def to_dict(self) -> dict[str, float]:
-        """The perplexity by task, "all" first."""
+        """Return the perplexity by task, "all" first."""
         return {"all": self.of(), **{task: self.of(task) for task in TASKS}}
 
 
 def perplexity(generators: Generators, examples: Sequence[Example], batch_size: int = 32) -> Perplexity:
-    """The perplexity of generators; their mode is left as found."""
+    """Return the perplexity of generators; their mode is left as found."""
     was_training = generators.training
     generators.eval()
     tokens, negative = dict.fromkeys(TASKS, 0), dict.fromkeys(TASKS, 0.0)
@@ -218,17 +209,6 @@ def perplexity(generators: Generators, examples: Sequence[Example], batch_size: 
                 tokens[task] += len(found)
                 negative[task] -= float(found.double().sum())
     generators.train(was_training)
-    return Perplexity(tokens, negative)
-
-
-def ngram_perplexity(model: Any, cutter: Cutter, examples: Sequence[Example]) -> Perplexity:
-    """The perplexity of a `Unigram` or `Trigram` on the same targets."""
-    tokens, negative = dict.fromkeys(TASKS, 0), dict.fromkeys(TASKS, 0.0)
-    for pieces in cutter.examples(examples):
-        for task in TASKS:
-            found: np.ndarray = model.log_probabilities(pieces.of(task).ids)
-            tokens[task] += len(found)
-            negative[task] -= float(found.sum())
     return Perplexity(tokens, negative)
 
 

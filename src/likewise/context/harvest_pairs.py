@@ -1,4 +1,4 @@
-"""Which pairs a harvest scores: near ones, far ones and unrelated ones, each pair in one shard and no other.
+"""The pairs that a harvest scores: near ones, far ones and unrelated ones, each pair in one shard and no other.
 
 The sentences of the pool are put into an order drawn by the seed, and each shard takes its anchors from that order. An
 anchor is paired
@@ -21,52 +21,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 
-from likewise.context.errors import ContextError
-from likewise.context.options import option
+from likewise.context.options import HarvestOptions
+from likewise.context.workspace import ContextError
 
 Pair = tuple[str, str]
 Split = Literal["train", "dev", "test"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class HarvestOptions:
-    """What a harvest draws.
-
-    Raises:
-        ContextError: a value out of range.
-    """
-
-    pairs: int = option(100_000, "Pairs of the whole harvest, about: equal ones are left out.")
-    ranks: tuple[int, ...] = option((1, 2, 4, 8, 16, 32, 64), "An anchor's partners: those at these ranks of likeness.")
-    random: int = option(3, "Random partners of an anchor.")
-    anchors: int = option(50, "Anchors of a shard; what a crash loses is one shard for each process.")
-    max_share: float = option(0.1, "Words in more than this share of the sentences tell no likeness.")
-    min_words: int = option(4, "Shorter sentences are not drawn.")
-    max_words: int = option(40, "Longer sentences are not drawn.")
-    held_out: float = option(0.01, "Share of the pairs for dev, and as many for test.")
-    seed: int = option(1, "Fixes the pairs and their split.")
-
-    def __post_init__(self) -> None:
-        if not self.ranks or min(self.ranks) < 1 or len(set(self.ranks)) < len(self.ranks):
-            raise ContextError(f"ranks are different numbers from 1 on, not {list(self.ranks)}")
-        if self.pairs < 1 or self.random < 0 or self.anchors < 2:
-            given = f"{self.pairs}, {self.random} and {self.anchors}"
-            raise ContextError(f"pairs is 1 or more, random 0 or more and anchors 2 or more, not {given}")
-        if not 0 < self.max_share <= 1 or not 0 < self.held_out < 0.5:
-            raise ContextError("max_share is a share up to 1, held_out one below 0.5")
-        if not 1 <= self.min_words <= self.max_words:
-            raise ContextError(f"min_words {self.min_words} and max_words {self.max_words} leave no sentence")
-
-
-class Neighbours(Protocol):
-    """What ranks the sentences of a pool."""
-
-    def ranked(self, row: int, allowed: np.ndarray, most: int) -> np.ndarray:
-        """Up to `most` rows of the pool, the most like first: no row itself, and only where `allowed` (N,) is True."""
 
 
 @dataclass(frozen=True)
@@ -91,13 +54,12 @@ class PairSource:
     Args:
         sentences: of the corpus; equal ones, and those too short or too long, are left out.
         options: what is drawn.
-        neighbours: ranks the pool; by default `TfidfNeighbours`.
 
     Raises:
         ContextError: the pool is too small for one shard.
     """
 
-    def __init__(self, sentences: Sequence[str], options: HarvestOptions, neighbours: Neighbours | None = None) -> None:
+    def __init__(self, sentences: Sequence[str], options: HarvestOptions) -> None:
         self.options = options
         fitting = (s for s in sentences if options.min_words <= len(s.split()) <= options.max_words)
         self.pool = list(dict.fromkeys(fitting))
@@ -106,29 +68,33 @@ class PairSource:
                 f"{len(self.pool):,} sentences of {options.min_words} to {options.max_words} words are too few for a "
                 f"harvest with anchors={options.anchors} and ranks up to {max(options.ranks)}: give more documents"
             )
-        self._neighbours = neighbours
         self.order = np.random.default_rng([options.seed, 0]).permutation(len(self.pool))
         self.place = np.empty(len(self.pool), dtype=np.int64)
         self.place[self.order] = np.arange(len(self.pool))
 
     @property
     def shards(self) -> int:
-        """How many shards there are."""
+        """The number of shards."""
         anchors = math.ceil(self.options.pairs / (len(self.options.ranks) + self.options.random))
         # The last ones in the order would have nobody behind them.
         anchors = min(anchors, len(self.pool) - max(self.options.ranks))
         return max(1, anchors // self.options.anchors)
 
     @cached_property
+    def neighbours(self) -> TfidfNeighbours:
+        """The ranking of the pool."""
+        return TfidfNeighbours(self.pool, self.options.max_share)
+
+    @cached_property
     def fingerprint(self) -> str:
-        """The same for the same pairs."""
+        """Equal for the same pairs."""
         digest = blake2b(repr(self.options).encode(), digest_size=16)
         for sentence in self.pool:
             digest.update(sentence.encode() + b"\n")
         return digest.hexdigest()
 
     def shard(self, number: int) -> list[HarvestPair]:
-        """The pairs of a shard: different ones, in an order of no meaning."""
+        """Return the pairs of a shard, none twice."""
         begin = number * self.options.anchors
         anchors = self.order[begin : begin + self.options.anchors]
         found: dict[tuple[int, int], str] = {}
@@ -150,17 +116,10 @@ class PairSource:
         ]
 
     def split(self, first: str, second: str) -> Split:
-        """Where a pair goes, by its hash: the same wherever and whenever it is drawn."""
+        """Return the split of a pair, by its hash: the same wherever and whenever it is drawn."""
         text = "\n".join((str(self.options.seed), *sorted((first, second))))
         share = int.from_bytes(blake2b(text.encode(), digest_size=8).digest()) / 2**64
         return "dev" if share < self.options.held_out else "test" if share < 2 * self.options.held_out else "train"
-
-    @property
-    def neighbours(self) -> Neighbours:
-        """What ranks the pool."""
-        if self._neighbours is None:
-            self._neighbours = TfidfNeighbours(self.pool, self.options.max_share)
-        return self._neighbours
 
 
 class TfidfNeighbours:
@@ -182,7 +141,7 @@ class TfidfNeighbours:
         self.columns = self.matrix.T.tocsr()  # only the sentences that share a word with the anchor are looked at
 
     def ranked(self, row: int, allowed: np.ndarray, most: int) -> np.ndarray:
-        """Up to `most` rows, the most like first; rows that share no word are not there."""
+        """Return up to `most` rows, the most like first; rows that share no word are left out."""
         found = (self.matrix[row] @ self.columns).tocoo()
         rows, cosines = found.col, found.data
         kept = allowed[rows] & (rows != row) & (cosines > 0)

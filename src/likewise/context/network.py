@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from likewise.context.generator_options import GeneratorOptions
+from likewise.context.options import GeneratorOptions
 from likewise.context.pieces import Padded
 
 

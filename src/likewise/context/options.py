@@ -1,251 +1,268 @@
 """The options of every stage, and the one TOML file that may hold them.
 
-A stage's options are a frozen dataclass; its section of the file has the stage's name:
+A stage's section of the file has the stage's name:
 
     [index]
     chunk_sentences = 10
     [discriminator]
     epochs = 2
-
-A new stage is one line in `SECTIONS`.
 """
 
 from __future__ import annotations
 
-import dataclasses
-import tomllib
-import typing
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from importlib import import_module
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from likewise.context.errors import ContextError
+from pydantic import BeforeValidator
 
-SECTIONS: dict[str, str] = {
-    "index": "likewise.context.options:IndexOptions",
-    "discriminator": "likewise.context.options:DiscriminatorOptions",
-    "selection": "likewise.context.options:SelectionOptions",
-    "generators": "likewise.context.generator_options:GeneratorOptions",
-    "score": "likewise.context.score:ScoreOptions",
-    "harvest": "likewise.context.harvest_pairs:HarvestOptions",
-}
-"""Section of the file to 'module:class' of its dataclass, which is imported when the section is read."""
+from likewise.runs.options import OptionError, Options, option, read_toml
+
+Precision = Literal["auto", "fp32", "bf16"]
+TERMS = ("coherence", "centre", "left", "right")
+"""The four terms of equation 3 in the order of their weights."""
+HEAD = 500
+"""Ids in the head of an adaptive softmax: 61% of the tokens of Wikipedia are among the 500 most frequent of 8,000."""
 
 
-def option(default: Any, help: str) -> Any:
-    """A dataclass field with the text that help pages show."""
-    return field(default=default, metadata={"help": help})
+def _listed(value: Any) -> Any:
+    """Return '1, 2' or '[1, 2]' as a list."""
+    return [part for part in value.strip("[]() ").split(",") if part.strip()] if isinstance(value, str) else value
 
 
-def check(fits: bool, message: str) -> None:
-    """Raise a ContextError with the message unless it fits."""
-    if not fits:
-        raise ContextError(message)
+class IndexOptions(Options):
+    """Chunks, contexts and the retrieval over them."""
+
+    # Of less than 5, a document of one sentence more is cut into chunks that have no context.
+    chunk_sentences: int = option(10, "Most sentences of a chunk.", ge=5)
+    left: int = option(2, "Sentences of a left context, at most.", ge=1)
+    right: int = option(2, "Sentences of a right context, at most.", ge=1)
+    documents: int = option(0, "Stop after this many documents; 0: take all.", ge=0)
+    words: int = option(0, "Stop after the document with which this many words are reached; 0: take all.", ge=0)
+    hash_bits: int = option(24, "Words and bigrams are hashed to 2 to this power.", ge=8, le=30)
 
 
-@dataclass(frozen=True, kw_only=True)
-class IndexOptions:
-    """Chunks, contexts and the retrieval over them.
+class DiscriminatorOptions(Options):
+    """The coherence discriminator (equation 1) and its training."""
 
-    Raises:
-        ContextError: a value out of range.
-    """
-
-    chunk_sentences: int = option(10, "Most sentences of a chunk.")
-    left: int = option(2, "Sentences of a left context, at most.")
-    right: int = option(2, "Sentences of a right context, at most.")
-    documents: int = option(0, "Stop after so many documents; 0: take all.")
-    words: int = option(0, "Stop after the document with which so many words are reached; 0: take all.")
-    hash_bits: int = option(24, "Words and bigrams are hashed to 2 to this power.")
-
-    def __post_init__(self) -> None:
-        # Of less than 5, a document of one sentence more is cut into chunks that have no context.
-        check(self.chunk_sentences >= 5, f"chunk_sentences must be 5 or more, not {self.chunk_sentences}")
-        for name in ("left", "right"):
-            check(getattr(self, name) >= 1, f"{name} must be 1 or more, not {getattr(self, name)}")
-        for name in ("documents", "words"):
-            check(getattr(self, name) >= 0, f"{name} must be 0 or more, not {getattr(self, name)}")
-        check(8 <= self.hash_bits <= 30, f"hash_bits must be 8 to 30, not {self.hash_bits}")
-
-
-@dataclass(frozen=True, kw_only=True)
-class DiscriminatorOptions:
-    """The coherence discriminator (equation 1) and its training.
-
-    Raises:
-        ContextError: a value out of range.
-    """
-
-    vocabulary: int = option(16_000, "Sub-words.")
-    max_tokens: int = option(32, "Sub-words read of a sentence.")
+    vocabulary: int = option(16_000, "Sub-words.", ge=1)
+    max_tokens: int = option(32, "Sub-words read of a sentence.", ge=1)
     vectors: str = option(
         "bundled:glove", "Word vectors that sub-words begin with: a file, bundled:glove, or '' for none."
     )
-    embedding: int = option(150, "Numbers of a sub-word's vector; those that no word vector fills begin at random.")
-    hidden: int = option(300, "LSTM units of each direction.")
+    embedding: int = option(150, "Numbers of a sub-word's vector; those that no word vector fills are random.", ge=1)
+    hidden: int = option(300, "LSTM units of each direction.", ge=1)
     head: Literal["product", "linear"] = option("product", "What joins sentence and context.")
     start: Literal["bag-of-words", "random"] = option(
         "bag-of-words", "Begin as a similarity of weighted bags of words, or with random weights."
     )
-    rank: int = option(300, "Numbers in which sentence and context meet.")
-    batch_size: int = option(192, "Sentences of a step, those of whole documents.")
-    epochs: int = option(1, "Passes over the training documents; 0: the start alone.")
-    learning_rate: float = option(1e-4, "Peak rate of Adam; it rises over 20 steps and falls to 0.")
-    max_grad_norm: float = option(1.0, "Gradients are clipped to this norm.")
-    held_out: float = option(0.1, "Share of documents held out: half choose the checkpoint, half give the accuracy.")
-    eval_steps: int = option(50, "Steps between two looks at the held-out documents.")
-    save_seconds: float = option(60.0, "Seconds between two checkpoints to resume from.")
-    seed: int = option(1, "Fixes weights, batches, the held-out documents and their negatives.")
-
-    def __post_init__(self) -> None:
-        names = "vocabulary max_tokens embedding hidden rank learning_rate max_grad_norm eval_steps".split()
-        for name in names:
-            check(getattr(self, name) > 0, f"{name} must be above 0, not {getattr(self, name)}")
-        check(self.epochs >= 0, f"epochs must be 0 or more, not {self.epochs}")
-        check(self.batch_size >= 3, f"batch_size must be 3 or more, not {self.batch_size}")
-        check(0 < self.held_out < 1, f"held_out is a share between 0 and 1, not {self.held_out}")
-        check_choices(self)
+    rank: int = option(300, "Numbers in which sentence and context meet.", ge=1)
+    batch_size: int = option(192, "Sentences of a step, those of whole documents.", ge=3)
+    epochs: int = option(1, "Passes over the training documents; 0: the start alone.", ge=0)
+    learning_rate: float = option(1e-4, "Peak rate of Adam; it rises over 20 steps and falls to 0.", gt=0)
+    max_grad_norm: float = option(1.0, "Gradients are clipped to this norm.", gt=0)
+    held_out: float = option(
+        0.1, "Share of documents held out: half choose the checkpoint, half give the accuracy.", gt=0, lt=1
+    )
+    eval_steps: int = option(50, "Steps between two evaluations on the held-out documents.", ge=1)
+    seed: int = option(1, "Fixes weights, batches, the held-out documents and their negatives.", ge=0)
 
 
-@dataclass(frozen=True, kw_only=True)
-class SelectionOptions:
-    """A sentence's context set (section 3.3).
-
-    Raises:
-        ContextError: a value out of range, or two that contradict each other.
-    """
+class SelectionOptions(Options):
+    """A sentence's context set (section 3.3)."""
 
     strategy: Literal["two-step", "random"] = option(
         "two-step", "Retrieved, ranked and chosen as in section 3.3, or drawn at random (section 5.4)."
     )
-    size: int = option(500, "Contexts of a set.")
-    candidates: int = option(20_000, "Chunks that retrieval brings.")
-    screened: int = option(2_000, "Contexts that the discriminator leaves for equation 3; 0: all.")
+    size: int = option(500, "Contexts of a set.", ge=1)
+    candidates: int = option(20_000, "Chunks that retrieval brings.", ge=1)
+    screened: int = option(2_000, "Contexts that the discriminator leaves for equation 3; 0: all.", ge=0)
     diversity: bool = option(True, "At most one context a chunk, and the limit on overlap.")
-    max_overlap: float = option(0.5, "Jaccard similarity of preceding sentences must be below it.")
-    seed: int = option(1, "Fixes random contexts.")
+    max_overlap: float = option(0.5, "Jaccard similarity of preceding sentences must be below it.", gt=0, le=1)
+    seed: int = option(1, "Fixes random contexts.", ge=0)
 
-    def __post_init__(self) -> None:
-        for name in ("size", "candidates"):
-            check(getattr(self, name) >= 1, f"{name} must be 1 or more, not {getattr(self, name)}")
-        check(0 < self.max_overlap <= 1, f"max_overlap is above 0 and at most 1, not {self.max_overlap}")
-        check(
-            self.screened == 0 or self.screened >= self.size,
-            f"screened {self.screened} is less than size {self.size}: raise it (or 0 for all)",
-        )
-        check_choices(self)
+    def _check(self) -> None:
+        if 0 < self.screened < self.size:
+            raise OptionError(f"screened {self.screened} is less than size {self.size}: raise it (or 0 for all)")
 
 
-def check_choices(options: Any) -> None:
-    """Raise a ContextError where an option with a Literal type has another value."""
-    for name, hint in typing.get_type_hints(type(options)).items():
-        choices = typing.get_args(hint) if typing.get_origin(hint) is Literal else ()
-        value = getattr(options, name)
-        check(not choices or value in choices, f"{name} is one of {', '.join(map(str, choices))}, not {value!r}")
+class GeneratorOptions(Options):
+    """The generators (equation 2) and their training. The defaults are the preset `cpu`."""
+
+    base: str = option("", "A Hugging Face encoder-decoder to begin from, by name or folder; empty: from scratch.")
+    networks: Literal["one", "three"] = option("one", "One network with three task tokens, or one for each task.")
+    reading: Literal["separate", "joint"] = option(
+        "separate", "Encode the two texts of a task each by itself (and share that between pairs), or as one text."
+    )
+    width: int = option(128, "Width of all layers.", ge=1)
+    heads: int = option(4, "Attention heads.", ge=1)
+    feed_forward: int = option(512, "Width of the feed-forward layers.", ge=1)
+    encoder_layers: int = option(2, "Layers of the encoder.", ge=1)
+    decoder_layers: int = option(2, "Layers of the decoder.", ge=1)
+    late: int = option(1, "The decoder's first layers that do not read the context, computed once a target.", ge=0)
+    dropout: float = option(0.1, "Dropout of all layers.", ge=0, lt=1)
+    softmax: Literal["full", "adaptive"] = option(
+        "adaptive", "Adaptive: exact and fast, with frequent sub-words first."
+    )
+    shrink: float = option(2.0, "Adaptive softmax: each rarer cluster is narrower by this factor.", gt=0)
+    vocabulary: int = option(8000, "Sub-words, where the vocabulary is made with the generators.", ge=1)
+    lowercase: bool = option(True, "The vocabulary reads small letters only.")
+    max_tokens: int = option(48, "Sub-words kept of a sentence.", ge=1)
+    max_sentences: int = option(4, "Sentences kept of the left and of the right context.", ge=1)
+    batch_size: int = option(16, "Examples of a step; each gives all three tasks.", ge=1)
+    accumulation: int = option(1, "Steps of one update.", ge=1)
+    learning_rate: float = option(1e-3, "Peak learning rate.", gt=0)
+    warmup_steps: int = option(200, "Updates in which the rate rises from 0.", ge=0)
+    schedule: Literal["linear", "cosine", "constant", "inverse_sqrt"] = option(
+        "linear", "Course of the rate after that."
+    )
+    beta2: float = option(0.98, "Adam's beta 2; beta 1 is 0.9.", gt=0, lt=1)
+    weight_decay: float = option(0.01, "Decoupled weight decay.", ge=0)
+    max_grad_norm: float = option(1.0, "Gradients are clipped to this norm; 0: never.", ge=0)
+    epochs: int = option(1, "Passes over the examples.", ge=1)
+    max_steps: int = option(0, "Stop after this many updates; 0: as many as the epochs hold.", ge=0)
+    eval_steps: int = option(500, "Updates between two evaluations of the perplexity.", ge=1)
+    held_out: int = option(500, "Examples held out of training, by whole documents, for the perplexity.", ge=1)
+    precision: Precision = option("auto", "bf16 where the processor is made for it (auto), or always this.")
+    seed: int = option(1, "Fixes weights, batches, dropout and what is held out.", ge=0)
+
+    def _check(self) -> None:
+        if self.late >= self.decoder_layers:
+            raise OptionError(
+                f"late ({self.late}) leaves none of {self.decoder_layers} decoder_layers to read a context"
+            )
+        if self.width % self.heads:
+            raise OptionError(f"width {self.width} is no multiple of heads {self.heads}")
+
+    def cutoffs(self, size: int) -> list[int]:
+        """Return where the clusters of the adaptive softmax over `size` ids end: the head, and twice four times it.
+
+        >>> GeneratorOptions().cutoffs(8000)
+        [500, 2000]
+        """
+        return [cut for cut in (HEAD, 4 * HEAD, 16 * HEAD) if cut < size] or [size // 2]
 
 
-def section_class(section: str) -> type[Any]:
-    """The dataclass of a section.
+# Transformer (big) of Vaswani et al. 2017, table 3 and section 5: its sizes, dropout and schedule. No label smoothing:
+# it hurts perplexity (section 5.4 there), and here the probability itself is the score.
+LARGE = GeneratorOptions(
+    networks="three",
+    reading="joint",
+    width=1024,
+    heads=16,
+    feed_forward=4096,
+    encoder_layers=6,
+    decoder_layers=6,
+    late=0,
+    dropout=0.3,
+    softmax="full",
+    vocabulary=37_000,
+    lowercase=False,
+    max_tokens=128,
+    max_sentences=8,
+    batch_size=64,
+    accumulation=8,
+    learning_rate=4.9e-4,
+    warmup_steps=4000,
+    schedule="inverse_sqrt",
+    weight_decay=0.0,
+    max_grad_norm=0.0,
+    max_steps=300_000,
+    epochs=1,
+    eval_steps=5000,
+    held_out=5000,
+)
 
-    Raises:
-        KeyError: there is no such section.
-    """
-    module, _, name = SECTIONS[section].partition(":")
-    return getattr(import_module(module), name)
+PRESETS: dict[str, GeneratorOptions] = {"cpu": GeneratorOptions(), "large": LARGE}
 
 
-class Configuration:
-    """The options of all stages: defaults, then the file, then single values.
+class ScoreOptions(Options):
+    """How equation 3 is computed."""
+
+    weights: Annotated[tuple[float, ...], BeforeValidator(_listed)] = option(
+        (), "Of coherence, sentence, left and right context; 0 leaves a term out. Empty: those chosen, or equal ones."
+    )
+    metric: Literal["cosine", "correlation"] = option(
+        "cosine", "Equation 4 as it is, or the cosine of what differs from each vector's mean."
+    )
+    contexts_by: Literal["score", "discriminator"] = option(
+        "score",
+        "What ranks the contexts of a sentence after retrieval: equation 3 over those that the discriminator leaves "
+        "(section 3.3), or the discriminator alone, which takes a small part of the time.",
+    )
+    batch_tokens: int = option(4096, "Target tokens of a batch, padding included.", ge=1)
+    contexts_at_once: int = option(256, "Contexts whose encodings are held at a time.", ge=1)
+    precision: Precision = option("auto", "bf16 where the processor is made for it (auto), or always this.")
+
+    def _check(self) -> None:
+        if self.weights and (len(self.weights) != len(TERMS) or min(self.weights) < 0 or not sum(self.weights)):
+            raise OptionError(f"weights are four numbers, none below 0 and one above, not {list(self.weights)}")
+
+
+class HarvestOptions(Options):
+    """What a harvest draws."""
+
+    pairs: int = option(100_000, "Pairs of the whole harvest, about: equal ones are left out.", ge=1)
+    ranks: Annotated[tuple[int, ...], BeforeValidator(_listed)] = option(
+        (1, 2, 4, 8, 16, 32, 64), "An anchor's partners: those at these ranks of likeness."
+    )
+    random: int = option(3, "Random partners of an anchor.", ge=0)
+    anchors: int = option(50, "Anchors of a shard; what a crash loses is one shard for each process.", ge=2)
+    max_share: float = option(0.1, "Words in more than this share of the sentences tell no likeness.", gt=0, le=1)
+    min_words: int = option(4, "Shorter sentences are not drawn.", ge=1)
+    max_words: int = option(40, "Longer sentences are not drawn.", ge=1)
+    held_out: float = option(0.01, "Share of the pairs for dev, and as many for test.", gt=0, lt=0.5)
+    seed: int = option(1, "Fixes the pairs and their split.", ge=0)
+
+    def _check(self) -> None:
+        if not self.ranks or min(self.ranks) < 1 or len(set(self.ranks)) < len(self.ranks):
+            raise OptionError(f"ranks are different numbers from 1 on, not {list(self.ranks)}")
+        if self.min_words > self.max_words:
+            raise OptionError(f"min_words {self.min_words} and max_words {self.max_words} leave no sentence")
+
+
+SECTIONS: dict[str, type[Options]] = {
+    "index": IndexOptions,
+    "discriminator": DiscriminatorOptions,
+    "selection": SelectionOptions,
+    "generators": GeneratorOptions,
+    "score": ScoreOptions,
+    "harvest": HarvestOptions,
+}
+"""Section of the file to the class of its options."""
+
+
+def read_sections(path: Path | str | None = None, assignments: Sequence[str] = ()) -> dict[str, Any]:
+    """Return the options of all stages by section: defaults, then the file's, then single values.
 
     Args:
         path: the TOML file; None for none.
-        assignments: 'section.key=value', the value as in TOML (a bare word is a string).
+        assignments: 'section.name=value'.
 
     Raises:
-        ContextError: the file is no TOML, or a section, a key or a value is not one; the message names it.
+        OptionError: a section, an option or a value is wrong; the message names where it was given.
     """
-
-    def __init__(self, path: Path | str | None = None, assignments: Sequence[str] = ()) -> None:
-        self._values: dict[str, dict[str, Any]] = {}
-        self._origins: dict[str, list[str]] = {}
-        if path is not None:
-            self._read(Path(path))
-        for assignment in assignments:
-            self._assign(assignment)
-        for section in self._values:
-            self.section(section)
-
-    def section(self, name: str) -> Any:
-        """The options of a stage."""
-        values = self._values.get(name, {})
+    found: dict[str, Options] = {name: kind() for name, kind in SECTIONS.items()}
+    for section, values in (read_toml(Path(path), SECTIONS) if path is not None else {}).items():
+        if not isinstance(values, dict):
+            raise OptionError(f"{path}: {section} is a section: write [{section}] and its options below")
         try:
-            return section_class(name)(**values)
-        except ValueError as error:  # each room has its own class of it
-            where = " and ".join(self._origins.get(name, []))
-            raise ContextError(f"{where}: [{name}] {error}" if where else str(error)) from None
-
-    def _read(self, path: Path) -> None:
-        try:
-            text = path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise ContextError(f"{path}: cannot be read ({error}): give a TOML file") from None
-        try:
-            content = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
-            raise ContextError(f"{path}: not TOML: {error}") from None
-        for section, values in content.items():
-            if not isinstance(values, dict):
-                raise ContextError(f"{path}: key '{section}' stands in no section: put it under one of {_sections()}")
-            self._take(str(path), section, values)
-
-    def _assign(self, assignment: str) -> None:
-        origin = f"--set {assignment}"
+            found[section] = found[section].updated(**values)
+        except OptionError as error:
+            raise OptionError(f"{path}: [{section}] {error}") from None
+    changes: dict[str, dict[str, str]] = {}
+    for assignment in assignments:
         name, equals, text = assignment.partition("=")
-        section, dot, key = name.strip().partition(".")
+        section, dot, key = (part.strip() for part in name.partition("."))
         if not (equals and dot and key):
-            raise ContextError(f"{origin}: give it as section.key=value, for example index.left=3")
-        try:
-            value = tomllib.loads(f"value = {text.strip()}")["value"]
-        except tomllib.TOMLDecodeError:
-            value = text.strip()
-        self._take(origin, section, {key: value})
-
-    def _take(self, origin: str, section: str, values: Mapping[str, Any]) -> None:
+            raise OptionError(f"--set {assignment}: give it as section.name=value, for example index.left=3")
         if section not in SECTIONS:
-            raise ContextError(f"{origin}: there is no section [{section}]; there are {_sections()}")
-        kind = section_class(section)
-        hints = typing.get_type_hints(kind)
-        known = [item.name for item in dataclasses.fields(kind)]
-        for key, value in values.items():
-            if key not in known:
-                raise ContextError(f"{origin}: there is no key '{key}' in [{section}]; there are {', '.join(known)}")
-            fitting = _fit(value, hints[key])
-            if fitting is None:
-                kind_name = getattr(hints[key], "__name__", str(hints[key]))
-                raise ContextError(f"{origin}: [{section}] {key} is a {kind_name}, not {value!r}")
-            self._values.setdefault(section, {})[key] = fitting
-        origins = self._origins.setdefault(section, [])
-        if origin not in origins:
-            origins.append(origin)
-
-
-def _sections() -> str:
-    return ", ".join(f"[{name}]" for name in SECTIONS)
-
-
-def _fit(value: Any, hint: Any) -> Any:
-    """The value as its option's type, None where it is of another; lists become tuples."""
-    origin = typing.get_origin(hint)
-    if origin is Literal:
-        return value if isinstance(value, str) else None
-    if origin is tuple:
-        if not isinstance(value, list):
-            return None
-        inner = typing.get_args(hint)[0]
-        fitting = [_fit(item, inner) for item in value]
-        return None if None in fitting else tuple(fitting)
-    if hint is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
-    return value if type(value) is hint else None
+            raise OptionError(f"--set {assignment}: there is no section {section}; there are {', '.join(SECTIONS)}")
+        changes.setdefault(section, {})[key] = text.strip()
+    for section, strings in changes.items():
+        try:
+            found[section] = found[section].updated_from_strings(strings)
+        except OptionError as error:
+            given = " ".join(f"--set {section}.{name}={text}" for name, text in strings.items())
+            raise OptionError(f"{given}: {error}") from None
+    return found

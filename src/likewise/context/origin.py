@@ -5,19 +5,26 @@ Letters of the shapes: P pairs, C contexts of a pair, W settings of the weights.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
+import torch
 
 from likewise.context.chunks import Context
-from likewise.context.errors import ContextError
+from likewise.context.generators import Generators
 from likewise.context.harvest_pairs import Pair
-from likewise.context.score import TERMS, ContextScorer, Progress
-from likewise.runs.whole_files import write_json
+from likewise.context.options import TERMS, ScoreOptions, SelectionOptions
+from likewise.context.score import ContextScorer
+from likewise.context.selection import ContextFinder
+from likewise.context.workspace import ContextError, Workspace
+from likewise.runs.progress import Progress
+from likewise.runs.whole_files import read_json, write_json
+
+WEIGHTS = "weights.json"
+_QUIET = Progress(quiet=True)
 
 Metric = Literal["cosine", "correlation"]
 
@@ -60,7 +67,7 @@ class Weights:
             ContextError: there are none, or the file is damaged.
         """
         try:
-            content = json.loads(Path(path).read_text(encoding="utf-8"))
+            content = read_json(Path(path))
             return cls(**{**content, "values": tuple(float(value) for value in content["values"])})
         except FileNotFoundError:
             raise ContextError(f"there are no weights in '{path}': choose them first") from None
@@ -73,9 +80,9 @@ def pair_terms(
     contexts: Mapping[str, Sequence[Context]],
     scorer: ContextScorer,
     wanted: Sequence[bool] | np.ndarray = (True,) * 4,
-    progress: Progress | None = None,
+    progress: Progress = _QUIET,
 ) -> list[PairTerms]:
-    """The terms of each pair over the contexts of its first and then of its second sentence.
+    """Return the terms of each pair over the contexts of its first and then of its second sentence.
 
     A sentence in a context is computed once, in however many pairs both meet; so is a context that several
     sentences have.
@@ -85,7 +92,7 @@ def pair_terms(
         contexts: the context set of each sentence.
         scorer: equation 3.
         wanted: which of the four terms.
-        progress: told of (sentence, context) cells as they are done.
+        progress: shows the (sentence, context) cells that are done.
 
     Returns:
         The terms of each pair. A sentence without contexts leaves those of the other; where neither has any, the pair
@@ -112,7 +119,7 @@ def pair_terms(
 def similarities(
     terms: Sequence[PairTerms], weights: Sequence[float] | np.ndarray, metric: Metric = "cosine"
 ) -> np.ndarray:
-    """Equation 4 for each pair: (P,)."""
+    """Return equation 4 for each pair: (P,)."""
     return _similarities(_moments(terms, metric), np.asarray([weights], dtype=np.float64))[0]
 
 
@@ -122,24 +129,79 @@ class Origin:
     Args:
         scorer: equation 3.
         contexts: sentences to their context sets, in the same order.
+        progress: shows the cells that are scored.
     """
 
-    def __init__(self, scorer: ContextScorer, contexts: Callable[[Sequence[str]], Sequence[Sequence[Context]]]) -> None:
-        self.scorer = scorer
-        self.contexts = contexts
+    def __init__(
+        self,
+        scorer: ContextScorer,
+        contexts: Callable[[Sequence[str]], Sequence[Sequence[Context]]],
+        progress: Progress = _QUIET,
+    ) -> None:
+        self.scorer, self.contexts, self.progress = scorer, contexts, progress
 
-    def terms(
-        self, pairs: Sequence[Pair], wanted: Sequence[bool] | np.ndarray = (True,) * 4, progress: Progress | None = None
-    ) -> list[PairTerms]:
-        """The terms of each pair, from which weights can be chosen."""
+    def terms(self, pairs: Sequence[Pair], wanted: Sequence[bool] | np.ndarray = (True,) * 4) -> list[PairTerms]:
+        """Return the terms of each pair, from which weights can be chosen."""
         texts = list(dict.fromkeys(text for pair in pairs for text in pair))
         sets = dict(zip(texts, self.contexts(texts), strict=True))
-        return pair_terms(pairs, sets, self.scorer, wanted, progress)
+        return pair_terms(pairs, sets, self.scorer, wanted, self.progress)
 
-    def __call__(self, pairs: Sequence[Pair], progress: Progress | None = None) -> np.ndarray:
-        """The similarity of each pair: (P,)."""
+    def __call__(self, pairs: Sequence[Pair]) -> np.ndarray:
+        """Return the similarity of each pair: (P,)."""
         weights = self.scorer.weights
-        return similarities(self.terms(pairs, weights > 0, progress), weights, self.scorer.options.metric)
+        return similarities(self.terms(pairs, weights > 0), weights, self.scorer.options.metric)
+
+
+def open_origin(
+    work: str | Path,
+    options: ScoreOptions | None = None,
+    selection: SelectionOptions | None = None,
+    progress: Progress = _QUIET,
+) -> Origin:
+    """Return the Origin similarity of a workspace.
+
+    Contexts are ranked by equation 3 with the weights in force, as section 3.3 has it, so that other weights choose
+    other contexts; with `options.contexts_by` "discriminator" they do not depend on the weights.
+
+    Args:
+        work: holds index, discriminator and generators.
+        options: of the score; without weights, those that were chosen for the workspace, or equal ones.
+        selection: of the context sets.
+        progress: shows the sentences whose contexts are found, and the cells that are scored.
+
+    Raises:
+        ContextError: a stage is missing or stale, or weights were chosen for another metric.
+    """
+    options = with_chosen_weights(work, options or ScoreOptions())
+    folder = Workspace(work).require("generators").folder
+    finder = ContextFinder.open(work)
+    generators = Generators.load(folder, "cuda" if torch.cuda.is_available() else "cpu")
+    scorer = ContextScorer(generators, finder.ranker, options)
+
+    def rank(sentence: str, contexts: Sequence[Context]) -> np.ndarray:
+        return scorer(sentence, contexts, progress)
+
+    def contexts(texts: Sequence[str]) -> list[Sequence[Context]]:
+        found: list[Sequence[Context]] = []
+        with progress.bar("finding contexts of sentences", len(texts)) as bar:
+            for text in texts:
+                ranking = rank if options.contexts_by == "score" else None
+                found.append(finder.find(text, selection, ranking).contexts)
+                bar.advance()
+        return found
+
+    return Origin(scorer, contexts, progress)
+
+
+def with_chosen_weights(work: str | Path, options: ScoreOptions) -> ScoreOptions:
+    """Return the options with the weights that were chosen for a workspace, where they have none and it has."""
+    path = Path(work) / WEIGHTS
+    if options.weights or not path.is_file():
+        return options
+    chosen = Weights.load(path)
+    if chosen.metric != options.metric:
+        raise ContextError(f"{path} was chosen for metric={chosen.metric}, not {options.metric}: choose weights again")
+    return options.updated(weights=chosen.values)
 
 
 def choose_weights(
@@ -151,7 +213,7 @@ def choose_weights(
     source: str = "STS-B dev",
     without: Sequence[str] = (),
 ) -> Weights:
-    """The weights under which equation 4 agrees best with human ratings, by Spearman correlation.
+    """Choose the weights under which equation 4 agrees best with human ratings, by Spearman correlation.
 
     Equation 4 does not change when all weights are multiplied, so those that sum to one are tried, in steps of
     1 / `steps`; of equal ones the most even is taken.
@@ -188,14 +250,14 @@ def choose_weights(
 
 
 def _compositions(total: int, parts: int) -> list[tuple[int, ...]]:
-    """All ways to write a number as an ordered sum of so many numbers of 0 or more."""
+    """Return all ways to write a number as an ordered sum of `parts` numbers of 0 or more."""
     if parts == 1:
         return [(total,)]
     return [(first, *rest) for first in range(total + 1) for rest in _compositions(total - first, parts - 1)]
 
 
 def _moments(terms: Sequence[PairTerms], metric: Metric) -> np.ndarray:
-    """Per pair the sums over its contexts of the products of any two terms: (P, 3, 4, 4).
+    """Return for each pair the sums over its contexts of the products of any two terms: (P, 3, 4, 4).
 
     A vector of scores is (terms) (weights), so that its products with another need these sums alone.
     """
@@ -209,7 +271,7 @@ def _moments(terms: Sequence[PairTerms], metric: Metric) -> np.ndarray:
 
 
 def _similarities(moments: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Equation 4 from moments (P, 3, 4, 4) under weights (W, 4): (W, P)."""
+    """Return equation 4 from moments (P, 3, 4, 4) under weights (W, 4): (W, P)."""
     both, first, second = np.einsum("wi,pkij,wj->kwp", weights, moments, weights, optimize=True)
     norms = np.sqrt(np.maximum(first, 0) * np.maximum(second, 0))
     return np.where(norms > 1e-300, both / np.maximum(norms, 1e-300), 0.0)

@@ -118,7 +118,7 @@ class Cutter:
         return [ExamplePieces(*parts) for parts in zip(left, centre, right, strict=True)]
 
     def _encode(self, texts: Sequence[str]) -> list[list[int]]:
-        return [ids[: self.max_tokens] for ids in self.vocabulary.encode_batch(list(texts))]
+        return self.vocabulary.encode_batch(list(texts), self.max_tokens)
 
     def _piece(self, sentences: Sequence[list[int]], first: int) -> Piece:
         ids: list[int] = []

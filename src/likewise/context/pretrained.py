@@ -8,11 +8,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from likewise.context.errors import ContextError
-from likewise.context.generator_options import GeneratorOptions
 from likewise.context.network import shifted, target_places
+from likewise.context.options import GeneratorOptions
 from likewise.context.pieces import Padded
 from likewise.context.vocabulary import Vocabulary
+from likewise.context.workspace import ContextError
 from likewise.errors import first_line
 
 

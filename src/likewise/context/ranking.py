@@ -2,92 +2,101 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 import torch
 
-from likewise.context.chunks import ChunkStore
-from likewise.context.coherence import examples_of
+from likewise.context.chunks import ChunkStore, Context
 from likewise.context.discriminator import Discriminator, load_discriminator
-from likewise.context.errors import ContextError
-from likewise.context.token_ids import encode_cut
+from likewise.context.discriminator_data import batch_of_chunks
 from likewise.context.vocabulary import Vocabulary
-from likewise.runs.whole_files import write_text
+from likewise.context.workspace import ContextError
+from likewise.runs.job import Job
+from likewise.runs.parts import Parts
+from likewise.runs.progress import Progress
+from likewise.runs.stopping import StopRequest
 
-_PARTS, _DONE = "contexts.npy", "contexts.json"
+_CONTEXTS = "contexts.npy"
 _AT_ONCE = 200
 """Chunks represented at once, about 2,000 sentences."""
 
 
 @torch.no_grad()
 def cache_contexts(
-    folder: Path,
+    job: Job,
     model: Discriminator,
     store: ChunkStore,
     encode: Callable[[list[str]], list[list[int]]],
-    tell: Callable[[int], None] = lambda chunks: None,
+    progress: Progress,
+    stop: StopRequest,
 ) -> None:
-    """Write the context parts (C, K) of a whole store; goes on where it was stopped.
+    """Write the context parts (C, K) of a whole store into a job's result, block by block.
 
     Args:
-        folder: where `contexts.npy` is written.
+        job: keeps the blocks that are done, and gets `contexts.npy`.
         model: in evaluation mode.
         store: the chunks.
         encode: sentences to ids, cut as in training.
-        tell: told how many chunks were done since the last call.
+        progress, stop: of the job.
     """
-    path, done_path = folder / _PARTS, folder / _DONE
+    blocks = Parts(job.work / "contexts")
+    begins = range(0, len(store), _AT_ONCE)
+    with progress.bar("caching the contexts", len(begins), done=len(blocks)) as bar:
+        for begin in begins:
+            if f"{begin}.npy" in blocks:
+                continue
+            end = min(begin + _AT_ONCE, len(store))
+            batch = batch_of_chunks(store, np.arange(begin, end))
+            texts = [sentence for part in store.sentences(begin, end) for sentence in part]
+            found = model.context_part(model.represent(encode(texts)), torch.from_numpy(batch.places))
+            with blocks.new(f"{begin}.npy") as path, path.open("wb") as file:
+                np.save(file, found.numpy())
+            bar.advance()
+            stop.check(f"after {len(blocks)} of {len(begins)} blocks of contexts")
     shape = (store.n_contexts, model.width)
-    done = json.loads(done_path.read_text(encoding="utf-8"))["chunks"] if done_path.exists() and path.exists() else 0
-    if not done:
-        parts = np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=shape)
-    else:
-        parts = np.lib.format.open_memmap(path, mode="r+")
-    tell(done)
-    for begin in range(done, len(store), _AT_ONCE):
+    parts = np.lib.format.open_memmap(job.result / _CONTEXTS, mode="w+", dtype=np.float32, shape=shape)
+    for begin in begins:
         end = min(begin + _AT_ONCE, len(store))
-        examples = examples_of(store, np.arange(begin, end))
-        texts = [sentence for part in store.sentences(begin, end) for sentence in part]
-        found = model.context_part(model.represent(encode(texts)), torch.from_numpy(examples.places))
-        parts[store.first_context[begin] : store.first_context[end]] = found.numpy()
-        parts.flush()
-        write_text(done_path, json.dumps({"chunks": end}))
-        tell(end - begin)
+        parts[store.first_context[begin] : store.first_context[end]] = np.load(blocks.path(f"{begin}.npy"))
+    parts.flush()
 
 
 class CachedRanker:
-    """Scores of sentences in the contexts of an index.
+    """The scores of sentences in the contexts of an index.
 
     The parts of the contexts come from disk and those of a sentence are computed at its first use; the rest is
     `Discriminator.combine`, one matrix product for the default head.
 
     Args:
         folder: of the finished stage `discriminator`.
+        store: the chunks that it was trained on.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, store: ChunkStore) -> None:
+        self.store = store
         self.model, self.max_tokens = load_discriminator(folder)
         self.vocabulary = Vocabulary.load(folder / "vocabulary")
         try:
-            self.parts = np.load(folder / _PARTS, mmap_mode="r")
+            self.parts = np.load(folder / _CONTEXTS, mmap_mode="r")
         except (OSError, ValueError) as error:
-            raise ContextError(f"{folder / _PARTS}: cannot be read ({error}): train the discriminator again") from None
+            raise ContextError(
+                f"{folder / _CONTEXTS} cannot be read ({error}): train the discriminator again"
+            ) from None
 
     def encode(self, sentences: list[str]) -> list[list[int]]:
-        """Ids of sentences, cut as in training."""
-        return encode_cut(self.vocabulary, sentences, self.max_tokens)
+        """Return the ids of sentences, cut as in training."""
+        return self.vocabulary.encode_batch(sentences, self.max_tokens)
 
     @torch.no_grad()
     def sentence_parts(self, sentences: Sequence[str]) -> torch.Tensor:
-        """What sentences bring to every context: (S, K)."""
+        """Return what sentences bring to every context: (S, K)."""
         return self.model.sentence_part(self.model.represent(self.encode(list(sentences))))
 
     @torch.no_grad()
     def log_probabilities(self, sentences: torch.Tensor, contexts: np.ndarray) -> np.ndarray:
-        """log p(y = 1 | s, c) of equation 1, float32 [S, C].
+        """Return log p(y = 1 | s, c) of equation 1, float32 [S, C].
 
         Args:
             sentences: (S, K), from `sentence_parts`.
@@ -97,5 +106,12 @@ class CachedRanker:
         return torch.nn.functional.logsigmoid(self.model.combine(sentences, parts)).numpy()
 
     def scores(self, sentence: str, contexts: np.ndarray) -> np.ndarray:
-        """log p(y = 1 | s, c) of one sentence, float32 [C]."""
+        """Return log p(y = 1 | s, c) of one sentence, float32 [C]."""
         return self.log_probabilities(self.sentence_parts([sentence]), contexts)[0]
+
+    def coherence(self, sentences: Sequence[str], contexts: Sequence[Context]) -> np.ndarray:
+        """Return log p(y = 1) of each sentence in each context, float32 [S, C]: the first term of equation 3."""
+        chunks = np.array([context.chunk for context in contexts])
+        places = np.array([context.position for context in contexts])
+        numbers = self.store.first_context[chunks] + places - 1  # a chunk's first context is at position 1
+        return self.log_probabilities(self.sentence_parts(sentences), numbers)

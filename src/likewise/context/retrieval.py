@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from likewise.context.errors import ContextError
+from likewise.context.workspace import ContextError
 
 if TYPE_CHECKING:
     from sklearn.feature_extraction.text import HashingVectorizer
@@ -25,7 +25,7 @@ _AT_ONCE = 5_000
 
 
 def hashing(bits: int) -> HashingVectorizer:
-    """Texts to counts of their lower-cased words and bigrams, hashed to 2 ** bits numbers."""
+    """Return what turns texts into counts of their lower-cased words and bigrams, hashed to 2 ** bits numbers."""
     from sklearn.feature_extraction.text import HashingVectorizer
 
     # (?u)\b\w+\b and not scikit-learn's default, which drops words of one letter.
@@ -99,7 +99,7 @@ class Retrieval:
         return self._n_chunks
 
     def scores(self, sentence: str) -> np.ndarray:
-        """The cosine of a sentence with every chunk, float32 [chunks]; 0 for all where it shares no term."""
+        """Return the cosine of a sentence with every chunk, float32 [chunks]; 0 for all where it shares no term."""
         arrays = self._arrays
         scores = np.zeros(self._n_chunks, np.float32)
         counts = self._vectorizer.transform([sentence])
@@ -116,7 +116,7 @@ class Retrieval:
         return scores
 
     def candidates(self, sentence: str, most: int) -> tuple[np.ndarray, np.ndarray]:
-        """The chunks nearest to a sentence, and their cosines.
+        """Return the chunks nearest to a sentence, and their cosines.
 
         Args:
             sentence: the query.

@@ -15,71 +15,28 @@ D width, F numbers of a memory token.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from likewise.context.chunks import Context
-from likewise.context.errors import ContextError
 from likewise.context.generators import Generators
-from likewise.context.options import option
+from likewise.context.options import TERMS, ScoreOptions
 from likewise.context.pieces import SOURCES, TASKS, Padded, Piece, Task, pad
+from likewise.context.workspace import ContextError
+from likewise.runs.progress import Progress
 from likewise.training.precision import use_bf16
 
-Progress = Callable[[int], None]
-"""Told how many cells were done since its last call."""
-
-TERMS = ("coherence", *TASKS)
-"""The four terms in the order of their weights."""
+_QUIET = Progress(quiet=True)
 
 
 class Coherence(Protocol):
-    """The discriminator of equation 1."""
+    """The discriminator of equation 1, as `likewise.context.ranking.CachedRanker`."""
 
     def coherence(self, sentences: Sequence[str], contexts: Sequence[Context]) -> np.ndarray:
-        """log p(y = 1) of each sentence in each context: (S, C)."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ScoreOptions:
-    """How equation 3 is computed.
-
-    Raises:
-        ContextError: a value out of range.
-    """
-
-    weights: tuple[float, ...] = option(
-        (), "Of coherence, sentence, left and right context; 0 leaves a term out. Empty: those chosen, or equal ones."
-    )
-    metric: Literal["cosine", "correlation"] = option(
-        "cosine", "Equation 4 as it is, or the cosine of what differs from each vector's mean."
-    )
-    contexts_by: Literal["score", "discriminator"] = option(
-        "score",
-        "What ranks the contexts of a sentence after retrieval: equation 3 over those that the discriminator leaves "
-        "(section 3.3), or the discriminator alone, which takes a small part of the time.",
-    )
-    batch_tokens: int = option(4096, "Target tokens of a batch, padding included.")
-    contexts_at_once: int = option(256, "Contexts whose encodings are held at a time.")
-    precision: Literal["auto", "fp32", "bf16"] = option(
-        "auto", "bf16 where the processor is made for it (auto), or always this."
-    )
-
-    def __post_init__(self) -> None:
-        if self.weights and (len(self.weights) != len(TERMS) or min(self.weights) < 0 or not sum(self.weights)):
-            raise ContextError(f"weights are four numbers, none below 0 and one above, not {list(self.weights)}")
-        for name in ("batch_tokens", "contexts_at_once"):
-            if getattr(self, name) < 1:
-                raise ContextError(f"{name} must be 1 or more, not {getattr(self, name)}")
-        if self.metric not in ("cosine", "correlation"):
-            raise ContextError(f"metric is cosine or correlation, not {self.metric!r}")
-        if self.contexts_by not in ("score", "discriminator"):
-            raise ContextError(f"contexts_by is score or discriminator, not {self.contexts_by!r}")
-        if self.precision not in ("auto", "fp32", "bf16"):
-            raise ContextError(f"precision is one of auto, fp32, bf16, not {self.precision!r}")
+        """Return log p(y = 1) of each sentence in each context: (S, C)."""
 
 
 class ContextScorer:
@@ -102,16 +59,10 @@ class ContextScorer:
             raise ContextError("the first weight is above 0 and there is no discriminator: give one, or the weight 0")
         self.bf16 = use_bf16(self.options.precision)
 
-    def __call__(self, sentence: str, contexts: Sequence[Context]) -> np.ndarray:
-        """S(s, c) of one sentence in each context: (C,); what the choice of contexts asks for."""
+    def __call__(self, sentence: str, contexts: Sequence[Context], progress: Progress = _QUIET) -> np.ndarray:
+        """Return S(s, c) of one sentence in each context: (C,)."""
         cells = np.stack([np.zeros(len(contexts), np.int64), np.arange(len(contexts))], axis=1)
-        return self.scores([sentence], contexts, cells)
-
-    def scores(
-        self, sentences: Sequence[str], contexts: Sequence[Context], cells: np.ndarray, progress: Progress | None = None
-    ) -> np.ndarray:
-        """S(s, c) of cells (K, 2), rows of a sentence's and a context's number: (K,)."""
-        return self.terms(sentences, contexts, cells, self.weights > 0, progress) @ self.weights
+        return self.terms([sentence], contexts, cells, self.weights > 0, progress) @ self.weights
 
     def terms(
         self,
@@ -119,16 +70,16 @@ class ContextScorer:
         contexts: Sequence[Context],
         cells: np.ndarray,
         wanted: Sequence[bool] | np.ndarray = (True,) * 4,
-        progress: Progress | None = None,
+        progress: Progress = _QUIET,
     ) -> np.ndarray:
-        """The four terms of equation 3, not yet weighted.
+        """Return the four terms of equation 3, not yet weighted.
 
         Args:
             sentences: S of them.
             contexts: C of them.
             cells: (K, 2), a sentence's and a context's number in each row; a row that comes again is computed once.
             wanted: which terms; the others are 0.
-            progress: told of cells as they are done.
+            progress: shows the cells that are done.
 
         Returns:
             (K, 4) float64, each at most 0.
@@ -141,13 +92,12 @@ class ContextScorer:
         found = np.zeros((len(distinct), len(TERMS)))
         numbers, starts = np.unique(distinct[:, 0], return_index=True)
         ends = [*starts[1:], len(distinct)]
-        with torch.inference_mode():
+        with torch.inference_mode(), progress.bar("scoring sentences in contexts", len(cells)) as bar:
             for begin in range(0, len(numbers), self.options.contexts_at_once):
                 last = min(begin + self.options.contexts_at_once, len(numbers)) - 1
                 rows = slice(int(starts[begin]), int(ends[last]))
                 found[rows] = self._block(sentences, contexts, distinct[rows], wanted)
-                if progress is not None:
-                    progress(int(asked[rows].sum()))
+                bar.advance(int(asked[rows].sum()))
         return found[inverse]
 
     def _block(

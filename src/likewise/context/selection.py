@@ -16,32 +16,22 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Protocol
+from pathlib import Path
+from typing import Self
 
 import numpy as np
 
 from likewise.context.chunks import ChunkStore, Context
-from likewise.context.errors import ContextError
+from likewise.context.indexing import open_retrieval, open_store
 from likewise.context.options import SelectionOptions
+from likewise.context.ranking import CachedRanker
+from likewise.context.retrieval import Retrieval
+from likewise.context.workspace import ContextError, Workspace
 
 Scorer = Callable[[str, Sequence[Context]], np.ndarray]
 """A sentence and C contexts to C scores, higher where it fits better."""
 
 _WORD = re.compile(r"\w+")
-
-
-class Ranker(Protocol):
-    """What ranks contexts by their numbers: `likewise.context.ranking.CachedRanker`."""
-
-    def scores(self, sentence: str, contexts: np.ndarray) -> np.ndarray:
-        """log p(y = 1) of a sentence in each context, float32 [C]."""
-
-
-class Retriever(Protocol):
-    """What finds chunks: `likewise.context.retrieval.Retrieval`."""
-
-    def candidates(self, sentence: str, most: int) -> tuple[np.ndarray, np.ndarray]:
-        """Chunk numbers and their cosines, the nearest first."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +55,7 @@ class ContextSet:
 
 
 def words_of(sentence: str) -> frozenset[str]:
-    """The set of a sentence's words in small letters.
+    """Return the set of a sentence's words in small letters.
 
     >>> sorted(words_of("It was, it is."))
     ['is', 'it', 'was']
@@ -74,7 +64,7 @@ def words_of(sentence: str) -> frozenset[str]:
 
 
 def jaccard(first: frozenset[str], second: frozenset[str]) -> float:
-    """Shared words over all words; 1 for two empty sets.
+    """Return shared words over all words; 1 for two empty sets.
 
     >>> jaccard(frozenset("abc"), frozenset("bcd"))
     0.5
@@ -134,12 +124,12 @@ def choose(
 def select(
     sentence: str,
     store: ChunkStore,
-    retrieval: Retriever,
-    ranker: Ranker,
+    retrieval: Retrieval,
+    ranker: CachedRanker,
     options: SelectionOptions | None = None,
     scorer: Scorer | None = None,
 ) -> ContextSet:
-    """The context set of a sentence.
+    """Select the context set of a sentence.
 
     It may be smaller than asked for, where retrieval finds too few chunks or the rules leave too few contexts.
 
@@ -174,7 +164,7 @@ def select(
 
 
 def random_contexts(sentence: str, n_contexts: int, size: int, seed: int) -> np.ndarray:
-    """Contexts drawn for a sentence, none twice: the same ones for the same sentence and seed, in any order of work."""
+    """Draw contexts for a sentence, none twice: the same ones for the same sentence and seed, in any order of work."""
     digest = blake2b(sentence.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     rng = np.random.default_rng([seed, int.from_bytes(digest)])
     return rng.choice(n_contexts, size=min(size, n_contexts), replace=False)
@@ -199,3 +189,34 @@ def _choose_from(store: ChunkStore, numbers: np.ndarray, scores: np.ndarray, opt
 
 def _as_set(sentence: str, store: ChunkStore, numbers: np.ndarray, scores: np.ndarray) -> ContextSet:
     return ContextSet(sentence, numbers, scores, tuple(store.contexts(numbers)))
+
+
+@dataclass(frozen=True)
+class ContextFinder:
+    """A workspace's index and discriminator together: context sets for sentences.
+
+    Attributes:
+        store: the chunks.
+        retrieval: finds chunks.
+        ranker: ranks their contexts.
+    """
+
+    store: ChunkStore
+    retrieval: Retrieval
+    ranker: CachedRanker
+
+    @classmethod
+    def open(cls, work: str | Path) -> Self:
+        """Return the finder of a workspace, its files mapped from disk.
+
+        Raises:
+            ContextError: index or discriminator was not made, or is stale.
+        """
+        workspace = Workspace(work)
+        discriminator, index = workspace.require("discriminator"), workspace.require("index")
+        store = open_store(index)
+        return cls(store, open_retrieval(index), CachedRanker(discriminator.folder, store))
+
+    def find(self, sentence: str, options: SelectionOptions | None = None, scorer: Scorer | None = None) -> ContextSet:
+        """Return the context set of a sentence, see `select`."""
+        return select(sentence, self.store, self.retrieval, self.ranker, options, scorer)

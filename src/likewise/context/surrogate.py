@@ -8,35 +8,35 @@ a value comes from, and what differs from the paper: docs/papers.md.
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from rich.console import Console
 from sentence_transformers import CrossEncoder
+from sentence_transformers.cross_encoder.data_collator import CrossEncoderDataCollator
 from sentence_transformers.cross_encoder.losses import MSELoss
 from sentence_transformers.sentence_transformer.losses import CosineSimilarityLoss
 from torch import nn
 from transformers import set_seed
 
-from likewise.context.score_scale import Rule, ScoreScale
-from likewise.context.shards import Harvest, ScoredPairs, read_harvest
+from likewise.context.harvested import Harvest, Rule, ScoredPairs, ScoreScale, read_harvest
 from likewise.corpus.bundled import resolve_model
-from likewise.encoder.build import BaseModelError, build_encoder
-from likewise.encoder.head import without_training_head
+from likewise.encoder.build import build_encoder
+from likewise.encoder.opening import LoadError
 from likewise.errors import first_line
-from likewise.evaluation.checkpoint import CheckpointEvaluator, PairPredictions, scores_evaluator
+from likewise.evaluation.checkpoint import CheckpointEvaluator, scores_evaluator
+from likewise.evaluation.cross_encoder import PairPredictions
 from likewise.evaluation.data import find_data
 from likewise.evaluation.pairs import RatedPairs, correlations
 from likewise.evaluation.registry import rated_task
 from likewise.evaluation.task import DataError, TaskMissing
 from likewise.recipes.options import TrainingOptions
-from likewise.runs.options import OptionError, of_preset, option
-from likewise.training.execute import TrainingResult
-from likewise.training.folder import RunFolder
+from likewise.runs.job import Resume, check_target
+from likewise.runs.options import OptionError, checked_seed, of_preset, option
+from likewise.runs.progress import Progress
+from likewise.training.finetuning import collate_rows
 from likewise.training.precision import use_bf16
-from likewise.training.rows import LABEL, Built, RowsRun
-from likewise.training.selection import Selection
+from likewise.training.running import LABEL, Built, Training, TrainingResult, check_updates
+from likewise.training.selection import Selection, last_checkpoint
 from likewise.transformers_output import no_bar, only_errors
 
 STS_TASKS = ("sts-b-dev", "sts-b")
@@ -86,13 +86,13 @@ def surrogate_options(preset: str | None = None, **changes: Any) -> SurrogateOpt
 
 def distill(
     harvest: str | os.PathLike[str],
-    out: str | os.PathLike[str],
-    base: str = "bundled:minilm",
     *,
+    base: str | os.PathLike[str] = "bundled:minilm",
+    out: str | os.PathLike[str],
     preset: str | None = None,
     seed: int = 1,
     data: str | os.PathLike[str] | None = None,
-    resume: bool = False,
+    resume: Resume = "auto",
     overwrite: bool = False,
     keep_checkpoints: bool = False,
     quiet: bool = False,
@@ -101,16 +101,13 @@ def distill(
     """Train a surrogate on a harvest.
 
     Args:
-        harvest: the folder of its shards, see `likewise.context.shards.read_harvest`.
-        out: the run folder, which becomes the model: a SentenceTransformer of stock modules, or a CrossEncoder.
+        harvest: the folder of its shards, see `likewise.context.harvested.read_harvest`.
         base: a Hugging Face name, a folder, or `bundled:minilm`; its transformer is taken, with mean pooling.
+        out: the folder that becomes the model: a SentenceTransformer of stock modules, or a CrossEncoder.
         preset: a named set of options; the first by default.
         seed: fixes batches, dropout and the cross-encoder's first weights.
         data: a folder in SentEval's layout; where one is found, the finished surrogate is scored on STS-B dev and test.
-        resume: go on from the last checkpoint of `out`, to the same weights as a run that was never stopped.
-        overwrite: replace the run that lies in `out`.
-        keep_checkpoints: keep the trainer's checkpoints after the run.
-        quiet: print nothing.
+        resume, overwrite, keep_checkpoints, quiet: as in `likewise.train`.
         options: options of `SurrogateOptions`, over the preset's.
 
     Returns:
@@ -118,21 +115,24 @@ def distill(
         under 'test' and the Spearman correlations under 'sts'.
 
     Raises:
-        OptionError, HarvestError, ScoreScaleError, RunFolderError, DataError, BaseModelError: each a ValueError whose
-            message names the cure; all come before training starts.
+        LikewiseError: the input is wrong or training diverged; the message names the cure.
+        Stopped: it was interrupted; the same call goes on from there.
     """
-    console = Console(quiet=quiet, stderr=True)
+    progress = Progress(quiet)
     chosen = surrogate_options(preset, **options)
     bf16 = use_bf16(chosen.precision)
-    with console.status("reading the harvest"):
+    check_target(out)
+    with progress.bar("reading the harvest"):
         pairs = read_harvest(harvest)
-    console.print(str(pairs), markup=False, highlight=False)
+    progress.tell(pairs)
     scale = ScoreScale.fit(chosen.scale, pairs.splits["train"].scores)
     selection = _selection(pairs, chosen, scale)
-    console.print(f"checkpoint selected by: {selection.description}", markup=False, highlight=False)
+    progress.tell(f"checkpoint selected by: {selection.description}")
+    dataset = _dataset(pairs.splits["train"], scale)
+    check_updates(len(dataset), chosen, "pairs")
     rated = _rated_pairs(data)
-    set_seed(seed)  # a cross-encoder's last layer starts at random
-    built = _build(base, chosen)  # before the run folder is touched: it may not load
+    set_seed(checked_seed(seed))  # a cross-encoder's last layer starts at random
+    base = os.fspath(base)
 
     def at_end(model: Any) -> dict[str, Any]:
         found: dict[str, Any] = {}
@@ -142,27 +142,28 @@ def distill(
             found["sts"] = {name: _spearman(model, task) for name, task in rated.items()}
         return found
 
-    run = RowsRun(
+    training = Training(
+        job="context distill",
         name="surrogate",
         preset=preset or next(iter(PRESETS)),
         base=base,
         seed=seed,
         options=chosen,
-        dataset=_dataset(pairs.splits["train"], scale),
+        dataset=dataset,
         corpus=pairs.record(),
         selection=selection,
-        build=lambda: built,
+        built=_build(base, chosen),
         bf16=bf16,
         at_end=at_end,
         facts={"scale": scale.to_dict()},
     )
-    return run(RunFolder(Path(out)), console, resume=resume, overwrite=overwrite, keep_checkpoints=keep_checkpoints)
+    return training.run(out, progress, resume=resume, overwrite=overwrite, keep_checkpoints=keep_checkpoints)
 
 
 def _build(base: str, options: SurrogateOptions) -> Built:
     if options.structure == "siamese":
         encoder = build_encoder(base, pooling="mean", head=False)
-        return Built(encoder, CosineSimilarityLoss(encoder), without_training_head)
+        return Built(encoder, CosineSimilarityLoss(encoder), collate_rows(encoder, options.max_length))
     try:
         with no_bar(), only_errors():  # its last layer is new, as it should be
             model = CrossEncoder(
@@ -173,11 +174,12 @@ def _build(base: str, options: SurrogateOptions) -> Built:
                 activation_fn=nn.Identity(),
             )
     except (OSError, ValueError) as error:
-        raise BaseModelError(
+        raise LoadError(
             f"--base {base}: no cross-encoder can be made of it ({first_line(error)}). Give a transformer: a folder "
             "with config.json, a Hugging Face name that this machine can reach, or bundled:minilm."
         ) from error
-    return Built(model, MSELoss(model), lambda trained: trained.eval())
+    collator = CrossEncoderDataCollator(preprocess_fn=model.preprocess, valid_label_columns=[LABEL])
+    return Built(model, MSELoss(model), collator, lambda trained: trained.eval())
 
 
 def _dataset(pairs: ScoredPairs, scale: ScoreScale) -> Any:
@@ -191,7 +193,7 @@ def _dataset(pairs: ScoredPairs, scale: ScoreScale) -> Any:
 
 def _selection(pairs: Harvest, options: SurrogateOptions, scale: ScoreScale) -> Selection:
     if options.select_by == "last":
-        return Selection("last", None, None, "the last checkpoint is kept")
+        return last_checkpoint()
     dev = pairs.splits["dev"]
     if len(dev) < 2:
         raise OptionError(f"the harvest has {len(dev)} dev pairs, and 2 are needed: harvest more, or select_by=last")

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from tokenizers import Tokenizer
 
-from likewise.context.errors import ContextError
-from likewise.runs.whole_files import write_json, write_text
+from likewise.context.workspace import ContextError
+from likewise.runs.whole_files import read_json, write_json, write_text
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -109,7 +109,7 @@ class Vocabulary:
         """
         folder = Path(folder)
         try:
-            roles = json.loads((folder / _ROLES_FILE).read_text(encoding="utf-8"))["roles"]
+            roles = read_json(folder / _ROLES_FILE)["roles"]
             return cls(Tokenizer.from_file(str(folder / _FILE)), {name: int(roles[name]) for name in ROLES})
         except FileNotFoundError:
             raise ContextError(f"there is no vocabulary in '{folder}': train it first") from None
@@ -133,9 +133,9 @@ class Vocabulary:
         text = json.dumps([sorted(self.tokenizer.get_vocab().items()), self.roles])
         return blake2b(text.encode(), digest_size=8).hexdigest()
 
-    def encode_batch(self, sentences: list[str]) -> list[list[int]]:
-        """The ids of each sentence, without special tokens."""
-        return [found.ids for found in self.tokenizer.encode_batch_fast(sentences, add_special_tokens=False)]
+    def encode_batch(self, sentences: list[str], most: int | None = None) -> list[list[int]]:
+        """Return the ids of each sentence, or its first `most`, without special tokens."""
+        return [found.ids[:most] for found in self.tokenizer.encode_batch_fast(sentences, add_special_tokens=False)]
 
     def decode(self, ids: list[int]) -> str:
         """The text of ids; special tokens are left out."""

@@ -9,18 +9,17 @@ import math
 import os
 import random
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from sentence_transformers import CrossEncoder
 from sentence_transformers.sentence_transformer.evaluation import SentenceEvaluator
 
-from likewise.encoder.pair_classifier import PairClassifier
-from likewise.encoder.parts import find_part
-from likewise.evaluation.cross_encoder import predict_pairs
+from likewise.encoder.modules import find_part
+from likewise.encoder.training_modules import PairClassifier
+from likewise.evaluation.cross_encoder import PairPredictions
 from likewise.evaluation.geometry import alignment, reciprocal_rank, separation, uniformity
-from likewise.evaluation.pairs import correlations, pair_cosines
+from likewise.evaluation.pairs import Distance, correlations, nearness, pair_cosines
 from likewise.evaluation.registry import rated_task
 from likewise.evaluation.task import EvaluationError
 from likewise.evaluation.token_cache import TokenCache
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 Metrics = dict[str, float]
-Distance = Literal["euclidean", "cosine", "manhattan"]
 
 # Pairs rated above this mean the same: SimCSE's choice for alignment on STS-B (Gao et al. 2021, section 6).
 _SAME = 4.0
@@ -43,12 +41,10 @@ class CheckpointEvaluator(SentenceEvaluator):
 
     Args:
         metric: the metric to select by.
-        name: put before each metric, with an underscore; "" for nothing.
+        name: put before each metric, with an underscore.
         score: from a model to its metrics.
-        description: one sentence for the user.
-        sentences: the sentences that are encoded.
-        config: plain values for the model card.
-        greater_is_better: whether the highest value is the best.
+        description, config: one sentence for the user, and plain values for the model card.
+        sentences: the encoded sentences.
     """
 
     def __init__(
@@ -64,7 +60,7 @@ class CheckpointEvaluator(SentenceEvaluator):
     ) -> None:
         super().__init__()
         self.name = name
-        self.primary_metric = f"{name}_{metric}" if name else metric
+        self.primary_metric = f"{name}_{metric}"
         self.greater_is_better = greater_is_better
         self.sentences = tuple(sentences)
         self._score, self._description, self._config = score, description, dict(config)
@@ -105,7 +101,6 @@ def ratings_evaluator(
     ratings: Sequence[float] | np.ndarray,
     *,
     name: str = "sts_dev",
-    batch_size: int = 32,
     description: str | None = None,
 ) -> CheckpointEvaluator:
     """Return an evaluator on P pairs rated from 0 to 5, which selects by the highest Spearman correlation.
@@ -121,7 +116,7 @@ def ratings_evaluator(
     if len(ratings) < 2:
         raise EvaluationError(f"A correlation needs two rated pairs at least, and there are {len(ratings)}.")
     gold = np.asarray(ratings, dtype=np.float64)  # (P,)
-    cache = TokenCache([*first, *second], batch_size)
+    cache = TokenCache([*first, *second])
 
     def score(model: SentenceTransformer) -> Metrics:
         vectors, unique = cache.vectors(model)
@@ -141,11 +136,9 @@ def ratings_evaluator(
 def sentences_evaluator(
     sentences: Sequence[str],
     *,
-    name: str = "held_out",
     rate: float = 0.4,
     limit: int = 1000,
     seed: int = 0,
-    batch_size: int = 32,
 ) -> CheckpointEvaluator:
     """Return an evaluator on unrated sentences, which selects the model that tells damaged copies apart best.
 
@@ -154,19 +147,16 @@ def sentences_evaluator(
     times 100, of a copy's own sentence among all (see `geometry.py`); `alignment` of copies and sentences, `uniformity`
     of the sentences.
 
-    Over 65 encoders made from all-MiniLM-L6-v2 (its layers, mean or first token, and five degrees of noise in the
-    weights; 500 Wikipedia sentences, rate 0.4) the rank correlation of separation with the Spearman score on STS-B dev
-    was 0.93. That of retrieval was 0.86, and 0.12 among the better half, where it is at its ceiling; of alignment plus
-    uniformity 0.77; of alignment alone below 0. Among the better half separation had 0.67: it knows a broken model from
-    a good one, and is a weak judge between good ones. Where there are rated pairs, use `ratings_evaluator`.
+    Over 65 encoders made from all-MiniLM-L6-v2 (its layers, two poolings, five degrees of noise in the weights; 500
+    Wikipedia sentences, rate 0.4) the rank correlation with the Spearman score on STS-B dev was 0.93 for separation,
+    0.86 for retrieval, 0.77 for alignment plus uniformity, and below 0 for alignment alone. Among the better half it
+    was 0.67 for separation and 0.12 for retrieval: it tells broken models from good ones, and good ones less well.
 
     Args:
         sentences: sentences that are not trained on; those of fewer than five words, and repeats, are left out.
-        name: put before each metric.
         rate: share of the words that a copy lacks, between 0 and 1; one word at least.
         limit: highest number of sentences, drawn by the seed.
         seed: of the draw and of the words.
-        batch_size: sentences a batch.
 
     Raises:
         EvaluationError: fewer than two sentences are left, or the rate is not between 0 and 1.
@@ -182,7 +172,7 @@ def sentences_evaluator(
     chance = random.Random(seed)
     kept = usable if len(usable) <= limit else chance.sample(usable, limit)
     copies = [damaged(sentence, rate, chance) for sentence in kept]
-    cache = TokenCache([*kept, *copies], batch_size)
+    cache = TokenCache([*kept, *copies])
 
     def score(model: SentenceTransformer) -> Metrics:
         own, found = np.split(cache.vectors(model)[0], 2)  # each (S, D)
@@ -198,7 +188,7 @@ def sentences_evaluator(
         "(no ratings)"
     )
     config = {"sentences": len(kept), "rate": rate, "seed": seed}
-    return CheckpointEvaluator("separation", name, score, description, [*kept, *copies], config)
+    return CheckpointEvaluator("separation", "held_out", score, description, [*kept, *copies], config)
 
 
 def damaged(sentence: str, rate: float, chance: random.Random) -> str:
@@ -212,17 +202,11 @@ def damaged(sentence: str, rate: float, chance: random.Random) -> str:
     return " ".join(word for i, word in enumerate(words) if i not in lost)
 
 
-def labels_evaluator(
-    first: Sequence[str], second: Sequence[str], labels: Sequence[int], *, name: str = "held_out", batch_size: int = 32
-) -> CheckpointEvaluator:
-    """Return an evaluator on P labelled pairs: the accuracy, times 100, of the model's `PairClassifier`.
-
-    Raises:
-        EvaluationError: the three differ in length or are empty; when called, the model has no classifier.
-    """
+def labels_evaluator(first: Sequence[str], second: Sequence[str], labels: Sequence[int]) -> CheckpointEvaluator:
+    """Return an evaluator on P labelled pairs: the accuracy, times 100, of the model's `PairClassifier`."""
     _check_pairs(first, second, labels, "labels")
     gold = np.asarray(labels)  # (P,)
-    cache = TokenCache([*first, *second], batch_size)
+    cache = TokenCache([*first, *second])
 
     def score(model: SentenceTransformer) -> Metrics:
         head = find_part(model, PairClassifier)
@@ -234,7 +218,7 @@ def labels_evaluator(
         return {"accuracy": 100 * float((found == gold).mean())}
 
     description = f"Accuracy on {len(gold):,} held-out labelled pairs"
-    return CheckpointEvaluator("accuracy", name, score, description, [*first, *second], {"pairs": len(gold)})
+    return CheckpointEvaluator("accuracy", "held_out", score, description, [*first, *second], {"pairs": len(gold)})
 
 
 def scores_evaluator(
@@ -245,7 +229,6 @@ def scores_evaluator(
     to_target: Callable[[np.ndarray], np.ndarray] = lambda scores: scores,
     from_target: Callable[[np.ndarray], np.ndarray] = lambda targets: targets,
     name: str = "dev",
-    batch_size: int = 32,
 ) -> CheckpointEvaluator:
     """Return an evaluator on P scored pairs, for an encoder (by its cosines) or a cross-encoder.
 
@@ -256,7 +239,6 @@ def scores_evaluator(
         first, second, scores: P of each.
         to_target, from_target: from scores to training targets, and back.
         name: put before each metric.
-        batch_size: pairs (or sentences) a batch.
 
     Raises:
         EvaluationError: the three differ in length, or there are fewer than two pairs.
@@ -265,7 +247,7 @@ def scores_evaluator(
     if len(scores) < 2:
         raise EvaluationError(f"A held-out error needs two scored pairs at least, and there are {len(scores)}.")
     gold = np.asarray(scores, dtype=np.float64)  # (P,)
-    targets, predict = to_target(gold), PairPredictions(first, second, batch_size)
+    targets, predict = to_target(gold), PairPredictions(first, second)
 
     def score(model: Any) -> Metrics:
         found = predict(model)  # (P,)
@@ -280,40 +262,21 @@ def scores_evaluator(
     return CheckpointEvaluator("mse", name, score, description, [*first, *second], config, greater_is_better=False)
 
 
-class PairPredictions:
-    """The scores of P pairs by any model: cosines of an encoder, scores of a cross-encoder."""
-
-    def __init__(self, first: Sequence[str], second: Sequence[str], batch_size: int = 32) -> None:
-        self._pairs, self._batch_size = list(zip(first, second, strict=True)), batch_size
-        self._cache = TokenCache([*first, *second], batch_size)
-
-    def __call__(self, model: Any) -> np.ndarray:
-        """Return (P,) float64; the model's modes and the global random state stay as they were."""
-        if isinstance(model, CrossEncoder):
-            return predict_pairs(model, self._pairs, self._batch_size, "fp32")
-        return pair_cosines(*np.split(self._cache.vectors(model)[0], 2))
-
-
 def triplets_evaluator(
     anchors: Sequence[str],
     positives: Sequence[str],
     negatives: Sequence[str],
     *,
     distance: Distance = "euclidean",
-    name: str = "held_out",
-    batch_size: int = 32,
 ) -> CheckpointEvaluator:
     """Return an evaluator on R triplets: the share, times 100, whose positive is nearer than their negative.
 
     An equal distance counts as wrong, so that a collapsed model has 0.
-
-    Raises:
-        EvaluationError: the three differ in length, or are empty.
     """
     if not len(anchors) == len(positives) == len(negatives) or not len(anchors):
         raise EvaluationError(f"{len(anchors)} anchors, {len(positives)} positives and {len(negatives)} negatives.")
     sentences = [*anchors, *positives, *negatives]
-    cache = TokenCache(sentences, batch_size)
+    cache = TokenCache(sentences)
 
     def score(model: SentenceTransformer) -> Metrics:
         own, positive, negative = np.split(cache.vectors(model)[0], 3)  # each (R, D)
@@ -322,15 +285,7 @@ def triplets_evaluator(
 
     description = f"Accuracy ({distance} distance) on {len(anchors):,} held-out triplets"
     config = {"triplets": len(anchors), "distance": distance}
-    return CheckpointEvaluator("accuracy", name, score, description, sentences, config)
-
-
-def nearness(first: np.ndarray, second: np.ndarray, distance: Distance) -> np.ndarray:
-    """Return the cosine or the negative distance of each pair of rows: (R, D), (R, D) -> (R,)."""
-    if distance == "cosine":
-        return pair_cosines(first, second)
-    order = 2 if distance == "euclidean" else 1
-    return -np.linalg.norm(first.astype(np.float64) - second.astype(np.float64), ord=order, axis=1)
+    return CheckpointEvaluator("accuracy", "held_out", score, description, sentences, config)
 
 
 def _check_pairs(first: Sequence[str], second: Sequence[str], values: Sequence[Any] | np.ndarray, what: str) -> None:

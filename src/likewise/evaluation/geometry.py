@@ -37,11 +37,7 @@ def alignment(x: Any, y: Any) -> float:
         raise EvaluationError(f"The two sides differ in shape: {left.shape} and {right.shape}.")
     if not len(left):
         raise EvaluationError("Alignment needs a pair at least.")
-    total = 0.0
-    for start in range(0, len(left), _ROWS_AT_A_TIME):
-        rows = slice(start, start + _ROWS_AT_A_TIME)
-        total += float(np.square(_unit(left[rows]) - _unit(right[rows])).sum())
-    return total / len(left)
+    return float(np.square(_unit(left) - _unit(right)).sum()) / len(left)
 
 
 def uniformity(x: Any) -> float:

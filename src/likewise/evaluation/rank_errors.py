@@ -46,11 +46,8 @@ def rank_errors(estimated: np.ndarray, gold: np.ndarray) -> np.ndarray:
 def spearman_of_ranks(estimated: np.ndarray, gold: np.ndarray) -> float:
     """Return Spearman's rho = 1 - sum_i (R_E^i - R_G^i)^2 / ((P^3 - P) / 6), SNCSE's equation 10, from -1 to 1.
 
-    Exact only where no two pairs share a rank. Human ratings do share ranks, so the scores of `likewise evaluate` are
-    scipy's, the correlation of the ranks themselves, which is equal without ties and right with them.
-
-    Args:
-        estimated, gold: (P,) ranks, P at least 2.
+    It is exact only where no two of the pairs (P, at least 2) share a rank. Human ratings do, so `likewise evaluate`
+    gives the correlation of the ranks themselves, which is right with ties too.
 
     >>> spearman_of_ranks(np.array([1.0, 2.0, 3.0]), np.array([3.0, 2.0, 1.0]))
     -1.0

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 
+BATCH = 32
+"""Sentences a batch; another size changes the last bits of a score."""
+
+
 class TokenCache:
     """Encodes one list of sentences repeatedly with a model that changes in between.
 
@@ -31,7 +35,7 @@ class TokenCache:
         EvaluationError: the batch size is not positive.
     """
 
-    def __init__(self, sentences: Sequence[str], batch_size: int = 128) -> None:
+    def __init__(self, sentences: Sequence[str], batch_size: int = BATCH) -> None:
         if batch_size < 1:
             raise EvaluationError(f"batch_size is {batch_size}; give 1 or more.")
         unique = dict.fromkeys(sentences)

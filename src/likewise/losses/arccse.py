@@ -1,14 +1,50 @@
-"""The loss of ArcCSE: ArcCon and weighted entailment triplets."""
+"""The loss of ArcCSE: ArcCon, and weighted entailment triplets."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import nullcontext
 from typing import Any
 
+import torch
+from sentence_transformers import SentenceTransformer
 from torch import Tensor, nn
 
+from likewise.encoder.modules import dropout_off
+from likewise.losses import functional
 from likewise.losses.arccon import ArcConLoss
-from likewise.losses.entailment_triplet import EntailmentTripletLoss
+
+
+class EntailmentTripletLoss(nn.Module):
+    """A sentence is nearer to its version masked less than to the one masked more (ArcCSE, equation 4).
+
+    Args:
+        model: the encoder.
+        margin: m, in units of cosine.
+        dropout: True leaves dropout on (table 3, third row); the paper turns it off, since its noise would hide
+            the small difference between the two versions.
+
+    Inputs: one column that holds the sentences, the closer and the farther versions one after another (3K rows),
+    or three columns of K rows each. No labels.
+    """
+
+    def __init__(self, model: SentenceTransformer, margin: float = 0.0, dropout: bool = False) -> None:
+        super().__init__()
+        self.model = model
+        self.margin = margin
+        self.dropout = dropout
+
+    def forward(self, sentence_features: Iterable[dict[str, Tensor]], labels: Tensor | None = None) -> Tensor:
+        """Return the loss of a batch of triplets: features -> scalar."""
+        columns = list(sentence_features)
+        with nullcontext() if self.dropout else dropout_off(self.model):
+            encoded = torch.cat([self.model(dict(column))["sentence_embedding"] for column in columns])  # (3K, D)
+        return self.compute_loss_from_embeddings(list(encoded.chunk(3)))
+
+    def compute_loss_from_embeddings(self, embeddings: list[Tensor], labels: Tensor | None = None) -> Tensor:
+        """Return the loss of sentences, closer and farther versions, each (K, D)."""
+        anchors, closer, farther = embeddings
+        return functional.entailment_triplet(anchors, closer, farther, self.margin)
 
 
 class ArcCSELoss(nn.Module):
@@ -38,7 +74,7 @@ class ArcCSELoss(nn.Module):
     def forward(
         self, sentence_features: Iterable[dict[str, Tensor]], labels: Tensor | None = None
     ) -> dict[str, Tensor]:
-        """The weighted parts of a batch's loss, by name: {'contrastive': scalar, 'triplet': scalar}."""
+        """Return the weighted parts of a batch's loss, by name: {'contrastive': scalar, 'triplet': scalar}."""
         # The trainer exchanges `self.model` for its distributed wrapper; the parts must follow.
         for part in (self.arccon, self.triplet):
             if part is not None:
@@ -58,11 +94,3 @@ class ArcCSELoss(nn.Module):
 
     def _zero(self, sentences: dict[str, Any]) -> Tensor:
         return self.model(dict(sentences))["sentence_embedding"].sum() * 0.0
-
-    def get_config_dict(self) -> dict[str, Any]:
-        """What the model card says of the loss."""
-        return {
-            "arccon": self.arccon and self.arccon.get_config_dict(),
-            "triplet": self.triplet and self.triplet.get_config_dict(),
-            "triplet_weight": self.triplet_weight,
-        }

@@ -1,7 +1,8 @@
 """The tensor math of the losses: embeddings in, a scalar out.
 
 Letters of the shapes: B sentences of a batch, N candidates (B times the number of processes), D embedding.
-Everything is computed in float32, also under autocast: an angle near zero does not survive bfloat16.
+Everything is computed in float32, also under autocast: an angle near zero does not survive bfloat16. Shapes that do not
+fit, a temperature of 0 or less, and bounds that contradict each other are a ValueError.
 """
 
 from __future__ import annotations
@@ -61,9 +62,6 @@ def arccon(
         margin_degrees: m, in degrees, from 0 (then it is NT-Xent) to 90.
         temperature: tau, above 0.
         offset: rows of `positives` that belong to processes before this one.
-
-    Raises:
-        ValueError: shapes that do not match, a margin outside [0, 90], or a temperature that is not positive.
     """
     if anchors.ndim != 2 or positives.ndim != 2 or anchors.shape[1] != positives.shape[1]:
         raise ValueError(
@@ -73,8 +71,7 @@ def arccon(
         raise ValueError(f"{len(anchors)} anchors from row {offset} on need as many positives, not {len(positives)}")
     if not 0 <= margin_degrees <= 90:
         raise ValueError(f"the margin is an angle from 0 to 90 degrees, not {margin_degrees}")
-    if temperature <= 0:
-        raise ValueError(f"the temperature must be above 0, not {temperature}")
+    _check_temperature(temperature)
     cosines = cosine_matrix(anchors, positives)  # (B, N)
     own = torch.arange(len(anchors), device=cosines.device) + offset  # (B,)
     with_margin = add_angle(cosines.gather(1, own[:, None]), margin_degrees)  # (B, 1)
@@ -104,12 +101,8 @@ def nt_xent_with_queue(
         queue: (M, D) vectors of earlier batches, detached here; M may be 0.
         temperature: tau, above 0.
         offset: rows of `positives` that belong to processes before this one.
-
-    Raises:
-        ValueError: the temperature is not positive.
     """
-    if temperature <= 0:
-        raise ValueError(f"the temperature must be above 0, not {temperature}")
+    _check_temperature(temperature)
     cosines = cosine_matrix(anchors, torch.cat([positives, queue.detach().to(positives.dtype)]))  # (B, N + M)
     return F.cross_entropy(cosines / temperature, torch.arange(len(anchors), device=cosines.device) + offset)
 
@@ -124,14 +117,9 @@ def nt_xent_symmetric(first: Tensor, second: Tensor, temperature: float = 0.1) -
         first: (B, D).
         second: (B, D), row i of the same sentence as row i of `first`.
         temperature: tau, above 0.
-
-    Raises:
-        ValueError: the shapes differ, or the temperature is not positive.
     """
-    if first.shape != second.shape:
-        raise ValueError(f"two (B, D) of one shape expected, not {tuple(first.shape)} and {tuple(second.shape)}")
-    if temperature <= 0:
-        raise ValueError(f"the temperature must be above 0, not {temperature}")
+    _check_shapes(first, second)
+    _check_temperature(temperature)
     rows = torch.cat([first, second])  # (2B, D)
     cosines = cosine_matrix(rows, rows)  # (2B, 2B)
     logits = (cosines / temperature).masked_fill(torch.eye(len(rows), dtype=torch.bool, device=rows.device), -torch.inf)
@@ -150,15 +138,8 @@ def entailment_triplet(anchors: Tensor, closer: Tensor, farther: Tensor, margin:
         closer: (B, D) h', the versions masked less.
         farther: (B, D) h'', the versions masked more.
         margin: m, in units of cosine.
-
-    Raises:
-        ValueError: the three shapes differ.
     """
-    if not anchors.shape == closer.shape == farther.shape:
-        raise ValueError(
-            f"three (B, D) of one shape expected, not {tuple(anchors.shape)}, {tuple(closer.shape)}, "
-            f"{tuple(farther.shape)}"
-        )
+    _check_shapes(anchors, closer, farther)
     if len(anchors) == 0:
         return anchors.sum() * 0.0  # keeps the graph, for processes that must run a backward pass all the same
     to_closer = F.cosine_similarity(anchors.float(), closer.float(), dim=-1)  # (B,)
@@ -180,15 +161,8 @@ def bidirectional_margin(
         soft_negatives: (B, D) h#, the negation of each.
         alpha: least difference of the cosines.
         beta: largest difference, alpha or more; 2 or more is no bound.
-
-    Raises:
-        ValueError: the three shapes differ, or alpha is larger than beta.
     """
-    if not anchors.shape == positives.shape == soft_negatives.shape:
-        raise ValueError(
-            f"three (B, D) of one shape expected, not {tuple(anchors.shape)}, {tuple(positives.shape)}, "
-            f"{tuple(soft_negatives.shape)}"
-        )
+    _check_shapes(anchors, positives, soft_negatives)
     if alpha > beta:
         raise ValueError(f"alpha {alpha} is larger than beta {beta}: no difference lies between them")
     if len(anchors) == 0:
@@ -213,13 +187,9 @@ def agreeing_opposites(
         opposites: (Q, D) 'B'.
         opposite_negations: (Q, D) 'not B'.
         temperature: divides the cosines, above 0.
-
-    Raises:
-        ValueError: the four shapes differ.
     """
     four = (sentences, negations, opposites, opposite_negations)
-    if len({tuple(part.shape) for part in four}) > 1:
-        raise ValueError(f"four (Q, D) of one shape expected, not {', '.join(str(tuple(p.shape)) for p in four)}")
+    _check_shapes(*four)
     if len(sentences) == 0:
         return sentences.sum() * 0.0
     vectors = F.normalize(torch.stack(four, dim=1).float(), dim=-1)  # (Q, 4, D)
@@ -246,14 +216,10 @@ def nt_xent_with_hard_negative(
         rows: (K,) the anchor that each of these belongs to.
         temperature: tau, above 0.
         offset: rows of `positives` that belong to processes before this one.
-
-    Raises:
-        ValueError: `hard_negatives` and `rows` differ in length, or the temperature is not positive.
     """
     if len(hard_negatives) != len(rows):
         raise ValueError(f"{len(hard_negatives)} hard negatives, but {len(rows)} row numbers")
-    if temperature <= 0:
-        raise ValueError(f"the temperature must be above 0, not {temperature}")
+    _check_temperature(temperature)
     cosines = cosine_matrix(anchors, positives)  # (B, N)
     own = torch.arange(len(anchors), device=cosines.device) + offset  # (B,)
     # An anchor without a negation has nothing in the last column.
@@ -272,14 +238,8 @@ def grouped_cosine(predictions: Tensor, projections: Tensor, group_size: int = 1
         predictions: (B, D) of one view.
         projections: (B, D) of the other view, detached here (stop-gradient).
         group_size: features of a group; D is the plain cosine.
-
-    Raises:
-        ValueError: the shapes differ, or `group_size` does not divide D.
     """
-    if predictions.ndim != 2 or predictions.shape != projections.shape:
-        raise ValueError(
-            f"two (B, D) of one shape expected, not {tuple(predictions.shape)}, {tuple(projections.shape)}"
-        )
+    _check_shapes(predictions, projections)
     if group_size < 1 or predictions.shape[1] % group_size:
         raise ValueError(f"groups of {group_size} do not divide {predictions.shape[1]} features")
     predicted = predictions.float().unflatten(1, (-1, group_size))  # (B, M, group_size)
@@ -288,7 +248,7 @@ def grouped_cosine(predictions: Tensor, projections: Tensor, group_size: int = 1
 
 
 def spread(vectors: Tensor) -> Tensor:
-    """How far the normalised rows lie from each other: (B, D) to a scalar, detached.
+    """Return how far the normalised rows are from each other: (B, D) to a scalar, detached.
 
     The standard deviation over the rows of each number of x / |x|, times sqrt(D), root mean square over the numbers
     (Chen and He 2021, SimSiam, section 4.1): 1 where directions are even around the origin, 0 where all rows point one
@@ -296,3 +256,14 @@ def spread(vectors: Tensor) -> Tensor:
     """
     rows = F.normalize(vectors.detach().float(), dim=1)
     return rows.var(dim=0, correction=0).sum().sqrt()
+
+
+def _check_shapes(*matrices: Tensor) -> None:
+    shapes = [tuple(matrix.shape) for matrix in matrices]
+    if len(set(shapes)) > 1 or len(shapes[0]) != 2:
+        raise ValueError(f"matrices (B, D) of one shape expected, not {', '.join(map(str, shapes))}")
+
+
+def _check_temperature(temperature: float) -> None:
+    if temperature <= 0:
+        raise ValueError(f"the temperature must be above 0, not {temperature}")

@@ -1,5 +1,10 @@
-"""The methods, and the only table of their names."""
+"""The recipes: their table, and those that other packages register."""
 
+from __future__ import annotations
+
+from importlib.metadata import EntryPoint, entry_points
+
+from likewise.errors import first_line
 from likewise.recipes.arccse import ARCCSE, SIMCSE
 from likewise.recipes.consert import CONSERT
 from likewise.recipes.ct import CT
@@ -15,16 +20,46 @@ from likewise.runs.options import OptionError
 RECIPES: dict[str, Recipe] = {
     recipe.name: recipe for recipe in (ARCCSE, SIMCSE, SNCSE, GCLSR, ESIMCSE, CONSERT, CT, TSDAE, MASK_DISTILLATION)
 }
+"""The recipes of this library."""
 
-__all__ = ["RECIPES", "OptionError", "Recipe", "TrainingOptions", "find_recipe"]
+GROUP = "likewise.recipes"
+"""The group of entry points by which an installed package registers a `Recipe` of its own."""
+
+__all__ = ["RECIPES", "OptionError", "Recipe", "TrainingOptions", "find_recipe", "recipe_names"]
 
 
-def find_recipe(name: str) -> Recipe:
-    """The recipe of that name.
+def recipe_names() -> list[str]:
+    """Return the names of this library's recipes and of those that installed packages register."""
+    return [*RECIPES, *sorted(_registered())]
+
+
+def find_recipe(recipe: str | Recipe) -> Recipe:
+    """Return the recipe of a name, this library's before any other package's; a `Recipe` comes back as it is.
 
     Raises:
-        OptionError: there is none; the message lists those there are.
+        OptionError: there is none of that name, or the package that registers it is broken.
     """
-    if name not in RECIPES:
-        raise OptionError(f"there is no recipe {name!r}; there are {', '.join(sorted(RECIPES))}")
-    return RECIPES[name]
+    if isinstance(recipe, Recipe):
+        return recipe
+    if recipe in RECIPES:
+        return RECIPES[recipe]
+    registered = _registered()
+    if recipe not in registered:
+        names = ", ".join(sorted([*RECIPES, *registered]))
+        raise OptionError(f"there is no recipe {recipe!r}; there are {names}")
+    entry = registered[recipe]
+    package = entry.dist.name if entry.dist else entry.value
+    try:
+        found = entry.load()
+    except Exception as error:
+        raise OptionError(
+            f"the recipe {recipe!r} of the package {package} cannot be loaded ({type(error).__name__}: "
+            f"{first_line(error)}): update or remove that package"
+        ) from error
+    if not isinstance(found, Recipe):
+        raise OptionError(f"the recipe {recipe!r} of the package {package} is no Recipe but {type(found).__name__}")
+    return found
+
+
+def _registered() -> dict[str, EntryPoint]:
+    return {entry.name: entry for entry in entry_points(group=GROUP) if entry.name not in RECIPES}

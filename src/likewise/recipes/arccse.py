@@ -9,42 +9,33 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from likewise.augment.spans import mask_words, nested_spans, sentence_rng
-from likewise.encoder.build import PoolingMode, build_encoder
+from likewise.encoder.build import build_encoder
 from likewise.losses.arccon import ArcConLoss
-from likewise.losses.arccse import ArcCSELoss
-from likewise.losses.entailment_triplet import EntailmentTripletLoss
-from likewise.recipes.collate import TextCollator
-from likewise.recipes.options import TrainingOptions
+from likewise.losses.arccse import ArcCSELoss, EntailmentTripletLoss
+from likewise.recipes.collate import TextCollator, tokens_read
+from likewise.recipes.options import HeadOptions
 from likewise.recipes.recipe import Recipe
 from likewise.runs.options import OptionError, option
 
 
-class ArcCSEOptions(TrainingOptions):
+class ArcCSEOptions(HeadOptions):
     """The options of ArcCSE; the defaults are the paper's for a base model (section 4.1)."""
 
-    pooling: PoolingMode = option("cls", "Which token vectors make the sentence vector.")
-    head: bool = option(True, "Train through an MLP head that the saved model does not have.")
-    dropout: float = option(0.1, "Dropout of the encoder in training.")
     contrastive: Literal["arccon", "nt-xent", "none"] = option("arccon", "The contrastive part of the loss.")
-    margin: float = option(10.0, "Angular margin m of ArcCon, in degrees.", ge=0)
-    temperature: float = option(0.05, "Temperature tau of the contrastive part.", gt=0)
+    margin: float = option(10.0, "Angular margin m of ArcCon, in degrees.", ge=0, le=90)
     positive_dropout: bool = option(True, "Dropout on in the second view of ArcCon too (the first always has it).")
     triplet_weight: float = option(0.1, "Weight lambda of the entailment triplets; 0: none.", ge=0)
     triplet_margin: float = option(0.0, "Margin of the triplets, in units of cosine.")
     triplet_dropout: bool = option(False, "Dropout on in the triplets.")
     triplet_min_words: int = option(25, "Shorter sentences make no triplet.", gt=0)
     triplet_max_length: int = option(0, "Tokens kept of a triplet's sentences; 0: as many as the base reads.", ge=0)
-    mask_closer: float = option(0.2, "Share of words masked in the closer version.")
-    mask_farther: float = option(0.4, "Share of words masked in the farther version.")
+    mask_closer: float = option(0.2, "Share of words masked in the closer version.", ge=0, le=1)
+    mask_farther: float = option(0.4, "Share of words masked in the farther version.", ge=0, le=1)
 
     def _check(self) -> None:
         super()._check()
-        if self.margin > 90:
-            raise OptionError(f"margin is an angle of at most 90 degrees, not {self.margin}")
-        if not 0 <= self.mask_closer <= self.mask_farther <= 1:
-            raise OptionError("mask_closer and mask_farther must satisfy 0 <= mask_closer <= mask_farther <= 1")
-        if not 0 <= self.dropout < 1:
-            raise OptionError(f"dropout is a probability in [0, 1), not {self.dropout}")
+        if self.mask_closer > self.mask_farther:
+            raise OptionError(f"mask_closer {self.mask_closer} must be at most mask_farther {self.mask_farther}")
         if self.contrastive == "none" and self.triplet_weight == 0:
             raise OptionError("contrastive=none and triplet_weight=0 leave nothing to learn from: drop one of them")
         if self.contrastive != "none" and self.dropout == 0:
@@ -72,7 +63,7 @@ class TripletViews:
         return columns
 
     def versions(self, sentence: str) -> tuple[str, str]:
-        """The closer and the farther version of a sentence, the same ones for the same seed."""
+        """Return the closer and the farther version of a sentence, the same ones for the same seed."""
         words = sentence.split()
         ratios = (self.options.mask_closer, self.options.mask_farther)
         closer, farther = nested_spans(len(words), ratios, sentence_rng(sentence, self.seed))
@@ -85,12 +76,11 @@ def _encoder(base: str, options: ArcCSEOptions) -> Any:
 
 def _collator(encoder: Any, options: ArcCSEOptions, seed: int) -> TextCollator:
     tokenizer = encoder.tokenizer
-    most = encoder.max_seq_length or tokenizer.model_max_length
-    lengths = {
-        "sentence": min(options.max_length or most, most),
-        "triplet": min(options.triplet_max_length or most, most),
-    }
-    return TextCollator(tokenizer, TripletViews(options, tokenizer.mask_token, seed), lengths)
+    wanted = {"sentence": options.max_length, "triplet": options.triplet_max_length}
+    return TextCollator(
+        {column: (tokenizer, tokens_read(encoder, length)) for column, length in wanted.items()},
+        TripletViews(options, tokenizer.mask_token, seed),
+    )
 
 
 def _loss(encoder: Any, options: ArcCSEOptions) -> ArcCSELoss:

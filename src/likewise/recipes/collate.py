@@ -6,7 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-Views = Callable[[list[dict[str, Any]]], Mapping[str, list[str]]]
+from torch import Tensor
+
+from likewise.runs.options import OptionError
+
+Views = Callable[[list[dict[str, Any]]], Mapping[str, Any]]
 
 
 @dataclass
@@ -14,26 +18,53 @@ class TextCollator:
     """Makes the views of a batch and tokenises them.
 
     Args:
-        tokenizer: a Hugging Face tokenizer.
-        views: rows to texts by column name; a column without texts is left out of the batch. The trainer hands
-            the loss one set of features for each column, in this order.
-        max_lengths: tokens kept, by column.
+        tokenizers: a Hugging Face tokenizer and the number of tokens kept, by column.
+        views: rows to texts by column, and to tensors, which go into the batch as they are; a column without texts is
+            left out. The trainer hands the loss one set of features for each column, in this order.
     """
 
-    tokenizer: Any
+    tokenizers: Mapping[str, tuple[Any, int]]
     views: Views
-    max_lengths: Mapping[str, int]
     # Read by sentence-transformers' trainer; the corpus has no labels.
     valid_label_columns: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, encoder: Any, views: Views, *columns: str, length: int) -> TextCollator:
+        """Return the collator of an encoder's own tokenizer, of at most `length` tokens (0: all that it reads)."""
+        return cls(dict.fromkeys(columns, (encoder.tokenizer, tokens_read(encoder, length))), views)
 
     def __call__(self, rows: list[dict[str, Any]]) -> dict[str, Any]:
         """Rows to {'<column>_input_ids': (rows, T), ...}, padded to the longest text of each column."""
         batch: dict[str, Any] = {}
         for column, texts in self.views(rows).items():
-            if not texts:
-                continue
-            tokens = self.tokenizer(
-                texts, padding=True, truncation=True, max_length=self.max_lengths[column], return_tensors="pt"
-            )
-            batch |= {f"{column}_{name}": value for name, value in tokens.items()}
+            if isinstance(texts, Tensor):
+                batch[column] = texts
+            elif texts:
+                tokenizer, length = self.tokenizers[column]
+                tokens = tokenizer(texts, padding=True, truncation=True, max_length=length, return_tensors="pt")
+                batch |= {f"{column}_{name}": value for name, value in tokens.items()}
         return batch
+
+
+def sentences_of(rows: list[dict[str, Any]]) -> dict[str, list[str]]:
+    """Return the view of the sentences as they are."""
+    return {"sentence": [row["sentence"] for row in rows]}
+
+
+def tokens_read(encoder: Any, wanted: int = 0) -> int:
+    """Return the tokens kept of a sentence: those wanted, as far as the encoder reads them; 0 wants all."""
+    most: int = encoder.max_seq_length or encoder.tokenizer.model_max_length
+    return min(wanted or most, most)
+
+
+def prompt_length(encoder: Any, max_length: int) -> tuple[int, int]:
+    """Return the tokens kept of a sentence in its prompt, and those among them that are the prompt's.
+
+    Raises:
+        OptionError: the template leaves no room for a sentence.
+    """
+    length = tokens_read(encoder, max_length)
+    taken = len(encoder.tokenizer("")["input_ids"])
+    if length <= taken:
+        raise OptionError(f"max_length {length} leaves no room: the template alone has {taken} tokens")
+    return length, taken

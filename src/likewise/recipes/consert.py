@@ -8,16 +8,15 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from likewise.encoder.build import build_encoder
-from likewise.encoder.layer_average import LAST_TWO, build_layer_average
+from likewise.encoder.build import LAST_TWO, build_encoder, build_layer_average
 from likewise.losses.consert import ConSERTLoss, EmbeddingView, ViewKind
-from likewise.recipes.collate import TextCollator
-from likewise.recipes.options import TrainingOptions
+from likewise.recipes.collate import TextCollator, sentences_of
+from likewise.recipes.options import ContrastiveOptions
 from likewise.recipes.recipe import Recipe
 from likewise.runs.options import OptionError, option
 
 
-class ConSERTOptions(TrainingOptions):
+class ConSERTOptions(ContrastiveOptions):
     """The options of ConSERT; the defaults are those of the authors' unsupervised run of BERT-base."""
 
     batch_size: int = option(96, "Sentences of a forward pass; the others in it are the negatives.")
@@ -29,26 +28,20 @@ class ConSERTOptions(TrainingOptions):
     length_batches: bool = option(False, "Batches of sentences of near-equal length.")
     pooling: Literal["last-two", "mean", "cls"] = option("last-two", "Token vectors that are averaged, or [CLS].")
     dropout: float = option(0.0, "Dropout of the encoder in training, in both views.")
-    temperature: float = option(0.1, "Temperature tau of NT-Xent.", gt=0)
+    temperature: float = option(0.1, "Temperature tau of NT-Xent.")
     first: ViewKind = option("feature-cutoff", "How the embeddings are disturbed in the first view.")
     second: ViewKind = option("shuffle", "How the embeddings are disturbed in the second view.")
-    token_share: float = option(0.15, "Share of tokens that token-cutoff takes out.")
-    feature_share: float = option(0.2, "Share of features that feature-cutoff takes out.")
-    dropout_share: float = option(0.2, "Probability of an element of the embeddings in the view 'dropout'.")
+    token_share: float = option(0.15, "Share of tokens that token-cutoff takes out.", ge=0, le=1)
+    feature_share: float = option(0.2, "Share of features that feature-cutoff takes out.", ge=0, le=1)
+    dropout_share: float = option(0.2, "Probability of an element of the embeddings in the view 'dropout'.", ge=0, lt=1)
 
     def _check(self) -> None:
         super()._check()
-        for name in ("token_share", "feature_share"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise OptionError(f"{name} is a share from 0 to 1, not {getattr(self, name)}")
-        for name in ("dropout", "dropout_share"):
-            if not 0 <= getattr(self, name) < 1:
-                raise OptionError(f"{name} is a probability in [0, 1), not {getattr(self, name)}")
         if self.first == self.second == "none" and not self.dropout:
             raise OptionError("first=none, second=none and dropout=0 leave the two views equal: change one of them")
 
     def view(self, kind: ViewKind) -> EmbeddingView:
-        """A view of that kind with its share."""
+        """Return a view of that kind with its share."""
         shares = {"token-cutoff": self.token_share, "feature-cutoff": self.feature_share, "dropout": self.dropout_share}
         return EmbeddingView(kind, shares.get(kind, 0.0))
 
@@ -59,13 +52,8 @@ def _encoder(base: str, options: ConSERTOptions) -> Any:
     return build_encoder(base, pooling=options.pooling, head=False, dropout=options.dropout)
 
 
-def _views(rows: list[dict[str, Any]]) -> dict[str, list[str]]:
-    return {"sentence": [row["sentence"] for row in rows]}
-
-
 def _collator(encoder: Any, options: ConSERTOptions, seed: int) -> TextCollator:
-    most = encoder.max_seq_length or encoder.tokenizer.model_max_length
-    return TextCollator(encoder.tokenizer, _views, {"sentence": min(options.max_length or most, most)})
+    return TextCollator.of(encoder, sentences_of, "sentence", length=options.max_length)
 
 
 def _loss(encoder: Any, options: ConSERTOptions) -> ConSERTLoss:

@@ -25,7 +25,7 @@ from likewise.runs.options import OptionError, option
 class CTOptions(TrainingOptions):
     """The options of contrastive tension; the defaults are those of the authors' code."""
 
-    batch_size: int = option(16, "Pairs of a forward pass.")
+    batch_size: int = option(16, "Pairs of a forward pass.", ge=3)
     learning_rate: float = option(1e-5, "Rate of RMSprop at the start; it falls by a fifth of this, four times.")
     rate_steps: int = option(500, "Updates after which the rate falls.", gt=0)
     negatives: int = option(7, "Pairs of different sentences for each pair of equal ones.", gt=0)
@@ -37,11 +37,8 @@ class CTOptions(TrainingOptions):
 
     def _check(self) -> None:
         super()._check()
-        if self.batch_size % (self.negatives + 1) or self.batch_size < 3:
-            raise OptionError(
-                f"batch_size {self.batch_size} is no multiple of negatives + 1 = {self.negatives + 1} that holds two "
-                "pairs of different sentences or more"
-            )
+        if self.batch_size % (self.negatives + 1):
+            raise OptionError(f"batch_size {self.batch_size} is no multiple of negatives + 1 = {self.negatives + 1}")
         if self.sam_rho or self.warmup_ratio:
             raise OptionError("ct has RMSprop with a rate that falls in steps: drop sam_rho and warmup_ratio")
 
@@ -73,9 +70,7 @@ def _encoder(base: str, options: CTOptions) -> Any:
 
 
 def _collator(encoder: Any, options: CTOptions, seed: int) -> TextCollator:
-    most = encoder.max_seq_length or encoder.tokenizer.model_max_length
-    length = min(options.max_length or most, most)
-    return TextCollator(encoder.tokenizer, TensionPairs(options.negatives), {"first": length, "second": length})
+    return TextCollator.of(encoder, TensionPairs(options.negatives), "first", "second", length=options.max_length)
 
 
 def _loss(encoder: Any, options: CTOptions) -> nn.Module:

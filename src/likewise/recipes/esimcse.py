@@ -11,35 +11,26 @@ from typing import Any
 
 from likewise.augment.spans import sentence_rng
 from likewise.augment.word_repetition import repeat_tokens
-from likewise.encoder.build import PoolingMode, build_encoder
+from likewise.encoder.build import build_encoder
 from likewise.encoder.encoder_copy import MomentumQueue
 from likewise.losses.esimcse import ESimCSELoss
-from likewise.recipes.options import TrainingOptions
+from likewise.recipes.collate import tokens_read
+from likewise.recipes.options import HeadOptions
 from likewise.recipes.recipe import Recipe
 from likewise.runs.options import OptionError, option
 
 
-class ESimCSEOptions(TrainingOptions):
+class ESimCSEOptions(HeadOptions):
     """The options of ESimCSE; the defaults are the paper's for BERT-base."""
 
-    pooling: PoolingMode = option("cls", "Which token vectors make the sentence vector.")
-    head: bool = option(True, "Train through an MLP head that the saved model does not have.")
-    dropout: float = option(0.1, "Dropout of the encoder in training.")
-    temperature: float = option(0.05, "Temperature tau of the loss.", gt=0)
-    repetition: float = option(0.32, "Largest share of sub-words repeated in the positive; 0: at most two.")
-    momentum: float = option(0.995, "Momentum lambda of the encoder that fills the queue.")
+    repetition: float = option(0.32, "Largest share of sub-words repeated in the positive; 0: at most two.", ge=0, le=1)
+    momentum: float = option(0.995, "Momentum lambda of the encoder that fills the queue.", ge=0, le=1)
     queue: float = option(2.5, "Vectors that the queue holds, as a multiple of the batch size; 0: no queue.", ge=0)
     length_batches: bool = option(False, "Batches of sentences of near-equal length.")
     sam_rho: float = option(0.0, "Always 0 here: a second pass would fill the queue twice.")
 
     def _check(self) -> None:
         super()._check()
-        if not 0 <= self.repetition <= 1:
-            raise OptionError(f"repetition is a share from 0 to 1, not {self.repetition}")
-        if not 0 <= self.momentum <= 1:
-            raise OptionError(f"momentum lies from 0 to 1, not {self.momentum}")
-        if not 0 <= self.dropout < 1:
-            raise OptionError(f"dropout is a probability in [0, 1), not {self.dropout}")
         if self.sam_rho:
             raise OptionError("esimcse fills its queue in every pass, and SAM makes two of an update: set sam_rho to 0")
 
@@ -100,7 +91,7 @@ def _encoder(base: str, options: ESimCSEOptions) -> Any:
 
 
 def _collator(encoder: Any, options: ESimCSEOptions, seed: int) -> RepetitionCollator:
-    longest = min(encoder.max_seq_length or encoder.tokenizer.model_max_length, encoder.tokenizer.model_max_length)
+    longest = min(tokens_read(encoder), encoder.tokenizer.model_max_length)
     length = min(options.max_length or longest, longest)
     return RepetitionCollator(encoder.tokenizer, length, longest, options.repetition, seed)
 

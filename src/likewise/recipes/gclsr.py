@@ -13,8 +13,8 @@ from sentence_transformers import SentenceTransformer
 
 from likewise.augment.word_noise import WordNoise
 from likewise.corpus import PreparedCorpus
-from likewise.encoder.siamese import NoisyWords, Predictor, Projector
 from likewise.encoder.text_cnn import TextCNN
+from likewise.encoder.training_modules import NoisyWords, Predictor, Projector
 from likewise.encoder.word_attention import WordAttention
 from likewise.encoder.word_vectors import MAX_WORDS, build_word_vectors, check_source
 from likewise.losses.grouped_cosine import GroupedCosineLoss
@@ -24,17 +24,18 @@ from likewise.recipes.recipe import Recipe
 from likewise.recipes.second_views import add_edits, add_paraphrases
 from likewise.recipes.siamese_schedule import siamese_sgd
 from likewise.runs.options import OptionError, option
+from likewise.runs.progress import Progress
 
 
 class GCLSROptions(TrainingOptions):
     """The options of GCLSR; the defaults are the paper's (section 4.1)."""
 
-    batch_size: int = option(512, "Sentences of a forward pass, and of the batch statistics.")
+    batch_size: int = option(512, "Sentences of a forward pass, and of the batch statistics.", ge=2)
     learning_rate: float = option(0.03, "Base rate: the peak rate is this times batch_size x accumulation / 128.")
     epochs: int = option(20, "Passes over the sampled sentences.")
-    warmup_epochs: int = option(5, "Epochs in which the rate rises from 0, a cosine decay after them.")
-    momentum: float = option(0.9, "Momentum of SGD during warm-up.")
-    momentum_after: float = option(0.8, "Momentum of SGD after warm-up.")
+    warmup_epochs: int = option(5, "Epochs in which the rate rises from 0, a cosine decay after them.", ge=0)
+    momentum: float = option(0.9, "Momentum of SGD during warm-up.", ge=0, lt=1)
+    momentum_after: float = option(0.8, "Momentum of SGD after warm-up.", ge=0, lt=1)
     weight_decay: float = option(1e-3, "Weight decay of SGD.")
     predictor_rate: float = option(1.0, "The predictor's constant rate; 0: it decays with all others.", ge=0)
     max_grad_norm: float = option(0.0, "Gradients are clipped to this norm; 0: never.")
@@ -46,6 +47,7 @@ class GCLSROptions(TrainingOptions):
     dimension: int = option(0, "Size the word vectors must have, or of an encoder's to keep; 0: any.", ge=0)
     most_frequent: int = option(100_000, "Most frequent words of the vectors kept beside the corpus's own.", ge=0)
     weighted: bool = option(False, "Take the mean word off the word vectors and shorten frequent words.")
+    trust_pickle: bool = option(False, "Read gensim's own files of word vectors: pickles, which can run any code.")
     attention: bool = option(True, "Word attention between word vectors and TextCNN.")
     regions: str = option("1,1,1,6,15,20", "Words that the filters of each bank of the TextCNN span.")
     filters: int = option(300, "Filters of a bank.", gt=0)
@@ -68,16 +70,12 @@ class GCLSROptions(TrainingOptions):
 
     def _check(self) -> None:
         super()._check()
-        if not 0 <= self.warmup_epochs < self.epochs:
-            raise OptionError(f"warmup_epochs {self.warmup_epochs} must be 0 or more and below epochs {self.epochs}")
+        if self.warmup_epochs >= self.epochs:
+            raise OptionError(f"warmup_epochs {self.warmup_epochs} must be below epochs {self.epochs}")
         if self.warmup_ratio or self.schedule != "cosine" or self.sam_rho:
             raise OptionError("gclsr has SGD with warmup_epochs and a cosine: drop warmup_ratio, schedule and sam_rho")
-        if not (0 <= self.momentum < 1 and 0 <= self.momentum_after < 1):
-            raise OptionError("momentum and momentum_after lie in [0, 1)")
         if self.group_size and self.projection % self.group_size:
             raise OptionError(f"group_size {self.group_size} does not divide projection {self.projection}")
-        if self.batch_size < 2:
-            raise OptionError("batch_size must be 2 or more: batch norm needs more than one sentence")
         if self.sentences and self.sentences < self.batch_size * self.accumulation:
             raise OptionError(
                 f"sentences {self.sentences} do not fill one update of {self.batch_size} x {self.accumulation}"
@@ -107,7 +105,7 @@ class GCLSROptions(TrainingOptions):
         return WordNoise(share=1.0 if self.augmentation == "full" else self.noise_share, kinds=kinds)
 
 
-def _encoder_on(base: str, options: GCLSROptions, sentences: Any) -> SentenceTransformer:
+def _encoder(base: str, options: GCLSROptions, sentences: Any = None) -> SentenceTransformer:
     """Word vectors, noise, attention, TextCNN, projector and predictor; noise and the last two in training only."""
     words = build_word_vectors(
         base,
@@ -116,6 +114,7 @@ def _encoder_on(base: str, options: GCLSROptions, sentences: Any) -> SentenceTra
         options.dimension,
         options.max_length or MAX_WORDS,
         options.weighted,
+        options.trust_pickle,
     )
     cnn = TextCNN(words.get_embedding_dimension(), options.region_sizes, options.filters)
     noisy = options.augmentation in ("partial", "full")
@@ -130,11 +129,7 @@ def _encoder_on(base: str, options: GCLSROptions, sentences: Any) -> SentenceTra
     return SentenceTransformer(modules=modules)
 
 
-def _encoder(base: str, options: GCLSROptions) -> SentenceTransformer:
-    return _encoder_on(base, options, None)
-
-
-def _rows(corpus: PreparedCorpus, dataset: Any, options: GCLSROptions, seed: int, progress: Any = None) -> Any:
+def _rows(corpus: PreparedCorpus, dataset: Any, options: GCLSROptions, seed: int, progress: Progress) -> Any:
     """The sampled rows, with the column 'view' where the second view is a text."""
     if options.sentences and options.sentences < len(dataset):
         order = np.random.default_rng([seed, 2]).permutation(len(dataset))[: options.sentences]
@@ -147,15 +142,12 @@ def _rows(corpus: PreparedCorpus, dataset: Any, options: GCLSROptions, seed: int
 
 
 def _views(rows: list[dict[str, Any]]) -> dict[str, list[str]]:
-    columns = {"sentence": [row["sentence"] for row in rows]}
-    if "view" in rows[0]:
-        columns["view"] = [row["view"] for row in rows]
-    return columns
+    return {name: [row[name] for row in rows] for name in ("sentence", "view") if name in rows[0]}
 
 
 def _collator(encoder: SentenceTransformer, options: GCLSROptions, seed: int) -> TextCollator:
     most = options.max_length or MAX_WORDS
-    return TextCollator(encoder.tokenizer, _views, {"sentence": most, "view": most})
+    return TextCollator(dict.fromkeys(("sentence", "view"), (encoder.tokenizer, most)), _views)
 
 
 def _loss(encoder: SentenceTransformer, options: GCLSROptions) -> GroupedCosineLoss:
@@ -189,8 +181,8 @@ GCLSR = Recipe(
     build_collator=_collator,
     build_loss=_loss,
     add_columns=_rows,
-    build_encoder_on=_encoder_on,
-    check_base=lambda base, options: check_source(base, options.dimension),
+    encoder_reads_corpus=True,
+    check_base=lambda base, options: check_source(base, options.dimension, options.trust_pickle),
     build_optimizer=_optimizer,
     default_base="bundled:glove",
 )

@@ -7,22 +7,19 @@ step costs a third of SNCSE's, wants no negative, and what comes out is a base f
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from likewise.encoder.build import build_encoder
 from likewise.encoder.encoder_copy import FrozenCopy
-from likewise.encoder.mask_prompt import TEMPLATE, build_mask_prompt_encoder
+from likewise.encoder.mask_prompt import build_mask_prompt_encoder
 from likewise.losses.distillation import DistillationLoss
-from likewise.recipes.collate import TextCollator
-from likewise.recipes.mask_options import check_template, prompt_length
-from likewise.recipes.options import TrainingOptions
+from likewise.recipes.collate import TextCollator, prompt_length
+from likewise.recipes.options import PromptOptions
 from likewise.recipes.recipe import Recipe
 from likewise.runs.options import option
 
 
-class MaskDistillationOptions(TrainingOptions):
+class MaskDistillationOptions(PromptOptions):
     """The options of mask distillation; none is a paper's."""
 
     learning_rate: float = option(4e-4, "Peak learning rate.")
@@ -32,34 +29,12 @@ class MaskDistillationOptions(TrainingOptions):
     max_steps: int = option(100, "Stop after this many updates; 0: as many as the epochs hold.")
     eval_steps: int = option(50, "Updates between two evaluations; 0: only at the end.")
     sam_rho: float = option(0.0, "Radius of sharpness-aware minimisation, in weight norm; 0: plain AdamW.")
-    template: str = option(TEMPLATE, "Prompt with one X, where the sentence goes, and one [MASK].")
-
-    def _check(self) -> None:
-        super()._check()
-        check_template(self.template)
 
 
-@dataclass
-class TeacherCollator:
-    """Rows {'sentence'} to two columns of tokens: in the prompt, and as the teacher reads them.
-
-    Args:
-        prompted: puts sentences into the prompt.
-        plain: the teacher's.
-    """
-
-    prompted: TextCollator
-    plain: TextCollator
-    # Read by sentence-transformers' trainer; the corpus has no labels.
-    valid_label_columns: tuple[str, ...] = ()
-
-    def __call__(self, rows: list[dict[str, Any]]) -> dict[str, Any]:
-        """A batch {'sentence_input_ids': (B, T), ..., 'plain_input_ids': (B, U), ...}."""
-        return self.prompted(rows) | self.plain(rows)
-
-
-def _column(name: str, rows: list[dict[str, Any]]) -> dict[str, list[str]]:
-    return {name: [row["sentence"] for row in rows]}
+def _views(rows: list[dict[str, Any]]) -> dict[str, list[str]]:
+    """Rows {'sentence'} to two columns: for the prompt, and for the teacher."""
+    sentences = [row["sentence"] for row in rows]
+    return {"sentence": sentences, "plain": sentences}
 
 
 def _encoder(base: str, options: MaskDistillationOptions) -> Any:
@@ -68,16 +43,12 @@ def _encoder(base: str, options: MaskDistillationOptions) -> Any:
     return encoder
 
 
-def _collator(encoder: Any, options: MaskDistillationOptions, seed: int) -> TeacherCollator:
+def _collator(encoder: Any, options: MaskDistillationOptions, seed: int) -> TextCollator:
     length, taken = prompt_length(encoder, options.max_length)
-    teacher = next(module for module in encoder if isinstance(module, FrozenCopy)).encoder
-
+    teacher = next(module for module in encoder if isinstance(module, FrozenCopy)).encoder.tokenizer
     # The teacher sees what the prompt leaves room for.
-    plain = length - taken + len(teacher.tokenizer("")["input_ids"])
-    return TeacherCollator(
-        TextCollator(encoder.tokenizer, partial(_column, "sentence"), {"sentence": length}),
-        TextCollator(teacher.tokenizer, partial(_column, "plain"), {"plain": plain}),
-    )
+    plain = length - taken + len(teacher("")["input_ids"])
+    return TextCollator({"sentence": (encoder.tokenizer, length), "plain": (teacher, plain)}, _views)
 
 
 def _loss(encoder: Any, options: MaskDistillationOptions) -> DistillationLoss:

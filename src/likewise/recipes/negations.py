@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from likewise.corpus import PreparedCorpus
+from likewise.runs.progress import Progress
 
 
 def rows_needed(n_rows: int, batch_size: int, steps: int, seed: int) -> np.ndarray:
-    """The rows that a run of `steps` updates of `batch_size` sentences takes, in order; all of them for 0 steps.
+    """Return the rows that a run of `steps` updates of `batch_size` sentences takes, in order; all of them for 0 steps.
 
     A sentence takes milliseconds to parse: a short run on a large corpus should not wait for all of it.
     """
@@ -22,7 +22,7 @@ def rows_needed(n_rows: int, batch_size: int, steps: int, seed: int) -> np.ndarr
 
 
 def with_candidates(dataset: Any, rows: np.ndarray, share: float, seed: int, max_words: int = 25) -> np.ndarray:
-    """The rows with a share of them replaced by short sentences that may have an opposite, in order.
+    """Return the rows with a share of them replaced by short sentences that may have an opposite, in order.
 
     In running text one sentence in eight has a word with an antonym behind 'be'; a loss on opposites wants more of
     them. Fewer are replaced where the corpus does not hold enough.
@@ -52,17 +52,15 @@ def with_candidates(dataset: Any, rows: np.ndarray, share: float, seed: int, max
     return np.sort(np.concatenate([chosen, others]))
 
 
-def with_negations(
-    corpus: PreparedCorpus, dataset: Any, name: str, processes: int, progress: Callable[[int], None]
-) -> Any:
-    """The dataset with a third column, `negation`: the sentence's negation, or None where there is none.
+def with_negations(corpus: PreparedCorpus, dataset: Any, name: str, processes: int, progress: Progress) -> Any:
+    """Return the dataset with a third column, `negation`: the sentence's negation, or None where there is none.
 
     Args:
         corpus: where the rows come from; the negations lie beside it.
         dataset: rows {'sentence', 'words'}.
         name: tells this choice of rows from others of the same corpus.
         processes: how many parse.
-        progress: told how many sentences were done since its last call.
+        progress: shows the sentences.
 
     Raises:
         ImportError: the parser is not installed; the message names the extra.

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from typing import Literal
 
+from likewise.encoder.build import PoolingMode
+from likewise.encoder.mask_prompt import TEMPLATE, MaskPrompt
 from likewise.runs.options import OptionError, Options, option
 
 Precision = Literal["auto", "fp32", "bf16"]
 
 
 class TrainingOptions(Options):
-    """How a run is optimised; the methods' own options are added by subclasses.
+    """How a run is optimised; the methods' own options are added by subclasses."""
 
-    Raises:
-        OptionError: a value out of range, or two that contradict each other.
-    """
-
-    batch_size: int = option(64, "Sentences of a forward pass; the others in it are the negatives.", gt=0)
+    batch_size: int = option(64, "Sentences of a forward pass.", gt=0)
     accumulation: int = option(1, "Forward passes of one update; negatives stay within each pass.", gt=0)
     learning_rate: float = option(3e-5, "Peak learning rate.", gt=0)
     epochs: int = option(1, "Passes over the corpus.", gt=0)
@@ -26,7 +24,7 @@ class TrainingOptions(Options):
     weight_decay: float = option(0.0, "Decoupled weight decay of AdamW.", ge=0)
     max_grad_norm: float = option(1.0, "Gradients are clipped to this norm; 0: never.", ge=0)
     sam_rho: float = option(0.05, "Radius of sharpness-aware minimisation, in weight norm; 0: plain AdamW.", ge=0)
-    sam_every: int = option(1, "One update of so many is sharpness-aware and costs two; the others are plain.", gt=0)
+    sam_every: int = option(1, "Updates from one sharpness-aware update to the next; such a one costs two.", gt=0)
     max_length: int = option(0, "Tokens kept of a sentence in training; 0: as many as the base reads.", ge=0)
     length_batches: bool = option(True, "Batches of sentences of near-equal length.")
     eval_steps: int = option(125, "Updates between two evaluations; 0: only at the end.", ge=0)
@@ -42,3 +40,31 @@ class TrainingOptions(Options):
     def _check(self) -> None:
         if self.max_length and self.max_length < 3:
             raise OptionError("max_length counts the two special tokens, so it is 3 or more (or 0)")
+
+
+class PromptOptions(TrainingOptions):
+    """Options of the recipes that read the hidden state at the mask of a prompt."""
+
+    template: str = option(TEMPLATE, "Prompt with one X, where the sentence goes, and one [MASK].")
+
+    def _check(self) -> None:
+        super()._check()
+        try:
+            MaskPrompt.parse(self.template)
+        except ValueError as error:
+            raise OptionError(str(error)) from None
+
+
+class ContrastiveOptions(TrainingOptions):
+    """Options of the recipes that compare a sentence with the others of its batch."""
+
+    batch_size: int = option(64, "Sentences of a forward pass; the others in it are the negatives.", ge=2)
+    dropout: float = option(0.1, "Dropout of the encoder in training.", ge=0, lt=1)
+    temperature: float = option(0.05, "Temperature tau of the contrastive loss.", gt=0)
+
+
+class HeadOptions(ContrastiveOptions):
+    """Options of the recipes that train, as SimCSE, through a head on one token's vector."""
+
+    pooling: PoolingMode = option("cls", "Which token vectors make the sentence vector.")
+    head: bool = option(True, "Train through an MLP head that the saved model does not have.")

@@ -1,4 +1,4 @@
-"""What a recipe is: the wiring of views, encoder and loss, and the values that go with it."""
+"""The definition of a recipe: the wiring of views, encoder and loss, and the values that go with it."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from torch import nn
 from likewise.corpus import PreparedCorpus
 from likewise.recipes.options import TrainingOptions
 from likewise.runs.options import of_preset
+from likewise.runs.progress import Progress
 
 Collator = Callable[[list[dict[str, Any]]], dict[str, Any]]
 
@@ -18,6 +19,8 @@ Collator = Callable[[list[dict[str, Any]]], dict[str, Any]]
 @dataclass(frozen=True)
 class Recipe:
     """One method: how its encoder is built, how a batch is made of sentences, and what it is trained on.
+
+    A package of your own registers one by an entry point of the group `likewise.recipes`.
 
     Args:
         name: what it is called on the command line.
@@ -27,26 +30,25 @@ class Recipe:
         build_encoder: (base, options) to a SentenceTransformer.
         build_collator: (encoder, options, seed) to a function from corpus rows ({'sentence', 'words'}) to a batch.
         build_loss: (encoder, options) to a sentence-transformers loss.
-        add_columns: (corpus, its training rows, options, seed, a function told how many rows were done since its last
-            call) to the rows with what else the views need; None where the sentences are enough.
-        build_encoder_on: (base, options, the training sentences) to a SentenceTransformer, where the corpus decides
-            what the encoder holds; taken in the place of `build_encoder`.
-        check_base: (base, options), called before the corpus is read: raises a ValueError for a base that cannot do.
-        build_optimizer: (encoder, options, updates in all) to an optimizer and its schedule; None for AdamW.
-        default_base: what the command line takes where no base is given.
+        add_columns: (corpus, its training rows, options, seed, progress) to the rows with what else the views need.
+        encoder_reads_corpus: `build_encoder` takes the training sentences as a third argument: they decide what the
+            encoder holds.
+        check_base: (base, options), called before the corpus is read; raises a LikewiseError for a base that cannot do.
+        build_optimizer: (encoder, options, updates in all) to an optimizer and its schedule; (None, None) is AdamW.
+        default_base: the base where none is given.
     """
 
     name: str
     summary: str
     source: str
     presets: Mapping[str, TrainingOptions]
-    build_encoder: Callable[[str, Any], Any]
+    build_encoder: Callable[..., Any]
     build_collator: Callable[[Any, Any, int], Collator]
     build_loss: Callable[[Any, Any], nn.Module]
-    add_columns: Callable[[PreparedCorpus, Any, Any, int, Callable[[int], None]], Any] | None = None
-    build_encoder_on: Callable[[str, Any, Any], Any] | None = None
-    check_base: Callable[[str, Any], None] | None = None
-    build_optimizer: Callable[[Any, Any, int], tuple[Any, Any]] | None = None
+    add_columns: Callable[[PreparedCorpus, Any, Any, int, Progress], Any] = lambda corpus, rows, *_: rows
+    encoder_reads_corpus: bool = False
+    check_base: Callable[[str, Any], None] = lambda base, options: None
+    build_optimizer: Callable[[Any, Any, int], tuple[Any, Any]] = lambda *_: (None, None)
     default_base: str = "bundled:minilm"
 
     @property
@@ -54,14 +56,8 @@ class Recipe:
         """The class of this recipe's options."""
         return type(next(iter(self.presets.values())))
 
-    def encoder(self, base: str, options: TrainingOptions, sentences: Any) -> Any:
-        """The untrained encoder for a corpus."""
-        if self.build_encoder_on:
-            return self.build_encoder_on(base, options, sentences)
-        return self.build_encoder(base, options)
-
     def options(self, preset: str | None = None, **changes: Any) -> TrainingOptions:
-        """The options of a preset (the first one by default) with changes.
+        """Return the options of a preset (the first one by default) with changes.
 
         Raises:
             OptionError: no such preset or option, or values that do not go together.

@@ -7,7 +7,6 @@ value comes from, and what differs from the paper: docs/papers.md.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,23 +15,21 @@ import torch
 from likewise.augment.negation.antonyms import opposites
 from likewise.corpus import PreparedCorpus
 from likewise.encoder.encoder_copy import FrozenCopy
-from likewise.encoder.mask_prompt import TEMPLATE, build_mask_prompt_encoder
+from likewise.encoder.mask_prompt import build_mask_prompt_encoder
 from likewise.losses.sncse import Role, SNCSELoss
-from likewise.recipes.collate import TextCollator
-from likewise.recipes.mask_options import check_template, prompt_length
+from likewise.recipes.collate import TextCollator, prompt_length
 from likewise.recipes.negations import rows_needed, with_candidates, with_negations
-from likewise.recipes.options import TrainingOptions
+from likewise.recipes.options import ContrastiveOptions, PromptOptions
 from likewise.recipes.recipe import Recipe
 from likewise.runs.options import OptionError, option
+from likewise.runs.progress import Progress
 
 
-class SNCSEOptions(TrainingOptions):
+class SNCSEOptions(ContrastiveOptions, PromptOptions):
     """The options of SNCSE; the defaults are the paper's for BERT-base (section 3.2)."""
 
-    template: str = option(TEMPLATE, "Prompt with one X, where the sentence goes, and one [MASK].")
     head: bool = option(True, "Train through an MLP head that the saved model does not have.")
-    dropout: float = option(0.1, "Dropout of the encoder in training.")
-    temperature: float = option(0.05, "Temperature tau of InfoNCE.", gt=0)
+    dropout: float = option(0.1, "Dropout of the encoder in training; the two views differ by it alone.", gt=0, lt=1)
     negation: Role = option("soft-negative", "What the negation of a sentence is to it.")
     alpha: float = option(0.1, "Least difference of the cosines of positive and negation.", ge=0)
     beta: float = option(0.3, "Largest such difference; 2: no bound.")
@@ -40,7 +37,9 @@ class SNCSEOptions(TrainingOptions):
     opposite_weight: float = option(
         0.0, "Weight of the loss that brings 'not A' and 'B' together, A and B antonyms.", ge=0
     )
-    opposite_share: float = option(0.25, "Share of the sentences that are chosen for a word with an antonym.")
+    opposite_share: float = option(
+        0.25, "Share of the sentences that are chosen for a word with an antonym.", ge=0, le=1
+    )
     keep_weight: float = option(
         0.0, "Weight of the distance of a sentence's vector to the one that the base gives it.", ge=0
     )
@@ -48,58 +47,40 @@ class SNCSEOptions(TrainingOptions):
 
     def _check(self) -> None:
         super()._check()
-        if not 0 <= self.opposite_share <= 1:
-            raise OptionError(f"opposite_share is a share in [0, 1], not {self.opposite_share}")
         if self.opposite_weight and self.negation == "none":
             raise OptionError("opposite_weight needs the negations: take another value for negation than none")
         if self.keep_weight and self.head:
             raise OptionError("keep_weight compares the saved encoder's own vectors: set head to false (--no-head)")
         if self.alpha > self.beta:
             raise OptionError(f"alpha {self.alpha} is larger than beta {self.beta}: no difference lies between them")
-        if not 0 < self.dropout < 1:
-            raise OptionError("the two views of a sentence differ by dropout alone: set dropout above 0 and below 1")
-        check_template(self.template)
 
 
-@dataclass
-class NegationCollator:
-    """Rows {'sentence', 'negation'} to B sentences, K negations, and the rows that these belong to.
+@dataclass(frozen=True)
+class NegationViews:
+    """Rows {'sentence', 'negation'} to B sentences and K negations, and the rows (K,) that these belong to.
 
-    With `with_opposites` the batch goes on with the Q opposites that the negations have, and the Q negations of these.
+    With `with_opposites` the texts go on with the Q opposites that the negations have, and the Q negations of these;
+    the places (Q,) say to which negations they belong.
     """
 
-    texts: TextCollator
     with_opposites: bool = False
-    # Read by sentence-transformers' trainer; the corpus has no labels.
-    valid_label_columns: tuple[str, ...] = ()
 
     def __call__(self, rows: list[dict[str, Any]]) -> dict[str, Any]:
-        """A batch {'sentence_input_ids': (B + K + 2Q, T), ..., 'sentence_rows': (K,), 'sentence_pairs': (Q,)}."""
-        with_negation = [i for i, row in enumerate(rows) if row.get("negation")]
-        negations = [rows[i]["negation"] for i in with_negation]
-        extra: list[str] = []
-        pairs: list[int] = []
+        """Return {'sentence': B + K + 2Q texts, 'sentence_rows': (K,), 'sentence_pairs': (Q,)}."""
+        negated = [i for i, row in enumerate(rows) if row.get("negation")]
+        negations = [rows[i]["negation"] for i in negated]
+        texts = [*(row["sentence"] for row in rows), *negations]
+        columns: dict[str, Any] = {"sentence": texts, "sentence_rows": torch.tensor(negated, dtype=torch.long)}
         if self.with_opposites:
-            found = [
-                opposites(rows[i]["sentence"], negation) for i, negation in zip(with_negation, negations, strict=True)
-            ]
-            pairs = [place for place, four in enumerate(found) if four]
+            found = [opposites(rows[i]["sentence"], negation) for i, negation in zip(negated, negations, strict=True)]
             kept = [four for four in found if four]
-            extra = [*(four.opposite for four in kept), *(four.opposite_negation for four in kept)]
-        batch = self.texts([{"texts": [*(row["sentence"] for row in rows), *negations, *extra]}])
-        batch["sentence_rows"] = torch.tensor(with_negation, dtype=torch.long)
-        if self.with_opposites:
-            batch["sentence_pairs"] = torch.tensor(pairs, dtype=torch.long)
-        return batch
+            texts += [*(four.opposite for four in kept), *(four.opposite_negation for four in kept)]
+            pairs = [place for place, four in enumerate(found) if four]
+            columns["sentence_pairs"] = torch.tensor(pairs, dtype=torch.long)
+        return columns
 
 
-def _texts(rows: list[dict[str, Any]]) -> dict[str, list[str]]:
-    return {"sentence": rows[0]["texts"]}
-
-
-def _add_negations(
-    corpus: PreparedCorpus, dataset: Any, options: SNCSEOptions, seed: int, progress: Callable[[int], None]
-) -> Any:
+def _add_negations(corpus: PreparedCorpus, dataset: Any, options: SNCSEOptions, seed: int, progress: Progress) -> Any:
     if options.negation == "none":
         return dataset
     batch = options.batch_size * options.accumulation
@@ -120,10 +101,9 @@ def _encoder(base: str, options: SNCSEOptions) -> Any:
     return encoder
 
 
-def _collator(encoder: Any, options: SNCSEOptions, seed: int) -> NegationCollator:
+def _collator(encoder: Any, options: SNCSEOptions, seed: int) -> TextCollator:
     length, _ = prompt_length(encoder, options.max_length)
-    texts = TextCollator(encoder.tokenizer, _texts, {"sentence": length})
-    return NegationCollator(texts, with_opposites=options.opposite_weight > 0)
+    return TextCollator.of(encoder, NegationViews(options.opposite_weight > 0), "sentence", length=length)
 
 
 def _loss(encoder: Any, options: SNCSEOptions) -> SNCSELoss:

@@ -14,13 +14,14 @@ from torch import nn
 
 from likewise.augment.spans import sentence_rng
 from likewise.augment.word_deletion import delete_words
-from likewise.encoder.build import BaseModelError, PoolingMode, build_encoder
-from likewise.encoder.training_decoder import TrainingDecoder
+from likewise.encoder.build import PoolingMode, build_encoder
+from likewise.encoder.opening import LoadError
+from likewise.encoder.training_modules import TrainingDecoder
 from likewise.errors import first_line
 from likewise.recipes.collate import TextCollator
 from likewise.recipes.options import TrainingOptions
 from likewise.recipes.recipe import Recipe
-from likewise.runs.options import OptionError, option
+from likewise.runs.options import option
 from likewise.transformers_output import only_errors
 
 
@@ -32,12 +33,7 @@ class TSDAEOptions(TrainingOptions):
     sam_rho: float = option(0.0, "Radius of sharpness-aware minimisation, in weight norm; 0: plain AdamW.")
     length_batches: bool = option(False, "Batches of sentences of near-equal length.")
     pooling: PoolingMode = option("cls", "Which token vectors make the sentence vector.")
-    deletion: float = option(0.6, "Probability that a word of the input is deleted.")
-
-    def _check(self) -> None:
-        super()._check()
-        if not 0 <= self.deletion <= 1:
-            raise OptionError(f"deletion is a probability from 0 to 1, not {self.deletion}")
+    deletion: float = option(0.6, "Probability that a word of the input is deleted.", ge=0, le=1)
 
 
 @dataclass(frozen=True)
@@ -59,19 +55,17 @@ def _encoder(base: str, options: TSDAEOptions) -> Any:
 
 
 def _collator(encoder: Any, options: TSDAEOptions, seed: int) -> TextCollator:
-    most = encoder.max_seq_length or encoder.tokenizer.model_max_length
-    length = min(options.max_length or most, most)
-    return TextCollator(encoder.tokenizer, NoisyViews(options.deletion, seed), {"noisy": length, "sentence": length})
+    return TextCollator.of(encoder, NoisyViews(options.deletion, seed), "noisy", "sentence", length=options.max_length)
 
 
 def _loss(encoder: Any, options: TSDAEOptions) -> nn.Module:
-    """The loss, whose decoder becomes a module of the encoder: in the loss alone it would be in no checkpoint."""
+    """Build the loss, and make its decoder a module of the encoder: in the loss alone it would be in no checkpoint."""
     try:
         with only_errors():  # a base has no weights for what a decoder has beside it: they start at random
             loss = DenoisingAutoEncoderLoss(encoder, tie_encoder_decoder=True)
     except (OSError, ValueError) as error:
         name = encoder[0].auto_model.config._name_or_path
-        raise BaseModelError(
+        raise LoadError(
             f"TSDAE decodes with the base's own weights, and {name} cannot be a decoder "
             f"({first_line(error)}): take a BERT- or RoBERTa-like base, by its name or the folder that holds "
             "its config.json"

@@ -78,6 +78,10 @@ class Job:
         """Add plain facts that outlive a stop, by rename."""
         write_json(self.work / _NOTES, self.notes | facts)
 
+    def discard(self) -> None:
+        """Throw away what was done so far: the next run of the plan begins anew."""
+        _clear(self.work)
+
     def seconds(self) -> float:
         """Return the seconds worked so far, those before a stop included."""
         return round(float(self.notes.get("seconds", 0.0)) + time.monotonic() - self._begun, 1)

@@ -121,6 +121,17 @@ def of_preset(owner: str, presets: Mapping[str, _O], name: str | None = None, **
     return presets[name].updated(**changes)
 
 
+def checked_seed(seed: int) -> int:
+    """Return a seed that every source of chance takes.
+
+    Raises:
+        OptionError: it is negative, or larger than 32 bits.
+    """
+    if not 0 <= seed < 2**32:
+        raise OptionError(f"seed must be a whole number from 0 to {2**32 - 1}, not {seed}")
+    return seed
+
+
 def choices_of(kind: type[Options], name: str) -> tuple[str, ...]:
     """Return the values an option may take, where its type is a Literal; else ()."""
     hint = kind.model_fields[name].annotation

@@ -1,1 +1,5 @@
-"""The training run: batching, checkpoint and resume, provenance. The only room that builds a trainer."""
+"""Training: a recipe on plain text, an objective on labelled rows; the only room that builds a trainer."""
+
+import lazy_loader as lazy
+
+__getattr__, __dir__, __all__ = lazy.attach_stub(__name__, __file__)

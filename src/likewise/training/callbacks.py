@@ -1,151 +1,97 @@
-"""What happens beside the steps: the log file, the progress bar, and an orderly stop."""
+"""What happens during a training besides its steps: the log, the bar, an orderly stop, sealed checkpoints."""
 
 from __future__ import annotations
 
 import json
-import signal
-import threading
+import math
 import time
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
-from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers import TrainerCallback
+
+from likewise.runs.parts import seal
+from likewise.runs.progress import Bar
+from likewise.runs.stopping import StopRequest
+from likewise.training.trainer import TrainingError
 
 
-class JsonlLog(TrainerCallback):
-    """Appends every loss part and every score to a file, a JSON object a line, as it comes."""
+class Log:
+    """A file with every loss part and every score, a JSON object a line.
 
-    def __init__(self, path: Path, resumed_at: int = 0) -> None:
+    Args:
+        path: where it is.
+        done: the step that a run goes on from; later lines, of steps that are done again, are dropped.
+    """
+
+    def __init__(self, path: Path, done: int = 0) -> None:
         self.path = path
-        self.started = time.monotonic()
-        if resumed_at:
-            self._drop_after(resumed_at)
-
-    def _drop_after(self, step: int) -> None:
-        # A run that was killed may have logged steps that it will now do again.
-        lines = self.path.read_text(encoding="utf-8").splitlines() if self.path.exists() else []
-        kept = [line for line in lines if _step_of(line) <= step]
-        self.path.write_text("".join(f"{line}\n" for line in kept), encoding="utf-8")
+        self._started = time.monotonic()
+        lines = path.read_text(encoding="utf-8").splitlines() if done and path.exists() else []
+        kept = [line for line in lines if _step_of(line) <= done]
+        path.write_text("".join(f"{line}\n" for line in kept), encoding="utf-8")
 
     def write(self, **entry: Any) -> None:
-        """Append one entry."""
+        """Append one entry; NaN and infinity, for which JSON has no word, become null."""
+        entry = {"seconds": round(time.monotonic() - self._started, 2)} | entry
+        plain = {name: None if _is_wild(value) else value for name, value in entry.items()}
         with self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(entry) + "\n")
+            file.write(json.dumps(plain, allow_nan=False) + "\n")
 
-    def on_log(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        logs: dict[str, Any] | None = None,
-        **_: Any,
-    ) -> None:
-        """Called by the trainer with losses and scores."""
-        if logs and state.is_world_process_zero:
-            self.write(step=state.global_step, seconds=round(time.monotonic() - self.started, 2), **logs)
+
+def _is_wild(value: Any) -> bool:
+    return isinstance(value, float) and not math.isfinite(value)
 
 
 def _step_of(line: str) -> float:
     try:
         return float(json.loads(line).get("step", 0))
     except ValueError:  # a line cut in two by a kill
-        return float("inf")
+        return math.inf
 
 
-class ProgressBar(TrainerCallback):
-    """One line with steps, time left, the last loss and the last score."""
+class Course(TrainerCallback):
+    """Follows the trainer from step to step.
 
-    def __init__(self, console: Console, metric: str) -> None:
-        self.console = console
-        self.metric = metric
-        self.bar: Progress | None = None
+    Args:
+        log: takes losses and scores.
+        bar: shows the steps, the last loss and the last score.
+        stop: saves a checkpoint and ends the steps when it was asked for.
+        metric: what selects the checkpoint; "" for nothing.
+    """
+
+    def __init__(self, log: Log, bar: Bar, stop: StopRequest, metric: str) -> None:
+        self.log, self.bar, self.stop, self.metric = log, bar, stop, metric
         self.loss = self.score = ""
 
-    def on_train_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
-        """Show the bar."""
-        self.bar = Progress(
-            TextColumn("training"),
-            BarColumn(bar_width=24),
-            MofNCompleteColumn(),
-            TextColumn("{task.description}"),
-            TimeElapsedColumn(),
-            TextColumn("left"),
-            TimeRemainingColumn(),
-            console=self.console,
-        )
-        self.task = self.bar.add_task("", total=state.max_steps, completed=state.global_step)
-        self.bar.start()
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """Show the step; save after the last one and before a stop."""
+        self.bar.update(done=state.global_step)
+        if state.global_step >= state.max_steps:  # also where it is no multiple of eval_steps
+            control.should_save = True
+            control.should_evaluate = bool(self.metric)
+        elif self.stop.asked:
+            control.should_save = control.should_training_stop = True
+            control.should_evaluate = False
 
-    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
-        """Move the bar."""
-        if self.bar:
-            self.bar.update(self.task, completed=state.global_step)
+    def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """Seal the checkpoint: from here on, a change of its files is noticed."""
+        seal(Path(args.output_dir) / f"checkpoint-{state.global_step}")
 
-    def on_log(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        logs: dict[str, Any] | None = None,
-        **_: Any,
-    ) -> None:
-        """Show the last loss and score."""
-        if not self.bar or not logs:
-            return
+    def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **_: Any) -> None:
+        """Write and show losses and scores.
+
+        Raises:
+            TrainingError: the norm of the gradient is not finite.
+        """
+        logs = logs or {}
+        if logs and state.is_world_process_zero:
+            self.log.write(step=state.global_step, **logs)
+        if _is_wild(norm := logs.get("grad_norm", 0.0)):
+            raise TrainingError.diverged("the norm of the gradient", norm, state.global_step)
         if "loss" in logs:
             self.loss = f"loss {logs['loss']:.4f}"
         for name, value in logs.items():
-            if name.endswith(self.metric):
+            if self.metric and name.endswith(self.metric):
                 self.score = f"{self.metric} {value:.4g}"  # 82.03, and errors of 0.0006 as well
-        self.bar.update(self.task, description=" ".join(part for part in (self.loss, self.score) if part))
-
-    def on_train_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
-        """Leave the bar on the screen as it is."""
-        self.close()
-
-    def close(self) -> None:
-        """Give the terminal back, also after an error."""
-        if self.bar:
-            self.bar.stop()
-            self.bar = None
-
-
-class OrderlyStop(TrainerCallback):
-    """Ctrl-C (or a termination signal) finishes the step, saves a checkpoint and stops; a second one stops at once."""
-
-    def __init__(self, console: Console) -> None:
-        self.console = console
-        self.asked = False
-        self._before: dict[int, Any] = {}
-
-    def _ask(self, number: int, frame: FrameType | None) -> None:
-        if self.asked:
-            raise KeyboardInterrupt
-        self.asked = True
-        self.console.print("stopping: the step is finished and saved first (again: at once)")
-
-    def __enter__(self) -> OrderlyStop:
-        if threading.current_thread() is threading.main_thread():
-            self._before = {number: signal.signal(number, self._ask) for number in (signal.SIGINT, signal.SIGTERM)}
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
-
-    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
-        """Save and stop, if asked to; nothing is evaluated first."""
-        if self.asked and state.global_step < state.max_steps:
-            control.should_save = True
-            control.should_evaluate = False
-            control.should_training_stop = True
+        self.bar.update(note=" ".join(part for part in (self.loss, self.score) if part))

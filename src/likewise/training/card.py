@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
+
+from sentence_transformers import CrossEncoder
 
 CARD = """---
 library_name: sentence-transformers
@@ -19,7 +22,8 @@ seed {seed}, {steps} steps.
 {use}
 ```
 
-Every option, the versions, the hash of the corpus and all scores are in `likewise.json` and `log.jsonl`.
+Every option, the versions, the hash of the corpus and all scores are in `likewise.json` and `log.jsonl`; `run.toml`
+holds the arguments.
 """
 
 
@@ -39,24 +43,20 @@ model = CrossEncoder("path/to/this/folder")
 scores = model.predict([("A man is playing a guitar.", "Somebody plays music.")])"""
 
 
-def model_card(record: dict[str, Any], own_modules: bool = False, scores_pairs: bool = False) -> str:
-    """The text of README.md, from a finished run's record.
-
-    Args:
-        record: what likewise.json says.
-        own_modules: the model has modules of likewise.
-        scores_pairs: it is a cross-encoder, and gives no vectors.
-    """
+def model_card(record: Mapping[str, Any], model: Any) -> str:
+    """Return the text of README.md, from what the record of a training says and the model that it made."""
     best = record.get("best")
     score = (
         f"Checkpoint of step {best['step']}, selected by: {record['selection']}; {best['metric']} {best['score']:.4g}."
         if best
         else f"Checkpoint: {record['selection']}."
     )
+    pairs = isinstance(model, CrossEncoder)
+    own_modules = any(type(module).__module__.startswith("likewise.") for module in model)
     return CARD.format(
-        what="cross-encoder" if scores_pairs else "sentence encoder",
-        pipeline="text-ranking" if scores_pairs else "sentence-similarity",
-        tags="cross-encoder" if scores_pairs else "sentence-similarity, feature-extraction",
+        what="cross-encoder" if pairs else "sentence encoder",
+        pipeline="text-ranking" if pairs else "sentence-similarity",
+        tags="cross-encoder" if pairs else "sentence-similarity, feature-extraction",
         recipe=record["recipe"],
         preset=record["preset"],
         sentences=record["corpus"]["sentences"],
@@ -65,5 +65,5 @@ def model_card(record: dict[str, Any], own_modules: bool = False, scores_pairs: 
         seed=record["seed"],
         steps=record["steps"],
         score=score,
-        use=PAIRS if scores_pairs else (OWN_MODULES if own_modules else PLAIN) + VECTORS,
+        use=PAIRS if pairs else (OWN_MODULES if own_modules else PLAIN) + VECTORS,
     )

@@ -1,20 +1,25 @@
-"""What picks the checkpoint: STS-B dev where it is found, held-out sentences of the corpus elsewhere.
+"""What picks the checkpoint: STS-B dev where it is found, else held-out rows.
 
-Checkpoints are scored in float32, whatever they are trained in: so runs the saved folder, here and in
-sentence-transformers, and its score is the one that was selected.
+Checkpoints are scored in float32, whatever they are trained in, as the saved model runs.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from likewise.evaluation.checkpoint import sentences_evaluator, sts_b_dev_evaluator
+from likewise.evaluation.data import find_data
+from likewise.evaluation.registry import rated_task
 from likewise.evaluation.task import DataError
 from likewise.recipes.options import TrainingOptions
+from likewise.runs.parts import checksum
+
+_STS_DEV = "sts-b-dev"
 
 
 @dataclass(frozen=True)
@@ -22,44 +27,91 @@ class Selection:
     """An evaluator and the rows that are left for training.
 
     Attributes:
-        name: 'sts-b-dev', 'held-out' or 'last'.
+        name: 'sts-b-dev', 'dev', 'held-out' or 'last'.
         evaluator: None for 'last'.
-        rows: row numbers of the corpus to train on, in order; None for all.
+        rows: row numbers of the data to train on, in order; None for all.
         description: one sentence for the user.
+        fingerprint: of data besides the training rows that it is made of.
     """
 
     name: str
     evaluator: Any
     rows: np.ndarray | None
     description: str
+    fingerprint: str = ""
 
     @property
     def metric(self) -> str:
         """Name of the score, as the trainer logs it."""
         return f"eval_{self.evaluator.primary_metric}" if self.evaluator else ""
 
+    def training_rows(self, dataset: Any) -> Any:
+        """Return the rows of the data that are trained on."""
+        return dataset if self.rows is None else dataset.select(self.rows)
+
+
+def last_checkpoint(why: str = "") -> Selection:
+    """Return the selection that takes the last checkpoint."""
+    return Selection("last", None, None, f"{why}the last checkpoint is kept")
+
 
 def choose_selection(
     dataset: Any, options: TrainingOptions, seed: int, data: str | os.PathLike[str] | None
 ) -> Selection:
-    """The selection that the options ask for, on what is there.
+    """Return the selection that the options ask for, on sentences without labels.
 
     Raises:
         DataError: STS-B dev is asked for and not found, or it is malformed; or `data` is given and holds none.
     """
     if options.select_by == "last":
-        return Selection("last", None, None, "the last checkpoint is kept")
-    if options.select_by in ("auto", "sts-b-dev"):
-        try:
-            evaluator = sts_b_dev_evaluator(data)
-            return Selection("sts-b-dev", evaluator, None, evaluator.description)
-        except DataError:
-            if options.select_by == "sts-b-dev" or data is not None:
-                raise
+        return last_checkpoint()
+    if found := sts_dev(options, data):
+        return found
     n_held_out = min(options.held_out, len(dataset) // 10)
     if n_held_out < 2:
-        return Selection("last", None, None, "too few sentences to hold any out; the last checkpoint is kept")
+        return last_checkpoint("too few sentences to hold any out; ")
     order = np.random.default_rng([seed, 1]).permutation(len(dataset))
     held_out = dataset[np.sort(order[:n_held_out])]["sentence"]
     chosen = sentences_evaluator(held_out, seed=seed)
     return Selection("held-out", chosen, np.sort(order[n_held_out:]), chosen.description)
+
+
+def sts_dev(options: TrainingOptions, data: str | os.PathLike[str] | None) -> Selection | None:
+    """Return the selection by STS-B dev; None where the options want another, or leave it open and it is not found.
+
+    Raises:
+        DataError: it is asked for and not found, or it is malformed; or `data` is given and holds none.
+    """
+    if options.select_by not in ("auto", _STS_DEV):
+        return None
+    try:
+        evaluator = sts_b_dev_evaluator(data)
+        files = [find_data(data) / file.path for file in rated_task(_STS_DEV).files]
+    except DataError:
+        if options.select_by == _STS_DEV or data is not None:
+            raise
+        return None
+    return Selection(_STS_DEV, evaluator, None, evaluator.description, " ".join(checksum(file) for file in files))
+
+
+def hold_out(groups: Sequence[Any], wanted: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rows to train on and the rows held out, both in order.
+
+    Args:
+        groups: of each row; rows of one group (those with the same first sentence) stay together.
+        wanted: rows to hold out; a tenth of all at most, one group more at most.
+        seed: fixes the choice.
+    """
+    places: dict[Any, list[int]] = {}
+    for row, group in enumerate(groups):
+        places.setdefault(group, []).append(row)
+    members = list(places.values())
+    wanted = min(wanted, len(groups) // 10)
+    held: list[int] = []
+    for number in np.random.default_rng([seed, 1]).permutation(len(members)):
+        if len(held) >= wanted:
+            break
+        held += members[number]
+    mask = np.zeros(len(groups), dtype=bool)
+    mask[held] = True
+    return np.flatnonzero(~mask), np.flatnonzero(mask)

@@ -1,35 +1,70 @@
-"""The trainers: sentence-transformers' own, with batches by length, sharpness-aware steps, and a short last layer."""
+"""The trainers: sentence-transformers' own, with batches by length, sharpness-aware steps, and a short last layer.
+
+The only file that calls or replaces what transformers and sentence-transformers keep private in their trainers.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
+from pytorch_optimizer import SAM
 from sentence_transformers import SentenceTransformerTrainer
 from sentence_transformers.base.trainer import BaseTrainer
-from sentence_transformers.cross_encoder import CrossEncoderTrainer
+from sentence_transformers.cross_encoder import CrossEncoderTrainer, CrossEncoderTrainingArguments
+from sentence_transformers.sentence_transformer.training_args import SentenceTransformerTrainingArguments
 from torch import Tensor, nn
+from transformers import TrainerState
 
 from likewise.encoder.pooled_token import only_pooled_token
+from likewise.errors import LikewiseError
+from likewise.recipes.options import TrainingOptions
 from likewise.training.batching import LengthBatchSampler
 from likewise.training.precision import as_saved
-from likewise.training.sam import TwoPassSAM
+from likewise.training.selection import Selection
+
+
+class TrainingError(LikewiseError):
+    """A training cannot begin or has diverged; the message names the step and the cure."""
+
+    @classmethod
+    def diverged(cls, what: str, value: float, step: int) -> Self:
+        """Return the error of a number that should be finite."""
+        return cls(
+            f"training diverged: {what} is {value} at step {step}. Nothing was saved. Lower learning_rate, lengthen "
+            "warmup_ratio, or take precision fp32"
+        )
+
+
+class TwoPassSAM(SAM):
+    """SAM (Foret et al. 2021) whose two halves are called one by one.
+
+    `first_step` moves the weights to the worst point within `rho`; the trainer then computes the gradients there;
+    `step` returns to the old weights and lets the base optimizer step with them.
+    """
+
+    def step(self, closure: Any = None) -> None:  # type: ignore[override]
+        """Return to the old weights, then take one step of the base optimizer."""
+        self.second_step()
 
 
 class _Steps(BaseTrainer):
-    """What a trainer of any kind of model does otherwise here.
+    """The steps of either trainer.
 
     Args:
         lengths: words of each training row.
         by_length: batches of near-equal length.
         sam_rho: radius of sharpness-aware minimisation; 0 is plain AdamW.
-        sam_every: one update of so many is sharpness-aware, the first one among them; the others are plain.
+        sam_every: updates from one that is sharpness-aware to the next; the first one is, and those between are plain.
         settings: those of sentence-transformers' trainer.
     """
+
+    arguments_type: Any
 
     def __init__(
         self,
@@ -47,11 +82,21 @@ class _Steps(BaseTrainer):
         self._passes: list[tuple[dict[str, Any], Tensor, list[Tensor]]] = []
         super().__init__(**settings)
 
+    def go_on(self, checkpoint: Path | None) -> None:
+        """Train from a checkpoint, or from the beginning."""
+        if checkpoint:
+            state = TrainerState.load_from_json(str(checkpoint / "trainer_state.json"))
+            if state.global_step >= self.args.max_steps:  # killed behind the last step: `train` would do one more
+                self.state = state
+                self._load_from_checkpoint(state.best_model_checkpoint or str(checkpoint))
+                return
+        self.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
+
     def add_model_card_callback(self, default_args_dict: dict[str, Any]) -> None:
-        """None: the run folder's own record says more, and takes no time."""
+        """Add none: the record of the run says more, and takes no time."""
 
     def log(self, logs: dict[str, float], *args: Any, **kwargs: Any) -> None:
-        """Logs, beside the loss, what the loss measures without minimising it (its `measures`, where it has them)."""
+        """Log what the loss measures without minimising it (its `measures`, where it has them) with the loss."""
         if "loss" in logs and hasattr(self.loss, "measures"):
             logs |= self.loss.measures()
         super().log(logs, *args, **kwargs)
@@ -63,7 +108,7 @@ class _Steps(BaseTrainer):
         torch.save(self.args, folder / "training_args.bin")
 
     def evaluate(self, *args: Any, **kwargs: Any) -> dict[str, float]:
-        """The scores of the model as it would be saved now, also where it is trained in bfloat16."""
+        """Score the model as it would be saved now, also where it is trained in bfloat16."""
         with as_saved(self.model):
             found: dict[str, float] = super().evaluate(*args, **kwargs)
         return found
@@ -77,11 +122,11 @@ class _Steps(BaseTrainer):
         generator: torch.Generator | None = None,
         seed: int = 0,
     ) -> LengthBatchSampler:
-        """Batches by length (see `LengthBatchSampler`)."""
+        """Return batches by length."""
         return LengthBatchSampler(self.lengths, batch_size, seed, self.by_length)
 
     def create_optimizer(self, model: Any = None) -> torch.optim.Optimizer:
-        """AdamW, wrapped in SAM if asked for, or the one that the trainer was given."""
+        """Return AdamW, in SAM if asked for, or the optimizer that the trainer was given."""
         optimizer: torch.optim.Optimizer = super().create_optimizer(model)
         if self.sam_rho and not isinstance(optimizer, TwoPassSAM):
             # One group a rate and decay, as the trainer made them; AdamW's state starts empty either way.
@@ -98,11 +143,20 @@ class _Steps(BaseTrainer):
     def training_step(
         self, model: nn.Module, inputs: dict[str, Any], num_items_in_batch: Tensor | int | None = None
     ) -> Tensor:
-        """One forward and backward pass; with SAM, the passes of an update once more at the perturbed weights.
+        """Run one forward and backward pass; with SAM, the passes of an update once more at the perturbed weights.
 
         The second pass runs under the same dropout masks: both gradients are of one function, as in SAM's paper.
+
+        Raises:
+            TrainingError: the loss is not finite.
         """
-        # torch's DataParallel copies a module with what stands in for its layer, which would be the first device's.
+        loss = self._passes_of(model, inputs, num_items_in_batch)
+        if not math.isfinite(value := float(loss)):
+            raise TrainingError.diverged("the loss", value, self.state.global_step + 1)
+        return loss
+
+    def _passes_of(self, model: nn.Module, inputs: dict[str, Any], num_items_in_batch: Tensor | int | None) -> Tensor:
+        # torch's DataParallel would copy a layer with the replaced method of the first device's.
         with nullcontext() if self.args.n_gpu > 1 else only_pooled_token(self.model):
             if not self.sam_rho or self.state.global_step % self.sam_every:
                 return super().training_step(model, inputs, num_items_in_batch)
@@ -135,9 +189,13 @@ class _Steps(BaseTrainer):
 class LikewiseTrainer(_Steps, SentenceTransformerTrainer):
     """Trains an encoder: one vector a sentence."""
 
+    arguments_type = SentenceTransformerTrainingArguments
+
 
 class PairTrainer(_Steps, CrossEncoderTrainer):
     """Trains a cross-encoder: one number a pair of sentences."""
+
+    arguments_type = CrossEncoderTrainingArguments
 
 
 def _cuda_rng_states() -> list[Tensor]:
@@ -147,3 +205,54 @@ def _cuda_rng_states() -> list[Tensor]:
 def _set_cuda_rng_states(states: list[Tensor]) -> None:
     if states:
         torch.cuda.set_rng_state_all(states)
+
+
+def trainer_arguments(
+    options: TrainingOptions,
+    checkpoints: Path,
+    seed: int,
+    selection: Selection,
+    n_rows: int,
+    bf16: bool,
+    kind: type[LikewiseTrainer] | type[PairTrainer] = LikewiseTrainer,
+) -> Any:
+    """Return a recipe's options in the words of transformers' trainer."""
+    steps_an_epoch = n_rows // options.batch_size // options.accumulation
+    steps = options.max_steps or steps_an_epoch * options.epochs
+    every = min(options.eval_steps or steps, steps)
+    return kind.arguments_type(
+        output_dir=str(checkpoints),
+        per_device_train_batch_size=options.batch_size,
+        gradient_accumulation_steps=options.accumulation,
+        learning_rate=options.learning_rate,
+        # Epochs only bound the order of the data; the steps end the run.
+        num_train_epochs=math.ceil(steps / steps_an_epoch),
+        max_steps=steps,
+        warmup_steps=int(options.warmup_ratio * steps),
+        lr_scheduler_type=options.schedule,
+        weight_decay=options.weight_decay,
+        max_grad_norm=options.max_grad_norm,
+        bf16=bf16,
+        use_cpu=not torch.cuda.is_available() and not torch.backends.mps.is_available(),
+        eval_strategy="steps" if selection.evaluator else "no",
+        eval_steps=every,
+        save_strategy="steps",
+        save_steps=every,
+        save_total_limit=2,  # the older one is there for when the newer is damaged
+        load_best_model_at_end=bool(selection.evaluator),
+        metric_for_best_model=selection.metric or None,
+        greater_is_better=getattr(selection.evaluator, "greater_is_better", True),
+        logging_strategy="steps",
+        # A short run shows a course between its evaluations too.
+        logging_steps=max(1, min(10, every // 4)),
+        logging_nan_inf_filter=False,  # `training_step` looks at every loss
+        report_to="none",
+        disable_tqdm=True,
+        seed=seed,
+        data_seed=seed,
+        dataloader_drop_last=True,
+        dataloader_pin_memory=torch.cuda.is_available(),
+        remove_unused_columns=False,
+        # A BERT has a pooler that no sentence embedding uses.
+        ddp_find_unused_parameters=True,
+    )

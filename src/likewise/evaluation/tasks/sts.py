@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,18 +18,16 @@ from likewise.evaluation.pairs import RatedPairs, prepare_pairs
 from likewise.evaluation.task import DataError, Prepared, Task, TaskMissing
 
 
-@dataclass(frozen=True)
-class StsFile:
-    """One file of pairs.
+class StsFile(NamedTuple):
+    """One file of `size` pairs, in tab-separated columns from 0.
 
     Attributes:
         subset: its name within the task.
         path: the file, relative to the data folder.
         size: the number of rated pairs, which is checked when the file is read.
-        gold: a second file with a rating a line, an empty line where a pair was not rated; None where the
-            rating is a column.
-        columns: the two tab-separated columns of the sentences, from 0.
-        gold_column: the column of the rating, if it is one.
+        gold: a second file with a rating a line, an empty line where a pair was not rated; or None.
+        columns: of the two sentences.
+        gold_column: of the rating, where `gold` is None.
         header: whether the first line names the columns.
     """
 
@@ -37,7 +36,7 @@ class StsFile:
     size: int
     gold: str | None = None
     columns: tuple[int, int] = (0, 1)
-    gold_column: int | None = None
+    gold_column: int = 0
     header: bool = False
 
 
@@ -72,12 +71,7 @@ class StsTask(Task):
             raise DataError(f"No {self.title} in '{folder}': {reason}. Put SentEval's file there.") from None
 
     def load(self, data: Path) -> RatedPairs:
-        """Read all pairs from a folder, the files one after another.
-
-        Raises:
-            TaskMissing: a file is not there.
-            DataError: a file is malformed or has another number of pairs.
-        """
+        """Read all pairs from a folder, the files one after another; raises as `read` does."""
         rows: list[tuple[str, str, float]] = []
         subsets: list[tuple[str, slice]] = []
         for file in self.files:
@@ -110,7 +104,7 @@ def _read(data: Path, file: StsFile, scale: tuple[float, float]) -> list[tuple[s
             f"{gold}: {len(ratings)} lines of ratings for the {len(rows)} pairs of {path.name}. The two files do not "
             "belong together; copy both from the same release."
         )
-    needed = max(*file.columns, file.gold_column or 0) + 1
+    needed = max(*file.columns, file.gold_column) + 1
     found = []
     for i, row in enumerate(rows):
         if ratings is not None and not ratings[i].strip():
@@ -122,9 +116,7 @@ def _read(data: Path, file: StsFile, scale: tuple[float, float]) -> list[tuple[s
                 f"{where}: {len(cells)} tab-separated columns, and {needed} are needed. Was the file saved with "
                 "blanks for tabs?"
             )
-        rating, where = (
-            (cells[file.gold_column or 0], where) if ratings is None else (ratings[i], f"{gold}, line {i + 1}")
-        )
+        rating, where = (cells[file.gold_column], where) if ratings is None else (ratings[i], f"{gold}, line {i + 1}")
         first, second = (cells[column].strip() for column in file.columns)
         found.append((first, second, read_rating(rating, scale, where)))
     return found

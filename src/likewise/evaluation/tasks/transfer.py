@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
@@ -20,7 +20,6 @@ from likewise.evaluation.pairs import pair_features
 from likewise.evaluation.probe import SEED, Fold, Probed, Trial, folds, nested, probe
 from likewise.evaluation.task import DataError, Prepared, Task, TaskMissing, TaskResult, number
 
-Part = Literal["train", "dev", "test", "all"]
 STRENGTHS = tuple(2.0**power for power in range(-2, 6))
 """Values of C: SentEval's for scikit-learn, and those of its cross-validation on a training set (2^-1 to 2^5)."""
 
@@ -50,31 +49,23 @@ class TransferResult(TaskResult):
         return (self.title, number(self.score), number(self.f1), number(self.dev), chosen, str(self.n))
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(NamedTuple):
     """One labelled row: a sentence, or two for a task of pairs."""
 
     texts: tuple[str, ...]
     label: str
 
 
-@dataclass(frozen=True)
-class TransferFile:
-    """One file.
+class TransferFile(NamedTuple):
+    """One file: its path in the data folder, its number of rows, and how they are read.
 
-    Attributes:
-        path: relative to the data folder.
-        size: the number of rows, which is checked when the file is read.
-        row: reads a line, and raises a ValueError with the reason where it cannot.
-        part: the part of the task.
-        header: whether the first line names the columns.
-        encoding: of the file.
+    `row` reads a line, and raises a ValueError with the reason where it cannot.
     """
 
     path: str
     size: int
     row: Callable[[str], Row]
-    part: Part = "all"
+    part: Literal["train", "dev", "test", "all"] = "all"
     header: bool = False
     encoding: str = "utf-8-sig"
 
@@ -94,12 +85,7 @@ class TransferTask(Task):
     strengths: tuple[float, ...] = STRENGTHS
 
     def load(self, data: Path) -> tuple[list[Row], np.ndarray]:
-        """Read all rows, the files one after another, and the part of each row, (N,).
-
-        Raises:
-            TaskMissing: a file is not there.
-            DataError: a file is malformed or has another number of rows.
-        """
+        """Read all rows, the files one after another, and the part of each row, (N,); raises as `read` does."""
         rows: list[Row] = []
         parts: list[str] = []
         for file in self.files:
@@ -117,7 +103,7 @@ class TransferTask(Task):
         return rows, np.array(parts)
 
     def trials(self, labels: np.ndarray, parts: np.ndarray) -> tuple[Trial, ...]:
-        """Return the rows that classifiers are trained, chosen and tested on; see the class."""
+        """Return the trials of rows with these labels (N,) and parts (N,)."""
         if (parts == "all").any():
             return nested(labels, seed=self.seed)
         train, dev, test = (np.flatnonzero(parts == part) for part in ("train", "dev", "test"))
@@ -153,18 +139,10 @@ class TransferTask(Task):
         return Prepared([text for column in columns for text in column], score)
 
 
-def f1(predictions: np.ndarray, labels: np.ndarray, positive: str) -> float:
-    """Return F1: twice the true positives over the predicted positives plus the real ones; 0 without any.
-
-    >>> f1(np.array(["1", "1", "0"]), np.array(["1", "0", "1"]), "1")
-    0.5
-    """
-    given, are = predictions == positive, labels == positive
-    return 2 * float((given & are).sum()) / max(float(given.sum() + are.sum()), 1.0)
-
-
 def _f1(found: Probed, labels: np.ndarray) -> float:
-    return f1(found.predictions[found.tested], labels[found.tested], "1")
+    from sklearn.metrics import f1_score
+
+    return float(f1_score(labels[found.tested], found.predictions[found.tested], pos_label="1", zero_division=0))
 
 
 def _read(path: Path, file: TransferFile) -> list[Row]:

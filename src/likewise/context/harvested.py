@@ -1,0 +1,194 @@
+"""A harvest as training data: its shards in memory, and its scores as what a cosine is trained towards."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from likewise.context.workspace import ContextError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+SPLITS = ("train", "dev", "test")
+_TEXTS = ("sentence1", "sentence2")
+Rule = Literal["cosine", "stretch"]
+LOW_SHARE, HIGH_SHARE = 0.01, 0.99
+
+
+@dataclass(frozen=True)
+class ScoredPairs:
+    """Pairs of one split: `table` has the columns sentence1 and sentence2, `scores` is (P,) float64."""
+
+    table: pa.Table
+    scores: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.scores)
+
+    def texts(self) -> tuple[list[str], list[str]]:
+        """Return the first and the second sentences."""
+        return self.table["sentence1"].to_pylist(), self.table["sentence2"].to_pylist()
+
+
+@dataclass(frozen=True)
+class Harvest:
+    """A harvest in memory, its splits by name.
+
+    Attributes:
+        splits: 'train', 'dev' and 'test'.
+        sources: the files, by name.
+        sha256: of the files' bytes in that order.
+    """
+
+    splits: dict[str, ScoredPairs]
+    sources: tuple[str, ...]
+    sha256: str
+
+    def __str__(self) -> str:
+        counts = ", ".join(f"{len(pairs):,} {name}" for name, pairs in self.splits.items())
+        return f"{sum(map(len, self.splits.values())):,} scored pairs in {len(self.sources)} shards ({counts})"
+
+    def record(self) -> dict[str, Any]:
+        """Return the facts for the record of a run."""
+        return {
+            "sources": list(self.sources),
+            "sentences": len(self.splits["train"]),
+            "unit": "harvested pairs",
+            "sha256": self.sha256,
+            "splits": {name: len(pairs) for name, pairs in self.splits.items()},
+        }
+
+
+def read_harvest(folder: str | os.PathLike[str]) -> Harvest:
+    """Read all shards of a harvest, the parts of several machines too; memory holds the text once.
+
+    Args:
+        folder: holds *.parquet, itself or in its folders, with the columns sentence1 and sentence2 (strings), score (a
+            number) and split ("train", "dev" or "test"). What is hidden or begins with an underscore is left out.
+
+    Raises:
+        ContextError: no folder, no shards, two of one name, a broken one, a missing column, a value that is missing or
+            no number, an unknown split, or no training pairs.
+    """
+    import pyarrow as pa
+
+    path = Path(folder).expanduser()
+    found = (file.relative_to(path) for file in path.rglob("*.parquet"))
+    names = sorted(
+        (file for file in found if not any(part[0] in "._" for part in file.parts)), key=lambda file: file.name
+    )
+    if not names:
+        there = "it holds no *.parquet" if path.is_dir() else "there is no such folder"
+        raise ContextError(f"{folder}: {there}; give the folder that `likewise context harvest` wrote")
+    for one, other in itertools.pairwise(names):
+        if one.name == other.name:
+            raise ContextError(f"{folder} holds {one} and {other}, which are the same shard: remove one of the parts")
+    files = [path / name for name in names]
+    whole = pa.concat_tables([_shard(file) for file in files])
+    split = whole["split"].to_numpy()
+    splits = {}
+    for name in SPLITS:
+        part = whole.filter(pa.array(split == name))
+        splits[name] = ScoredPairs(part.select(_TEXTS), part["score"].to_numpy())
+    if not len(splits["train"]):
+        raise ContextError(f"{folder}: {len(whole):,} pairs, none of them with split 'train'; harvest more")
+    digest = hashlib.sha256()
+    for file in files:
+        with file.open("rb") as stream:
+            digest.update(hashlib.file_digest(stream, "sha256").digest())
+    return Harvest(splits, tuple(str(file) for file in files), digest.hexdigest())
+
+
+def _shard(file: Path) -> pa.Table:
+    """Read and check one shard."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+
+    again = "make the harvest again with `likewise context harvest --overwrite`"
+    kinds = {"sentence1": pa.string(), "sentence2": pa.string(), "score": pa.float64(), "split": pa.string()}
+    try:
+        parquet = pq.ParquetFile(file)
+        names = parquet.schema_arrow.names
+        if missing := [name for name in kinds if name not in names]:
+            raise ContextError(f"{file}: no column {', '.join(missing)}; there are {', '.join(names)}")
+        table = parquet.read(columns=list(kinds))
+    except (pa.ArrowException, OSError) as error:
+        raise ContextError(f"{file}: cannot be read as Parquet ({error}); {again}") from None
+    columns = []
+    for name, kind in kinds.items():
+        try:
+            column = table[name].cast(kind)
+        except pa.ArrowException as error:
+            raise ContextError(f"{file}: column {name} is {table[name].type}, not {kind} ({error}); {again}") from None
+        good = pc.is_valid(column)
+        if name == "score":
+            good = pc.and_(good, pc.is_finite(column).fill_null(False))
+        elif name == "split":
+            good = pc.and_(good, pc.is_in(column, pa.array(SPLITS)))
+        if not pc.all(good).as_py():
+            row = pc.index(good, False).as_py()
+            raise ContextError(f"{file}, row {row + 1}: {name} is {column[row].as_py()!r}; {again}")
+        columns.append(column)
+    return pa.table(columns, names=list(kinds))
+
+
+@dataclass(frozen=True)
+class ScoreScale:
+    """A straight line between scores and targets, so that pairs keep their order.
+
+    Two rules:
+
+    * cosine, the paper's: Origin's similarity is itself a cosine (equation 4), and the surrogate's cosine is trained
+      towards it as it is.
+    * stretch, ours: the score that 1% of the training pairs lie below becomes 0, the one that 99% lie below becomes 1,
+      and targets are cut at -1 and 1. Origin's vectors hold log probabilities, which all have one sign: their cosines
+      crowd below 1, and an encoder trained towards them as they are is trained to give all sentences one vector.
+
+    Attributes:
+        rule: which one.
+        low, high: the scores that become 0 and 1.
+    """
+
+    rule: Rule
+    low: float = 0.0
+    high: float = 1.0
+
+    @classmethod
+    def fit(cls, rule: Rule, scores: np.ndarray) -> ScoreScale:
+        """Return the scale of a harvest, from the scores (P,) of its training pairs.
+
+        Raises:
+            ContextError: scores outside -1 to 1 with rule cosine; nearly all scores equal with rule stretch.
+        """
+        if rule == "cosine":
+            least, most = float(scores.min()), float(scores.max())
+            if least < -1.000001 or most > 1.000001:
+                raise ContextError(
+                    f"the harvested scores run from {least:.4g} to {most:.4g}, and a cosine from -1 to 1: take "
+                    "scale=stretch"
+                )
+            return cls(rule)
+        low, high = (float(value) for value in np.quantile(scores, (LOW_SHARE, HIGH_SHARE)))
+        if high - low < 1e-9:
+            raise ContextError(f"98% of the harvested scores are {low:.6g}: there is nothing to learn from them")
+        return cls(rule, low, high)
+
+    def to_target(self, scores: np.ndarray) -> np.ndarray:
+        """Return the targets (P,) of scores (P,), from -1 to 1."""
+        return np.clip((np.asarray(scores, dtype=np.float64) - self.low) / (self.high - self.low), -1.0, 1.0)
+
+    def from_target(self, targets: np.ndarray) -> np.ndarray:
+        """Return the scores (P,) of cosines (P,)."""
+        return self.low + np.asarray(targets, dtype=np.float64) * (self.high - self.low)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return rule and ends for the record of a run."""
+        return asdict(self)

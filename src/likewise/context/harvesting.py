@@ -1,0 +1,289 @@
+"""A harvest (section 3.4): pairs of the corpus with their Origin similarity, as shards of a job that can be stopped.
+
+A shard is a Parquet file with the columns sentence1, sentence2, score, kind and split. Shard k belongs to machine
+k modulo n + 1 of n. Each of several machines is a job of its own, whose target is a folder of the harvest's:
+
+runs/contexts/harvest/
+  part-1-of-2/   shard-000000.parquet, shard-000002.parquet, ..., likewise.json
+  part-2-of-2/   shard-000001.parquet, ...
+
+Copied into one folder, the parts are the harvest.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import re
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from likewise.context.harvest_pairs import HarvestPair, Pair, PairSource
+from likewise.context.indexing import open_store
+from likewise.context.options import HarvestOptions, ScoreOptions, SelectionOptions
+from likewise.context.workspace import ContextError, Workspace
+from likewise.runs.job import JobError, Resume, open_job, read_record, work_of
+from likewise.runs.parts import Parts
+from likewise.runs.plan import Plan
+from likewise.runs.progress import Progress
+from likewise.runs.stopping import orderly_stop
+
+PairScorer = Callable[[Sequence[Pair]], np.ndarray]
+"""Pairs to their similarities (P,)."""
+
+
+@dataclass(frozen=True)
+class HarvestResult:
+    """A harvest, or the part of one machine.
+
+    Attributes:
+        path: the folder of the whole harvest.
+        record: of this machine's job.
+        summary: of the whole harvest: 'pairs', 'splits' and 'scores' by kind; None while parts of other machines are
+            missing.
+    """
+
+    path: Path
+    record: dict[str, Any]
+    summary: dict[str, Any] | None
+
+
+def harvest(
+    work: str | Path,
+    options: HarvestOptions | None = None,
+    *,
+    score: ScoreOptions | None = None,
+    selection: SelectionOptions | None = None,
+    out: str | Path | None = None,
+    shard: str = "1/1",
+    processes: int = 1,
+    resume: Resume = "auto",
+    overwrite: bool = False,
+    quiet: bool = False,
+) -> HarvestResult:
+    """Score pairs of the sentences of a workspace's index.
+
+    Args:
+        work: holds index, discriminator and generators.
+        options: which pairs.
+        score: of equation 3; without weights, those that were chosen for the workspace, or equal ones.
+        selection: of the context sets.
+        out: the folder of the harvest; `harvest` in the workspace by default.
+        shard: the share of this machine, "number/machines".
+        processes: that score at the same time.
+        resume, overwrite: as in `likewise.runs.job.open_job`.
+        quiet: show nothing.
+
+    Raises:
+        ContextError: a stage is missing or stale, or there is no such share.
+        JobError: the folder holds a harvest of other pairs or scores.
+        Stopped: a stop was asked for.
+    """
+    from likewise.context.origin import open_origin, with_chosen_weights
+
+    work, workspace, progress = Path(work), Workspace(work), Progress(quiet)
+    machine = parse_shard(shard)
+    stages = {name: workspace.require(name) for name in ("index", "discriminator", "generators")}
+    score, selection = with_chosen_weights(work, score or ScoreOptions()), selection or SelectionOptions()
+    progress.tell("reading the sentences of the index")
+    sentences = [sentence for part in open_store(stages["index"]).sentences() for sentence in part]
+    return score_shards(
+        PairSource(sentences, options or HarvestOptions()),
+        out or work / "harvest",
+        partial(open_origin, work, score, selection),
+        asked={
+            "score": {name: score.to_dict()[name] for name in ("weights", "metric", "contexts_by")},
+            "selection": selection.to_dict(),
+        },
+        inputs={name: stage.fingerprint for name, stage in stages.items()},
+        machine=machine,
+        processes=processes,
+        progress=progress,
+        resume=resume,
+        overwrite=overwrite,
+    )
+
+
+def parse_shard(text: str) -> tuple[int, int]:
+    """Return number and machines of a share.
+
+    >>> parse_shard("2/8")
+    (2, 8)
+    """
+    match = re.fullmatch(r"(\d+)/(\d+)", text.strip())
+    if not match or not 1 <= int(match[1]) <= int(match[2]):
+        raise ContextError(f"--shard {text}: give it as number/machines, for example 1/4")
+    return int(match[1]), int(match[2])
+
+
+def score_shards(
+    source: PairSource,
+    out: str | Path,
+    make_scorer: Callable[[], PairScorer],
+    *,
+    progress: Progress,
+    asked: Mapping[str, Any] | None = None,
+    inputs: Mapping[str, str] | None = None,
+    machine: tuple[int, int] = (1, 1),
+    processes: int = 1,
+    resume: Resume = "auto",
+    overwrite: bool = False,
+) -> HarvestResult:
+    """Score the pairs of a source, shard by shard.
+
+    Args:
+        source: the pairs.
+        out: the folder of the harvest.
+        make_scorer: called once in each process; with more than one, a function that can be pickled.
+        progress: shows the shards that are done.
+        asked: options that the scores depend on, for the plan.
+        inputs: fingerprints of what the scores depend on, for the plan.
+        machine: number and count of the machines that share the work.
+        processes: that score at the same time.
+        resume, overwrite: as in `likewise.runs.job.open_job`.
+
+    Raises:
+        ContextError: the scorer gives no finite number.
+        JobError: the folder holds a harvest of other pairs or scores.
+        Stopped: a stop was asked for.
+    """
+    out, (number, machines) = Path(out), machine
+    options = {"harvest": source.options.to_dict(), **(asked or {}), "machines": machines}
+    plan = Plan("context harvest", options, {**(inputs or {}), "sentences": source.fingerprint})
+    folders = [out] if machines == 1 else [out / f"part-{n}-of-{machines}" for n in range(1, machines + 1)]
+    if machines > 1:
+        _check_parts(out, plan)
+        out.mkdir(parents=True, exist_ok=True)
+    mine = range(number - 1, source.shards, machines)
+    with open_job(folders[number - 1], plan, resume=resume, overwrite=overwrite) as job, orderly_stop(progress) as stop:
+        if not job.finished:
+            shards = Parts(job.result)
+            todo = [k for k in mine if shard_name(k) not in shards]
+            begun, pairs = time.monotonic(), 0
+            with progress.bar("scoring shards", len(mine), done=len(mine) - len(todo)) as bar:
+                for k, drawn, scores in _scored(source, todo, make_scorer, processes):
+                    with shards.new(shard_name(k)) as path:
+                        _write(path, drawn, scores)
+                    pairs += len(drawn)
+                    bar.advance()
+                    bar.update(note=f"{60 * pairs / (time.monotonic() - begun):,.0f} pairs a minute")
+                    stop.check(f"after {bar.done} of {len(mine)} shards")
+            job.finish(_summary([job.result]))
+        record: dict[str, Any] = job.finished
+    missing = [folder for folder in folders if not read_record(folder)]
+    return HarvestResult(out, record, None if missing else _summary(folders))
+
+
+def shard_name(number: int) -> str:
+    """Return the file name of a shard."""
+    return f"shard-{number:06d}.parquet"
+
+
+def _check_parts(out: Path, plan: Plan) -> None:
+    """Raise a JobError where the folder holds a harvest that this machine's part does not belong to."""
+    if read_record(out) or work_of(out).exists():
+        raise JobError(f"{out} holds a harvest of one machine: choose another --out")
+    for folder in out.glob("part-*"):
+        record = read_record(folder)
+        if record and (change := plan.difference(record["plan"])):
+            raise JobError(f"{folder} was made with {change}: choose another --out")
+
+
+def _summary(folders: Sequence[Path]) -> dict[str, Any]:
+    """Count the pairs of finished parts by split, and describe the scores of each kind."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    paths = sorted((path for folder in folders for path in folder.glob("shard-*.parquet")), key=lambda path: path.name)
+    table = pa.concat_tables(pq.read_table(path, columns=["score", "kind", "split"]) for path in paths)
+    kinds, scores, splits = (table[name].to_numpy() for name in ("kind", "score", "split"))
+    spread = {}
+    for kind in sorted(set(kinds)):
+        values = scores[kinds == kind]
+        low, middle, high = (float(q) for q in np.quantile(values, [0.05, 0.5, 0.95]))
+        spread[kind] = {"pairs": len(values), "mean": float(values.mean()), "5%": low, "50%": middle, "95%": high}
+    counts = {name: int((splits == name).sum()) for name in ("train", "dev", "test")}
+    return {"pairs": len(table), "splits": counts, "scores": spread}
+
+
+def _scored(
+    source: PairSource, todo: Sequence[int], make_scorer: Callable[[], PairScorer], processes: int
+) -> Iterator[tuple[int, list[HarvestPair], np.ndarray]]:
+    """Yield each shard's number, pairs and scores as it is done."""
+    if not todo:
+        return
+    if processes == 1:
+        scorer = make_scorer()
+        for number in todo:
+            pairs = source.shard(number)
+            yield number, pairs, scorer([(pair.first, pair.second) for pair in pairs])
+        return
+    # A forked process would inherit the threads and locks of torch.
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(processes, mp_context=context, initializer=_begin, initargs=(make_scorer,)) as pool:
+        waiting: dict[Future[np.ndarray], tuple[int, list[HarvestPair]]] = {}
+        ahead = list(reversed(todo))
+        try:
+            while ahead or waiting:
+                # One shard ahead for each process: the pairs of all would fill the memory.
+                while ahead and len(waiting) < 2 * processes:
+                    number = ahead.pop()
+                    pairs = source.shard(number)
+                    future = pool.submit(_score_here, [(pair.first, pair.second) for pair in pairs])
+                    waiting[future] = number, pairs
+                for future in wait(waiting, return_when=FIRST_COMPLETED).done:
+                    yield *waiting.pop(future), future.result()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+_SCORER: list[PairScorer] = []
+
+
+def _begin(make_scorer: Callable[[], PairScorer]) -> None:
+    """Make a process ready: its scorer, and a watch that ends it with the process that started it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that writes
+    parent = multiprocessing.parent_process()
+
+    def leave() -> None:
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=leave, daemon=True).start()
+    _SCORER[:] = [make_scorer()]
+
+
+def _score_here(pairs: list[Pair]) -> np.ndarray:
+    return _SCORER[0](pairs)
+
+
+def _write(path: Path, pairs: list[HarvestPair], scores: np.ndarray) -> None:
+    """Write a shard."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    scores = np.asarray(scores, dtype=np.float64)
+    if scores.shape != (len(pairs),) or not np.isfinite(scores).all():
+        raise ContextError(f"{path.name}: the scorer gave {scores.shape} scores, or some that are no number")
+    columns = {
+        "sentence1": [pair.first for pair in pairs],
+        "sentence2": [pair.second for pair in pairs],
+        "score": scores,
+        "kind": [pair.kind for pair in pairs],
+        "split": [pair.split for pair in pairs],
+    }
+    with path.open("wb") as file:
+        pq.write_table(pa.table(columns), file)
+        file.flush()
+        os.fsync(file.fileno())

@@ -1,0 +1,70 @@
+"""What a training starts from: its base, or the newest of its own checkpoints that is whole."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+from likewise.runs.job import JobError, read_record
+from likewise.runs.parts import checksum, is_sealed, seal
+from likewise.runs.whole_files import read_json, write_json
+
+_OF_A_MODEL = (".safetensors", ".bin", ".json", ".txt", ".model")
+_NOT_OF_A_MODEL = ("likewise.json", "trainer_state.json")
+
+
+def base_fingerprint(base: str) -> str:
+    """Return the checksum of a local base's weights, vocabulary and settings; else the name of the base."""
+    path = Path(base).expanduser()
+    if path.is_file():
+        return checksum(path)
+    found = [
+        f"{one.relative_to(path).as_posix()} {checksum(one)}"
+        for one in (sorted(path.rglob("*")) if path.is_dir() else ())
+        if one.suffix in _OF_A_MODEL and one.name not in _NOT_OF_A_MODEL and not _passing(one.relative_to(path))
+    ]
+    return blake2b("\n".join(found).encode(), digest_size=16).hexdigest() if found else base
+
+
+def _passing(name: Path) -> bool:
+    """Return whether a file is one of an unfinished job, or of a training's checkpoints."""
+    return any(part.startswith(".") or part == "checkpoints" for part in name.parts)
+
+
+def made_by(base: str) -> dict[str, Any] | None:
+    """Return how the base was made, where it is a model of likewise."""
+    try:
+        made = read_record(Path(base))
+    except (OSError, JobError):
+        return None
+    kept = ("recipe", "preset", "base", "base_run", "seed", "steps", "best")
+    found = {key: made.get(key) for key in kept}
+    return found | {"corpus": {"sha256": (made.get("corpus") or {}).get("sha256")}} if made else None
+
+
+def newest_checkpoint(folder: Path) -> tuple[Path | None, int]:
+    """Return the newest checkpoint that is whole, with its step; (None, 0) where there is none.
+
+    One that was cut by a kill or has changed since is removed, and so is one whose best checkpoint is gone.
+    """
+    found = [(int(match[1]), one) for one in folder.glob("checkpoint-*") if (match := re.search(r"-(\d+)$", one.name))]
+    for step, one in sorted(found, reverse=True):
+        if is_sealed(one) and _best_is_whole(one):
+            return one, step
+        shutil.rmtree(one)
+    return None, 0
+
+
+def _best_is_whole(checkpoint: Path) -> bool:
+    """Return whether the best checkpoint, by a checkpoint's own state, is here and whole."""
+    state = read_json(checkpoint / "trainer_state.json")
+    if not state.get("best_model_checkpoint"):
+        return True
+    best = checkpoint.with_name(Path(state["best_model_checkpoint"]).name)
+    if str(best) != state["best_model_checkpoint"]:  # the folder was moved
+        write_json(checkpoint / "trainer_state.json", state | {"best_model_checkpoint": str(best)})
+        seal(checkpoint)
+    return best == checkpoint or is_sealed(best)

@@ -1,0 +1,161 @@
+"""Train any encoder further on labelled rows."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from sentence_transformers.sentence_transformer.data_collator import SentenceTransformerDataCollator
+from transformers import set_seed
+
+from likewise.inference.encoding import dimension
+from likewise.runs.job import Resume, check_target
+from likewise.runs.options import OptionError, checked_seed
+from likewise.runs.progress import Progress
+from likewise.training.config import config_of
+from likewise.training.continued import Continued
+from likewise.training.objectives import find_objective
+from likewise.training.objectives.objective import FinetuneOptions, Objective
+from likewise.training.objectives.rows import LabelledDataError, LabelledRows
+from likewise.training.precision import use_bf16
+from likewise.training.running import LABEL, Built, Training, TrainingResult, check_updates
+from likewise.training.selection import Selection, hold_out, last_checkpoint, sts_dev
+
+Files = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+
+
+def finetune(
+    objective: str,
+    rows: Files | None = None,
+    *,
+    base: str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    dev: Files | None = None,
+    data: str | os.PathLike[str] | None = None,
+    preset: str | None = None,
+    seed: int = 1,
+    resume: Resume = "auto",
+    overwrite: bool = False,
+    keep_checkpoints: bool = False,
+    quiet: bool = False,
+    **options: Any,
+) -> TrainingResult:
+    """Train an encoder further on labelled rows.
+
+    Args:
+        objective: 'nli', 'sts' or 'triplets'.
+        rows: a file, a folder or several; the objective's reader (in `likewise.training.objectives`) says what may be
+            in them. None: STS-B train of the data folder, for sts.
+        base: any model: a folder (of likewise, sentence-transformers or transformers), a name of the hub, or
+            `bundled:minilm`. Its modules stay what they are.
+        out: the folder that becomes the model: the base's modules with other weights, and no classifier.
+        dev: such files that pick the checkpoint, in place of STS-B dev or of held-out rows.
+        data: the folder of SentEval's data.
+        preset: a named set of options; the first by default.
+        seed: fixes batches, dropout, the classifier's first weights, and the rows held out.
+        resume, overwrite, keep_checkpoints, quiet: as in `likewise.train`.
+        options: options of the objective, over the preset's.
+
+    Raises:
+        LikewiseError: the input is wrong or training diverged; the message names the cure.
+        Stopped: it was interrupted; the same call goes on from there.
+    """
+    progress = Progress(quiet)
+    task = find_objective(objective)
+    chosen = task.options(preset, **options)
+    bf16 = use_bf16(chosen.precision)
+    check_target(out)
+    with progress.bar("reading the rows"):
+        read = task.read(_paths(rows), data, chosen)
+        dev_rows = task.read(_paths(dev), data, chosen) if dev else None
+    progress.tell(read)
+    selection = choose_rows(task, read, dev_rows, chosen, checked_seed(seed), data)
+    progress.tell(f"checkpoint selected by: {selection.description}")
+    dataset = selection.training_rows(read.dataset)
+    check_updates(len(dataset), chosen, read.unit)
+    continued = Continued.load(base := os.fspath(base))
+    set_seed(seed)  # a classifier starts at random
+    encoder = continued.with_training_only(task.training_only(dimension(continued.encoder)))
+    training = Training(
+        job=f"finetune {task.name}",
+        name=f"finetune-{task.name}",
+        preset=preset or next(iter(task.presets)),
+        base=base,
+        seed=seed,
+        options=chosen,
+        dataset=dataset,
+        corpus=read.record() | ({"dev": dev_rows.record()} if dev_rows else {}),
+        selection=selection,
+        built=Built(
+            encoder, task.build_loss(encoder, chosen), collate_rows(encoder, chosen.max_length), continued.export
+        ),
+        bf16=bf16,
+        config=config_of(
+            objective=task.name,
+            rows=rows,
+            base=base,
+            out=out,
+            dev=dev,
+            data=data,
+            preset=preset,
+            seed=seed,
+            options=chosen,
+        ),
+    )
+    return training.run(out, progress, resume=resume, overwrite=overwrite, keep_checkpoints=keep_checkpoints)
+
+
+def choose_rows(
+    task: Objective,
+    rows: LabelledRows,
+    dev: LabelledRows | None,
+    options: FinetuneOptions,
+    seed: int,
+    data: str | os.PathLike[str] | None,
+) -> Selection:
+    """Return what picks the checkpoint: dev rows where there are any, else STS-B dev where found, else held-out rows.
+
+    Raises:
+        DataError: STS-B dev is asked for and not found, or it is malformed; or `data` is given and holds none.
+        OptionError: dev rows are given, and another selection is asked for.
+    """
+    if dev and options.select_by in ("sts-b-dev", "last"):
+        raise OptionError(f"a dev file and select_by={options.select_by} contradict each other: drop one of them")
+    if options.select_by == "last":
+        return last_checkpoint()
+    if dev:
+        evaluator = task.held_out(dev, options)
+        return Selection("dev", evaluator, None, f"{evaluator.description} ({', '.join(dev.sources)})", dev.sha256)
+    if task.sts_dev and (found := sts_dev(options, data)):
+        return found
+    kept, held = hold_out(rows.dataset[rows.texts[0]], options.held_out, seed)
+    if len(held) < 2:
+        return last_checkpoint("too few rows to hold any out; ")
+    evaluator = task.held_out(dataclasses.replace(rows, dataset=rows.dataset.select(held)), options)
+    return Selection("held-out", evaluator, kept, evaluator.description)
+
+
+def collate_rows(model: Any, max_length: int) -> SentenceTransformerDataCollator:
+    """Return the collator of labelled rows for an encoder; max_length 0 keeps as many tokens as it reads."""
+    longest = model.max_seq_length
+    return SentenceTransformerDataCollator(
+        preprocess_fn=model.preprocess,
+        valid_label_columns=[LABEL],
+        # The prompt that the model puts before every text, where it has one.
+        prompts=model.prompts.get(model.default_prompt_name) if model.default_prompt_name else None,
+        max_length=min(max_length, longest or max_length) if max_length else None,
+    )
+
+
+def _paths(files: Files | None) -> list[Path]:
+    if files is None:
+        return []
+    named = [files] if isinstance(files, (str, os.PathLike)) else list(files)
+    paths = [Path(name).expanduser() for name in named]
+    for path in paths:
+        if not path.exists():
+            raise LabelledDataError(f"{path}: there is no such file or folder")
+    return paths

@@ -1,0 +1,72 @@
+"""The definition of an objective: labelled rows of one kind, their loss, and what picks the checkpoint."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from sentence_transformers import SentenceTransformer
+from torch import nn
+
+from likewise.recipes.options import TrainingOptions
+from likewise.runs.options import OptionError, of_preset, option
+from likewise.training.objectives.rows import LabelledRows
+
+
+class FinetuneOptions(TrainingOptions):
+    """What all objectives share; the defaults are those of SBERT (Reimers and Gurevych 2019, section 3.1)."""
+
+    batch_size: int = option(16, "Rows of a forward pass.")
+    accumulation: int = option(1, "Forward passes of one update.")
+    learning_rate: float = option(2e-5, "Peak learning rate.")
+    epochs: int = option(1, "Passes over the rows.")
+    warmup_ratio: float = option(0.1, "Share of the updates in which the rate rises from 0.")
+    sam_rho: float = option(0.0, "Radius of sharpness-aware minimisation; 0: plain AdamW.")
+    max_length: int = option(0, "Tokens kept of a sentence in training; 0: as many as the model reads.")
+    length_batches: bool = option(False, "Batches of rows of near-equal length.")
+    eval_steps: int = option(1000, "Updates between two evaluations; 0: only at the end.")
+    select_by: Literal["auto", "sts-b-dev", "held-out", "last"] = option(
+        "auto", "What picks the checkpoint: STS-B dev, the --dev file or held-out rows, or simply the last one."
+    )
+    held_out: int = option(500, "Rows held out of training where the selection needs them.")
+
+
+@dataclass(frozen=True)
+class Objective:
+    """One kind of labelled data and how an encoder is trained on it.
+
+    Attributes:
+        name: on the command line.
+        summary, source: one sentence, and the paper.
+        presets: named option sets; the first is the default.
+        read: (files, data folder, options) to rows; no files means what the data folder holds, where it holds any.
+        held_out: (rows, options) to an evaluator in float32 on rows that are not trained on.
+        build_loss: (encoder, options) to a sentence-transformers loss.
+        training_only: (dimension of the vectors) to modules that are in the encoder for training alone.
+        sts_dev: whether STS-B dev picks the checkpoint where it is found.
+    """
+
+    name: str
+    summary: str
+    source: str
+    presets: Mapping[str, FinetuneOptions]
+    read: Callable[[Sequence[Path], str | os.PathLike[str] | None, Any], LabelledRows]
+    held_out: Callable[[LabelledRows, Any], Any]
+    build_loss: Callable[[SentenceTransformer, Any], nn.Module]
+    training_only: Callable[[int], list[nn.Module]] = lambda dimension: []
+    sts_dev: bool = True
+
+    @property
+    def options_type(self) -> type[FinetuneOptions]:
+        """The class of its options."""
+        return type(next(iter(self.presets.values())))
+
+    def options(self, preset: str | None = None, **changes: Any) -> FinetuneOptions:
+        """Return the options of a preset (the first one by default) with changes."""
+        chosen = of_preset(self.name, self.presets, preset, **changes)
+        if chosen.select_by == "sts-b-dev" and not self.sts_dev:
+            raise OptionError(f"{self.name} is selected by held-out rows or a --dev file: drop select_by=sts-b-dev")
+        return chosen

@@ -1,0 +1,209 @@
+"""Labelled rows, read from files with named columns: comma or tab separated with a header, or JSONL."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from likewise.corpus.files import format_suffix, numbered_lines
+from likewise.errors import LikewiseError
+from likewise.training.running import LABEL
+
+_CHUNK = 10_000
+
+
+class LabelledDataError(LikewiseError):
+    """Labelled data that cannot be read as asked; the message names the file, the line and the cure."""
+
+
+@dataclass
+class Dropped:
+    """Rows that are left out, counted by reason, and where the first of each was."""
+
+    counts: dict[str, int] = field(default_factory=dict)
+    first: dict[str, str] = field(default_factory=dict)
+
+    def add(self, reason: str, where: str) -> None:
+        """Count a row."""
+        self.counts[reason] = self.counts.get(reason, 0) + 1
+        self.first.setdefault(reason, where)
+
+    def __str__(self) -> str:
+        return "; ".join(f"{n:,} left out: {why} (first: {self.first[why]})" for why, n in self.counts.items())
+
+
+@dataclass(frozen=True)
+class LabelledRows:
+    """Rows of texts, with or without a label.
+
+    Attributes:
+        dataset: a Hugging Face dataset: the text columns in order, then 'label' where there is one.
+        unit: what a row is, in the plural, for the user.
+        sources: the files.
+        sha256: of the rows in order.
+        dropped: what was left out.
+    """
+
+    dataset: Any
+    unit: str
+    sources: tuple[str, ...]
+    sha256: str
+    dropped: Dropped
+
+    def __len__(self) -> int:
+        return len(self.dataset)
+
+    def __str__(self) -> str:
+        told = f"{len(self):,} {self.unit} from {', '.join(self.sources)}"
+        return f"{told}\n{self.dropped}" if self.dropped.counts else told
+
+    @property
+    def texts(self) -> list[str]:
+        """The names of the text columns."""
+        return [name for name in self.dataset.column_names if name != LABEL]
+
+    def record(self) -> dict[str, Any]:
+        """What the run's record says of them."""
+        return {
+            "sources": list(self.sources),
+            "sentences": len(self),
+            "unit": self.unit,
+            "sha256": self.sha256,
+            "dropped": self.dropped.counts,
+        }
+
+
+def collect(
+    rows: Iterable[Sequence[Any]],
+    columns: Sequence[str],
+    kind: str | None,
+    unit: str,
+    sources: Sequence[str | Path],
+    dropped: Dropped,
+) -> LabelledRows:
+    """Put rows into a dataset, a block at a time.
+
+    Args:
+        rows: the texts of a row and, where there is one, its label.
+        columns: names of the texts.
+        kind: Arrow type of the label, "int64" or "float32"; None for rows without one.
+        unit, sources, dropped: see `LabelledRows`. Complete only once the rows are read.
+
+    Raises:
+        LabelledDataError: no row is left.
+    """
+    import pyarrow as pa
+    from datasets import Dataset
+    from datasets.table import InMemoryTable
+
+    fields = [(name, pa.string()) for name in columns] + ([(LABEL, pa.type_for_alias(kind))] if kind else [])
+    schema = pa.schema(fields)
+    digest = hashlib.sha256()
+    blocks = []
+    source = iter(rows)
+    while block := list(islice(source, _CHUNK)):
+        for row in block:
+            digest.update(repr(tuple(row)).encode("utf-8", "backslashreplace"))
+        arrays = [pa.array(values, type=fields[i][1]) for i, values in enumerate(zip(*block, strict=True))]
+        blocks.append(pa.record_batch(arrays, schema=schema))
+    named = tuple(str(path) for path in sources)
+    if not blocks:
+        raise LabelledDataError(f"{', '.join(named)}: no {unit} are in it{f' ({dropped})' if dropped.counts else ''}")
+    dataset = Dataset(InMemoryTable(pa.Table.from_batches(blocks, schema=schema)))
+    return LabelledRows(dataset, unit, named, digest.hexdigest(), dropped)
+
+
+Columns = Mapping[str, Sequence[str]]
+"""The names that files give a column, the likeliest first, by what it is to us. Case does not matter."""
+
+csv.field_size_limit(1 << 20)
+
+
+def read_table(path: Path, columns: Columns) -> Iterator[tuple[int, list[str]]]:
+    """Read the rows of a file: (line, the wanted columns' texts in the order of `columns`).
+
+    A file ending in .jsonl or .json (or .jsonl.gz, ...) has an object a line. Any other has a header; where the header
+    holds a tab, tabs separate and quotes are plain characters, else commas separate and quotes protect (as Excel and
+    Python write CSV). Blank lines are skipped; white space around a text is taken off.
+
+    Raises:
+        LabelledDataError: a column is missing, a row is too short, or a line cannot be read.
+        CorpusError: the file cannot be opened or decompressed.
+    """
+    if format_suffix(path) in (".jsonl", ".json", ".ndjson"):
+        yield from _objects(path, columns)
+        return
+    lines = _lines(path)
+    header = next(lines, "").rstrip("\r\n")
+    if not header.strip():
+        raise LabelledDataError(f"{path}:1: a header with the names of the columns is expected, and the line is empty")
+    if "\t" in header:
+        reader = csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)
+        names = header.split("\t")
+    else:
+        reader = csv.reader(lines, strict=True)
+        names = next(csv.reader([header]))
+    places = list(_found(names, columns, f"{path}:1").values())
+    start = 2
+    try:
+        for row in reader:
+            line, start = start, reader.line_num + 2
+            if not any(cell.strip() for cell in row):
+                continue
+            if len(row) <= max(places):
+                raise LabelledDataError(
+                    f"{path}:{line}: {len(row)} columns, and the header names {len(names)}. A quote or a separator is "
+                    "missing there; mend the line or copy the file again."
+                )
+            yield line, [row[place].strip() for place in places]
+    except csv.Error as error:
+        raise LabelledDataError(
+            f"{path}:{start}: the row that begins here cannot be read ({error}): a quote is missing"
+        ) from None
+
+
+def _objects(path: Path, columns: Columns) -> Iterator[tuple[int, list[str]]]:
+    for number, text in enumerate(_lines(path), 1):
+        if not text.strip():
+            continue
+        try:
+            row = json.loads(text)
+        except ValueError as error:
+            raise LabelledDataError(
+                f"{path}:{number}: not JSON ({error}): one object a line is expected; copy the file again"
+            ) from None
+        if not isinstance(row, dict):
+            raise LabelledDataError(f"{path}:{number}: an object is expected, as {{...}}, not {type(row).__name__}")
+        found = _found(list(row), columns, f"{path}:{number}")
+        names = list(row)
+        values = [row[names[place]] for place in found.values()]
+        yield number, ["" if value is None else str(value).strip() for value in values]
+
+
+def _found(names: Sequence[str], columns: Columns, where: str) -> dict[str, int]:
+    """Return the place of each wanted column."""
+    lower = [name.strip().lower() for name in names]
+    places = {}
+    for column, known in columns.items():
+        place = next((lower.index(name.lower()) for name in known if name.lower() in lower), None)
+        if place is None:
+            there = ", ".join(name.strip()[:40] for name in names[:12])
+            raise LabelledDataError(
+                f"{where}: no column {' or '.join(known)}; there are: {there}. Name it in the header."
+            )
+        places[column] = place
+    return places
+
+
+def _lines(path: Path) -> Iterator[str]:
+    for number, raw in numbered_lines(path):
+        try:
+            yield raw.decode("utf-8")
+        except UnicodeDecodeError:
+            raise LabelledDataError(f"{path}:{number}: not UTF-8; convert the file with iconv") from None

@@ -1,0 +1,118 @@
+"""Rated pairs: the cosine of two vectors is to be the rating.
+
+Reimers and Gurevych 2019, "Sentence-BERT", section 3, regression objective: mean squared error of the cosine. The
+contexts paper's L2 regression (section 4.1) is the same.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.losses import CosineSimilarityLoss
+from torch import nn
+
+from likewise.evaluation.checkpoint import CheckpointEvaluator, ratings_evaluator
+from likewise.evaluation.data import find_data
+from likewise.evaluation.registry import rated_task
+from likewise.runs.options import OptionError, option
+from likewise.training.objectives.objective import FinetuneOptions, Objective
+from likewise.training.objectives.rows import Dropped, LabelledDataError, LabelledRows, collect, read_table
+
+UNIT = "rated pairs"
+_COLUMNS = {
+    "first": ("sentence1",),
+    "second": ("sentence2",),
+    "score": ("score", "rating", "similarity", "relatedness_score"),
+}
+
+
+class STSOptions(FinetuneOptions):
+    """The options of `finetune sts`."""
+
+    epochs: int = option(4, "Passes over the rows.")
+    eval_steps: int = option(360, "Updates between two evaluations; 0: only at the end.")
+    lowest: float = option(0.0, "Rating of pairs that have nothing in common; trained towards cosine 0.")
+    highest: float = option(5.0, "Rating of pairs that mean the same; trained towards cosine 1.")
+
+    def _check(self) -> None:
+        super()._check()
+        if not self.lowest < self.highest:
+            raise OptionError(f"lowest {self.lowest} must be below highest {self.highest}")
+
+
+def read_sts(files: Sequence[Path], data: str | os.PathLike[str] | None, options: STSOptions) -> LabelledRows:
+    """Read rated pairs, their ratings moved to 0 ... 1.
+
+    Args:
+        files: tables with a header (or JSONL) and the columns sentence1, sentence2 and score; none: STS-B train of the
+            data folder.
+        data: a folder in SentEval's layout, or None for the usual places.
+        options: the scale of the ratings.
+
+    Raises:
+        LabelledDataError: a file is broken, or a rating is off the scale.
+        DataError: STS-B train is wanted and not found.
+    """
+    dropped = Dropped()
+    if not files:
+        task = rated_task("sts-b-train")
+        pairs = task.pairs(data)
+        low, high = task.scale
+        ratings = ((pairs.gold - low) / (high - low)).tolist()
+        sources = [find_data(data) / file.path for file in task.files]
+        found: Iterator[tuple[str, str, float]] = zip(pairs.first, pairs.second, ratings, strict=True)
+        return collect(found, ("sentence1", "sentence2"), "float32", UNIT, sources, dropped)
+    return collect(_rated(files, options, dropped), ("sentence1", "sentence2"), "float32", UNIT, list(files), dropped)
+
+
+def _rated(files: Sequence[Path], options: STSOptions, dropped: Dropped) -> Iterator[tuple[str, str, float]]:
+    low, high = options.lowest, options.highest
+    for path in files:
+        for line, (first, second, score) in read_table(path, _COLUMNS):
+            where = f"{path}:{line}"
+            if not first or not second:
+                dropped.add("an empty sentence", where)
+                continue
+            try:
+                rating = float(score)
+            except ValueError:
+                rating = math.nan
+            if not low <= rating <= high:
+                raise LabelledDataError(
+                    f"{where}: the rating '{score}' is no number from {low:g} to {high:g}; mend it, or give the scale "
+                    "(--lowest, --highest)"
+                )
+            yield first, second, (rating - low) / (high - low)
+
+
+def _loss(encoder: SentenceTransformer, options: STSOptions) -> nn.Module:
+    return CosineSimilarityLoss(encoder)
+
+
+def _held_out(rows: LabelledRows, options: STSOptions) -> CheckpointEvaluator:
+    found = rows.dataset
+    ratings = [5 * label for label in found["label"]]
+    return ratings_evaluator(
+        found["sentence1"],
+        found["sentence2"],
+        ratings,
+        name="held_out",
+        description=f"Spearman correlation on {len(rows):,} held-out rated pairs",
+    )
+
+
+SBERT = STSOptions()
+
+STS = Objective(
+    name="sts",
+    summary="Rated pairs: regression of the cosine on the rating, on STS-B train where nothing else is named.",
+    source="Reimers and Gurevych 2019, SBERT",
+    presets={"sbert": SBERT, "cpu": SBERT.updated(length_batches=True, eval_steps=120)},
+    read=read_sts,
+    held_out=_held_out,
+    build_loss=_loss,
+)

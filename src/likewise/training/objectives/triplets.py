@@ -1,0 +1,100 @@
+"""Triplets: a sentence lies nearer to one of its own section than to one of another.
+
+Reimers and Gurevych 2019, "Sentence-BERT", section 3, triplet objective: max(|a - p| - |a - n| + 1, 0) with Euclidean
+distances. The contexts paper trains on the Wikipedia sections of Ein Dor et al. 2018 with it (section 4.5).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.losses import TripletDistanceMetric, TripletLoss
+from torch import nn
+
+from likewise.evaluation.checkpoint import CheckpointEvaluator, triplets_evaluator
+from likewise.runs.options import OptionError, option
+from likewise.training.objectives.objective import FinetuneOptions, Objective
+from likewise.training.objectives.rows import Dropped, LabelledDataError, LabelledRows, collect, read_table
+
+UNIT = "triplets"
+_COLUMNS = {
+    "anchor": ("Sentence1", "anchor"),
+    "positive": ("Sentence2", "positive"),
+    "negative": ("Sentence3", "negative"),
+}
+_DISTANCES: dict[str, Any] = {
+    "euclidean": TripletDistanceMetric.EUCLIDEAN,
+    "cosine": TripletDistanceMetric.COSINE,
+    "manhattan": TripletDistanceMetric.MANHATTAN,
+}
+
+
+class TripletOptions(FinetuneOptions):
+    """The options of `finetune triplets`."""
+
+    margin: float = option(1.0, "How much nearer the sentence of the own section is to be.", ge=0)
+    distance: Literal["euclidean", "cosine", "manhattan"] = option("euclidean", "What near means.")
+
+    def _check(self) -> None:
+        super()._check()
+        if self.distance == "cosine" and self.margin >= 2:
+            raise OptionError(f"cosines differ by 2 at most: margin {self.margin} can never be reached")
+
+
+def read_triplets(
+    files: Sequence[Path], data: str | os.PathLike[str] | None = None, options: Any = None
+) -> LabelledRows:
+    """Read triplets in the format of the Wikipedia sections that SBERT trained on.
+
+    That is a comma-separated file with a header, quotes where a cell needs them, and among its columns Sentence1 (the
+    anchor), Sentence2 (of the anchor's section) and Sentence3 (of another); its parts are train.csv, validation.csv and
+    test.csv. Tabs, JSONL, and the names anchor, positive and negative are read too.
+
+    Args:
+        files: such files; a folder stands for its train.csv.
+        data, options: not needed.
+
+    Raises:
+        LabelledDataError: a file is missing or broken.
+    """
+    if not files:
+        raise LabelledDataError("triplets has no data to train on: name it (--train), as the train.csv of the triplets")
+    dropped = Dropped()
+    named = [path / "train.csv" if path.is_dir() else path for path in files]
+
+    def rows() -> Iterator[list[str]]:
+        for path in named:
+            for line, texts in read_table(path, _COLUMNS):
+                if all(texts):
+                    yield texts
+                else:
+                    dropped.add("an empty sentence", f"{path}:{line}")
+
+    return collect(rows(), tuple(_COLUMNS), None, UNIT, named, dropped)
+
+
+def _loss(encoder: SentenceTransformer, options: TripletOptions) -> nn.Module:
+    return TripletLoss(encoder, _DISTANCES[options.distance], options.margin)
+
+
+def _held_out(rows: LabelledRows, options: TripletOptions) -> CheckpointEvaluator:
+    found = rows.dataset
+    return triplets_evaluator(found["anchor"], found["positive"], found["negative"], distance=options.distance)
+
+
+SBERT = TripletOptions()
+
+TRIPLETS = Objective(
+    name="triplets",
+    summary="Triplets: a sentence of the own section lies nearer than one of another.",
+    source="Reimers and Gurevych 2019, SBERT; data of Ein Dor et al. 2018",
+    presets={"sbert": SBERT, "cpu": SBERT.updated(length_batches=True, eval_steps=200)},
+    read=read_triplets,
+    held_out=_held_out,
+    build_loss=_loss,
+    sts_dev=False,
+)

@@ -1,0 +1,124 @@
+"""Train a recipe on plain text."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from transformers import set_seed
+
+from likewise.corpus import CorpusOptions, prepare
+from likewise.recipes import Recipe, find_recipe
+from likewise.runs.job import Resume, check_target
+from likewise.runs.options import checked_seed
+from likewise.runs.progress import Progress
+from likewise.training.config import config_of
+from likewise.training.precision import use_bf16
+from likewise.training.running import Built, Training, TrainingResult, check_updates
+from likewise.training.selection import choose_selection
+
+
+def train(
+    recipe: str | Recipe,
+    corpus: str | os.PathLike[str] | list[str],
+    *,
+    base: str | os.PathLike[str] | None = None,
+    out: str | os.PathLike[str],
+    preset: str | None = None,
+    seed: int = 1,
+    data: str | os.PathLike[str] | None = None,
+    corpus_options: CorpusOptions | None = None,
+    resume: Resume = "auto",
+    overwrite: bool = False,
+    keep_checkpoints: bool = False,
+    quiet: bool = False,
+    **options: Any,
+) -> TrainingResult:
+    """Train a sentence encoder on plain text.
+
+    All input is checked before `out` is touched. A training that was stopped or killed goes on, by the same call, to
+    the same weights as one that was never stopped; where it is finished already, its result is returned.
+
+    Args:
+        recipe: a name of `likewise.RECIPES` or of an installed package's recipe, or a `Recipe`.
+        corpus: a file, a glob, `bundled:wiki-sample`, or a list of these (see `likewise.corpus.prepare`).
+        base: a Hugging Face name, a folder, or `bundled:minilm`; the recipe's own by default.
+        out: the folder that becomes the model.
+        preset: a named set of options of the recipe; its first by default.
+        seed: fixes batches, masks, dropout and the training head.
+        data: the folder of SentEval's data; STS-B dev in it selects the checkpoint.
+        corpus_options: how the corpus is read.
+        resume: True insists on a stopped training.
+        overwrite: replace the model in `out` once the new one is whole, and throw a stopped training away.
+        keep_checkpoints: leave the trainer's last checkpoints in `out`.
+        quiet: print nothing.
+        options: options of the recipe, over the preset's; a name it does not know is an error.
+
+    Returns:
+        The model that was evaluated, without training head, from the best checkpoint, and its record.
+
+    Raises:
+        LikewiseError: the input is wrong or training diverged; the message names the cure.
+        Stopped: it was interrupted; the same call goes on from there.
+    """
+    progress = Progress(quiet)
+    method = find_recipe(recipe)
+    chosen = method.options(preset, **options)
+    bf16 = use_bf16(chosen.precision)
+    base = os.fspath(method.default_base if base is None else base)
+    check_target(out)
+    method.check_base(base, chosen)
+    with progress.bar("reading the corpus", unit="bytes") as bar:
+        at_least = chosen.batch_size * chosen.accumulation
+        sentences = prepare(corpus, corpus_options, at_least=at_least, progress=bar.update)
+    progress.tell(sentences.report)
+    selection = choose_selection(sentences.dataset, chosen, checked_seed(seed), data)
+    progress.tell(f"checkpoint selected by: {selection.description}")
+    dataset = selection.training_rows(sentences.dataset)
+    check_updates(len(dataset), chosen)
+    set_seed(seed)  # the training head starts at random
+    encoder = None if method.encoder_reads_corpus else method.build_encoder(base, chosen)
+    dataset = method.add_columns(sentences, dataset, chosen, seed, progress)
+    check_updates(len(dataset), chosen)
+    if encoder is None:
+        set_seed(seed)
+        encoder = method.build_encoder(base, chosen, dataset["sentence"])
+    for module in encoder:
+        if report := getattr(module, "report", None):
+            progress.tell(report)
+    built = Built(
+        encoder,
+        method.build_loss(encoder, chosen),
+        method.build_collator(encoder, chosen, seed),
+        optimizers=lambda steps: method.build_optimizer(encoder, chosen, steps),
+    )
+    training = Training(
+        job=f"train {method.name}",
+        name=method.name,
+        preset=preset or next(iter(method.presets)),
+        base=base,
+        seed=seed,
+        options=chosen,
+        dataset=dataset,
+        corpus={
+            "sources": list(sentences.sources),
+            "sentences": len(sentences),
+            "sha256": sentences.sha256,
+            "report": sentences.report.to_dict(),
+        },
+        selection=selection,
+        built=built,
+        bf16=bf16,
+        config=config_of(
+            recipe=method.name,
+            corpus=corpus,
+            base=base,
+            out=out,
+            preset=preset,
+            seed=seed,
+            data=data,
+            corpus_options=corpus_options,
+            options=chosen,
+        ),
+    )
+    return training.run(out, progress, resume=resume, overwrite=overwrite, keep_checkpoints=keep_checkpoints)

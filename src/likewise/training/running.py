@@ -1,0 +1,293 @@
+"""One training as a job: everything checked first, checkpoints that survive a kill, a model that appears whole."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from sentence_transformers import CrossEncoder
+from torch import nn
+from transformers import PrinterCallback, ProgressCallback
+
+from likewise.encoder.modules import without_training_head
+from likewise.losses.grouped_cosine import CollapseError
+from likewise.recipes.options import TrainingOptions
+from likewise.runs.job import Job, Resume, open_job
+from likewise.runs.options import OptionError, write_toml
+from likewise.runs.plan import Plan
+from likewise.runs.progress import Progress
+from likewise.runs.stopping import orderly_stop
+from likewise.runs.whole_files import write_text
+from likewise.training.callbacks import Course, Log
+from likewise.training.card import model_card
+from likewise.training.checkpoints import base_fingerprint, made_by, newest_checkpoint
+from likewise.training.precision import as_saved
+from likewise.training.selection import Selection
+from likewise.training.trainer import LikewiseTrainer, PairTrainer, TrainingError, trainer_arguments
+from likewise.transformers_output import no_bar
+
+LABEL = "label"
+CONFIG = "run.toml"
+"""In the folder of a finished training: its arguments, as `likewise.training.config` reads them."""
+
+
+@dataclass(frozen=True)
+class TrainingResult:
+    """A finished training.
+
+    Attributes:
+        path: the model's folder.
+        record: all that its likewise.json says.
+    """
+
+    path: Path
+    record: dict[str, Any]
+
+    @property
+    def before(self) -> dict[str, float]:
+        """Scores of the untrained encoder by metric, {} where nothing selects the checkpoint."""
+        return self.record["before"]
+
+    @property
+    def best(self) -> dict[str, Any] | None:
+        """The checkpoint that was kept: 'metric', 'score', 'step', and 'improved', False where the base scores as well.
+
+        None where it is simply the last.
+        """
+        return self.record["best"]
+
+    @property
+    def steps(self) -> int:
+        """Updates done."""
+        return self.record["steps"]
+
+    @cached_property
+    def model(self) -> Any:
+        """The trained model, loaded when it is first asked for."""
+        if self.record["kind"] == "cross-encoder":
+            return CrossEncoder(str(self.path))
+        from likewise.inference.loading import load
+
+        return load(self.path)
+
+
+@dataclass(frozen=True)
+class Built:
+    """What is trained.
+
+    Attributes:
+        model: a SentenceTransformer, or a CrossEncoder.
+        loss: over the model.
+        export: from the trained model to the one that is saved.
+        collator: rows to a batch.
+        optimizers: from the number of updates to optimizer and schedule; (None, None) is AdamW.
+    """
+
+    model: Any
+    loss: nn.Module
+    collator: Any
+    export: Callable[[Any], Any] = without_training_head
+    optimizers: Callable[[int], tuple[Any, Any]] = lambda steps: (None, None)
+
+
+@dataclass(frozen=True)
+class Training:
+    """A training whose input has been checked.
+
+    Attributes:
+        job: in the words of the command line, "train arccse".
+        name, preset, base, seed: for the record; the seed fixes all chance.
+        options: how it is optimised.
+        dataset: the rows to train on: 'sentence' and 'words', or texts and 'label'.
+        corpus: facts on the data: 'sources', 'sentences' (the number of rows), 'unit' (what they are), 'sha256'.
+        selection: what picks the checkpoint.
+        built: the model and its loss.
+        bf16: whether it runs under bfloat16.
+        config: the arguments that it was started with.
+        at_end: from the saved model to further facts, as its scores on a test part.
+        facts: more for the record.
+    """
+
+    job: str
+    name: str
+    preset: str
+    base: str
+    seed: int
+    options: TrainingOptions
+    dataset: Any
+    corpus: Mapping[str, Any]
+    selection: Selection
+    built: Built
+    bf16: bool
+    config: Mapping[str, Any] = field(default_factory=dict)
+    at_end: Callable[[Any], dict[str, Any]] = lambda model: {}
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    @no_bar()  # one bar is enough
+    def run(
+        self,
+        out: str | os.PathLike[str],
+        progress: Progress,
+        *,
+        resume: Resume = "auto",
+        overwrite: bool = False,
+        keep_checkpoints: bool = False,
+    ) -> TrainingResult:
+        """Train into a folder, or return at once where the same training is finished there.
+
+        Raises:
+            TrainingError: the base gives vectors that are not finite, or training diverged; nothing is installed.
+            CollapseError: all sentences have come to have one vector.
+            JobError: the folder cannot be taken, see `open_job`.
+            Stopped: it was interrupted; the same command goes on.
+        """
+        check_finite(self.built.model, self.dataset, f"the base {self.base}")
+        with open_job(out, self.plan(), resume=resume, overwrite=overwrite) as job:
+            if job.finished is None:
+                try:
+                    self._train(job, progress, keep_checkpoints)
+                except (TrainingError, CollapseError):
+                    job.discard()  # it would diverge again from its last checkpoint
+                    raise
+            assert job.finished is not None
+            return TrainingResult(job.target, job.finished)
+
+    def plan(self) -> Plan:
+        """Return what decides the result."""
+        options = self.options.to_dict() | {"precision": self.precision}
+        options |= {"base": self.base, "seed": self.seed, "selection": self.selection.description}
+        inputs = {"base": base_fingerprint(self.base), "corpus": self.corpus["sha256"]}
+        return Plan(self.job, options, inputs | {"selection's data": self.selection.fingerprint})
+
+    @property
+    def precision(self) -> str:
+        """The type of the numbers, resolved for this machine."""
+        return "bf16" if self.bf16 else "fp32"
+
+    def _train(self, job: Job, progress: Progress, keep_checkpoints: bool) -> None:
+        checkpoints = job.work.resolve() / "checkpoints"
+        checkpoint, done = newest_checkpoint(checkpoints)
+        log = Log(job.work / "log.jsonl", done)
+        trainer = self._trainer(checkpoints)
+        evaluator, before = self.selection.evaluator, job.notes.get("before", {})
+        if evaluator and not done:
+            before = {name: float(value) for name, value in evaluator(trainer.model).items()}
+            log.write(step=0, seconds=0.0, **{f"eval_{name}": value for name, value in before.items()})
+            job.note(before=before)
+        for callback in (PrinterCallback, ProgressCallback):
+            trainer.remove_callback(callback)
+        most = trainer.args.max_steps
+        metric = self.selection.metric.removeprefix("eval_")
+        with orderly_stop(progress) as stop, progress.bar("training", most, done=done, stays=True) as bar:
+            trainer.add_callback(Course(log, bar, stop, metric))
+            trainer.go_on(checkpoint)
+            if trainer.state.global_step < most:
+                stop.check(f"after step {trainer.state.global_step} of {most}")
+        facts = self._facts() | {"steps": most, "before": before, "best": _best(trainer, self.selection, before)}
+        with as_saved(trainer.model):  # a cross-encoder is saved as it is, and not copied
+            model = self.built.export(trainer.model)
+            check_finite(model, self.dataset, f"training diverged by step {most}: the model")
+            facts |= {"kind": "cross-encoder" if isinstance(model, CrossEncoder) else "encoder", **self.at_end(model)}
+            _fill(job, model, facts, self.config, checkpoints if keep_checkpoints else None)
+        job.finish(facts)
+
+    def _trainer(self, checkpoints: Path) -> LikewiseTrainer | PairTrainer:
+        options, built = self.options, self.built
+        kind = PairTrainer if isinstance(built.model, CrossEncoder) else LikewiseTrainer
+        args = trainer_arguments(options, checkpoints, self.seed, self.selection, len(self.dataset), self.bf16, kind)
+        return kind(
+            model=built.model,
+            args=args,
+            optimizers=built.optimizers(args.max_steps),
+            train_dataset=self.dataset,
+            loss=built.loss,
+            evaluator=self.selection.evaluator,
+            data_collator=built.collator,
+            lengths=_words(self.dataset) if options.length_batches else np.zeros(len(self.dataset)),
+            by_length=options.length_batches,
+            sam_rho=options.sam_rho,
+            sam_every=options.sam_every,
+        )
+
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "recipe": self.name,
+            "preset": self.preset,
+            "options": self.options.to_dict(),
+            "base": self.base,
+            "base_run": made_by(self.base),
+            "seed": self.seed,
+            "corpus": dict(self.corpus),
+            "selection": self.selection.description,
+            "precision": self.precision,
+            **self.facts,
+        }
+
+
+def check_updates(n_rows: int, options: TrainingOptions, unit: str = "sentences") -> None:
+    """Check that the rows fill one update.
+
+    Raises:
+        OptionError: they do not.
+    """
+    if n_rows < options.batch_size * options.accumulation:
+        raise OptionError(
+            f"{n_rows:,} training {unit} do not fill one update of {options.batch_size} x {options.accumulation}: "
+            "give more of them, or a smaller batch_size or accumulation"
+        )
+
+
+def check_finite(model: Any, dataset: Any, what: str) -> None:
+    """Check the vectors of a few texts; the model's mode and all chance stay as they were.
+
+    Raises:
+        TrainingError: a number of them is NaN or infinite.
+    """
+    texts = next(iter(dataset[:8][name] for name in dataset.column_names if name != LABEL))
+    training = model.training
+    with torch.random.fork_rng():
+        if isinstance(model, CrossEncoder):
+            found = model.predict([(text, text) for text in texts], show_progress_bar=False)
+        else:
+            found = model.encode(list(texts), show_progress_bar=False)
+    model.train(training)
+    if not np.isfinite(np.asarray(found, dtype=np.float64)).all():
+        raise TrainingError(f"{what} gives vectors that are not finite: take another base or a lower learning_rate")
+
+
+def _fill(job: Job, model: Any, facts: Mapping[str, Any], config: Mapping[str, Any], checkpoints: Path | None) -> None:
+    """Put into a job's result what a finished training leaves."""
+    shutil.rmtree(job.result)  # half of a model, after a kill
+    model.save_pretrained(str(job.result), create_model_card=False)
+    write_text(job.result / "README.md", model_card(facts, model))
+    shutil.copyfile(job.work / "log.jsonl", job.result / "log.jsonl")
+    write_text(job.result / CONFIG, write_toml(config))
+    if checkpoints:
+        shutil.copytree(checkpoints, job.result / "checkpoints")
+
+
+def _best(trainer: Any, selection: Selection, before: Mapping[str, float]) -> dict[str, Any] | None:
+    if not selection.evaluator or trainer.state.best_metric is None:
+        return None
+    metric, score = selection.metric.removeprefix("eval_"), float(trainer.state.best_metric)
+    sign = 1 if getattr(selection.evaluator, "greater_is_better", True) else -1
+    improved = metric not in before or sign * (score - before[metric]) > 0
+    return {"metric": metric, "score": score, "step": trainer.state.best_global_step, "improved": improved}
+
+
+def _words(dataset: Any) -> np.ndarray:
+    """Return the words of each row's texts together, (rows,)."""
+    if "words" in dataset.column_names:
+        return np.asarray(dataset.with_format("numpy")["words"][:])
+    total = np.zeros(len(dataset), dtype=np.int32)
+    for column in dataset.column_names:
+        if column != LABEL:
+            total += np.fromiter((len(text.split()) for text in dataset[column]), dtype=np.int32, count=len(dataset))
+    return total

@@ -1,0 +1,156 @@
+"""Generators, score and harvest on a workspace, from the command line."""
+
+import shutil
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from likewise.cli import build_app
+from likewise.context.options import ScoreOptions, read_sections
+from likewise.context.origin import Weights, open_origin
+from likewise.context.ranking import CachedRanker
+
+TOML = """
+[generators]
+width = 16
+heads = 2
+feed_forward = 32
+encoder_layers = 1
+max_tokens = 24
+vocabulary = 400
+batch_size = 8
+held_out = 20
+max_steps = 6
+eval_steps = 3
+[selection]
+size = 3
+candidates = 50
+screened = 0
+[harvest]
+pairs = 40
+ranks = [1, 4]
+random = 2
+anchors = 5
+min_words = 2
+max_share = 1.0
+"""
+
+
+def run(*arguments):
+    return CliRunner().invoke(build_app(), [str(argument) for argument in arguments], env={"COLUMNS": "200"})
+
+
+@pytest.fixture(scope="module")
+def config(tmp_path_factory):
+    path = tmp_path_factory.mktemp("config") / "contexts.toml"
+    path.write_text(TOML)
+    return path
+
+
+@pytest.fixture(scope="module")
+def work(trained, config, tmp_path_factory):
+    """A workspace with all three models."""
+    work = tmp_path_factory.mktemp("origin") / "work"
+    shutil.copytree(trained, work)
+    done = run("context", "train", "generators", "--work", work, "--config", config)
+    assert done.exit_code == 0, done.output
+    assert "held-out perplexity of a token: all " in done.output
+    return work
+
+
+def selection(config):
+    return read_sections(config)["selection"]
+
+
+def test_the_stored_discriminator_is_the_ranker(work, config):
+    origin = open_origin(work, selection=selection(config))
+    coherence = origin.scorer.discriminator
+    assert isinstance(coherence, CachedRanker)
+    numbers = np.array([5, 0, 17])
+    contexts = coherence.store.contexts(numbers)
+    sentences = ["The ship stood beside the wave.", "The cow stood beside the barn."]
+    found = coherence.coherence(sentences, contexts)
+    expected = [coherence.scores(sentence, numbers) for sentence in sentences]
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+def test_two_sentences_and_a_file(work, config, tmp_path):
+    a, b = "The ship stood beside the wave.", "The cow stood beside the barn."
+    alone = run("context", "score", a, b, "--work", work, "--config", config)
+    assert alone.exit_code == 0, alone.output
+    assert "finding contexts" in alone.stderr
+    pairs = tmp_path / "pairs.tsv"
+    pairs.write_text(f"{a}\t{b}\n{a}\t{a}\n")
+    table = tmp_path / "out.tsv"
+    done = run("context", "score", "--pairs", pairs, "--out", table, "--work", work, "--config", config)
+    assert done.exit_code == 0, done.output
+    first, second = (line.split("\t") for line in table.read_text().splitlines())
+    assert first[1:] == [a, b]
+    assert float(first[0]) == pytest.approx(float(alone.stdout), abs=1e-3)
+    assert float(second[0]) == pytest.approx(1)
+    origin = open_origin(work, selection=selection(config))
+    assert float(first[0]) == pytest.approx(origin([(a, b)])[0], abs=1e-5)
+
+
+def test_chosen_weights_are_recorded_and_used(work, config, data_dir, tmp_path):
+    copy = tmp_path / "work"
+    shutil.copytree(work, copy)
+    by_discriminator = ("--set", "score.contexts_by=discriminator")  # other weights, the same contexts
+    given = ("--task", "sts-b-dev", "--data", data_dir / "senteval", "--limit", 12, "--work", copy, "--config", config)
+    given = (*given, *by_discriminator)
+    done = run("context", "score", "--choose", *given)
+    assert done.exit_code == 0, done.output
+    chosen = Weights.load(copy / "weights.json")
+    assert chosen.source == "sts-b-dev, 12 pairs"
+    assert open_origin(copy).scorer.options.weights == chosen.values
+    again = run("context", "score", *given)
+    assert f"Spearman {chosen.spearman:.2f}" in done.output
+    assert f"Spearman {chosen.spearman:.2f}" in again.output
+    other = run("context", "score", *given, "--set", "score.metric=correlation")
+    assert other.exit_code == 2
+    assert "choose weights again" in other.output
+    assert open_origin(copy, ScoreOptions(weights=(0, 1, 0, 0))).scorer.options.weights == (0, 1, 0, 0)
+
+
+def test_harvest_in_two_parts(work, config, tmp_path):
+    out = tmp_path / "harvest"
+    one = run("context", "harvest", "--work", work, "--out", out, "--shard", "1/2", "--config", config)
+    assert one.exit_code == 0, one.output
+    assert "those of other machines are missing" in one.output
+    two = run("context", "harvest", "--work", work, "--out", out, "--shard", "2/2", "--config", config)
+    assert two.exit_code == 0, two.output
+    assert "random:" in two.output
+    assert sorted(path.name for path in out.glob("*/shard-*.parquet")) == [
+        "shard-000000.parquet",
+        "shard-000001.parquet",
+    ]
+    given = ("context", "harvest", "--work", work, "--out", out, "--config", config)
+    other = run(*given, "--shard", "1/2", "--set", "harvest.seed=2")
+    assert other.exit_code == 2
+    assert "was made with seed 1, not 2" in other.output
+    whole = run(*given)
+    assert whole.exit_code == 2
+    assert "holds other files (part-1-of-2" in whole.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("only one",), "give two sentences"),
+        (("--task", "sts-b-dev", "--pairs", "x"), "give two sentences"),
+        (("a", "b", "--choose"), "--choose needs rated pairs"),
+        (("--task", "nothing"), "is no task of rated pairs; there are"),
+        (("--pairs", "missing.tsv"), "there is no file 'missing.tsv'"),
+    ],
+)
+def test_bad_input_is_one_clean_message(work, arguments, message):
+    done = run("context", "score", *arguments, "--work", work)
+    assert done.exit_code == 2
+    assert message in done.output
+
+
+def test_a_bad_line_is_named(work, tmp_path):
+    (tmp_path / "pairs.tsv").write_text("a\tb\nonly one\n")
+    done = run("context", "score", "--pairs", tmp_path / "pairs.tsv", "--work", work)
+    assert f"{tmp_path / 'pairs.tsv'}:2: not two sentences" in done.output.replace("\n", "")

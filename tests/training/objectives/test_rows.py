@@ -1,0 +1,64 @@
+import gzip
+
+import pytest
+
+from likewise.corpus import CorpusError
+from likewise.training.objectives.rows import LabelledDataError, read_table
+
+COLUMNS = {"first": ("sentence1", "premise"), "label": ("gold_label", "label")}
+
+
+def read(path, text, columns=COLUMNS):
+    path.write_text(text, encoding="utf-8")
+    return list(read_table(path, columns))
+
+
+def test_columns_are_found_by_name_in_any_case_and_order(tmp_path):
+    assert read(tmp_path / "a.tsv", "Label\tother\tPremise\nx\t1\t A b. \n\ny\t2\tC\n") == [
+        (2, ["A b.", "x"]),
+        (4, ["C", "y"]),
+    ]
+
+
+def test_the_likelier_name_wins(tmp_path):
+    assert read(tmp_path / "a.tsv", "label\tgold_label\tsentence1\nfirst\tgold\ta\n") == [(2, ["a", "gold"])]
+
+
+def test_quotes_protect_commas_and_line_ends_and_are_plain_beside_tabs(tmp_path):
+    assert read(tmp_path / "a.csv", 'sentence1,label\n"a, ""b""\nc",x\nd,y\n') == [
+        (2, ['a, "b"\nc', "x"]),
+        (4, ["d", "y"]),
+    ]
+    assert read(tmp_path / "a.tsv", 'sentence1\tlabel\n"a\tx\n') == [(2, ['"a', "x"])]
+
+
+def test_json_lines_and_compression(tmp_path):
+    path = tmp_path / "a.jsonl.gz"
+    path.write_bytes(gzip.compress(b'{"premise": "a", "label": 1}\n\n{"label": null, "premise": "b"}\n'))
+    assert list(read_table(path, COLUMNS)) == [(1, ["a", "1"]), (3, ["b", ""])]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("a.tsv", "sentence1\twhat\na\tb\n", r"a\.tsv:1: no column gold_label or label; there are: sentence1, what"),
+        ("a.tsv", "sentence1\tlabel\na\tx\nb\n", r"a\.tsv:3: 1 columns"),
+        ("a.csv", 'sentence1,label\na,x\n"b,y\n', r"a\.csv:3: .*quote is missing"),
+        ("a.csv", "", r"a\.csv:1: a header"),
+        ("a.jsonl", '{"sentence1": "a", "label": 1}\n{"sentence1":\n', r"a\.jsonl:2: not JSON"),
+        ("a.jsonl", "[1]\n", r"a\.jsonl:1: an object"),
+        ("a.jsonl", '{"label": 1}\n', r"a\.jsonl:1: no column sentence1 or premise"),
+    ],
+)
+def test_broken_files_are_named_with_their_line(tmp_path, name, text, message):
+    with pytest.raises(LabelledDataError, match=message):
+        read(tmp_path / name, text)
+
+
+def test_bytes_that_are_no_text(tmp_path):
+    (tmp_path / "a.tsv").write_bytes(b"sentence1\tlabel\na\tx\n\xff\ty\n")
+    with pytest.raises(LabelledDataError, match=r"a\.tsv:3: not UTF-8"):
+        list(read_table(tmp_path / "a.tsv", COLUMNS))
+    (tmp_path / "a.tsv.gz").write_bytes(gzip.compress(b"sentence1\tlabel\na\tx\n")[:-9])
+    with pytest.raises(CorpusError, match="damaged or cut short"):
+        list(read_table(tmp_path / "a.tsv.gz", COLUMNS))

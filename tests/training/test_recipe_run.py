@@ -1,0 +1,323 @@
+import dataclasses
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+from sentence_transformers import SentenceTransformer
+from transformers.utils.logging import is_progress_bar_enabled
+
+import likewise
+from likewise.corpus import CorpusError
+from likewise.recipes import OptionError, find_recipe
+from likewise.runs.job import JobError, work_of
+from likewise.runs.parts import is_sealed
+from likewise.training import TrainingError
+
+SMALL = {
+    "batch_size": 8,
+    "max_steps": 6,
+    "eval_steps": 2,
+    "held_out": 20,
+    "select_by": "held-out",
+    "quiet": True,
+}
+
+
+def weights(folder):
+    return load_file(folder / "model.safetensors")
+
+
+def train(corpus_file, tiny_base, out, recipe="arccse", **changes):
+    return likewise.train(recipe, corpus_file, base=tiny_base, out=out, **(SMALL | changes))
+
+
+@pytest.fixture(scope="module")
+def finished(corpus_file, tiny_base, tmp_path_factory):
+    """A run with SAM, accumulation, triplets and training head that went through in one go."""
+    out = tmp_path_factory.mktemp("runs") / "whole"
+    return train(corpus_file, tiny_base, out, sam_rho=0.05, accumulation=2)
+
+
+def test_the_folder_loads_with_no_flag_and_has_no_head(finished, sentences):
+    plain = SentenceTransformer(str(finished.path))
+    assert [type(module).__name__ for module in plain] == ["Transformer", "Pooling"]
+    assert np.array_equal(plain.encode(sentences[:20]), likewise.load(finished.path).encode(sentences[:20]))
+    assert finished.steps == 6
+    assert not (finished.path / "checkpoints").exists()
+    assert not work_of(finished.path).exists()
+    assert np.array_equal(plain.encode(sentences[:20]), finished.model.encode(sentences[:20]))
+
+
+def test_the_bars_of_transformers_are_shown_again(finished):
+    assert is_progress_bar_enabled()
+
+
+def test_what_is_saved_is_what_was_evaluated(finished, sentences):
+    from likewise.evaluation import sentences_evaluator
+
+    rows = np.random.default_rng([1, 1]).permutation(len(sentences))
+    held_out = [sentences[i] for i in np.sort(rows[:20])]
+    scores = sentences_evaluator(held_out, seed=1)(SentenceTransformer(str(finished.path)))
+    assert scores[finished.best["metric"]] == pytest.approx(finished.best["score"], abs=1e-3)
+
+
+def test_the_record_says_how_it_was_made(finished, corpus_file):
+    record = json.loads((finished.path / "likewise.json").read_text())
+    assert record["status"] == "finished"
+    assert record["recipe"] == "arccse"
+    assert record["options"]["sam_rho"] == 0.05
+    assert record["seed"] == 1
+    assert record["corpus"]["sources"] == [str(corpus_file)]
+    assert len(record["corpus"]["sha256"]) == 64
+    assert record["versions"]["torch"] == torch.__version__
+    assert "held-out" in record["selection"]
+    assert "arccse" in (finished.path / "README.md").read_text()
+
+
+def test_the_log_holds_every_part_and_score(finished):
+    entries = [json.loads(line) for line in (finished.path / "log.jsonl").read_text().splitlines()]
+    evaluated = [e["step"] for e in entries if finished.best and f"eval_{finished.best['metric']}" in e]
+    assert evaluated == [0, 2, 4, 6]
+    assert all(
+        "eval_held_out_alignment" in e and "eval_held_out_uniformity" in e for e in entries if "eval_runtime" in e
+    )
+    losses = [e for e in entries if "contrastive" in e]
+    assert losses
+    assert all("triplet" in e for e in losses)
+    # The parts add up to what was minimised (each is a mean over the same steps, rounded by the trainer).
+    assert all(e["contrastive"] + e["triplet"] == pytest.approx(e["loss"], abs=2e-3) for e in losses)
+
+
+@pytest.mark.parametrize("sam_rho", [0.0, 0.05])
+def test_resume_gives_the_weights_of_an_uninterrupted_run(corpus_file, tiny_base, tmp_path, sam_rho, stopping_after):
+    settings = {"sam_rho": sam_rho, "accumulation": 2, "select_by": "last"}
+    train(corpus_file, tiny_base, tmp_path / "whole", **settings)
+    with stopping_after(3):
+        train(corpus_file, tiny_base, tmp_path / "cut", **settings)
+    assert not (tmp_path / "cut" / "modules.json").exists()
+    torch.manual_seed(999)  # nothing may depend on what happened in between
+    train(corpus_file, tiny_base, tmp_path / "cut", resume=True, **settings)
+    whole, cut = weights(tmp_path / "whole"), weights(tmp_path / "cut")
+    assert whole.keys() == cut.keys()
+    assert all(torch.equal(whole[name], cut[name]) for name in whole)
+    steps = [json.loads(line)["step"] for line in (tmp_path / "cut" / "log.jsonl").read_text().splitlines()]
+    assert steps == sorted(steps)
+
+
+def test_same_seed_same_weights_other_seed_others(corpus_file, tiny_base, tmp_path):
+    short = {"max_steps": 2, "select_by": "last"}
+    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+        train(corpus_file, tiny_base, tmp_path / name, seed=seed, **short)
+    a, b, c = (weights(tmp_path / name) for name in "abc")
+    assert all(torch.equal(a[name], b[name]) for name in a)
+    assert any(not torch.equal(a[name], c[name]) for name in a)
+
+
+def test_ctrl_c_saves_first(corpus_file, tiny_base, tmp_path):
+    out = tmp_path / "run"
+    code = (
+        "import likewise, sys; from likewise.runs.stopping import Stopped\n"
+        "try: likewise.train('simcse', sys.argv[1], base=sys.argv[2], out=sys.argv[3], batch_size=8, epochs=400, "
+        "eval_steps=10000, held_out=20, select_by='last')\n"
+        "except Stopped as stopped: print(stopped, file=sys.stderr); sys.exit(130)"
+    )
+    command = [sys.executable, "-c", code, str(corpus_file), str(tiny_base), str(out)]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 120
+    log = work_of(out) / "log.jsonl"
+    while not (log.exists() and log.stat().st_size) and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.2)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130, errors
+    assert "saved first" in errors
+    assert "The same command goes on from there." in errors
+    (checkpoint,) = (work_of(out) / "checkpoints").iterdir()
+    assert is_sealed(checkpoint)
+    assert (checkpoint / "optimizer.pt").stat().st_size > 0
+
+
+def test_selects_by_sts_b_dev_where_it_is_found(corpus_file, tiny_base, tmp_path, data_dir):
+    result = train(corpus_file, tiny_base, tmp_path / "run", select_by="auto", data=data_dir, max_steps=2, eval_steps=1)
+    assert result.best["metric"] == "sts_dev_spearman"
+    entries = [json.loads(line) for line in (tmp_path / "run" / "log.jsonl").read_text().splitlines()]
+    scores = {e["step"]: e["eval_sts_dev_spearman"] for e in entries if "eval_sts_dev_spearman" in e}
+    assert set(scores) == {0, 1, 2}
+    assert result.best["score"] == pytest.approx(max(scores[1], scores[2]))
+    assert result.best["improved"] == (result.best["score"] > scores[0])
+    assert "STS-B dev" in result.record["selection"]
+
+
+def test_input_that_is_wrong_is_told_before_a_model_is_loaded(corpus_file, tiny_base, tmp_path, monkeypatch):
+    import likewise.encoder.build
+
+    def loaded(*_):
+        raise AssertionError("a model was loaded before the input was checked")
+
+    monkeypatch.setattr(likewise.encoder.build, "load_transformer", loaded)
+    with pytest.raises(OptionError, match="learning_rat"):
+        train(corpus_file, tiny_base, tmp_path / "a", learning_rat=1)
+    with pytest.raises(CorpusError, match=r"missing\.txt"):
+        train(tmp_path / "missing.txt", tiny_base, tmp_path / "b")
+    with pytest.raises(CorpusError, match="400"):
+        train(corpus_file, tiny_base, tmp_path / "c", batch_size=401)
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "thesis.txt").write_text("years of work")
+    with pytest.raises(JobError, match="other files"):
+        train(corpus_file, tiny_base, tmp_path / "full", overwrite=True)
+    assert (tmp_path / "full" / "thesis.txt").exists()
+
+
+def test_resume_of_another_run_is_refused(corpus_file, tiny_base, tmp_path, stopping_after):
+    out = tmp_path / "run"
+    with stopping_after(1):
+        train(corpus_file, tiny_base, out, select_by="last")
+    for changes, message in (
+        ({"seed": 2}, "seed 1, not 2"),
+        ({"learning_rate": 1.0}, "learning_rate"),
+        ({"recipe": "simcse"}, "'train arccse', not 'train simcse'"),
+        ({"select_by": "held-out"}, "select_by"),
+    ):
+        with pytest.raises(JobError, match=f"stopped work that was started with .*{message}"):
+            train(corpus_file, tiny_base, out, **({"select_by": "last"} | changes))
+    with pytest.raises(JobError, match="nothing to resume"):
+        train(corpus_file, tiny_base, tmp_path / "none", resume=True)
+
+
+def test_data_found_or_gone_between_start_and_resume_is_refused(
+    corpus_file, tiny_base, tmp_path, stopping_after, data_dir, monkeypatch
+):
+    """The data selects the checkpoint and decides which sentences are trained on."""
+    monkeypatch.setenv("LIKEWISE_DATA", str(tmp_path / "nothing"))
+    out, settings = tmp_path / "run", {"select_by": "auto", "max_steps": 2, "eval_steps": 1}
+    with stopping_after(1):
+        train(corpus_file, tiny_base, out, **settings)
+    with pytest.raises(JobError, match=r"selection 'Separation of .*', not 'Spearman"):
+        train(corpus_file, tiny_base, out, data=data_dir, **settings)
+    assert "Separation" in train(corpus_file, tiny_base, out, **settings).record["selection"]
+
+
+def test_the_same_again_is_not_trained_again_and_overwriting_replaces_only_at_the_end(
+    finished, corpus_file, tiny_base, tmp_path, stopping_after
+):
+    again = train(corpus_file, tiny_base, finished.path, sam_rho=0.05, accumulation=2)
+    assert again.record == finished.record
+    out, settings = tmp_path / "run", {"select_by": "last", "max_steps": 2}
+    train(corpus_file, tiny_base, out, **settings)
+    (out / "thesis.txt").write_text("years of work")
+    old = weights(out)
+    with pytest.raises(JobError, match="was made with seed 1, not 2"):
+        train(corpus_file, tiny_base, out, seed=2, **settings)
+    with pytest.raises(CorpusError):
+        train(tmp_path / "missing.txt", tiny_base, out, overwrite=True, **settings)
+    with pytest.raises(ValueError, match="nowhere"):
+        train(corpus_file, tmp_path / "nowhere", out, overwrite=True, **settings)
+    with stopping_after(1):
+        train(corpus_file, tiny_base, out, seed=2, overwrite=True, **settings)
+    assert all(torch.equal(weights(out)[name], old[name]) for name in old)
+    train(corpus_file, tiny_base, out, seed=2, **settings)
+    assert any(not torch.equal(weights(out)[name], old[name]) for name in old)
+    # From itself, over itself.
+    second = weights(out)
+    made = train(corpus_file, out, out, overwrite=True, **settings)
+    assert made.record["base_run"]["seed"] == 2
+    assert any(not torch.equal(weights(out)[name], second[name]) for name in second)
+    assert (out / "thesis.txt").read_text() == "years of work"
+
+
+def test_input_that_is_wrong_leaves_no_folder(corpus_file, tiny_base, tmp_path):
+    out = tmp_path / "run"
+    for changes in ({"seed": -1}, {"base": tmp_path / "nowhere"}, {"batch_size": 1}, {"data": tmp_path}):
+        given = {"base": tiny_base} | SMALL | {"select_by": "auto"} | changes
+        with pytest.raises(ValueError):
+            likewise.train("simcse", corpus_file, out=out, **given)
+        assert not out.exists()
+
+
+@pytest.mark.parametrize("damage", ["optimizer.pt", "scheduler.pt", "rng_state.pth", "cut", "flipped", "all"])
+def test_a_damaged_checkpoint_is_passed_over(damage, corpus_file, tiny_base, tmp_path, stopping_after):
+    settings = {"select_by": "last", "eval_steps": 1, "max_steps": 4}
+    train(corpus_file, tiny_base, tmp_path / "whole", **settings)
+    out = tmp_path / "cut"
+    with stopping_after(3):
+        train(corpus_file, tiny_base, out, **settings)
+    checkpoints = sorted((work_of(out) / "checkpoints").iterdir())
+    assert [one.name for one in checkpoints] == ["checkpoint-2", "checkpoint-3"]
+    for checkpoint in checkpoints if damage == "all" else checkpoints[1:]:
+        path = checkpoint / "model.safetensors"
+        if damage == "cut":
+            path.write_bytes(path.read_bytes()[:-100])
+        elif damage == "flipped":
+            content = bytearray(path.read_bytes())
+            content[-1] ^= 1
+            path.write_bytes(content)
+        else:
+            (checkpoint / ("optimizer.pt" if damage == "all" else damage)).unlink()
+    train(corpus_file, tiny_base, out, resume=True, **settings)
+    whole, cut = weights(tmp_path / "whole"), weights(out)
+    assert all(torch.equal(whole[name], cut[name]) for name in whole)
+    steps = [json.loads(line)["step"] for line in (out / "log.jsonl").read_text().splitlines()]
+    assert steps == sorted(steps)
+
+
+@pytest.mark.parametrize("moment", ["before the first checkpoint", "after the last step", "before the record"])
+@pytest.mark.parametrize("select_by", ["last", "held-out"])
+def test_a_killed_training_goes_on_to_the_same_weights(
+    moment, select_by, corpus_file, tiny_base, tmp_path, monkeypatch
+):
+    from likewise.runs import job
+    from likewise.training import running
+    from likewise.training.callbacks import Course
+
+    class Killed(BaseException):
+        pass
+
+    def killed(*_, **__):
+        raise Killed
+
+    # Seven batches make an epoch: the last step lies inside the second.
+    settings = {"select_by": select_by, "eval_steps": 3, "max_steps": 9, "batch_size": 48}
+    train(corpus_file, tiny_base, tmp_path / "whole", **settings)
+    with monkeypatch.context() as patched, pytest.raises(Killed):
+        if moment == "before the first checkpoint":
+            patched.setattr(Course, "on_step_end", killed)
+        elif moment == "after the last step":
+            patched.setattr(running, "_fill", killed)
+        else:
+            write = job.write_json
+            at = {"likewise.json": killed}
+            patched.setattr(job, "write_json", lambda path, content: at.get(path.name, write)(path, content))
+        train(corpus_file, tiny_base, tmp_path / "cut", **settings)
+    torch.manual_seed(999)
+    cut = train(corpus_file, tiny_base, tmp_path / "cut", **settings)
+    whole = weights(tmp_path / "whole")
+    assert all(torch.equal(whole[name], weights(cut.path)[name]) for name in whole)
+    assert cut.record["best"] == json.loads((tmp_path / "whole" / "likewise.json").read_text())["best"]
+    entries = [json.loads(line) for line in (cut.path / "log.jsonl").read_text().splitlines()]
+    assert [entry["step"] for entry in entries] == sorted(entry["step"] for entry in entries)
+
+
+def test_a_training_that_diverges_says_so_and_leaves_nothing(corpus_file, tiny_base, tmp_path):
+    with pytest.raises(TrainingError, match=r"diverged.* step \d.*learning_rate"):
+        train(corpus_file, tiny_base, tmp_path / "run", recipe="simcse", learning_rate=1e30, eval_steps=100)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_base_with_vectors_that_are_not_finite_is_refused(corpus_file, tiny_model, tmp_path):
+    tiny_model[0].auto_model.embeddings.word_embeddings.weight.data[:] = float("nan")
+    tiny_model.save_pretrained(str(tmp_path / "base"))
+    with pytest.raises(TrainingError, match=r"the base .* not finite"):
+        train(corpus_file, tmp_path / "base", tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_recipe_may_be_an_object(corpus_file, tiny_base, tmp_path):
+    mine = dataclasses.replace(find_recipe("simcse"), name="mine")
+    result = train(corpus_file, tiny_base, tmp_path / "run", recipe=mine, max_steps=1)
+    assert result.record["recipe"] == "mine"
