@@ -82,7 +82,7 @@ def encoding(source: Path, folder: Path) -> Work:
     from likewise.inference import encode_file
 
     model = _mean_of_words(folder)
-    return lambda: encode_file(model, source, folder / "out.npy", progress=False, engine="torch", precision="fp32")
+    return lambda: encode_file(model, source, folder / "out.npy", quiet=True, engine="torch", precision="fp32")
 
 
 def negation(source: Path, folder: Path) -> Work:

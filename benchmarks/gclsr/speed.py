@@ -25,7 +25,7 @@ from claims import Claim, finish, with_claims
 from likewise.baselines.averages import WordAverageOptions, word_average
 from likewise.corpus.bundled import resolve_model
 from likewise.encoder.distilled_vectors import is_distilled
-from likewise.encoder.head import without_training_head
+from likewise.encoder.modules import without_training_head
 from likewise.inference.encoder import Encoder
 from likewise.recipes import find_recipe
 from likewise.runs.provenance import machine

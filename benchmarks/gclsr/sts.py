@@ -76,7 +76,7 @@ def untrained(**changes: Any) -> Callable[[argparse.Namespace, Path], dict[str, 
         import torch
 
         from likewise.corpus import prepare
-        from likewise.encoder.head import without_training_head
+        from likewise.encoder.modules import without_training_head
         from likewise.inference.encoder import Encoder
         from likewise.recipes import find_recipe
 

@@ -22,12 +22,12 @@ def test_the_record_and_the_card_say_how_it_was_made(tiny_base, corpus_file, tmp
 
 
 def test_what_is_wrong_is_told_before_a_base_is_loaded(tiny_base, corpus_file, tmp_path, monkeypatch):
-    import likewise.encoder.layer_average
+    import likewise.encoder.build
 
     def loaded(*_):
         raise AssertionError("a base was loaded before the input was checked")
 
-    monkeypatch.setattr(likewise.encoder.layer_average, "load_transformer", loaded)
+    monkeypatch.setattr(likewise.encoder.build, "load_transformer", loaded)
     with pytest.raises(OptionError, match="word-average"):
         find_baseline("average")
     with pytest.raises(BaselineError, match="--corpus"):

@@ -16,5 +16,7 @@ def test_a_folder_with_the_graph(tiny_model, tmp_path):
     assert result.exit_code == 0, result.output
     assert str(tmp_path / "graph" / "model.onnx") in result.stdout
     result = CliRunner().invoke(app, wanted)
+    assert result.exit_code == 0, result.output  # it is there already
+    result = CliRunner().invoke(app, [*wanted[:2], "openvino", *wanted[3:]])
     assert result.exit_code == 2
-    assert "already" in result.stderr
+    assert "made with format 'onnx'" in result.stderr

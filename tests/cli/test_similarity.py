@@ -2,7 +2,7 @@ import typer
 from typer.testing import CliRunner
 
 from likewise.cli.similarity import similarity
-from likewise.inference import similarity as cosine
+from likewise.inference import similarity as cosines
 
 
 def test_four_decimals(tiny_model, tmp_path):
@@ -11,7 +11,7 @@ def test_four_decimals(tiny_model, tmp_path):
     app.command()(similarity)
     result = CliRunner().invoke(app, [str(tmp_path / "model"), "the old cat", "a small dog"])
     assert result.exit_code == 0, result.output
-    assert result.stdout == f"{cosine(tiny_model, 'the old cat', 'a small dog'):.4f}\n"
+    assert result.stdout == f"{cosines('the old cat', 'a small dog', model=tiny_model).item():.4f}\n"
     result = CliRunner().invoke(app, ["/no/such/model", "a", "b"])
     assert result.exit_code == 2
     assert "There is no folder" in result.stderr

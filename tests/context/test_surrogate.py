@@ -11,7 +11,7 @@ from sentence_transformers import CrossEncoder, SentenceTransformer
 
 from likewise.context.surrogate import distill, surrogate_options
 from likewise.context.workspace import ContextError
-from likewise.encoder.build import BaseModelError
+from likewise.encoder.opening import LoadError
 from likewise.recipes import OptionError
 
 SMALL = {"batch_size": 8, "max_steps": 6, "eval_steps": 2, "learning_rate": 1e-3, "quiet": True}
@@ -143,7 +143,7 @@ def test_input_that_is_wrong_is_told_before_anything_is_done(harvest, tiny_base,
     with pytest.raises(ContextError, match="no such folder"):
         distill(tmp_path / "nowhere", base=tiny_base, out=out)
     for structure in ("siamese", "cross"):
-        with pytest.raises(BaseModelError, match="nowhere"):
+        with pytest.raises(LoadError, match="nowhere"):
             distill(harvest, base=tmp_path / "nowhere", out=out, structure=structure, quiet=True)
     with pytest.raises(OptionError, match="fill one update"):
         distill(harvest, base=tiny_base, out=out, batch_size=500, quiet=True)

@@ -2,10 +2,11 @@ from collections import Counter
 
 import numpy as np
 import pytest
+import torch
 from sentence_transformers import SentenceTransformer
 
 import likewise
-from likewise.encoder.distilled_vectors import distill
+from likewise.encoder.distilled_vectors import distill, frequency_weighted
 from likewise.encoder.vector_files import WordVectorError
 from likewise.encoder.word_vectors import build_word_vectors
 
@@ -45,7 +46,7 @@ def test_they_are_word_vectors_like_any_other(encoder):
     words = build_word_vectors(f"distilled:{encoder}", ["the cat sees a dog", "a river"])
     assert words.get_embedding_dimension() == 32
     assert "100.0% of the corpus's 7 tokens are known" in words.report
-    with pytest.raises(WordVectorError, match="no such encoder"):
+    with pytest.raises(WordVectorError, match="There is no folder"):
         build_word_vectors("distilled:/nowhere/at/all", ["the cat"])
 
 
@@ -59,3 +60,33 @@ def test_fewer_components_keep_the_most_of_the_vectors(encoder):
     assert np.isclose((few**2).sum(), (values[:8] ** 2).sum(), rtol=1e-4)
     with pytest.raises(WordVectorError, match="32 numbers, and 33"):
         distill(f"distilled:{encoder}", counts, dimension=33)
+
+
+@pytest.fixture
+def glove(tmp_path):
+    path = tmp_path / "vectors.txt"
+    path.write_text("the 4.0 0.0\ncat 0.0 2.0\nlion 1.0 3.0\n", encoding="utf-8")
+    return path
+
+
+def test_by_hand():
+    vectors, shares, mean = np.array([[3.0, 1.0], [1.0, 5.0]]), np.array([0.001, 0.003]), np.array([1.0, 1.0])
+    assert np.allclose(frequency_weighted(vectors, shares, mean), [[1.0, 0.0], [0.0, 1.0]])
+
+
+def test_the_mean_is_that_of_the_corpus_s_tokens_and_an_unseen_word_keeps_its_length(glove):
+    # Of five tokens three are 'the' and two 'cat': mean (2.4, 0.8).
+    words = build_word_vectors(str(glove), ["the cat the", "cat the"], weighted=True)
+    ids = words.tokenizer.convert_tokens_to_ids(["the", "cat", "lion"])
+    expected = [
+        [1.6 * 0.001 / 0.601, -0.8 * 0.001 / 0.601],
+        [-2.4 * 0.001 / 0.401, 1.2 * 0.001 / 0.401],
+        [-1.4, 2.2],
+    ]
+    assert torch.allclose(words.vectors.weight[ids], torch.tensor(expected), atol=1e-6)
+
+
+def test_without_it_or_without_a_corpus_the_vectors_are_the_file_s(glove):
+    for words in (build_word_vectors(str(glove), ["the cat"]), build_word_vectors(str(glove), weighted=True)):
+        ids = words.tokenizer.convert_tokens_to_ids(["the", "cat"])
+        assert words.vectors.weight[ids].tolist() == [[4.0, 0.0], [0.0, 2.0]]

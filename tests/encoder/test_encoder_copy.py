@@ -5,7 +5,7 @@ import torch
 
 from likewise.encoder.build import build_encoder
 from likewise.encoder.encoder_copy import EncoderCopy, MomentumQueue
-from likewise.encoder.head import without_training_head
+from likewise.encoder.modules import without_training_head
 
 
 @pytest.fixture

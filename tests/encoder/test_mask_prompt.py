@@ -3,8 +3,8 @@ import torch
 from sentence_transformers import SentenceTransformer
 from transformers import AutoModel, AutoTokenizer
 
-from likewise.encoder.build import BaseModelError
 from likewise.encoder.mask_prompt import TEMPLATE, MaskPrompt, build_mask_prompt_encoder
+from likewise.encoder.opening import LoadError
 
 TEXTS = ["The cat sees a dog.", "a river", "the old bridge near the garden"]
 
@@ -62,7 +62,7 @@ def test_a_template_needs_one_place_and_one_mask(template):
 
 
 def test_a_template_that_fills_the_base_is_told(base):
-    with pytest.raises(BaseModelError, match="template alone"):
+    with pytest.raises(LoadError, match="template alone"):
         build_mask_prompt_encoder(base, "the old bridge near the garden " * 30 + "X [MASK]")
 
 

@@ -6,7 +6,8 @@ import torch
 from sentence_transformers import SentenceTransformer
 
 import likewise
-from likewise.encoder.normalizing_flow import FlowExtraMissing, NormalizingFlow
+from likewise.encoder.normalizing_flow import NormalizingFlow
+from likewise.errors import MissingExtraError
 
 
 @pytest.fixture(params=["additive", "affine"])
@@ -57,5 +58,5 @@ def test_a_saved_model_with_it_loads_by_likewise_and_gives_the_same(flow, tiny_b
 
 def test_without_zuko_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "zuko", None)
-    with pytest.raises(FlowExtraMissing, match=r"likewise\[flow\]"):
+    with pytest.raises(MissingExtraError, match=r"likewise\[flow\]"):
         NormalizingFlow(4)

@@ -7,10 +7,12 @@ import pytest
 import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Dense, Pooling, WordWeights
+from torch.utils.flop_counter import FlopCounterMode
+from transformers import BertConfig, BertModel, BertTokenizerFast
 
 from likewise.encoder.build import build_encoder, set_dropout
-from likewise.encoder.head import without_training_head
 from likewise.encoder.mask_prompt import build_mask_prompt_encoder
+from likewise.encoder.modules import without_training_head
 from likewise.encoder.pooled_token import only_pooled_token
 
 TEXTS = ["The cat sees a dog.", "a river", "the old bridge near the garden and the teacher", "the"]
@@ -88,6 +90,32 @@ def test_less_is_computed(encoder):
     with torch.no_grad(), only_pooled_token(encoder):
         embed(encoder)
     assert rows == [(len(TEXTS), 1)] * 3
+
+
+def test_a_sixth_of_the_last_layer_is_left(tmp_path, tiny_base):
+    """Counted by torch, for a layer of BERT's shape: keys and values of all tokens, all else of one."""
+    config = BertConfig(
+        vocab_size=200, hidden_size=128, num_hidden_layers=1, num_attention_heads=4, intermediate_size=512
+    )
+    BertModel(config, add_pooling_layer=False).save_pretrained(tmp_path)
+    BertTokenizerFast.from_pretrained(tiny_base).save_pretrained(tmp_path)
+    encoder = build_encoder(str(tmp_path), head=False).eval()
+    encoder[0].auto_model.set_attn_implementation("eager")  # whose products are counted too
+    features = {"input_ids": torch.full((4, 64), 7), "attention_mask": torch.ones(4, 64, dtype=torch.long)}
+
+    def operations():
+        with torch.no_grad(), FlopCounterMode(display=False) as counter:
+            encoder(dict(features))
+        return counter.get_total_flops()
+
+    whole = operations()
+    with only_pooled_token(encoder):
+        short = operations()
+    rows, pairs, width = 4 * 64, 4 * 64 * 64, 128
+    pooler = 4 * width**2  # BERT's own, which is not used
+    assert whole == 2 * (12 * rows * width**2 + 2 * pairs * width + pooler)
+    assert short == 2 * (2 * rows * width**2 + 10 * 4 * width**2 + 2 * 4 * 64 * width + pooler)
+    assert short < whole / 5
 
 
 def test_other_threads_have_the_whole_layer_and_nothing_is_left_behind(encoder):

@@ -1,4 +1,6 @@
+import bz2
 import gzip
+import pickle
 import struct
 import zipfile
 
@@ -41,10 +43,53 @@ NAMES = "glove.txt glove.txt.gz glove.zip word2vec.txt fasttext.vec fasttext.vec
 
 @pytest.mark.parametrize("name", [*NAMES.split(), "gensim.kv"])
 def test_every_format_gives_the_same_table(files, name):
-    table = read_word_vectors(str(files / name))
+    table = read_word_vectors(str(files / name), trust_pickle=name == "gensim.kv")
     assert list(table.words) == WORDS
     assert np.array_equal(table.vectors, VECTORS)
     assert table.vectors.dtype == np.float32
+
+
+def test_safetensors_with_the_words_beside_it(tmp_path):
+    from safetensors.numpy import save_file
+    from tokenizers import Tokenizer
+    from tokenizers.models import WordLevel
+
+    path = tmp_path / "model.safetensors"
+    save_file({"vectors": VECTORS[::-1].copy()}, path)
+    with pytest.raises(WordVectorError, match=r"no tokenizer\.json"):
+        read_word_vectors(str(path))
+    vocabulary = {word: 3 - i for i, word in enumerate(WORDS)}
+    Tokenizer(WordLevel(vocabulary, unk_token="the")).save(str(tmp_path / "tokenizer.json"))
+    check_word_vectors(str(path), dimension=3)
+    table = read_word_vectors(str(path))
+    assert list(table.words) == WORDS[::-1]
+    assert np.array_equal(table.vectors, VECTORS[::-1])
+
+
+ENDINGS = ".kv .model .txt .vec .bin .txt.gz .kv.gz .model.bz2 .zip .pkl .safetensors".split()
+
+
+@pytest.mark.parametrize("protocol", [0, 2, 5])
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_a_pickle_never_runs(ending, protocol, tmp_path):
+    class Hostile:
+        def __reduce__(self):
+            return open, (str(tmp_path / "ran"), "w")
+
+    pickled, path = pickle.dumps(Hostile(), protocol=protocol), tmp_path / f"words{ending}"
+    if ending == ".zip":
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("words.kv", pickled)
+    else:
+        pack = {".gz": gzip.compress, ".bz2": bz2.compress}.get(path.suffix, bytes)
+        path.write_bytes(pack(pickled))
+    told = protocol > 0 or ".kv" in ending or ".model" in ending or ending == ".zip"
+    with pytest.raises(WordVectorError, match="--trust-pickle" if told and ending != ".safetensors" else "words"):
+        read_word_vectors(str(path))
+    if told and ending not in (".zip", ".safetensors"):
+        with pytest.raises(WordVectorError, match="--trust-pickle"):
+            check_word_vectors(str(path))
+    assert not (tmp_path / "ran").exists()
 
 
 def test_what_cannot_be_read_is_told_with_its_name(files):
@@ -56,7 +101,7 @@ def test_what_cannot_be_read_is_told_with_its_name(files):
     (files / "broken.kv").write_bytes(b"\x80nothing")
     for name in ("ragged.txt", "prose.txt", "empty.txt", "model.bin", "cut.bin", "broken.kv", "missing.txt"):
         with pytest.raises(WordVectorError, match=name.replace(".", r"\.")):
-            read_word_vectors(str(files / name))
+            read_word_vectors(str(files / name), trust_pickle=True)
     with pytest.raises(WordVectorError, match=r"3 numbers, and 300"):
         read_word_vectors(str(files / "glove.txt"), dimension=300)
     with pytest.raises(WordVectorError, match="bundled:glove"):
@@ -74,7 +119,7 @@ def test_the_bundled_glove():
 
 @pytest.mark.parametrize("name", [*NAMES.split(), "gensim.kv"])
 def test_a_look_at_the_file_accepts_what_can_be_read(files, name):
-    check_word_vectors(str(files / name), dimension=3)
+    check_word_vectors(str(files / name), dimension=3, trust_pickle=name == "gensim.kv")
 
 
 def test_a_look_at_the_file_sees_what_is_wrong_without_reading_it(files):

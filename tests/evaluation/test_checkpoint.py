@@ -7,20 +7,20 @@ from scipy.stats import pearsonr, spearmanr
 from sentence_transformers import CrossEncoder
 
 from likewise.encoder.build import build_encoder
-from likewise.encoder.head import with_modules
-from likewise.encoder.pair_classifier import PairClassifier
+from likewise.encoder.modules import with_modules
+from likewise.encoder.training_modules import PairClassifier
 from likewise.evaluation.checkpoint import (
-    PairPredictions,
     damaged,
     labels_evaluator,
-    nearness,
     ratings_evaluator,
     scores_evaluator,
     sentences_evaluator,
     sts_b_dev_evaluator,
     triplets_evaluator,
 )
+from likewise.evaluation.cross_encoder import PairPredictions
 from likewise.evaluation.geometry import alignment, separation, uniformity
+from likewise.evaluation.pairs import nearness
 from likewise.evaluation.task import DataError
 
 RATINGS = [0, 1, 2, 3, 4, 0, 1, 2, 3]

@@ -1,6 +1,7 @@
 import copy
 import json
 import pickle
+import threading
 
 import numpy as np
 import pytest
@@ -9,8 +10,9 @@ from sentence_transformers import SentenceTransformer
 
 from likewise.inference import load
 from likewise.inference.encoder import Encoder, fast_vectors
-from likewise.inference.engines.engine import Choice, EngineError
-from likewise.inference.engines.torch_engine import TorchEngine
+from likewise.inference.engines.engine import Choice, EngineError, TorchEngine
+from likewise.inference.runner import runner_of
+from likewise.runs.progress import Progress
 
 KINDS = ["cls", "mean", "whitening", "mask prompt", "text cnn"]
 
@@ -71,8 +73,6 @@ def test_repeats_are_encoded_once_and_the_order_is_kept(tiny_model, sentences):
     engine = Counted(tiny_model.eval())
     texts = [sentences[i % 7] for i in (3, 0, 0, 5, 3, 3, 1)]
     steps = []
-    from likewise.inference.runner import runner_of
-
     found = runner_of(tiny_model).vectors(texts, engine, step=steps.append)
     assert engine.seen == 4
     assert sum(steps) == 7
@@ -81,15 +81,39 @@ def test_repeats_are_encoded_once_and_the_order_is_kept(tiny_model, sentences):
 
 def test_two_cores_give_what_one_gives(tiny_model, texts):
     tiny_model.eval()
-    one, _ = fast_vectors(tiny_model, texts, Choice("torch"), at_most=3)
+    one, _ = fast_vectors(tiny_model, texts, Choice("torch"), at_most=3, progress=Progress(quiet=True))
     before = torch.get_num_threads()
     torch.set_num_threads(2)
     try:
-        two, _ = fast_vectors(tiny_model, texts, Choice("torch"), at_most=3)
+        two, _ = fast_vectors(tiny_model, texts, Choice("torch"), at_most=3, progress=Progress(quiet=True))
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(before)
     torch.testing.assert_close(one, two, atol=1e-5, rtol=0)
+
+
+def test_overlapping_calls_leave_the_threads_as_they_were(tiny_model, texts):
+    """Also those of a thread that torch meets for the first time while others are encoding."""
+    tiny_model.eval()
+    runner, engine, before, seen = runner_of(tiny_model), TorchEngine(tiny_model), torch.get_num_threads(), []
+
+    def work():
+        for _ in range(5):
+            runner.vectors(texts, engine, at_most=3)
+        seen.append(torch.get_num_threads())
+
+    torch.set_num_threads(2)
+    try:
+        threads = [threading.Thread(target=work) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        work()
+        for thread in threads:
+            thread.join()
+        assert seen == [2] * 4
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
 
 
 def test_it_is_saved_as_any_model(loaded, texts, tmp_path):

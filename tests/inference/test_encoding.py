@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 import torch
 
-from likewise.inference import LinesError, encode, encode_file, files, similarity
+from likewise.errors import LikewiseError
+from likewise.inference import encode, encode_file, files, similarity
+from likewise.runs.job import JobError
 
 
 def test_encode_is_the_models_own(tiny_model, sentences):
@@ -42,7 +44,7 @@ def test_file_row_by_row(tiny_model, sentences, tmp_path, monkeypatch):
         file.write("\n".join(texts[30:]).encode() + b"\n")
     out = tmp_path / "vectors.npy"
     out.write_text("older")
-    assert encode_file(tiny_model, tmp_path / "in.txt", out, batch_size=8, progress=False) == (63, 32)
+    assert encode_file(tiny_model, tmp_path / "in.txt", out, batch_size=8, quiet=True) == (63, 32)
     rows = np.load(out, mmap_mode="r")
     assert rows.dtype == np.float32
     np.testing.assert_allclose(rows, tiny_model.encode(texts), atol=1e-5)
@@ -58,16 +60,16 @@ def test_compressed_and_normalized(ending, tiny_model, sentences, tmp_path):
         packed = {".gz": gzip, ".bz2": bz2}[ending].compress(raw)
     path = tmp_path / f"in.txt{ending}"
     path.write_bytes(packed)
-    encode_file(tiny_model, path, tmp_path / "v.npy", normalize=True, progress=True)
+    encode_file(tiny_model, path, tmp_path / "v.npy", normalize=True)
     expected = tiny_model.encode(sentences[:9], normalize_embeddings=True)
     np.testing.assert_allclose(np.load(tmp_path / "v.npy"), expected, atol=1e-5)
 
 
 def test_standard_input_and_no_lines(tiny_model, tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"the cat\nthe dog\n")))
-    assert encode_file(tiny_model, "-", tmp_path / "v.npy", progress=False) == (2, 32)
+    assert encode_file(tiny_model, "-", tmp_path / "v.npy", quiet=True) == (2, 32)
     (tmp_path / "empty.txt").write_text("")
-    assert encode_file(tiny_model, tmp_path / "empty.txt", tmp_path / "e.npy", progress=False) == (0, 32)
+    assert encode_file(tiny_model, tmp_path / "empty.txt", tmp_path / "e.npy", quiet=True) == (0, 32)
     assert np.load(tmp_path / "e.npy").shape == (0, 32)
 
 
@@ -75,21 +77,25 @@ def test_a_failure_leaves_nothing_new(tiny_model, tmp_path):
     source, out = tmp_path / "in.txt", tmp_path / "v.npy"
     source.write_bytes(b"good\nb\xe9d\n")
     out.write_text("older")
-    with pytest.raises(LinesError, match=r"in\.txt, line 2: not UTF-8.*iconv"):
-        encode_file(tiny_model, source, out, progress=False)
+    with pytest.raises(LikewiseError, match=r"in\.txt, line 2: not UTF-8.*iconv"):
+        encode_file(tiny_model, source, out, quiet=True)
     assert out.read_text() == "older"
     assert len(list(tmp_path.iterdir())) == 2
     (tmp_path / "cut.gz").write_bytes(gzip.compress(b"words " * 9999)[:40])
-    with pytest.raises(LinesError, match="broken"):
-        encode_file(tiny_model, tmp_path / "cut.gz", out, progress=False)
-    with pytest.raises(FileNotFoundError, match="no file"):
-        encode_file(tiny_model, tmp_path / "none.txt", out, progress=False)
-    with pytest.raises(FileNotFoundError, match="make it first"):
-        encode_file(tiny_model, source, tmp_path / "none" / "v.npy", progress=False)
+    with pytest.raises(LikewiseError, match="broken"):
+        encode_file(tiny_model, tmp_path / "cut.gz", out, quiet=True)
+    with pytest.raises(LikewiseError, match="no file"):
+        encode_file(tiny_model, tmp_path / "none.txt", out, quiet=True)
+    with pytest.raises(JobError, match="make it first"):
+        encode_file(tiny_model, source, tmp_path / "none" / "v.npy", quiet=True)
 
 
 def test_similarity(tiny_model, sentences):
     a, b = tiny_model.encode(sentences[:2]).astype(np.float64)
     expected = a @ b / np.sqrt((a @ a) * (b @ b))
-    assert similarity(tiny_model, sentences[0], sentences[1]) == pytest.approx(expected, abs=1e-5)
-    assert similarity(tiny_model, sentences[0], sentences[0]) == pytest.approx(1.0, abs=1e-6)
+    first, second = sentences[:2]
+    assert similarity(first, second, model=tiny_model) == pytest.approx(np.array([[expected]]), abs=1e-5)
+    assert similarity([first, second], model=tiny_model) == pytest.approx(
+        np.array([[1.0, expected], [expected, 1.0]]), abs=1e-5
+    )
+    assert similarity(sentences[:3], sentences[3:5], model=tiny_model).shape == (3, 2)

@@ -4,15 +4,16 @@ import numpy as np
 import pytest
 from tokenizers import Tokenizer
 
-from likewise.inference import export_model
+from likewise.inference import export
 from likewise.inference.engines.engine import CannotExport, EngineError
+from likewise.runs.job import JobError
 
 
 def test_onnx_graph_and_what_to_feed_it(tiny_model, sentences, tmp_path):
     """Run as a stranger would: the files and onnxruntime, nothing of likewise."""
     pytest.importorskip("onnx", reason="onnx is not installed: pip install 'likewise[onnx]'")
     runtime = pytest.importorskip("onnxruntime", reason="not installed: pip install 'likewise[onnx]'")
-    files = export_model(tiny_model, "onnx", tmp_path / "out")
+    files = export(tiny_model, "onnx", tmp_path / "out")
     assert {path.name for path in files} == {"model.onnx", "tokenizer.json", "likewise_export.json"}
     about = json.loads((tmp_path / "out" / "likewise_export.json").read_text())
     tokenizer = Tokenizer.from_file(str(tmp_path / "out" / "tokenizer.json"))
@@ -23,13 +24,17 @@ def test_onnx_graph_and_what_to_feed_it(tiny_model, sentences, tmp_path):
     feed = {"input_ids": [r.ids for r in read], "attention_mask": [r.attention_mask for r in read]}
     (found,) = session.run([about["output"]], {name: np.array(rows, dtype=np.int64) for name, rows in feed.items()})
     np.testing.assert_allclose(found, tiny_model.encode(texts), atol=1e-5)
-    with pytest.raises(EngineError, match=r"holds .*model\.onnx.* already"):
-        export_model(tiny_model, "onnx", tmp_path / "out")
+    assert set(export(tiny_model, "onnx", tmp_path / "out")) == set(files)  # is there already
+    with pytest.raises(JobError, match="made with format 'onnx', not 'openvino'"):
+        export(tiny_model, "openvino", tmp_path / "out")
+    (tmp_path / "mine.txt").write_text("")
+    with pytest.raises(JobError, match="holds other files"):
+        export(tiny_model, "onnx", tmp_path)
 
 
 def test_openvino_graph(tiny_model, sentences, tmp_path):
     openvino = pytest.importorskip("openvino", reason="not installed: pip install 'likewise[openvino]'")
-    export_model(tiny_model, "openvino", tmp_path)
+    export(tiny_model, "openvino", tmp_path)
     read = tiny_model.preprocess(sentences[:5])
     compiled = openvino.Core().compile_model(tmp_path / "model.xml", "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
     (found,) = compiled([read["input_ids"].numpy(), read["attention_mask"].numpy()]).values()
@@ -38,7 +43,7 @@ def test_openvino_graph(tiny_model, sentences, tmp_path):
 
 def test_what_cannot_be_exported(tiny_model, tmp_path):
     with pytest.raises(EngineError, match="Unknown format"):
-        export_model(tiny_model, "gguf", tmp_path)
+        export(tiny_model, "gguf", tmp_path)
     with pytest.raises(CannotExport, match="weights are bfloat16"):
-        export_model(tiny_model.bfloat16(), "onnx", tmp_path)
+        export(tiny_model.bfloat16(), "onnx", tmp_path)
     assert not list(tmp_path.iterdir())

@@ -2,10 +2,13 @@ import json
 
 import numpy as np
 import pytest
+import torch
 
-from likewise.inference import encode_file, files
+from likewise.errors import LikewiseError
+from likewise.inference import encode_file, files, load
 from likewise.inference.runner import Runner
-from likewise.inference.shards import OutputError
+from likewise.runs.job import JobError, open_job, work_of
+from likewise.runs.plan import Plan
 
 
 @pytest.fixture
@@ -42,19 +45,18 @@ def written(path, lines):
 
 
 @pytest.mark.parametrize("ending", ["npy", "parquet"])
-def test_a_stopped_run_goes_on(ending, windows, encoded, loaded, sentences, tmp_path):
+def test_a_stopped_run_is_resumed(ending, windows, encoded, loaded, sentences, tmp_path, capsys):
     source, out = written(tmp_path / "in.txt", sentences[:60]), tmp_path / f"v.{ending}"
     encoded.stop = 2
     with pytest.raises(KeyboardInterrupt):
-        encode_file(loaded, source, out, progress=False)
+        encode_file(loaded, source, out, quiet=True)
     assert not out.exists()
     assert encoded == sentences[:32]
     encoded.clear()
     encoded.stop = None
-    told = []
-    assert encode_file(loaded, source, out, progress=True, tell=told.append) == (60, 32)
+    assert encode_file(loaded, source, out) == (60, 32)
     assert encoded == sentences[32:60]
-    assert any("32 rows are there" in text for text in told)
+    assert "resuming: 32 rows are there" in capsys.readouterr().err
     rows = np.load(out) if ending == "npy" else table(out)[1]
     np.testing.assert_allclose(rows, loaded.encode(sentences[:60]), atol=1e-5)
     assert {path.name for path in tmp_path.iterdir()} == {"in.txt", out.name, "model"}
@@ -67,36 +69,37 @@ def table(path):
     return found["sentence"].to_pylist(), np.array(found["embedding"].to_pylist(), dtype=np.float32)
 
 
-def test_what_has_changed_is_encoded_again(windows, encoded, loaded, sentences, tmp_path):
+def test_what_has_changed_is_encoded_again(windows, encoded, loaded, sentences, tmp_path, capsys):
     source, out = written(tmp_path / "in.txt", sentences[:60]), tmp_path / "v.npy"
 
     def stopped(after):
         encoded.clear()
         encoded.calls, encoded.stop = 0, after
         with pytest.raises(KeyboardInterrupt):
-            encode_file(loaded, source, out, progress=False)
+            encode_file(loaded, source, out, quiet=True)
         encoded.clear()
         encoded.stop = None
 
     stopped(3)
     lines = [*sentences[:20], "another one", *sentences[21:60]]
-    told = []
-    encode_file(loaded, written(source, lines), out, progress=False, tell=told.append)
+    encode_file(loaded, written(source, lines), out)
     assert encoded == lines[16:]
-    assert any("from line 17 on" in text for text in told)
+    assert "from line 17 on" in capsys.readouterr().err
     np.testing.assert_allclose(np.load(out), loaded.encode(lines), atol=1e-5)
     stopped(3)
-    encode_file(loaded, source, out, progress=False, normalize=True)  # another job
+    with pytest.raises(JobError, match=r"started with normalize False, not True.*--overwrite"):
+        encode_file(loaded, source, out, quiet=True, normalize=True)
+    encode_file(loaded, source, out, quiet=True, normalize=True, overwrite=True)
     assert encoded == lines
     stopped(3)
-    encode_file(loaded, written(source, lines[:20]), out, progress=False)  # shorter now
+    encode_file(loaded, written(source, lines[:20]), out, quiet=True)  # shorter now
     assert np.load(out).shape == (20, 32)
     np.testing.assert_allclose(np.load(out), loaded.encode(lines[:20]), atol=1e-5)
 
 
 def test_repeats_in_other_windows_are_read_back(windows, encoded, loaded, sentences, tmp_path):
     lines = [*sentences[:20], *sentences[:5], "", *sentences[15:40], "", sentences[0]]
-    encode_file(loaded, written(tmp_path / "in.txt", lines), tmp_path / "v.npy", progress=False)
+    encode_file(loaded, written(tmp_path / "in.txt", lines), tmp_path / "v.npy", quiet=True)
     assert list(dict.fromkeys(encoded)) == [*sentences[:20], "", *sentences[20:40]]
     assert all(encoded.count(line) == 1 for line in [*sentences[:16], *sentences[20:40]])  # repeats far apart
     np.testing.assert_allclose(np.load(tmp_path / "v.npy"), loaded.encode(lines), atol=1e-5)
@@ -104,36 +107,36 @@ def test_repeats_in_other_windows_are_read_back(windows, encoded, loaded, senten
 
 def test_a_table_holds_the_sentences(windows, loaded, sentences, tmp_path):
     lines = [*sentences[:20], "", 'with "signs", a\ttab and a caf\u00e9', ""]
-    encode_file(loaded, written(tmp_path / "in.txt", lines), tmp_path / "v.parquet", progress=False)
+    encode_file(loaded, written(tmp_path / "in.txt", lines), tmp_path / "v.parquet", quiet=True)
     found, rows = table(tmp_path / "v.parquet")
     assert found == lines
     np.testing.assert_allclose(rows, loaded.encode(lines), atol=1e-5)
     (tmp_path / "none.txt").write_text("")
-    assert encode_file(loaded, tmp_path / "none.txt", tmp_path / "n.parquet", progress=False) == (0, 32)
+    assert encode_file(loaded, tmp_path / "none.txt", tmp_path / "n.parquet", quiet=True) == (0, 32)
     assert table(tmp_path / "n.parquet")[0] == []
 
 
 def test_to_standard_output(windows, loaded, sentences, tmp_path, capsys):
     source = written(tmp_path / "in.txt", sentences[:20])
-    assert encode_file(loaded, source, "-", progress=False) == (20, 32)
+    assert encode_file(loaded, source, "-", quiet=True) == (20, 32)
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     np.testing.assert_allclose(np.array(rows, dtype=np.float32), loaded.encode(sentences[:20]), atol=1e-6)
 
 
-def test_a_model_that_goes_the_slower_way(tiny_model, sentences, tmp_path):
+def test_a_model_that_goes_the_slower_way(tiny_model, sentences, tmp_path, capsys):
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 
     static = SentenceTransformer(modules=[StaticEmbedding(tiny_model.tokenizer, embedding_dim=4)], device="cpu")
-    source, told = written(tmp_path / "in.txt", sentences[:9]), []
-    encode_file(static, source, tmp_path / "v.npy", progress=False, engine="onnx", tell=told.append)
-    assert "slower way: its first module is StaticEmbedding" in told[0]
+    source = written(tmp_path / "in.txt", sentences[:9])
+    encode_file(static, source, tmp_path / "v.npy", engine="onnx")
+    assert "slower way: its first module is StaticEmbedding" in " ".join(capsys.readouterr().err.split())
     np.testing.assert_allclose(np.load(tmp_path / "v.npy"), static.encode(sentences[:9]), atol=1e-6)
 
 
 def test_where_vectors_cannot_go(loaded, sentences, tmp_path):
     source = written(tmp_path / "in.txt", sentences[:3])
-    with pytest.raises(OutputError, match=r"v\.csv.*\.parquet"):
+    with pytest.raises(LikewiseError, match=r"v\.csv.*\.parquet"):
         encode_file(loaded, source, tmp_path / "v.csv")
 
 
@@ -141,6 +144,86 @@ def test_memory_does_not_grow(windows, encoded, loaded, sentences, tmp_path, mon
     """What is known again is bounded: with room for 10, a repeat 20 lines on is encoded again."""
     monkeypatch.setattr(files, "_REMEMBERED", 10)
     lines = [*sentences[:40], sentences[0], sentences[31]]
-    encode_file(loaded, written(tmp_path / "in.txt", lines), tmp_path / "v.npy", progress=False)
+    encode_file(loaded, written(tmp_path / "in.txt", lines), tmp_path / "v.npy", quiet=True)
     assert encoded[40:] == [sentences[0]]
     np.testing.assert_allclose(np.load(tmp_path / "v.npy"), loaded.encode(lines), atol=1e-5)
+
+
+def test_a_resumed_run_ends_with_the_same_bytes(windows, encoded, loaded, sentences, tmp_path):
+    source, lines = tmp_path / "in.txt", [*sentences[:40], *sentences[3:30]]
+    encode_file(loaded, written(source, lines), tmp_path / "whole.npy", quiet=True)
+    for stop in (1, 2):
+        encoded.calls, encoded.stop = 0, stop
+        with pytest.raises(KeyboardInterrupt):
+            encode_file(loaded, source, tmp_path / "v.npy", quiet=True)
+        encoded.stop = None
+        encode_file(loaded, source, tmp_path / "v.npy", quiet=True)
+        assert (tmp_path / "v.npy").read_bytes() == (tmp_path / "whole.npy").read_bytes()
+
+
+@pytest.mark.parametrize("ending", ["npy", "parquet"])
+def test_a_damaged_part_is_made_again(ending, windows, encoded, loaded, sentences, tmp_path):
+    source, out = written(tmp_path / "in.txt", sentences[:60]), tmp_path / f"v.{ending}"
+    encoded.stop = 3
+    with pytest.raises(KeyboardInterrupt):
+        encode_file(loaded, source, out, quiet=True)
+    encoded.clear()
+    encoded.stop = None
+    for part in (work_of(out, "file") / "parts").glob("000001*"):
+        part.write_bytes(part.read_bytes()[:-3])
+    encode_file(loaded, source, out, quiet=True)
+    assert encoded == sentences[16:60]
+    rows = np.load(out) if ending == "npy" else table(out)[1]
+    np.testing.assert_allclose(rows, loaded.encode(sentences[:60]), atol=1e-5)
+
+
+def test_a_second_process_is_refused_at_once(encoded, loaded, sentences, tmp_path):
+    source, out = written(tmp_path / "in.txt", sentences[:9]), tmp_path / "v.npy"
+    with open_job(out, Plan("encode", {}), kind="file"), pytest.raises(JobError, match=r"another process \(\d+\)"):
+        encode_file(loaded, source, out, quiet=True)
+    assert not encoded
+
+
+def test_a_signal_stops_it_after_a_window(windows, encoded, loaded, sentences, tmp_path, monkeypatch):
+    import os
+    import signal
+
+    source, out = written(tmp_path / "in.txt", sentences[:60]), tmp_path / "v.npy"
+    vectors = Runner.vectors
+
+    def interrupted(self, *arguments, **settings):
+        os.kill(os.getpid(), signal.SIGINT)
+        return vectors(self, *arguments, **settings)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Runner, "vectors", interrupted)
+        with pytest.raises(KeyboardInterrupt, match=r"after row 16.*same command"):
+            encode_file(loaded, source, out, quiet=True)
+    encoded.clear()
+    encode_file(loaded, source, out, quiet=True)
+    assert encoded == sentences[16:60]
+
+
+def test_a_run_is_resumed_where_weights_are_missing_in_the_file(windows, encoded, tiny_base, sentences, tmp_path):
+    """The pooler of this plain folder is not in its file: it starts at random, whatever was drawn before."""
+    source, out = written(tmp_path / "in.txt", sentences[:40]), tmp_path / "v.npy"
+    encoded.stop = 2
+    torch.manual_seed(1)
+    with pytest.raises(KeyboardInterrupt):
+        encode_file(str(tiny_base), source, out, quiet=True)
+    encoded.clear()
+    encoded.stop = None
+    torch.manual_seed(2)
+    before = torch.get_rng_state()
+    model = load(tiny_base)
+    assert torch.equal(torch.get_rng_state(), before)
+    encode_file(model, source, out, quiet=True)
+    assert encoded == sentences[32:40]
+
+
+def test_vectors_that_are_not_finite_are_refused(loaded, sentences, tmp_path):
+    with torch.no_grad():
+        loaded[0].auto_model.embeddings.word_embeddings.weight.fill_(float("nan"))
+    with pytest.raises(LikewiseError, match="not finite"):
+        encode_file(loaded, written(tmp_path / "in.txt", sentences[:3]), tmp_path / "v.npy", quiet=True)
+    assert not (tmp_path / "v.npy").exists()

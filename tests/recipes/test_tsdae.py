@@ -1,8 +1,8 @@
 import pytest
 import torch
 
-from likewise.encoder.build import BaseModelError
-from likewise.encoder.training_decoder import TrainingDecoder
+from likewise.encoder.opening import LoadError
+from likewise.encoder.training_modules import TrainingDecoder
 from likewise.recipes import RECIPES, OptionError
 from likewise.recipes.tsdae import NoisyViews
 
@@ -68,7 +68,7 @@ def test_it_learns_to_make_the_sentences_again(encoder_and_loss, sentences):
 def test_a_base_that_cannot_decode_is_told(tiny_base):
     encoder = TSDAE.build_encoder(str(tiny_base), TSDAE.options())
     encoder[0].auto_model.config._name_or_path = "/nowhere"
-    with pytest.raises(BaseModelError, match="decoder"):
+    with pytest.raises(LoadError, match="decoder"):
         TSDAE.build_loss(encoder, TSDAE.options())
     with pytest.raises(OptionError, match="deletion"):
         TSDAE.options(deletion=1.2)

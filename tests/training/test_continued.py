@@ -4,8 +4,8 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Normalize
 
 from likewise.encoder.build import build_encoder
-from likewise.encoder.pair_classifier import PairClassifier
-from likewise.inference.loading import LoadError
+from likewise.encoder.opening import LoadError
+from likewise.encoder.training_modules import PairClassifier
 from likewise.training.continued import Continued
 
 TEXTS = ["the cat sees the dog", "the old river"]

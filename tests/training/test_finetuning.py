@@ -10,7 +10,7 @@ from sentence_transformers.sentence_transformer.modules import Normalize
 import likewise
 from likewise.encoder.build import build_encoder
 from likewise.encoder.mask_prompt import build_mask_prompt_encoder
-from likewise.inference.loading import LoadError
+from likewise.encoder.opening import LoadError
 from likewise.recipes import OptionError
 from likewise.runs.job import JobError
 from likewise.training import LabelledDataError, finetune

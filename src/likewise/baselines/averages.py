@@ -12,7 +12,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 
 from likewise.baselines.baseline import Baseline, BaselineError, Progress, pooled_encoder
-from likewise.encoder.layer_average import build_layer_average
+from likewise.encoder.build import build_layer_average
 from likewise.encoder.word_vectors import build_word_vectors
 from likewise.runs.options import Options, option
 
@@ -25,6 +25,7 @@ class WordAverageOptions(Options):
     )
     dimension: int = option(0, "Size that the word vectors must have; 0: any.", ge=0)
     weighted: bool = option(False, "Take the corpus's mean word off the vectors and shorten its frequent words.")
+    trust_pickle: bool = option(False, "Read gensim's own files of word vectors: pickles, which can run any code.")
 
 
 def word_average(
@@ -42,7 +43,12 @@ def word_average(
     if options.weighted and not sentences:
         raise BaselineError("weighted counts the words of a corpus: give --corpus")
     words = build_word_vectors(
-        base, sentences or None, options.most_frequent, options.dimension, weighted=options.weighted
+        base,
+        sentences or None,
+        options.most_frequent,
+        options.dimension,
+        weighted=options.weighted,
+        trust_pickle=options.trust_pickle,
     )
     vectors = words.vectors.weight.detach().clone()  # (V + 2, D): padding, unknown, words
     vectors[1] = 0

@@ -8,8 +8,7 @@ from typing import Any, Literal
 
 from sentence_transformers import SentenceTransformer
 
-from likewise.encoder.build import build_encoder
-from likewise.encoder.layer_average import FIRST_LAST, LAST_TWO, build_layer_average
+from likewise.encoder.build import FIRST_LAST, LAST_TWO, build_encoder, build_layer_average
 from likewise.runs.options import Options
 
 Pooled = Literal["first-last", "last-two", "last", "cls", "own"]
@@ -54,7 +53,7 @@ def pooled_encoder(base: str, pooled: Pooled) -> SentenceTransformer:
         pooled: which vectors.
 
     Raises:
-        BaseModelError, LoadError: the base cannot be loaded; each message names the cure.
+        LoadError: the base cannot be loaded; each message names the cure.
     """
     if pooled == "own":
         from likewise.inference.loading import load

@@ -78,7 +78,7 @@ def build_baseline(
         options: options of the baseline; a name it does not know is an error.
 
     Raises:
-        OptionError, RunFolderError, CorpusError, BaselineError, BaseModelError, WordVectorError: each a ValueError
+        OptionError, RunFolderError, CorpusError, BaselineError, LoadError, WordVectorError: each a ValueError
             whose message names the cure.
     """
     console = Console(quiet=quiet, stderr=True)

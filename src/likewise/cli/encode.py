@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated, Literal, Optional
 
@@ -36,22 +35,22 @@ def encode(
         typer.Option(help="Sentences a batch at most; by default their tokens decide.", min=1),
     ] = None,
     normalize: Annotated[bool, typer.Option("--normalize", help="Scale each vector to length 1.")] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Begin anew where a stopped run had other options or another model.")
+    ] = False,
 ) -> None:
     """Encode a text file, one sentence a line, into a file of vectors. A stopped run goes on where it was."""
-    from likewise.inference import encode_file, load
+    from likewise.inference import encode_file
 
-    if sentences != "-" and not Path(sentences).is_file():
-        raise FileNotFoundError(f"There is no file '{sentences}'.")
     rows, size = encode_file(
-        load(model),
+        model,
         sentences,
         out,
         batch_size=batch_size,
         engine=engine,
         precision=precision,
         normalize=normalize,
-        progress=sys.stderr.isatty(),
-        tell=lambda text: typer.echo(text, err=True),
+        overwrite=overwrite,
     )
     if str(out) != "-":
         typer.echo(f"{out}: {rows:,} x {size}, float32{', length 1' if normalize else ''}")

@@ -16,7 +16,6 @@ def similarity(
     b: Annotated[str, typer.Argument(help="Another one.")],
 ) -> None:
     """Print the cosine of two sentences, from -1 to 1."""
-    from likewise.inference import load
-    from likewise.inference import similarity as cosine
+    from likewise.inference import similarity as cosines
 
-    typer.echo(f"{cosine(load(model), a, b):.4f}")
+    typer.echo(f"{cosines(a, b, model=model).item():.4f}")

@@ -20,9 +20,11 @@ from transformers import set_seed
 
 from likewise.context.harvested import Harvest, Rule, ScoredPairs, ScoreScale, read_harvest
 from likewise.corpus.bundled import resolve_model
-from likewise.encoder.build import BaseModelError, build_encoder
+from likewise.encoder.build import build_encoder
+from likewise.encoder.opening import LoadError
 from likewise.errors import first_line
-from likewise.evaluation.checkpoint import CheckpointEvaluator, PairPredictions, scores_evaluator
+from likewise.evaluation.checkpoint import CheckpointEvaluator, scores_evaluator
+from likewise.evaluation.cross_encoder import PairPredictions
 from likewise.evaluation.data import find_data
 from likewise.evaluation.pairs import RatedPairs, correlations
 from likewise.evaluation.registry import rated_task
@@ -172,7 +174,7 @@ def _build(base: str, options: SurrogateOptions) -> Built:
                 activation_fn=nn.Identity(),
             )
     except (OSError, ValueError) as error:
-        raise BaseModelError(
+        raise LoadError(
             f"--base {base}: no cross-encoder can be made of it ({first_line(error)}). Give a transformer: a folder "
             "with config.json, a Hugging Face name that this machine can reach, or bundled:minilm."
         ) from error

@@ -2,78 +2,114 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Literal
 
 import torch
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
+from sentence_transformers.sentence_transformer.modules import Pooling, Transformer, WeightedLayerPooling
 
-from likewise.corpus.bundled import resolve_model
-from likewise.encoder.head import TrainingHead
-from likewise.errors import first_line
+from likewise.encoder.opening import LoadError, check_loadable, check_tokenizer, open_model, readable_errors
+from likewise.encoder.training_modules import TrainingHead
+from likewise.errors import LikewiseError
 from likewise.transformers_output import no_bar
 
 PoolingMode = Literal["cls", "mean", "max"]
 
+FIRST_LAST, LAST_TWO = (1, -1), (-2, -1)
+"""Layer 1 is the first above the embeddings: so BERT-whitening's and SimCSE's codes count."""
 
-class BaseModelError(ValueError):
-    """The base cannot be loaded or has no parts that the recipe needs; the message names the cure."""
 
-
-@no_bar()
-def load_transformer(base: str) -> Transformer:
-    """The Transformer module of a base.
+def load_transformer(base: str, dropout: float | None = None) -> Transformer:
+    """Load the Transformer module of a base.
 
     Args:
         base: a Hugging Face name, a folder, or `bundled:minilm`.
+        dropout: probability for hidden states and attention; None keeps the base's own.
 
     Raises:
-        BaseModelError: there is no such model here, or it holds no transformer.
+        LoadError: there is no such model here, it holds no transformer, or hides the size of its vectors.
+        LikewiseError: a dropout outside [0, 1).
     """
-    path = resolve_model(base)
-    if Path(path).is_dir() and not (Path(path) / "config.json").exists():
+    if dropout is not None and not 0 <= dropout < 1:
+        raise LikewiseError(f"dropout is a probability in [0, 1), not {dropout}")
+    transformer = _loaded(base)
+    if transformer.get_embedding_dimension() is None:
+        raise LoadError(f"--base {base}: it does not tell the size of its token vectors")
+    if dropout is not None:
+        set_dropout(transformer, dropout)
+    return transformer
+
+
+def _loaded(base: str) -> Transformer:
+    found = check_loadable(base)
+    if found.folder and not (found.folder / "config.json").exists():
         # A sentence-transformers folder may keep its transformer in a folder of its own (0_Transformer).
-        first = SentenceTransformer(path)[0]
+        first = open_model(SentenceTransformer, found)[0]
         if not isinstance(first, Transformer):
-            raise BaseModelError(f"--base {base}: its first module is {type(first).__name__}, not a Transformer")
+            raise LoadError(f"--base {base}: its first module is {type(first).__name__}, not a Transformer")
         return first
-    try:
-        return Transformer.load(path)  # and not Transformer(path): it reads the maximal length too
-    except (OSError, ValueError) as error:
-        raise BaseModelError(
-            f"--base {base}: cannot be loaded ({first_line(error)}). Give a folder that holds config.json and weights, "
-            "a Hugging Face name that this machine can reach, or bundled:minilm."
-        ) from error
+    with readable_errors(base), no_bar():
+        # And not Transformer(path): it reads the maximal length too.
+        transformer = Transformer.load(found.path, local_files_only=found.local_only)
+    check_tokenizer(transformer.tokenizer, base)
+    return transformer
 
 
 def build_encoder(
     base: str, pooling: PoolingMode = "cls", head: bool = True, dropout: float | None = None
 ) -> SentenceTransformer:
-    """A trainable encoder: the base's transformer, a fresh pooling, and the training head if asked for.
+    """Return a trainable encoder: the base's transformer, a fresh pooling, and the training head if asked for.
 
     Args:
         base: see `load_transformer`. Pooling and normalisation that a base brings along are left behind.
         pooling: how token vectors (B, T, D) become a sentence vector (B, D).
         head: add the MLP head of contrastive training (see `TrainingHead`).
-        dropout: probability for hidden states and attention; None keeps the base's own.
-
-    Raises:
-        BaseModelError: the base cannot be loaded.
-        ValueError: a dropout outside [0, 1).
+        dropout: see `load_transformer`.
     """
-    if dropout is not None and not 0 <= dropout < 1:
-        raise ValueError(f"dropout is a probability in [0, 1), not {dropout}")
-    transformer = load_transformer(base)
-    if dropout is not None:
-        set_dropout(transformer, dropout)
+    transformer = load_transformer(base, dropout)
     width = transformer.get_embedding_dimension()
-    if width is None:
-        raise BaseModelError(f"--base {base}: it does not tell the size of its token vectors")
     modules: list[torch.nn.Module] = [transformer, Pooling(width, pooling_mode=pooling)]
     if head:
         modules.append(TrainingHead(width))
     return SentenceTransformer(modules=modules)
+
+
+def build_layer_average(base: str, layers: Sequence[int], dropout: float | None = None) -> SentenceTransformer:
+    """Return an encoder whose vector is the mean over the tokens of the mean of some hidden layers.
+
+    It is made of stock modules, so that what is saved loads with no flag.
+
+    Args:
+        base: see `load_transformer`.
+        layers: 0 for the embeddings, 1 for the first layer, -1 for the last, and so on; equal ones count once.
+        dropout: see `load_transformer`.
+
+    Raises:
+        LoadError: the base cannot be loaded, hides the number of its layers, or has no such layer.
+    """
+    transformer = load_transformer(base, dropout)
+    width = transformer.get_embedding_dimension()
+    config = transformer.auto_model.config
+    deepest = getattr(config, "num_hidden_layers", None)
+    if deepest is None:
+        raise LoadError(f"--base {base}: it does not tell the number of its layers")
+    chosen = {layer + deepest + 1 if layer < 0 else layer for layer in layers}
+    if not chosen or min(chosen) < 0 or max(chosen) > deepest:
+        raise LoadError(f"--base {base}: its layers are 0 to {deepest}, and {tuple(layers)} are asked for")
+    if chosen == {deepest}:
+        return SentenceTransformer(modules=[transformer, Pooling(width, pooling_mode="mean")])
+    config.output_hidden_states = True  # saved with the model, and read again
+    start = min(chosen)
+    weights = torch.tensor([float(layer in chosen) for layer in range(start, deepest + 1)])
+    pooling = WeightedLayerPooling(
+        width,
+        num_hidden_layers=deepest,
+        layer_start=start,
+        # Not trained: it says which layers, not how much of each.
+        layer_weights=torch.nn.Parameter(weights, requires_grad=False),
+    )
+    return SentenceTransformer(modules=[transformer, pooling, Pooling(width, pooling_mode="mean")])
 
 
 def set_dropout(transformer: Transformer, probability: float) -> None:

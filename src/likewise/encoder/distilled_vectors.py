@@ -10,27 +10,31 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+from sentence_transformers import SentenceTransformer
+from torch import Tensor
 
-from likewise.encoder.frequency import frequency_weighted
+from likewise.encoder.opening import LoadError, check_loadable, open_model
 from likewise.encoder.vector_files import WordTable, WordVectorError
-from likewise.errors import first_line
 from likewise.runs.cache import cache_folder
 from likewise.runs.whole_files import written_whole
-from likewise.transformers_output import no_bar
+
+_Array = TypeVar("_Array", np.ndarray, Tensor)
 
 PREFIX = "distilled:"
+SMOOTHING = 1e-3
+"""a of smooth inverse frequency; Arora et al. 2017 give 1e-4 to 1e-3."""
 
 
 def is_distilled(source: str) -> bool:
-    """Whether a source of word vectors names an encoder: `distilled:bundled:minilm`."""
+    """Return whether a source of word vectors names an encoder: `distilled:bundled:minilm`."""
     return source.startswith(PREFIX)
 
 
 def distill(source: str, counts: Counter[str], dimension: int = 0, model: Any = None) -> WordTable:
-    """The vectors of a corpus's words and of the whole words in the encoder's own vocabulary.
+    """Return the vectors of a corpus's words and of the whole words in the encoder's own vocabulary.
 
     A word's vector is the encoder's normalised vector of it as a text, less the mean over the corpus's tokens, times
     a / (a + p) with a = 1e-3 and p its share of the corpus's tokens (0 for a word that the corpus does not hold).
@@ -67,35 +71,27 @@ def distill(source: str, counts: Counter[str], dimension: int = 0, model: Any = 
 
 
 def lowers(model: Any) -> bool:
-    """Whether the encoder reads upper and lower case as one."""
+    """Return whether the encoder reads upper and lower case as one."""
     return model.tokenizer("Word").input_ids == model.tokenizer("word").input_ids
 
 
 def load_encoder(source: str) -> Any:
-    """The encoder that a source names; it takes a second.
+    """Load the encoder that a source names; it takes a second.
 
     Raises:
         WordVectorError: it cannot be loaded, or has no vocabulary.
     """
-    from sentence_transformers import SentenceTransformer
-
-    from likewise.corpus.bundled import resolve_model
-
-    name = source.removeprefix(PREFIX)
     try:
-        with no_bar():
-            model = SentenceTransformer(resolve_model(name))
-    except (ValueError, OSError) as error:
-        raise WordVectorError(
-            f"{source}: there is no such encoder: give a folder or a hub name ({first_line(error)})"
-        ) from None
+        model = open_model(SentenceTransformer, check_loadable(source.removeprefix(PREFIX)))
+    except LoadError as error:
+        raise WordVectorError(f"{source}: {error}") from None
     if not hasattr(model.tokenizer, "get_vocab"):
         raise WordVectorError(f"{source}: the encoder has no vocabulary of words; give a transformer")
     return model.eval()
 
 
 def _cached(model: Any, words: Sequence[str]) -> np.ndarray:
-    """The encoder's normalised vectors (V, D) of the words, kept in the cache for the next run."""
+    """Return the encoder's normalised vectors (V, D) of the words, kept in the cache for the next run."""
     digest = hashlib.blake2b("\n".join(words).encode(), digest_size=12)
     for name, value in sorted(model.state_dict().items()):
         digest.update(name.encode())
@@ -109,3 +105,20 @@ def _cached(model: Any, words: Sequence[str]) -> np.ndarray:
     with written_whole(path) as unfinished, unfinished.open("wb") as file:
         np.save(file, vectors)
     return vectors
+
+
+def frequency_weighted(vectors: _Array, shares: _Array, mean: _Array) -> _Array:
+    """Return word vectors without their mean, frequent words made short: (v - mean) a / (a + p).
+
+    The weight is that of Arora, Liang and Ma 2017; the mean takes the place of their first principal component, which
+    needs the sentences.
+
+    Args:
+        vectors: (V, D).
+        shares: (V,) p, each word's share of the corpus's tokens.
+        mean: (D,) what is taken off.
+
+    Returns:
+        (V, D).
+    """
+    return (vectors - mean) * (SMOOTHING / (SMOOTHING + shares))[:, None]

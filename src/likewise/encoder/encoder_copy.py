@@ -11,8 +11,8 @@ from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformer
 from torch import Tensor, nn
 
-from likewise.encoder.head import TrainingHead, TrainingOnly
-from likewise.encoder.saved_module import SavedModule
+from likewise.encoder.modules import SavedModule, TrainingOnly
+from likewise.encoder.training_modules import TrainingHead
 
 
 class EncoderCopy(TrainingOnly, SavedModule):

@@ -18,8 +18,9 @@ from tokenizers.pre_tokenizers import ByteLevel
 from tokenizers.processors import TemplateProcessing
 from transformers import PreTrainedTokenizerFast
 
-from likewise.encoder.build import BaseModelError, load_transformer, set_dropout
-from likewise.encoder.head import TrainingHead
+from likewise.encoder.build import load_transformer
+from likewise.encoder.opening import LoadError
+from likewise.encoder.training_modules import TrainingHead
 
 TEMPLATE = 'The sentence of " X " means [MASK].'
 """SNCSE, equation 1."""
@@ -64,12 +65,10 @@ def prompt_tokenizer(tokenizer: Any, prompt: MaskPrompt) -> PreTrainedTokenizerF
         prompt: the template.
 
     Raises:
-        BaseModelError: the tokenizer is not a fast one, or has no mask token.
+        LoadError: the tokenizer is not a fast one, or has no mask token.
     """
     if not getattr(tokenizer, "is_fast", False) or tokenizer.mask_token is None:
-        raise BaseModelError(
-            "a mask prompt needs a fast tokenizer with a mask token; take a BERT- or RoBERTa-like base"
-        )
+        raise LoadError("a mask prompt needs a fast tokenizer with a mask token; take a BERT- or RoBERTa-like base")
 
     # A copy: the base's own tokenizer stays as it is.
     backend = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
@@ -129,18 +128,16 @@ def build_mask_prompt_encoder(
         dropout: probability for hidden states and attention; None keeps the base's own.
 
     Raises:
-        BaseModelError: the base cannot be loaded, has no mask token, or reads fewer tokens than the template has.
+        LoadError: the base cannot be loaded, has no mask token, or reads fewer tokens than the template has.
         ValueError: the template is not one.
     """
     prompt = MaskPrompt.parse(template)
-    transformer = load_transformer(base)
-    if dropout is not None:
-        set_dropout(transformer, dropout)
+    transformer = load_transformer(base, dropout)
     longest = transformer.max_seq_length
     tokenizer = prompt_tokenizer(transformer.tokenizer, prompt)
     taken = len(tokenizer("")["input_ids"])
     if longest is not None and taken >= longest:
-        raise BaseModelError(f"--base {base}: it reads {longest} tokens, and the template alone has {taken}")
+        raise LoadError(f"--base {base}: it reads {longest} tokens, and the template alone has {taken}")
     transformer.processor = tokenizer
     transformer.max_seq_length = longest
     vocabulary = list(tokenizer.convert_ids_to_tokens(list(range(len(tokenizer)))))

@@ -12,25 +12,19 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from likewise.encoder.saved_module import SavedModule
+from likewise.encoder.modules import SavedModule
+from likewise.errors import require_extra
 
 Coupling = Literal["additive", "affine"]
-
-
-class FlowExtraMissing(ImportError):  # noqa: N818 - as the report's
-    """zuko is not installed; the message names the extra."""
 
 
 def require_zuko() -> None:
     """Check for zuko before long work starts.
 
     Raises:
-        FlowExtraMissing: it is not installed.
+        MissingExtraError: it is not installed.
     """
-    try:
-        import zuko  # noqa: F401
-    except ImportError as error:
-        raise FlowExtraMissing('a normalizing flow needs zuko: pip install "likewise[flow]"') from error
+    require_extra("flow", "a normalizing flow", "zuko")
 
 
 class NormalizingFlow(SavedModule):

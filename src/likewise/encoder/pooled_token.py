@@ -25,8 +25,7 @@ from transformers.models.bert.modeling_bert import BertLayer
 from transformers.models.roberta.modeling_roberta import RobertaLayer
 from transformers.models.xlm_roberta.modeling_xlm_roberta import XLMRobertaLayer
 
-from likewise.encoder.head import TrainingOnly
-from likewise.encoder.saved_module import SavedModule
+from likewise.encoder.modules import SavedModule, TrainingOnly
 
 _LAYERS = (BertLayer, RobertaLayer, XLMRobertaLayer)
 """Layers that are built as `_one_token` computes them."""

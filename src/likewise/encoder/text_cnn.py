@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from likewise.encoder.saved_module import SavedModule
+from likewise.encoder.modules import SavedModule
 
 REGIONS = (1, 1, 1, 6, 15, 20)
 """GCLSR, section 4.1."""

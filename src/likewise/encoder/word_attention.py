@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
-from likewise.encoder.saved_module import SavedModule
+from likewise.encoder.modules import SavedModule
 
 FILL = 1e-9
 """What algorithm 1 puts in the place of a score with padding (and not -1e9, as attention with a softmax has)."""

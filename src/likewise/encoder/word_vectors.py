@@ -15,9 +15,8 @@ from tokenizers.models import WordLevel
 from torch import Tensor, nn
 from transformers import PreTrainedTokenizerFast
 
-from likewise.encoder.distilled_vectors import distill, is_distilled, load_encoder, lowers
-from likewise.encoder.frequency import frequency_weighted
-from likewise.encoder.saved_module import hub_arguments
+from likewise.encoder.distilled_vectors import distill, frequency_weighted, is_distilled, load_encoder, lowers
+from likewise.encoder.modules import hub_arguments
 from likewise.encoder.vector_files import WordTable, WordVectorError, check_word_vectors, read_word_vectors
 
 PAD, UNKNOWN = "[PAD]", "[UNK]"
@@ -29,7 +28,7 @@ _WORD = r"(?:\p{L}\.){2,}|\w+(?=n't\b)|n't\b|'(?:s|re|ve|ll|d|m)\b|\d+(?:[.,:]\d
 
 
 def word_tokenizer(words: Sequence[str], lower: bool, max_words: int = MAX_WORDS) -> PreTrainedTokenizerFast:
-    """A Hugging Face tokenizer of whole words.
+    """Return a Hugging Face tokenizer of whole words.
 
     Args:
         words: the vocabulary; word i has the id i + 2, after padding (0) and the unknown word (1).
@@ -124,8 +123,8 @@ class WordVectors(InputModule):
         )
 
 
-def check_source(source: str, dimension: int = 0) -> None:
-    """Look at a source of word vectors before the corpus is read: what `build_word_vectors` takes.
+def check_source(source: str, dimension: int = 0, trust_pickle: bool = False) -> None:
+    """Check a source of word vectors before the corpus is read; the arguments are those of `build_word_vectors`.
 
     Raises:
         WordVectorError: as far as a short look shows it.
@@ -133,7 +132,7 @@ def check_source(source: str, dimension: int = 0) -> None:
     if is_distilled(source):
         load_encoder(source)
     else:
-        check_word_vectors(source, dimension)
+        check_word_vectors(source, dimension, trust_pickle)
 
 
 def build_word_vectors(
@@ -143,8 +142,9 @@ def build_word_vectors(
     dimension: int = 0,
     max_words: int = MAX_WORDS,
     weighted: bool = False,
+    trust_pickle: bool = False,
 ) -> WordVectors:
-    """The module with the words of a corpus and the most frequent words of the file.
+    """Return the module with the words of a corpus and the most frequent words of the file.
 
     A cased word of the corpus that the file knows in lower case only has the lower-case word's vector. The unknown word
     has the mean of the kept vectors: one and the same in every build, every call and every copy of the model.
@@ -156,6 +156,7 @@ def build_word_vectors(
         dimension: the size the vectors must have (of an encoder's: the components to keep); 0 takes any.
         max_words: words read of a text.
         weighted: shorten frequent words and take off the mean word, see `frequency_weighted`. An encoder's always are.
+        trust_pickle: see `read_word_vectors`.
 
     Raises:
         WordVectorError: as `read_word_vectors`, or no word of the corpus has a vector.
@@ -168,7 +169,7 @@ def build_word_vectors(
         most_frequent = len(table.words)
         weighted = False  # they are
     else:
-        table = read_word_vectors(source, dimension)
+        table = read_word_vectors(source, dimension, trust_pickle)
         lower = not any(word != word.lower() for word in islice(table.words, 50_000))
         counts = count_words(sentences or (), lower)
     words, rows, known = choose_words(table, counts, most_frequent)
@@ -190,14 +191,14 @@ def build_word_vectors(
 
 
 def count_words(sentences: Iterable[str], lower: bool) -> Counter[str]:
-    """How often each word of a corpus occurs, cut as `word_tokenizer` cuts."""
+    """Count how often each word of a corpus occurs, cut as `word_tokenizer` cuts."""
     backend = word_tokenizer((), lower).backend_tokenizer
     normalize, cut = backend.normalizer.normalize_str, backend.pre_tokenizer.pre_tokenize_str
     return Counter(word for sentence in sentences for word, _ in cut(normalize(sentence)))
 
 
 def choose_words(table: WordTable, counts: Counter[str], most_frequent: int) -> tuple[list[str], list[int], int]:
-    """The words to keep, the row of each in the table, and how many tokens of the corpus they cover."""
+    """Return the words to keep, the row of each in the table, and how many tokens of the corpus they cover."""
     row_of: dict[str, int] = {}
     for row, word in enumerate(table.words):
         row_of.setdefault(word, row)

@@ -9,27 +9,25 @@ import math
 import os
 import random
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from sentence_transformers import CrossEncoder
 from sentence_transformers.sentence_transformer.evaluation import SentenceEvaluator
 
-from likewise.encoder.pair_classifier import PairClassifier
-from likewise.encoder.parts import find_part
-from likewise.evaluation.cross_encoder import predict_pairs
+from likewise.encoder.modules import find_part
+from likewise.encoder.training_modules import PairClassifier
+from likewise.evaluation.cross_encoder import PairPredictions
 from likewise.evaluation.geometry import alignment, reciprocal_rank, separation, uniformity
-from likewise.evaluation.pairs import correlations, pair_cosines
+from likewise.evaluation.pairs import Distance, correlations, nearness, pair_cosines
 from likewise.evaluation.registry import rated_task
 from likewise.evaluation.task import EvaluationError
-from likewise.evaluation.token_cache import BATCH, TokenCache
+from likewise.evaluation.token_cache import TokenCache
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 Metrics = dict[str, float]
-Distance = Literal["euclidean", "cosine", "manhattan"]
 
 # Pairs rated above this mean the same: SimCSE's choice for alignment on STS-B (Gao et al. 2021, section 6).
 _SAME = 4.0
@@ -45,10 +43,8 @@ class CheckpointEvaluator(SentenceEvaluator):
         metric: the metric to select by.
         name: put before each metric, with an underscore.
         score: from a model to its metrics.
-        description: one sentence for the user.
+        description, config: one sentence for the user, and plain values for the model card.
         sentences: the encoded sentences.
-        config: plain values for the model card.
-        greater_is_better: whether the highest value is the best.
     """
 
     def __init__(
@@ -151,11 +147,10 @@ def sentences_evaluator(
     times 100, of a copy's own sentence among all (see `geometry.py`); `alignment` of copies and sentences, `uniformity`
     of the sentences.
 
-    Over 65 encoders made from all-MiniLM-L6-v2 (its layers, mean or first token, and five degrees of noise in the
-    weights; 500 Wikipedia sentences, rate 0.4) the rank correlation of separation with the Spearman score on STS-B dev
-    was 0.93. That of retrieval was 0.86, and 0.12 among the better half, where it is at its ceiling; of alignment plus
-    uniformity 0.77; of alignment alone below 0. Among the better half separation had 0.67: it knows a broken model from
-    a good one, and is a weak judge between good ones. Where there are rated pairs, use `ratings_evaluator`.
+    Over 65 encoders made from all-MiniLM-L6-v2 (its layers, two poolings, five degrees of noise in the weights; 500
+    Wikipedia sentences, rate 0.4) the rank correlation with the Spearman score on STS-B dev was 0.93 for separation,
+    0.86 for retrieval, 0.77 for alignment plus uniformity, and below 0 for alignment alone. Among the better half it
+    was 0.67 for separation and 0.12 for retrieval: it tells broken models from good ones, and good ones less well.
 
     Args:
         sentences: sentences that are not trained on; those of fewer than five words, and repeats, are left out.
@@ -208,11 +203,7 @@ def damaged(sentence: str, rate: float, chance: random.Random) -> str:
 
 
 def labels_evaluator(first: Sequence[str], second: Sequence[str], labels: Sequence[int]) -> CheckpointEvaluator:
-    """Return an evaluator on P labelled pairs: the accuracy, times 100, of the model's `PairClassifier`.
-
-    Raises:
-        EvaluationError: the three differ in length or are empty; when called, the model has no classifier.
-    """
+    """Return an evaluator on P labelled pairs: the accuracy, times 100, of the model's `PairClassifier`."""
     _check_pairs(first, second, labels, "labels")
     gold = np.asarray(labels)  # (P,)
     cache = TokenCache([*first, *second])
@@ -271,20 +262,6 @@ def scores_evaluator(
     return CheckpointEvaluator("mse", name, score, description, [*first, *second], config, greater_is_better=False)
 
 
-class PairPredictions:
-    """The scores of P pairs by any model: cosines of an encoder, scores of a cross-encoder."""
-
-    def __init__(self, first: Sequence[str], second: Sequence[str]) -> None:
-        self._pairs = list(zip(first, second, strict=True))
-        self._cache = TokenCache([*first, *second])
-
-    def __call__(self, model: Any) -> np.ndarray:
-        """Return (P,) float64; the model's modes and the global random state stay as they were."""
-        if isinstance(model, CrossEncoder):
-            return predict_pairs(model, self._pairs, BATCH, "fp32")
-        return pair_cosines(*np.split(self._cache.vectors(model)[0], 2))
-
-
 def triplets_evaluator(
     anchors: Sequence[str],
     positives: Sequence[str],
@@ -295,9 +272,6 @@ def triplets_evaluator(
     """Return an evaluator on R triplets: the share, times 100, whose positive is nearer than their negative.
 
     An equal distance counts as wrong, so that a collapsed model has 0.
-
-    Raises:
-        EvaluationError: the three differ in length, or are empty.
     """
     if not len(anchors) == len(positives) == len(negatives) or not len(anchors):
         raise EvaluationError(f"{len(anchors)} anchors, {len(positives)} positives and {len(negatives)} negatives.")
@@ -312,14 +286,6 @@ def triplets_evaluator(
     description = f"Accuracy ({distance} distance) on {len(anchors):,} held-out triplets"
     config = {"triplets": len(anchors), "distance": distance}
     return CheckpointEvaluator("accuracy", "held_out", score, description, sentences, config)
-
-
-def nearness(first: np.ndarray, second: np.ndarray, distance: Distance) -> np.ndarray:
-    """Return the cosine or the negative distance of each pair of rows: (R, D), (R, D) -> (R,)."""
-    if distance == "cosine":
-        return pair_cosines(first, second)
-    order = 2 if distance == "euclidean" else 1
-    return -np.linalg.norm(first.astype(np.float64) - second.astype(np.float64), ord=order, axis=1)
 
 
 def _check_pairs(first: Sequence[str], second: Sequence[str], values: Sequence[Any] | np.ndarray, what: str) -> None:

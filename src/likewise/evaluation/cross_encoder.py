@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 from sentence_transformers import CrossEncoder
 
+from likewise.encoder.opening import LoadError
 from likewise.errors import first_line
+from likewise.evaluation.pairs import pair_cosines
+from likewise.evaluation.token_cache import BATCH, TokenCache
 from likewise.inference.encoding import Precision, autocast, undisturbed
-from likewise.inference.loading import LoadError
 from likewise.runs.progress import Progress
 from likewise.transformers_output import no_bar
 
@@ -71,6 +73,20 @@ def predict_pairs(
     with undisturbed(model), autocast(model, precision):
         found = model.predict(list(pairs), batch_size=batch_size, show_progress_bar=False)
     return np.asarray(found, dtype=np.float64)
+
+
+class PairPredictions:
+    """The float32 scores of P pairs by any model: cosines of an encoder, scores of a cross-encoder."""
+
+    def __init__(self, first: Sequence[str], second: Sequence[str]) -> None:
+        self._pairs = list(zip(first, second, strict=True))
+        self._cache = TokenCache([*first, *second])
+
+    def __call__(self, model: Any) -> np.ndarray:
+        """Return (P,) float64; the model's modes and the global random state stay as they were."""
+        if isinstance(model, CrossEncoder):
+            return predict_pairs(model, self._pairs, BATCH, "fp32")
+        return pair_cosines(*np.split(self._cache.vectors(model)[0], 2))
 
 
 def _load(name: str) -> CrossEncoder:

@@ -9,11 +9,13 @@ import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from likewise.evaluation.task import Prepared, TaskResult, number
+
+Distance = Literal["euclidean", "cosine", "manhattan"]
 
 
 @dataclass(frozen=True)
@@ -135,6 +137,14 @@ def pair_cosines(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     first, second = first.astype(np.float64), second.astype(np.float64)
     lengths = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)  # (P,)
     return (first * second).sum(axis=1) / np.maximum(lengths, 1e-12)
+
+
+def nearness(first: np.ndarray, second: np.ndarray, distance: Distance) -> np.ndarray:
+    """Return the cosine or the negative distance of each pair of rows: (R, D), (R, D) -> (R,)."""
+    if distance == "cosine":
+        return pair_cosines(first, second)
+    order = 2 if distance == "euclidean" else 1
+    return -np.linalg.norm(first.astype(np.float64) - second.astype(np.float64), ord=order, axis=1)
 
 
 def pair_features(first: np.ndarray, second: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""What `likewise.load` gives: a SentenceTransformer whose `encode` is fast."""
+"""The encoder that `likewise.load` returns: a SentenceTransformer whose `encode` is fast."""
 
 from __future__ import annotations
 
@@ -12,23 +12,24 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.util import truncate_embeddings
 from torch import Tensor
 from torch.nn.functional import normalize
-from tqdm.auto import tqdm  # type: ignore[import-untyped]
 
+from likewise.encoder.sentence_transformers_internals import OwnInference
 from likewise.inference.engines.chooser import Chosen, choose
 from likewise.inference.engines.engine import Choice, Engine
 from likewise.inference.runner import UnfitModel, fits
+from likewise.runs.progress import Progress
 
 DEFAULT_BATCH = 32
-"""Of SentenceTransformer.encode: a batch size that nobody chose."""
+"""The batch size of SentenceTransformer.encode where none is given."""
 
 logger = logging.getLogger(__name__)
 
 
-class Encoder(SentenceTransformer):
-    """A SentenceTransformer in all, but for the way its `encode` goes.
+class Encoder(OwnInference):
+    """A SentenceTransformer in all but the inside of its `encode`.
 
     The vectors of texts come from batches by a budget of tokens, repeats are encoded once, and `choice` says which
-    engine runs. Whatever else `encode` is asked for (token embeddings, images, several processes) goes the way of
+    engine runs. Whatever else `encode` is asked for (token embeddings, images, several processes) is left to
     SentenceTransformer.
     """
 
@@ -39,20 +40,20 @@ class Encoder(SentenceTransformer):
     """Where it was loaded from; exports are kept there."""
 
     last_engine: str | None = None
-    """What the last `encode` ran on; None where it went the way of SentenceTransformer."""
+    """What the last `encode` ran on; None where SentenceTransformer's own way was taken."""
 
-    def _inference(self, inputs: list[Any], **settings: Any) -> Any:
-        # encode has read its arguments by now and turns what comes back into what it was asked for.
+    def infer(self, inputs: list[Any], **settings: Any) -> Any:
+        """Return what `encode`, which has read its arguments by now, turns into what it was asked for."""
         self.last_engine = None
         if len(inputs) <= DEFAULT_BATCH and self.choice in (Choice(), Choice("torch")):
             # One batch of sentence-transformers: nothing to win, and its vectors to the last bit.
-            return super()._inference(inputs, **settings)
+            return super().infer(inputs, **settings)
         try:
             return self._fast(inputs, **settings)
         except UnfitModel as reason:
             if self.choice.engine not in ("auto", "torch"):
                 logger.warning("The engine %s is not used: %s.", self.choice.engine, reason)
-            return super()._inference(inputs, **settings)
+            return super().infer(inputs, **settings)
 
     @torch.inference_mode()
     def _fast(
@@ -81,9 +82,8 @@ class Encoder(SentenceTransformer):
         self.eval()
         # A batch size that was not chosen is no limit: the tokens are.
         at_most = batch_size if batch_size != DEFAULT_BATCH else None
-        found, chosen = fast_vectors(
-            self, inputs, self.choice, prompt=prompt, at_most=at_most, progress=show_progress_bar
-        )
+        shown = Progress(quiet=not show_progress_bar)
+        found, chosen = fast_vectors(self, inputs, self.choice, prompt=prompt, at_most=at_most, progress=shown)
         self.last_engine = str(chosen)
         found = finished(found, truncate_dim, normalize_embeddings)
         return found.cpu() if save_to_cpu else found.to(self.device)
@@ -96,17 +96,17 @@ def fast_vectors(
     *,
     prompt: str | None = None,
     at_most: int | None = None,
-    progress: bool = False,
+    progress: Progress,
 ) -> tuple[Tensor, Chosen]:
-    """The vectors of texts by the fast path, and what it ran on.
+    """Return the vectors of texts by the fast path, and what it ran on.
 
     Args:
         model: the encoder, in evaluation mode.
         inputs: S texts, 1 or more.
         choice: which engine, or the engine itself.
         prompt: put before each text.
-        at_most: sentences a batch, if that is limited beside the tokens.
-        progress: show a bar on standard error.
+        at_most: sentences a batch at most.
+        progress: where to show a bar.
 
     Returns:
         (S, D), not truncated and not normalised.
@@ -120,12 +120,17 @@ def fast_vectors(
     chosen = choose(model, runner, choice, texts, len(texts)) if isinstance(choice, Choice) else Chosen(choice)
     for note in chosen.notes:
         logger.warning(note)
-    with tqdm(total=len(texts), desc="Encoding", unit="texts", disable=not progress) as bar:
-        return runner.vectors(texts, chosen.engine, at_most=at_most, step=bar.update), chosen
+    with progress.bar("encoding", len(texts)) as bar:
+        return runner.vectors(texts, chosen.engine, at_most=at_most, step=bar.advance), chosen
+
+
+def default_prompt(model: SentenceTransformer) -> str | None:
+    """Return the prompt that `encode` puts before each text where none is asked for."""
+    return model.prompts.get(model.default_prompt_name) if model.default_prompt_name is not None else None
 
 
 def finished(found: Tensor, truncate_dim: int | None, normalized: bool) -> Tensor:
-    """Vectors (S, D) cut to a dimension and scaled to length 1, if asked for."""
+    """Return vectors (S, D) cut to a dimension and scaled to length 1, if asked for."""
     if truncate_dim is not None:
         found = truncate_embeddings(found, truncate_dim)
     return normalize(found, p=2, dim=1) if normalized else found

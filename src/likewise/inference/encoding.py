@@ -1,25 +1,26 @@
-"""Vectors of sentences in memory, and the cosine of two.
+"""Vectors of sentences in memory, and their cosines.
 
 Letters of the shapes: S sentences, D embedding.
 """
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
+from sentence_transformers import SentenceTransformer
 
-from likewise.inference.encoder import DEFAULT_BATCH, fast_vectors, finished
-from likewise.inference.engines.engine import Choice
-from likewise.inference.engines.torch_engine import TorchEngine
+from likewise.errors import LikewiseError
+from likewise.inference.encoder import DEFAULT_BATCH, default_prompt, fast_vectors, finished
+from likewise.inference.engines.engine import Choice, TorchEngine
+from likewise.inference.loading import load
 from likewise.inference.runner import UnfitModel
-
-if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
+from likewise.runs.progress import Progress
 
 Precision = Literal["fp32", "bf16"]
 _PRECISIONS = (None, "fp32", "bf16")
@@ -32,7 +33,7 @@ def encode(
     batch_size: int | None = None,
     precision: Precision | None = None,
     normalize: bool = False,
-    progress: bool = False,
+    progress: Progress | bool = False,
 ) -> np.ndarray:
     """Encode sentences: the vectors of `model.encode`, as float32 rows in the order given.
 
@@ -44,42 +45,66 @@ def encode(
             torch as it is, "bf16" for torch under bfloat16 autocast (faster on hardware that has it; changes the
             third digit or so).
         normalize: scale each row to length 1.
-        progress: show a bar on standard error.
+        progress: where to show a bar; True: on standard error.
 
     Returns:
         (S, D) float32.
 
     Raises:
-        ValueError: the batch size is not positive or the precision is unknown.
+        LikewiseError: the batch size is not positive, the precision is unknown, or the vectors are not finite.
     """
     if batch_size is not None and batch_size < 1:
-        raise ValueError(f"batch_size is {batch_size}; give 1 or more.")
+        raise LikewiseError(f"batch_size is {batch_size}; give 1 or more.")
     if not len(sentences):
         return np.zeros((0, dimension(model)), dtype=np.float32)
     if precision not in _PRECISIONS:
-        raise ValueError(f"Unknown precision {precision!r}; known are 'fp32' and 'bf16'.")
+        raise LikewiseError(f"Unknown precision {precision!r}; known are 'fp32' and 'bf16'.")
+    shown = progress if isinstance(progress, Progress) else Progress(quiet=not progress)
     own = getattr(model, "choice", Choice("torch"))
     choice = own if precision is None else TorchEngine(model, precision)
-    prompt = model._resolve_prompt(None, None)
     with undisturbed(model):
         try:
             with torch.inference_mode():
-                found, _ = fast_vectors(model, sentences, choice, prompt=prompt, at_most=batch_size, progress=progress)
+                prompt = default_prompt(model)
+                found, _ = fast_vectors(model, sentences, choice, prompt=prompt, at_most=batch_size, progress=shown)
                 vectors = finished(found, model.truncate_dim, normalize)
         except UnfitModel:
             with autocast(model, precision):
                 vectors = model.encode(
                     list(sentences),
                     batch_size=batch_size or DEFAULT_BATCH,
-                    show_progress_bar=progress,
+                    show_progress_bar=False,
                     convert_to_tensor=True,
                     normalize_embeddings=normalize,
                 )
-    return vectors.float().cpu().numpy()  # (S, D)
+    return all_finite(vectors.float().cpu().numpy())  # (S, D)
+
+
+def similarity(
+    texts: str | Sequence[str],
+    others: str | Sequence[str] | None = None,
+    *,
+    model: SentenceTransformer | str | os.PathLike[str],
+) -> np.ndarray:
+    """Return the cosines of texts with others, whatever similarity the model card names: the papers score with it.
+
+    Args:
+        texts: S texts, or one.
+        others: O texts, or one; None compares the texts with each other.
+        model: the encoder, or what `likewise.load` takes.
+
+    Returns:
+        (S, O) float64, each between -1 and 1.
+    """
+    encoder = model if isinstance(model, SentenceTransformer) else load(model)
+    rows = [texts] if isinstance(texts, str) else list(texts)
+    columns = [others] if isinstance(others, str) else list(others or ())
+    vectors = encode(encoder, [*rows, *columns], normalize=True).astype(np.float64)  # (S + O, D)
+    return vectors[: len(rows)] @ (vectors if others is None else vectors[len(rows) :]).T
 
 
 def dimension(model: SentenceTransformer) -> int:
-    """The length D of the model's vectors."""
+    """Return the length D of the model's vectors."""
     known = model.get_embedding_dimension()
     if known is not None:
         return int(known)
@@ -87,14 +112,25 @@ def dimension(model: SentenceTransformer) -> int:
         return int(np.asarray(model.encode(["a"], show_progress_bar=False)).shape[1])
 
 
-def autocast(model: SentenceTransformer, precision: Precision | None) -> AbstractContextManager[Any]:
-    """The context for a precision: bfloat16 autocast for "bf16", otherwise nothing.
+def all_finite(vectors: np.ndarray) -> np.ndarray:
+    """Return vectors as they are.
 
     Raises:
-        ValueError: the precision is unknown.
+        LikewiseError: a number is NaN or infinite.
+    """
+    if not np.isfinite(vectors).all():
+        raise LikewiseError("The model's vectors are not finite numbers: its weights are broken, so train it again.")
+    return vectors
+
+
+def autocast(model: SentenceTransformer, precision: Precision | None) -> AbstractContextManager[Any]:
+    """Return the context for a precision: bfloat16 autocast for "bf16", otherwise nothing.
+
+    Raises:
+        LikewiseError: the precision is unknown.
     """
     if precision not in _PRECISIONS:
-        raise ValueError(f"Unknown precision {precision!r}; known are 'fp32' and 'bf16'.")
+        raise LikewiseError(f"Unknown precision {precision!r}; known are 'fp32' and 'bf16'.")
     if precision == "bf16":
         return torch.autocast(model.device.type, dtype=torch.bfloat16)
     return nullcontext()
@@ -102,7 +138,7 @@ def autocast(model: SentenceTransformer, precision: Precision | None) -> Abstrac
 
 @contextmanager
 def undisturbed(model: torch.nn.Module) -> Iterator[None]:
-    """Put the model in eval mode inside, and give back everything as it was found.
+    """Put the model in eval mode for the time of a `with` block, and give back everything as it was found.
 
     Each module gets its own train or eval flag back (a run may keep some parts frozen in eval mode), and the
     random states of torch, its devices, numpy and Python are restored: an evaluation in the middle of a run
@@ -120,12 +156,3 @@ def undisturbed(model: torch.nn.Module) -> Iterator[None]:
         np.random.set_state(numpy_state)
         for module, training in flags.items():
             module.training = training
-
-
-def similarity(model: SentenceTransformer, a: str, b: str) -> float:
-    """The cosine of the vectors of two sentences, between -1 and 1.
-
-    Cosine whatever similarity the model card names: the papers score with it.
-    """
-    first, second = encode(model, [a, b], normalize=True).astype(np.float64)  # each (D,)
-    return float(first @ second)

@@ -3,26 +3,35 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from likewise.inference.engines.bench import Bench
-from likewise.inference.engines.engine import CannotExport, EngineError, EngineName
+from sentence_transformers import SentenceTransformer
+
+from likewise.inference.encoder import default_prompt
+from likewise.inference.engines.engine import CannotExport, EngineName
 from likewise.inference.engines.exports import engine_in, export_to
-from likewise.inference.engines.graph import INPUTS, OUTPUT, least_tokens
+from likewise.inference.engines.fidelity import Sample
+from likewise.inference.engines.graph import INPUTS, OUTPUT, fingerprint, least_tokens
+from likewise.inference.loading import load
 from likewise.inference.runner import UnfitModel, runner_of
-
-if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
+from likewise.runs.job import check_target, open_job
+from likewise.runs.plan import Plan
 
 ABOUT = "likewise_export.json"
-# Short, long, empty and with signs of its own: what a graph is held against torch on.
+# Short, long, empty and with signs of its own: what a graph is compared with torch on.
 _TEXTS = ["A cat.", "", "It isn't 3.5, says \u201cX\u201d.", *("a few words more " * n for n in (2, 9, 40))]
 
 
-def export_model(model: SentenceTransformer, format: EngineName, out: Path) -> list[Path]:
+def export(
+    model: SentenceTransformer | str | os.PathLike[str],
+    format: EngineName,
+    out: str | os.PathLike[str],
+    *,
+    overwrite: bool = False,
+) -> list[Path]:
     """Write a model's graph, pooling and all, with its tokenizer beside it.
 
     Ids and mask, (B, T) int64 each, go in under their usual names; 'sentence_embedding', (B, D) float32, comes out.
@@ -30,45 +39,50 @@ def export_model(model: SentenceTransformer, format: EngineName, out: Path) -> l
     batches are padded, how short one may be, and the prompt that belongs before each text.
 
     Args:
-        model: the encoder, on the CPU and in float32.
+        model: the encoder, on the CPU and in float32; or what `likewise.load` takes.
         format: "onnx" or "openvino".
-        out: the folder; what else is in it stays.
+        out: the folder.
+        overwrite: replace another export there.
 
     Returns:
         The files written.
 
     Raises:
         CannotExport: the format does not take the model, or its vectors differ from torch's.
-        EngineMissing: the format's package is not installed.
-        EngineError: there is no such format, or the folder holds one already.
+        MissingExtraError: the format's package is not installed.
+        EngineError: there is no such format.
+        JobError: the folder holds another export, or other files.
     """
+    check_target(out)
+    encoder = model if isinstance(model, SentenceTransformer) else load(model, device="cpu")
     try:
-        runner = runner_of(model)
+        runner = runner_of(encoder)
     except UnfitModel as reason:
         raise CannotExport(f"The model cannot be exported: {reason}.") from None
-    out.mkdir(parents=True, exist_ok=True)
-    unfinished = Path(tempfile.mkdtemp(prefix=".", suffix=".part", dir=out))
-    try:
-        export_to(model, format, unfinished)
-        fidelity, _ = Bench(model, runner, _TEXTS).measure(engine_in(unfinished, format, model))
-        if not fidelity.same:
-            raise CannotExport(f"The vectors of the {format} graph differ from torch's by {fidelity.difference:.1e}.")
-        tokens = runner.tokens
-        tokens.save(unfinished / "tokenizer.json")
-        about = {
-            "inputs": list(INPUTS),
-            "output": OUTPUT,
-            "max_tokens": model.max_seq_length,
-            "min_tokens_of_a_batch": least_tokens(model),
-            "pad_id": tokens.pad,
-            "padding_side": "left" if tokens.left else "right",
-            "prompt": model._resolve_prompt(None, None) or "",
-            "truncate_dim": model.truncate_dim,
-        }
-        (unfinished / ABOUT).write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
-        files = sorted(path for path in unfinished.iterdir())
-        if taken := [path.name for path in files if (out / path.name).exists()]:
-            raise EngineError(f"'{out}' holds {', '.join(taken)} already: give another folder, or remove it.")
-        return [path.rename(out / path.name) for path in files]
-    finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
+    plan = Plan("export", options={"format": format}, inputs={"model": fingerprint(encoder)})
+    with open_job(out, plan, overwrite=overwrite) as job:
+        if job.finished:
+            return [Path(out) / name for name in job.finished["files"]]
+        with tempfile.TemporaryDirectory() as made:
+            folder = Path(made)
+            export_to(encoder, format, folder)
+            fidelity = Sample(encoder, runner, _TEXTS).fidelity(engine_in(folder, format, encoder))
+            if not fidelity.same:
+                raise CannotExport(
+                    f"The vectors of the {format} graph differ from torch's by {fidelity.difference:.1e}."
+                )
+            runner.tokens.save(folder / "tokenizer.json")
+            about = {
+                "inputs": list(INPUTS),
+                "output": OUTPUT,
+                "max_tokens": encoder.max_seq_length,
+                "min_tokens_of_a_batch": least_tokens(encoder),
+                "pad_id": runner.tokens.pad,
+                "padding_side": "left" if runner.tokens.left else "right",
+                "prompt": default_prompt(encoder) or "",
+                "truncate_dim": encoder.truncate_dim,
+            }
+            (folder / ABOUT).write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+            shutil.copytree(folder, job.result, dirs_exist_ok=True)
+        record = job.finish()
+    return [Path(out) / name for name in record["files"]]

@@ -1,4 +1,7 @@
-"""From a text file to a file of vectors: streamed in constant memory, in order, and gone on with after a stop.
+"""From a text file to a file of vectors: streamed in constant memory, in order, and resumed after a stop.
+
+The working folder of the job holds the vectors of each window of lines as `000000.npy` and so on, for a table its
+sentences as text too.
 
 Letters of the shapes: S sentences, D embedding.
 """
@@ -7,208 +10,314 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 from hashlib import blake2b
-from itertools import islice
+from itertools import accumulate, islice
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 import numpy as np
 import torch
+from numpy.lib import format as npy
+from sentence_transformers import SentenceTransformer
 
-from likewise.inference.encoder import DEFAULT_BATCH, finished
-from likewise.inference.encoding import dimension, undisturbed
-from likewise.inference.engines.chooser import Chosen, choose
+from likewise.errors import LikewiseError
+from likewise.inference.encoder import DEFAULT_BATCH, default_prompt, finished
+from likewise.inference.encoding import all_finite, dimension, undisturbed
+from likewise.inference.engines.chooser import choose
 from likewise.inference.engines.engine import Choice, Engine, EngineName, EnginePrecision
-from likewise.inference.engines.exports import exports_of
-from likewise.inference.lines import Lines, open_measured
+from likewise.inference.engines.graph import fingerprint
+from likewise.inference.lines import Lines, check_lines, open_lines
+from likewise.inference.loading import load
 from likewise.inference.runner import UnfitModel, fits, runner_of
-from likewise.inference.shards import Shards, digest, is_table, recorded_job
-
-if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
+from likewise.runs.job import Job, Resume, check_target, open_job
+from likewise.runs.parts import Parts
+from likewise.runs.plan import Plan
+from likewise.runs.progress import Bar, Progress
+from likewise.runs.stopping import StopRequest, orderly_stop
 
 STDOUT = "-"
-Tell = Callable[[str], object]
 
 # A window is read, sorted by length and encoded at a time: enough that batches hold sentences of one length, little
 # enough that memory stays constant (8,192 texts, or 16 million characters of longer ones).
 _WINDOW = 8192
 _WINDOW_CHARACTERS = 1 << 24
-_REMEMBERED = 1 << 18  # sentences that are known again, about 40 MB
+_REMEMBERED = 1 << 18  # sentences that are recognised when they occur again, about 40 MB
 _UNKNOWN_TOTAL = 16  # windows that a stream is taken to have when it has more than one
+_ROW_GROUP = 8192  # rows of a table written at a time
 
 
 def encode_file(
-    model: SentenceTransformer,
-    in_path: str | os.PathLike[str],
-    out_path: str | os.PathLike[str],
+    model: SentenceTransformer | str | os.PathLike[str],
+    source: str | os.PathLike[str],
+    out: str | os.PathLike[str],
     *,
+    normalize: bool = False,
     batch_size: int | None = None,
     engine: EngineName | None = None,
     precision: EnginePrecision | None = None,
-    normalize: bool = False,
-    progress: bool = True,
-    tell: Tell | None = None,
+    quiet: bool = False,
+    resume: Resume = "auto",
+    overwrite: bool = False,
 ) -> tuple[int, int]:
     """Encode a text file, one sentence a line; row i of what is written belongs to line i.
 
-    The file is read as a stream and written in shards, so that memory does not grow with it. A run that was stopped
-    goes on at the shard it was at, if model, settings and the lines before are the same. A sentence that occurs again
-    is encoded once, unless more than 262,144 others lie between. The output appears under its name when it is whole.
+    The file is read as a stream and written in parts, so that memory does not grow with it. A run that was stopped is
+    resumed where it was, if model and options are the same; a text that has changed is noticed, and encoded again from
+    the first changed window of 8,192 lines on. A sentence that occurs again is encoded once, unless more than 262,144
+    others lie between. The output appears under its name when it is whole, and replaces an older file.
 
     Args:
-        model: the encoder.
-        in_path: a text file, plain, .gz, .bz2 or .zst, or '-' for standard input. An empty line keeps its
-            row.
-        out_path: a .npy file of float32 rows or a .parquet file of 'sentence' and 'embedding', in a folder that is
-            there; an older one is replaced. '-' writes each row to standard output as it comes, a JSON array a
-            line, and cannot go on after a stop.
-        batch_size: sentences a batch at most; None leaves it to the number of their tokens.
-        engine, precision: as in `likewise.load`; None takes what the model was loaded with.
+        model: the encoder, or what `load` takes.
+        source: a text file, plain, .gz, .bz2 or .zst, or '-' for standard input. An empty line keeps its row.
+        out: a .npy file of float32 rows or a .parquet file of 'sentence' and 'embedding', in a folder that is there.
+            '-' writes each row to standard output as it comes, a JSON array a line, and cannot be resumed.
         normalize: scale each row to length 1.
-        progress: show sentences and time left on standard error.
-        tell: told which engine runs, and what else the user should know.
+        batch_size: sentences a batch at most; None leaves it to the number of their tokens.
+        engine, precision: as in `load`; None takes what the model was loaded with.
+        quiet: show nothing on standard error: not the engine, nor sentences and time left.
+        resume: True insists on a stopped run to resume.
+        overwrite: begin anew where a stopped run had other options or another model.
 
     Returns:
         The shape (S, D) of what was written.
 
     Raises:
-        FileNotFoundError: there is no such input file or output folder.
-        LinesError: the input is not UTF-8 text or a broken archive.
-        OutputError: the output has another ending.
-        EngineError: an engine or precision is unknown, not installed, or does not keep the vectors.
-        ValueError: the batch size is not positive.
+        LikewiseError: there is no such input file, it is not UTF-8 text, or a broken archive; the output has another
+            ending; the batch size is not positive; the vectors are not finite.
+        JobError: there is no such output folder, another process writes this output, or a stopped run was started with
+            other options.
+        EngineError: an engine or precision is unknown, or does not keep the vectors.
+        MissingExtraError: the engine is not installed.
     """
     if batch_size is not None and batch_size < 1:
-        raise ValueError(f"batch_size is {batch_size}; give 1 or more.")
-    own: Choice = getattr(model, "choice", Choice())
+        raise LikewiseError(f"batch_size is {batch_size}; give 1 or more.")
+    source, out = os.fspath(source), os.fspath(out)
+    check_lines(source)
+    if out != STDOUT:
+        check_target(out, "file")
+        if Path(out).suffix not in (".npy", ".parquet"):
+            raise LikewiseError(f"'{out}': the vectors go to a .npy or a .parquet file, or to '-' (standard output).")
+    encoder = model if isinstance(model, SentenceTransformer) else load(model)
+    own: Choice = getattr(encoder, "choice", Choice())
     choice = Choice(engine or own.engine, precision or own.precision)
-    tell = tell or (lambda text: None)
-    to_stream = os.fspath(out_path) == STDOUT
-    if not to_stream:
-        is_table(Path(out_path))  # before anything is loaded
-    with open_measured(os.fspath(in_path)) as source, undisturbed(model), torch.inference_mode():
-        first = _window(source.lines)
-        whole = len(first) < _WINDOW and sum(map(len, first)) < _WINDOW_CHARACTERS
-        total = _total(source, len(first), whole)
-        base = {"version": 1, "normalize": normalize, "batch_size": batch_size} | _what(model)
-        if not to_stream and (known := recorded_job(Path(out_path))) and known.get("base") == base:
-            choice = _as_before(choice, known)
-        work = _Work(model, choice, first, total, batch_size, normalize, tell)
-        with _bar(progress, total) as bar:
-            windows = _windows(source, first, bar)
-            if to_stream:
-                return _to_stream(work, windows, sys.stdout, bar)
-            shards = Shards(Path(out_path), {"base": base, "engine": work.name})
-            return _to_shards(work, windows, shards, bar, tell)
+    work = _Work(encoder, batch_size, normalize, Progress(quiet))
+    with open_lines(source) as lines, undisturbed(encoder), torch.inference_mode():
+        if out == STDOUT:
+            return _to_stream(work, choice, lines, sys.stdout)
+        options = {"normalize": normalize, "batch_size": batch_size, "engine": choice.engine}
+        options |= {"precision": choice.precision, "max_seq_length": encoder.max_seq_length, "prompt": work.prompt}
+        options |= {"truncate_dim": encoder.truncate_dim, "form": Path(out).suffix}
+        plan = Plan("encode", options, inputs={"model": fingerprint(encoder)})
+        with (
+            open_job(out, plan, resume=resume, overwrite=overwrite, kind="file") as job,
+            orderly_stop(work.progress) as stop,
+        ):
+            return _to_file(work, choice, lines, job, stop)
 
 
 class _Work:
-    """Encodes windows of lines, by the fast path or, where that does not take the model, by the model's own."""
+    """Encodes windows of lines, by the fast path or, where that does not take the model, by the model's own.
 
-    def __init__(
-        self,
-        model: SentenceTransformer,
-        choice: Choice,
-        first: list[str],
-        total: int,
-        batch_size: int | None,
-        normalize: bool,
-        tell: Tell,
-    ) -> None:
-        self.model, self.normalize, self.batch_size = model, normalize, batch_size
-        self.prompt = model._resolve_prompt(None, None) or ""
+    Attributes:
+        name: the engine that runs; '' before `choose`.
+    """
+
+    def __init__(self, model: SentenceTransformer, batch_size: int | None, normalize: bool, progress: Progress) -> None:
+        self.model, self.batch_size, self.normalize, self.progress = model, batch_size, normalize, progress
+        self.prompt = default_prompt(model) or ""
         self.engine: Engine | None = None
+        self.name = ""
+
+    def choose(self, choice: Choice, first: list[str], total: int) -> None:
+        """Take an engine for `total` lines that begin with the window `first`."""
         self.name = "sentence-transformers"
         if not first:
             return
         try:
-            runner = fits(model, first, self.prompt)
-            chosen: Chosen = choose(model, runner, choice, [self.prompt + line for line in first], total)
+            runner = fits(self.model, first, self.prompt)
+            chosen = choose(self.model, runner, choice, [self.prompt + line for line in first], total)
         except UnfitModel as reason:
-            tell(f"sentence-transformers' own encode runs, the slower way: {reason}.")
+            self.progress.tell(f"sentence-transformers' own encode runs, the slower way: {reason}.")
             return
         for note in chosen.notes:
-            tell(note)
+            self.progress.tell(note)
         self.engine, self.name = chosen.engine, str(chosen.engine)
-        tell(f"engine: {chosen}")
+        self.progress.tell(f"engine: {chosen}")
 
-    def __call__(self, lines: Sequence[str], step: Callable[[int], object]) -> np.ndarray:
-        """(S, D) float32 of S lines, 1 or more."""
+    def __call__(self, lines: Sequence[str], bar: Bar) -> np.ndarray:
+        """Return the vectors (S, D), float32, of S lines, 1 or more."""
         if self.engine is None:
-            found = self.model.encode(
+            found: Any = self.model.encode(
                 list(lines),
                 batch_size=self.batch_size or DEFAULT_BATCH,
                 normalize_embeddings=self.normalize,
                 show_progress_bar=False,
             )
-            step(len(lines))
-            return np.asarray(found, dtype=np.float32)
+            bar.advance(len(lines))
+            return all_finite(np.asarray(found, dtype=np.float32))
         texts = [self.prompt + line for line in lines] if self.prompt else lines
-        rows = runner_of(self.model).vectors(texts, self.engine, at_most=self.batch_size, step=step)
-        return finished(rows, self.model.truncate_dim, self.normalize).float().cpu().numpy()
+        rows = runner_of(self.model).vectors(texts, self.engine, at_most=self.batch_size, step=bar.advance)
+        return all_finite(finished(rows, self.model.truncate_dim, self.normalize).float().cpu().numpy())
 
 
-def _to_stream(work: _Work, windows: Iterator[list[str]], out: IO[str], bar: _Bar) -> tuple[int, int]:
+def _to_stream(work: _Work, choice: Choice, lines: Lines, out: IO[str]) -> tuple[int, int]:
     rows, size = 0, dimension(work.model)
-    for lines in windows:
-        vectors = work(lines, bar.step)
-        # 9 digits give the float32 back.
-        form = "[" + ", ".join(["%.9g"] * vectors.shape[1]) + "]\n"
-        out.writelines(form % tuple(row) for row in vectors.tolist())
-        out.flush()
-        rows += len(lines)
+    first = _window(lines)
+    total = _total(lines, len(first), _is_whole(first))
+    work.choose(choice, first, total)
+    with work.progress.bar("encoding", total) as bar:
+        for window in _windows(lines, first, bar):
+            vectors = work(window, bar)
+            # 9 digits give the float32 back.
+            form = "[" + ", ".join(["%.9g"] * vectors.shape[1]) + "]\n"
+            out.writelines(form % tuple(row) for row in vectors.tolist())
+            out.flush()
+            rows += len(window)
     return rows, size
 
 
-def _to_shards(work: _Work, windows: Iterator[list[str]], shards: Shards, bar: _Bar, tell: Tell) -> tuple[int, int]:
-    """Go on from what is there, then encode; the shape."""
-    earlier, position, rows = len(shards), 0, 0
+def _to_file(work: _Work, choice: Choice, lines: Lines, job: Job, stop: StopRequest) -> tuple[int, int]:
+    """Encode what is not there yet, put the parts together, and return the shape."""
+    parts, before = _Rows(job), job.notes.get("engine", "")
+    first = _window(lines)
+    total = _total(lines, len(first), _is_whole(first))
+    # What was left to 'auto' is chosen as before the stop.
+    work.choose(Choice(*before.split()) if before.count(" ") == 1 else choice, first, total)
+    if before not in ("", work.name):
+        parts.drop_from(0)
     seen: dict[bytes, int] = {}  # sentence to the number of its row
-    for lines in windows:
-        keys = [blake2b(line.encode("utf-8", "surrogatepass"), digest_size=16).digest() for line in lines]
-        if position < earlier and shards.digests[position] == digest(lines):
-            bar.step(len(lines))
-            if position == 0:
-                tell(f"going on from an earlier run: {sum(shards.rows):,} rows are there")
-        else:
-            if position < earlier:
-                shards.drop_from(position)
-                tell(f"the text has changed from line {rows + 1:,} on; what is after it is encoded again")
-                earlier = position
-            shards.add(lines, _with_known(work, lines, keys, seen, shards, bar))
-        for place, key in enumerate(keys):
-            seen.setdefault(key, rows + place)
-        while len(seen) > _REMEMBERED:
-            del seen[next(iter(seen))]
-        rows += len(lines)
-        position += 1
-    shards.drop_from(position)  # the text is shorter now
-    return shards.finish(dimension(work.model) if not rows else shards.row(0).shape[0])
+    position, rows, earlier = 0, 0, sum(parts.counts)
+    if earlier:
+        work.progress.tell(f"resuming: {earlier:,} rows are there")
+    with work.progress.bar("encoding", total) as bar:
+        for window in _windows(lines, first, bar):
+            keys = [_digest(line) for line in window]
+            if parts.has(position, window):
+                bar.advance(len(window))
+            else:
+                if rows < earlier:
+                    work.progress.tell(
+                        f"the text has changed from line {rows + 1:,} on: it is encoded again from there"
+                    )
+                    earlier = rows
+                parts.drop_from(position)
+                vectors = _with_known(work, window, keys, seen, parts, bar)
+                job.note(engine=work.name)
+                parts.add(window, vectors)
+                stop.check(f"after row {rows + len(window):,}")
+            for place, key in enumerate(keys):
+                seen.setdefault(key, rows + place)
+            while len(seen) > _REMEMBERED:
+                del seen[next(iter(seen))]
+            rows += len(window)
+            position += 1
+    parts.drop_from(position)  # the text is shorter now
+    shape = rows, parts.row(0).shape[0] if rows else dimension(work.model)
+    parts.join(job.result, shape)
+    job.finish()
+    return shape
 
 
 def _with_known(
-    work: _Work, lines: list[str], keys: list[bytes], seen: dict[bytes, int], shards: Shards, bar: _Bar
+    work: _Work, lines: list[str], keys: list[bytes], seen: dict[bytes, int], parts: _Rows, bar: Bar
 ) -> np.ndarray:
-    """(S, D) of a window; rows of sentences of earlier windows are read back."""
+    """Return the vectors (S, D) of a window; rows of sentences of earlier windows are read back."""
     known = [i for i, key in enumerate(keys) if key in seen]
     fresh = [i for i, key in enumerate(keys) if key not in seen]
-    vectors = work([lines[i] for i in fresh], bar.step) if fresh else None
+    vectors = work([lines[i] for i in fresh], bar) if fresh else None
     if vectors is not None and not known:
         return vectors
-    size = vectors.shape[1] if vectors is not None else shards.row(0).shape[0]
+    size = vectors.shape[1] if vectors is not None else parts.row(0).shape[0]
     found = np.empty((len(lines), size), dtype=np.float32)
     if vectors is not None:
         found[fresh] = vectors
     for i in known:
-        found[i] = shards.row(seen[keys[i]])
-    bar.step(len(known))
+        found[i] = parts.row(seen[keys[i]])
+    bar.advance(len(known))
     return found
 
 
-def _window(lines: Iterator[str]) -> list[str]:
+class _Rows:
+    """The rows that are written so far, a part a window."""
+
+    def __init__(self, job: Job) -> None:
+        self._parts = Parts(job.work / "parts")
+        self._table = job.target.suffix == ".parquet"
+        self.counts: list[int] = []
+        while (name := _name(len(self.counts))) in self._parts and (not self._table or f"{name}.txt" in self._parts):
+            self.counts.append(self._parts.facts[name]["rows"])
+
+    def has(self, position: int, lines: Sequence[str]) -> bool:
+        """Return whether the part of a window is there, and of these lines."""
+        if position >= len(self.counts):
+            return False
+        return bool(self._parts.facts[_name(position)]["lines"] == _digest("\n".join(lines)).hex())
+
+    def row(self, number: int) -> np.ndarray:
+        """Return a row that was written, (D,)."""
+        ends = list(accumulate(self.counts))
+        part = bisect_right(ends, number)
+        place = number - (ends[part] - self.counts[part])
+        return np.asarray(self._array(part)[place])
+
+    def add(self, lines: Sequence[str], vectors: np.ndarray) -> None:
+        """Write the next part."""
+        name = _name(len(self.counts))
+        if self._table:
+            with self._parts.new(f"{name}.txt") as path:
+                path.write_bytes("\n".join(lines).encode())
+        with (
+            self._parts.new(name, rows=len(lines), lines=_digest("\n".join(lines)).hex()) as path,
+            path.open("wb") as file,
+        ):
+            np.save(file, np.ascontiguousarray(vectors, dtype="<f4"))
+        self.counts.append(len(lines))
+
+    def drop_from(self, position: int) -> None:
+        """Remove the parts from one on: their lines are others now."""
+        self._parts.drop(*[name for name in self._parts.facts if name >= _name(position)])
+        del self.counts[position:]
+
+    def join(self, path: Path, shape: tuple[int, int]) -> None:
+        """Write all rows as one file."""
+        if self._table:
+            self._join_table(path, shape[1])
+            return
+        with path.open("wb") as file:
+            npy.write_array_header_1_0(file, {"descr": "<f4", "fortran_order": False, "shape": shape})
+            for number in range(len(self.counts)):
+                file.write(self._array(number).tobytes())
+
+    def _array(self, number: int) -> np.ndarray:
+        found: np.ndarray = np.load(self._parts.path(_name(number)), mmap_mode="r")
+        return found
+
+    def _join_table(self, path: Path, size: int) -> None:
+        import pyarrow as pa
+        from pyarrow import parquet
+
+        schema = pa.schema([("sentence", pa.string()), ("embedding", pa.list_(pa.float32(), size))])
+        with parquet.ParquetWriter(path, schema) as writer:
+            for number in range(len(self.counts)):
+                rows = self._array(number)
+                lines = self._parts.path(f"{_name(number)}.txt").read_bytes().decode().split("\n")
+                for start in range(0, len(lines), _ROW_GROUP):
+                    piece = slice(start, start + _ROW_GROUP)
+                    vectors = pa.FixedSizeListArray.from_arrays(pa.array(rows[piece].reshape(-1)), size)
+                    writer.write_table(pa.Table.from_arrays([pa.array(lines[piece]), vectors], schema=schema))
+
+
+def _name(number: int) -> str:
+    return f"{number:06d}.npy"
+
+
+def _digest(text: str) -> bytes:
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def _window(lines: Lines) -> list[str]:
     found: list[str] = []
     characters = 0
     for line in islice(lines, _WINDOW):
@@ -219,82 +328,25 @@ def _window(lines: Iterator[str]) -> list[str]:
     return found
 
 
-def _windows(source: Lines, first: list[str], bar: _Bar) -> Iterator[list[str]]:
+def _is_whole(first: list[str]) -> bool:
+    """Return whether a first window is the whole text."""
+    return len(first) < _WINDOW and sum(map(len, first)) < _WINDOW_CHARACTERS
+
+
+def _windows(lines: Lines, first: list[str], bar: Bar) -> Iterator[list[str]]:
     window, read = first, len(first)
     while window:
-        bar.expect(_total(source, read, source.size is not None and source.position() >= source.size))
+        bar.update(total=_total(lines, read, lines.size is not None and lines.position() >= lines.size))
         yield window
-        window = _window(source.lines)
+        window = _window(lines)
         read += len(window)
-    bar.expect(read)
+    bar.update(total=read)
 
 
-def _total(source: Lines, read: int, whole: bool) -> int:
-    """About how many lines there are, after so many were read."""
+def _total(lines: Lines, read: int, whole: bool) -> int:
+    """Return about how many lines there are, after so many were read."""
     if whole:
         return read
-    if source.size is None:
+    if lines.size is None:
         return read * _UNKNOWN_TOTAL
-    return max(read, round(read * source.size / max(1, source.position())))
-
-
-def _what(model: SentenceTransformer) -> dict[str, Any]:
-    return {
-        "model": exports_of(model).store.fingerprint,
-        "max_seq_length": model.max_seq_length,
-        "truncate_dim": model.truncate_dim,
-        "prompt": model._resolve_prompt(None, None),
-    }
-
-
-def _as_before(choice: Choice, job: dict[str, Any]) -> Choice:
-    """What is left to choose is chosen as in the run that is gone on with."""
-    before = str(job.get("engine", "")).split()
-    if len(before) != 2:
-        return choice
-    engine, precision = before
-    if choice.engine not in ("auto", engine) or choice.precision not in ("auto", precision):
-        return choice
-    return Choice(engine, precision)  # type: ignore[arg-type]
-
-
-class _Bar:
-    """Sentences done and time left; does nothing without a bar."""
-
-    def __init__(self, bar: Any = None, task: Any = None) -> None:
-        self._bar, self._task = bar, task
-
-    def step(self, count: int) -> None:
-        if self._bar is not None:
-            self._bar.advance(self._task, count)
-
-    def expect(self, total: int) -> None:
-        if self._bar is not None:
-            self._bar.update(self._task, total=total)
-
-
-@contextmanager
-def _bar(progress: bool, total: int) -> Iterator[_Bar]:
-    if not progress:
-        yield _Bar()
-        return
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    columns = (
-        TextColumn("encoding"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True)) as bar:
-        yield _Bar(bar, bar.add_task("encoding", total=total))
+    return max(read, round(read * lines.size / max(1, lines.position())))

@@ -1,10 +1,11 @@
-"""The loop of the fast encoder: repeats once, tokens once, batches by budget, the order given back.
+"""The loop of the fast encoder: repeats and tokens once, batches by a budget of tokens, rows in the order of the texts.
 
 Letters of the shapes: S sentences, D embedding.
 """
 
 from __future__ import annotations
 
+import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -15,12 +16,13 @@ import torch
 from sentence_transformers import SentenceTransformer
 from torch import Tensor
 
-from likewise.inference.batches import by_budget
 from likewise.inference.engines.engine import Engine
 from likewise.inference.tokens import Tokens, UnfitModel, token_state
 
 Step = Callable[[int], object]
-_RUNNERS: weakref.WeakKeyDictionary[SentenceTransformer, Runner]
+WASTE = 64
+"""Tokens of padding at which a new batch is cheaper: a call costs about as much as so many (see benchmarks)."""
+_SETTING = threading.Lock()
 
 
 class Runner:
@@ -60,7 +62,8 @@ class Runner:
     def _unique(self, texts: list[str], engine: Engine, at_most: int | None, step: Step | None) -> Tensor:
         ids = self.tokens(texts)
         batches = by_budget(np.array([len(row) for row in ids]), engine.budget, at_most)
-        threads = torch.get_num_threads() if engine.budget < 4096 else 1
+        with _SETTING:  # a thread that asks for the first time must not see another's setting
+            threads = torch.get_num_threads() if engine.budget < 4096 else 1
         # Two batches a core, or the last one would wait for the others.
         workers = threads if len(batches) >= 2 * threads else 1
         call = engine.open(workers)
@@ -84,29 +87,68 @@ class Runner:
 def _spread(
     run: Callable[[np.ndarray], Tensor], workers: int
 ) -> Iterator[Callable[[list[np.ndarray]], Iterator[Tensor]]]:
-    """A map over batches: as it is, or on threads that have one core each.
+    """Give a map over batches: a plain one, or one on threads that have one core each.
 
-    One batch a core needs no waiting for each other inside a matrix product; torch's number of threads is set to 1
-    meanwhile, for the whole process, and given back.
+    One batch a core needs no waiting for each other inside a matrix product.
     """
     if workers == 1:
         yield lambda batches: map(run, batches)
         return
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    pool = ThreadPoolExecutor(workers, initializer=torch.set_num_threads, initargs=(1,))
+    pool = ThreadPoolExecutor(workers)
+    with _SETTING:
+        # What is set counts for the thread that sets it, and for threads that start later: those get it back at once.
+        threads = torch.get_num_threads()
+        all_set = threading.Barrier(workers)
+
+        def one_core(_: int) -> None:
+            torch.set_num_threads(1)
+            all_set.wait()  # a thread that is done would take another one's turn
+
+        list(pool.map(one_core, range(workers)))
+        torch.set_num_threads(threads)
     try:
         yield lambda batches: pool.map(run, batches)
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
-        torch.set_num_threads(threads)
 
 
-_RUNNERS = weakref.WeakKeyDictionary()
+def by_budget(lengths: np.ndarray, budget: int, at_most: int | None = None) -> list[np.ndarray]:
+    """Cut sentences into batches, the longest first.
+
+    A batch has at most `budget` cells (sentences times its longest), or one sentence; and less than `WASTE` of them
+    are padding.
+
+    Args:
+        lengths: tokens of each sentence, (S,).
+        budget: cells of a batch.
+        at_most: sentences of a batch, if that is limited too.
+
+    Returns:
+        The positions of each batch's sentences; each position is in exactly one.
+
+    >>> [batch.tolist() for batch in by_budget(np.array([3, 9, 3, 8]), budget=18)]
+    [[1, 3], [0, 2]]
+    """
+    order = np.argsort(-lengths, kind="stable")
+    batches: list[np.ndarray] = []
+    start, waste = 0, 0
+    for end in range(1, len(order) + 1):
+        if end < len(order):
+            longest = max(1, int(lengths[order[start]]))
+            waste += longest - int(lengths[order[end]])
+            size = end - start + 1
+            if size * longest <= budget and waste < WASTE and (at_most is None or size <= at_most):
+                continue
+        batches.append(order[start:end])
+        start, waste = end, 0
+    return batches
+
+
+_RUNNERS: weakref.WeakKeyDictionary[SentenceTransformer, Runner] = weakref.WeakKeyDictionary()
 
 
 def runner_of(model: SentenceTransformer) -> Runner:
-    """The runner of a model, made at the first call and again when its tokenizer or length is another.
+    """Return the runner of a model, made at the first call and again when its tokenizer or length is another.
 
     Raises:
         UnfitModel: the fast path cannot take the model.
@@ -118,7 +160,7 @@ def runner_of(model: SentenceTransformer) -> Runner:
 
 
 def fits(model: SentenceTransformer, texts: Sequence[object], prompt: str | None) -> Runner:
-    """The runner, if these texts can go through it.
+    """Return the runner, if these texts can go through it.
 
     Raises:
         UnfitModel: they or the model cannot; the message says why.
@@ -129,6 +171,6 @@ def fits(model: SentenceTransformer, texts: Sequence[object], prompt: str | None
         raise UnfitModel("its pooling leaves the prompt out")
     if "encode" in vars(model) or type(model).encode is not SentenceTransformer.encode:
         raise UnfitModel("its encode is its own")
-    if model._can_flatten_inputs():
+    if getattr(model[0], "can_flatten_inputs", False):
         raise UnfitModel("its batches are flattened for flash attention")
     return runner_of(model)

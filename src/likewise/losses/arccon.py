@@ -9,7 +9,7 @@ import torch
 from sentence_transformers import SentenceTransformer
 from torch import Tensor, nn
 
-from likewise.encoder.dropout import dropout_off
+from likewise.encoder.modules import dropout_off
 from likewise.losses import functional
 from likewise.losses.gathering import gather_positives
 
@@ -46,13 +46,13 @@ class ArcConLoss(nn.Module):
         self.gather = gather
 
     def forward(self, sentence_features: Iterable[dict[str, Tensor]], labels: Tensor | None = None) -> Tensor:
-        """The loss of a batch: features of one or two columns, in sentence-transformers' form -> scalar."""
+        """Return the loss of a batch: features of one or two columns, in sentence-transformers' form -> scalar."""
         columns = list(sentence_features)
         anchors, positives = self.two_views(*columns[:2]) if len(columns) > 1 else self.twins(columns[0])
         return self.compute_loss_from_embeddings([anchors, positives])
 
     def twins(self, features: dict[str, Any]) -> tuple[Tensor, Tensor]:
-        """Two views (B, D) and (B, D) of the same sentences, from independent dropout masks."""
+        """Return two views (B, D) and (B, D) of the same sentences, from independent dropout masks."""
         if not self.positive_dropout:
             return self.two_views(features, features)
         doubled = {
@@ -63,7 +63,7 @@ class ArcConLoss(nn.Module):
         return first, second
 
     def two_views(self, first: dict[str, Any], second: dict[str, Any]) -> tuple[Tensor, Tensor]:
-        """Views from two columns, the second without dropout if so asked."""
+        """Return views from two columns, the second without dropout if so asked."""
         anchors = self.model(dict(first))["sentence_embedding"]
         if self.positive_dropout:
             return anchors, self.model(dict(second))["sentence_embedding"]
@@ -71,7 +71,7 @@ class ArcConLoss(nn.Module):
             return anchors, self.model(dict(second))["sentence_embedding"]
 
     def compute_loss_from_embeddings(self, embeddings: list[Tensor], labels: Tensor | None = None) -> Tensor:
-        """The loss of anchors (B, D) and positives (B, D)."""
+        """Return the loss of anchors (B, D) and positives (B, D)."""
         anchors, positives = embeddings
         positives, offset = gather_positives(positives) if self.gather else (positives, 0)
         return functional.arccon(anchors, positives, self.margin_degrees, self.temperature, offset)

@@ -10,7 +10,7 @@ import torch
 from sentence_transformers import SentenceTransformer
 from torch import Tensor, nn
 
-from likewise.encoder.dropout import dropout_off
+from likewise.encoder.modules import dropout_off
 from likewise.losses import functional
 from likewise.losses.arccon import ArcConLoss
 
@@ -35,14 +35,14 @@ class EntailmentTripletLoss(nn.Module):
         self.dropout = dropout
 
     def forward(self, sentence_features: Iterable[dict[str, Tensor]], labels: Tensor | None = None) -> Tensor:
-        """The loss of a batch of triplets: features -> scalar."""
+        """Return the loss of a batch of triplets: features -> scalar."""
         columns = list(sentence_features)
         with nullcontext() if self.dropout else dropout_off(self.model):
             encoded = torch.cat([self.model(dict(column))["sentence_embedding"] for column in columns])  # (3K, D)
         return self.compute_loss_from_embeddings(list(encoded.chunk(3)))
 
     def compute_loss_from_embeddings(self, embeddings: list[Tensor], labels: Tensor | None = None) -> Tensor:
-        """The loss of sentences, closer and farther versions, each (K, D)."""
+        """Return the loss of sentences, closer and farther versions, each (K, D)."""
         anchors, closer, farther = embeddings
         return functional.entailment_triplet(anchors, closer, farther, self.margin)
 
@@ -74,7 +74,7 @@ class ArcCSELoss(nn.Module):
     def forward(
         self, sentence_features: Iterable[dict[str, Tensor]], labels: Tensor | None = None
     ) -> dict[str, Tensor]:
-        """The weighted parts of a batch's loss, by name: {'contrastive': scalar, 'triplet': scalar}."""
+        """Return the weighted parts of a batch's loss, by name: {'contrastive': scalar, 'triplet': scalar}."""
         # The trainer exchanges `self.model` for its distributed wrapper; the parts must follow.
         for part in (self.arccon, self.triplet):
             if part is not None:

@@ -12,6 +12,7 @@ from sentence_transformers import SentenceTransformer
 from torch import Tensor, nn
 
 from likewise.augment.embedding_views import cut_features, cut_tokens, shuffle_positions
+from likewise.errors import LikewiseError
 from likewise.losses import functional
 
 ViewKind = Literal["none", "token-cutoff", "feature-cutoff", "shuffle", "dropout"]
@@ -30,7 +31,7 @@ class EmbeddingView:
     share: float = 0.0
 
     def embeddings(self, embeddings: Tensor, mask: Tensor) -> Tensor:
-        """The embeddings (B, T, D) after the view."""
+        """Return the embeddings (B, T, D) after the view."""
         if self.kind == "token-cutoff":
             return cut_tokens(embeddings, mask, self.share)
         if self.kind == "feature-cutoff":
@@ -49,7 +50,7 @@ class ConSERTLoss(nn.Module):
     Inputs: one column of sentences. No labels.
 
     Raises:
-        ValueError: the transformer has no such module.
+        LikewiseError: the transformer has no such module.
     """
 
     def __init__(
@@ -65,7 +66,7 @@ class ConSERTLoss(nn.Module):
         self.temperature = temperature
         transformer: Any = model[0].auto_model
         if not isinstance(getattr(transformer, "embeddings", None), nn.Module):
-            raise ValueError(
+            raise LikewiseError(
                 f"ConSERT disturbs the output of a transformer's `embeddings`, and {type(transformer).__name__} has "
                 "none: take a BERT- or RoBERTa-like base"
             )
@@ -73,7 +74,7 @@ class ConSERTLoss(nn.Module):
         self._transformer: dict[str, Any] = {"embeddings": transformer.embeddings}
 
     def forward(self, sentence_features: Iterable[dict[str, Any]], labels: Tensor | None = None) -> Tensor:
-        """The loss of a batch -> scalar."""
+        """Return the loss of a batch, a scalar."""
         features = next(iter(sentence_features))
         return functional.nt_xent_symmetric(
             self.view(features, self.first), self.view(features, self.second), self.temperature

@@ -10,11 +10,11 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from likewise.encoder.encoder_copy import FrozenCopy
-from likewise.encoder.parts import find_part
+from likewise.encoder.modules import find_part
 
 
 def cosine_distance(vectors: Tensor, targets: Tensor) -> Tensor:
-    """The mean of 1 - cos(v_i, t_i) over the rows; the targets are detached here.
+    """Return the mean of 1 - cos(v_i, t_i) over the rows; the targets are detached here.
 
     Args:
         vectors: (B, D).
@@ -48,7 +48,7 @@ class DistillationLoss(nn.Module):
         self._parts: dict[str, Any] = {"encoder": model, "teacher": found}
 
     def forward(self, sentence_features: Iterable[dict[str, Any]], labels: Tensor | None = None) -> Tensor:
-        """The loss of a batch -> scalar."""
+        """Return the loss of a batch, a scalar."""
         own, plain = list(sentence_features)[:2]
         self._parts["encoder"][0].eval()  # the trainer turns it on again before each step
         vectors = self.model(dict(own))["sentence_embedding"]  # (B, D)

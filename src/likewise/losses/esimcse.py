@@ -10,8 +10,8 @@ from sentence_transformers import SentenceTransformer
 from torch import Tensor, nn
 
 from likewise.encoder.encoder_copy import MomentumQueue
-from likewise.encoder.head import TrainingHead
-from likewise.encoder.parts import find_part
+from likewise.encoder.modules import find_part
+from likewise.encoder.training_modules import TrainingHead
 from likewise.losses import functional
 from likewise.losses.gathering import gather_positives
 
@@ -41,7 +41,7 @@ class ESimCSELoss(nn.Module):
         }
 
     def forward(self, sentence_features: Iterable[dict[str, Any]], labels: Tensor | None = None) -> Tensor:
-        """The loss of a batch -> scalar."""
+        """Return the loss of a batch, a scalar."""
         sentences, repeated = list(sentence_features)[:2]
         anchors = self.model(dict(sentences))["sentence_embedding"]  # (B, D)
         positives, offset = gather_positives(self.model(dict(repeated))["sentence_embedding"])

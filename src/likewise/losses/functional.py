@@ -1,7 +1,8 @@
 """The tensor math of the losses: embeddings in, a scalar out.
 
 Letters of the shapes: B sentences of a batch, N candidates (B times the number of processes), D embedding.
-Everything is computed in float32, also under autocast: an angle near zero does not survive bfloat16.
+Everything is computed in float32, also under autocast: an angle near zero does not survive bfloat16. Shapes that do not
+fit, a temperature of 0 or less, and bounds that contradict each other are a ValueError.
 """
 
 from __future__ import annotations
@@ -61,9 +62,6 @@ def arccon(
         margin_degrees: m, in degrees, from 0 (then it is NT-Xent) to 90.
         temperature: tau, above 0.
         offset: rows of `positives` that belong to processes before this one.
-
-    Raises:
-        ValueError: shapes that do not match, a margin outside [0, 90], or a temperature that is not positive.
     """
     if anchors.ndim != 2 or positives.ndim != 2 or anchors.shape[1] != positives.shape[1]:
         raise ValueError(
@@ -103,9 +101,6 @@ def nt_xent_with_queue(
         queue: (M, D) vectors of earlier batches, detached here; M may be 0.
         temperature: tau, above 0.
         offset: rows of `positives` that belong to processes before this one.
-
-    Raises:
-        ValueError: the temperature is not positive.
     """
     _check_temperature(temperature)
     cosines = cosine_matrix(anchors, torch.cat([positives, queue.detach().to(positives.dtype)]))  # (B, N + M)
@@ -122,9 +117,6 @@ def nt_xent_symmetric(first: Tensor, second: Tensor, temperature: float = 0.1) -
         first: (B, D).
         second: (B, D), row i of the same sentence as row i of `first`.
         temperature: tau, above 0.
-
-    Raises:
-        ValueError: the shapes differ, or the temperature is not positive.
     """
     _check_shapes(first, second)
     _check_temperature(temperature)
@@ -146,9 +138,6 @@ def entailment_triplet(anchors: Tensor, closer: Tensor, farther: Tensor, margin:
         closer: (B, D) h', the versions masked less.
         farther: (B, D) h'', the versions masked more.
         margin: m, in units of cosine.
-
-    Raises:
-        ValueError: the three shapes differ.
     """
     _check_shapes(anchors, closer, farther)
     if len(anchors) == 0:
@@ -172,9 +161,6 @@ def bidirectional_margin(
         soft_negatives: (B, D) h#, the negation of each.
         alpha: least difference of the cosines.
         beta: largest difference, alpha or more; 2 or more is no bound.
-
-    Raises:
-        ValueError: the three shapes differ, or alpha is larger than beta.
     """
     _check_shapes(anchors, positives, soft_negatives)
     if alpha > beta:
@@ -201,9 +187,6 @@ def agreeing_opposites(
         opposites: (Q, D) 'B'.
         opposite_negations: (Q, D) 'not B'.
         temperature: divides the cosines, above 0.
-
-    Raises:
-        ValueError: the four shapes differ.
     """
     four = (sentences, negations, opposites, opposite_negations)
     _check_shapes(*four)
@@ -233,9 +216,6 @@ def nt_xent_with_hard_negative(
         rows: (K,) the anchor that each of these belongs to.
         temperature: tau, above 0.
         offset: rows of `positives` that belong to processes before this one.
-
-    Raises:
-        ValueError: `hard_negatives` and `rows` differ in length, or the temperature is not positive.
     """
     if len(hard_negatives) != len(rows):
         raise ValueError(f"{len(hard_negatives)} hard negatives, but {len(rows)} row numbers")
@@ -258,9 +238,6 @@ def grouped_cosine(predictions: Tensor, projections: Tensor, group_size: int = 1
         predictions: (B, D) of one view.
         projections: (B, D) of the other view, detached here (stop-gradient).
         group_size: features of a group; D is the plain cosine.
-
-    Raises:
-        ValueError: the shapes differ, or `group_size` does not divide D.
     """
     _check_shapes(predictions, projections)
     if group_size < 1 or predictions.shape[1] % group_size:
@@ -271,7 +248,7 @@ def grouped_cosine(predictions: Tensor, projections: Tensor, group_size: int = 1
 
 
 def spread(vectors: Tensor) -> Tensor:
-    """How far the normalised rows lie from each other: (B, D) to a scalar, detached.
+    """Return how far the normalised rows are from each other: (B, D) to a scalar, detached.
 
     The standard deviation over the rows of each number of x / |x|, times sqrt(D), root mean square over the numbers
     (Chen and He 2021, SimSiam, section 4.1): 1 where directions are even around the origin, 0 where all rows point one

@@ -8,7 +8,7 @@ from torch import Tensor
 
 
 def gather_positives(positives: Tensor) -> tuple[Tensor, int]:
-    """The positives of all processes, (B x processes, D) with gradients, and the row where this one's begin.
+    """Return the positives of all processes, (B x processes, D) with gradients, and the row where this one's begin.
 
     In a run of one process: `positives` as they are, and 0.
     """

@@ -7,10 +7,11 @@ from collections.abc import Iterable
 from sentence_transformers import SentenceTransformer
 from torch import Tensor, nn
 
+from likewise.errors import LikewiseError
 from likewise.losses import functional
 
 
-class CollapseError(ValueError):
+class CollapseError(LikewiseError):
     """All sentences have come to have one vector; the message says what was seen and what to change."""
 
 
@@ -23,7 +24,7 @@ class GroupedCosineLoss(nn.Module):
         model: the encoder; in training it gives 'projection' and 'prediction' beside 'sentence_embedding'.
         group_size: features of a group; 0 takes all of them as one group.
         collapse_below: a spread of the normalised outputs below this counts as collapsed; 0 never does.
-        patience: so many collapsed batches one after the other end the run.
+        patience: collapsed batches one after the other that end the run.
 
     Inputs: one column of sentences (the noise makes two views of it) or two (a sentence and another version of it).
 
@@ -42,7 +43,7 @@ class GroupedCosineLoss(nn.Module):
         self._seen: dict[str, list[float]] = {}
 
     def forward(self, sentence_features: Iterable[dict[str, Tensor]], labels: Tensor | None = None) -> Tensor:
-        """The loss of a batch, a scalar from -1 (all views agree) to 1."""
+        """Return the loss of a batch, a scalar from -1 (all views agree) to 1."""
         columns = list(sentence_features)
         first = self.model(dict(columns[0]))
         second = self.model(dict(columns[-1]))
@@ -54,7 +55,7 @@ class GroupedCosineLoss(nn.Module):
         ) / 2
 
     def measures(self) -> dict[str, float]:
-        """Means since the last call of what is logged beside the loss: the spread of embeddings and projections."""
+        """Return the mean spread of embeddings and of projections since the last call, for the log."""
         means = {name: sum(values) / len(values) for name, values in self._seen.items()}
         self._seen = {}
         return means

@@ -10,7 +10,7 @@ from sentence_transformers import SentenceTransformer
 from torch import Tensor, nn
 
 from likewise.encoder.encoder_copy import FrozenCopy
-from likewise.encoder.parts import find_part
+from likewise.encoder.modules import find_part
 from likewise.losses import functional
 from likewise.losses.distillation import cosine_distance
 from likewise.losses.gathering import gather_positives
@@ -69,7 +69,7 @@ class SNCSELoss(nn.Module):
     def forward(
         self, sentence_features: Iterable[dict[str, Tensor]], labels: Tensor | None = None
     ) -> dict[str, Tensor]:
-        """The weighted parts of a batch's loss, by name."""
+        """Return the weighted parts of a batch's loss, by name."""
         features = dict(next(iter(sentence_features)))
         rows = features.pop("rows")
         pairs = features.pop("pairs", rows[:0])
@@ -94,7 +94,7 @@ class SNCSELoss(nn.Module):
         return found
 
     def parts(self, anchors: Tensor, positives: Tensor, negations: Tensor, rows: Tensor) -> dict[str, Tensor]:
-        """The parts for anchors (B, D), positives (B, D), and negations (K, D) of the sentences `rows` (K,)."""
+        """Return the parts for anchors (B, D), positives (B, D), and negations (K, D) of the sentences `rows` (K,)."""
         everywhere, offset = gather_positives(positives)
         if self.role == "hard-negative":
             loss = functional.nt_xent_with_hard_negative(anchors, everywhere, negations, rows, self.temperature, offset)

@@ -8,6 +8,8 @@ from typing import Any
 
 from torch import Tensor
 
+from likewise.runs.options import OptionError
+
 Views = Callable[[list[dict[str, Any]]], Mapping[str, Any]]
 
 
@@ -53,3 +55,16 @@ def tokens_read(encoder: Any, wanted: int = 0) -> int:
     """Return the tokens kept of a sentence: those wanted, as far as the encoder reads them; 0 wants all."""
     most: int = encoder.max_seq_length or encoder.tokenizer.model_max_length
     return min(wanted or most, most)
+
+
+def prompt_length(encoder: Any, max_length: int) -> tuple[int, int]:
+    """Return the tokens kept of a sentence in its prompt, and those among them that are the prompt's.
+
+    Raises:
+        OptionError: the template leaves no room for a sentence.
+    """
+    length = tokens_read(encoder, max_length)
+    taken = len(encoder.tokenizer("")["input_ids"])
+    if length <= taken:
+        raise OptionError(f"max_length {length} leaves no room: the template alone has {taken} tokens")
+    return length, taken

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from likewise.encoder.build import build_encoder
-from likewise.encoder.layer_average import LAST_TWO, build_layer_average
+from likewise.encoder.build import LAST_TWO, build_encoder, build_layer_average
 from likewise.losses.consert import ConSERTLoss, EmbeddingView, ViewKind
 from likewise.recipes.collate import TextCollator, sentences_of
 from likewise.recipes.options import ContrastiveOptions

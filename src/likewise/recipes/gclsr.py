@@ -13,8 +13,8 @@ from sentence_transformers import SentenceTransformer
 
 from likewise.augment.word_noise import WordNoise
 from likewise.corpus import PreparedCorpus
-from likewise.encoder.siamese import NoisyWords, Predictor, Projector
 from likewise.encoder.text_cnn import TextCNN
+from likewise.encoder.training_modules import NoisyWords, Predictor, Projector
 from likewise.encoder.word_attention import WordAttention
 from likewise.encoder.word_vectors import MAX_WORDS, build_word_vectors, check_source
 from likewise.losses.grouped_cosine import GroupedCosineLoss
@@ -47,6 +47,7 @@ class GCLSROptions(TrainingOptions):
     dimension: int = option(0, "Size the word vectors must have, or of an encoder's to keep; 0: any.", ge=0)
     most_frequent: int = option(100_000, "Most frequent words of the vectors kept beside the corpus's own.", ge=0)
     weighted: bool = option(False, "Take the mean word off the word vectors and shorten frequent words.")
+    trust_pickle: bool = option(False, "Read gensim's own files of word vectors: pickles, which can run any code.")
     attention: bool = option(True, "Word attention between word vectors and TextCNN.")
     regions: str = option("1,1,1,6,15,20", "Words that the filters of each bank of the TextCNN span.")
     filters: int = option(300, "Filters of a bank.", gt=0)
@@ -113,6 +114,7 @@ def _encoder(base: str, options: GCLSROptions, sentences: Any = None) -> Sentenc
         options.dimension,
         options.max_length or MAX_WORDS,
         options.weighted,
+        options.trust_pickle,
     )
     cnn = TextCNN(words.get_embedding_dimension(), options.region_sizes, options.filters)
     noisy = options.augmentation in ("partial", "full")
@@ -180,7 +182,7 @@ GCLSR = Recipe(
     build_loss=_loss,
     add_columns=_rows,
     encoder_reads_corpus=True,
-    check_base=lambda base, options: check_source(base, options.dimension),
+    check_base=lambda base, options: check_source(base, options.dimension, options.trust_pickle),
     build_optimizer=_optimizer,
     default_base="bundled:glove",
 )

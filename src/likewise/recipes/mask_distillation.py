@@ -11,16 +11,15 @@ from typing import Any
 
 from likewise.encoder.build import build_encoder
 from likewise.encoder.encoder_copy import FrozenCopy
-from likewise.encoder.mask_prompt import TEMPLATE, build_mask_prompt_encoder
+from likewise.encoder.mask_prompt import build_mask_prompt_encoder
 from likewise.losses.distillation import DistillationLoss
-from likewise.recipes.collate import TextCollator
-from likewise.recipes.mask_options import check_template, prompt_length
-from likewise.recipes.options import TrainingOptions
+from likewise.recipes.collate import TextCollator, prompt_length
+from likewise.recipes.options import PromptOptions
 from likewise.recipes.recipe import Recipe
 from likewise.runs.options import option
 
 
-class MaskDistillationOptions(TrainingOptions):
+class MaskDistillationOptions(PromptOptions):
     """The options of mask distillation; none is a paper's."""
 
     learning_rate: float = option(4e-4, "Peak learning rate.")
@@ -30,11 +29,6 @@ class MaskDistillationOptions(TrainingOptions):
     max_steps: int = option(100, "Stop after this many updates; 0: as many as the epochs hold.")
     eval_steps: int = option(50, "Updates between two evaluations; 0: only at the end.")
     sam_rho: float = option(0.0, "Radius of sharpness-aware minimisation, in weight norm; 0: plain AdamW.")
-    template: str = option(TEMPLATE, "Prompt with one X, where the sentence goes, and one [MASK].")
-
-    def _check(self) -> None:
-        super()._check()
-        check_template(self.template)
 
 
 def _views(rows: list[dict[str, Any]]) -> dict[str, list[str]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from likewise.encoder.build import PoolingMode
+from likewise.encoder.mask_prompt import TEMPLATE, MaskPrompt
 from likewise.runs.options import OptionError, Options, option
 
 Precision = Literal["auto", "fp32", "bf16"]
@@ -39,6 +40,19 @@ class TrainingOptions(Options):
     def _check(self) -> None:
         if self.max_length and self.max_length < 3:
             raise OptionError("max_length counts the two special tokens, so it is 3 or more (or 0)")
+
+
+class PromptOptions(TrainingOptions):
+    """Options of the recipes that read the hidden state at the mask of a prompt."""
+
+    template: str = option(TEMPLATE, "Prompt with one X, where the sentence goes, and one [MASK].")
+
+    def _check(self) -> None:
+        super()._check()
+        try:
+            MaskPrompt.parse(self.template)
+        except ValueError as error:
+            raise OptionError(str(error)) from None
 
 
 class ContrastiveOptions(TrainingOptions):

@@ -10,13 +10,13 @@ from likewise.runs.options import OptionError
 
 
 def add_edits(dataset: Any, seed: int, synonyms: bool = True) -> Any:
-    """The rows with the column 'view': each sentence after one word edit (EDA), the same one for the same seed."""
+    """Add the column 'view': each sentence after one word edit (EDA), the same one for the same seed."""
     edit = WordEditor(seed, synonyms=synonyms)
     return dataset.add_column("view", [edit(sentence) for sentence in dataset["sentence"]])
 
 
 def add_paraphrases(dataset: Any, path: str) -> Any:
-    """The rows with the column 'view': the paraphrase of each sentence; sentences without one are left out.
+    """Add the column 'view': the paraphrase of each sentence; sentences without one are left out.
 
     Args:
         dataset: rows with 'sentence'.

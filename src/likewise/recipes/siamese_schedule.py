@@ -29,13 +29,13 @@ class WarmupCosine(LambdaLR):
         )
 
     def factor(self, step: int) -> float:
-        """The share of the peak rate at an update, counted from 0."""
+        """Return the share of the peak rate at an update, counted from 0."""
         if step < self.warmup:
             return (step + 1) / self.warmup
         return 0.5 * (1 + math.cos(math.pi * (step - self.warmup) / max(1, self.steps - self.warmup)))
 
     def step(self, epoch: int | None = None) -> None:
-        """Rates and momentum of the next update."""
+        """Set rates and momentum of the next update."""
         super().step(epoch)
         for group in self.optimizer.param_groups:
             group["momentum"] = self.momenta[self.last_epoch >= self.warmup]
@@ -52,17 +52,13 @@ def siamese_sgd(
     warmup: int,
     momenta: tuple[float, float],
 ) -> tuple[torch.optim.Optimizer, WarmupCosine]:
-    """The optimiser of GCLSR, section 4.1, and its schedule.
+    """Return the optimiser of GCLSR, section 4.1, and its schedule.
 
     Args:
         model: all that is trained.
-        predictor: the parameters of the predictor.
-        rate: peak rate.
-        predictor_rate: the predictor's constant rate; 0 lets it have the rate of all.
-        weight_decay: of every parameter.
-        steps: updates in all.
-        warmup: updates in which the rate rises.
-        momenta: momentum before and after the end of the rise.
+        predictor: the parameters of the predictor, which have the constant rate `predictor_rate`, unless that is 0.
+        rate, weight_decay: peak rate and decay of all others.
+        steps, warmup, momenta: see `WarmupCosine`.
     """
     own = {id(parameter) for parameter in predictor} if predictor_rate else set()
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]

@@ -15,21 +15,19 @@ import torch
 from likewise.augment.negation.antonyms import opposites
 from likewise.corpus import PreparedCorpus
 from likewise.encoder.encoder_copy import FrozenCopy
-from likewise.encoder.mask_prompt import TEMPLATE, build_mask_prompt_encoder
+from likewise.encoder.mask_prompt import build_mask_prompt_encoder
 from likewise.losses.sncse import Role, SNCSELoss
-from likewise.recipes.collate import TextCollator
-from likewise.recipes.mask_options import check_template, prompt_length
+from likewise.recipes.collate import TextCollator, prompt_length
 from likewise.recipes.negations import rows_needed, with_candidates, with_negations
-from likewise.recipes.options import ContrastiveOptions
+from likewise.recipes.options import ContrastiveOptions, PromptOptions
 from likewise.recipes.recipe import Recipe
 from likewise.runs.options import OptionError, option
 from likewise.runs.progress import Progress
 
 
-class SNCSEOptions(ContrastiveOptions):
+class SNCSEOptions(ContrastiveOptions, PromptOptions):
     """The options of SNCSE; the defaults are the paper's for BERT-base (section 3.2)."""
 
-    template: str = option(TEMPLATE, "Prompt with one X, where the sentence goes, and one [MASK].")
     head: bool = option(True, "Train through an MLP head that the saved model does not have.")
     dropout: float = option(0.1, "Dropout of the encoder in training; the two views differ by it alone.", gt=0, lt=1)
     negation: Role = option("soft-negative", "What the negation of a sentence is to it.")
@@ -55,7 +53,6 @@ class SNCSEOptions(ContrastiveOptions):
             raise OptionError("keep_weight compares the saved encoder's own vectors: set head to false (--no-head)")
         if self.alpha > self.beta:
             raise OptionError(f"alpha {self.alpha} is larger than beta {self.beta}: no difference lies between them")
-        check_template(self.template)
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,9 @@ from torch import nn
 
 from likewise.augment.spans import sentence_rng
 from likewise.augment.word_deletion import delete_words
-from likewise.encoder.build import BaseModelError, PoolingMode, build_encoder
-from likewise.encoder.training_decoder import TrainingDecoder
+from likewise.encoder.build import PoolingMode, build_encoder
+from likewise.encoder.opening import LoadError
+from likewise.encoder.training_modules import TrainingDecoder
 from likewise.errors import first_line
 from likewise.recipes.collate import TextCollator
 from likewise.recipes.options import TrainingOptions
@@ -64,7 +65,7 @@ def _loss(encoder: Any, options: TSDAEOptions) -> nn.Module:
             loss = DenoisingAutoEncoderLoss(encoder, tie_encoder_decoder=True)
     except (OSError, ValueError) as error:
         name = encoder[0].auto_model.config._name_or_path
-        raise BaseModelError(
+        raise LoadError(
             f"TSDAE decodes with the base's own weights, and {name} cannot be a decoder "
             f"({first_line(error)}): take a BERT- or RoBERTa-like base, by its name or the folder that holds "
             "its config.json"

@@ -1,4 +1,4 @@
-"""A finished encoder, made ready to be trained further, and given back as what it was."""
+"""A finished encoder that is trained further and stays what it was."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Normalize, WordWeights
 from torch import nn
 
-from likewise.encoder.head import with_modules, without_training_head
+from likewise.encoder.modules import with_modules, without_training_head
 from likewise.inference.loading import load
 
 
@@ -27,17 +27,10 @@ class Continued:
 
     @classmethod
     def load(cls, base: str) -> Continued:
-        """Load any model of likewise, of sentence-transformers or (with mean pooling) of transformers.
+        """Load what `likewise.load` takes.
 
         The vectors are trained at their own length: a classifier, or a margin of distances, says little to vectors
-        that all have length 1. To a cosine it is the same. What was a choice of tokens and not learnt (the weights of a
-        mask prompt) stays as it is.
-
-        Args:
-            base: what `likewise.load` takes.
-
-        Raises:
-            LoadError: it cannot be loaded.
+        that all have length 1. What was a choice of tokens and not learnt (the weights of a mask prompt) stays.
         """
         model = load(base)
         modules: list[Any] = list(model)
@@ -48,11 +41,11 @@ class Continued:
         return cls(with_modules(model, modules[:-1] if scaled else modules), scaled)
 
     def with_training_only(self, modules: list[nn.Module]) -> SentenceTransformer:
-        """The encoder to train, with modules that `export` takes out again."""
+        """Return the encoder to train, with modules that `export` takes out again."""
         return with_modules(self.encoder, [*self.encoder, *modules]) if modules else self.encoder
 
     def export(self, model: SentenceTransformer) -> SentenceTransformer:
-        """The model to save: without what was for training alone, its vectors scaled again if they were."""
+        """Return the model to save: without what was for training alone, its vectors scaled again if they were."""
         bare = without_training_head(model)
         if not self.scaled:
             return bare

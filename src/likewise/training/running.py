@@ -16,7 +16,7 @@ from sentence_transformers import CrossEncoder
 from torch import nn
 from transformers import PrinterCallback, ProgressCallback
 
-from likewise.encoder.head import without_training_head
+from likewise.encoder.modules import without_training_head
 from likewise.losses.grouped_cosine import CollapseError
 from likewise.recipes.options import TrainingOptions
 from likewise.runs.job import Job, Resume, open_job

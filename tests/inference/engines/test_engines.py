@@ -9,10 +9,12 @@ import pytest
 import torch
 from sentence_transformers.sentence_transformer.modules import Dense
 
+from likewise.errors import MissingExtraError
 from likewise.inference import load
-from likewise.inference.engines import chooser, exports, fidelity, onnx_engine, openvino_engine, store
-from likewise.inference.engines.chooser import choose
-from likewise.inference.engines.engine import Choice, EngineMissing, QuantisationRefused
+from likewise.inference.engines import chooser, exports, fidelity, onnx_engine, openvino_engine
+from likewise.inference.engines.chooser import choose, fast_pairs
+from likewise.inference.engines.engine import Choice, QuantisationRefused
+from likewise.inference.engines.exports import Store
 from likewise.inference.runner import runner_of
 
 KINDS = ["cls", "mean", "whitening", "mask prompt", "text cnn"]
@@ -125,33 +127,68 @@ def test_a_package_that_is_not_there(engine, loaded, monkeypatch):
     for package in ("openvino", "onnx", "onnxruntime"):
         monkeypatch.setitem(sys.modules, package, None)
     loaded.choice = Choice(engine)
-    with pytest.raises(EngineMissing, match=rf"likewise\[{engine}\]"):
+    with pytest.raises(MissingExtraError, match=rf"likewise\[{engine}\]"):
         loaded.encode(["a cat"])
 
 
-def test_auto_takes_the_fastest_and_remembers_it(engine, loaded, sentences, monkeypatch):
+@pytest.mark.parametrize(
+    ("processor", "precision", "pairs"),
+    [
+        ("none", "auto", ["torch fp32"]),
+        ("none", "fp32", ["torch fp32"]),
+        ("avx2", "auto", ["onnx int8", "onnx fp32", "openvino fp32", "torch fp32"]),
+        ("avx2", "fp32", ["onnx fp32", "openvino fp32", "torch fp32"]),
+        ("avx2", "int8", ["onnx int8", "openvino int8"]),
+        ("avx2", "bf16", ["torch bf16", "openvino bf16"]),
+        (
+            "bf16+vnni",
+            "auto",
+            [
+                *("openvino int8", "onnx int8", "torch bf16", "openvino bf16"),
+                *("onnx fp32", "openvino fp32", "torch fp32"),
+            ],
+        ),
+        ("vnni", "int8", ["openvino int8", "onnx int8"]),
+    ],
+)
+def test_what_is_fast_follows_from_the_processor(processor, precision, pairs, monkeypatch):
+    monkeypatch.setenv("LIKEWISE_PROCESSOR", processor)
+    assert [" ".join(pair) for pair in fast_pairs(precision)] == pairs
+
+
+def test_auto_exports_for_a_long_job_and_takes_an_export_that_is_there(engine, loaded, sentences, monkeypatch):
     texts = sentences[:300]
     runner = runner_of(loaded)
-    assert str(choose(loaded, runner, Choice("auto", "fp32"), texts[:10], 10).engine) == "torch fp32"
-    assert str(choose(loaded, runner, Choice("auto", "fp32"), texts, 300).engine) == "torch fp32"  # a second of work
-    monkeypatch.setattr(chooser, "WORTH_SECONDS", 0.0)
-    seconds = {"torch": 3.0, "openvino": 3.0, "onnx": 3.0, engine: 1.0}
-    measure = chooser.Bench.measure
-    monkeypatch.setattr(chooser.Bench, "measure", lambda self, one: (measure(self, one)[0], seconds[one.name]))
-    monkeypatch.setattr(chooser.Bench, "reference_seconds", seconds["torch"])
-    assert choose(loaded, runner, Choice("auto", "fp32"), texts, 300).engine.name == engine
-    monkeypatch.setattr(chooser, "_fastest", None)  # is not asked again
-    assert choose(loaded, runner, Choice("auto", "fp32"), texts, 300).engine.name == engine
+    monkeypatch.setenv("LIKEWISE_PROCESSOR", "avx2")
+    monkeypatch.setattr(chooser, "release", lambda name: "1" if name == engine else "")
+
+    def chosen(*lines):
+        return str(choose(loaded, runner, Choice("auto", "fp32"), lines, len(lines)).engine)
+
+    assert chosen(*texts[:10]) == "torch fp32"
+    assert chosen(*texts) == "torch fp32"  # a second of work
+    monkeypatch.setattr(chooser, "LONG", 0.0)
+    assert chosen(*texts) == f"{engine} fp32"
+    monkeypatch.setattr(chooser, "LONG", 5e12)
+    assert chosen(*texts) == f"{engine} fp32"
+    assert chosen(*texts[:10]) == "torch fp32"
+    monkeypatch.setenv("LIKEWISE_PROCESSOR", "none")
+    assert chosen(*texts) == "torch fp32"
+
+
+def test_operations_by_hand(loaded, sentences):
+    weights = 2 * (4 * 32 * 32 + 2 * 32 * 64) + 32 * 32  # two layers, and the pooler
+    tokens = len(loaded.tokenizer(sentences[0])["input_ids"])
+    sample = fidelity.Sample(loaded, runner_of(loaded), sentences[:1])
+    assert sample.operations(1000) == 2 * weights * tokens * 1000
 
 
 def test_a_precision_asked_for_by_name_is_given_or_refused(loaded, sentences, monkeypatch):
     """By auto too, and for three texts too."""
     runner = runner_of(loaded)
-    monkeypatch.setattr(chooser, "_EXPORTING", ())
+    monkeypatch.setattr(chooser, "release", lambda engine: "")
     with pytest.raises(QuantisationRefused, match="No engine here gives int8"):
         choose(loaded, runner, Choice("auto", "int8"), sentences[:3], 3)
-    for package in ("openvino", "nncf"):
-        monkeypatch.setitem(sys.modules, package, None)
     found = choose(loaded, runner, Choice("auto", "bf16"), sentences[:40], 40)
     assert str(found.engine) == "torch bf16"
     assert 1e-5 < found.fidelity.difference < 0.1
@@ -178,14 +215,11 @@ def test_int8_keeps_a_bit_back_where_products_overflow(any_processor, tiny_model
 
 
 def test_a_store_forgets_other_weights(tmp_path):
-    one, other = store.Store(tmp_path, "a" * 32), store.Store(tmp_path, "b" * 32)
-    one.put("onnx", "fp32", lambda folder: (folder / "model.onnx").write_text("x"))
-    one.remember("cpu", "onnx fp32")
-    assert one.about("onnx", "fp32")["model"] == "a" * 32
-    assert one.remembered("cpu") == "onnx fp32"
-    assert other.about("onnx", "fp32") is None
-    assert other.remembered("cpu") is None
+    one, other, pair = Store(tmp_path, "a" * 32), Store(tmp_path, "b" * 32), ("onnx", "fp32")
+    one.put(pair, lambda folder: (folder / "model.onnx").write_text("x"))
+    assert one.about(pair)["model"] == "a" * 32
+    assert other.about(pair) is None
     with pytest.raises(OSError, match="full"):
-        one.put("onnx", "fp32", lambda folder: (_ for _ in ()).throw(OSError("full")))
+        one.put(pair, lambda folder: (_ for _ in ()).throw(OSError("full")))
     assert (tmp_path / "onnx-fp32" / "model.onnx").read_text() == "x"  # the older one stays
-    assert {path.name for path in tmp_path.iterdir()} == {"onnx-fp32", "fastest.json"}
+    assert {path.name for path in tmp_path.iterdir()} == {"onnx-fp32", ".lock"}

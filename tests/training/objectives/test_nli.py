@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from likewise.encoder.build import build_encoder
-from likewise.encoder.head import with_modules
-from likewise.encoder.pair_classifier import PairClassifier
+from likewise.encoder.modules import with_modules
+from likewise.encoder.training_modules import PairClassifier
 from likewise.training.objectives.nli import LABELS, NLI, read_nli
 from likewise.training.objectives.rows import LabelledDataError
 

@@ -1,4 +1,4 @@
-"""What an engine is, and the names and errors that all of them share.
+"""The engines' names, errors and interface, and torch as the first of them.
 
 Letters of the shapes: B sentences of a batch, T tokens, D embedding.
 """
@@ -7,30 +7,37 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+import torch
 from torch import Tensor
+
+from likewise.encoder.pooled_token import only_pooled_token
+from likewise.errors import LikewiseError
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
 
 EngineName = Literal["auto", "torch", "openvino", "onnx"]
 EnginePrecision = Literal["auto", "fp32", "bf16", "int8"]
 ENGINES: tuple[EngineName, ...] = ("auto", "torch", "openvino", "onnx")
 PRECISIONS: tuple[EnginePrecision, ...] = ("auto", "fp32", "bf16", "int8")
+Pair = tuple[EngineName, EnginePrecision]
 
 Call = Callable[[np.ndarray, np.ndarray], Tensor]
 """Ids and mask, (B, T) int64 each, to vectors (B, D)."""
 
 CPU_BUDGET = 640
 """Cells of a batch that one core runs: 512 to 768 were the fastest here, 2048 a fifth slower (benchmarks/README.md)."""
+DEVICE_BUDGET = 32_768
+"""Cells of a batch on an accelerator, where small batches leave it idle."""
 
 
-class EngineError(ValueError):
-    """An engine or precision that is unknown, or that cannot be had here; the message names the cure."""
-
-
-class EngineMissing(EngineError, ImportError):  # noqa: N818 - as ModuleNotFound
-    """The package of an engine is not installed; the message names the extra."""
+class EngineError(LikewiseError):
+    """An engine or precision is unknown, or cannot be had here; the message names the cure."""
 
 
 class CannotExport(EngineError):  # noqa: N818 - a reason to fall back, not a fault of the user
@@ -43,7 +50,7 @@ class QuantisationRefused(EngineError):  # noqa: N818 - said of the vectors, whi
 
 @dataclass(frozen=True)
 class Choice:
-    """Which engine to run, in which precision; 'auto' is resolved when there is something to encode.
+    """The engine to run and its precision; 'auto' is resolved when there is something to encode.
 
     Raises:
         EngineError: an unknown name, or a pair that does not exist.
@@ -74,7 +81,7 @@ class Engine(ABC):
 
     @abstractmethod
     def open(self, workers: int) -> Call:
-        """The function that runs one batch.
+        """Return the function that runs one batch.
 
         Args:
             workers: how many threads will call it at the same time; each call then uses one core. With 1, a call uses
@@ -83,3 +90,31 @@ class Engine(ABC):
 
     def __str__(self) -> str:
         return f"{self.name} {self.precision}"
+
+
+class TorchEngine(Engine):
+    """The model's own modules under torch, on any device; bf16 is autocast."""
+
+    name = "torch"
+
+    def __init__(self, model: SentenceTransformer, precision: Literal["fp32", "bf16"] = "fp32") -> None:
+        self.model = model
+        self.precision = precision
+        self.budget = CPU_BUDGET if model.device.type == "cpu" else DEVICE_BUDGET
+
+    def open(self, workers: int) -> Call:
+        """See `Engine.open`; the caller sets the threads (see `Runner`)."""
+        model, device, bf16 = self.model, self.model.device, self.precision == "bf16"
+
+        def call(ids: np.ndarray, mask: np.ndarray) -> Tensor:
+            # These contexts are of the calling thread only, so they are entered in each call.
+            cast: Any = torch.autocast(device.type, dtype=torch.bfloat16) if bf16 else nullcontext()
+            with torch.inference_mode(), cast, only_pooled_token(model):
+                features = {
+                    "input_ids": torch.from_numpy(ids).to(device, non_blocking=True),
+                    "attention_mask": torch.from_numpy(mask).to(device, non_blocking=True),
+                }
+                found: Tensor = model(features)["sentence_embedding"]
+                return found
+
+        return call

@@ -1,14 +1,24 @@
-"""How near the vectors of an engine are to those of the model in float32.
+"""The distance of an engine's vectors from those of the model in float32, taken on a sample of the texts to encode.
 
 Letters of the shapes: S sentences, D embedding.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
+from torch import nn
+
+from likewise.inference.engines.engine import Engine, TorchEngine
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+    from likewise.inference.runner import Runner
 
 MIN_COSINE = 0.99
 MIN_RANK = 0.985
@@ -16,6 +26,9 @@ MIN_RANK = 0.985
 
 ENOUGH = 32
 """Fewer sentences say nothing of ranks: with 6 pairs a correlation of 0.94 is one swap."""
+
+SIZE = 128
+"""Sentences of a sample: 8,128 pairs for the rank correlation, a second or two of float32 for a small model."""
 
 MAX_DIFFERENCE = 1e-5
 """How far a number of a float32 engine may be from torch's, relative to the vector's length."""
@@ -51,9 +64,37 @@ class Fidelity:
             f"{self.rank if self.sentences >= ENOUGH else float('nan'):.4f}, {self.sentences} sentences"
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """The figures."""
-        return asdict(self)
+
+class Sample:
+    """Up to `SIZE` texts, evenly taken from those to encode, and their vectors in float32 by torch."""
+
+    def __init__(self, model: SentenceTransformer, runner: Runner, texts: Sequence[str]) -> None:
+        unique = list(dict.fromkeys(texts))
+        places = np.linspace(0, len(unique) - 1, num=min(SIZE, len(unique))).round().astype(int)
+        self.texts = [unique[place] for place in dict.fromkeys(places.tolist())]
+        self._model, self._runner = model, runner
+
+    @cached_property
+    def reference(self) -> np.ndarray:
+        """The vectors in float32 by torch, (S, D)."""
+        return self._vectors(TorchEngine(self._model))
+
+    def fidelity(self, engine: Engine) -> Fidelity:
+        """Compare an engine's vectors with the reference."""
+        return compare(self._vectors(engine), self.reference)
+
+    def operations(self, total: int) -> float:
+        """Return about how many multiplications and additions `total` such texts take: 2 x weights x tokens."""
+        parts = [module for module in self._model.modules() if isinstance(module, (nn.Linear, nn.Conv1d))]
+        tokens = sum(map(len, self._runner.tokens(self.texts))) / len(self.texts)
+        return 2.0 * sum(part.weight.numel() for part in parts) * tokens * total
+
+    def batches(self, at_least: int) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Return ids and mask of each text as a batch of its own: what the ranges of int8 are taken from."""
+        return [self._runner.tokens.batch([ids], at_least) for ids in self._runner.tokens(self.texts)]
+
+    def _vectors(self, engine: Engine) -> np.ndarray:
+        return self._runner.vectors(self.texts, engine).float().cpu().numpy()
 
 
 def compare(found: np.ndarray, wanted: np.ndarray) -> Fidelity:

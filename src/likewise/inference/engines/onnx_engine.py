@@ -15,23 +15,21 @@ import torch
 from torch import Tensor
 
 from likewise import processor
-from likewise.inference.engines.engine import Call, CannotExport, Engine, EngineMissing, EnginePrecision
+from likewise.errors import require_extra
+from likewise.inference.engines.engine import Call, CannotExport, Engine, EnginePrecision
 from likewise.inference.engines.graph import INPUTS, OUTPUT, example, tracing
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 FILE = "model.onnx"
-EXTRA = 'pip install "likewise[onnx]"'
 _OPSET = 17  # the first with LayerNormalization
 
 
 def _runtime() -> Any:
-    try:
-        import onnx  # noqa: F401 - the export and int8 need it
-        import onnxruntime
-    except ImportError as error:
-        raise EngineMissing(f"The engine onnx needs the package {error.name}: {EXTRA}") from None
+    require_extra("onnx", "The engine onnx", "onnx", "onnxruntime")
+    import onnxruntime
+
     return onnxruntime
 
 
@@ -40,7 +38,7 @@ def export(model: SentenceTransformer, folder: Path) -> None:
 
     Raises:
         CannotExport: torch's exporter does not take the model.
-        EngineMissing: onnx or onnxruntime is not installed.
+        MissingExtraError: onnx or onnxruntime is not installed.
     """
     _runtime()
     with tracing(model) as graph:
@@ -64,7 +62,7 @@ def quantise(source: Path, folder: Path, batches: object = None) -> None:
 
     Raises:
         CannotExport: there is no product with weights in the graph.
-        EngineMissing: onnx or onnxruntime is not installed.
+        MissingExtraError: onnx or onnxruntime is not installed.
     """
     _runtime()
     import onnx

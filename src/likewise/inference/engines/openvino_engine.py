@@ -18,21 +18,20 @@ import torch
 from torch import Tensor
 
 from likewise import processor
-from likewise.inference.engines.engine import Call, Engine, EngineMissing, EnginePrecision
+from likewise.errors import require_extra
+from likewise.inference.engines.engine import Call, Engine, EnginePrecision
 from likewise.inference.engines.graph import INPUTS, example, tracing
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 FILE = "model.xml"
-EXTRA = 'pip install "likewise[openvino]"'
 
 
 def _openvino() -> Any:
-    try:
-        import openvino
-    except ImportError:
-        raise EngineMissing(f"The engine openvino needs the package openvino: {EXTRA}") from None
+    require_extra("openvino", "The engine openvino", "openvino")
+    import openvino
+
     return openvino
 
 
@@ -41,7 +40,7 @@ def export(model: SentenceTransformer, folder: Path) -> None:
 
     Raises:
         CannotExport: OpenVINO does not take the model.
-        EngineMissing: openvino is not installed.
+        MissingExtraError: openvino is not installed.
     """
     openvino = _openvino()
     with tracing(model) as graph:
@@ -61,15 +60,14 @@ def quantise(source: Path, folder: Path, batches: Sequence[tuple[np.ndarray, np.
         batches: ids and mask of each, (B, T).
 
     Raises:
-        EngineMissing: nncf is not installed.
+        MissingExtraError: nncf is not installed.
     """
     openvino = _openvino()
-    try:
-        import nncf
-        from nncf.quantization.advanced_parameters import AdvancedQuantizationParameters, OverflowFix
-    except ImportError:
-        raise EngineMissing(f"int8 under openvino needs the package nncf: {EXTRA}") from None
+    require_extra("openvino", "int8 under openvino", "nncf")
     import logging
+
+    import nncf
+    from nncf.quantization.advanced_parameters import AdvancedQuantizationParameters, OverflowFix
 
     nncf.set_log_level(logging.ERROR)
     # Without VNNI, products of two int8 pairs overflow 16 bits: weights then take 7 bits.

@@ -16,7 +16,7 @@ from sentence_transformers.sentence_transformer.losses import SoftmaxLoss
 from torch import nn
 
 from likewise.corpus.files import numbered_lines
-from likewise.encoder.pair_classifier import PairClassifier
+from likewise.encoder.training_modules import PairClassifier
 from likewise.evaluation.checkpoint import CheckpointEvaluator, labels_evaluator
 from likewise.training.objectives.objective import FinetuneOptions, Objective
 from likewise.training.objectives.rows import Dropped, LabelledDataError, LabelledRows, collect, read_table

@@ -1,4 +1,4 @@
-"""What an objective is: labelled rows of one kind, the loss they are trained with, and what picks the checkpoint."""
+"""The definition of an objective: labelled rows of one kind, their loss, and what picks the checkpoint."""
 
 from __future__ import annotations
 
@@ -65,11 +65,7 @@ class Objective:
         return type(next(iter(self.presets.values())))
 
     def options(self, preset: str | None = None, **changes: Any) -> FinetuneOptions:
-        """The options of a preset (the first one by default) with changes.
-
-        Raises:
-            OptionError: no such preset or option, or values that do not go together.
-        """
+        """Return the options of a preset (the first one by default) with changes."""
         chosen = of_preset(self.name, self.presets, preset, **changes)
         if chosen.select_by == "sts-b-dev" and not self.sts_dev:
             raise OptionError(f"{self.name} is selected by held-out rows or a --dev file: drop select_by=sts-b-dev")

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from likewise.encoder.build import build_encoder
-from likewise.encoder.dropout import dropout_off
+from likewise.encoder.modules import dropout_off, without_training_head
 
 
 def embed(model):
@@ -27,3 +27,12 @@ def test_gradients_flow_inside(tiny_base):
         embed(model).sum().backward()
     # BERT's own pooler is not part of a sentence embedding.
     assert all(p.grad is not None for name, p in model.named_parameters() if ".pooler." not in name)
+
+
+def test_stripped_encoder_gives_what_the_whole_one_gave_in_evaluation(tiny_base):
+    model = build_encoder(str(tiny_base), head=True).eval()
+    bare = without_training_head(model)
+    assert len(model) == 3
+    assert len(bare) == 2
+    texts = ["the cat sees a dog", "the river"]
+    assert torch.equal(torch.tensor(model.encode(texts)), torch.tensor(bare.encode(texts)))

@@ -1,0 +1,92 @@
+"""The base classes of likewise's modules, and what is done with the modules of an encoder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Self, TypeVar
+
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import Module
+from torch import nn
+
+_Part = TypeVar("_Part", bound=nn.Module)
+
+
+class SavedModule(Module):
+    """A sentence-transformers module made of its `config_keys`, with or without weights."""
+
+    config_file_name: str = "config.json"
+
+    def save(self, output_path: str, *args: Any, safe_serialization: bool = True, **kwargs: Any) -> None:
+        """Write the configuration, and the weights as safetensors where there are any."""
+        self.save_config(output_path)
+        if self.state_dict():
+            self.save_torch_weights(output_path, safe_serialization=safe_serialization)
+
+    @classmethod
+    def load(cls, model_name_or_path: str, subfolder: str = "", *args: Any, **kwargs: Any) -> Self:
+        """Read what `save` wrote, from a folder or the hub."""
+        hub = hub_arguments(subfolder, kwargs)
+        module = cls(**cls.load_config(model_name_or_path, **hub))
+        if module.state_dict():
+            cls.load_torch_weights(model_name_or_path, model=module, **hub)
+        return module
+
+
+class TrainingOnly:
+    """Marks a module that is in the encoder while it is trained: saved in checkpoints, never exported.
+
+    As a module of the encoder and not of the loss, it is clipped, synchronised across processes and resumed. It leaves
+    the features of evaluation as they are.
+    """
+
+
+def hub_arguments(subfolder: str, kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Return those arguments of a module's `load` that the readers of its files take."""
+    names = ("token", "cache_folder", "revision", "local_files_only")
+    return {"subfolder": subfolder} | {name: kwargs[name] for name in names if name in kwargs}
+
+
+def find_part(encoder: nn.Module, kind: type[_Part]) -> _Part | None:
+    """Return the first module of an encoder that is of a class, None where it has none."""
+    return next((part for part in encoder.children() if isinstance(part, kind)), None)
+
+
+def with_modules(model: SentenceTransformer, modules: list[nn.Module]) -> SentenceTransformer:
+    """Return a model of other modules with the prompts and settings of `model`; modules that both have are shared."""
+    prompts: Any = dict(model.prompts)
+    return SentenceTransformer(
+        modules=modules,
+        device=str(model.device),
+        prompts=prompts,
+        default_prompt_name=model.default_prompt_name,
+        similarity_fn_name=model.similarity_fn_name,
+        truncate_dim=model.truncate_dim,
+    )
+
+
+def without_training_head(model: SentenceTransformer) -> SentenceTransformer:
+    """Return the encoder that is saved: without the modules of training alone. Shares its weights with `model`."""
+    bare = with_modules(model, [module for module in model.children() if not isinstance(module, TrainingOnly)])
+    bare.eval()
+    return bare
+
+
+@contextmanager
+def dropout_off(model: nn.Module) -> Iterator[None]:
+    """Run `model` without dropout for the time of a `with` block, with gradients and its training head in place.
+
+    Every module's mode is restored, also after an error. Attention layers read their own `training` flag, so setting
+    the dropout modules alone would not do.
+    """
+    modes = {module: module.training for module in model.modules()}
+    try:
+        for module in model.modules():
+            if not isinstance(module, TrainingOnly):
+                # Not .eval(): that would also reach the modules inside a training head.
+                module.training = False
+        yield
+    finally:
+        for module, mode in modes.items():
+            module.training = mode

@@ -1,0 +1,248 @@
+"""Finding and opening a saved model: a folder, a name of the model hub, or what is bundled with a package.
+
+No code that comes with a model runs: its modules are those of sentence-transformers and of likewise, and weights are
+read as tensors only.
+"""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any, TypeVar
+
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.util import load_file_path
+
+from likewise.corpus.bundled import resolve_model
+from likewise.encoder.sentence_transformers_internals import load_with_classes
+from likewise.errors import LikewiseError, first_line
+from likewise.transformers_output import no_bar
+
+_Model = TypeVar("_Model", bound=SentenceTransformer)
+
+# The files that make a folder a model: sentence-transformers' own, or a plain transformers checkpoint.
+_MODULES, _CONFIG, _KIND = "modules.json", "config.json", "config_sentence_transformers.json"
+_TEXT_ENDINGS = (".txt", ".csv", ".tsv", ".json", ".jsonl", ".xml", ".parquet", ".gz", ".bz2", ".zst", ".zip")
+_HUB_SECONDS = 10.0
+
+CLASSES = {
+    "EncoderCopy": "encoder_copy",
+    "FrozenCopy": "encoder_copy",
+    "MomentumQueue": "encoder_copy",
+    "NoisyWords": "training_modules",
+    "NormalizingFlow": "normalizing_flow",
+    "PairClassifier": "training_modules",
+    "Predictor": "training_modules",
+    "Projector": "training_modules",
+    "TextCNN": "text_cnn",
+    "TrainingDecoder": "training_modules",
+    "TrainingHead": "training_modules",
+    "WordAttention": "word_attention",
+    "WordVectors": "word_vectors",
+}
+"""The classes of likewise that a modules.json may name, and the module of this package that each is in."""
+
+
+class LoadError(LikewiseError):
+    """A model cannot be loaded, or lacks what it is loaded for; the message names the reason and the cure."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """Where a model is.
+
+    Attributes:
+        name: what was asked for.
+        path: its folder, or its name on the model hub.
+        local_only: the hub is not asked for its files, which are here from an earlier download.
+    """
+
+    name: str
+    path: str
+    local_only: bool = False
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder; None for a name of the hub."""
+        return Path(self.path) if Path(self.path).is_dir() else None
+
+
+def check_loadable(name: str) -> Found:
+    """Check without loading it that a model is there, and find it. Takes a second at most where the hub answers.
+
+    Args:
+        name: a folder (a SentenceTransformer or a transformers checkpoint), a name of the model hub, or
+            `bundled:NAME`.
+
+    Raises:
+        LoadError: there is no such folder or name, or the folder holds no sentence encoder.
+        CorpusError: an unknown bundled name, or its package is not installed.
+    """
+    path = Path(resolve_model(name)).expanduser()
+    if name and path.is_dir():
+        _check_folder(path)
+        return Found(name, str(path))
+    if path.is_file():
+        raise LoadError(f"'{name}' is a file, and a model is a folder. Give the folder that holds {_MODULES}.")
+    if _looks_like_a_path(name):
+        raise LoadError(
+            f"There is no folder '{name}'. Give a folder that holds a model, a name of the model hub "
+            "(organization/model), or 'bundled:minilm'."
+        )
+    return Found(name, name, _only_here(name))
+
+
+def open_model(kind: type[_Model], found: Found, device: Any = None) -> _Model:
+    """Load a model as an instance of a class.
+
+    Args:
+        kind: SentenceTransformer, or a subclass of it.
+        found: what `check_loadable` returned.
+        device: where to put it ("cpu", "cuda:0"); by default the best device there is.
+
+    Raises:
+        LoadError: its files are broken or incomplete, or ask for code of their own.
+    """
+    with readable_errors(found.name), no_bar():
+        classes = _own_classes(found)
+        model = load_with_classes(kind, found.path, classes, device=device, local_files_only=found.local_only)
+        check_tokenizer(getattr(model[0], "tokenizer", None), found.name)
+    return model
+
+
+@contextmanager
+def readable_errors(name: str) -> Iterator[None]:
+    """Turn whatever a library raises over the files of a model into one sentence.
+
+    Raises:
+        LoadError: with the model's name, the reason and the cure.
+    """
+    try:
+        yield
+    except LikewiseError:
+        raise
+    except Exception as error:  # safetensors, torch, transformers and the hub's client raise of many kinds
+        reason, kind = first_line(error), type(error).__name__
+        cure = "Copy or download the folder again."
+        if kind == "SafetensorError":
+            reason = f"its weights are cut short or damaged ({reason})"
+        elif isinstance(error, pickle.UnpicklingError) or "weights_only" in str(error):
+            reason = "its weights are a pickle that holds more than tensors, and could run code"
+            cure = "It is not read: get the model with weights as safetensors."
+        elif "size mismatch" in str(error) or "ignore_mismatched_sizes" in str(error):
+            reason = f"its weights do not have the shapes that its {_CONFIG} asks for"
+        elif "trust_remote_code" in str(error) or "custom code" in str(error):
+            named = f" ({reason.rstrip('.')})"
+            reason, cure = f"it asks for code of its own{named}", "likewise runs no code from a model's folder."
+        raise LoadError(f"The model '{name}' cannot be loaded: {reason}. {cure}") from error
+
+
+def check_tokenizer(tokenizer: Any, name: str) -> None:
+    """Refuse a tokenizer that knows no words: without its files transformers makes an empty one.
+
+    Raises:
+        LoadError: with the name of the model.
+    """
+    if hasattr(tokenizer, "all_special_tokens") and len(tokenizer) <= len(tokenizer.all_special_tokens):
+        raise LoadError(
+            f"The model '{name}' has no tokenizer files (tokenizer.json or vocab.txt): copy the folder again."
+        )
+
+
+def _looks_like_a_path(name: str) -> bool:
+    # A hub name is 'model' or 'organization/model'.
+    return (
+        not name
+        or name.startswith((".", "/", "~"))
+        or name.endswith(("/", *_TEXT_ENDINGS))
+        or name.count("/") > 1
+        or "\\" in name
+    )
+
+
+def _check_folder(folder: Path) -> None:
+    if (folder / _MODULES).is_file() or (folder / _CONFIG).is_file():
+        if _kind(folder) == "CrossEncoder":
+            # sentence-transformers would take its transformer with a pooling that nobody trained.
+            raise LoadError(
+                f"'{folder}' is a cross-encoder: it scores pairs and has no sentence vectors. Score pairs with "
+                f"sentence_transformers.CrossEncoder, or evaluate it as 'cross-encoder:{folder}'."
+            )
+        return
+    # A run keeps its models in subfolders: name them, the newest last.
+    inside = sorted(
+        {path.parent for pattern in (f"*/{_MODULES}", f"*/*/{_MODULES}") for path in folder.glob(pattern)},
+        key=lambda path: path.stat().st_mtime,
+    )
+    if inside:
+        names = ", ".join(f"'{path}'" for path in inside[-5:])
+        raise LoadError(
+            f"'{folder}' is no model itself (it has no {_MODULES}), but it holds some. Give one of: {names}."
+        )
+    raise LoadError(
+        f"'{folder}' holds no model: it has neither {_MODULES} nor {_CONFIG}. If it is the folder of a "
+        "run, the run has saved nothing yet; if it is a copy, files are missing from it."
+    )
+
+
+def _kind(folder: Path) -> str:
+    """Return what sentence-transformers calls the model in a folder; '' where it does not say."""
+    try:
+        return str(json.loads((folder / _KIND).read_text(encoding="utf-8")).get("model_type", ""))
+    except (OSError, ValueError, AttributeError):
+        return ""
+
+
+def _own_classes(found: Found) -> dict[str, Any]:
+    """Import the classes of likewise that a modules.json names, and return them by their dotted path."""
+    listing = load_file_path(found.path, _MODULES, local_files_only=found.local_only)
+    if listing is None:
+        return {}
+    try:
+        kinds = [str(module["type"]) for module in json.loads(Path(listing).read_text(encoding="utf-8"))]
+    except (ValueError, KeyError, TypeError) as error:
+        raise LoadError(f"'{listing}' cannot be read ({error}). Copy the model's folder again.") from None
+    own = {}
+    for kind in kinds:
+        if kind.startswith("likewise."):
+            name = kind.rpartition(".")[2]
+            if name not in CLASSES:
+                raise LoadError(
+                    f"'{found.path}' was saved by another release of likewise: this one has no module {kind}. "
+                    "Install the release that its model card names."
+                )
+            own[kind] = getattr(import_module(f"likewise.encoder.{CLASSES[name]}"), name)
+    return own
+
+
+def _only_here(name: str) -> bool:
+    """Return whether a name of the hub can be loaded from an earlier download alone.
+
+    The hub is asked once and briefly, because its client tries again for minutes.
+
+    Raises:
+        LoadError: the hub does not have it or does not answer, and no earlier download is here.
+    """
+    from huggingface_hub import HfApi, constants, try_to_load_from_cache
+    from huggingface_hub.errors import HFValidationError, RepositoryNotFoundError
+
+    reason = "the model hub is not asked (HF_HUB_OFFLINE)"
+    cure = "give a folder or 'bundled:minilm', or connect to the hub"
+    if not constants.HF_HUB_OFFLINE:
+        try:
+            HfApi().model_info(name, timeout=_HUB_SECONDS)
+            return False
+        except (HFValidationError, RepositoryNotFoundError):
+            reason = "the model hub has no such model"
+            cure = "check the spelling, and whether it is private; or give 'bundled:minilm'"
+        except Exception as error:  # the hub's client raises a dozen kinds
+            reason = f"the model hub cannot be reached ({type(error).__name__})"
+    with suppress(HFValidationError):
+        if any(isinstance(try_to_load_from_cache(name, file), str) for file in (_MODULES, _CONFIG)):
+            return True
+    raise LoadError(f"'{name}' is no folder here, {reason}, and no earlier download of it is on this machine: {cure}.")

@@ -1,0 +1,152 @@
+"""Modules that an encoder has while it is trained, and not when it is exported: heads, a decoder, noise."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Self
+
+import torch
+from sentence_transformers.sentence_transformer.modules import Dense
+from torch import Tensor, nn
+from transformers import AutoModelForCausalLM
+
+from likewise.augment.word_noise import WordNoise, add_word_noise
+from likewise.encoder.modules import SavedModule, TrainingOnly
+
+
+class TrainingHead(TrainingOnly, Dense):
+    """A linear layer and Tanh on the sentence embedding in training; the identity in evaluation.
+
+    ArcCSE, like SimCSE before it, trains on what an MLP makes of the [CLS] vector and evaluates the [CLS] vector
+    itself (ArcCSE, section 4.1).
+    """
+
+    def __init__(self, dimension: int, activation_function: nn.Module | None = None, **settings: object) -> None:
+        super().__init__(dimension, dimension, activation_function=activation_function or nn.Tanh())
+        self.dimension = dimension
+
+    config_keys: list[str] = ["dimension"]  # noqa: RUF012 - the base class declares it so
+
+    def get_config_dict(self) -> dict[str, object]:
+        """Return what a checkpoint keeps beside the weights."""
+        return {"dimension": self.dimension}
+
+    def forward(self, features: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
+        """(B, D) to (B, D) under 'sentence_embedding' in training; the features as they are in evaluation."""
+        return super().forward(features) if self.training else features
+
+
+class PairClassifier(TrainingOnly, SavedModule):
+    """A linear layer on (u, v, |u - v|) (Reimers and Gurevych 2019, section 3), called by the loss and the evaluator.
+
+    Args:
+        dimension: D of the sentence vectors.
+        classes: C.
+    """
+
+    config_keys: list[str] = ["dimension", "classes"]  # noqa: RUF012 - the base class declares it so
+
+    def __init__(self, dimension: int, classes: int) -> None:
+        super().__init__()
+        self.dimension, self.classes = dimension, classes
+        self.linear = nn.Linear(3 * dimension, classes)
+
+    def forward(self, features: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
+        """Return the features as they are."""
+        return features
+
+    def logits(self, first: Tensor, second: Tensor) -> Tensor:
+        """Return the logits (P, C) of pairs of vectors (P, D), (P, D)."""
+        return self.linear(torch.cat([first, second, (first - second).abs()], dim=1))
+
+
+class TrainingDecoder(TrainingOnly, SavedModule):
+    """The language model that the loss of a denoising auto-encoder decodes with.
+
+    Args:
+        decoder: a causal language model of transformers, its weights tied to the encoder's or not.
+    """
+
+    def __init__(self, decoder: nn.Module) -> None:
+        super().__init__()
+        self.decoder = decoder
+
+    def forward(self, features: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
+        """Return the features as they are."""
+        return features
+
+    def save(self, output_path: str, *args: Any, safe_serialization: bool = True, **kwargs: Any) -> None:
+        """Write the decoder as transformers does."""
+        decoder: Any = self.decoder
+        decoder.save_pretrained(output_path)
+
+    @classmethod
+    def load(cls, model_name_or_path: str, subfolder: str = "", *args: Any, **kwargs: Any) -> Self:
+        """Read what `save` wrote, from a checkpoint's folder."""
+        return cls(AutoModelForCausalLM.from_pretrained(str(Path(model_name_or_path) / subfolder)))
+
+
+class NoisyWords(TrainingOnly, SavedModule):
+    """Word-vector noise between word vectors and attention, in training; nothing in evaluation.
+
+    Chance comes from torch's global generator: a seed fixes it, and a resumed run goes on with it.
+    """
+
+    config_keys: list[str] = ["settings"]  # noqa: RUF012 - the base class declares it so
+
+    def __init__(self, settings: WordNoise | dict[str, Any]) -> None:
+        super().__init__()
+        self.noise = settings if isinstance(settings, WordNoise) else WordNoise.from_dict(settings)
+
+    def get_config_dict(self) -> dict[str, Any]:
+        """Return what a checkpoint keeps."""
+        return {"settings": self.noise.to_dict()}
+
+    def forward(self, features: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
+        """'token_embeddings' (B, T, D) to (B, T, D)."""
+        if self.training:
+            features["token_embeddings"] = add_word_noise(
+                features["token_embeddings"], features["attention_mask"], self.noise
+            )
+        return features
+
+
+class Projector(TrainingOnly, SavedModule):
+    """Three linear layers, batch norm after each, ReLU after the first two (GCLSR, section 4.1)."""
+
+    config_keys: list[str] = ["dimension", "size"]  # noqa: RUF012 - the base class declares it so
+
+    def __init__(self, dimension: int, size: int = 4096) -> None:
+        super().__init__()
+        self.dimension, self.size = dimension, size
+        # A bias before batch norm would be taken out by it.
+        self.layers = nn.Sequential(
+            *(nn.Linear(dimension, size, bias=False), nn.BatchNorm1d(size), nn.ReLU()),
+            *(nn.Linear(size, size, bias=False), nn.BatchNorm1d(size), nn.ReLU()),
+            *(nn.Linear(size, size, bias=False), nn.BatchNorm1d(size)),
+        )
+
+    def forward(self, features: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
+        """'sentence_embedding' (B, D) to 'projection' (B, size) beside it, in training."""
+        if self.training:
+            features["projection"] = self.layers(features["sentence_embedding"])
+        return features
+
+
+class Predictor(TrainingOnly, SavedModule):
+    """A bottleneck of two linear layers, batch norm and ReLU between them (GCLSR, section 4.1)."""
+
+    config_keys: list[str] = ["size", "hidden"]  # noqa: RUF012 - the base class declares it so
+
+    def __init__(self, size: int = 4096, hidden: int = 1024) -> None:
+        super().__init__()
+        self.size, self.hidden = size, hidden
+        self.layers = nn.Sequential(
+            nn.Linear(size, hidden, bias=False), nn.BatchNorm1d(hidden), nn.ReLU(), nn.Linear(hidden, size)
+        )
+
+    def forward(self, features: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
+        """'projection' (B, size) to 'prediction' (B, size) beside it, in training."""
+        if self.training:
+            features["prediction"] = self.layers(features["projection"])
+        return features

@@ -1,0 +1,190 @@
+"""What cannot be opened is told in one sentence, and nothing of a model's folder runs."""
+
+import json
+import pickle
+import shutil
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from sentence_transformers import SentenceTransformer
+
+from likewise.encoder import opening
+from likewise.encoder.build import build_encoder, load_transformer
+from likewise.encoder.opening import LoadError, check_loadable, open_model
+from likewise.inference import load
+
+
+@pytest.fixture
+def saved(tiny_model, tmp_path):
+    tiny_model.save(str(tmp_path / "run" / "model"))
+    return tmp_path / "run" / "model"
+
+
+def refused(name, match):
+    """Both ways to open a model refuse it with a message of one line."""
+    for opened in (load, load_transformer):
+        with pytest.raises(LoadError, match=match) as caught:
+            opened(str(name))
+        assert "\n" not in str(caught.value)
+
+
+def test_a_run_folder_names_its_models(saved, tmp_path):
+    refused(saved.parent, r"it holds some\. Give one of: '.*run/model'")
+    (tmp_path / "empty").mkdir()
+    refused(tmp_path / "empty", r"neither modules\.json nor config\.json")
+
+
+@pytest.mark.parametrize("name", ["./none", "/none/at/all", "a/b/c", "~/none", "", "corpus.txt", "corpus.jsonl.gz"])
+def test_paths_are_told_from_hub_names(name, monkeypatch):
+    monkeypatch.setattr(opening, "_only_here", None)  # is not asked
+    refused(name, "There is no folder")
+
+
+def test_a_file(tmp_path, monkeypatch):
+    monkeypatch.setattr(opening, "_only_here", None)
+    (tmp_path / "corpus.txt").write_text("A sentence.\n")
+    refused(tmp_path / "corpus.txt", "is a file")
+
+
+def test_a_hub_name_without_a_hub():
+    refused("nobody/no-such-model", r"is not asked \(HF_HUB_OFFLINE\).*bundled:minilm")
+
+
+def test_a_hub_is_asked_once(monkeypatch):
+    import huggingface_hub
+    from huggingface_hub.errors import RepositoryNotFoundError
+
+    asked = []
+
+    def answer(self, name, timeout):
+        asked.append(timeout)
+        raise errors.pop()
+
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(huggingface_hub.HfApi, "model_info", answer)
+    errors = [OSError("no route"), RepositoryNotFoundError.__new__(RepositoryNotFoundError)]
+    with pytest.raises(LoadError, match=r"has no such model.*spelling"):
+        check_loadable("nobody/mistyped")
+    with pytest.raises(LoadError, match=r"cannot be reached \(OSError\)"):
+        check_loadable("nobody/mistyped")
+    assert asked == [10.0, 10.0]
+
+
+def test_broken_listings(saved):
+    (saved / "modules.json").write_text("{")
+    with pytest.raises(LoadError, match=r"modules\.json' cannot be read"):
+        load(saved)
+    (saved / "modules.json").write_text("[]")
+    with pytest.raises(LoadError, match="cannot be loaded"):
+        load(saved)
+
+
+def test_weights_that_are_cut_short(saved):
+    weights = saved / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1000])
+    refused(saved, "cut short or damaged")
+    weights.write_bytes(b"nothing")
+    refused(saved, "cut short or damaged")
+    weights.unlink()
+    refused(saved, "cannot be loaded: ")
+
+
+def test_weights_of_another_shape(saved):
+    weights = saved / "model.safetensors"
+    tensors = load_file(weights)
+    name = next(name for name in tensors if name.endswith("word_embeddings.weight"))
+    save_file({**tensors, name: tensors[name][:, :16].contiguous()}, weights, metadata={"format": "pt"})
+    refused(saved, "do not have the shapes")
+
+
+def test_a_folder_without_a_tokenizer(saved):
+    for path in saved.iterdir():
+        if "token" in path.name or "vocab" in path.name:
+            path.unlink()
+    refused(saved, "no tokenizer files")
+
+
+class Hostile:
+    """Writes a file when it is unpickled."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return open, (str(self.path), "w")
+
+
+@pytest.mark.parametrize("wrap", [lambda one: one, lambda one: {"embeddings.weight": one}])
+def test_pickled_weights_do_not_run(wrap, saved, tmp_path):
+    (saved / "model.safetensors").unlink()
+    for write in (
+        lambda file: pickle.dump(wrap(Hostile(tmp_path / "ran")), file),
+        lambda file: torch.save(wrap(Hostile(tmp_path / "ran")), file),
+    ):
+        with (saved / "pytorch_model.bin").open("wb") as file:
+            write(file)
+        refused(saved, "are a pickle that holds more than tensors")
+        assert not (tmp_path / "ran").exists()
+
+
+def test_pickled_tensors_are_read(tiny_base, tmp_path):
+    shutil.copytree(tiny_base, tmp_path / "model")
+    weights = tmp_path / "model" / "model.safetensors"
+    torch.save(load_file(weights), weights.with_name("pytorch_model.bin"))
+    weights.unlink()
+    texts = ["the cat sees a dog"]
+    found = build_encoder(str(tmp_path / "model"), head=False).encode(texts)
+    np.testing.assert_array_equal(found, build_encoder(str(tiny_base), head=False).encode(texts))
+
+
+def test_code_of_the_folder_does_not_run(saved, tmp_path):
+    ran = tmp_path / "ran"
+    (saved / "custom.py").write_text(f"open({str(ran)!r}, 'w')\n")
+    listing = saved / "modules.json"
+    modules = json.loads(listing.read_text())
+    for kind, match in (
+        ("custom.Evil", r"code of its own.*custom\.Evil"),
+        ("likewise.inference.loading.load", "another release of likewise"),
+        ("likewise.encoder.modules.NoSuchModule", "another release of likewise"),
+        ("os.system", r"code of its own.*os\.system"),
+    ):
+        modules[1]["type"] = kind
+        listing.write_text(json.dumps(modules))
+        with pytest.raises(LoadError, match=match):
+            load(saved)
+    assert not ran.exists()
+
+
+def test_auto_map_does_not_run(saved, tmp_path):
+    ran = tmp_path / "ran"
+    (saved / "custom.py").write_text(f"open({str(ran)!r}, 'w')\n")
+    config = json.loads((saved / "config.json").read_text())
+    config |= {"model_type": "custom", "auto_map": {"AutoConfig": "custom.Evil", "AutoModel": "custom.Evil"}}
+    (saved / "config.json").write_text(json.dumps(config))
+    refused(saved, "code of its own")
+    assert not ran.exists()
+
+
+def test_own_classes_load_without_the_flag_whatever_file_they_were_in(tmp_path):
+    from likewise.encoder.text_cnn import TextCNN
+    from likewise.encoder.word_vectors import WordVectors, word_tokenizer
+
+    words = WordVectors(word_tokenizer(["cat", "dog"], lower=True), torch.ones(4, 3))
+    model = SentenceTransformer(modules=[words, TextCNN(3, (1,), 2)], device="cpu")
+    model.save(str(tmp_path), create_model_card=False)
+    listing = tmp_path / "modules.json"
+    listing.write_text(listing.read_text().replace("encoder.text_cnn.TextCNN", "encoder.older.TextCNN"))
+    again = open_model(SentenceTransformer, check_loadable(str(tmp_path)), "cpu")
+    assert isinstance(again[1], TextCNN)
+    np.testing.assert_array_equal(again.encode(["cat"]), model.encode(["cat"]))
+
+
+def test_every_class_is_where_the_list_says():
+    from importlib import import_module
+
+    from sentence_transformers.sentence_transformer.modules import Module
+
+    for name, home in opening.CLASSES.items():
+        assert issubclass(getattr(import_module(f"likewise.encoder.{home}"), name), Module)
