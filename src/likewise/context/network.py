@@ -137,7 +137,7 @@ class Transformer(nn.Module):
         return reader.attend(x, None)
 
     def finish(self, started: Tensor, memory: Tensor, memory_mask: Tensor) -> Tensor:
-        """Return the decoder's last states (B, T, D), from `start` (B, T, D), the memory (B, M, 2DL) and its mask (B, M)."""
+        """Return the decoder's last states (B, T, D), from `start`, the memory (B, M, 2DL) and its mask (B, M)."""
         layers: list[Any] = list(self.decoder[self.options.late :])
         first, *rest = layers
         parts = memory.chunk(1 + len(rest), dim=-1)

@@ -197,7 +197,7 @@ class _Texts:
         self.lengths = np.array([len(piece) for piece in self.pieces])
 
     def take(self, values: Tensor, cells: np.ndarray) -> tuple[Tensor, Tensor]:
-        """Return the values of some cells' texts, no wider than the longest (K, T, F), and True at real tokens (K, T)."""
+        """Return the values of some cells' texts (K, T, F), as wide as the longest, and True at real tokens (K, T)."""
         rows = self.rows[cells]
         lengths = torch.as_tensor(self.lengths[rows], device=values.device)
         longest = int(self.lengths[rows].max())
