@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from likewise.errors import LikewiseError
 import random
 from importlib import util
 from typing import Any
 
 from likewise.augment.spans import sentence_rng
+from likewise.errors import LikewiseError
 
 RATE = 0.1
 """Share of words that an edit touches (alpha of Wei and Zou, their choice for most sizes of corpus)."""
