@@ -48,6 +48,7 @@ def command_of(
     options: Options | None = None,
     config: bool = False,
     before: Callable[..., None] | None = None,
+    exclusive: Sequence[str] = (),
 ) -> Any:
     """Return a command that calls a public function.
 
@@ -67,6 +68,7 @@ def command_of(
         options: what the function takes as `**options`, with the defaults that the help shows.
         config: take `--config FILE.toml`, which holds any of the options.
         before: called first with the values of the added options, to check them before long work.
+        exclusive: options of which one on the command line takes the place of another one in the file.
     """
     from likewise.corpus import CorpusOptions
 
@@ -97,10 +99,13 @@ def command_of(
                 shown = False if value in (None, "") else str(value).lower() if isinstance(value, bool) else str(value)
                 own.append(_option(name, Optional[item.annotation], None, item.description or "", shown=shown))
     if config:
-        own.append(_config([one.name for one in own]))
+        own.append(_config({one.name: _is_list(one.annotation) for one in own}))
 
-    def call(**values: Any) -> None:
+    def call(ctx: typer.Context, **values: Any) -> None:
         values.pop("config", None)
+        sources = {name: getattr(ctx.get_parameter_source(name), "name", "") for name in exclusive}
+        if "COMMANDLINE" in sources.values():
+            values |= {name: None for name, source in sources.items() if source == "DEFAULT_MAP"}
         extra = {name: values.pop(name) for name in added}
         passed = dict(given)
         by_group: dict[str, dict[str, Any]] = {group: {} for group in groups}
@@ -122,8 +127,9 @@ def command_of(
 
     positional = [one for one in own if one.name in arguments]
     rest = [one for one in own if one.name not in arguments]
-    call.__signature__ = inspect.Signature([*positional, *rest])  # type: ignore[attr-defined]
-    call.__annotations__ = {one.name: one.annotation for one in own}
+    context = inspect.Parameter("ctx", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
+    call.__signature__ = inspect.Signature([context, *positional, *rest])  # type: ignore[attr-defined]
+    call.__annotations__ = {one.name: one.annotation for one in (context, *own)}
     call.__doc__ = summary or (inspect.getdoc(function) or "").partition("\n")[0]
     return command(call)
 
@@ -209,7 +215,7 @@ def _kind(function: Any, annotation: str) -> Any:
 
 def _numbers(text: Any) -> Any:
     try:
-        return tuple(int(part) for part in str(text).replace(",", " ").split())
+        return tuple(int(part) for part in str(text).strip("[]").replace(",", " ").split())
     except ValueError:
         raise typer.BadParameter(f"'{text}' is not a list of whole numbers") from None
 
@@ -236,7 +242,13 @@ def _keyword(name: str, kind: Any, default: Any, info: Any) -> inspect.Parameter
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
-def _config(known: Sequence[str]) -> inspect.Parameter:
+def _is_list(annotation: Any) -> bool:
+    return "list[" in str(typing.get_args(annotation)[0])
+
+
+def _config(known: Mapping[str, bool]) -> inspect.Parameter:
+    """Return the option of a TOML file; `known` says of each option whether it is a list."""
+
     def read(ctx: typer.Context, path: Optional[Path]) -> Optional[Path]:
         if path is not None:
             from likewise.runs.options import OptionError, read_toml, unknown_option
@@ -246,7 +258,8 @@ def _config(known: Sequence[str]) -> inspect.Parameter:
             found.pop("recipe", None)
             if wrong := [name for name in found if name not in known]:
                 raise OptionError(f"{path}: {unknown_option(wrong[0], known)}")
-            ctx.default_map = {**(ctx.default_map or {}), **found}
+            listed = {name: [value] for name, value in found.items() if known[name] and not isinstance(value, list)}
+            ctx.default_map = {**(ctx.default_map or {}), **found, **listed}
         return path
 
     text = "A TOML file with any of these options; what is given on the command line comes first."

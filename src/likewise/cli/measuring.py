@@ -9,6 +9,7 @@ from typing import Any, Optional
 import typer
 
 from likewise.cli.commands import command_of, group_of
+from likewise.runs.job import check_target
 
 
 def evaluate_command() -> Any:
@@ -25,7 +26,9 @@ def evaluate_command() -> Any:
         likewise.evaluate,
         show,
         arguments=("model",),
+        given={"quiet": not sys.stderr.isatty()},
         added={"json": (Optional[Path], None, "Write the whole report to this file as well.")},
+        before=lambda json: json is None or check_target(json, "file"),
     )
 
 
@@ -75,6 +78,7 @@ def compare_command() -> Any:
         leave_out=("max_steps", "epochs"),
         options=TrainingOptions(),
         config=True,
+        exclusive=("steps", "minutes"),
     )
 
 
@@ -103,7 +107,15 @@ def _similarity() -> Any:
             typer.echo(f"  {found.label:<6}  {found.kind:<20}  mean {found.cosines.mean():.3f}  peak {found.peak:.2f}")
         _tell(written)
 
-    return command_of(analyze_similarity, show, arguments=("model",), added=_OUT, before=_prepare)
+    return command_of(
+        analyze_similarity,
+        show,
+        arguments=("model",),
+        given={"quiet": not sys.stderr.isatty()},
+        types={"sentences": str},
+        added=_OUT,
+        before=_prepare,
+    )
 
 
 def _errors() -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal, Optional
+from typing import Annotated, Any, Optional
 
 import typer
 
@@ -17,13 +17,19 @@ def encode_command() -> Any:
     import likewise
 
     def show(found: Any) -> None:
-        typer.echo(f"{found.rows:,} rows of {found.dimension} numbers", err=True)
+        typer.echo(f"{found.rows:,} x {found.dimension}, float32", err=True)
 
     return command_of(
         likewise.encode_file,
         show,
         arguments=("model", "source"),
-        defaults={"out": Path("vectors.npy")},
+        defaults={"out": Path("vectors.npy"), "engine": "auto", "precision": "auto"},
+        texts={
+            "model": "A model's folder, its hub name, or bundled:minilm.",
+            "out": "X.npy (a row per line), X.parquet (sentence and embedding), or '-' (a JSON array per line).",
+            "engine": "What runs the model; auto takes the fastest that keeps the vectors.",
+            "precision": "fp32 keeps the vectors; auto goes lower where they stay near enough, and says how near.",
+        },
     )
 
 
@@ -64,6 +70,8 @@ def negate_command() -> Any:
         typer.echo(f"{found.path}: {found.negated:,} of {found.total:,} sentences negated ({share:.1%})")
         for reason, number in found.reasons.most_common():
             typer.echo(f"  not negated, {reason}: {number:,}")
+        counts = f"parsed {found.parsed:,}, from the cache {found.cached:,}, from a resumed run {found.resumed:,}"
+        typer.echo(f"  {counts}")
 
     return command_of(
         negate_corpus, show, arguments=("sources",), types={"sources": list[Path]}, given={"progress": Progress()}
@@ -117,7 +125,7 @@ _STATES = {
 
 def _get_command() -> Any:
     def get(
-        name: Annotated[Literal["sts", "transfer", "wiki1m", "nli"], typer.Argument(help="The data set.")],
+        name: Annotated[str, typer.Argument(help="sts, transfer, wiki1m or nli.")],
         out: Annotated[
             Optional[Path],
             typer.Option(help="The data folder; without it $LIKEWISE_DATA, then ~/.cache/likewise/data."),

@@ -16,6 +16,7 @@ from typing import Any
 
 from likewise.corpus.hub_sources import DATASETS, DataSet, HubFile
 from likewise.corpus.unpacking import unpack
+from likewise.errors import LikewiseError
 from likewise.runs.whole_files import write_text
 
 LOCK = "likewise-data.lock.json"
@@ -24,7 +25,7 @@ LOCK = "likewise-data.lock.json"
 Download = Callable[[HubFile], Path]
 
 
-class DownloadError(ValueError):
+class DownloadError(LikewiseError):
     """Data that cannot be fetched or is not what it should be; the message names the file and the cure."""
 
 

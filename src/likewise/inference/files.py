@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from hashlib import blake2b
 from itertools import accumulate, islice
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -48,6 +48,13 @@ _UNKNOWN_TOTAL = 16  # windows that a stream is taken to have when it has more t
 _ROW_GROUP = 8192  # rows of a table written at a time
 
 
+class EncodedFile(NamedTuple):
+    """The shape of what `encode_file` wrote."""
+
+    rows: int
+    dimension: int
+
+
 def encode_file(
     model: SentenceTransformer | str | os.PathLike[str],
     source: str | os.PathLike[str],
@@ -60,7 +67,7 @@ def encode_file(
     quiet: bool = False,
     resume: Resume = "auto",
     overwrite: bool = False,
-) -> tuple[int, int]:
+) -> EncodedFile:
     """Encode a text file, one sentence a line; row i of what is written belongs to line i.
 
     The file is read as a stream and written in parts, so that memory does not grow with it. A run that was stopped is
@@ -162,7 +169,7 @@ class _Work:
         return all_finite(finished(rows, self.model.truncate_dim, self.normalize).float().cpu().numpy())
 
 
-def _to_stream(work: _Work, choice: Choice, lines: Lines, out: IO[str]) -> tuple[int, int]:
+def _to_stream(work: _Work, choice: Choice, lines: Lines, out: IO[str]) -> EncodedFile:
     rows, size = 0, dimension(work.model)
     first = _window(lines)
     total = _total(lines, len(first), _is_whole(first))
@@ -175,10 +182,10 @@ def _to_stream(work: _Work, choice: Choice, lines: Lines, out: IO[str]) -> tuple
             out.writelines(form % tuple(row) for row in vectors.tolist())
             out.flush()
             rows += len(window)
-    return rows, size
+    return EncodedFile(rows, size)
 
 
-def _to_file(work: _Work, choice: Choice, lines: Lines, job: Job, stop: StopRequest) -> tuple[int, int]:
+def _to_file(work: _Work, choice: Choice, lines: Lines, job: Job, stop: StopRequest) -> EncodedFile:
     """Encode what is not there yet, put the parts together, and return the shape."""
     parts, before = _Rows(job), job.notes.get("engine", "")
     first = _window(lines)
@@ -214,7 +221,7 @@ def _to_file(work: _Work, choice: Choice, lines: Lines, job: Job, stop: StopRequ
             rows += len(window)
             position += 1
     parts.drop_from(position)  # the text is shorter now
-    shape = rows, parts.row(0).shape[0] if rows else dimension(work.model)
+    shape = EncodedFile(rows, parts.row(0).shape[0] if rows else dimension(work.model))
     parts.join(job.result, shape)
     job.finish()
     return shape
@@ -280,13 +287,13 @@ class _Rows:
         self._parts.drop(*[name for name in self._parts.facts if name >= _name(position)])
         del self.counts[position:]
 
-    def join(self, path: Path, shape: tuple[int, int]) -> None:
+    def join(self, path: Path, shape: EncodedFile) -> None:
         """Write all rows as one file."""
         if self._table:
             self._join_table(path, shape[1])
             return
         with path.open("wb") as file:
-            npy.write_array_header_1_0(file, {"descr": "<f4", "fortran_order": False, "shape": shape})
+            npy.write_array_header_1_0(file, {"descr": "<f4", "fortran_order": False, "shape": tuple(shape)})
             for number in range(len(self.counts)):
                 file.write(self._array(number).tobytes())
 
