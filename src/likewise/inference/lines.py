@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import IO
 
@@ -32,6 +33,22 @@ class Lines:
 
     def __iter__(self) -> Iterator[str]:
         return self.lines
+
+    def window(self, count: int, characters: int) -> list[str]:
+        """Return the next lines: up to `count`, fewer where `characters` are reached before."""
+        found: list[str] = []
+        for line in islice(self.lines, count):
+            found.append(line)
+            characters -= len(line)
+            if characters <= 0:
+                break
+        return found
+
+    def expected(self, read: int, of_stream: int) -> int:
+        """Return about how many lines there are, after `read` were read; `of_stream` where the size is not known."""
+        if self.size is None:
+            return of_stream
+        return max(read, round(read * self.size / max(1, self.position())))
 
 
 @contextmanager
