@@ -9,8 +9,10 @@ pytest.importorskip("matplotlib")
 
 
 def test_a_figure_leaves_no_global_state(tmp_path):
-    figure, grid = panels(2, 3, size=(4.0, 3.0))
-    assert [len(row) for row in grid] == [3, 3]
+    figure, grid = panels(5, lambda lines, columns: (4.0 * columns / 3, 1.5 * lines), columns=3)
+    assert figure.get_size_inches().tolist() == [4.0, 3.0]
+    assert [axes.get_subplotspec().colspan.start for axes in grid] == [0, 1, 2, 0, 1]
+    assert [axes.get_visible() for axes in figure.axes] == [True] * 5 + [False]
     written = save(figure, tmp_path / "a.png")
     assert written.read_bytes().startswith(b"\x89PNG")
     assert [path.name for path in tmp_path.iterdir()] == ["a.png"]

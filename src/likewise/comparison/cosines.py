@@ -66,16 +66,19 @@ class Distribution:
         }
 
 
-def related_cosines(own: np.ndarray, rows: Sequence[int], negated: np.ndarray, seed: int) -> dict[str, np.ndarray]:
-    """Return the cosines of sentences with their negations and with other sentences at random.
+def related_cosines(
+    views: tuple[np.ndarray, np.ndarray] | None, own: np.ndarray, rows: Sequence[int], negated: np.ndarray, seed: int
+) -> dict[str, np.ndarray]:
+    """Return the cosines of sentences with themselves, with their negations and with other sentences at random.
 
     Args:
+        views: of `dropout_views`.
         own: (S, D) vectors of the sentences.
         rows: of the sentences that have a negation.
         negated: the vectors of these negations, row by row.
         seed: of the random partners.
     """
-    found = {}
+    found = {} if views is None else {VIEWS: pair_cosines(*views)}
     if len(rows):
         found[NEGATION] = pair_cosines(own[list(rows)], negated)
     if len(own) > 1:

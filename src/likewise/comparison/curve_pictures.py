@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from likewise.comparison.outcome import DEV, Cell, Column, Comparison, Row
-from likewise.comparison.pictures import cut_middle, panels, save, styles, wrapped
+from likewise.comparison.pictures import cut_middle, name_y, panels, save, styles
 
 _IN_A_PANEL = 6
 """Lines of a panel: more of them cannot be told apart, so that the others go into the next panel."""
+_LONG = 30
+"""Letters of a label that has a line of the legend for itself."""
 _QUIET = "#555555"
 _MARKS = ("X", "P", "*", "d", "p", "h", "8", "<", ">")
 _LEAST = 0.5  # of a scale of 100: below it a change of the score is not worth a whole axis
@@ -42,15 +44,11 @@ def draw_curves(found: Comparison, path: Path) -> Path | None:
     if not rows:
         return None
     split = groups(rows)
-    figure, (grid,) = panels(1, len(split), size=(1.2 + 4.6 * len(split), 4.6), share_y=True)
+    figure, grid = panels(len(split), lambda _, n: (1.2 + 4.6 * n, 4.6 + _more(rows)), share_y=True)
     every = [value for row in rows for _, (values,) in mean_curve(row, "score") for value in values]
     low, high = frame(every, 0.2, _LEAST if found.dev_metric == "sts_dev_spearman" else 0.0)
     bases = {base.label: base for row in rows if (base := found.base_row(row.method))}
-    untrained = {
-        label: score
-        for label, row in bases.items()
-        if (score := (row.finished[0].get("dev") or {}).get("score")) is not None
-    }
+    untrained = {label: row.dev_score for label, row in bases.items() if row.dev_score is not None}
     for axes, members in zip(grid, split, strict=True):
         for row, look in zip(members, _looks(len(members)), strict=True):
             points = mean_curve(row, "score")
@@ -67,7 +65,7 @@ def draw_curves(found: Comparison, path: Path) -> Path | None:
         axes.set_xlabel("update")
         axes.xaxis.get_major_locator().set_params(integer=True)
         _legend(axes)
-    grid[0].set_ylabel(_score_name(found))
+    name_y(grid, _score_name(found))
     return save(figure, path)
 
 
@@ -76,17 +74,16 @@ def draw_losses(found: Comparison, path: Path) -> Path | None:
     rows = [row for row in found.rows if any(len(result.get("losses", ())) > 1 for result in row.finished)]
     if not rows:
         return None
-    figure, grid, flat = wrapped(len(rows), 4, lambda lines, n: (max(4.0, 0.6 + 2.7 * n), 0.5 + 2.2 * lines))
+    figure, grid = panels(len(rows), lambda lines, n: (max(4.0, 0.6 + 2.7 * n), 0.5 + 2.2 * lines), columns=4)
     colour, _ = styles(1)[0]
-    for axes, row in zip(flat, rows, strict=True):
+    for axes, row in zip(grid, rows, strict=True):
         for result in row.finished:
             axes.plot(*zip(*result["losses"], strict=True), color=colour, linewidth=1.2, alpha=0.8)
         axes.set_title(cut_middle(row.label, 34), loc="left", fontsize=9)
         axes.set_xlabel("update")
         axes.xaxis.get_major_locator().set_params(integer=True)
         axes.ticklabel_format(axis="y", style="plain", useOffset=False)  # a factor would push the title up
-    for line in grid:
-        line[0].set_ylabel("training loss")
+    name_y(grid, "training loss")
     return save(figure, path)
 
 
@@ -97,7 +94,7 @@ def draw_path(found: Comparison, path: Path) -> Path | None:
     if not rows and not places:
         return None
     split = groups(rows) or [[]]
-    figure, (grid,) = panels(1, len(split), size=(1.4 + 4.8 * len(split), 5.2), share_y=True)
+    figure, grid = panels(len(split), lambda _, n: (1.4 + 4.8 * n, 5.2 + _more(rows)), share_y=True)
     paths = {row.label: _path(row) for row in rows}
     # A baseline far off would press the paths into a corner: it is left outside.
     points = [point for one in paths.values() for point in one]
@@ -123,7 +120,7 @@ def draw_path(found: Comparison, path: Path) -> Path | None:
         axes.set_ylim(low, high)
         axes.set_xlabel("uniformity (lower: vectors spread more evenly)")
         _legend(axes)
-    grid[0].set_ylabel("alignment (lower: positives lie closer)")
+    name_y(grid, "alignment (lower: positives lie closer)")
     return save(figure, path)
 
 
@@ -141,17 +138,21 @@ def draw_grids(found: Comparison, path: Path) -> Path | None:
     column = next((c for c in found.columns if c.kind == DEV or c.name == "sts-b-dev"), next(iter(found.columns), None))
     if not members or column is None:
         return None
-    figure, grid, flat = wrapped(
-        len(members), 3, lambda lines, n: (max(5.4, 0.8 + 4.2 * n), 0.4 + 4.2 * lines), share_x=False, share_y=True
+    figure, grid = panels(
+        len(members),
+        lambda lines, n: (max(5.4, 0.8 + 4.2 * n), 0.4 + 4.2 * lines),
+        columns=3,
+        share_x=False,
+        share_y=True,
     )
-    for axes, ((line, further), rows) in zip(flat, members.items(), strict=True):
+    for axes, ((line, further), rows) in zip(grid, members.items(), strict=True):
         _draw_grid(axes, rows, column)
         if (base := found.base_row(rows[0].method)) and (cell := base.cells.get(column.name)):
             axes.axhline(cell.mean, color=_QUIET, linestyle=":", linewidth=1.4, label=f"{base.label} (untrained)")
-        axes.set_title(cut_middle(f"{line}: {further}" if further else line, 48), loc="left", fontsize=9.5)
-        axes.legend(loc="upper left", bbox_to_anchor=(-0.02, -0.14), ncols=2, frameon=False, fontsize=8.5)
-    for row_of_panels in grid:
-        row_of_panels[0].set_ylabel(_score_name(found) if column.kind == DEV else column.title)
+        title = " ".join(word for word in line.split() if "{" not in word) or line
+        axes.set_title(cut_middle(f"{title}: {further}" if further else title, 56), loc="left", fontsize=9.5)
+        _legend(axes, loc="upper left", bbox_to_anchor=(-0.02, -0.14))
+    name_y(grid, _score_name(found) if column.kind == DEV else column.title)
     return save(figure, path)
 
 
@@ -237,6 +238,16 @@ def _place(row: Row) -> tuple[float, float] | None:
     return None if x is None or y is None else (x, y)
 
 
-def _legend(axes: Any) -> None:
-    # Above the axes: no line is ever under it.
-    axes.legend(loc="lower left", bbox_to_anchor=(-0.02, 1.0), ncols=2, frameon=False, fontsize=8.5)
+def _more(rows: Sequence[Row]) -> float:
+    """Return the inches that a legend with long labels needs."""
+    return 0.6 if any(len(row.label) >= _LONG for row in rows) else 0.0
+
+
+def _legend(axes: Any, **place: Any) -> None:
+    """Draw a legend, by default above the axes: no line is ever under it. Dotted lines come last."""
+    handles, labels = axes.get_legend_handles_labels()
+    last = sorted(range(len(labels)), key=lambda i: labels[i].endswith("(untrained)"))
+    columns = 2 if max(map(len, labels)) < _LONG else 1
+    place = place or {"loc": "lower left", "bbox_to_anchor": (-0.02, 1.0)}
+    how = {"ncols": columns, "frameon": False, "fontsize": 8.5}
+    axes.legend([handles[i] for i in last], [labels[i] for i in last], **place, **how)

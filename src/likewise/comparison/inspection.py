@@ -15,7 +15,7 @@ import numpy as np
 
 from likewise.augment.spans import nested_spans, sentence_rng
 from likewise.baselines.sampling import sample_rows
-from likewise.comparison.cosines import VIEWS, Distribution, dropout_views, related_cosines
+from likewise.comparison.cosines import Distribution, dropout_views, related_cosines
 from likewise.evaluation.data import find_data
 from likewise.evaluation.pairs import RatedPairs, correlations, pair_cosines
 from likewise.evaluation.rank_errors import worst_pairs
@@ -119,10 +119,8 @@ def inspect(model: SentenceTransformer, label: str, material: Material) -> dict[
     def of(wanted: Sequence[str]) -> np.ndarray:
         return vectors[[place[text] for text in wanted]]
 
-    found = {}
-    if (views := dropout_views(model, sentences, seed=material.seed)) is not None:
-        found[VIEWS] = pair_cosines(*views)
-    found |= related_cosines(of(sentences), list(rows), of(negations), material.seed)
+    views = dropout_views(model, sentences, seed=material.seed)
+    found = related_cosines(views, of(sentences), rows, of(negations), material.seed)
     worst = None
     if pairs is not None and material.task is not None:
         cosines = pair_cosines(of(pairs.first), of(pairs.second))

@@ -19,9 +19,10 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, cast
 
+from likewise.baselines.baseline import Baseline
 from likewise.baselines.table import BASELINES
 from likewise.errors import LikewiseError
-from likewise.recipes import RECIPES
+from likewise.recipes import RECIPES, Recipe, find_recipe, recipe_names
 from likewise.runs.options import ContradictionError, OptionError, Options, unknown_option
 
 Kind = Literal["recipe", "baseline", "base", "model", "bertscore"]
@@ -66,10 +67,14 @@ class Method:
     contradiction: str = ""
 
     @property
+    def part(self) -> Recipe | Baseline | None:
+        """The recipe or baseline, None for the other kinds."""
+        return find_recipe(self.name) if self.kind == "recipe" else BASELINES.get(self.name)
+
+    @property
     def takes_vectors(self) -> bool:
         """Whether its base is a file of word vectors instead of a transformer."""
-        part = RECIPES.get(self.name) or BASELINES.get(self.name)
-        return part is not None and part.default_base == _VECTORS
+        return self.part is not None and self.part.default_base == _VECTORS
 
     @property
     def is_base(self) -> bool:
@@ -79,8 +84,7 @@ class Method:
     @property
     def summary(self) -> str:
         """One sentence on what it is."""
-        part = RECIPES.get(self.name) or BASELINES.get(self.name)
-        return part.summary if part else _UNTRAINED[self.name]
+        return self.part.summary if self.part else _UNTRAINED[self.name]
 
     @cached_property
     def key(self) -> str:
@@ -95,7 +99,7 @@ class Method:
     def chosen(self, shared: Mapping[str, Any], preset: str | None) -> Any:
         """Return all of its options: the preset's, then the comparison's, then its own; None where it has none."""
         if self.kind == "recipe":
-            return RECIPES[self.name].options(self.preset or preset, **{**shared, **self.options})
+            return find_recipe(self.name).options(self.preset or preset, **{**shared, **self.options})
         return BASELINES[self.name].options.updated(**self.options) if self.kind == "baseline" else None
 
     def differs_by_seed(self, sentences: int) -> bool:
@@ -176,9 +180,9 @@ def _given(line: str) -> tuple[list[str], dict[str, str]]:
 def _parse(line: str, preset: str | None, shared: Mapping[str, Any]) -> Method:
     words, given = _given(line)
     name = given.pop("method")
-    kind = "recipe" if name in RECIPES else "baseline" if name in BASELINES else name
+    kind = "recipe" if name in recipe_names() else "baseline" if name in BASELINES else name
     if kind == name and name not in _UNTRAINED:
-        known = ", ".join([*_UNTRAINED, *BASELINES, *RECIPES, ALL])
+        known = ", ".join([*_UNTRAINED, *BASELINES, *recipe_names(), ALL])
         raise ComparisonError(f"There is no method '{name}'. There are {known}.")
     label = given.pop("label", "") or " ".join(word for word in words if not word.startswith("label="))
     own, base = given.pop("preset", None), given.pop("base", None)

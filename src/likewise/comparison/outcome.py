@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -19,11 +19,7 @@ DEV = "dev"
 
 @dataclass(frozen=True)
 class Cell:
-    """The scores of a method on a task.
-
-    Attributes:
-        scores: by seed.
-    """
+    """The scores of a method on a task, by seed."""
 
     scores: dict[int, float]
 
@@ -76,11 +72,30 @@ class Row:
         """The findings on its first model; {} for none."""
         return next((found for result in self.finished if (found := result.get("inspection"))), {})
 
+    @property
+    def dev_score(self) -> float | None:
+        """The score of its first model by what selects checkpoints."""
+        return (self.finished[0].get("dev") or {}).get("score") if self.finished else None
+
     def mean_of(self, name: str) -> float | None:
         """Return the mean of a number of the results over the seeds, None where one of them has none."""
         values = [result.get(name) for result in self.finished]
-        known = [float(value) for value in values if value is not None]
-        return statistics.fmean(known) if known and len(known) == len(values) else None
+        return statistics.fmean(map(float, values)) if values and None not in values else None  # type: ignore[arg-type]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        return {
+            "method": self.label,
+            "kind": self.method.kind,
+            "same_for_every_seed": self.same_for_every_seed,
+            "seeds": [result["seed"] for result in self.finished],
+            "failed": [result["seed"] for result in self.failed],
+            "waiting": list(self.waiting),
+            "cells": {
+                name: {"mean": cell.mean, "spread": cell.spread, "scores": {str(s): v for s, v in cell.scores.items()}}
+                for name, cell in self.cells.items()
+            },
+        }
 
 
 @dataclass(frozen=True)
@@ -104,13 +119,16 @@ class Comparison:
     contradictions: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
+    def _finished(self) -> list[dict[str, Any]]:
+        return [result for result in self.results if result["status"] == FINISHED]
+
+    @cached_property
     def columns(self) -> tuple[Column, ...]:
         """The averages first, then the tasks in the order asked for, then what the checkpoints are selected by."""
-        finished = [result for result in self.results if result["status"] == FINISHED]
-        titles = {name: title for result in finished for name, title in result["titles"].items()}
-        averages = dict.fromkeys(name for result in finished for name in result["averages"])
-        tasks = [Column(name, titles[name], "task") for name in self.settings["tasks"] if name in titles]
-        found = [Column(f"average {name}", f"Average of {name}", "average") for name in averages] + tasks
+        titles = {name: title for result in self._finished for name, title in result["titles"].items()}
+        averages = dict.fromkeys(name for result in self._finished for name in result["averages"])
+        found = [Column(f"average {name}", f"Average of {name}", "average") for name in averages]
+        found += [Column(name, titles[name], "task") for name in self.settings["tasks"] if name in titles]
         # Where the task itself is in the table, its column is enough.
         if (metric := self.dev_metric) and not (metric == "sts_dev_spearman" and "sts-b-dev" in titles):
             found.append(Column(DEV, "STS-B dev" if metric == "sts_dev_spearman" else "held-out separation", DEV))
@@ -125,19 +143,20 @@ class Comparison:
     def rows(self) -> tuple[Row, ...]:
         """A row for each method, in the order asked for."""
         done = {(result["label"], result["seed"]): result for result in self.results}
+        methods = {method.label: method for method, _ in self.runs}
         rows = []
-        for method in dict.fromkeys(method.label for method, _ in self.runs):
-            runs = [(one, seed) for one, seed in self.runs if one.label == method]
-            found = [done[method, seed] for _, seed in runs if (method, seed) in done]
+        for label, method in methods.items():
+            seeds = [seed for one, seed in self.runs if one.label == label]
+            found = [done[label, seed] for seed in seeds if (label, seed) in done]
             finished = tuple(result for result in found if result["status"] == FINISHED)
             rows.append(
                 Row(
-                    method=runs[0][0],
+                    method=method,
                     finished=finished,
                     failed=tuple(result for result in found if result["status"] != FINISHED),
-                    waiting=tuple(seed for _, seed in runs if (method, seed) not in done),
-                    same_for_every_seed=len(runs) < len(self.seeds),
-                    cells={c.name: cell for c in self.columns if (cell := _cell(c, finished))},
+                    waiting=tuple(seed for seed in seeds if (label, seed) not in done),
+                    same_for_every_seed=len(seeds) < len(self.seeds),
+                    cells={c.name: cell for c in self.columns if (cell := _cell(c.name, finished))},
                 )
             )
         return tuple(rows)
@@ -158,7 +177,7 @@ class Comparison:
     @cached_property
     def missing(self) -> dict[str, str]:
         """The tasks that could not be scored for any method, and why."""
-        found = [result["missing"] for result in self.results if result["status"] == FINISHED]
+        found = [result["missing"] for result in self._finished]
         return {title: reason for one in found for title, reason in one.items() if all(title in o for o in found)}
 
     @cached_property
@@ -166,8 +185,7 @@ class Comparison:
         """The tasks that single methods could not be scored on, and why, by 'method, task'."""
         return {
             f"{result['label']}, {title}": reason
-            for result in self.results
-            if result["status"] == FINISHED
+            for result in self._finished
             for title, reason in result["missing"].items()
             if title not in self.missing
         }
@@ -180,7 +198,7 @@ class Comparison:
     @property
     def waiting(self) -> int:
         """How many runs are not done."""
-        return sum(len(row.waiting) for row in self.rows)
+        return len(self.runs) - len(self.results)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON: the table, and of each run all but what is seen in pictures alone."""
@@ -191,41 +209,17 @@ class Comparison:
             "missing": self.missing,
             "left_out": self.left_out,
             "columns": [vars(column) | {"best": sorted(self.best(column))} for column in self.columns],
-            "rows": [_row(row) for row in self.rows],
+            "rows": [row.to_dict() for row in self.rows],
             "runs": [{key: v for key, v in r.items() if key not in ("inspection", "traceback")} for r in self.results],
         }
 
 
-def _row(row: Row) -> dict[str, Any]:
-    cells = {
-        name: {
-            "mean": cell.mean,
-            "spread": cell.spread,
-            "scores": {str(seed): score for seed, score in cell.scores.items()},
-        }
-        for name, cell in row.cells.items()
-    }
-    return {
-        "method": row.label,
-        "kind": row.method.kind,
-        "same_for_every_seed": row.same_for_every_seed,
-        "seeds": [result["seed"] for result in row.finished],
-        "failed": [result["seed"] for result in row.failed],
-        "waiting": list(row.waiting),
-        "cells": cells,
-    }
-
-
-def _cell(column: Column, finished: Sequence[dict[str, Any]]) -> Cell | None:
+def _cell(name: str, finished: tuple[dict[str, Any], ...]) -> Cell | None:
     """Return the scores of a column; None where one is missing or undefined, so that no mean stands for fewer runs."""
     scores = {}
     for result in finished:
-        if column.kind == "task":
-            score = result["scores"].get(column.name)
-        elif column.kind == "average":
-            score = result["averages"].get(column.name.removeprefix("average "))
-        else:
-            score = (result.get("dev") or {}).get("score")
+        averages = {f"average {group}": score for group, score in result["averages"].items()}
+        score = {**averages, **result["scores"], DEV: (result.get("dev") or {}).get("score")}.get(name)
         if score is None or score != score:
             return None
         scores[int(result["seed"])] = float(score)

@@ -31,49 +31,36 @@ def check_extra() -> None:
     require_extra("report", "a report with pictures", "matplotlib", "jinja2")
 
 
-def panels(
-    rows: int, columns: int, *, size: tuple[float, float], share_x: bool = True, share_y: bool = False
-) -> tuple[Figure, list[list[Any]]]:
-    """Return a figure with a grid of axes: rows x columns.
+Size = Callable[[int, int], tuple[float, float]]
+"""From the lines and columns of a figure to its size in inches."""
 
-    Args:
-        rows, columns: of the grid.
-        size: of the whole, in inches.
-        share_x, share_y: whether all have the same x axis, and the same y axis.
-    """
+
+def panels(
+    count: int, size: Size, *, columns: int = 9, share_x: bool = True, share_y: bool = False
+) -> tuple[Figure, list[Any]]:
+    """Return a figure with `count` axes in lines of `columns` at most; all may have the same x or y axis."""
     check_extra()
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=size, layout="constrained")
-    grid = figure.subplots(rows, columns, sharex=share_x, sharey=share_y, squeeze=False)
-    for axes in grid.flat:
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.spines[["left", "bottom"]].set_color(_QUIET)
-        axes.tick_params(colors=_QUIET, labelsize=9)
-        axes.grid(axis="y", color="#E5E5E5", linewidth=0.8)
-        axes.set_axisbelow(True)
-    return figure, [list(row) for row in grid]
-
-
-def wrapped(
-    count: int, columns: int, size: Callable[[int, int], tuple[float, float]], **shared: bool
-) -> tuple[Figure, list[list[Any]], list[Any]]:
-    """Return a figure with `count` panels in lines of `columns`, its grid, and the panels in order.
-
-    Args:
-        count: of panels.
-        columns: in a line at most.
-        size: from lines and columns to the size of the whole, in inches.
-        shared: as in `panels`.
-    """
     columns = min(columns, count)
     lines = -(-count // columns)
-    figure, grid = panels(lines, columns, size=size(lines, columns), **shared)
-    flat = [axes for line in grid for axes in line]
-    for i, axes in enumerate(flat):
+    figure = Figure(figsize=size(lines, columns), layout="constrained")
+    grid = figure.subplots(lines, columns, sharex=share_x, sharey=share_y, squeeze=False)
+    for i, axes in enumerate(grid.flat):
         axes.set_visible(i < count)
-        axes.tick_params(labelbottom=True)  # the last line may have gaps
-    return figure, grid, flat[:count]
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.spines[["left", "bottom"]].set_color(_QUIET)
+        axes.tick_params(colors=_QUIET, labelsize=9, labelbottom=True)  # the last line may have gaps
+        axes.grid(axis="y", color="#E5E5E5", linewidth=0.8)
+        axes.set_axisbelow(True)
+    return figure, list(grid.flat[:count])
+
+
+def name_y(axes: Sequence[Any], name: str) -> None:
+    """Name the y axis of the first panel of each line."""
+    for one in axes:
+        if one.get_subplotspec().is_first_col():
+            one.set_ylabel(name)
 
 
 def save(figure: Figure, path: Path) -> Path:

@@ -1,4 +1,4 @@
-"""What all runs of a comparison share, checked before work starts."""
+"""What is asked of a comparison, checked before work starts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from likewise.corpus import CorpusOptions, PreparedCorpus, prepare
 from likewise.evaluation.data import find_data
 from likewise.evaluation.registry import resolve
 from likewise.evaluation.task import TaskMissing
-from likewise.recipes import RECIPES
+from likewise.recipes import find_recipe
 from likewise.recipes.options import TrainingOptions
 from likewise.runs.options import OptionError, unknown_option
 from likewise.runs.plan import Plan
@@ -20,21 +20,7 @@ _BUDGET = {"max_steps", "epochs"}
 
 @dataclass(frozen=True)
 class Settings:
-    """Methods and seeds, and what is the same for all of them.
-
-    Attributes:
-        methods: the rows.
-        seeds: each method that a seed changes is made with each.
-        corpus: files, globs or bundled names.
-        base: of every method that takes a transformer.
-        vectors: of every method that takes word vectors.
-        tasks: what all are scored on.
-        data: the folder of SentEval's data.
-        steps: updates of each training; None where `minutes` are given, or nothing is trained.
-        minutes: of updates for each training, without its evaluations.
-        preset: of every recipe that names none itself.
-        shared: options of training for every recipe, over the presets'.
-        corpus_options: how the corpus is read.
+    """The arguments of `likewise.compare` that decide its results, checked.
 
     Raises:
         ComparisonError, OptionError: no method, no seed, no budget or two, or options that do not go together.
@@ -64,8 +50,7 @@ class Settings:
         if any(budget is not None and not budget > 0 for budget in (self.steps, self.minutes)):
             raise ComparisonError(f"The budget must be above 0, not {self.steps or self.minutes}.")
         for method in trained:
-            if check := RECIPES[method.name].check_base:
-                check(self.base_of(method), self.options(method))
+            find_recipe(method.name).check_base(self.base_of(method), self.options(method))
         resolve(self.tasks)
 
     def base_of(self, method: Method) -> str:
@@ -91,12 +76,7 @@ class Settings:
         return prepare(list(self.corpus), self.corpus_options, at_least=max(sizes, default=1))
 
     def tasks_found(self) -> list[str]:
-        """Return the names of the tasks whose data is there.
-
-        Raises:
-            DataError: there is no data folder, or a file in it is malformed.
-            ComparisonError: every task is missing.
-        """
+        """Return the names of the tasks whose data is there, of which there must be one."""
         wanted, _ = resolve(self.tasks)
         folder = find_data(self.data) if any(task.needs_data for task in wanted) else None
         found, reasons = [], []
@@ -130,11 +110,7 @@ class Settings:
 
 
 def check_shared(shared: dict[str, Any]) -> None:
-    """Check the options of all recipes.
-
-    Raises:
-        OptionError: one is unknown or out of range.
-    """
+    """Raise an OptionError where an option of all recipes is unknown or out of range."""
     known = set(TrainingOptions.model_fields) - _BUDGET
     if unknown := sorted(set(shared) - known):
         raise OptionError(f"{unknown_option(unknown[0], known)}, which all recipes share")

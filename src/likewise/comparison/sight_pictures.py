@@ -19,11 +19,11 @@ from likewise.comparison.pictures import (
     PURPLE,
     VERMILLION,
     cut_middle,
+    name_y,
     panels,
     save,
     shorten,
     styles,
-    wrapped,
 )
 from likewise.evaluation.rank_errors import ErrorAnalysis
 
@@ -41,10 +41,10 @@ def draw_similarity(
 ) -> Path:
     """Draw distributions (`Distribution.to_dict`), a panel for each model and a shape for each kind of pairs."""
     kinds = list(dict.fromkeys(one["kind"] for parts in shown.values() for one in parts))
-    figure, grid, flat = wrapped(
+    figure, flat = panels(
         len(shown),
-        3,
         lambda lines, n: (max(5.0, 1.6 + 3.0 * n), 0.6 + lines * (0.9 + 0.34 * len(kinds))),
+        columns=3,
         share_y=True,
     )
     lowest = min(one["quantiles"]["0.01"] for parts in shown.values() for one in parts)
@@ -57,8 +57,7 @@ def draw_similarity(
         axes.grid(axis="x", color="#E5E5E5", linewidth=0.8)
         axes.set_xlabel("cosine similarity")
     flat[0].set_xlim(max(-1.0, np.floor(lowest * 5) / 5 - 0.02), 1.02)
-    for line in grid:
-        line[0].set_ylabel(name)
+    name_y(flat, name)
     return save(figure, path)
 
 
@@ -85,8 +84,8 @@ def draw_maps(found: Comparison, path: Path) -> Path | None:
     sentences = rows[0][1]["sentences"]
     legend = [textwrap.fill(text, 36 * min(4, len(rows))) for text in sentences]
     high = 0.5 + 0.2 * sum(text.count("\n") + 1 for text in legend)
-    figure, _, flat = wrapped(
-        len(rows), 4, lambda lines, n: (max(4.6, 0.4 + 2.7 * n), high + 2.9 * lines), share_x=False
+    figure, flat = panels(
+        len(rows), lambda lines, n: (max(4.6, 0.4 + 2.7 * n), high + 2.9 * lines), columns=4, share_x=False
     )
     for axes, (label, mapped) in zip(flat, rows, strict=True):
         points, owner = np.array(mapped["points"]), np.array(mapped["of"])
@@ -112,7 +111,7 @@ def draw_maps(found: Comparison, path: Path) -> Path | None:
 
 def draw_errors(analysis: ErrorAnalysis, path: Path) -> Path:
     """Draw the rank by the cosine over the rank by the rating for all pairs, the worst ones marked."""
-    figure, ((axes,),) = panels(1, 1, size=(6.4, 5.6))
+    figure, (axes,) = panels(1, lambda *_: (6.4, 5.6))
     axes.plot([1, analysis.n], [1, analysis.n], color="#999999", linewidth=1, zorder=1)
     axes.scatter(analysis.gold_ranks, analysis.estimated_ranks, s=4, color="#AAAAAA", linewidths=0, zorder=2)
     for direction, colour, marker in (("overestimated", VERMILLION, "^"), ("underestimated", BLUE, "v")):

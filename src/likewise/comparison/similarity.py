@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -21,7 +21,6 @@ from likewise.comparison.cosines import (
     NEGATION,
     OTHER,
     QUANTILES,
-    VIEWS,
     Distribution,
     dropout_views,
     partners,
@@ -32,10 +31,9 @@ from likewise.comparison.pictures import check_extra, shorten
 from likewise.comparison.sight_pictures import draw_similarity
 from likewise.comparison.tables import markdown_table, open_folder
 from likewise.evaluation.data import find_data
-from likewise.evaluation.pairs import pair_cosines
+from likewise.evaluation.registry import TASKS
 from likewise.evaluation.task import TaskMissing
-from likewise.evaluation.tasks.sts import SEVEN
-from likewise.evaluation.tasks.sts import TASKS as STS_TASKS
+from likewise.evaluation.tasks.sts import SEVEN, StsTask
 from likewise.runs.whole_files import write_json, write_text
 
 if TYPE_CHECKING:
@@ -134,6 +132,7 @@ def analyze_similarity(
             'negation' is not installed.
     """
     from likewise.augment.negation import negate_batch
+    from likewise.inference.encoding import encode
     from likewise.inference.loading import load
 
     drawn, source = draw_sentences(sentences, data, n, seed)
@@ -151,7 +150,9 @@ def analyze_similarity(
         named = isinstance(which, (str, os.PathLike))
         name = os.fspath(which) if named else type(which).__name__  # type: ignore[arg-type]
         encoder = load(which) if named else which  # type: ignore[arg-type]
-        cosines = _cosines(encoder, own, negations, seed, progress, how)
+        vectors = encode(encoder, [*own, *negations], progress=progress, **how)  # (2 S, D)
+        views = dropout_views(encoder, own[:VIEWED], seed=seed, **how)
+        cosines = related_cosines(views, vectors[: len(own)], range(len(own)), vectors[len(own) :], seed)
         distributions += [Distribution(label, name, kind, found) for kind, found in cosines.items()]
     return SimilarityReport(
         source=source,
@@ -163,17 +164,6 @@ def analyze_similarity(
         others=tuple(own[i] for i in partners(len(own), seed)),
         distributions=tuple(distributions),
     )
-
-
-def _cosines(
-    model: Any, sentences: list[str], negations: list[str], seed: int, progress: bool, how: dict[str, Any]
-) -> dict[str, np.ndarray]:
-    from likewise.inference.encoding import encode
-
-    both = encode(model, [*sentences, *negations], progress=progress, **how)  # (2 S, D)
-    views = dropout_views(model, sentences[:VIEWED], seed=seed, **how)
-    found = {} if views is None else {VIEWS: pair_cosines(*views)}
-    return found | related_cosines(both[: len(sentences)], range(len(sentences)), both[len(sentences) :], seed)
 
 
 def draw_sentences(
@@ -191,7 +181,16 @@ def draw_sentences(
     if n < 2:
         raise ComparisonError(f"n is {n}; a random pair needs 2 sentences or more.")
     if sentences is None:
-        found, source = _sts(data)
+        folder, found, read = find_data(data), [], []
+        for task in (TASKS[name] for name in SEVEN):
+            try:
+                pairs = cast(StsTask, task).load(folder)
+            except TaskMissing:
+                continue  # its absence shows in the name of the source
+            found += [*pairs.first, *pairs.second]
+            read.append(task.title)
+        missing = f" ({len(SEVEN) - len(read)} of 7 are missing)" if len(read) < len(SEVEN) else ""
+        source = f"the test sets {', '.join(read) or '(none)'}{missing}"
     elif isinstance(sentences, (str, os.PathLike)):
         from likewise.inference.lines import open_lines
 
@@ -204,23 +203,6 @@ def draw_sentences(
     if len(unique) < 2:
         raise ComparisonError(f"There are {len(unique)} different sentences in {source}. Give 2 or more.")
     return [unique[i] for i in np.random.default_rng(seed).permutation(len(unique))[:n]], source
-
-
-def _sts(data: str | os.PathLike[str] | None) -> tuple[list[str], str]:
-    folder = find_data(data)
-    found: list[str] = []
-    read = []
-    for task in STS_TASKS:
-        if task.name not in SEVEN:
-            continue
-        try:
-            pairs = task.load(folder)
-        except TaskMissing:
-            continue  # its absence shows in the name of the source
-        found += [*pairs.first, *pairs.second]
-        read.append(task.title)
-    missing = len(SEVEN) - len(read)
-    return found, f"the test sets {', '.join(read) or '(none)'}" + (f" ({missing} of 7 are missing)" if missing else "")
 
 
 def write_similarity(report: SimilarityReport, out: str | os.PathLike[str]) -> list[Path]:
