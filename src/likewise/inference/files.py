@@ -1,8 +1,6 @@
 """From a text file to a file of vectors: streamed in constant memory, in order, and resumed after a stop.
 
-The working folder of the job holds the vectors of each window of lines as `000000.npy` and so on, for a table its
-sentences as text too.
-
+A window of lines is a part of the job: `000000.npy` and so on, and for a table its sentences as text.
 Letters of the shapes: S sentences, D embedding.
 """
 
@@ -28,7 +26,7 @@ from likewise.inference.encoding import all_finite, dimension, undisturbed
 from likewise.inference.engines.chooser import choose
 from likewise.inference.engines.engine import Choice, Engine, EngineName, EnginePrecision
 from likewise.inference.engines.graph import fingerprint
-from likewise.inference.lines import Lines, check_lines, open_lines
+from likewise.inference.lines import STREAM, Lines, check_lines, open_lines
 from likewise.inference.loading import load
 from likewise.inference.runner import UnfitModel, fits, runner_of
 from likewise.runs.job import Job, Resume, check_target, open_job
@@ -37,14 +35,11 @@ from likewise.runs.plan import Plan
 from likewise.runs.progress import Bar, Progress
 from likewise.runs.stopping import StopRequest, orderly_stop
 
-STDOUT = "-"
-
 # A window is read, sorted by length and encoded at a time: 8,192 texts, or 16 million characters of longer ones.
 _WINDOW = 8192
 _WINDOW_CHARACTERS = 1 << 24
 _REMEMBERED = 1 << 18  # sentences that are recognised when they occur again, about 40 MB
 _UNKNOWN_TOTAL = 16  # windows that a stream is taken to have when it has more than one
-_ROW_GROUP = 8192  # rows of a table written at a time
 
 
 def encode_file(
@@ -90,7 +85,7 @@ def encode_file(
         raise LikewiseError(f"batch_size is {batch_size}; give 1 or more.")
     source, out = os.fspath(source), os.fspath(out)
     check_lines(source)
-    if out != STDOUT:
+    if out != STREAM:
         check_target(out, "file")
         if Path(out).suffix not in (".npy", ".parquet"):
             raise LikewiseError(f"'{out}': the vectors go to a .npy or a .parquet file, or to '-' (standard output).")
@@ -99,11 +94,11 @@ def encode_file(
     choice = Choice(engine or own.engine, precision or own.precision)
     work = _Work(encoder, batch_size, normalize, Progress(quiet))
     with open_lines(source) as lines, undisturbed(encoder), torch.inference_mode():
-        if out == STDOUT:
+        if out == STREAM:
             return _to_stream(work, choice, lines, sys.stdout)
-        options = {"normalize": normalize, "batch_size": batch_size, "engine": choice.engine}
-        options |= {"precision": choice.precision, "max_seq_length": encoder.max_seq_length, "prompt": work.prompt}
-        options |= {"truncate_dim": encoder.truncate_dim, "form": Path(out).suffix}
+        options: dict[str, Any] = {"normalize": normalize, "batch_size": batch_size, "form": Path(out).suffix}
+        options |= {"engine": choice.engine, "precision": choice.precision, "prompt": work.prompt}
+        options |= {"max_seq_length": encoder.max_seq_length, "truncate_dim": encoder.truncate_dim}
         plan = Plan("encode", options, inputs={"model": fingerprint(encoder)})
         with (
             open_job(out, plan, resume=resume, overwrite=overwrite, kind="file") as job,
@@ -131,10 +126,9 @@ class _Work:
         except UnfitModel as reason:
             self.progress.tell(f"sentence-transformers' own encode runs, the slower way: {reason}.")
             return
-        for note in chosen.notes:
-            self.progress.tell(note)
         self.engine, self.name = chosen.engine, str(chosen.engine)
-        self.progress.tell(f"engine: {chosen}")
+        for line in (*chosen.notes, f"engine: {chosen}"):
+            self.progress.tell(line)
 
     def __call__(self, lines: Sequence[str], bar: Bar) -> np.ndarray:
         """Return the vectors (S, D), float32, of S lines, 1 or more."""
@@ -243,16 +237,14 @@ class _Rows:
 
     def has(self, position: int, lines: Sequence[str]) -> bool:
         """Return whether the part of a window is there, and of these lines."""
-        if position >= len(self.counts):
-            return False
-        return bool(self._parts.facts[_name(position)]["lines"] == _digest("\n".join(lines)).hex())
+        wanted = _digest("\n".join(lines)).hex()
+        return position < len(self.counts) and bool(self._parts.facts[_name(position)]["lines"] == wanted)
 
     def row(self, number: int) -> np.ndarray:
         """Return a row that was written, (D,)."""
         ends = list(accumulate(self.counts))
         part = bisect_right(ends, number)
-        place = number - (ends[part] - self.counts[part])
-        return np.asarray(self._array(part)[place])
+        return np.asarray(self._array(part)[number - ends[part]])  # counted from the part's end
 
     def add(self, lines: Sequence[str], vectors: np.ndarray) -> None:
         """Write the next part."""
@@ -295,8 +287,8 @@ class _Rows:
             for number in range(len(self.counts)):
                 rows = self._array(number)
                 lines = self._parts.path(f"{_name(number)}.txt").read_bytes().decode().split("\n")
-                for start in range(0, len(lines), _ROW_GROUP):
-                    piece = slice(start, start + _ROW_GROUP)
+                for start in range(0, len(lines), _WINDOW):
+                    piece = slice(start, start + _WINDOW)
                     vectors = pa.FixedSizeListArray.from_arrays(pa.array(rows[piece].reshape(-1)), size)
                     writer.write_table(pa.Table.from_arrays([pa.array(lines[piece]), vectors], schema=schema))
 

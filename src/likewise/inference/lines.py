@@ -14,7 +14,8 @@ from typing import IO
 from likewise.corpus.files import reading
 from likewise.errors import LikewiseError
 
-STDIN = "-"
+STREAM = "-"
+"""Standard input or output, in the place of a file."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ def open_lines(path: str) -> Iterator[Lines]:
     Raises:
         LikewiseError: there is no such file, it is not UTF-8, or a broken archive.
     """
-    if path == STDIN:
+    if path == STREAM:
         yield Lines(_decode(sys.stdin.buffer, "standard input"), None, lambda: 0)
         return
     check_lines(path)
@@ -72,7 +73,7 @@ def open_lines(path: str) -> Iterator[Lines]:
 
 def check_lines(path: str) -> None:
     """Raise a LikewiseError if there is no such file, before anything else takes time."""
-    if path != STDIN and (not Path(path).exists() or Path(path).is_dir()):
+    if path != STREAM and (not Path(path).exists() or Path(path).is_dir()):
         raise LikewiseError(f"There is no file '{path}'.")
 
 

@@ -127,25 +127,29 @@ class Exports:
         return self._opened(pair, sample)
 
     def _opened(self, pair: Pair, sample: Sample) -> Engine:
-        model = self._model()
-        assert model is not None, "the model of these exports is gone"
         if pair[0] == "torch":  # not kept: it holds the model
-            return TorchEngine(model, "bf16" if pair[1] == "bf16" else "fp32")
+            return TorchEngine(self._encoder, "bf16" if pair[1] == "bf16" else "fp32")
         if pair not in self._open:
-            check_exportable(model)
+            check_exportable(self._encoder)
             if not self.has(pair):
                 self._make(pair, sample)
             kind = MAKERS[pair[0]].ENGINE
-            self._open[pair] = kind(self.store.folder(_file_of(pair)), pair[1], least_tokens(model))
+            self._open[pair] = kind(self.store.folder(_file_of(pair)), pair[1], least_tokens(self._encoder))
         return self._open[pair]
 
     def _make(self, pair: Pair, sample: Sample) -> None:
-        model, maker, whole = self._model(), MAKERS[pair[0]], _file_of((pair[0], "bf16"))
+        model, maker, whole = self._encoder, MAKERS[pair[0]], _file_of((pair[0], "bf16"))
         if self.store.about(whole) is None:
             self.store.put(whole, lambda folder: maker.export(model, folder))
         if pair[1] == "int8":
             source, batches = self.store.folder(whole), sample.batches(least_tokens(model))
             self.store.put(pair, lambda folder: maker.quantise(source, folder, batches))
+
+    @property
+    def _encoder(self) -> SentenceTransformer:
+        model = self._model()
+        assert model is not None, "the model of these exports is gone"
+        return model
 
 
 def _file_of(pair: Pair) -> Pair:
