@@ -68,10 +68,10 @@ def training_steps(source: Path, folder: Path) -> Work:
 
 
 def _mean_of_words(folder: Path) -> Any:
-    from likewise.baselines import build_baseline
+    from likewise.baselines import baseline
     from likewise.inference import load
 
-    build_baseline("word-average", "bundled:glove", folder / "model", most_frequent=20_000, quiet=True)
+    baseline("word-average", base="bundled:glove", out=folder / "model", most_frequent=20_000, quiet=True)
     model = load(folder / "model", device="cpu")
     model.encode(["a first sentence"])
     return model

@@ -5,8 +5,8 @@ from sentence_transformers import SentenceTransformer
 from transformers import AutoModel, AutoTokenizer
 
 import likewise
-from likewise.baselines import build_baseline
-from likewise.baselines.baseline import BaselineError
+from likewise.baselines import baseline
+from likewise.baselines.method import BaselineError
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def both_ways(folder, texts):
 
 
 def test_word_average_is_the_mean_over_the_words_that_have_vectors(glove, tmp_path):
-    made = build_baseline("word-average", glove, tmp_path / "out", quiet=True)
+    made = baseline("word-average", base=glove, out=tmp_path / "out", quiet=True)
     found = both_ways(made.path, ["The cat", "the xyzzy dog", "xyzzy", ""])
     assert np.allclose(found[0], [1.5, 1.0])
     known = np.array([2.0, 0.5])  # of 'the' and 'dog'; the unknown word shortens it
@@ -36,7 +36,7 @@ def test_word_average_is_the_mean_over_the_words_that_have_vectors(glove, tmp_pa
 def test_word_average_keeps_the_corpus_s_words_beside_the_most_frequent(glove, tmp_path):
     corpus = tmp_path / "text.txt"
     corpus.write_text("a dog is a dog\n", encoding="utf-8")
-    made = build_baseline("word-average", glove, tmp_path / "out", corpus, most_frequent=1, quiet=True)
+    made = baseline("word-average", corpus, base=glove, out=tmp_path / "out", most_frequent=1, quiet=True)
     vocabulary = SentenceTransformer(str(made.path))[0].tokenizer.get_vocab()
     assert set(vocabulary) == {"[PAD]", "[UNK]", "the", "dog"}
 
@@ -44,7 +44,7 @@ def test_word_average_keeps_the_corpus_s_words_beside_the_most_frequent(glove, t
 def test_a_weighted_average_is_without_the_mean_word_and_with_short_frequent_words(glove, tmp_path):
     corpus = tmp_path / "text.txt"
     corpus.write_text("the cat the cat\nthe dog the dog\n", encoding="utf-8")
-    made = build_baseline("word-average", glove, tmp_path / "out", corpus, weighted=True, quiet=True)
+    made = baseline("word-average", corpus, base=glove, out=tmp_path / "out", weighted=True, quiet=True)
     the, cat, dog = np.array([1.0, 0.0]), np.array([2.0, 2.0]), np.array([3.0, 1.0])
     mean = (2 * the + cat + dog) / 4  # over tokens
     expected = ((the - mean) * 0.001 / 0.501 + (cat - mean) * 0.001 / 0.251) / 2
@@ -53,7 +53,7 @@ def test_a_weighted_average_is_without_the_mean_word_and_with_short_frequent_wor
 
 def test_a_weighted_average_wants_a_corpus(glove, tmp_path):
     with pytest.raises(BaselineError, match="--corpus"):
-        build_baseline("word-average", glove, tmp_path / "out", weighted=True, quiet=True)
+        baseline("word-average", base=glove, out=tmp_path / "out", weighted=True, quiet=True)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_a_weighted_average_wants_a_corpus(glove, tmp_path):
     ],
 )
 def test_averages_of_layers_are_what_transformers_gives(tiny_base, tmp_path, sentences, name, options, layers):
-    made = build_baseline(name, str(tiny_base), tmp_path / "out", quiet=True, **options)
+    made = baseline(name, base=str(tiny_base), out=tmp_path / "out", quiet=True, **options)
     tokenizer, model = AutoTokenizer.from_pretrained(tiny_base), AutoModel.from_pretrained(tiny_base).eval()
     texts = sentences[:4]
     expected = []

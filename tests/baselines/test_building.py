@@ -1,16 +1,15 @@
 import json
-from dataclasses import fields
 
 import pytest
 
-from likewise.baselines import BASELINES, build_baseline, find_baseline
-from likewise.baselines.baseline import BaselineError
-from likewise.recipes import OptionError
-from likewise.training.folder import RunFolderError
+from likewise.baselines import BASELINES, baseline, find_baseline
+from likewise.baselines.method import BaselineError
+from likewise.runs.job import JobError
+from likewise.runs.options import OptionError
 
 
 def test_the_record_and_the_card_say_how_it_was_made(tiny_base, corpus_file, tmp_path):
-    made = build_baseline("whitening", str(tiny_base), tmp_path / "out", corpus_file, dimensions=8, quiet=True)
+    made = baseline("whitening", corpus_file, base=str(tiny_base), out=tmp_path / "out", dimensions=8, quiet=True)
     record = json.loads((made.path / "likewise.json").read_text())
     assert record == made.record
     assert (record["baseline"], record["base"], record["seed"]) == ("whitening", str(tiny_base), 1)
@@ -31,29 +30,37 @@ def test_what_is_wrong_is_told_before_a_base_is_loaded(tiny_base, corpus_file, t
     with pytest.raises(OptionError, match="word-average"):
         find_baseline("average")
     with pytest.raises(BaselineError, match="--corpus"):
-        build_baseline("whitening", str(tiny_base), tmp_path / "a", quiet=True)
+        baseline("whitening", base=str(tiny_base), out=tmp_path / "a", quiet=True)
     with pytest.raises(BaselineError, match="leave the corpus out"):
-        build_baseline("last-average", str(tiny_base), tmp_path / "b", corpus_file, quiet=True)
+        baseline("last-average", corpus_file, base=str(tiny_base), out=tmp_path / "b", quiet=True)
     with pytest.raises(OptionError, match="dimension"):
-        build_baseline("whitening", str(tiny_base), tmp_path / "c", corpus_file, dims=3, quiet=True)
+        baseline("whitening", corpus_file, base=str(tiny_base), out=tmp_path / "c", dims=3, quiet=True)
     with pytest.raises(OptionError, match="first-last"):
-        build_baseline("whitening", str(tiny_base), tmp_path / "c", corpus_file, pooling="mean", quiet=True)
+        baseline("whitening", corpus_file, base=str(tiny_base), out=tmp_path / "c", pooling="mean", quiet=True)
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "thesis.txt").write_text("years of work")
-    with pytest.raises(RunFolderError, match="not empty"):
-        build_baseline("last-average", str(tiny_base), tmp_path / "full", overwrite=True, quiet=True)
+    with pytest.raises(JobError, match="holds other files"):
+        baseline("last-average", base=str(tiny_base), out=tmp_path / "full", overwrite=True, quiet=True)
+
+
+def test_the_result_loads_its_model_and_the_same_call_makes_nothing_again(tiny_base, tmp_path):
+    made = baseline("cls", base=str(tiny_base), out=tmp_path / "out", quiet=True)
+    assert made.model.encode("the cat sees a dog").shape == (32,)
+    written = (tmp_path / "out" / "likewise.json").read_bytes()
+    assert baseline("cls", base=str(tiny_base), out=tmp_path / "out", quiet=True).record == made.record
+    assert (tmp_path / "out" / "likewise.json").read_bytes() == written
 
 
 def test_a_baseline_may_be_made_again_over_itself(tiny_base, tmp_path):
-    build_baseline("cls", str(tiny_base), tmp_path / "out", quiet=True)
-    with pytest.raises(RunFolderError, match="overwrite"):
-        build_baseline("cls", str(tiny_base), tmp_path / "out", quiet=True)
-    made = build_baseline("last-average", str(tiny_base), tmp_path / "out", overwrite=True, quiet=True)
+    baseline("cls", base=str(tiny_base), out=tmp_path / "out", quiet=True)
+    with pytest.raises(JobError, match="overwrite"):
+        baseline("last-average", base=str(tiny_base), out=tmp_path / "out", quiet=True)
+    made = baseline("last-average", base=str(tiny_base), out=tmp_path / "out", overwrite=True, quiet=True)
     assert made.record["baseline"] == "last-average"
 
 
 def test_every_baseline_names_its_source_and_every_option_has_a_help_text():
-    for baseline in BASELINES.values():
-        assert all(item.metadata["help"].endswith(".") for item in fields(baseline.options))
-    assert all(baseline.source and baseline.summary for baseline in BASELINES.values())
-    assert [name for name, baseline in BASELINES.items() if baseline.corpus == "required"] == ["whitening", "flow"]
+    for one in BASELINES.values():
+        assert all((item.description or "").endswith(".") for item in type(one.options).model_fields.values())
+    assert all(one.source and one.summary for one in BASELINES.values())
+    assert [name for name, one in BASELINES.items() if one.corpus == "required"] == ["whitening", "flow"]

@@ -5,9 +5,10 @@ import pytest
 import torch
 
 import likewise
-from likewise.baselines import BASELINES, build_baseline
-from likewise.baselines.baseline import BaselineError
+from likewise.baselines import BASELINES, baseline
 from likewise.baselines.flow import fit_flow
+from likewise.baselines.method import BaselineError
+from likewise.runs.progress import Progress
 
 pytest.importorskip("zuko", reason="needs the extra 'flow'")
 
@@ -19,14 +20,10 @@ def skewed(count, seed=0):
     return torch.from_numpy(np.stack([x, x**2 + 0.3 * rng.normal(size=count)], axis=1).astype(np.float32))
 
 
-def silent(what, done, total):
-    return None
-
-
 def test_it_beats_the_best_gaussian_on_what_is_not_gaussian():
     vectors, fresh = skewed(2000), skewed(1000, seed=1)
     options = BASELINES["flow"].options.updated(steps=4, hidden=32, epochs=6, learning_rate=1e-2, coupling="affine")
-    flow = fit_flow(vectors, options, 1, silent)
+    flow = fit_flow(vectors, options, 1, Progress(quiet=True))
     gaussian = torch.distributions.MultivariateNormal(vectors.mean(dim=0), torch.cov(vectors.T))
     with torch.no_grad():
         assert flow.log_prob(fresh).mean() > gaussian.log_prob(fresh).mean() + 0.3
@@ -37,7 +34,7 @@ def test_the_same_seed_gives_the_same_flow_and_leaves_the_global_chance_alone():
     torch.manual_seed(5)
     expected = torch.rand(3)
     torch.manual_seed(5)
-    flows = [fit_flow(skewed(100), options, seed, silent) for seed in (1, 1, 2)]
+    flows = [fit_flow(skewed(100), options, seed, Progress(quiet=True)) for seed in (1, 1, 2)]
     assert torch.equal(torch.rand(3), expected)
     x = skewed(5)
     first, second, third = (flow.latent(x)[0] for flow in flows)
@@ -47,15 +44,15 @@ def test_the_same_seed_gives_the_same_flow_and_leaves_the_global_chance_alone():
 
 def test_too_few_sentences_are_told():
     with pytest.raises(BaselineError, match="flow_batch_size"):
-        fit_flow(skewed(20), BASELINES["flow"].options, 1, silent)
+        fit_flow(skewed(20), BASELINES["flow"].options, 1, Progress(quiet=True))
 
 
 def test_a_model_with_it_loads_by_likewise_and_is_nearer_to_gaussian(tiny_base, corpus_file, sentences, tmp_path):
     settings = {"steps": 3, "hidden": 16, "epochs": 5, "sentences": 0, "quiet": True}
-    made = build_baseline("flow", str(tiny_base), tmp_path / "out", corpus_file, **settings)
+    made = baseline("flow", corpus_file, base=str(tiny_base), out=tmp_path / "out", **settings)
     found = likewise.load(made.path).encode(sentences)
     assert found.shape == (400, 32)
-    plain = build_baseline("last-average", str(tiny_base), tmp_path / "plain", quiet=True)
+    plain = baseline("last-average", base=str(tiny_base), out=tmp_path / "plain", quiet=True)
     before = likewise.load(plain.path).encode(sentences)
 
     def off_centre(vectors):

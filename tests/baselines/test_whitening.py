@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from sentence_transformers import SentenceTransformer
 
-from likewise.baselines import build_baseline
-from likewise.baselines.baseline import BaselineError
+from likewise.baselines import baseline
+from likewise.baselines.method import BaselineError
 from likewise.baselines.whitening import fit_whitening
 
 
@@ -43,9 +43,9 @@ def test_a_model_with_it_loads_with_no_flag_and_whitens_its_corpus(
 ):
     base = str(tiny_base)
     if pooling == "own":
-        base = str(build_baseline("cls", base, tmp_path / "base", quiet=True).path)
+        base = str(baseline("cls", base=base, out=tmp_path / "base", quiet=True).path)
     settings = {"pooling": pooling, "dimensions": dimensions, "sentences": 0, "quiet": True}
-    made = build_baseline("whitening", base, tmp_path / "out", corpus_file, **settings)
+    made = baseline("whitening", corpus_file, base=base, out=tmp_path / "out", **settings)
     model = SentenceTransformer(str(made.path))
     found = model.encode(sentences).astype(np.float64)
     size = found.shape[1]
@@ -59,8 +59,8 @@ def test_a_model_with_it_loads_with_no_flag_and_whitens_its_corpus(
 def test_a_sample_is_the_same_for_the_same_seed(tiny_base, corpus_file, tmp_path):
     matrices = []
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
-        made = build_baseline(
-            "whitening", str(tiny_base), tmp_path / name, corpus_file, sentences=60, seed=seed, quiet=True
+        made = baseline(
+            "whitening", corpus_file, base=str(tiny_base), out=tmp_path / name, sentences=60, seed=seed, quiet=True
         )
         matrices.append(SentenceTransformer(str(made.path))[-1].linear.weight.detach().numpy())
     assert np.array_equal(matrices[0], matrices[1])

@@ -1,23 +1,5 @@
-"""What the papers compare with and needs no training loop of its own, and the only table of their names.
+"""The models that the papers compare with and that need no training loop: averages, whitening, a flow."""
 
-The names below are loaded on first use, so that `import likewise.baselines` does not import torch.
-"""
+import lazy_loader as lazy
 
-from typing import TYPE_CHECKING
-
-from likewise.lazy import lazy_names
-
-if TYPE_CHECKING:
-    from likewise.baselines.building import BaselineResult, build_baseline
-    from likewise.baselines.table import BASELINES, find_baseline
-
-__all__ = ["BASELINES", "BaselineResult", "build_baseline", "find_baseline"]
-
-_HOME = {
-    "BASELINES": ".table",
-    "BaselineResult": ".building",
-    "build_baseline": ".building",
-    "find_baseline": ".table",
-}
-
-__getattr__, __dir__ = lazy_names(__name__, _HOME)
+__getattr__, __dir__, __all__ = lazy.attach_stub(__name__, __file__)

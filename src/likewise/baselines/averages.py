@@ -11,10 +11,11 @@ from typing import Any, Literal
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 
-from likewise.baselines.baseline import Baseline, BaselineError, Progress, pooled_encoder
+from likewise.baselines.method import Baseline, BaselineError, pooled_encoder
 from likewise.encoder.build import build_layer_average
 from likewise.encoder.word_vectors import build_word_vectors
 from likewise.runs.options import Options, option
+from likewise.runs.progress import Progress
 
 
 class WordAverageOptions(Options):
@@ -31,7 +32,7 @@ class WordAverageOptions(Options):
 def word_average(
     base: str, options: WordAverageOptions, sentences: Sequence[str], seed: int, progress: Progress
 ) -> SentenceTransformer:
-    """The mean of the vectors of a text's words.
+    """Return the mean of the vectors of a text's words.
 
     A word without a vector counts as zeros: it shortens the mean and does not turn it, so that every cosine is that of
     the mean over the known words, as SentEval takes it.
@@ -71,19 +72,19 @@ class FirstLastOptions(Options):
 def first_last_average(
     base: str, options: FirstLastOptions, sentences: Sequence[str], seed: int, progress: Progress
 ) -> SentenceTransformer:
-    """The mean over tokens and over the first and the last layer."""
+    """Return the mean over tokens and over the first and the last layer."""
     return build_layer_average(base, (1 if options.first == "layer-1" else 0, -1))
 
 
 def last_average(
     base: str, options: NoOptions, sentences: Sequence[str], seed: int, progress: Progress
 ) -> SentenceTransformer:
-    """The mean over tokens of the last layer."""
+    """Return the mean over tokens of the last layer."""
     return pooled_encoder(base, "last")
 
 
 def cls(base: str, options: NoOptions, sentences: Sequence[str], seed: int, progress: Progress) -> SentenceTransformer:
-    """The last layer at [CLS]."""
+    """Return the last layer at [CLS]."""
     return pooled_encoder(base, "cls")
 
 

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from sentence_transformers import SentenceTransformer
 
-from likewise.baselines.baseline import Baseline, BaselineError
-from likewise.baselines.table import find_baseline
+from likewise.baselines.averages import CLS, FIRST_LAST_AVERAGE, LAST_AVERAGE, WORD_AVERAGE
+from likewise.baselines.flow import FLOW
+from likewise.baselines.method import Baseline, BaselineError
+from likewise.baselines.whitening import WHITENING
 from likewise.corpus import CorpusOptions, prepare
-from likewise.runs.provenance import machine, versions
-from likewise.training.card import OWN_MODULES, PLAIN
-from likewise.training.folder import RunFolder
+from likewise.runs.job import check_target, open_job
+from likewise.runs.options import OptionError
+from likewise.runs.plan import Plan
+from likewise.runs.progress import Progress
+from likewise.training.card import OWN_MODULES, PLAIN, VECTORS
 from likewise.transformers_output import no_bar
 
 CARD = """---
@@ -30,12 +32,16 @@ tags: [sentence-transformers, sentence-similarity, feature-extraction, likewise,
 `{name}`: {summary} ({source}.) Base: `{base}`.{fitted}
 
 ```python
-{loading}
-vectors = model.encode(["A man is playing a guitar.", "Somebody plays music."])
+{use}
 ```
 
 Options and versions are in `likewise.json`.
 """
+
+BASELINES: dict[str, Baseline] = {
+    baseline.name: baseline for baseline in (WORD_AVERAGE, LAST_AVERAGE, FIRST_LAST_AVERAGE, CLS, WHITENING, FLOW)
+}
+"""Every baseline by its name."""
 
 
 @dataclass(frozen=True)
@@ -44,20 +50,38 @@ class BaselineResult:
 
     Attributes:
         path: the model's folder.
-        record: all that likewise.json says.
+        record: the content of likewise.json.
     """
 
     path: Path
     record: dict[str, Any]
 
+    @property
+    def model(self) -> SentenceTransformer:
+        """The model, loaded from its folder."""
+        from likewise.inference import load
+
+        return load(self.path)
+
+
+def find_baseline(name: str) -> Baseline:
+    """Return the baseline of that name.
+
+    Raises:
+        OptionError: there is none; the message lists those there are.
+    """
+    if name not in BASELINES:
+        raise OptionError(f"there is no baseline {name!r}; there are {', '.join(BASELINES)}")
+    return BASELINES[name]
+
 
 @no_bar()  # one bar is enough
-def build_baseline(
+def baseline(
     name: str,
-    base: str | None,
-    out: str | os.PathLike[str],
     corpus: str | os.PathLike[str] | Sequence[str] | None = None,
     *,
+    base: str | None = None,
+    out: str | os.PathLike[str],
     corpus_options: CorpusOptions | None = None,
     seed: int = 1,
     overwrite: bool = False,
@@ -68,76 +92,51 @@ def build_baseline(
 
     Args:
         name: one of `BASELINES`.
-        base: a Hugging Face name, a folder, `bundled:minilm`, or a file of word vectors; None for the baseline's own.
-        out: the folder, which becomes the model.
         corpus: text that the baseline is fitted to, as in `likewise.train`.
-        corpus_options: how the corpus is read.
+        base: a Hugging Face name, a folder, bundled:minilm, or a file of word vectors; None for the baseline's own.
+        out: the folder, which becomes the model.
+        corpus_options: the options of reading the corpus.
         seed: fixes which sentences are drawn, and the start of the flow.
-        overwrite: replace the model that lies in `out`.
+        overwrite: replace the model in `out` once the new one is whole.
         quiet: print nothing.
         options: options of the baseline; a name it does not know is an error.
 
     Raises:
-        OptionError, RunFolderError, CorpusError, BaselineError, LoadError, WordVectorError: each a ValueError
-            whose message names the cure.
+        LikewiseError: an option, the corpus, the base or `out` is not right; the message names the cure.
     """
-    console = Console(quiet=quiet, stderr=True)
-    baseline = find_baseline(name)
-    chosen = baseline.options.updated(**options)
-    if corpus is None and baseline.corpus == "required":
+    progress = Progress(quiet)
+    method = find_baseline(name)
+    chosen = method.options.updated(**options)
+    if corpus is None and method.corpus == "required":
         raise BaselineError(f"{name} is fitted to text: give a corpus (--corpus FILE, or bundled:wiki-sample)")
-    if corpus is not None and baseline.corpus == "none":
+    if corpus is not None and method.corpus == "none":
         raise BaselineError(f"{name} is not fitted to anything: leave the corpus out")
-    folder = RunFolder(Path(out))
-    folder.prepare(resume=False, overwrite=overwrite)
-    started = time.monotonic()
+    check_target(out)
     sentences: Any = ()
     facts: dict[str, Any] | None = None
     if corpus is not None:
         read = prepare(corpus if isinstance(corpus, str | os.PathLike) else list(corpus), corpus_options)
         sentences = read.dataset["sentence"]
         facts = {"sources": list(read.sources), "sentences": len(read), "sha256": read.sha256}
-    source = base or baseline.default_base
-    with _bar(console) as bar:
-        tasks: dict[str, Any] = {}
-
-        def progress(what: str, done: int, total: int) -> None:
-            if what not in tasks:
-                tasks[what] = bar.add_task(what, total=total)
-            bar.update(tasks[what], completed=done)
-
-        model = baseline.build(source, chosen, sentences, seed, progress).eval()
-    record = {
-        "baseline": name,
-        "options": chosen.to_dict(),
-        "base": source,
-        "seed": seed,
-        "corpus": facts,
-        "versions": versions(),
-        "machine": machine(),
-        "seconds": round(time.monotonic() - started, 1),
-        "status": "finished",
-    }
-    # The record first: a folder with it may be overwritten, should the model be cut short.
-    folder.write_record(record)
-    folder.install_model(model)
-    own = any(type(module).__module__.startswith("likewise.") for module in model)
-    (folder.path / "README.md").write_text(_card(baseline, record, own), encoding="utf-8")
-    return BaselineResult(folder.path, record)
+    source = base or method.default_base
+    asked = {**chosen.to_dict(), "base": source, "seed": seed}
+    plan = Plan(f"baseline {name}", asked, {"corpus": facts["sha256"] if facts else None})
+    with open_job(out, plan, overwrite=overwrite) as job:
+        if not job.finished:
+            model = method.build(source, chosen, sentences, seed, progress).eval()
+            model.save_pretrained(str(job.result), create_model_card=False)
+            (job.result / "README.md").write_text(_card(method, source, facts, model), encoding="utf-8")
+            job.finish({"baseline": name, "options": chosen.to_dict(), "base": source, "seed": seed, "corpus": facts})
+        return BaselineResult(Path(out), job.finished or {})
 
 
-def _bar(console: Console) -> Progress:
-    columns = (TextColumn("{task.description}"), BarColumn(24), MofNCompleteColumn(), TimeRemainingColumn())
-    return Progress(*columns, console=console, transient=True)
-
-
-def _card(baseline: Baseline, record: dict[str, Any], own_modules: bool) -> str:
-    corpus = record["corpus"]
+def _card(method: Baseline, base: str, corpus: dict[str, Any] | None, model: SentenceTransformer) -> str:
+    own_modules = any(type(module).__module__.startswith("likewise.") for module in model)
     return CARD.format(
-        name=baseline.name,
-        summary=baseline.summary,
-        source=baseline.source,
-        base=record["base"],
+        name=method.name,
+        summary=method.summary,
+        source=method.source,
+        base=base,
         fitted=f" Text: {corpus['sentences']:,} sentences." if corpus else "",
-        loading=OWN_MODULES if own_modules else PLAIN,
+        use=(OWN_MODULES if own_modules else PLAIN) + VECTORS,
     )

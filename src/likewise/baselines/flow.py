@@ -12,10 +12,10 @@ import torch
 from sentence_transformers import SentenceTransformer
 from torch import Tensor
 
-from likewise.baselines.baseline import Baseline, BaselineError, Pooled, Progress, pooled_encoder
-from likewise.baselines.sampling import sample_vectors
+from likewise.baselines.method import Baseline, BaselineError, Pooled, pooled_encoder, sample_vectors
 from likewise.encoder.normalizing_flow import Coupling, NormalizingFlow, require_zuko
 from likewise.runs.options import Options, option
+from likewise.runs.progress import Progress
 
 
 class FlowOptions(Options):
@@ -36,7 +36,7 @@ def fit_flow(vectors: Tensor, options: FlowOptions, seed: int, progress: Progres
     """Fit a flow to vectors (N, D) by maximum likelihood; the same one for the same seed.
 
     Raises:
-        BaselineError: fewer vectors than a batch, or a likelihood that is no number.
+        BaselineError: fewer vectors than a batch, or a likelihood that is not finite.
     """
     count, size = vectors.shape
     if count < options.flow_batch_size:
@@ -50,24 +50,25 @@ def fit_flow(vectors: Tensor, options: FlowOptions, seed: int, progress: Progres
         flow = NormalizingFlow(size, options.steps, options.hidden, options.coupling)
         flow.standardise_by(vectors)
         optimizer = torch.optim.Adam(flow.parameters(), lr=options.learning_rate)
-        for epoch in range(options.epochs):
-            order = torch.randperm(count)
-            for batch in range(batches):
-                rows = order[batch * options.flow_batch_size : (batch + 1) * options.flow_batch_size]
-                loss = -flow.log_prob(vectors[rows]).mean() / size  # nats a number
-                if not torch.isfinite(loss):
-                    raise BaselineError("the flow's likelihood is no number any more: give a smaller learning_rate")
-                optimizer.zero_grad()
-                loss.backward()
-                optimizer.step()
-                progress("fitting the flow", epoch * batches + batch + 1, options.epochs * batches)
+        with progress.bar("fitting the flow", options.epochs * batches) as bar:
+            for _ in range(options.epochs):
+                order = torch.randperm(count)
+                for batch in range(batches):
+                    rows = order[batch * options.flow_batch_size : (batch + 1) * options.flow_batch_size]
+                    loss = -flow.log_prob(vectors[rows]).mean() / size  # nats a number
+                    if not torch.isfinite(loss):
+                        raise BaselineError("the flow's likelihood is not finite: give a smaller learning_rate")
+                    optimizer.zero_grad()
+                    loss.backward()
+                    optimizer.step()
+                    bar.advance()
     return flow.eval()
 
 
 def build(
     base: str, options: FlowOptions, sentences: Sequence[str], seed: int, progress: Progress
 ) -> SentenceTransformer:
-    """The encoder with the flow behind it."""
+    """Return the encoder with the flow behind it."""
     require_zuko()
     encoder = pooled_encoder(base, options.pooling)
     vectors = sample_vectors(encoder, sentences, options.sentences, seed, options.batch_size, progress)

@@ -15,9 +15,9 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Dense
 from torch import nn
 
-from likewise.baselines.baseline import Baseline, BaselineError, Pooled, Progress, pooled_encoder
-from likewise.baselines.sampling import sample_vectors
+from likewise.baselines.method import Baseline, BaselineError, Pooled, pooled_encoder, sample_vectors
 from likewise.runs.options import Options, option
+from likewise.runs.progress import Progress
 
 SMALLEST_DEVIATION = 1e-4
 """Directions along which a sample deviates less than this share of its numbers' root mean square are left out.
@@ -94,7 +94,7 @@ def fit_whitening(vectors: np.ndarray, dimensions: int = 0) -> Whitening:
 def build(
     base: str, options: WhiteningOptions, sentences: Sequence[str], seed: int, progress: Progress
 ) -> SentenceTransformer:
-    """The encoder with the map behind it."""
+    """Return the encoder with the map behind it."""
     encoder = pooled_encoder(base, options.pooling)
     vectors = sample_vectors(encoder, sentences, options.sentences, seed, options.batch_size, progress)
     return SentenceTransformer(modules=[*encoder.children(), fit_whitening(vectors, options.dimensions).dense()])

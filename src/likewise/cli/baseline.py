@@ -44,15 +44,15 @@ def _parameters(name: str) -> list[Param]:
 @clean_errors
 def run(name: str, given: dict[str, Any]) -> None:
     """Make the baseline with what was given on the command line."""
-    from likewise.baselines import build_baseline
+    from likewise.baselines import baseline
     from likewise.corpus import CorpusOptions
 
     reading = {p.name: value for p in READING if (value := given.pop(p.name, None)) is not None}
-    result = build_baseline(
+    result = baseline(
         name,
-        given.pop("base"),
-        given.pop("out"),
         given.pop("corpus", None) or None,
+        base=given.pop("base"),
+        out=given.pop("out"),
         corpus_options=CorpusOptions(**reading),
         **given,
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -27,34 +26,19 @@ def negate(
     cache: Annotated[bool, typer.Option(help="Read known negations from the cache, and keep new ones.")] = True,
 ) -> None:
     """Write each sentence with its negation; what has no finite verb gets none, with the reason."""
-    from rich.console import Console
-    from rich.progress import MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
     from likewise.augment.negation import negate_corpus
+    from likewise.runs.progress import Progress
 
-    for path in sentences:
-        if not path.is_file():
-            raise FileNotFoundError(f"There is no file '{path}'.")
-    bar = Progress(
-        SpinnerColumn(),
-        MofNCompleteColumn(),
-        TextColumn("sentences"),
-        TimeElapsedColumn(),
-        console=Console(stderr=True),
-        disable=not sys.stderr.isatty(),
+    counts = negate_corpus(
+        sentences,
+        out,
+        model=model,
+        processes=processes,
+        batch_size=batch_size,
+        overwrite=not resume,
+        cache=cache,
+        progress=Progress(),
     )
-    with bar:
-        task = bar.add_task("negate", total=None)
-        counts = negate_corpus(
-            sentences,
-            out,
-            model=model,
-            processes=processes,
-            batch_size=batch_size,
-            resume=resume,
-            cache=cache,
-            progress=lambda done: bar.advance(task, done),
-        )
     share = counts.negated / counts.total if counts.total else 0.0
     typer.echo(f"{out}: {counts.negated:,} of {counts.total:,} sentences negated ({share:.1%})")
     for reason, number in counts.reasons.most_common():

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from likewise.augment.spans import nested_spans, sentence_rng
-from likewise.baselines.sampling import sample_rows
+from likewise.baselines.method import sample_rows
 from likewise.comparison.cosines import Distribution, dropout_views, related_cosines
 from likewise.evaluation.data import find_data
 from likewise.evaluation.pairs import RatedPairs, correlations, pair_cosines

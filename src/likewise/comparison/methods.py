@@ -19,8 +19,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, cast
 
-from likewise.baselines.baseline import Baseline
-from likewise.baselines.table import BASELINES
+from likewise.baselines.building import BASELINES
+from likewise.baselines.method import Baseline
 from likewise.errors import LikewiseError
 from likewise.recipes import RECIPES, Recipe, find_recipe, recipe_names
 from likewise.runs.options import ContradictionError, OptionError, Options, unknown_option

@@ -123,15 +123,15 @@ class RunMaker:
         return {**found, "versions": versions(), "machine": machine()}
 
     def _fitted(self, method: Method, seed: int, out: Path) -> dict[str, Any]:
-        from likewise.baselines import build_baseline, find_baseline
+        from likewise.baselines import baseline, find_baseline
 
         settings, started = self.settings, time.monotonic()
         fitted = find_baseline(method.name).corpus != "none"
-        made = build_baseline(
+        made = baseline(
             method.name,
-            settings.base_of(method),
-            out,
             list(settings.corpus) if fitted else None,
+            base=settings.base_of(method),
+            out=out,
             corpus_options=settings.corpus_options if fitted else None,
             seed=seed,
             overwrite=True,

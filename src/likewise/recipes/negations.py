@@ -71,13 +71,7 @@ def with_negations(corpus: PreparedCorpus, dataset: Any, name: str, processes: i
 
     path = corpus.path.parent / f"negations-{name}-rules{RULES_VERSION}.jsonl"
     if not path.exists():
-        with progress.bar("negating the sentences", len(dataset)) as bar:
-            negate_corpus(
-                (row["sentence"] for row in dataset),
-                path,
-                processes=processes,
-                progress=lambda n: bar.update(bar.done + n),
-            )
+        negate_corpus((row["sentence"] for row in dataset), path, processes=processes, progress=progress)
     # One string a row, some 100 bytes: smaller than the model's own memory up to millions of rows.
     negations = [item.negation for item in read_negations(path)]
     column = datasets.Dataset.from_dict(

@@ -2,16 +2,16 @@ import pytest
 
 pytest.importorskip("spacy", reason="needs the extra 'negation'")
 
-from likewise.augment.negation import Negator, negate, negate_batch
+from likewise.augment.negation import negate, negate_batch
 
 SENTENCES = ["She sings.", "A list of rivers", "They have not left the old house near the bridge.", "Open the door."]
 EXPECTED = ["She does not sing.", None, "They have left the old house near the bridge.", "Do not open the door."]
 
 
 def test_a_list_in_its_order_whatever_the_batch():
-    assert Negator().negate(SENTENCES) == EXPECTED
-    assert Negator(batch_size=1).negate(reversed(SENTENCES)) == EXPECTED[::-1]
-    assert Negator().negate([]) == []
+    assert negate(SENTENCES) == EXPECTED
+    assert [item.negation for item in negate_batch(reversed(SENTENCES), batch_size=1)] == EXPECTED[::-1]
+    assert negate([]) == []
 
 
 def test_all_three_ways_agree():

@@ -30,18 +30,17 @@ def _own_cache(tmp_path, monkeypatch):
 
 
 def parts(folder):
-    return sorted(path.name for path in folder.glob("*.partial"))
+    return sorted(path.name for path in folder.glob(".*.unfinished"))
 
 
 def test_input_order_and_counts(tmp_path):
-    seen = []
-    counts = negate_corpus(SENTENCES, tmp_path / "out.jsonl", batch_size=2, progress=seen.append)
+    counts = negate_corpus(SENTENCES, tmp_path / "out.jsonl", batch_size=2)
     found = list(read_negations(tmp_path / "out.jsonl"))
     assert [n.sentence for n in found] == SENTENCES
     assert [n.negation for n in found][:3] == ["He does not have a car.", None, "She does not sing."]
     assert (counts.total, counts.negated, sum(counts.rules.values())) == (7, 5, 5)
     assert dict(counts.reasons) == {"no finite verb": 2}
-    assert sum(seen) == 7
+    assert counts.path == tmp_path / "out.jsonl"
     assert parts(tmp_path) == []
 
 
@@ -85,8 +84,7 @@ def killed_after(tmp_path, monkeypatch, batches):
         with pytest.raises(KeyboardInterrupt):
             negate_corpus(SENTENCES, tmp_path / "out.jsonl", batch_size=2, cache=False)
     assert not (tmp_path / "out.jsonl").exists()
-    (partial,) = tmp_path.glob("out.jsonl.*.partial")
-    return partial
+    return tmp_path / ".out.jsonl.unfinished" / "result"
 
 
 @pytest.mark.parametrize("tail", [b"", b'{"sentence": "It is', b"\xff\xfe broken\n", b'{"other": 1}\n'])
@@ -118,7 +116,7 @@ def test_a_shorter_input_cuts_the_partial_file(tmp_path, monkeypatch):
 
 def test_without_resume_it_starts_again(tmp_path, monkeypatch):
     killed_after(tmp_path, monkeypatch, 2)
-    assert negate_corpus(SENTENCES, tmp_path / "out.jsonl", cache=False, resume=False).resumed == 0
+    assert negate_corpus(SENTENCES, tmp_path / "out.jsonl", cache=False, overwrite=True).resumed == 0
 
 
 def test_processes_give_the_same_file(tmp_path):
@@ -143,7 +141,7 @@ def test_files(tmp_path):
 
 
 def test_errors(tmp_path):
-    with pytest.raises(FileNotFoundError, match="no file"):
+    with pytest.raises(NegationError, match="no file"):
         negate_corpus(tmp_path / "none.txt", tmp_path / "out.jsonl")
     (tmp_path / "latin.txt").write_bytes(b"She sings.\nCaf\xe9\n")
     with pytest.raises(NegationError, match="line 2: not UTF-8"):

@@ -3,7 +3,7 @@
 Parsed by spaCy, with verb forms from lemminflect; both are loaded at the first sentence.
 """
 
-from likewise.augment.negation.api import Negator, negate, negate_batch
+from likewise.augment.negation.api import negate, negate_batch
 from likewise.augment.negation.rules import RULES_VERSION, Negation
 from likewise.augment.negation.stream import NegationCounts, NegationError, negate_corpus, read_negations
 
@@ -12,7 +12,6 @@ __all__ = [
     "Negation",
     "NegationCounts",
     "NegationError",
-    "Negator",
     "negate",
     "negate_batch",
     "negate_corpus",

@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from likewise.errors import MissingExtraError, require_extra
+
 if TYPE_CHECKING:
     from spacy.language import Language
 
@@ -17,32 +19,30 @@ UNUSED = ("ner", "lemmatizer", "attribute_ruler", "senter", "morphologizer")
 
 @lru_cache(maxsize=2)
 def load(model: str = DEFAULT_MODEL) -> Language:
-    """The parser of a model, without the parts that negation does not use.
+    """Return the parser of a model, without the parts that negation does not use.
 
-    Raises ImportError, with what to install, when spaCy, lemminflect or the model is missing.
+    Raises:
+        MissingExtraError: spaCy, lemminflect or the model is not installed.
     """
-    try:
-        import lemminflect  # noqa: F401 - the rules need it, and a late failure would be worse
-        import spacy
-    except ImportError as error:
-        raise ImportError(f'negation needs spaCy, lemminflect: pip install "likewise[negation]" ({error})') from error
+    require_extra("negation", "negation", "spacy", "lemminflect")
+    import spacy
+
     try:
         return spacy.load(model, exclude=list(UNUSED))
     except OSError as error:
-        raise ImportError(_NO_MODEL.format(model)) from error
+        raise MissingExtraError(_NO_MODEL.format(model)) from error
 
 
 def identity(model: str = DEFAULT_MODEL) -> str:
-    """The name and version of a model without loading it, for the key of the cache."""
-    try:
-        from spacy.util import get_package_path, is_package, load_meta
-    except ImportError as error:
-        raise ImportError(f'negation needs spaCy: pip install "likewise[negation]" ({error})') from error
+    """Return name and version of a model without loading it, for the key of the cache."""
+    require_extra("negation", "negation", "spacy", "lemminflect")
     from pathlib import Path
+
+    from spacy.util import get_package_path, is_package, load_meta
 
     folder = get_package_path(model) if is_package(model) else Path(model)
     try:
         meta = load_meta(folder / "meta.json")
     except (OSError, ValueError) as error:
-        raise ImportError(_NO_MODEL.format(model)) from error
+        raise MissingExtraError(_NO_MODEL.format(model)) from error
     return f"{meta['lang']}_{meta['name']}-{meta['version']}"

@@ -8,11 +8,10 @@ import os
 import threading
 import zlib
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from hashlib import blake2b
 from itertools import islice
 from multiprocessing import connection
 from pathlib import Path
@@ -22,6 +21,11 @@ from likewise.augment.negation import parser
 from likewise.augment.negation.api import negate_batch
 from likewise.augment.negation.cache import NegationCache
 from likewise.augment.negation.rules import RULES_VERSION, Negation
+from likewise.errors import LikewiseError
+from likewise.runs.job import open_job
+from likewise.runs.plan import Plan
+from likewise.runs.progress import Progress
+from likewise.runs.stopping import orderly_stop
 
 #: Sentences that one process takes at a time.
 BATCH_SIZE = 512
@@ -29,14 +33,22 @@ BATCH_SIZE = 512
 _AHEAD = 3
 
 
-class NegationError(ValueError):
-    """An input that cannot be read; the message names the file, the line and the cure."""
+class NegationError(LikewiseError):
+    """An input cannot be read; the message names the file, the line and the cure."""
 
 
 @dataclass
 class NegationCounts:
-    """What a run over a corpus did: sentences by rule and by reason, and where the negations came from."""
+    """What a run over a corpus did.
 
+    Attributes:
+        path: the file that was written.
+        total, negated: sentences, and those that have a negation.
+        rules, reasons: negations by rule, and the others by reason.
+        parsed, cached, resumed: sentences by where their negation came from: the parser, the cache, a stopped run.
+    """
+
+    path: Path
     total: int = 0
     negated: int = 0
     rules: Counter[str] = field(default_factory=Counter)
@@ -56,66 +68,62 @@ class NegationCounts:
 
 
 def negate_corpus(
-    source: str | Path | Iterable[str | Path],
+    sources: str | Path | Iterable[str | Path],
     out: str | Path,
     *,
     model: str = parser.DEFAULT_MODEL,
     processes: int = 1,
     batch_size: int = BATCH_SIZE,
-    resume: bool = True,
+    overwrite: bool = False,
     cache: bool = True,
-    progress: Callable[[int], None] | None = None,
+    progress: Progress | None = None,
 ) -> NegationCounts:
     """Negate the sentences of text files, or of any iterable, into a JSONL file in the same order.
 
+    A stopped run goes on behind its last whole line whose sentence is still that of the input.
+
     Args:
-        source: a file (plain, .gz, .bz2 or .zst; one sentence a line, blank lines passed over), or an
+        sources: text files (plain, .gz, .bz2 or .zst; a sentence per line, blank lines are passed over), or an
             iterable of sentences (str) and of files (Path).
         out: the JSONL file: {"sentence", "negation", "rule"} or {"sentence", "negation": null, "reason"}.
-        model: the name of an installed spaCy model, or its folder.
+        model: an installed spaCy model of English, or its folder.
         processes: processes that parse; with more than one, a script needs `if __name__ == "__main__":`.
         batch_size: sentences that a process takes, and that are written, at a time.
-        resume: go on from what a killed run left beside `out`.
+        overwrite: throw away what a stopped run left.
         cache: read known negations from the cache (see `NegationCache`) and keep the new ones there.
-        progress: called with the number of sentences done since its last call.
-
-    Returns the counts. `out` is complete when it appears: until then its lines stand in
-    `<out>.<hash of model and rules>.partial`.
+        progress: shows the sentences done; None shows nothing.
 
     Raises:
-        FileNotFoundError: a file of the source is missing.
-        NegationError: a file is not UTF-8 or a broken archive.
-        ImportError: spaCy, lemminflect or the model is not installed.
-        ValueError: `processes` or `batch_size` is below 1.
+        NegationError: a file is missing, not UTF-8 or a broken archive; or an option is out of range.
+        MissingExtraError: spaCy, lemminflect or the model is not installed.
+        Stopped: Ctrl-C; what is done is kept.
     """
     if processes < 1 or batch_size < 1:
-        raise ValueError(f"processes and batch_size are 1 or more, not {processes} and {batch_size}")
-    out = Path(out)
-    identity = f"{parser.identity(model)}-rules{RULES_VERSION}"
-    mark = blake2b(identity.encode(), digest_size=4).hexdigest()
-    partial = out.with_name(f"{out.name}.{mark}.partial")
-    counts = NegationCounts()
-    sentences = _sentences(source)
-    out.parent.mkdir(parents=True, exist_ok=True)
+        raise NegationError(f"processes and batch_size are 1 or more, not {processes} and {batch_size}")
+    progress = progress or Progress(quiet=True)
+    plan = Plan("negate", {"model": parser.identity(model), "rules": RULES_VERSION})
+    counts = NegationCounts(Path(out))
     with ExitStack() as stack:
-        lines = stack.enter_context(partial.open("r+b" if resume and partial.exists() else "w+b"))
-        pending = _resume(lines, sentences, counts)
-        if progress is not None and counts.resumed:
-            progress(counts.resumed)
-        store = stack.enter_context(NegationCache(identity)) if cache else None
+        job = stack.enter_context(open_job(out, plan, overwrite=overwrite, kind="file"))
+        stop = stack.enter_context(orderly_stop(progress))
+        lines = stack.enter_context(job.result.open("r+b" if job.result.exists() else "w+b"))
+        pending = _resume(lines, _sentences(sources), counts)
+        bar = stack.enter_context(progress.bar("negating the sentences", done=counts.resumed))
+        store = stack.enter_context(NegationCache("-".join(map(str, plan.options.values())))) if cache else None
         for done in _batches(pending, store, counts, model, processes, batch_size, stack):
             lines.write("".join(_line(negation) for negation in done).encode())
             lines.flush()
             for negation in done:
                 counts.add(negation)
-            if progress is not None:
-                progress(len(done))
-    partial.replace(out)
+            bar.advance(len(done))
+            stop.check(f"after {counts.total:,} sentences")
+        lines.close()
+        job.finish()
     return counts
 
 
 def read_negations(path: str | Path) -> Iterator[Negation]:
-    """The lines of a file written by `negate_corpus`."""
+    """Yield the negations of a file written by `negate_corpus`."""
     with Path(path).open(encoding="utf-8") as lines:
         for line in lines:
             yield _parse(line)
@@ -219,11 +227,11 @@ def _leave_with_parent() -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def _sentences(source: str | Path | Iterable[str | Path]) -> Iterator[str]:
+def _sentences(sources: str | Path | Iterable[str | Path]) -> Iterator[str]:
     """The sentences of files and of iterables, blank ones left out."""
-    if isinstance(source, (str, Path)):
-        source = [Path(source)]
-    for item in source:
+    if isinstance(sources, (str, Path)):
+        sources = [Path(sources)]
+    for item in sources:
         if isinstance(item, Path):
             yield from _file(item)
         elif item.strip():
@@ -234,7 +242,7 @@ def _file(path: Path) -> Iterator[str]:
     from likewise.corpus.files import reading
 
     if not path.is_file():
-        raise FileNotFoundError(f"There is no file '{path}'.")
+        raise NegationError(f"there is no file {path}")
     number = 0
     with reading(path) as (stream, _):
         try:

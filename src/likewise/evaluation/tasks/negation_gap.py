@@ -114,9 +114,9 @@ def draw(sentences: Iterable[str], size: int, negate: Negate, seed: int = _SEED)
 
 def _negate(sentences: Iterable[str]) -> list[str | None]:
     # Imported here, as spaCy is an extra.
-    from likewise.augment.negation import Negator
+    from likewise.augment.negation import negate
 
-    return Negator().negate(sentences)
+    return negate(sentences)
 
 
 TASKS = (NegationGapTask(),)

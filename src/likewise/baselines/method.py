@@ -1,4 +1,4 @@
-"""What a baseline is: a model made from a base, and from sentences where it is fitted to some."""
+"""A baseline: a model made from a base, and from sentences where it is fitted to some."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import numpy as np
 from sentence_transformers import SentenceTransformer
 
 from likewise.encoder.build import FIRST_LAST, LAST_TWO, build_encoder, build_layer_average
+from likewise.errors import LikewiseError
 from likewise.runs.options import Options
+from likewise.runs.progress import Progress
 
 Pooled = Literal["first-last", "last-two", "last", "cls", "own"]
 """Which vectors of a base are post-processed; 'own': those that the base gives as a model."""
 
-Progress = Callable[[str, int, int], None]
-"""Told (what is done, done, in all)."""
 
-
-class BaselineError(ValueError):
-    """A baseline that cannot be made of what was given; the message names the cure."""
+class BaselineError(LikewiseError):
+    """A baseline cannot be made from what was given; the message names the cure."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Baseline:
         options: its options with their defaults.
         build: (base, options, sentences, seed, progress) to a model; `sentences` are the corpus's, in order.
         corpus: whether it is fitted to a corpus: it must be, it may be, or it is not.
-        default_base: what the command line takes where no base is given.
+        default_base: the base where none is given.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Baseline:
 
 
 def pooled_encoder(base: str, pooled: Pooled) -> SentenceTransformer:
-    """The untrained encoder whose vectors a post-processing takes.
+    """Return the untrained encoder whose vectors are post-processed.
 
     Args:
         base: a Hugging Face name, a folder, or `bundled:minilm`; with 'own' also any model that `likewise.load` takes.
@@ -62,3 +62,34 @@ def pooled_encoder(base: str, pooled: Pooled) -> SentenceTransformer:
     if pooled == "cls":
         return build_encoder(base, pooling="cls", head=False)
     return build_layer_average(base, {"first-last": FIRST_LAST, "last-two": LAST_TWO, "last": (-1,)}[pooled])
+
+
+_BATCHES_AT_A_TIME = 64
+
+
+def sample_rows(n_rows: int, wanted: int, seed: int) -> np.ndarray:
+    """Return the numbers of `wanted` rows, in order, the same ones for the same seed; all of them for 0."""
+    if not wanted or wanted >= n_rows:
+        return np.arange(n_rows)
+    return np.sort(np.random.default_rng([seed, 3]).permutation(n_rows)[:wanted])
+
+
+def sample_vectors(
+    encoder: SentenceTransformer,
+    sentences: Sequence[str],
+    wanted: int,
+    seed: int,
+    batch_size: int,
+    progress: Progress,
+) -> np.ndarray:
+    """Return the vectors (N, D) float32 of `wanted` of the sentences."""
+    from likewise.inference.encoding import encode
+
+    rows = sample_rows(len(sentences), wanted, seed)
+    found = []
+    with progress.bar("encoding the sentences", len(rows)) as bar:
+        for start in range(0, len(rows), batch_size * _BATCHES_AT_A_TIME):
+            chunk = rows[start : start + batch_size * _BATCHES_AT_A_TIME]
+            found.append(encode(encoder, [sentences[int(row)] for row in chunk], batch_size=batch_size))
+            bar.advance(len(chunk))
+    return np.concatenate(found)
