@@ -3,7 +3,7 @@ import csv
 import pytest
 
 from likewise.corpus.documents import Document, Section
-from likewise.corpus.errors import CorpusError
+from likewise.corpus.options import CorpusError
 from likewise.corpus.triplets import Triplet, read_triplets, section_triplets, write_triplets
 
 

@@ -46,6 +46,13 @@ READING = (
         panel="Reading the corpus",
     ),
     param("deduplicate", Optional[bool], None, "Keep one of equal sentences.", panel="Reading the corpus"),
+    param(
+        "max_expansion",
+        Optional[int],
+        None,
+        "Refuse a compressed file that expands to more than this many times its size (and 64 MiB), 100 by default.",
+        panel="Reading the corpus",
+    ),
 )
 
 

@@ -4,7 +4,7 @@ from importlib import import_module, util
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from likewise.corpus.errors import CorpusError
+from likewise.corpus.options import CorpusError
 
 if TYPE_CHECKING:
     import numpy as np

@@ -2,7 +2,7 @@
 
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 Reason = Literal["empty", "too short", "too long", "undecodable", "markup", "duplicate"]
 
@@ -67,11 +67,6 @@ class CorpusReport:
     def to_dict(self) -> dict[str, Any]:
         """Give plain values that JSON can hold."""
         return asdict(self)
-
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Self:
-        """Make a report from what `to_dict` gave."""
-        return cls(**values)
 
 
 def _split(place: str) -> tuple[str, str]:

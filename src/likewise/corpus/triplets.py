@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from likewise.corpus.documents import Document
-from likewise.corpus.errors import CorpusError
+from likewise.corpus.options import CorpusError
 from likewise.runs.whole_files import written_whole
 
 COLUMNS = ("Sentence1", "Sentence2", "Sentence3")
