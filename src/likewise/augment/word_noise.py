@@ -12,6 +12,8 @@ from typing import Any, Self
 import torch
 from torch import Generator, Tensor
 
+from likewise.errors import LikewiseError
+
 
 @dataclass(frozen=True)
 class WordNoise:
@@ -36,15 +38,15 @@ class WordNoise:
 
     def __post_init__(self) -> None:
         if not 0 <= self.share <= 1:
-            raise ValueError(f"the share of disturbed words is a probability in [0, 1], not {self.share}")
+            raise LikewiseError(f"the share of disturbed words is a probability in [0, 1], not {self.share}")
         if len(self.kinds) != 4 or min(self.kinds) < 0 or abs(sum(self.kinds) - 1) > 1e-6:
-            raise ValueError(f"the kinds of noise are four probabilities that add up to 1, not {self.kinds}")
+            raise LikewiseError(f"the kinds of noise are four probabilities that add up to 1, not {self.kinds}")
         if not self.decibels[0] <= self.decibels[1]:
-            raise ValueError(f"decibels are the least and the most, not {self.decibels}")
+            raise LikewiseError(f"decibels are the least and the most, not {self.decibels}")
         if not 0 <= self.zero_rate < 1:
-            raise ValueError(f"zero_rate is a probability in [0, 1), not {self.zero_rate}")
+            raise LikewiseError(f"zero_rate is a probability in [0, 1), not {self.zero_rate}")
         if self.background < 0:
-            raise ValueError(f"background is 0 or more, not {self.background}")
+            raise LikewiseError(f"background is 0 or more, not {self.background}")
 
     def to_dict(self) -> dict[str, Any]:
         """All values by name."""
@@ -111,7 +113,7 @@ def add_word_noise(
         ValueError: the shapes do not match.
     """
     if vectors.ndim != 3 or vectors.shape[:2] != mask.shape:
-        raise ValueError(
+        raise LikewiseError(
             f"vectors (B, T, D) and a mask (B, T) expected, not {tuple(vectors.shape)}, {tuple(mask.shape)}"
         )
     noise = noise or WordNoise()
