@@ -121,7 +121,7 @@ def test_from_the_hub_into_the_layout_with_a_lock_that_later_fetches_are_held_ag
     assert first.returncode == 0, first.stderr
     assert (out / "senteval/STS/a.txt").read_text() == "STS"
     assert not (out / "senteval/MR").exists()
-    assert "written down" in first.stdout
+    assert "is recorded for the next time" in first.stdout
     lock = json.loads((out / LOCK).read_text())
     assert lock[file.key]["sha256"] == hashlib.sha256(archive.read_bytes()).hexdigest()
     fetched = [call for call in hub.asked if call.startswith("GET") and "/resolve/" in call]

@@ -1,4 +1,4 @@
-"""What registry packages bring for a machine with no model hub: a model, a wiki sample, rated news texts."""
+"""Content of registry packages for a machine with no model hub: a model, a wiki sample, rated news texts."""
 
 from importlib import import_module, util
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What was read, kept and dropped, and why."""
+"""Counts of the sentences that were read, kept and dropped, by reason."""
 
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import Any, Literal
 Reason = Literal["empty", "too short", "too long", "undecodable", "markup", "duplicate"]
 
 EXAMPLES = 5
-"""How many places are remembered for each reason."""
+"""Places remembered for each reason."""
 
 
 @dataclass

@@ -142,7 +142,7 @@ def write_triplets(path: str | os.PathLike[str], triplets: Iterable[Triplet]) ->
         How many there were.
 
     Raises:
-        FileNotFoundError: the folder to write in is not there.
+        LikewiseError: the folder to write in is not there.
     """
     out = Path(path)
     if not out.parent.is_dir():
