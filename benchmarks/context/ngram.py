@@ -114,7 +114,7 @@ def perplexity_of(model: Any, cutter: Cutter, examples: Sequence[Example]) -> Pe
     tokens, negative = dict.fromkeys(TASKS, 0), dict.fromkeys(TASKS, 0.0)
     for pieces in cutter.examples(examples):
         for task in TASKS:
-            found: np.ndarray = model.log_probabilities(pieces.of(task).ids)
+            found: np.ndarray = model.log_probabilities(pieces[task].ids)
             tokens[task] += len(found)
             negative[task] -= float(found.sum())
     return Perplexity(tokens, negative)

@@ -79,7 +79,7 @@ def main() -> None:
     options: GeneratorOptions = PRESETS[args.preset]
     vocabulary = Vocabulary.train(sentences, options.vocabulary, lowercase=options.lowercase)
     torch.manual_seed(1)
-    generators = Generators.build(options, vocabulary).eval()
+    generators = Generators(options, vocabulary).eval()
     source = PairSource(sentences, HarvestOptions(pairs=args.pairs, anchors=max(2, args.pairs // 10)))
     pairs = [(pair.first, pair.second) for pair in source.shard(0)]
     rng = np.random.default_rng(1)

@@ -166,7 +166,7 @@ def test_a_stopped_comparison_goes_on(corpus_file, tiny_base, data, tmp_path, mo
     monkeypatch.setattr(RunMaker, "run", stopped)
     with pytest.raises(KeyboardInterrupt):
         compare(["cls", "last-average"], str(corpus_file), out=tmp_path, quiet=True, **given)
-    assert "1 runs are still to be done" in (tmp_path / "comparison.html").read_text(encoding="utf-8")
+    assert "1 run is still to be done" in (tmp_path / "comparison.html").read_text(encoding="utf-8")
     monkeypatch.setattr(RunMaker, "run", real)
     capsys.readouterr()
     found = compare(["cls", "last-average"], str(corpus_file), out=tmp_path, **given)
@@ -211,7 +211,7 @@ def test_a_signal_stops_after_the_run_and_the_same_call_goes_on(
     monkeypatch.setattr(RunMaker, "run", run)
     with pytest.raises(Stopped, match=r"after run 1 of 2\. The same command goes on"):
         compare("cls", str(corpus_file), out=tmp_path, **given)
-    assert "1 runs are still to be done" in (tmp_path / "comparison.md").read_text(encoding="utf-8")
+    assert "1 run is still to be done" in (tmp_path / "comparison.md").read_text(encoding="utf-8")
     assert compare("cls", str(corpus_file), out=tmp_path, **given).waiting == 0
     assert made == ["base", "cls"]
 

@@ -39,7 +39,6 @@ def test_it_learns_what_can_be_learnt(trained):
         "config.json",
         "contexts.npy",
         "tokenizer.json",
-        "vocabulary.json",
     }
 
 

@@ -20,12 +20,12 @@ def test_places_of_tokens_and_of_sentences(vocabulary):
     cutter = Cutter(vocabulary, 20, 3)
     (example,) = cutter.examples([Example((a, b), a, (b, a))])
     n, m = len(ids_a) + 1, len(ids_b) + 1
-    assert example.left.ids == (*ids_a, vocabulary.sep, *ids_b, vocabulary.eos)
-    assert example.left.tokens == (*range(n), *range(m))
-    assert example.left.sentences == (-2,) * n + (-1,) * m
-    assert example.centre.sentences == (0,) * n
-    assert example.right.sentences == (1,) * m + (2,) * n
-    assert len(example.left) == n + m
+    assert example["left"].ids == (*ids_a, vocabulary.sep, *ids_b, vocabulary.eos)
+    assert example["left"].tokens == (*range(n), *range(m))
+    assert example["left"].sentences == (-2,) * n + (-1,) * m
+    assert example["centre"].sentences == (0,) * n
+    assert example["right"].sentences == (1,) * m + (2,) * n
+    assert len(example["left"]) == n + m
 
 
 def test_long_sentences_and_far_ones_are_cut(vocabulary):

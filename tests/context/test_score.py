@@ -57,7 +57,7 @@ def contexts(chunks):
 
 def build(options, vocabulary, **changes):
     torch.manual_seed(3)
-    built = Generators.build(options.updated(**changes), vocabulary).eval()
+    built = Generators(options.updated(**changes), vocabulary).eval()
     for name, part in built.named_parameters():
         torch.nn.init.normal_(part, std=1.0 if "sentences" in name else 0.2)
     return built

@@ -8,7 +8,7 @@ import pytest
 
 from likewise.context import ContextError, ContextFinder, SelectionOptions
 from likewise.context.chunks import Chunk, ChunkStore, write_chunks
-from likewise.context.selection import choose, random_contexts, select
+from likewise.context.selection import choose, random_contexts
 
 WORDS = "a b c d e f g h".split()
 
@@ -43,13 +43,13 @@ def test_choice_is_that_of_the_literal_loop(seed, limit):
     chunks = np.array([rng.randrange(20) for _ in range(n)])
     preceding = [frozenset(rng.sample(WORDS, rng.randrange(0, 7))) for _ in range(n)]
     size = rng.randrange(1, 20)
-    found = choose(scores, chunks, preceding, size, True, limit)
+    found = choose(scores, chunks, preceding, size, limit)
     assert found.tolist() == greedy(scores, chunks, preceding, size, limit)
 
 
 def test_without_diversity_the_best_are_taken():
-    scores = np.array([0.1, 0.9, 0.9, 0.5])
-    assert choose(scores, np.zeros(4, int), (), 3, diversity=False).tolist() == [1, 2, 3]
+    scores, options = np.array([0.1, 0.9, 0.9, 0.5]), SelectionOptions(size=3, screened=0, diversity=False)
+    assert ContextFinder(None, None, None)._choose(np.arange(4), scores, options).tolist() == [1, 2, 3]
 
 
 @pytest.fixture(scope="module")
@@ -73,6 +73,10 @@ class ByNumber:
 
     def scores(self, sentence, contexts):
         return np.sin(contexts * (1.0 + len(sentence))).astype(np.float32)
+
+
+def select(sentence, store, retrieval, ranker, *rest):
+    return ContextFinder(store, retrieval, ranker).find(sentence, *rest)
 
 
 def word_sets(store, numbers):

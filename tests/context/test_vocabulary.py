@@ -41,11 +41,7 @@ def test_saved_and_loaded_is_the_same(vocabulary, tmp_path):
     loaded = Vocabulary.load(tmp_path / "v")
     text = ["A [EOS] goose at the market."]
     assert loaded.encode_batch(text) == vocabulary.encode_batch(text)
-    assert (loaded.fingerprint, len(loaded), loaded.roles) == (
-        vocabulary.fingerprint,
-        len(vocabulary),
-        vocabulary.roles,
-    )
+    assert (loaded.fingerprint, len(loaded)) == (vocabulary.fingerprint, len(vocabulary))
 
 
 def test_errors_name_the_cure(tmp_path):
@@ -55,6 +51,6 @@ def test_errors_name_the_cure(tmp_path):
         Vocabulary.train(["a"], 100)
     with pytest.raises(ContextError, match="no text"):
         Vocabulary.train([], 400)
-    (tmp_path / "vocabulary.json").write_text("{")
+    (tmp_path / "tokenizer.json").write_text("{")
     with pytest.raises(ContextError, match="cannot be read"):
         Vocabulary.load(tmp_path)

@@ -63,7 +63,7 @@ def similarity(
         seed=seed,
         batch_size=batch_size,
         precision="bf16" if bf16 else None,
-        progress=sys.stderr.isatty(),
+        quiet=not sys.stderr.isatty(),
     )
     written = write_similarity(report, out)
     left_out = sum(report.left_out.values())

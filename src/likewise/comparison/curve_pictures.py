@@ -158,14 +158,14 @@ def draw_grids(found: Comparison, path: Path) -> Path | None:
 
 def _draw_grid(axes: Any, rows: Sequence[Row], column: Column) -> None:
     """Draw one panel of a grid; the values of the first option are spaced evenly."""
-    across, second = (*rows[0].method.varied, None)[:2]
+    across, second = (*rows[0].method.varied, "")[:2]
     values = _in_order([row.method.varied[across] for row in rows])
-    lines = _in_order([row.method.varied[second] for row in rows]) if second else [None]
+    lines = _in_order([row.method.varied.get(second) for row in rows])
     for i, (value, (colour, marker)) in enumerate(zip(lines, styles(len(lines)), strict=True)):
         cells: dict[Any, Cell] = {
             row.method.varied[across]: row.cells[column.name]
             for row in rows
-            if column.name in row.cells and (second is None or row.method.varied[second] == value)
+            if column.name in row.cells and row.method.varied.get(second) == value
         }
         # Points of the same value stand a little apart, so that no error bar hides another.
         shift = 0.06 * (i - (len(lines) - 1) / 2)

@@ -139,22 +139,11 @@ def differences(first: str, second: str) -> tuple[Marked, Marked]:
     [('I ', True), ('oppose', False), (' it.', True)]
     """
     left, right = _WORDS.findall(first), _WORDS.findall(second)
-    matcher = SequenceMatcher(None, [w.lower() for w in left], [w.lower() for w in right], autojunk=False)
-    shared_left, shared_right = [False] * len(left), [False] * len(right)
-    for block in matcher.get_matching_blocks():
-        shared_left[block.a : block.a + block.size] = [True] * block.size
-        shared_right[block.b : block.b + block.size] = [True] * block.size
-    return _joined(left, shared_left), _joined(right, shared_right)
-
-
-def _joined(words: list[str], shared: list[bool]) -> Marked:
-    """Join neighbours of one kind; a blank between two words of a kind belongs to them."""
-    parts: Marked = []
-    for i, (word, both) in enumerate(zip(words, shared, strict=True)):
-        if word.isspace() and 0 < i < len(words) - 1:
-            both = shared[i - 1] or shared[i + 1]
-        if parts and parts[-1][1] == both:
-            parts[-1] = (parts[-1][0] + word, both)
-        else:
-            parts.append((word, both))
-    return parts
+    # A blank is in both only next to a word that is.
+    matcher = SequenceMatcher(str.isspace, [w.lower() for w in left], [w.lower() for w in right], autojunk=False)
+    sides: tuple[Marked, Marked] = ([], [])
+    for what, *ends in matcher.get_opcodes():
+        for side, part in zip(sides, (left[ends[0] : ends[1]], right[ends[2] : ends[3]]), strict=True):
+            if part:
+                side.append(("".join(part), what == "equal"))
+    return sides

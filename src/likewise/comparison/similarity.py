@@ -114,7 +114,7 @@ def analyze_similarity(
     seed: int = 42,
     batch_size: int = 64,
     precision: Precision | None = None,
-    progress: bool = False,
+    quiet: bool = True,
 ) -> SimilarityReport:
     """Compare the cosines of a sentence with itself, its negation and another sentence.
 
@@ -125,7 +125,7 @@ def analyze_similarity(
         data: the folder of SentEval's data, for that draw.
         n: how many sentences to draw (the paper's 5,000); all where there are fewer.
         seed: fixes the draw, the partners and the dropout (42 is the paper's).
-        batch_size, precision, progress: as in `likewise.evaluate`.
+        batch_size, precision, quiet: as in `likewise.evaluate`.
 
     Raises:
         LikewiseError: fewer than two sentences have a negation, something cannot be read or loaded, or the extra
@@ -149,8 +149,8 @@ def analyze_similarity(
     for label, which in [("model", model)] if before is None else [("before", before), ("after", model)]:
         named = isinstance(which, (str, os.PathLike))
         name = os.fspath(which) if named else type(which).__name__  # type: ignore[arg-type]
-        encoder = load(which) if named else which  # type: ignore[arg-type]
-        vectors = encode(encoder, [*own, *negations], progress=progress, **how)  # (2 S, D)
+        encoder: Any = load(which) if named else which  # type: ignore[arg-type]
+        vectors = encode(encoder, [*own, *negations], progress=not quiet, **how)  # (2 S, D)
         views = dropout_views(encoder, own[:VIEWED], seed=seed, **how)
         cosines = related_cosines(views, vectors[: len(own)], range(len(own)), vectors[len(own) :], seed)
         distributions += [Distribution(label, name, kind, found) for kind, found in cosines.items()]

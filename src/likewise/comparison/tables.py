@@ -82,7 +82,8 @@ def notes(found: Comparison) -> list[str]:
     lines += [f"Left out of the grid: {label}, as {reason}." for label, reason in found.contradictions.items()]
     lines += [f"Failed: {run['label']}, seed {run['seed']}: {run['error']}" for run in found.failures]
     if found.waiting:
-        lines.append(f"{found.waiting} runs are still to be done: the same command goes on from here.")
+        runs = "1 run is" if found.waiting == 1 else f"{found.waiting} runs are"
+        lines.append(f"{runs} still to be done: the same command goes on from here.")
     return lines
 
 

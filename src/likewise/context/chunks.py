@@ -29,12 +29,7 @@ _AT_ONCE = 1000
 
 @dataclass(frozen=True)
 class Chunk:
-    """A run of consecutive sentences of one document.
-
-    Attributes:
-        document: its number, in the order of reading, from 0.
-        sentences: in order.
-    """
+    """A run of consecutive sentences of one document, which is counted from 0 in the order of reading."""
 
     document: int
     sentences: tuple[str, ...]
@@ -42,13 +37,9 @@ class Chunk:
 
 @dataclass(frozen=True)
 class Context:
-    """The sentences around a place of a chunk, without the sentence of the place itself.
+    """The sentences `left` and `right` of a place of a chunk, in order, without the sentence of the place itself.
 
-    Attributes:
-        chunk: the chunk's number in its store.
-        position: the place, counted from 0 in the chunk.
-        left: the sentences before it, in order; the last one is its neighbour.
-        right: the sentences after it, in order; the first one is its neighbour.
+    `chunk` is a number of the store, and `position` is counted from 0 in the chunk.
     """
 
     chunk: int
@@ -76,13 +67,9 @@ def cut_chunks(document: int, sentences: tuple[str, ...], size: int) -> Iterator
 def read_chunks(
     documents: Iterable[Document], size: int, max_documents: int = 0, max_words: int = 0
 ) -> Iterator[Chunk]:
-    """Yield the chunks of documents, in order.
+    """Yield the chunks of documents, in order, of at most `size` sentences.
 
-    Args:
-        documents: as `likewise.corpus.read_documents` gives them.
-        size: most sentences of a chunk.
-        max_documents: stop after this many documents that gave a chunk; 0: take all.
-        max_words: stop after the document with which this many words are reached; 0: take all.
+    It stops after `max_documents` that gave a chunk, or with the document that reaches `max_words` words (0: no limit).
     """
     number = words = 0
     for document in documents:
@@ -117,8 +104,7 @@ class ChunkStore:
 
     Args:
         path: what `write_chunks` wrote.
-        left: most sentences of a left context.
-        right: most sentences of a right context.
+        left, right: most sentences of a left and of a right context.
 
     Raises:
         ContextError: there is no such file, or it is not one of chunks.
@@ -163,11 +149,6 @@ class ChunkStore:
     def first_context(self) -> np.ndarray:
         """int64 [chunks + 1]: the number of each chunk's first context; the last entry counts all."""
         return _starts(np.maximum(self.lengths - 2, 0))
-
-    @property
-    def n_sentences(self) -> int:
-        """Sentences of all chunks."""
-        return int(self.first_sentence[-1])
 
     @property
     def n_contexts(self) -> int:
@@ -218,16 +199,12 @@ class ChunkStore:
         _, places = self.places(np.asarray(numbers))
         inside = places >= 0
         texts = iter(self._flat.take(places[inside]).to_pylist())
-        found = []
-        for chunk, position, before, after in zip(
-            chunks.tolist(),
-            positions.tolist(),
-            inside[:, : self.left].sum(axis=1).tolist(),
-            inside[:, self.left :].sum(axis=1).tolist(),
-            strict=True,
-        ):
-            found.append(Context(chunk, position, tuple(islice(texts, before)), tuple(islice(texts, after))))
-        return found
+        sides = inside[:, : self.left].sum(axis=1), inside[:, self.left :].sum(axis=1)
+        rows = zip(chunks.tolist(), positions.tolist(), *(side.tolist() for side in sides), strict=True)
+        return [
+            Context(chunk, position, tuple(islice(texts, before)), tuple(islice(texts, after)))
+            for chunk, position, before, after in rows
+        ]
 
 
 def _starts(counts: np.ndarray) -> np.ndarray:

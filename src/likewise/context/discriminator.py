@@ -43,11 +43,10 @@ class Discriminator(nn.Module):
     """The LSTM and its head.
 
     Args:
-        vocabulary: ids there are; 0 is padding.
+        vocabulary: number of ids; 0 is padding.
         embedding: numbers of a word's vector.
         hidden: units of each direction (H).
-        left: places before the centre.
-        right: places after it.
+        left, right: places before and after the centre.
         head: "product" or "linear", see the module.
         rank: R of the head `product`.
     """
@@ -171,8 +170,7 @@ def coherence_loss(logits: Tensor, centres: Tensor, same: Tensor, other: Tensor)
     Args:
         logits: (C, S) of every sentence in every context.
         centres: (C,) the sentence that stands in each.
-        same: bool (C, S), the negatives of the same document.
-        other: bool (C, S), the negatives of other documents.
+        same, other: bool (C, S), the negatives of the same document and those of other documents.
     """
     positive = softplus(-logits.gather(1, centres[:, None])).mean()
     wrong = softplus(logits)  # -log (1 - p)

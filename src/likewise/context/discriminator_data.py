@@ -1,4 +1,4 @@
-"""What the discriminator learns from: sentences in their own place, and in the place of others.
+"""The examples of the discriminator: sentences in their own place, and in the place of others.
 
 The paper replaces the centre of a context by a sentence of the same document in half of the negative examples and by
 one of the whole corpus in the other half. In training nothing is drawn: the sentences of some whole documents are
@@ -34,11 +34,7 @@ def split_documents(n_documents: int, held_out: float, seed: int) -> tuple[np.nd
 def training_units(chunks_of: np.ndarray, documents: np.ndarray, lengths: np.ndarray, most: int) -> list[np.ndarray]:
     """Return the chunk numbers of each unit: a document, or as much of a long one as has `most` sentences.
 
-    Args:
-        chunks_of: numbers of the documents to take.
-        documents: [chunks], the document of each chunk, in order.
-        lengths: [chunks], the sentences of each.
-        most: sentences of a unit, at most (but a chunk is never cut).
+    `chunks_of` are the documents to take; `documents` and `lengths` are the document and the sentences of each chunk.
     """
     begins = np.searchsorted(documents, chunks_of, side="left")
     ends = np.searchsorted(documents, chunks_of, side="right")
@@ -125,9 +121,7 @@ def negatives(batch: ContextBatch) -> tuple[np.ndarray, np.ndarray]:
 def draw_negatives(batch: ContextBatch, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Draw one negative for each context as the paper does: half from the document, half from other documents.
 
-    Args:
-        batch: of chunks in rising order, so that a document's sentences stand together.
-        seed: fixes what is drawn.
+    The batch is of chunks in rising order, so that a document's sentences stand together.
 
     Returns:
         int64 [C], rows of the sentences, and bool [C], whether each is of the same document. A context whose document

@@ -28,12 +28,7 @@ _VECTOR_NORM = 2.0
 
 
 def word_vectors_of(vocabulary: Vocabulary, source: str) -> dict[int, np.ndarray]:
-    """Return the vector of each sub-word that is a word, float32 by id.
-
-    Args:
-        vocabulary: of the model.
-        source: as `likewise.encoder.vector_files.read_word_vectors`.
-    """
+    """Return the vector of each sub-word that is a word, float32 by id."""
     from likewise.encoder.vector_files import read_word_vectors
 
     table = read_word_vectors(source)
@@ -58,10 +53,7 @@ def begin_vectors(model: Discriminator, vectors: Mapping[int, np.ndarray]) -> No
 def begin_as_bag_of_words(model: Discriminator, vectors: Mapping[int, np.ndarray], frequencies: np.ndarray) -> None:
     """Set embedding and LSTM so that the last state is the squashed sum of a_w x_w.
 
-    Args:
-        model: random as it was made.
-        vectors: word vectors by id; may be empty.
-        frequencies: float64 [vocabulary], the share p(w) of each id.
+    `vectors` are word vectors by id, and `frequencies` (float64 [vocabulary]) the share p(w) of each id.
     """
     size, hidden = model.embed.embedding_dim, model.hidden
     # The last number of a vector is the logit of a_w; the others are x_w.
@@ -89,11 +81,7 @@ def begin_as_bag_of_words(model: Discriminator, vectors: Mapping[int, np.ndarray
 def calibrate(model: Discriminator, sentences: list[list[int]], batch: ContextBatch, seed: int) -> None:
     """Set P, Q, t and the biases from a sample; the head `linear` is left as it is.
 
-    Args:
-        model: after `begin_as_bag_of_words`.
-        sentences: the ids of the S sentences of `batch`.
-        batch: some whole documents.
-        seed: fixes the negatives.
+    `sentences` are the ids of the S sentences of `batch`, which holds some whole documents.
     """
     if model.head != "product":
         return

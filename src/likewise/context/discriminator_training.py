@@ -54,8 +54,7 @@ def train_discriminator(
     Args:
         work: the workspace's folder, with its stage `index`.
         options: the model and its training.
-        resume, overwrite: as in `likewise.runs.job.open_job`.
-        quiet: show nothing.
+        resume, overwrite, quiet: as in `likewise.context.build_index`.
 
     Returns:
         The stage; its record holds the held-out accuracy.

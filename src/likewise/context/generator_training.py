@@ -40,20 +40,10 @@ def train_generators(
 
     A stopped run that is resumed gives the weights of a run that was never stopped.
 
-    Args:
-        work: the workspace's folder, with its stage `index`.
-        options: sizes and training.
-        resume, overwrite: as in `likewise.runs.job.open_job`.
-        quiet: show nothing.
+    Arguments and errors are those of `likewise.context.train_discriminator`.
 
     Returns:
         The stage; its record holds the held-out perplexity.
-
-    Raises:
-        ContextError: there is no index, it is stale or too small, or the training diverged.
-        JobError: the stage was made with other options.
-        OptionError: this machine has no bfloat16, which is asked for.
-        Stopped: a stop was asked for.
     """
     options, workspace = options or GeneratorOptions(), Workspace(work)
     with workspace.open("generators", options, ["index"], resume=resume, overwrite=overwrite) as job:
@@ -73,17 +63,11 @@ def fit_generators(
 ) -> dict[str, Any]:
     """Train generators into the result of a job; returns the facts for its record.
 
-    Args:
-        job: keeps the states of a stopped run.
-        examples: to train on and, drawn by the seed, to hold out.
-        options: sizes and training.
-        vocabulary: sub-words; None makes them from the training examples. A base has its own.
-        progress: shows the training.
+    Some examples are held out, drawn by the seed. Without a vocabulary, one is made from the others.
 
     Raises:
         ContextError: too few examples, or the training diverged.
         OptionError: this machine has no bfloat16, which is asked for.
-        Stopped: a stop was asked for.
     """
     bf16 = use_bf16(options.precision)
     training, held_out = split(examples, options.held_out, options.seed)
@@ -92,12 +76,12 @@ def fit_generators(
             f"{len(training):,} training examples are left beside {len(held_out):,} held out with their documents: "
             "give more documents, or a smaller held_out"
         )
-    if vocabulary is None and not options.base:
+    if vocabulary is None:
         centres = list(dict.fromkeys(example.centre for example in training))
         vocabulary = Vocabulary.train(centres, options.vocabulary, lowercase=options.lowercase)
     with torch.random.fork_rng():
         torch.manual_seed(options.seed)
-        generators = Generators.build(options, vocabulary)
+        generators = Generators(options, vocabulary)
         torch.manual_seed(options.seed)
         device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         generators.to(device)

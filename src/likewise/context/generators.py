@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -19,7 +18,7 @@ from likewise.context.vocabulary import Vocabulary
 from likewise.context.workspace import ContextError
 from likewise.runs.whole_files import read_json, write_json, written_whole
 
-CONFIG, WEIGHTS, BASE = "generators.json", "model.safetensors", "base"
+CONFIG, WEIGHTS = "generators.json", "model.safetensors"
 
 
 class Generators(nn.Module):
@@ -34,37 +33,13 @@ class Generators(nn.Module):
         cutter: turns text into what they read.
     """
 
-    def __init__(self, options: GeneratorOptions, vocabulary: Vocabulary, make: Callable[[], nn.Module]) -> None:
-        """Use `Generators.build` or `load`; `make` gives a network."""
+    def __init__(self, options: GeneratorOptions, vocabulary: Vocabulary) -> None:
         super().__init__()
         self.options = options
         self.vocabulary = vocabulary
         self.cutter = Cutter(vocabulary, options.max_tokens, options.max_sentences)
         names = ("all",) if options.networks == "one" else TASKS
-        self.networks = nn.ModuleDict({name: make() for name in names})
-
-    @classmethod
-    def build(cls, options: GeneratorOptions, vocabulary: Vocabulary | None = None) -> Self:
-        """Return untrained generators, or those of `options.base`.
-
-        Args:
-            options: the sizes and the base.
-            vocabulary: needed from scratch; a base has its own.
-
-        Raises:
-            ContextError: neither a base nor a vocabulary, both, or a base that cannot be loaded.
-        """
-        if not options.base:
-            if vocabulary is None:
-                raise ContextError("generators from scratch need a vocabulary: train one, or give --base")
-            own, size = vocabulary, len(vocabulary)
-            return cls(options, own, lambda: Transformer(options, size))
-        if vocabulary is not None:
-            raise ContextError(f"--base {options.base} has a vocabulary of its own: give none beside it")
-        from likewise.context.pretrained import Pretrained, load_base
-
-        model, own = load_base(options.base)
-        return cls(options, own, lambda: Pretrained(copy.deepcopy(model), options))
+        self.networks = nn.ModuleDict({name: Transformer(options, len(vocabulary)) for name in names})
 
     def network(self, task: Task) -> Any:
         """Return the network of a task; with one network, that one."""
@@ -75,12 +50,9 @@ class Generators(nn.Module):
         return self.vocabulary.tasks[task] if "all" in self.networks else self.vocabulary.bos
 
     def last_states(self, batch: dict[Task, Padded], task: Task, cache: dict[Any, Tensor] | None = None) -> Tensor:
-        """Return the decoder's last states for a batch of examples: (B, T, D) for Transformers of ours.
+        """Return the decoder's last states for a batch of examples: (B, T, D).
 
-        Args:
-            batch: the pieces of B examples.
-            task: which of the three is generated.
-            cache: filled with the memories of single texts, for the next task of the same batch.
+        The memories of single texts are kept in `cache` for the next task of the same batch.
         """
         network = self.network(task)
         cache = {} if cache is None else cache
@@ -123,9 +95,6 @@ class Generators(nn.Module):
 
         folder = Path(folder)
         self.vocabulary.save(folder)
-        base: Any = next(iter(self.networks.values()))
-        if self.options.base:
-            base.model.config.save_pretrained(folder / BASE)
         with written_whole(folder / WEIGHTS) as unfinished:
             save_model(self, str(unfinished))
         content = {"options": self.options.to_dict(), "vocabulary": self.vocabulary.fingerprint}
@@ -147,15 +116,7 @@ class Generators(nn.Module):
         options, vocabulary = GeneratorOptions(**content["options"]), Vocabulary.load(folder)
         if vocabulary.fingerprint != content["vocabulary"]:
             raise ContextError(f"the vocabulary in '{folder}' is not the one of its generators: train them again")
-        if options.base:
-            from transformers import AutoConfig, AutoModelForSeq2SeqLM
-
-            from likewise.context.pretrained import Pretrained
-
-            config = AutoConfig.from_pretrained(folder / BASE)
-            found = cls(options, vocabulary, lambda: Pretrained(AutoModelForSeq2SeqLM.from_config(config), options))
-        else:
-            found = cls(options, vocabulary, lambda: Transformer(options, len(vocabulary)))
+        found = cls(options, vocabulary)
         load_model(found, str(folder / WEIGHTS))
         return found.to(device).eval()
 
@@ -171,7 +132,7 @@ def joined(first: Padded, second: Padded) -> Padded:
 
 def batch_of(pieces: Sequence[ExamplePieces], padding: int) -> dict[Task, Padded]:
     """Return examples as a batch."""
-    return {task: pad([piece.of(task) for piece in pieces], padding) for task in TASKS}
+    return {task: pad([piece[task] for piece in pieces], padding) for task in TASKS}
 
 
 @dataclass(frozen=True)
@@ -213,6 +174,6 @@ def perplexity(generators: Generators, examples: Sequence[Example], batch_size: 
 
 
 def _by_length(pieces: list[ExamplePieces], batch_size: int) -> Iterator[list[ExamplePieces]]:
-    order = sorted(pieces, key=lambda piece: len(piece.left) + len(piece.centre) + len(piece.right))
+    order = sorted(pieces, key=lambda piece: sum(map(len, piece.values())))
     for start in range(0, len(order), batch_size):
         yield order[start : start + batch_size]

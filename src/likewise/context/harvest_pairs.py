@@ -34,13 +34,7 @@ Split = Literal["train", "dev", "test"]
 
 @dataclass(frozen=True)
 class HarvestPair:
-    """Two sentences of a shard.
-
-    Attributes:
-        first, second: the sentences.
-        kind: "random", or "rank 8".
-        split: where the pair goes.
-    """
+    """Two sentences of a shard; the kind is "random", or "rank 8"."""
 
     first: str
     second: str

@@ -39,13 +39,7 @@ class ScoredPairs:
 
 @dataclass(frozen=True)
 class Harvest:
-    """A harvest in memory, its splits by name.
-
-    Attributes:
-        splits: 'train', 'dev' and 'test'.
-        sources: the files, by name.
-        sha256: of the files' bytes in that order.
-    """
+    """A harvest in memory: its splits by name, and the files they are from with the SHA-256 of their bytes."""
 
     splits: dict[str, ScoredPairs]
     sources: tuple[str, ...]
@@ -69,13 +63,11 @@ class Harvest:
 def read_harvest(folder: str | os.PathLike[str]) -> Harvest:
     """Read all shards of a harvest, the parts of several machines too; memory holds the text once.
 
-    Args:
-        folder: holds *.parquet, itself or in its folders, with the columns sentence1 and sentence2 (strings), score (a
-            number) and split ("train", "dev" or "test"). What is hidden or begins with an underscore is left out.
+    The folder holds *.parquet, itself or in its folders, with the columns sentence1 and sentence2 (strings), score (a
+    number) and split ("train", "dev" or "test"). What is hidden or begins with an underscore is left out.
 
     Raises:
-        ContextError: no folder, no shards, two of one name, a broken one, a missing column, a value that is missing or
-            no number, an unknown split, or no training pairs.
+        ContextError: there are no shards, or a broken one; the message names the file and the row.
     """
     import pyarrow as pa
 
@@ -144,17 +136,10 @@ def _shard(file: Path) -> pa.Table:
 class ScoreScale:
     """A straight line between scores and targets, so that pairs keep their order.
 
-    Two rules:
-
-    * cosine, the paper's: Origin's similarity is itself a cosine (equation 4), and the surrogate's cosine is trained
-      towards it as it is.
-    * stretch, ours: the score that 1% of the training pairs lie below becomes 0, the one that 99% lie below becomes 1,
-      and targets are cut at -1 and 1. Origin's vectors hold log probabilities, which all have one sign: their cosines
-      crowd below 1, and an encoder trained towards them as they are is trained to give all sentences one vector.
-
-    Attributes:
-        rule: which one.
-        low, high: the scores that become 0 and 1.
+    * cosine, the paper's: Origin's similarity is itself a cosine (equation 4) and is the target as it is.
+    * stretch, ours: the score that 1% of the training pairs lie below becomes 0 (`low`), the one that 99% lie below
+      becomes 1 (`high`), and targets are cut at -1 and 1. Origin's vectors hold log probabilities, which all have one
+      sign: their cosines crowd below 1, and an encoder trained towards them would give all sentences one vector.
     """
 
     rule: Rule

@@ -43,13 +43,10 @@ PairScorer = Callable[[Sequence[Pair]], np.ndarray]
 
 @dataclass(frozen=True)
 class HarvestResult:
-    """A harvest, or the part of one machine.
+    """A harvest in the folder `path`, with the record of this machine's job.
 
-    Attributes:
-        path: the folder of the whole harvest.
-        record: of this machine's job.
-        summary: of the whole harvest: 'pairs', 'splits' and 'scores' by kind; None while parts of other machines are
-            missing.
+    `summary` counts the whole harvest: 'pairs', 'splits' and 'scores' by kind; None while other machines' parts are
+    missing.
     """
 
     path: Path
@@ -75,8 +72,7 @@ def harvest(
     Args:
         work: holds index, discriminator and generators.
         options: which pairs.
-        score: of equation 3; without weights, those that were chosen for the workspace, or equal ones.
-        selection: of the context sets.
+        score, selection: as in `likewise.context.open_origin`.
         out: the folder of the harvest; `harvest` in the workspace by default.
         shard: the share of this machine, "number/machines".
         processes: that score at the same time.
@@ -145,16 +141,13 @@ def score_shards(
         out: the folder of the harvest.
         make_scorer: called once in each process; with more than one, a function that can be pickled.
         progress: shows the shards that are done.
-        asked: options that the scores depend on, for the plan.
-        inputs: fingerprints of what the scores depend on, for the plan.
+        asked, inputs: options and fingerprints that the scores depend on, for the plan.
         machine: number and count of the machines that share the work.
         processes: that score at the same time.
         resume, overwrite: as in `likewise.runs.job.open_job`.
 
     Raises:
         ContextError: the scorer gives no finite number.
-        JobError: the folder holds a harvest of other pairs or scores.
-        Stopped: a stop was asked for.
     """
     out, (number, machines) = Path(out), machine
     options = {"harvest": source.options.to_dict(), **(asked or {}), "machines": machines}

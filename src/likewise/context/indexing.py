@@ -40,7 +40,7 @@ def build_index(
         corpus: articles, a MediaWiki dump or plain text.
         options: sizes.
         corpus_options: how the files are read.
-        resume, overwrite: as in `likewise.runs.job.open_job`; what was begun and not finished is begun anew.
+        resume, overwrite: as in `likewise.runs.job.open_job`; an index that was not finished is begun anew.
         quiet: show nothing.
 
     Raises:
@@ -84,7 +84,7 @@ def _write_index(
         "sources": sources,
         "documents": int(store.documents[-1]) + 1,
         "chunks": len(store),
-        "sentences": store.n_sentences,
+        "sentences": int(store.first_sentence[-1]),
         "contexts": store.n_contexts,
     }
 

@@ -62,18 +62,18 @@ class Layer(nn.Module):
     def forward(
         self, x: Tensor, mask: Tensor | None, memory: Tensor | None = None, memory_mask: Tensor | None = None
     ) -> Tensor:
-        """x (B, T, D) and its mask (B, T); memory (B, M, 2D), keys and values of this layer, and its mask (B, M)."""
+        """Return states (B, T, D) of x and its mask (B, T), and keys and values (B, M, 2D) of a memory and its mask."""
         return self.read(self.attend(x, mask), memory, memory_mask)
 
     def attend(self, x: Tensor, mask: Tensor | None) -> Tensor:
-        """The self-attention, which no memory has a part in: (B, T, D)."""
+        """Return the states after the self-attention, which no memory has a part in: (B, T, D)."""
         normed = self.norms[0](x)
         # Padding stands at the end, so a causal layer cannot see it.
         key_value = self.attention.key_value(normed)
         return x + self.dropout(self.attention(normed, key_value, None if self.causal else mask, self.causal))
 
     def read(self, x: Tensor, memory: Tensor | None, memory_mask: Tensor | None) -> Tensor:
-        """What comes after it: (B, T, D)."""
+        """Return the states after what comes then: (B, T, D)."""
         if self.cross is not None:
             assert memory is not None
             x = x + self.dropout(self.cross(self.norms[1](x), memory, memory_mask))
@@ -110,7 +110,7 @@ class Transformer(nn.Module):
         self.apply(_initialise)
 
     def encode(self, source: Padded) -> Tensor:
-        """States of texts: (B, T, D)."""
+        """Return the states of texts: (B, T, D)."""
         places = source.sentences + self.options.max_sentences
         x = self.dropout(self.words(source.ids) + self.tokens(source.tokens) + self.sentences(places))
         for layer in self.encoder:
@@ -118,16 +118,14 @@ class Transformer(nn.Module):
         return self.encoder_norm(x)
 
     def remember(self, states: Tensor) -> Tensor:
-        """What the decoder reads of states (B, M, D): keys and values of its reading layers, (B, M, 2DL)."""
+        """Return what the decoder reads of states (B, M, D): keys and values of its reading layers, (B, M, 2DL)."""
         reading: list[Any] = [layer.cross for layer in self.decoder if layer.cross is not None]
         return torch.cat([cross.key_value(states) for cross in reading], dim=-1)
 
     def start(self, target: Padded, first: int) -> Tensor:
-        """What of a target's states depends on no memory: (B, T, D).
+        """Return what depends on no memory of a target's states: (B, T, D).
 
-        Args:
-            target: the pieces to be generated. State t stands for the probability of token t and sees those before.
-            first: the id of the start token.
+        State t stands for the probability of token t and sees those before, of which the start token `first` is one.
         """
         places = target_places(target, self.options.max_sentences)
         x = self.dropout(
@@ -139,7 +137,7 @@ class Transformer(nn.Module):
         return reader.attend(x, None)
 
     def finish(self, started: Tensor, memory: Tensor, memory_mask: Tensor) -> Tensor:
-        """The decoder's last states (B, T, D), from `start` (B, T, D), the memory (B, M, 2DL) and its mask (B, M)."""
+        """Return the decoder's last states (B, T, D), from `start`, the memory (B, M, 2DL) and its mask (B, M)."""
         layers: list[Any] = list(self.decoder[self.options.late :])
         first, *rest = layers
         parts = memory.chunk(1 + len(rest), dim=-1)
@@ -149,7 +147,7 @@ class Transformer(nn.Module):
         return self.decoder_norm(x)
 
     def log_probabilities(self, last: Tensor, ids: Tensor) -> Tensor:
-        """The log probability of each id (N,) at its last state (N, D): (N,)."""
+        """Return the log probability of each id (N,) at its last state (N, D): (N,)."""
         if self.adaptive is not None:
             # Its own tables are small; in bfloat16 their log probabilities would be too coarse to be summed.
             with torch.autocast(last.device.type, enabled=False):
@@ -157,7 +155,7 @@ class Transformer(nn.Module):
         return -F.cross_entropy(self._logits(last), ids, reduction="none")
 
     def distribution(self, last: Tensor) -> Tensor:
-        """The log probabilities of all ids at last states (N, D): (N, V)."""
+        """Return the log probabilities of all ids at last states (N, D): (N, V)."""
         if self.adaptive is not None:
             return self.adaptive.log_prob(last.float())
         return F.log_softmax(self._logits(last), dim=-1)
@@ -168,12 +166,12 @@ class Transformer(nn.Module):
 
 
 def target_places(target: Padded, most: int) -> Tensor:
-    """The places of a target's sentences, counted from its first: (B, T); padding gets any that exists."""
+    """Return the places of a target's sentences, counted from its first: (B, T); padding gets any that exists."""
     return (target.sentences - target.sentences[:, :1]).clamp(0, most - 1)
 
 
 def shifted(target: Padded, first: int) -> Tensor:
-    """The ids that stand before each token of the target, `first` before the first: (B, T)."""
+    """Return the ids that stand before each token of the target, `first` before the first: (B, T)."""
     return torch.cat([torch.full_like(target.ids[:, :1], first), target.ids[:, :-1]], dim=1)
 
 

@@ -89,7 +89,6 @@ class SelectionOptions(Options):
 class GeneratorOptions(Options):
     """The generators (equation 2) and their training. The defaults are the preset `cpu`."""
 
-    base: str = option("", "A Hugging Face encoder-decoder to begin from, by name or folder; empty: from scratch.")
     networks: Literal["one", "three"] = option("one", "One network with three task tokens, or one for each task.")
     reading: Literal["separate", "joint"] = option(
         "separate", "Encode the two texts of a task each by itself (and share that between pairs), or as one text."

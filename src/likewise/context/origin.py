@@ -43,10 +43,9 @@ class Weights:
 
     Attributes:
         values: of coherence, sentence, left and right context.
-        metric: how two vectors are compared: the cosine of equation 4, or the cosine of what differs from their mean.
+        metric: the cosine of equation 4, or the cosine of what differs from their mean ("correlation").
         spearman: times 100, on the pairs they were chosen on.
-        pairs: how many those were.
-        source: what they were.
+        pairs, source: how many those were, and which.
     """
 
     values: tuple[float, ...]
@@ -85,18 +84,15 @@ def pair_terms(
     """Return the terms of each pair over the contexts of its first and then of its second sentence.
 
     A sentence in a context is computed once, in however many pairs both meet; so is a context that several
-    sentences have.
+    sentences have. A sentence without contexts leaves those of the other; where neither has any, the pair has no row,
+    and its similarity is 0.
 
     Args:
         pairs: P of them.
         contexts: the context set of each sentence.
         scorer: equation 3.
-        wanted: which of the four terms.
+        wanted: which of the four terms are computed.
         progress: shows the (sentence, context) cells that are done.
-
-    Returns:
-        The terms of each pair. A sentence without contexts leaves those of the other; where neither has any, the pair
-        has no row, and its similarity is 0.
     """
     sentences = {text: i for i, text in enumerate(dict.fromkeys(text for pair in pairs for text in pair))}
     numbers: dict[Context, int] = {}
@@ -123,22 +119,13 @@ def similarities(
     return _similarities(_moments(terms, metric), np.asarray([weights], dtype=np.float64))[0]
 
 
+@dataclass(frozen=True)
 class Origin:
-    """The similarity of any two sentences.
+    """The similarity of any two sentences, by equation 3 over the context sets that `contexts` gives."""
 
-    Args:
-        scorer: equation 3.
-        contexts: sentences to their context sets, in the same order.
-        progress: shows the cells that are scored.
-    """
-
-    def __init__(
-        self,
-        scorer: ContextScorer,
-        contexts: Callable[[Sequence[str]], Sequence[Sequence[Context]]],
-        progress: Progress = _QUIET,
-    ) -> None:
-        self.scorer, self.contexts, self.progress = scorer, contexts, progress
+    scorer: ContextScorer
+    contexts: Callable[[Sequence[str]], Sequence[Sequence[Context]]]
+    progress: Progress = _QUIET
 
     def terms(self, pairs: Sequence[Pair], wanted: Sequence[bool] | np.ndarray = (True,) * 4) -> list[PairTerms]:
         """Return the terms of each pair, from which weights can be chosen."""
@@ -167,7 +154,7 @@ def open_origin(
         work: holds index, discriminator and generators.
         options: of the score; without weights, those that were chosen for the workspace, or equal ones.
         selection: of the context sets.
-        progress: shows the sentences whose contexts are found, and the cells that are scored.
+        progress: shows what is found and scored.
 
     Raises:
         ContextError: a stage is missing or stale, or weights were chosen for another metric.
@@ -216,14 +203,13 @@ def choose_weights(
     """Choose the weights under which equation 4 agrees best with human ratings, by Spearman correlation.
 
     Equation 4 does not change when all weights are multiplied, so those that sum to one are tried, in steps of
-    1 / `steps`; of equal ones the most even is taken.
+    1 / `steps` (20: 1,771 settings); of equal ones the most even is taken.
 
     Args:
         terms: all four terms of P pairs.
         gold: their ratings (P,).
-        metric: see `Weights`.
-        steps: 20 gives 1,771 settings.
-        source: what the pairs are, for the record.
+        metric, source: see `Weights`.
+        steps: of the grid.
         without: names of `TERMS` whose weight stays 0 (table 9).
 
     Raises:
@@ -232,9 +218,7 @@ def choose_weights(
     from scipy.stats import rankdata
 
     if len(terms) != len(gold) or len(gold) < 2:
-        raise ContextError(
-            f"weights are chosen on two rated pairs or more, not on {len(terms)} and {len(gold)} ratings"
-        )
+        raise ContextError(f"weights need two rated pairs or more, not {len(terms)} with {len(gold)} ratings")
     if unknown := set(without) - set(TERMS):
         raise ContextError(f"there is no term {', '.join(sorted(unknown))}; there are {', '.join(TERMS)}")
     grid = np.array([w for w in _compositions(steps, len(TERMS)) if not any(w[TERMS.index(name)] for name in without)])

@@ -17,14 +17,14 @@ from likewise.context.vocabulary import Vocabulary
 
 Task = Literal["centre", "left", "right"]
 TASKS: tuple[Task, ...] = ("centre", "left", "right")
-"""What is generated: the sentence, the left or the right context, from the other two."""
+"""The tasks: to generate the sentence, the left or the right context, from the other two."""
 
 SOURCES: dict[Task, tuple[Task, Task]] = {
     "centre": ("left", "right"),
     "left": ("centre", "right"),
     "right": ("left", "centre"),
 }
-"""What each task reads, in the order of the text."""
+"""The texts that each task reads, in their order."""
 
 
 @dataclass(frozen=True)
@@ -63,22 +63,12 @@ class Piece:
         return Piece(self.ids + other.ids, self.tokens + other.tokens, self.sentences + other.sentences)
 
 
-@dataclass(frozen=True)
-class ExamplePieces:
-    """An example in pieces."""
-
-    left: Piece
-    centre: Piece
-    right: Piece
-
-    def of(self, task: Task) -> Piece:
-        """The piece that a task generates."""
-        found: Piece = getattr(self, task)
-        return found
+ExamplePieces = dict[Task, Piece]
+"""An example in pieces."""
 
 
 def examples_of(chunks: Iterable[Chunk], left: int = 1, right: int = 1) -> Iterable[Example]:
-    """Every sentence of the chunks that has a neighbour on both sides, with up to `left` and `right` of them."""
+    """Yield every sentence of the chunks that has a neighbour on both sides, with up to `left` and `right` of them."""
     for chunk in chunks:
         for i in range(1, len(chunk.sentences) - 1):
             before, after = chunk.sentences[max(0, i - left) : i], chunk.sentences[i + 1 : i + 1 + right]
@@ -90,8 +80,8 @@ class Cutter:
 
     Args:
         vocabulary: whose ids.
-        max_tokens: a sentence is cut off after so many sub-words.
-        max_sentences: a side keeps so many sentences, those nearest to the centre.
+        max_tokens: a sentence is cut off after this many sub-words.
+        max_sentences: a side keeps this many sentences, those nearest to the centre.
     """
 
     def __init__(self, vocabulary: Vocabulary, max_tokens: int, max_sentences: int) -> None:
@@ -100,22 +90,22 @@ class Cutter:
         self.max_sentences = max_sentences
 
     def sentences(self, texts: Sequence[str]) -> list[Piece]:
-        """A piece for each centre."""
+        """Return a piece for each centre."""
         return [self._piece([ids], 0) for ids in self._encode(texts)]
 
     def sides(self, texts: Sequence[Sequence[str]], side: Literal["left", "right"]) -> list[Piece]:
-        """A piece for each left or right context."""
+        """Return a piece for each left or right context."""
         kept = [text[-self.max_sentences :] if side == "left" else text[: self.max_sentences] for text in texts]
         known = {sentence: i for i, sentence in enumerate(dict.fromkeys(s for text in kept for s in text))}
         ids = self._encode(list(known))
         return [self._piece([ids[known[s]] for s in text], -len(text) if side == "left" else 1) for text in kept]
 
     def examples(self, examples: Sequence[Example]) -> list[ExamplePieces]:
-        """All three pieces of each example."""
+        """Return all three pieces of each example."""
         left = self.sides([example.left for example in examples], "left")
         centre = self.sentences([example.centre for example in examples])
         right = self.sides([example.right for example in examples], "right")
-        return [ExamplePieces(*parts) for parts in zip(left, centre, right, strict=True)]
+        return [{"left": a, "centre": b, "right": c} for a, b, c in zip(left, centre, right, strict=True)]
 
     def _encode(self, texts: Sequence[str]) -> list[list[int]]:
         return self.vocabulary.encode_batch(list(texts), self.max_tokens)
@@ -149,12 +139,12 @@ class Padded:
         return self.mask.sum(1)
 
     def to(self, device: torch.device | str) -> Padded:
-        """The same on a device."""
+        """Return the same on a device."""
         return Padded(*(part.to(device) for part in (self.ids, self.tokens, self.sentences, self.mask)))
 
 
 def pad(pieces: Sequence[Piece], padding: int) -> Padded:
-    """A batch of pieces, as wide as the longest."""
+    """Return a batch of pieces, as wide as the longest."""
     longest = max(len(piece) for piece in pieces)
     rows = torch.zeros(3, len(pieces), longest, dtype=torch.long)
     rows[0] = padding

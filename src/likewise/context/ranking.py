@@ -34,12 +34,7 @@ def cache_contexts(
 ) -> None:
     """Write the context parts (C, K) of a whole store into a job's result, block by block.
 
-    Args:
-        job: keeps the blocks that are done, and gets `contexts.npy`.
-        model: in evaluation mode.
-        store: the chunks.
-        encode: sentences to ids, cut as in training.
-        progress, stop: of the job.
+    The model is in evaluation mode; `encode` gives the ids of sentences, cut as in training.
     """
     blocks = Parts(job.work / "contexts")
     begins = range(0, len(store), _AT_ONCE)

@@ -76,10 +76,7 @@ def build_retrieval(folder: Path, texts: Iterable[str], bits: int) -> None:
 
 
 class Retrieval:
-    """The saved index, mapped from disk.
-
-    Args:
-        folder: what `build_retrieval` wrote.
+    """The index that `build_retrieval` saved in a folder, mapped from disk.
 
     Raises:
         ContextError: there is none.
@@ -116,14 +113,9 @@ class Retrieval:
         return scores
 
     def candidates(self, sentence: str, most: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the chunks nearest to a sentence, and their cosines.
+        """Return up to `most` chunks nearest to a sentence that share a term with it, and their cosines.
 
-        Args:
-            sentence: the query.
-            most: how many at most; chunks that share no term are never among them.
-
-        Returns:
-            Chunk numbers (int64) and cosines (float32), the highest first; of equal ones the lower number first.
+        The highest cosine comes first, and of equal ones the lower number.
         """
         scores = self.scores(sentence)
         if most < len(scores):

@@ -103,7 +103,7 @@ class ContextScorer:
     def _block(
         self, sentences: Sequence[str], contexts: Sequence[Context], cells: np.ndarray, wanted: Any
     ) -> np.ndarray:
-        """The terms of cells (K, 2) of a context's and a sentence's number: (K, 4)."""
+        """Return the terms of cells (K, 2) of a context's and a sentence's number: (K, 4)."""
         context_numbers, of_context = np.unique(cells[:, 0], return_inverse=True)
         sentence_numbers, of_sentence = np.unique(cells[:, 1], return_inverse=True)
         here = [contexts[i] for i in context_numbers]
@@ -126,7 +126,7 @@ class ContextScorer:
         return terms
 
     def _generate(self, task: Task, texts: dict[str, _Texts], memories: dict[Any, Tensor]) -> np.ndarray:
-        """The mean log probability of a token of each cell's target: (K,)."""
+        """Return the mean log probability of a token of each cell's target: (K,)."""
         network, device = self.generators.network(task), self.generators.device
         target, sources = texts[task], [texts[side] for side in SOURCES[task]]
         keys: list[Any] = [(id(network), side) for side in SOURCES[task]]
@@ -140,7 +140,7 @@ class ContextScorer:
             return network.remember(network.encode(part))
 
         found = torch.zeros(len(target.rows), dtype=torch.float64, device=device)
-        with self._autocast():
+        with torch.autocast(device.type, dtype=torch.bfloat16, enabled=self.bf16):
             started = self._in_batches(target.pieces, lambda part: network.start(part, self.generators.first(task)))
             for source, key in zip(sources, keys, strict=True):
                 if shared and key not in memories:
@@ -150,7 +150,7 @@ class ContextScorer:
                     parts = [source.take(memories[key], cells) for source, key in zip(sources, keys, strict=True)]
                     memory, mask = (torch.cat([part[i] for part in parts], dim=1) for i in (0, 1))
                 else:
-                    batch = self._pad([sources[0].piece(i) for i in cells])
+                    batch = self._pad([sources[0].pieces[row] for row in sources[0].rows[cells]])
                     memory, mask = remember(batch), batch.mask
                 prefix, real = target.take(started, cells)
                 wanted = ids[torch.as_tensor(target.rows[cells], device=device), : real.shape[1]][real]
@@ -177,15 +177,12 @@ class ContextScorer:
         return found
 
     def _batches(self, target: _Texts, sources: Sequence[_Texts]) -> Iterator[np.ndarray]:
-        """Cells of like length, first of the target and then of what is read."""
+        """Yield cells of like length, first of the target and then of what is read."""
         lengths = target.lengths[target.rows]
         read = np.sum([source.lengths[source.rows] for source in sources], axis=0)
         order = np.lexsort((read, lengths))
         for rows in _cut(order, lengths[order], self.options.batch_tokens):
             yield np.asarray(rows)
-
-    def _autocast(self) -> Any:
-        return torch.autocast(self.generators.device.type, dtype=torch.bfloat16, enabled=self.bf16)
 
 
 class _Texts:
@@ -199,12 +196,8 @@ class _Texts:
         self.rows = numbers[rows.reshape(-1)]
         self.lengths = np.array([len(piece) for piece in self.pieces])
 
-    def piece(self, cell: int) -> Piece:
-        """The text of a cell."""
-        return self.pieces[self.rows[cell]]
-
     def take(self, values: Tensor, cells: np.ndarray) -> tuple[Tensor, Tensor]:
-        """The values of some cells' texts, no wider than the longest (K, T, F), and True at real tokens (K, T)."""
+        """Return the values of some cells' texts (K, T, F), as wide as the longest, and True at real tokens (K, T)."""
         rows = self.rows[cells]
         lengths = torch.as_tensor(self.lengths[rows], device=values.device)
         longest = int(self.lengths[rows].max())
@@ -213,7 +206,7 @@ class _Texts:
 
 
 def _joined(first: _Texts, second: _Texts) -> _Texts:
-    """The two texts of each cell as one."""
+    """Return the two texts of each cell as one."""
     pairs, rows = np.unique(np.stack([first.rows, second.rows], axis=1), axis=0, return_inverse=True)
     return _Texts([first.pieces[i] + second.pieces[j] for i, j in pairs], rows)
 

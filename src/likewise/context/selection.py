@@ -36,16 +36,14 @@ _WORD = re.compile(r"\w+")
 
 @dataclass(frozen=True)
 class ContextSet:
-    """The contexts chosen for a sentence.
+    """The C contexts chosen for a sentence, in the order of choice.
 
     Attributes:
-        sentence: the sentence.
-        numbers: int64 [C], the contexts' numbers in their store, in the order of choice.
+        numbers: int64 [C], their numbers in the store.
         scores: float32 [C], what they were chosen by; log p of the discriminator for random ones.
         contexts: the same C contexts as text.
     """
 
-    sentence: str
     numbers: np.ndarray
     scores: np.ndarray
     contexts: tuple[Context, ...]
@@ -54,152 +52,9 @@ class ContextSet:
         return len(self.contexts)
 
 
-def words_of(sentence: str) -> frozenset[str]:
-    """Return the set of a sentence's words in small letters.
-
-    >>> sorted(words_of("It was, it is."))
-    ['is', 'it', 'was']
-    """
-    return frozenset(_WORD.findall(sentence.lower()))
-
-
-def jaccard(first: frozenset[str], second: frozenset[str]) -> float:
-    """Return shared words over all words; 1 for two empty sets.
-
-    >>> jaccard(frozenset("abc"), frozenset("bcd"))
-    0.5
-    """
-    union = len(first | second)
-    return len(first & second) / union if union else 1.0
-
-
-def choose(
-    scores: np.ndarray,
-    chunks: np.ndarray,
-    preceding: Sequence[frozenset[str]],
-    size: int,
-    diversity: bool = True,
-    max_overlap: float = 0.5,
-) -> np.ndarray:
-    """Take contexts one at a time, the best first, under the two rules of section 3.3.
-
-    Args:
-        scores: [C], higher is better; of equal ones the first is taken first.
-        chunks: [C], the chunk of each.
-        preceding: C word sets, of the sentence before each place.
-        size: stop after so many.
-        diversity: False takes the best `size`, with no rule.
-        max_overlap: Jaccard similarity with every one taken must be below it.
-
-    Returns:
-        int64, at most `size` indices into the arguments, in the order of choice.
-    """
-    order = np.argsort(-scores, kind="stable")
-    if not diversity:
-        return order[:size]
-    column = {word: i for i, word in enumerate(dict.fromkeys(word for words in preceding for word in words))}
-    held = np.zeros((len(column), size), bool)  # [words, taken]: which of the taken sets hold a word
-    sizes = np.zeros(size, np.int64)
-    taken: list[int] = []
-    chunks_taken: set[int] = set()
-    for index in order.tolist():
-        n = len(taken)
-        if n == size:
-            break
-        if int(chunks[index]) in chunks_taken:
-            continue
-        words = [column[word] for word in preceding[index]]
-        shared = held[words, :n].sum(axis=0)
-        union = sizes[:n] + len(words) - shared
-        # Two sentences of no word are the same sentence.
-        if (np.where(union == 0, 1.0, shared / np.maximum(union, 1)) >= max_overlap).any():
-            continue
-        held[words, n] = True
-        sizes[n] = len(words)
-        taken.append(index)
-        chunks_taken.add(int(chunks[index]))
-    return np.array(taken, np.int64)
-
-
-def select(
-    sentence: str,
-    store: ChunkStore,
-    retrieval: Retrieval,
-    ranker: CachedRanker,
-    options: SelectionOptions | None = None,
-    scorer: Scorer | None = None,
-) -> ContextSet:
-    """Select the context set of a sentence.
-
-    It may be smaller than asked for, where retrieval finds too few chunks or the rules leave too few contexts.
-
-    Args:
-        sentence: the sentence.
-        store: the chunks.
-        retrieval: finds chunks in it.
-        ranker: the discriminator over its contexts.
-        options: sizes and rules.
-        scorer: equation 3; without it the discriminator's score decides alone.
-
-    Raises:
-        ContextError: the scorer does not give a score a context.
-    """
-    options = options or SelectionOptions()
-    if options.strategy == "random":
-        numbers = random_contexts(sentence, store.n_contexts, options.size, options.seed)
-        return _as_set(sentence, store, numbers, ranker.scores(sentence, numbers))
-    chunks, _ = retrieval.candidates(sentence, options.candidates)
-    # In the order of the store, so that equal scores do not hang on the order of retrieval.
-    numbers = store.contexts_of(np.sort(chunks))
-    scores = ranker.scores(sentence, numbers)
-    if scorer is not None and options.screened and options.screened < len(numbers):
-        best = np.sort(np.argsort(-scores, kind="stable")[: options.screened])
-        numbers, scores = numbers[best], scores[best]
-    if scorer is not None:
-        scores = np.asarray(scorer(sentence, store.contexts(numbers)), np.float32)
-        if scores.shape != numbers.shape:
-            raise ContextError(f"the scorer gave {scores.shape} scores for {len(numbers)} contexts")
-    chosen = _choose_from(store, numbers, scores, options)
-    return _as_set(sentence, store, numbers[chosen], scores[chosen])
-
-
-def random_contexts(sentence: str, n_contexts: int, size: int, seed: int) -> np.ndarray:
-    """Draw contexts for a sentence, none twice: the same ones for the same sentence and seed, in any order of work."""
-    digest = blake2b(sentence.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    rng = np.random.default_rng([seed, int.from_bytes(digest)])
-    return rng.choice(n_contexts, size=min(size, n_contexts), replace=False)
-
-
-def _choose_from(store: ChunkStore, numbers: np.ndarray, scores: np.ndarray, options: SelectionOptions) -> np.ndarray:
-    """`choose`, with the words read of as many contexts as it takes: most rankings are decided near their top."""
-    chunks, _ = store.positions(numbers)
-    if not options.diversity:
-        return choose(scores, chunks, (), options.size, diversity=False)
-    order = np.argsort(-scores, kind="stable")
-    # Of a chunk only its best context can be taken first, but the next may follow where that one is refused: all stay.
-    most = 4 * options.size  # usually enough
-    while True:
-        top = order[:most]
-        preceding = [words_of(sentence) for sentence in store.preceding(numbers[top])]
-        chosen = choose(scores[top], chunks[top], preceding, options.size, True, options.max_overlap)
-        if len(chosen) == options.size or len(top) == len(order):
-            return top[chosen]
-        most *= 4
-
-
-def _as_set(sentence: str, store: ChunkStore, numbers: np.ndarray, scores: np.ndarray) -> ContextSet:
-    return ContextSet(sentence, numbers, scores, tuple(store.contexts(numbers)))
-
-
 @dataclass(frozen=True)
 class ContextFinder:
-    """A workspace's index and discriminator together: context sets for sentences.
-
-    Attributes:
-        store: the chunks.
-        retrieval: finds chunks.
-        ranker: ranks their contexts.
-    """
+    """The context sets of sentences, from the chunks of an index, their retrieval and a discriminator."""
 
     store: ChunkStore
     retrieval: Retrieval
@@ -218,5 +73,93 @@ class ContextFinder:
         return cls(store, open_retrieval(index), CachedRanker(discriminator.folder, store))
 
     def find(self, sentence: str, options: SelectionOptions | None = None, scorer: Scorer | None = None) -> ContextSet:
-        """Return the context set of a sentence, see `select`."""
-        return select(sentence, self.store, self.retrieval, self.ranker, options, scorer)
+        """Return the context set of a sentence.
+
+        It is smaller than asked for where retrieval finds too few chunks or the rules leave too few contexts.
+
+        Args:
+            sentence: the sentence.
+            options: sizes and rules.
+            scorer: equation 3; without it the discriminator's score decides alone.
+
+        Raises:
+            ContextError: the scorer does not give a score a context.
+        """
+        options, store = options or SelectionOptions(), self.store
+        if options.strategy == "random":
+            numbers = random_contexts(sentence, store.n_contexts, options.size, options.seed)
+            return ContextSet(numbers, self.ranker.scores(sentence, numbers), tuple(store.contexts(numbers)))
+        chunks, _ = self.retrieval.candidates(sentence, options.candidates)
+        # In the order of the store, so that equal scores do not hang on the order of retrieval.
+        numbers = store.contexts_of(np.sort(chunks))
+        scores = self.ranker.scores(sentence, numbers)
+        if scorer is not None:
+            if options.screened and options.screened < len(numbers):
+                numbers = numbers[np.sort(np.argsort(-scores, kind="stable")[: options.screened])]
+            scores = np.asarray(scorer(sentence, store.contexts(numbers)), np.float32)
+            if scores.shape != numbers.shape:
+                raise ContextError(f"the scorer gave {scores.shape} scores for {len(numbers)} contexts")
+        chosen = self._choose(numbers, scores, options)
+        return ContextSet(numbers[chosen], scores[chosen], tuple(store.contexts(numbers[chosen])))
+
+    def _choose(self, numbers: np.ndarray, scores: np.ndarray, options: SelectionOptions) -> np.ndarray:
+        """Return the indices of the chosen contexts; words are read only of as many as it takes."""
+        order = np.argsort(-scores, kind="stable")
+        if not options.diversity:
+            return order[: options.size]
+        chunks, _ = self.store.positions(numbers)
+        # Of a chunk only its best context can be taken first, but the next may follow where that one is refused.
+        most = 4 * options.size  # usually enough
+        while True:
+            top = order[:most]
+            preceding = [frozenset(_WORD.findall(text.lower())) for text in self.store.preceding(numbers[top])]
+            chosen = choose(scores[top], chunks[top], preceding, options.size, options.max_overlap)
+            if len(chosen) == options.size or len(top) == len(order):
+                return top[chosen]
+            most *= 4
+
+
+def choose(
+    scores: np.ndarray, chunks: np.ndarray, preceding: Sequence[frozenset[str]], size: int, max_overlap: float = 0.5
+) -> np.ndarray:
+    """Take contexts one at a time, the best first, under the two rules of section 3.3.
+
+    Args:
+        scores: [C], higher is better; of equal ones the first is taken first.
+        chunks: [C], the chunk of each.
+        preceding: C word sets, of the sentence before each place.
+        size: stop after this many.
+        max_overlap: Jaccard similarity with every one taken must be below it.
+
+    Returns:
+        int64, at most `size` indices into the arguments, in the order of choice.
+    """
+    column = {word: i for i, word in enumerate(dict.fromkeys(word for words in preceding for word in words))}
+    held = np.zeros((len(column), size), bool)  # [words, taken]: which of the taken sets hold a word
+    sizes = np.zeros(size, np.int64)
+    taken: list[int] = []
+    chunks_taken: set[int] = set()
+    for index in np.argsort(-scores, kind="stable").tolist():
+        n = len(taken)
+        if n == size:
+            break
+        if int(chunks[index]) in chunks_taken:
+            continue
+        words = [column[word] for word in preceding[index]]
+        shared = held[words, :n].sum(axis=0)
+        union = sizes[:n] + len(words) - shared
+        # Two sentences of no word are the same sentence.
+        if (np.where(union == 0, 1.0, shared / np.maximum(union, 1)) >= max_overlap).any():
+            continue
+        held[words, n] = True
+        sizes[n] = len(words)
+        taken.append(index)
+        chunks_taken.add(int(chunks[index]))
+    return np.array(taken, np.int64)
+
+
+def random_contexts(sentence: str, n_contexts: int, size: int, seed: int) -> np.ndarray:
+    """Draw contexts for a sentence, none twice: the same ones for the same sentence and seed, in any order of work."""
+    digest = blake2b(sentence.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    rng = np.random.default_rng([seed, int.from_bytes(digest)])
+    return rng.choice(n_contexts, size=min(size, n_contexts), replace=False)

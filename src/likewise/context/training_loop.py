@@ -75,7 +75,7 @@ class Loop:
         Args:
             updates: the batches of each update from the first one on; those that were done are passed over.
             steps: updates in all.
-            what: is trained, for the bar.
+            what: is trained, for messages.
             progress, stop: of the job.
 
         Raises:

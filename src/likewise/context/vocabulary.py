@@ -7,28 +7,24 @@ from collections import Counter
 from collections.abc import Iterable
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tokenizers import Tokenizer
 
 from likewise.context.workspace import ContextError
-from likewise.runs.whole_files import read_json, write_json, write_text
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase
+from likewise.runs.whole_files import write_text
 
 ROLES = ("pad", "bos", "eos", "sep", "centre", "left", "right")
-"""What the special tokens are for; in a vocabulary of our own the first is id 0, and so on."""
+"""The special tokens by what they are for; the first is id 0, and so on."""
 
 _FILE = "tokenizer.json"
-_ROLES_FILE = "vocabulary.json"
 _BATCH = 10_000
 
 
 class Vocabulary:
     """Sub-words and their ids.
 
-    A vocabulary of our own is byte-level BPE, so every text has sub-words and none is unknown: probabilities of
+    It is byte-level BPE, so every text has sub-words and none is unknown: probabilities of
     models that share it can be compared. Its ids fall with frequency in the text it was made from, as adaptive
     softmax wants them.
 
@@ -38,14 +34,12 @@ class Vocabulary:
         tasks: the start token of each task: "centre", "left", "right" (which sentence of a context is generated).
     """
 
-    def __init__(self, tokenizer: Tokenizer, roles: dict[str, int]) -> None:
-        """Use `Vocabulary.train`, `load` or `from_pretrained`."""
+    def __init__(self, tokenizer: Tokenizer) -> None:
         self.tokenizer = tokenizer
         # A literal "[SEP]" in somebody's text is text.
         self.tokenizer.encode_special_tokens = True
-        self.roles = roles
-        self.pad, self.bos, self.eos, self.sep = (roles[name] for name in ROLES[:4])
-        self.tasks = {name: roles[name] for name in ROLES[4:]}
+        self.pad, self.bos, self.eos, self.sep = range(4)
+        self.tasks = {name: ROLES.index(name) for name in ROLES[4:]}
 
     @classmethod
     def train(cls, sentences: Iterable[str], size: int, *, lowercase: bool = True) -> Vocabulary:
@@ -79,58 +73,35 @@ class Vocabulary:
             show_progress=False,
         )
         tokenizer.train_from_iterator(kept, trainer)
-        return cls(_by_frequency(tokenizer, kept), {name: i for i, name in enumerate(ROLES)})
-
-    @classmethod
-    def from_pretrained(cls, tokenizer: PreTrainedTokenizerBase) -> Vocabulary:
-        """The vocabulary of a Hugging Face encoder-decoder, with what it lacks of ours added at its end.
-
-        Raises:
-            ContextError: it is not one of the fast tokenizers.
-        """
-        backend = getattr(tokenizer, "backend_tokenizer", None)
-        if backend is None:
-            raise ContextError(f"the tokenizer of {tokenizer.name_or_path} has no fast version: give another --base")
-        known = {"pad": tokenizer.pad_token_id, "eos": tokenizer.eos_token_id}
-        missing = [name for name in ROLES if known.get(name) is None]
-        own: Any = Tokenizer.from_str(backend.to_str())
-        own.no_padding()
-        own.no_truncation()
-        own.add_special_tokens([f"[likewise {name}]" for name in missing])
-        added = {name: own.token_to_id(f"[likewise {name}]") for name in missing}
-        return cls(own, {name: added[name] if name in added else int(known[name]) for name in ROLES})
+        return cls(_by_frequency(tokenizer, kept))
 
     @classmethod
     def load(cls, folder: str | Path) -> Vocabulary:
-        """The vocabulary that was saved in a folder.
+        """Return the vocabulary that was saved in a folder.
 
         Raises:
             ContextError: there is none, or it is damaged.
         """
-        folder = Path(folder)
+        path = Path(folder) / _FILE
+        if not path.is_file():
+            raise ContextError(f"there is no vocabulary in '{folder}': train it first")
         try:
-            roles = read_json(folder / _ROLES_FILE)["roles"]
-            return cls(Tokenizer.from_file(str(folder / _FILE)), {name: int(roles[name]) for name in ROLES})
-        except FileNotFoundError:
-            raise ContextError(f"there is no vocabulary in '{folder}': train it first") from None
+            return cls(Tokenizer.from_file(str(path)))
         except Exception as error:  # tokenizers raises a bare Exception
-            raise ContextError(f"'{folder / _FILE}' cannot be read ({error}): train the vocabulary again") from None
+            raise ContextError(f"'{path}' cannot be read ({error}): train the vocabulary again") from None
 
     def save(self, folder: str | Path) -> None:
-        """Write it into a folder, which is made where it is not there."""
-        folder = Path(folder)
-        folder.mkdir(parents=True, exist_ok=True)
-        write_text(folder / _FILE, self.tokenizer.to_str())
-        write_json(folder / _ROLES_FILE, {"roles": self.roles})
+        """Write it into a folder, which is made where it is missing."""
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        write_text(Path(folder) / _FILE, self.tokenizer.to_str())
 
     def __len__(self) -> int:
-        # Ids may have gaps in a vocabulary that is not ours.
-        return max(self.tokenizer.get_vocab().values()) + 1
+        return self.tokenizer.get_vocab_size()
 
     @property
     def fingerprint(self) -> str:
-        """The same for the same sub-words and ids: models fit the vocabulary they were trained with alone."""
-        text = json.dumps([sorted(self.tokenizer.get_vocab().items()), self.roles])
+        """Equal for equal sub-words and ids: models fit the vocabulary they were trained with alone."""
+        text = json.dumps(sorted(self.tokenizer.get_vocab().items()))
         return blake2b(text.encode(), digest_size=8).hexdigest()
 
     def encode_batch(self, sentences: list[str], most: int | None = None) -> list[list[int]]:
@@ -138,12 +109,12 @@ class Vocabulary:
         return [found.ids[:most] for found in self.tokenizer.encode_batch_fast(sentences, add_special_tokens=False)]
 
     def decode(self, ids: list[int]) -> str:
-        """The text of ids; special tokens are left out."""
+        """Return the text of ids, without special tokens."""
         return str(self.tokenizer.decode(ids)).strip()
 
 
 def _by_frequency(tokenizer: Any, sentences: list[str]) -> Tokenizer:
-    """The same tokenizer with ids that fall with frequency; those of special tokens stay."""
+    """Return the tokenizer with ids that fall with frequency; those of special tokens stay."""
     counts: Counter[int] = Counter()
     for start in range(0, len(sentences), _BATCH):
         for found in tokenizer.encode_batch_fast(sentences[start : start + _BATCH], add_special_tokens=False):

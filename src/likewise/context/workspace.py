@@ -36,13 +36,7 @@ class ContextError(LikewiseError):
 
 @dataclass(frozen=True)
 class Stage:
-    """A finished stage.
-
-    Attributes:
-        name: of the stage.
-        folder: its files.
-        record: of its job, with the facts that it told.
-    """
+    """A finished stage: its folder, and the record of its job with the facts that it told."""
 
     name: str
     folder: Path
@@ -104,8 +98,7 @@ class Workspace:
         """Open the job of a stage; `finish` it with its fingerprint among the facts.
 
         Args:
-            stage: its name.
-            options: its options.
+            stage, options: what is made.
             needs: the stages it reads.
             inputs: fingerprints of what it reads from elsewhere, by name.
             resume, overwrite: as in `likewise.runs.job.open_job`.

@@ -56,7 +56,7 @@ class MaskPrompt:
 
 
 def prompt_tokenizer(tokenizer: Any, prompt: MaskPrompt) -> PreTrainedTokenizerFast:
-    """A copy of a tokenizer that puts every text into the prompt.
+    """Return a copy of a tokenizer that puts every text into the prompt.
 
     A mask token (or any special token) in a text is read as plain characters and changes nothing.
 
@@ -119,7 +119,7 @@ def prompt_tokenizer(tokenizer: Any, prompt: MaskPrompt) -> PreTrainedTokenizerF
 def build_mask_prompt_encoder(
     base: str, template: str = TEMPLATE, head: bool = True, dropout: float | None = None
 ) -> SentenceTransformer:
-    """A trainable encoder whose sentence vector is the hidden state at the template's mask.
+    """Return a trainable encoder whose sentence vector is the hidden state at the template's mask.
 
     Args:
         base: see `likewise.encoder.build.load_transformer`.
