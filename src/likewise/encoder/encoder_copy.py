@@ -1,4 +1,4 @@
-"""A second encoder that is there in training alone: a twin that is trained too, a teacher, or one that follows."""
+"""A second encoder in training: a twin that is trained too, a frozen teacher, or one that follows by momentum."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from likewise.encoder.training_modules import TrainingHead
 class EncoderCopy(TrainingOnly, SavedModule):
     """A copy of an encoder as a module of the encoder itself: it is in checkpoints and not in what is exported.
 
-    In a loss it would be lost when a run is resumed. It leaves the features as they are; a loss asks it by `encode`.
+    It leaves the features as they are; a loss calls `encode`.
 
     Args:
         encoder: of stock modules, without training head.
@@ -32,7 +32,7 @@ class EncoderCopy(TrainingOnly, SavedModule):
 
     @classmethod
     def of(cls, encoder: SentenceTransformer, **settings: Any) -> Self:
-        """A copy of an encoder, less its modules of training alone."""
+        """Return a copy of an encoder without its modules of training alone."""
         kept = [copy.deepcopy(module) for module in encoder.children() if not isinstance(module, TrainingOnly)]
         return cls(SentenceTransformer(modules=kept, device=str(encoder.device)), **settings)
 
@@ -41,7 +41,7 @@ class EncoderCopy(TrainingOnly, SavedModule):
         return self.encoder(dict(features))["sentence_embedding"]
 
     def forward(self, features: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
-        """The features as they are."""
+        """Return the features as they are."""
         return features
 
     def save(self, output_path: str, *args: Any, safe_serialization: bool = True, **kwargs: Any) -> None:
@@ -66,7 +66,7 @@ class FrozenCopy(EncoderCopy):
         self.encoder.requires_grad_(False)
 
     def train(self, mode: bool = True) -> Self:
-        """As every module, but the copy stays in evaluation."""
+        """Set the mode as every module does, but leave the copy in evaluation."""
         super().train(mode)
         self.encoder.eval()
         return self
@@ -96,7 +96,7 @@ class MomentumQueue(FrozenCopy):
     filled: Tensor
 
     def vectors(self) -> Tensor:
-        """What the queue holds, (up to M, D), the oldest first, on its own: later pushes do not change it."""
+        """Return the vectors in the queue, (up to M, D), the oldest first, as a copy."""
         return self.queue[self.size - int(self.filled) :].clone()
 
     @torch.no_grad()

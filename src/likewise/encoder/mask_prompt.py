@@ -21,6 +21,7 @@ from transformers import PreTrainedTokenizerFast
 from likewise.encoder.build import load_transformer
 from likewise.encoder.opening import LoadError
 from likewise.encoder.training_modules import TrainingHead
+from likewise.errors import LikewiseError
 
 TEMPLATE = 'The sentence of " X " means [MASK].'
 """SNCSE, equation 1."""
@@ -48,7 +49,7 @@ class MaskPrompt:
         """
         places = list(_PLACE.finditer(template))
         if len(places) != 1 or template.count(_MASK) != 1:
-            raise ValueError(
+            raise LikewiseError(
                 f"a template holds one X, where the sentence goes, and one {_MASK}: {template!r} holds "
                 f"{len(places)} and {template.count(_MASK)}"
             )
@@ -56,7 +57,7 @@ class MaskPrompt:
 
 
 def prompt_tokenizer(tokenizer: Any, prompt: MaskPrompt) -> PreTrainedTokenizerFast:
-    """A copy of a tokenizer that puts every text into the prompt.
+    """Return a copy of a tokenizer that puts every text into the prompt.
 
     A mask token (or any special token) in a text is read as plain characters and changes nothing.
 
@@ -119,7 +120,7 @@ def prompt_tokenizer(tokenizer: Any, prompt: MaskPrompt) -> PreTrainedTokenizerF
 def build_mask_prompt_encoder(
     base: str, template: str = TEMPLATE, head: bool = True, dropout: float | None = None
 ) -> SentenceTransformer:
-    """A trainable encoder whose sentence vector is the hidden state at the template's mask.
+    """Return a trainable encoder whose sentence vector is the hidden state at the template's mask.
 
     Args:
         base: see `likewise.encoder.build.load_transformer`.

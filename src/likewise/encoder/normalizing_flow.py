@@ -81,17 +81,17 @@ class NormalizingFlow(SavedModule):
         self.deviation.copy_(torch.where(deviation > 1e-8, deviation, torch.ones_like(deviation)))
 
     def latent(self, vectors: Tensor) -> tuple[Tensor, Tensor]:
-        """f(x) (B, D) and log |det df/dx| (B,) of vectors (B, D)."""
+        """Return f(x) (B, D) and log |det df/dx| (B,) of vectors (B, D)."""
         standard = (vectors - self.mean) / self.deviation
         found, log_det = self.flow().transform.call_and_ladj(standard)
         return found, log_det - self.deviation.log().sum()
 
     def inverse(self, latent: Tensor) -> Tensor:
-        """The vectors (B, D) whose `latent` is given (B, D)."""
+        """Return the vectors (B, D) whose `latent` is given (B, D)."""
         return self.flow().transform.inv(latent) * self.deviation + self.mean
 
     def log_prob(self, vectors: Tensor) -> Tensor:
-        """The logarithm of the density (B,) of vectors (B, D)."""
+        """Return the logarithm of the density (B,) of vectors (B, D)."""
         found, log_det = self.latent(vectors)
         return log_det - 0.5 * (found.square().sum(dim=-1) + self.dimension * math.log(2 * math.pi))
 

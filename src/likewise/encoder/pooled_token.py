@@ -1,9 +1,9 @@
-"""The last layer for the pooled token alone: where one token's vector is the sentence's, the others need not be made.
+"""The last layer for the pooled token alone, where one token's vector is the sentence's.
 
 With [CLS] or the mask of a prompt as pooling, a transformer's last layer is asked for one of its T vectors. Keys and
 values are made of all tokens; the query, and all that comes after attention, of one: of the layer's twelve D x D
-products with T rows (in BERT's shape), two are left. What comes out is the same up to rounding. In training the
-dropout masks are those that the whole layer would have drawn, so that a run is the same run.
+products with T rows (in BERT's shape), two are left (a test counts them). What comes out is the same up to rounding. In
+training the dropout masks are those that the whole layer would have drawn, so that a run is the same run.
 
 Letters of the shapes: B sentences, T tokens, D hidden, H heads, W width of a head.
 """
@@ -44,7 +44,7 @@ class _Pooled:
 
 
 def _pooled(model: nn.Module) -> _Pooled | None:
-    """What pools one token in a way that is known here; None for any other model."""
+    """Return the parts of a model that pools one token in a way that is known here; None for any other."""
     modules = list(model.children())
     if not isinstance(model, SentenceTransformer) or len(modules) < 2 or type(modules[0]) is not Transformer:
         return None
@@ -71,7 +71,7 @@ def _pooled(model: nn.Module) -> _Pooled | None:
 
 
 def _plain(layer: Any, config: Any) -> bool:
-    """A layer of an encoder, as it comes: nothing wrapped, sliced or recorded."""
+    """Return whether a layer is as it comes: nothing wrapped, sliced or recorded."""
     attention = layer.attention.self
     return (
         not (layer.is_decoder or layer.chunk_size_feed_forward)
@@ -83,7 +83,7 @@ def _plain(layer: Any, config: Any) -> bool:
 
 @contextmanager
 def only_pooled_token(model: nn.Module) -> Iterator[bool]:
-    """Inside, and in this thread, the last layer of `model` makes the pooled token's vector and zeros for the others.
+    """Let the last layer of `model`, in this thread, make the pooled token's vector and zeros for the others.
 
     'sentence_embedding' is the same up to rounding, its gradients too. A model that pools otherwise, or whose last
     layer is not one of BERT's, runs as ever. Yields whether it pools one token.

@@ -11,10 +11,10 @@ from pathlib import Path
 from sentence_transformers import SentenceTransformer
 
 from likewise.inference.encoder import default_prompt
-from likewise.inference.engines.engine import CannotExport, EngineName
-from likewise.inference.engines.exports import engine_in, export_to
+from likewise.inference.engines.engine import CannotExport, EngineError, EngineName
+from likewise.inference.engines.exports import MAKERS
 from likewise.inference.engines.fidelity import Sample
-from likewise.inference.engines.graph import INPUTS, OUTPUT, fingerprint, least_tokens
+from likewise.inference.engines.graph import INPUTS, OUTPUT, check_exportable, fingerprint, least_tokens
 from likewise.inference.loading import load
 from likewise.inference.runner import UnfitModel, runner_of
 from likewise.runs.job import check_target, open_job
@@ -54,19 +54,23 @@ def export(
         JobError: the folder holds another export, or other files.
     """
     check_target(out)
+    if format not in MAKERS:
+        raise EngineError(f"Unknown format {format!r}; known are onnx, openvino.")
     encoder = model if isinstance(model, SentenceTransformer) else load(model, device="cpu")
     try:
         runner = runner_of(encoder)
     except UnfitModel as reason:
         raise CannotExport(f"The model cannot be exported: {reason}.") from None
+    check_exportable(encoder)
     plan = Plan("export", options={"format": format}, inputs={"model": fingerprint(encoder)})
     with open_job(out, plan, overwrite=overwrite) as job:
         if job.finished:
             return [Path(out) / name for name in job.finished["files"]]
         with tempfile.TemporaryDirectory() as made:
             folder = Path(made)
-            export_to(encoder, format, folder)
-            fidelity = Sample(encoder, runner, _TEXTS).fidelity(engine_in(folder, format, encoder))
+            MAKERS[format].export(encoder, folder)
+            engine = MAKERS[format].ENGINE(folder, "fp32", least_tokens(encoder))
+            fidelity = Sample(encoder, runner, _TEXTS).fidelity(engine)
             if not fidelity.same:
                 raise CannotExport(
                     f"The vectors of the {format} graph differ from torch's by {fidelity.difference:.1e}."

@@ -1,8 +1,6 @@
 """From a text file to a file of vectors: streamed in constant memory, in order, and resumed after a stop.
 
-The working folder of the job holds the vectors of each window of lines as `000000.npy` and so on, for a table its
-sentences as text too.
-
+A window of lines is a part of the job: `000000.npy` and so on, and for a table its sentences as text.
 Letters of the shapes: S sentences, D embedding.
 """
 
@@ -13,9 +11,9 @@ import sys
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from hashlib import blake2b
-from itertools import accumulate, islice
+from itertools import accumulate
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -28,7 +26,7 @@ from likewise.inference.encoding import all_finite, dimension, undisturbed
 from likewise.inference.engines.chooser import choose
 from likewise.inference.engines.engine import Choice, Engine, EngineName, EnginePrecision
 from likewise.inference.engines.graph import fingerprint
-from likewise.inference.lines import Lines, check_lines, open_lines
+from likewise.inference.lines import STREAM, Lines, check_lines, open_lines
 from likewise.inference.loading import load
 from likewise.inference.runner import UnfitModel, fits, runner_of
 from likewise.runs.job import Job, Resume, check_target, open_job
@@ -37,15 +35,18 @@ from likewise.runs.plan import Plan
 from likewise.runs.progress import Bar, Progress
 from likewise.runs.stopping import StopRequest, orderly_stop
 
-STDOUT = "-"
-
-# A window is read, sorted by length and encoded at a time: enough that batches hold sentences of one length, little
-# enough that memory stays constant (8,192 texts, or 16 million characters of longer ones).
+# A window is read, sorted by length and encoded at a time: 8,192 texts, or 16 million characters of longer ones.
 _WINDOW = 8192
 _WINDOW_CHARACTERS = 1 << 24
 _REMEMBERED = 1 << 18  # sentences that are recognised when they occur again, about 40 MB
 _UNKNOWN_TOTAL = 16  # windows that a stream is taken to have when it has more than one
-_ROW_GROUP = 8192  # rows of a table written at a time
+
+
+class EncodedFile(NamedTuple):
+    """The shape of what `encode_file` wrote."""
+
+    rows: int
+    dimension: int
 
 
 def encode_file(
@@ -60,7 +61,7 @@ def encode_file(
     quiet: bool = False,
     resume: Resume = "auto",
     overwrite: bool = False,
-) -> tuple[int, int]:
+) -> EncodedFile:
     """Encode a text file, one sentence a line; row i of what is written belongs to line i.
 
     The file is read as a stream and written in parts, so that memory does not grow with it. A run that was stopped is
@@ -84,18 +85,14 @@ def encode_file(
         The shape (S, D) of what was written.
 
     Raises:
-        LikewiseError: there is no such input file, it is not UTF-8 text, or a broken archive; the output has another
-            ending; the batch size is not positive; the vectors are not finite.
-        JobError: there is no such output folder, another process writes this output, or a stopped run was started with
-            other options.
-        EngineError: an engine or precision is unknown, or does not keep the vectors.
-        MissingExtraError: the engine is not installed.
+        LikewiseError: the input is missing, not UTF-8 or broken; the output has another ending, is being written by
+            another process, or a stopped run had other options; the engine is missing or does not keep the vectors.
     """
     if batch_size is not None and batch_size < 1:
         raise LikewiseError(f"batch_size is {batch_size}; give 1 or more.")
     source, out = os.fspath(source), os.fspath(out)
     check_lines(source)
-    if out != STDOUT:
+    if out != STREAM:
         check_target(out, "file")
         if Path(out).suffix not in (".npy", ".parquet"):
             raise LikewiseError(f"'{out}': the vectors go to a .npy or a .parquet file, or to '-' (standard output).")
@@ -104,11 +101,11 @@ def encode_file(
     choice = Choice(engine or own.engine, precision or own.precision)
     work = _Work(encoder, batch_size, normalize, Progress(quiet))
     with open_lines(source) as lines, undisturbed(encoder), torch.inference_mode():
-        if out == STDOUT:
+        if out == STREAM:
             return _to_stream(work, choice, lines, sys.stdout)
-        options = {"normalize": normalize, "batch_size": batch_size, "engine": choice.engine}
-        options |= {"precision": choice.precision, "max_seq_length": encoder.max_seq_length, "prompt": work.prompt}
-        options |= {"truncate_dim": encoder.truncate_dim, "form": Path(out).suffix}
+        options: dict[str, Any] = {"normalize": normalize, "batch_size": batch_size, "form": Path(out).suffix}
+        options |= {"engine": choice.engine, "precision": choice.precision, "prompt": work.prompt}
+        options |= {"max_seq_length": encoder.max_seq_length, "truncate_dim": encoder.truncate_dim}
         plan = Plan("encode", options, inputs={"model": fingerprint(encoder)})
         with (
             open_job(out, plan, resume=resume, overwrite=overwrite, kind="file") as job,
@@ -118,11 +115,7 @@ def encode_file(
 
 
 class _Work:
-    """Encodes windows of lines, by the fast path or, where that does not take the model, by the model's own.
-
-    Attributes:
-        name: the engine that runs; '' before `choose`.
-    """
+    """Encodes windows of lines, by the fast path or, where that does not take the model, by the model's own."""
 
     def __init__(self, model: SentenceTransformer, batch_size: int | None, normalize: bool, progress: Progress) -> None:
         self.model, self.batch_size, self.normalize, self.progress = model, batch_size, normalize, progress
@@ -130,8 +123,7 @@ class _Work:
         self.engine: Engine | None = None
         self.name = ""
 
-    def choose(self, choice: Choice, first: list[str], total: int) -> None:
-        """Take an engine for `total` lines that begin with the window `first`."""
+    def _choose(self, choice: Choice, first: list[str], total: int) -> None:
         self.name = "sentence-transformers"
         if not first:
             return
@@ -141,10 +133,9 @@ class _Work:
         except UnfitModel as reason:
             self.progress.tell(f"sentence-transformers' own encode runs, the slower way: {reason}.")
             return
-        for note in chosen.notes:
-            self.progress.tell(note)
         self.engine, self.name = chosen.engine, str(chosen.engine)
-        self.progress.tell(f"engine: {chosen}")
+        for line in (*chosen.notes, f"engine: {chosen}"):
+            self.progress.tell(line)
 
     def __call__(self, lines: Sequence[str], bar: Bar) -> np.ndarray:
         """Return the vectors (S, D), float32, of S lines, 1 or more."""
@@ -161,60 +152,64 @@ class _Work:
         rows = runner_of(self.model).vectors(texts, self.engine, at_most=self.batch_size, step=bar.advance)
         return all_finite(finished(rows, self.model.truncate_dim, self.normalize).float().cpu().numpy())
 
+    def windows(self, choice: Choice, lines: Lines) -> Iterator[tuple[list[str], Bar]]:
+        """Take an engine, and yield all lines window by window, with the bar to advance."""
+        window, read = lines.window(_WINDOW, _WINDOW_CHARACTERS), 0
+        whole = len(window) < _WINDOW and sum(map(len, window)) < _WINDOW_CHARACTERS
+        total = len(window) if whole else lines.expected(len(window), len(window) * _UNKNOWN_TOTAL)
+        self._choose(choice, window, total)
+        with self.progress.bar("encoding", total) as bar:
+            while window:
+                read += len(window)
+                yield window, bar
+                window = lines.window(_WINDOW, _WINDOW_CHARACTERS)
+                bar.update(total=lines.expected(read + len(window), total))
 
-def _to_stream(work: _Work, choice: Choice, lines: Lines, out: IO[str]) -> tuple[int, int]:
+
+def _to_stream(work: _Work, choice: Choice, lines: Lines, out: IO[str]) -> EncodedFile:
     rows, size = 0, dimension(work.model)
-    first = _window(lines)
-    total = _total(lines, len(first), _is_whole(first))
-    work.choose(choice, first, total)
-    with work.progress.bar("encoding", total) as bar:
-        for window in _windows(lines, first, bar):
-            vectors = work(window, bar)
-            # 9 digits give the float32 back.
-            form = "[" + ", ".join(["%.9g"] * vectors.shape[1]) + "]\n"
-            out.writelines(form % tuple(row) for row in vectors.tolist())
-            out.flush()
-            rows += len(window)
-    return rows, size
+    for window, bar in work.windows(choice, lines):
+        vectors = work(window, bar)
+        # 9 digits give the float32 back.
+        form = "[" + ", ".join(["%.9g"] * vectors.shape[1]) + "]\n"
+        out.writelines(form % tuple(row) for row in vectors.tolist())
+        out.flush()
+        rows += len(window)
+    return EncodedFile(rows, size)
 
 
-def _to_file(work: _Work, choice: Choice, lines: Lines, job: Job, stop: StopRequest) -> tuple[int, int]:
+def _to_file(work: _Work, choice: Choice, lines: Lines, job: Job, stop: StopRequest) -> EncodedFile:
     """Encode what is not there yet, put the parts together, and return the shape."""
     parts, before = _Rows(job), job.notes.get("engine", "")
-    first = _window(lines)
-    total = _total(lines, len(first), _is_whole(first))
-    # What was left to 'auto' is chosen as before the stop.
-    work.choose(Choice(*before.split()) if before.count(" ") == 1 else choice, first, total)
-    if before not in ("", work.name):
-        parts.drop_from(0)
+    if before.count(" ") == 1:  # what was left to 'auto' is chosen as before the stop
+        choice = Choice(*before.split())
     seen: dict[bytes, int] = {}  # sentence to the number of its row
     position, rows, earlier = 0, 0, sum(parts.counts)
-    if earlier:
-        work.progress.tell(f"resuming: {earlier:,} rows are there")
-    with work.progress.bar("encoding", total) as bar:
-        for window in _windows(lines, first, bar):
-            keys = [_digest(line) for line in window]
-            if parts.has(position, window):
-                bar.advance(len(window))
-            else:
-                if rows < earlier:
-                    work.progress.tell(
-                        f"the text has changed from line {rows + 1:,} on: it is encoded again from there"
-                    )
-                    earlier = rows
-                parts.drop_from(position)
-                vectors = _with_known(work, window, keys, seen, parts, bar)
-                job.note(engine=work.name)
-                parts.add(window, vectors)
-                stop.check(f"after row {rows + len(window):,}")
-            for place, key in enumerate(keys):
-                seen.setdefault(key, rows + place)
-            while len(seen) > _REMEMBERED:
-                del seen[next(iter(seen))]
-            rows += len(window)
-            position += 1
+    for window, bar in work.windows(choice, lines):
+        if not rows and before not in ("", work.name):
+            parts.drop_from(0)
+        keys = [_digest(line) for line in window]
+        if parts.has(position, window):
+            if not rows:
+                work.progress.tell(f"resuming: {earlier:,} rows are there")
+            bar.advance(len(window))
+        else:
+            if rows < earlier:
+                work.progress.tell(f"the text has changed from line {rows + 1:,} on: it is encoded again from there")
+                earlier = rows
+            parts.drop_from(position)
+            vectors = _with_known(work, window, keys, seen, parts, bar)
+            job.note(engine=work.name)
+            parts.add(window, vectors)
+            stop.check(f"after row {rows + len(window):,}")
+        for place, key in enumerate(keys):
+            seen.setdefault(key, rows + place)
+        while len(seen) > _REMEMBERED:
+            del seen[next(iter(seen))]
+        rows += len(window)
+        position += 1
     parts.drop_from(position)  # the text is shorter now
-    shape = rows, parts.row(0).shape[0] if rows else dimension(work.model)
+    shape = EncodedFile(rows, parts.row(0).shape[0] if rows else dimension(work.model))
     parts.join(job.result, shape)
     job.finish()
     return shape
@@ -224,18 +219,16 @@ def _with_known(
     work: _Work, lines: list[str], keys: list[bytes], seen: dict[bytes, int], parts: _Rows, bar: Bar
 ) -> np.ndarray:
     """Return the vectors (S, D) of a window; rows of sentences of earlier windows are read back."""
-    known = [i for i, key in enumerate(keys) if key in seen]
     fresh = [i for i, key in enumerate(keys) if key not in seen]
-    vectors = work([lines[i] for i in fresh], bar) if fresh else None
-    if vectors is not None and not known:
+    vectors = work([lines[i] for i in fresh], bar) if fresh else np.empty((0, len(parts.row(0))), np.float32)
+    if len(fresh) == len(lines):
         return vectors
-    size = vectors.shape[1] if vectors is not None else parts.row(0).shape[0]
-    found = np.empty((len(lines), size), dtype=np.float32)
-    if vectors is not None:
-        found[fresh] = vectors
-    for i in known:
-        found[i] = parts.row(seen[keys[i]])
-    bar.advance(len(known))
+    found = np.empty((len(lines), vectors.shape[1]), dtype=np.float32)
+    found[fresh] = vectors
+    for i, key in enumerate(keys):
+        if key in seen:
+            found[i] = parts.row(seen[key])
+    bar.advance(len(lines) - len(fresh))
     return found
 
 
@@ -251,16 +244,14 @@ class _Rows:
 
     def has(self, position: int, lines: Sequence[str]) -> bool:
         """Return whether the part of a window is there, and of these lines."""
-        if position >= len(self.counts):
-            return False
-        return bool(self._parts.facts[_name(position)]["lines"] == _digest("\n".join(lines)).hex())
+        wanted = _digest("\n".join(lines)).hex()
+        return position < len(self.counts) and bool(self._parts.facts[_name(position)]["lines"] == wanted)
 
     def row(self, number: int) -> np.ndarray:
         """Return a row that was written, (D,)."""
         ends = list(accumulate(self.counts))
         part = bisect_right(ends, number)
-        place = number - (ends[part] - self.counts[part])
-        return np.asarray(self._array(part)[place])
+        return np.asarray(self._array(part)[number - ends[part]])  # counted from the part's end
 
     def add(self, lines: Sequence[str], vectors: np.ndarray) -> None:
         """Write the next part."""
@@ -280,13 +271,13 @@ class _Rows:
         self._parts.drop(*[name for name in self._parts.facts if name >= _name(position)])
         del self.counts[position:]
 
-    def join(self, path: Path, shape: tuple[int, int]) -> None:
+    def join(self, path: Path, shape: EncodedFile) -> None:
         """Write all rows as one file."""
         if self._table:
             self._join_table(path, shape[1])
             return
         with path.open("wb") as file:
-            npy.write_array_header_1_0(file, {"descr": "<f4", "fortran_order": False, "shape": shape})
+            npy.write_array_header_1_0(file, {"descr": "<f4", "fortran_order": False, "shape": tuple(shape)})
             for number in range(len(self.counts)):
                 file.write(self._array(number).tobytes())
 
@@ -303,8 +294,8 @@ class _Rows:
             for number in range(len(self.counts)):
                 rows = self._array(number)
                 lines = self._parts.path(f"{_name(number)}.txt").read_bytes().decode().split("\n")
-                for start in range(0, len(lines), _ROW_GROUP):
-                    piece = slice(start, start + _ROW_GROUP)
+                for start in range(0, len(lines), _WINDOW):
+                    piece = slice(start, start + _WINDOW)
                     vectors = pa.FixedSizeListArray.from_arrays(pa.array(rows[piece].reshape(-1)), size)
                     writer.write_table(pa.Table.from_arrays([pa.array(lines[piece]), vectors], schema=schema))
 
@@ -315,38 +306,3 @@ def _name(number: int) -> str:
 
 def _digest(text: str) -> bytes:
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
-
-
-def _window(lines: Lines) -> list[str]:
-    found: list[str] = []
-    characters = 0
-    for line in islice(lines, _WINDOW):
-        found.append(line)
-        characters += len(line)
-        if characters >= _WINDOW_CHARACTERS:
-            break
-    return found
-
-
-def _is_whole(first: list[str]) -> bool:
-    """Return whether a first window is the whole text."""
-    return len(first) < _WINDOW and sum(map(len, first)) < _WINDOW_CHARACTERS
-
-
-def _windows(lines: Lines, first: list[str], bar: Bar) -> Iterator[list[str]]:
-    window, read = first, len(first)
-    while window:
-        bar.update(total=_total(lines, read, lines.size is not None and lines.position() >= lines.size))
-        yield window
-        window = _window(lines)
-        read += len(window)
-    bar.update(total=read)
-
-
-def _total(lines: Lines, read: int, whole: bool) -> int:
-    """Return about how many lines there are, after so many were read."""
-    if whole:
-        return read
-    if lines.size is None:
-        return read * _UNKNOWN_TOTAL
-    return max(read, round(read * lines.size / max(1, lines.position())))

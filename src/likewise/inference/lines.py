@@ -7,13 +7,15 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import IO
 
 from likewise.corpus.files import reading
 from likewise.errors import LikewiseError
 
-STDIN = "-"
+STREAM = "-"
+"""Standard input or output, in the place of a file."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,22 @@ class Lines:
     def __iter__(self) -> Iterator[str]:
         return self.lines
 
+    def window(self, count: int, characters: int) -> list[str]:
+        """Return the next lines: up to `count`, fewer where `characters` are reached before."""
+        found: list[str] = []
+        for line in islice(self.lines, count):
+            found.append(line)
+            characters -= len(line)
+            if characters <= 0:
+                break
+        return found
+
+    def expected(self, read: int, of_stream: int) -> int:
+        """Return about how many lines there are, after `read` were read; `of_stream` where the size is not known."""
+        if self.size is None:
+            return of_stream
+        return max(read, round(read * self.size / max(1, self.position())))
+
 
 @contextmanager
 def open_lines(path: str) -> Iterator[Lines]:
@@ -45,7 +63,7 @@ def open_lines(path: str) -> Iterator[Lines]:
     Raises:
         LikewiseError: there is no such file, it is not UTF-8, or a broken archive.
     """
-    if path == STDIN:
+    if path == STREAM:
         yield Lines(_decode(sys.stdin.buffer, "standard input"), None, lambda: 0)
         return
     check_lines(path)
@@ -55,7 +73,7 @@ def open_lines(path: str) -> Iterator[Lines]:
 
 def check_lines(path: str) -> None:
     """Raise a LikewiseError if there is no such file, before anything else takes time."""
-    if path != STDIN and (not Path(path).exists() or Path(path).is_dir()):
+    if path != STREAM and (not Path(path).exists() or Path(path).is_dir()):
         raise LikewiseError(f"There is no file '{path}'.")
 
 

@@ -1,4 +1,4 @@
-"""Texts to token ids with the fast tokenizer alone: what `preprocess` of sentence-transformers gives, less the padding.
+"""Texts to token ids by the fast tokenizer alone: as sentence-transformers' `preprocess`, without the padding.
 
 Letters of the shapes: B sentences of a batch, T tokens.
 """
@@ -24,14 +24,14 @@ _PIECE = 1024  # texts handed to the tokenizer at a time: its objects are far la
 
 
 class UnfitModel(ValueError):  # noqa: N818 - the reason, not a fault
-    """A model that the fast path cannot take; the message says why, and sentence-transformers' own path is used."""
+    """The fast path cannot take a model; the message says why, and sentence-transformers' own path is used."""
 
 
 class Tokens:
     """The tokenizer of a model as a plain function.
 
-    It is a copy, so that its padding and truncation are set once and the model's own stays as it is. Before it is used
-    it is held against the model's `preprocess` on texts that differ in every way that matters.
+    It is a copy: its padding and truncation are set once, and the model's own stays as it is. Before it is used it is
+    compared with the model's `preprocess` on texts that differ in every way that matters.
 
     Raises:
         UnfitModel: the first module is of another kind, has no fast tokenizer, or reads texts in a way of its own.
@@ -59,7 +59,7 @@ class Tokens:
         self._check(model, int(limit) if limit is not None and limit < _NO_LIMIT else 600)
 
     def __call__(self, texts: Sequence[str]) -> list[np.ndarray]:
-        """Token ids of each text, (T,) int32, cut to the model's length."""
+        """Return the token ids of each text, (T,) int32, cut to the model's length."""
         found: list[np.ndarray] = []
         for start in range(0, len(texts), _PIECE):
             piece = self._backend.encode_batch_fast(list(texts[start : start + _PIECE]))
@@ -67,7 +67,7 @@ class Tokens:
         return found
 
     def batch(self, ids: Sequence[np.ndarray], at_least: int = 1) -> tuple[np.ndarray, np.ndarray]:
-        """Ids and mask of a batch, both (B, T) int64, T the longest or `at_least`."""
+        """Return ids and mask of a batch, both (B, T) int64, T the longest or `at_least`."""
         longest = max(at_least, *(len(row) for row in ids))
         padded = np.full((len(ids), longest), self.pad, dtype=np.int64)
         mask = np.zeros((len(ids), longest), dtype=np.int64)
@@ -98,6 +98,6 @@ class Tokens:
 
 
 def token_state(model: SentenceTransformer) -> tuple[Any, ...]:
-    """What the tokens depend on: they are made anew when it differs."""
+    """Return what the tokens depend on: they are made anew when it differs."""
     tokenizer: Any = getattr(model[0], "tokenizer", None)
     return id(tokenizer), len(tokenizer) if tokenizer is not None else 0, model.max_seq_length

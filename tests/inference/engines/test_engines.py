@@ -221,5 +221,5 @@ def test_a_store_forgets_other_weights(tmp_path):
     assert other.about(pair) is None
     with pytest.raises(OSError, match="full"):
         one.put(pair, lambda folder: (_ for _ in ()).throw(OSError("full")))
-    assert (tmp_path / "onnx-fp32" / "model.onnx").read_text() == "x"  # the older one stays
-    assert {path.name for path in tmp_path.iterdir()} == {"onnx-fp32", ".lock"}
+    assert (one.home / "onnx-fp32" / "model.onnx").read_text() == "x"  # the older one stays
+    assert {path.name for path in one.home.iterdir()} == {"onnx-fp32", ".lock"}

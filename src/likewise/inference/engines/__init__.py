@@ -1,1 +1,1 @@
-"""What runs a model: torch, OpenVINO or ONNX Runtime, in float32, bfloat16 or int8."""
+"""The engines that run a model: torch, OpenVINO or ONNX Runtime, in float32, bfloat16 or int8."""

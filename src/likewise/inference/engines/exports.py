@@ -11,7 +11,7 @@ import os
 import shutil
 import weakref
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,46 +19,36 @@ from typing import TYPE_CHECKING, Any
 from filelock import FileLock
 
 from likewise.inference.engines import onnx_engine, openvino_engine
-from likewise.inference.engines.engine import (
-    CannotExport,
-    Engine,
-    EngineError,
-    EngineName,
-    EnginePrecision,
-    Pair,
-    QuantisationRefused,
-    TorchEngine,
-)
+from likewise.inference.engines.engine import CannotExport, Engine, EngineName, Pair, QuantisationRefused, TorchEngine
 from likewise.inference.engines.fidelity import ENOUGH, MAX_DIFFERENCE, MIN_COSINE, MIN_RANK, Fidelity, Sample
 from likewise.inference.engines.graph import check_exportable, fingerprint, least_tokens, mark
 from likewise.runs.cache import cache_folder
 from likewise.runs.whole_files import write_json
-from likewise.version import __version__
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-FOLDER = "engines"
 _ABOUT = "about.json"
 # Folders that are not the user's: an installed package, a download of the model hub.
 _NOT_OURS = {"site-packages", "dist-packages", "snapshots"}
+MAKERS: dict[str, Any] = {"openvino": openvino_engine, "onnx": onnx_engine}
 
 
-@dataclass(frozen=True)
 class Store:
-    """The exports of one model with one set of weights, on disk."""
+    """The exports of a model on disk.
 
-    home: Path
-    fingerprint: str
+    Args:
+        model_folder: where the model was loaded from, if that is known.
+        fingerprint: of its weights.
+    """
 
-    @classmethod
-    def of(cls, model_folder: Path | None, fingerprint: str) -> Store:
-        """Return the store of a model: `engines/` in its folder, else in $LIKEWISE_CACHE or ~/.cache/likewise."""
-        if model_folder is not None and os.access(model_folder, os.W_OK):
-            folder = model_folder.resolve()
-            if not _NOT_OURS & set(folder.parts):
-                return cls(folder / FOLDER, fingerprint)
-        return cls(cache_folder() / FOLDER / fingerprint[:16], fingerprint)
+    def __init__(self, model_folder: Path | None, fingerprint: str) -> None:
+        self.fingerprint = fingerprint
+        folder = model_folder.resolve() if model_folder else None
+        if folder and os.access(folder, os.W_OK) and not _NOT_OURS & set(folder.parts):
+            self.home = folder / "engines"
+        else:
+            self.home = cache_folder() / "engines" / fingerprint[:16]
 
     def folder(self, pair: Pair) -> Path:
         """Return where an export is, or would be."""
@@ -81,7 +71,7 @@ class Store:
                 shutil.rmtree(unfinished, ignore_errors=True)
                 unfinished.mkdir()
                 write(unfinished)
-                self._describe(unfinished, {})
+                write_json(unfinished / _ABOUT, {"model": self.fingerprint})
                 shutil.rmtree(self.folder(pair), ignore_errors=True)
                 unfinished.rename(self.folder(pair))
             finally:
@@ -90,33 +80,18 @@ class Store:
     def note(self, pair: Pair, **about: Any) -> None:
         """Add to what is known of an export."""
         self.folder(pair).mkdir(parents=True, exist_ok=True)
-        self._describe(self.folder(pair), (self.about(pair) or {}) | about)
-
-    def _describe(self, folder: Path, about: dict[str, Any]) -> None:
-        write_json(folder / _ABOUT, {"model": self.fingerprint, "likewise": __version__} | about)
+        write_json(self.folder(pair) / _ABOUT, (self.about(pair) or {"model": self.fingerprint}) | about)
 
 
 class Exports:
-    """Engines of one model with the weights that it has now.
+    """Engines of one model with the weights that it has now; it is referred to weakly, so that it can be freed."""
 
-    Args:
-        model: it is referred to weakly, so that it can be freed.
-        folder: where it was loaded from, if that is known.
-    """
-
-    def __init__(self, model: SentenceTransformer, folder: Path | None) -> None:
+    def __init__(self, model: SentenceTransformer) -> None:
         self._model = weakref.ref(model)
         self.mark = mark(model)
-        self.store = Store.of(folder, fingerprint(model))
+        self.store = Store(getattr(model, "folder", None), fingerprint(model))
         self._open: dict[Pair, Engine] = {}
         self.checked: dict[Pair, Fidelity] = {}
-
-    @property
-    def model(self) -> SentenceTransformer:
-        """The model."""
-        found = self._model()
-        assert found is not None, "the model of these exports is gone"
-        return found
 
     def has(self, pair: Pair) -> bool:
         """Return whether an engine can run without an export that is made first."""
@@ -130,53 +105,51 @@ class Exports:
             MissingExtraError: the engine is not installed.
             QuantisationRefused: its vectors are too far from float32.
         """
-        known = self.checked.get(pair) or self._checked_before(pair)
-        if known is not None:
-            self.checked[pair] = known
+        engine, precision = pair
+        known = self.checked.get(pair)
+        if known is None and precision == "fp32":  # a lower precision depends on the texts too
+            about = self.store.about(pair) or {}
+            if "fidelity" in about and about.get("release") == release(engine):
+                found = Fidelity(**about["fidelity"])
+                known = found if found.same else None
         if known is None or known.sentences < ENOUGH <= len(sample.texts):
             older = self.has(pair)
-            fidelity = sample.fidelity(self._opened(pair, sample))
-            if older and pair[1] == "int8" and not fidelity.near:
+            known = sample.fidelity(self._opened(pair, sample))
+            if older and precision == "int8" and not known.near:
                 # Its ranges were taken from another corpus: take them from this one.
                 self._open.pop(pair)
                 self._make(pair, sample)
-                fidelity = sample.fidelity(self._opened(pair, sample))
-            if pair[0] != "torch":
-                self.store.note(pair, fidelity=asdict(fidelity), release=release(pair[0]))
-            _approve(pair, fidelity)
-            self.checked[pair] = fidelity
+                known = sample.fidelity(self._opened(pair, sample))
+            if engine != "torch":
+                self.store.note(pair, fidelity=asdict(known), release=release(engine))
+            _approve(pair, known)
+        self.checked[pair] = known
         return self._opened(pair, sample)
 
-    def _checked_before(self, pair: Pair) -> Fidelity | None:
-        """Return the fidelity of a float32 export that was the same under this release.
-
-        A lower precision depends on the texts too.
-        """
-        about = (self.store.about(pair) or {}) if pair[1] == "fp32" else {}
-        if "fidelity" not in about or about.get("release") != release(pair[0]):
-            return None
-        found = Fidelity(**about["fidelity"])
-        return found if found.same else None
-
     def _opened(self, pair: Pair, sample: Sample) -> Engine:
+        if pair[0] == "torch":  # not kept: it holds the model
+            return TorchEngine(self._encoder, "bf16" if pair[1] == "bf16" else "fp32")
         if pair not in self._open:
-            engine, precision = pair
-            if engine == "torch":  # not kept: it holds the model
-                return TorchEngine(self.model, "bf16" if precision == "bf16" else "fp32")
-            check_exportable(self.model)
+            check_exportable(self._encoder)
             if not self.has(pair):
                 self._make(pair, sample)
-            self._open[pair] = engine_in(self.store.folder(_file_of(pair)), engine, self.model, precision)
+            kind = MAKERS[pair[0]].ENGINE
+            self._open[pair] = kind(self.store.folder(_file_of(pair)), pair[1], least_tokens(self._encoder))
         return self._open[pair]
 
     def _make(self, pair: Pair, sample: Sample) -> None:
-        make = openvino_engine if pair[0] == "openvino" else onnx_engine
-        whole: Pair = (pair[0], "fp32")
+        model, maker, whole = self._encoder, MAKERS[pair[0]], _file_of((pair[0], "bf16"))
         if self.store.about(whole) is None:
-            self.store.put(whole, lambda folder: make.export(self.model, folder))
+            self.store.put(whole, lambda folder: maker.export(model, folder))
         if pair[1] == "int8":
-            source, batches = self.store.folder(whole), sample.batches(least_tokens(self.model))
-            self.store.put(pair, lambda folder: make.quantise(source, folder, batches))
+            source, batches = self.store.folder(whole), sample.batches(least_tokens(model))
+            self.store.put(pair, lambda folder: maker.quantise(source, folder, batches))
+
+    @property
+    def _encoder(self) -> SentenceTransformer:
+        model = self._model()
+        assert model is not None, "the model of these exports is gone"
+        return model
 
 
 def _file_of(pair: Pair) -> Pair:
@@ -212,28 +185,5 @@ def exports_of(model: SentenceTransformer) -> Exports:
     """Return the exports of a model, found anew when its weights were written since."""
     known = _EXPORTS.get(model)
     if known is None or known.mark != mark(model):
-        known = _EXPORTS[model] = Exports(model, getattr(model, "folder", None))
+        known = _EXPORTS[model] = Exports(model)
     return known
-
-
-def export_to(model: SentenceTransformer, engine: EngineName, folder: Path) -> None:
-    """Write a model's pooled graph in float32 into a folder.
-
-    Raises:
-        CannotExport: the engine does not take the model.
-        MissingExtraError: its package is not installed.
-        EngineError: there is no such format.
-    """
-    if engine not in ("openvino", "onnx"):
-        raise EngineError(f"Unknown format {engine!r}; known are onnx, openvino.")
-    check_exportable(model)
-    make = openvino_engine if engine == "openvino" else onnx_engine
-    make.export(model, folder)
-
-
-def engine_in(
-    folder: Path, engine: EngineName, model: SentenceTransformer, precision: EnginePrecision = "fp32"
-) -> Engine:
-    """Return the engine of a graph that was exported from a model into a folder."""
-    kind = openvino_engine.OpenVINOEngine if engine == "openvino" else onnx_engine.OnnxEngine
-    return kind(folder, precision, least_tokens(model))

@@ -1,4 +1,4 @@
-"""A whole encoder, pooling and all, as one function of ids and mask: what is exported, and what tells it from others.
+"""A whole encoder, pooling and all, as one function of ids and mask: the graph that is exported, and its fingerprint.
 
 Letters of the shapes: B sentences of a batch, T tokens, D embedding.
 """
@@ -43,7 +43,7 @@ class PooledGraph(nn.Module):
 
 
 def least_tokens(model: SentenceTransformer) -> int:
-    """Tokens that a batch of an exported graph must have.
+    """Return the tokens that a batch of an exported graph must have.
 
     A trace keeps one side of a branch on the length: TextCNN pads batches that are shorter than its longest filter.
     """
@@ -51,7 +51,7 @@ def least_tokens(model: SentenceTransformer) -> int:
 
 
 def example(model: SentenceTransformer) -> tuple[Tensor, Tensor]:
-    """Ids and mask to trace with: three sentences, one of them padded."""
+    """Return ids and mask to trace with: three sentences, one of them padded."""
     longest = least_tokens(model) + 5
     mask = torch.ones(3, longest, dtype=torch.long)
     mask[1, longest // 2 :] = 0
@@ -72,7 +72,7 @@ def check_exportable(model: SentenceTransformer) -> None:
 
 
 def fingerprint(model: SentenceTransformer) -> str:
-    """A hash of the weights and of what is done with them: it changes when the vectors do."""
+    """Return a hash of the weights and of what is done with them: it changes when the vectors do."""
     digest = hashlib.blake2b(f"{_FORMAT} {model!r}".encode(), digest_size=16)
     for name, tensor in chain(model.state_dict().items(), _unsaved(model)):
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
@@ -81,9 +81,9 @@ def fingerprint(model: SentenceTransformer) -> str:
 
 
 def mark(model: SentenceTransformer) -> tuple[tuple[int, int], ...]:
-    """Where the weights lie and how often each was written: what `fingerprint` need not be asked again for.
+    """Return where the weights are and how often each was written: while it is equal, the fingerprint is.
 
-    What is written past torch's count (through `.data` or a numpy view) is not seen.
+    A write that torch does not count (through `.data` or a numpy view) is not seen.
     """
     return tuple((tensor.data_ptr(), _writes(tensor)) for tensor in chain(model.parameters(), model.buffers()))
 
@@ -102,7 +102,7 @@ def _unsaved(model: SentenceTransformer) -> Iterator[tuple[str, Tensor]]:
 
 @contextmanager
 def tracing(model: SentenceTransformer) -> Iterator[PooledGraph]:
-    """The graph in evaluation mode and without gradients, without the warnings of a tracer that looks at everything.
+    """Give the graph in evaluation mode and without gradients, and keep a tracer's warnings off the screen.
 
     Raises:
         CannotExport: whatever the exporter inside raises, with its reason.

@@ -115,3 +115,6 @@ class OnnxEngine(Engine):
             return torch.from_numpy(run(None, dict(zip(INPUTS, (ids, mask), strict=True)))[0])
 
         return call
+
+
+ENGINE = OnnxEngine

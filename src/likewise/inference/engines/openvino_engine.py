@@ -116,3 +116,6 @@ class OpenVINOEngine(Engine):
             return torch.from_numpy(own.request.infer([ids, mask], share_inputs=True)[0])
 
         return call
+
+
+ENGINE = OpenVINOEngine
