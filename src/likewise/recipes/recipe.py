@@ -9,6 +9,7 @@ from typing import Any
 from torch import nn
 
 from likewise.corpus import PreparedCorpus
+from likewise.encoder.opening import check_loadable
 from likewise.recipes.options import TrainingOptions
 from likewise.runs.options import of_preset
 from likewise.runs.progress import Progress
@@ -33,7 +34,8 @@ class Recipe:
         add_columns: (corpus, its training rows, options, seed, progress) to the rows with what else the views need.
         encoder_reads_corpus: `build_encoder` takes the training sentences as a third argument: they decide what the
             encoder holds.
-        check_base: (base, options), called before the corpus is read; raises a LikewiseError for a base that cannot do.
+        check_base: (base, options), called before the corpus is read; raises a LikewiseError for a base that cannot do;
+            by default for one that is no model.
         build_optimizer: (encoder, options, updates in all) to an optimizer and its schedule; (None, None) is AdamW.
         default_base: the base where none is given.
     """
@@ -47,7 +49,7 @@ class Recipe:
     build_loss: Callable[[Any, Any], nn.Module]
     add_columns: Callable[[PreparedCorpus, Any, Any, int, Progress], Any] = lambda corpus, rows, *_: rows
     encoder_reads_corpus: bool = False
-    check_base: Callable[[str, Any], None] = lambda base, options: None
+    check_base: Callable[[str, Any], object] = lambda base, options: check_loadable(base)
     build_optimizer: Callable[[Any, Any, int], tuple[Any, Any]] = lambda *_: (None, None)
     default_base: str = "bundled:minilm"
 
