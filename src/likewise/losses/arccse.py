@@ -11,6 +11,7 @@ from sentence_transformers import SentenceTransformer
 from torch import Tensor, nn
 
 from likewise.encoder.modules import dropout_off
+from likewise.errors import LikewiseError
 from likewise.losses import functional
 from likewise.losses.arccon import ArcConLoss
 
@@ -65,7 +66,7 @@ class ArcCSELoss(nn.Module):
         super().__init__()
         part = arccon or triplet
         if part is None:
-            raise ValueError("ArcCSE without ArcCon and without triplets has nothing to learn from")
+            raise LikewiseError("ArcCSE without ArcCon and without triplets has nothing to learn from")
         self.arccon = arccon
         self.triplet = triplet
         self.triplet_weight = triplet_weight

@@ -11,6 +11,7 @@ from torch.nn import functional as F
 
 from likewise.encoder.encoder_copy import FrozenCopy
 from likewise.encoder.modules import find_part
+from likewise.errors import LikewiseError
 
 
 def cosine_distance(vectors: Tensor, targets: Tensor) -> Tensor:
@@ -43,7 +44,7 @@ class DistillationLoss(nn.Module):
         self.model = model
         found = find_part(model, FrozenCopy)
         if found is None:
-            raise ValueError("a distilled encoder needs a FrozenCopy among its modules: the teacher")
+            raise LikewiseError("a distilled encoder needs a FrozenCopy among its modules: the teacher")
         # In a dict: they are parts of the encoder already. A distributed run puts a wrapper in the encoder's place.
         self._parts: dict[str, Any] = {"encoder": model, "teacher": found}
 

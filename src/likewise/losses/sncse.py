@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from likewise.encoder.encoder_copy import FrozenCopy
 from likewise.encoder.modules import find_part
+from likewise.errors import LikewiseError
 from likewise.losses import functional
 from likewise.losses.distillation import cosine_distance
 from likewise.losses.gathering import gather_positives
@@ -64,7 +65,7 @@ class SNCSELoss(nn.Module):
         copy = find_part(model, FrozenCopy)
         self._before: dict[str, Any] = {"copy": copy}
         if keep_weight and copy is None:
-            raise ValueError("keep_weight needs a FrozenCopy among the model's modules: what is to be kept")
+            raise LikewiseError("keep_weight needs a FrozenCopy among the model's modules: what is to be kept")
 
     def forward(
         self, sentence_features: Iterable[dict[str, Tensor]], labels: Tensor | None = None
