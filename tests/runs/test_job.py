@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from likewise.runs.job import Job, JobError, check_target, open_job, read_record, work_of
+from likewise.runs.job import Job, JobError, check_target, complete_installation, open_job, read_record, work_of
 from likewise.runs.plan import Plan
 
 PLAN = Plan("train toy", {"seed": 1, "nested": {"rate": 0.1}}, {"corpus": "abc"})
@@ -212,6 +212,40 @@ def test_installing_can_be_killed_anywhere(tmp_path: Path, moves: int, monkeypat
     del found["likewise.json"]
     assert found == {"modules.json": "new", "weights": "new", "added": "new"}
     assert read_record(out)["plan"]["options"] == {"seed": 2}
+
+
+@pytest.mark.parametrize("moves", range(4, 8))
+def test_an_installation_is_completed_before_its_folder_is_read(
+    tmp_path: Path, moves: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For a job that replaces its own input: `--base runs/x --out runs/x --overwrite`."""
+    out = tmp_path / "out"
+    make(out, modules_json="old", weights="old")
+    assert complete_installation(out) == complete_installation(tmp_path / "none") == {}
+    left = moves
+    real = Path.replace
+
+    def replace(self: Path, target: Path) -> Path:
+        nonlocal left
+        if work_of(out) in self.parents or self.parent == out:
+            if not left:
+                raise KeyboardInterrupt
+            left -= 1
+        return real(self, target)
+
+    other = Plan(PLAN.job, {"seed": 2})
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(Path, "replace", replace)
+        make(out, other, overwrite=True, modules_json="new", weights="new")
+    assert (work_of(out) / "installing.json").exists()
+    record = complete_installation(out)
+    assert record["plan"]["options"] == {"seed": 2}
+    assert ((out / "modules.json").read_text(), (out / "weights").read_text()) == ("new", "new")
+    with open_job(out, other, overwrite=True) as job:  # the same command is done
+        assert job.finished == record
+    assert complete_installation(out) == {}
+    with open_job(out, other, overwrite=True) as job:
+        assert job.finished is None
 
 
 def test_killed_after_the_last_step_of_installing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

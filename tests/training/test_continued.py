@@ -6,7 +6,7 @@ from sentence_transformers.sentence_transformer.modules import Normalize
 from likewise.encoder.build import build_encoder
 from likewise.encoder.opening import LoadError
 from likewise.encoder.training_modules import PairClassifier
-from likewise.training.continued import Continued
+from likewise.training.finetuning import Continued
 
 TEXTS = ["the cat sees the dog", "the old river"]
 

@@ -17,7 +17,7 @@ from likewise.errors import LikewiseError
 
 @dataclass(frozen=True)
 class WordNoise:
-    """How words are disturbed.
+    """The noise that disturbs words.
 
     Attributes:
         share: probability p that a word is disturbed at all (equation 2); 1 is the paper's 'full' augmentation.
@@ -132,7 +132,7 @@ def add_word_noise(
 
 
 def draw_kinds(mask: Tensor, noise: WordNoise, generator: Generator | None = None) -> tuple[Tensor, Tensor]:
-    """Which words are disturbed (B, T, bool), and the kind 0 to 3 that each would draw (B, T)."""
+    """Return the disturbed words (B, T, bool), and the kind 0 to 3 that each would draw (B, T)."""
     draws = torch.rand((2, *mask.shape), generator=generator, device=mask.device)
     disturbed = (draws[0] < noise.share) & mask.bool()
     edges = torch.tensor(noise.kinds, device=mask.device).cumsum(0)[:3]

@@ -115,7 +115,8 @@ def baseline(
     sentences: Any = ()
     facts: dict[str, Any] | None = None
     if corpus is not None:
-        read = prepare(corpus if isinstance(corpus, str | os.PathLike) else list(corpus), corpus_options)
+        spec = corpus if isinstance(corpus, str | os.PathLike) else list(corpus)
+        read = prepare(spec, corpus_options, progress=progress)
         sentences = read.dataset["sentence"]
         facts = {"sources": list(read.sources), "sentences": len(read), "sha256": read.sha256}
     source = base or method.default_base

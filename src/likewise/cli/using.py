@@ -138,9 +138,11 @@ def _get_command() -> Any:
     ) -> None:
         """Fetch a data set at its pinned revision, check it, and put it into SentEval's layout."""
         from likewise.corpus.downloads import LOCK, data_folder, get_data
+        from likewise.runs.progress import Progress
 
         folder = out or data_folder()
-        found = get_data(name, folder, files={path.name: path for path in files or []}, overwrite=overwrite)
+        given = {path.name: path for path in files or []}
+        found = get_data(name, folder, files=given, overwrite=overwrite, progress=Progress())
         for fetched in found:
             typer.echo(f"{fetched.file.path}: {_STATES[fetched.state]}")
             for path in fetched.made:

@@ -21,7 +21,8 @@ from transformers import set_seed
 from likewise.context.harvested import Harvest, Rule, ScoredPairs, ScoreScale, read_harvest
 from likewise.corpus.bundled import resolve_model
 from likewise.encoder.build import build_encoder
-from likewise.encoder.opening import LoadError
+from likewise.encoder.modules import without_training_head
+from likewise.encoder.opening import LoadError, check_loadable
 from likewise.errors import first_line
 from likewise.evaluation.checkpoint import CheckpointEvaluator, scores_evaluator
 from likewise.evaluation.cross_encoder import PairPredictions
@@ -30,12 +31,11 @@ from likewise.evaluation.pairs import RatedPairs, correlations
 from likewise.evaluation.registry import rated_task
 from likewise.evaluation.task import DataError, TaskMissing
 from likewise.recipes.options import TrainingOptions
-from likewise.runs.job import Resume, check_target
+from likewise.runs.job import Resume
 from likewise.runs.options import OptionError, checked_seed, of_preset, option
 from likewise.runs.progress import Progress
 from likewise.training.finetuning import collate_rows
-from likewise.training.precision import use_bf16
-from likewise.training.running import LABEL, Built, Training, TrainingResult, check_updates
+from likewise.training.running import LABEL, Training, TrainingResult, check_start, check_updates
 from likewise.training.selection import Selection, last_checkpoint
 from likewise.transformers_output import no_bar, only_errors
 
@@ -120,8 +120,8 @@ def distill(
     """
     progress = Progress(quiet)
     chosen = surrogate_options(preset, **options)
-    bf16 = use_bf16(chosen.precision)
-    check_target(out)
+    completed = check_start(out, chosen)
+    check_loadable(base := os.fspath(base))
     with progress.bar("reading the harvest"):
         pairs = read_harvest(harvest)
     progress.tell(pairs)
@@ -132,7 +132,7 @@ def distill(
     check_updates(len(dataset), chosen, "pairs")
     rated = _rated_pairs(data)
     set_seed(checked_seed(seed))  # a cross-encoder's last layer starts at random
-    base = os.fspath(base)
+    model, loss, collator = _build(base, chosen)
 
     def at_end(model: Any) -> dict[str, Any]:
         found: dict[str, Any] = {}
@@ -152,18 +152,22 @@ def distill(
         dataset=dataset,
         corpus=pairs.record(),
         selection=selection,
-        built=_build(base, chosen),
-        bf16=bf16,
+        model=model,
+        loss=loss,
+        collator=collator,
+        export=without_training_head if chosen.structure == "siamese" else lambda trained: trained.eval(),
         at_end=at_end,
         facts={"scale": scale.to_dict()},
+        completed=completed,
     )
     return training.run(out, progress, resume=resume, overwrite=overwrite, keep_checkpoints=keep_checkpoints)
 
 
-def _build(base: str, options: SurrogateOptions) -> Built:
+def _build(base: str, options: SurrogateOptions) -> tuple[Any, nn.Module, Any]:
+    """Return the model, its loss and its collator."""
     if options.structure == "siamese":
         encoder = build_encoder(base, pooling="mean", head=False)
-        return Built(encoder, CosineSimilarityLoss(encoder), collate_rows(encoder, options.max_length))
+        return encoder, CosineSimilarityLoss(encoder), collate_rows(encoder, options.max_length)
     try:
         with no_bar(), only_errors():  # its last layer is new, as it should be
             model = CrossEncoder(
@@ -179,7 +183,7 @@ def _build(base: str, options: SurrogateOptions) -> Built:
             "with config.json, a Hugging Face name that this machine can reach, or bundled:minilm."
         ) from error
     collator = CrossEncoderDataCollator(preprocess_fn=model.preprocess, valid_label_columns=[LABEL])
-    return Built(model, MSELoss(model), collator, lambda trained: trained.eval())
+    return model, MSELoss(model), collator
 
 
 def _dataset(pairs: ScoredPairs, scale: ScoreScale) -> Any:

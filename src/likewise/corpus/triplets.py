@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from likewise.corpus.documents import Document
-from likewise.corpus.errors import CorpusError
+from likewise.corpus.options import CorpusError
 from likewise.errors import LikewiseError
 from likewise.runs.whole_files import written_whole
 
@@ -142,7 +142,7 @@ def write_triplets(path: str | os.PathLike[str], triplets: Iterable[Triplet]) ->
         How many there were.
 
     Raises:
-        FileNotFoundError: the folder to write in is not there.
+        LikewiseError: the folder to write in is not there.
     """
     out = Path(path)
     if not out.parent.is_dir():

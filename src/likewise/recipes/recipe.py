@@ -9,6 +9,7 @@ from typing import Any
 from torch import nn
 
 from likewise.corpus import PreparedCorpus
+from likewise.encoder.opening import check_loadable
 from likewise.recipes.options import TrainingOptions
 from likewise.runs.options import of_preset
 from likewise.runs.progress import Progress
@@ -17,16 +18,42 @@ Collator = Callable[[list[dict[str, Any]]], dict[str, Any]]
 
 
 @dataclass(frozen=True)
-class Recipe:
-    """One method: how its encoder is built, how a batch is made of sentences, and what it is trained on.
-
-    A package of your own registers one by an entry point of the group `likewise.recipes`.
+class Method:
+    """One way to train an encoder.
 
     Args:
         name: what it is called on the command line.
         summary: one sentence.
         source: the paper.
         presets: named option sets; the first is the default.
+    """
+
+    name: str
+    summary: str
+    source: str
+    presets: Mapping[str, Any]
+
+    @property
+    def options_type(self) -> type[TrainingOptions]:
+        """The class of its options."""
+        return type(next(iter(self.presets.values())))
+
+    def options(self, preset: str | None = None, **changes: Any) -> Any:
+        """Return the options of a preset (the first one by default) with changes.
+
+        Raises:
+            OptionError: no such preset or option, or values that do not go together.
+        """
+        return of_preset(self.name, self.presets, preset, **changes)
+
+
+@dataclass(frozen=True)
+class Recipe(Method):
+    """A method for plain text: how its encoder is built, how a batch is made of sentences, and its loss.
+
+    A package of your own registers one by an entry point of the group `likewise.recipes`.
+
+    Args:
         build_encoder: (base, options) to a SentenceTransformer.
         build_collator: (encoder, options, seed) to a function from corpus rows ({'sentence', 'words'}) to a batch.
         build_loss: (encoder, options) to a sentence-transformers loss.
@@ -34,32 +61,16 @@ class Recipe:
         encoder_reads_corpus: `build_encoder` takes the training sentences as a third argument: they decide what the
             encoder holds.
         check_base: (base, options), called before the corpus is read; raises a LikewiseError for a base that cannot do.
+            By default, the base must be a model.
         build_optimizer: (encoder, options, updates in all) to an optimizer and its schedule; (None, None) is AdamW.
         default_base: the base where none is given.
     """
 
-    name: str
-    summary: str
-    source: str
-    presets: Mapping[str, TrainingOptions]
     build_encoder: Callable[..., Any]
     build_collator: Callable[[Any, Any, int], Collator]
     build_loss: Callable[[Any, Any], nn.Module]
     add_columns: Callable[[PreparedCorpus, Any, Any, int, Progress], Any] = lambda corpus, rows, *_: rows
     encoder_reads_corpus: bool = False
-    check_base: Callable[[str, Any], None] = lambda base, options: None
+    check_base: Callable[[str, Any], Any] = lambda base, options: check_loadable(base)
     build_optimizer: Callable[[Any, Any, int], tuple[Any, Any]] = lambda *_: (None, None)
     default_base: str = "bundled:minilm"
-
-    @property
-    def options_type(self) -> type[TrainingOptions]:
-        """The class of this recipe's options."""
-        return type(next(iter(self.presets.values())))
-
-    def options(self, preset: str | None = None, **changes: Any) -> TrainingOptions:
-        """Return the options of a preset (the first one by default) with changes.
-
-        Raises:
-            OptionError: no such preset or option, or values that do not go together.
-        """
-        return of_preset(self.name, self.presets, preset, **changes)

@@ -43,7 +43,7 @@ class SNCSEOptions(ContrastiveOptions, PromptOptions):
     keep_weight: float = option(
         0.0, "Weight of the distance of a sentence's vector to the one that the base gives it.", ge=0
     )
-    processes: int = option(1, "Processes that parse the sentences for their negations.", gt=0)
+    processes: int = option(1, "Processes that parse the sentences for their negations.", gt=0, exclude=True)
 
     def _check(self) -> None:
         super()._check()

@@ -123,13 +123,18 @@ class Job:
                 (self.result / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(self.target / name, self.result / name)
 
-    def _begin(self, resume: Resume, overwrite: bool) -> None:
+    def _begin(self, resume: Resume, overwrite: bool, completed: bool) -> None:
         """Compare the plan with what lies here, and write it down.
+
+        A job whose installation was just completed is finished, also for the command with `overwrite` that began it.
 
         Raises:
             JobError: a finished or stopped job of another plan is here, or nothing to resume.
         """
         record = read_record(self.target) if self.kind == "folder" else {}
+        if completed and not self.grows and not self.plan.difference(record["plan"]):
+            self.finished = record
+            return
         if overwrite:
             _clear(self.work)
         stopped = _read(self.work / _PLAN)
@@ -200,27 +205,54 @@ def open_job(
     job = Job(Path(target), plan, kind, grows)
     check_target(target, kind)
     existed = job.target.exists()
+    lock = _locked(job.work, job.target)
     try:
-        job.work.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(job.work / "lock")
-        lock.acquire(timeout=0)
+        write_json(job.work / _HOLDER, {"process": os.getpid()})
+        if completed := (job.work / _INSTALLING).exists():  # killed in the middle of `finish`
+            _install(job.target, job.work)
+            _clear(job.work)
+        job._begin(resume, overwrite, completed)
+        yield job
+    finally:
+        job._close(existed)
+        lock.release()
+
+
+def complete_installation(target: str | os.PathLike[str]) -> dict[str, Any]:
+    """Complete the installation of a folder that was cut by a kill, for a job that reads what it replaces.
+
+    `open_job` does so too, but only once the job's input is known, and a model that is half installed is no input.
+
+    Returns:
+        The record of the job that was completed, until `open_job` has taken note of it; {} where there is none.
+
+    Raises:
+        JobError: another process is installing it.
+    """
+    work = work_of(target)
+    if not (work / _INSTALLING).exists():
+        return {}
+    with _locked(work, Path(target)):
+        _install(Path(target), work)
+        return read_record(target)
+
+
+def _locked(work: Path, target: Path) -> Any:
+    """Return the lock of a working folder, acquired.
+
+    Raises:
+        JobError: another process holds it, or the folder cannot be written.
+    """
+    try:
+        work.mkdir(parents=True, exist_ok=True)
+        return FileLock(work / "lock").acquire(timeout=0).lock
     except Timeout:
-        process = _read(job.work / _HOLDER).get("process", "unknown")
+        process = _read(work / _HOLDER).get("process", "unknown")
         raise JobError(
             f"another process ({process}) is writing {target}: wait for it, stop it, or choose another --out"
         ) from None
     except OSError as error:
         raise JobError(f"{target} cannot be written ({error.strerror}): choose another --out") from None
-    try:
-        write_json(job.work / _HOLDER, {"process": os.getpid()})
-        if (job.work / _INSTALLING).exists():  # killed in the middle of `finish`
-            _install(job.target, job.work)
-            _clear(job.work)
-        job._begin(resume, overwrite)
-        yield job
-    finally:
-        job._close(existed)
-        lock.release()
 
 
 def check_target(target: str | os.PathLike[str], kind: Kind = "folder") -> None:

@@ -8,20 +8,23 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.data_collator import SentenceTransformerDataCollator
+from sentence_transformers.sentence_transformer.modules import Normalize, WordWeights
+from torch import nn
 from transformers import set_seed
 
+from likewise.encoder.modules import with_modules, without_training_head
 from likewise.inference.encoding import dimension
-from likewise.runs.job import Resume, check_target
+from likewise.inference.loading import check_loadable, load
+from likewise.runs.job import Resume
 from likewise.runs.options import OptionError, checked_seed
 from likewise.runs.progress import Progress
 from likewise.training.config import config_of
-from likewise.training.continued import Continued
 from likewise.training.objectives import find_objective
 from likewise.training.objectives.objective import FinetuneOptions, Objective
 from likewise.training.objectives.rows import LabelledDataError, LabelledRows
-from likewise.training.precision import use_bf16
-from likewise.training.running import LABEL, Built, Training, TrainingResult, check_updates
+from likewise.training.running import LABEL, Training, TrainingResult, check_start, check_updates
 from likewise.training.selection import Selection, hold_out, last_checkpoint, sts_dev
 
 Files = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
@@ -66,8 +69,8 @@ def finetune(
     progress = Progress(quiet)
     task = find_objective(objective)
     chosen = task.options(preset, **options)
-    bf16 = use_bf16(chosen.precision)
-    check_target(out)
+    completed = check_start(out, chosen)
+    check_loadable(base := os.fspath(base))
     with progress.bar("reading the rows"):
         read = task.read(_paths(rows), data, chosen)
         dev_rows = task.read(_paths(dev), data, chosen) if dev else None
@@ -76,9 +79,10 @@ def finetune(
     progress.tell(f"checkpoint selected by: {selection.description}")
     dataset = selection.training_rows(read.dataset)
     check_updates(len(dataset), chosen, read.unit)
-    continued = Continued.load(base := os.fspath(base))
+    continued = Continued.load(base)
     set_seed(seed)  # a classifier starts at random
     encoder = continued.with_training_only(task.training_only(dimension(continued.encoder)))
+    arguments = {"base": base, "out": out, "preset": preset, "seed": seed, "data": data, "options": chosen}
     training = Training(
         job=f"finetune {task.name}",
         name=f"finetune-{task.name}",
@@ -89,23 +93,51 @@ def finetune(
         dataset=dataset,
         corpus=read.record() | ({"dev": dev_rows.record()} if dev_rows else {}),
         selection=selection,
-        built=Built(
-            encoder, task.build_loss(encoder, chosen), collate_rows(encoder, chosen.max_length), continued.export
-        ),
-        bf16=bf16,
-        config=config_of(
-            objective=task.name,
-            rows=rows,
-            base=base,
-            out=out,
-            dev=dev,
-            data=data,
-            preset=preset,
-            seed=seed,
-            options=chosen,
-        ),
+        model=encoder,
+        loss=task.build_loss(encoder, chosen),
+        collator=collate_rows(encoder, chosen.max_length),
+        export=continued.export,
+        config=config_of(objective=task.name, rows=rows, dev=dev, **arguments),
+        completed=completed,
     )
     return training.run(out, progress, resume=resume, overwrite=overwrite, keep_checkpoints=keep_checkpoints)
+
+
+@dataclasses.dataclass(frozen=True)
+class Continued:
+    """A finished encoder that is trained further and stays what it was.
+
+    Attributes:
+        encoder: its modules, less a last one that scales vectors to length 1.
+        scaled: whether there was such a last one; it comes back in what is saved.
+    """
+
+    encoder: SentenceTransformer
+    scaled: bool
+
+    @classmethod
+    def load(cls, base: str) -> Continued:
+        """Load what `likewise.load` takes.
+
+        The vectors are trained at their own length: a classifier, or a margin of distances, says little to vectors
+        that all have length 1. What was a choice of tokens and not learnt (the weights of a mask prompt) stays.
+        """
+        model = load(base)
+        modules: list[Any] = list(model)
+        scaled = len(modules) > 1 and isinstance(modules[-1], Normalize)
+        for module in modules:
+            if isinstance(module, WordWeights):
+                module.requires_grad_(False)
+        return cls(with_modules(model, modules[:-1] if scaled else modules), scaled)
+
+    def with_training_only(self, modules: list[nn.Module]) -> SentenceTransformer:
+        """Return the encoder to train, with modules that `export` takes out again."""
+        return with_modules(self.encoder, [*self.encoder, *modules]) if modules else self.encoder
+
+    def export(self, model: SentenceTransformer) -> SentenceTransformer:
+        """Return the model to save: without what was for training alone, its vectors scaled again if they were."""
+        bare = without_training_head(model)
+        return with_modules(bare, [*bare, Normalize()]).eval() if self.scaled else bare
 
 
 def choose_rows(
@@ -131,7 +163,8 @@ def choose_rows(
         return Selection("dev", evaluator, None, f"{evaluator.description} ({', '.join(dev.sources)})", dev.sha256)
     if task.sts_dev and (found := sts_dev(options, data)):
         return found
-    kept, held = hold_out(rows.dataset[rows.texts[0]], options.held_out, seed)
+    first = rows.dataset.column_names[0]
+    kept, held = hold_out(rows.dataset[first], options.held_out, seed)
     if len(held) < 2:
         return last_checkpoint("too few rows to hold any out; ")
     evaluator = task.held_out(dataclasses.replace(rows, dataset=rows.dataset.select(held)), options)
@@ -151,9 +184,7 @@ def collate_rows(model: Any, max_length: int) -> SentenceTransformerDataCollator
 
 
 def _paths(files: Files | None) -> list[Path]:
-    if files is None:
-        return []
-    named = [files] if isinstance(files, (str, os.PathLike)) else list(files)
+    named = [files] if isinstance(files, (str, os.PathLike)) else list(files or ())
     paths = [Path(name).expanduser() for name in named]
     for path in paths:
         if not path.exists():

@@ -9,12 +9,11 @@ from transformers import set_seed
 
 from likewise.corpus import CorpusOptions, prepare
 from likewise.recipes import Recipe, find_recipe
-from likewise.runs.job import Resume, check_target
+from likewise.runs.job import Resume
 from likewise.runs.options import checked_seed
 from likewise.runs.progress import Progress
 from likewise.training.config import config_of
-from likewise.training.precision import use_bf16
-from likewise.training.running import Built, Training, TrainingResult, check_updates
+from likewise.training.running import Training, TrainingResult, check_start, check_updates
 from likewise.training.selection import choose_selection
 
 
@@ -64,13 +63,11 @@ def train(
     progress = Progress(quiet)
     method = find_recipe(recipe)
     chosen = method.options(preset, **options)
-    bf16 = use_bf16(chosen.precision)
     base = os.fspath(method.default_base if base is None else base)
-    check_target(out)
+    completed = check_start(out, chosen)
     method.check_base(base, chosen)
-    with progress.bar("reading the corpus", unit="bytes") as bar:
-        at_least = chosen.batch_size * chosen.accumulation
-        sentences = prepare(corpus, corpus_options, at_least=at_least, progress=bar.update)
+    at_least = chosen.batch_size * chosen.accumulation
+    sentences = prepare(corpus, corpus_options, at_least=at_least, progress=progress)
     progress.tell(sentences.report)
     selection = choose_selection(sentences.dataset, chosen, checked_seed(seed), data)
     progress.tell(f"checkpoint selected by: {selection.description}")
@@ -86,12 +83,7 @@ def train(
     for module in encoder:
         if report := getattr(module, "report", None):
             progress.tell(report)
-    built = Built(
-        encoder,
-        method.build_loss(encoder, chosen),
-        method.build_collator(encoder, chosen, seed),
-        optimizers=lambda steps: method.build_optimizer(encoder, chosen, steps),
-    )
+    arguments = {"base": base, "out": out, "preset": preset, "seed": seed, "data": data, "options": chosen}
     training = Training(
         job=f"train {method.name}",
         name=method.name,
@@ -107,18 +99,11 @@ def train(
             "report": sentences.report.to_dict(),
         },
         selection=selection,
-        built=built,
-        bf16=bf16,
-        config=config_of(
-            recipe=method.name,
-            corpus=corpus,
-            base=base,
-            out=out,
-            preset=preset,
-            seed=seed,
-            data=data,
-            corpus_options=corpus_options,
-            options=chosen,
-        ),
+        model=encoder,
+        loss=method.build_loss(encoder, chosen),
+        collator=method.build_collator(encoder, chosen, seed),
+        optimizers=lambda steps: method.build_optimizer(encoder, chosen, steps),
+        config=config_of(recipe=method.name, corpus=corpus, corpus_options=corpus_options, **arguments),
+        completed=completed,
     )
     return training.run(out, progress, resume=resume, overwrite=overwrite, keep_checkpoints=keep_checkpoints)

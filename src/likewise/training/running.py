@@ -19,7 +19,7 @@ from transformers import PrinterCallback, ProgressCallback
 from likewise.encoder.modules import without_training_head
 from likewise.losses.grouped_cosine import CollapseError
 from likewise.recipes.options import TrainingOptions
-from likewise.runs.job import Job, Resume, open_job
+from likewise.runs.job import Job, Resume, check_target, complete_installation, open_job
 from likewise.runs.options import OptionError, write_toml
 from likewise.runs.plan import Plan
 from likewise.runs.progress import Progress
@@ -28,7 +28,7 @@ from likewise.runs.whole_files import write_text
 from likewise.training.callbacks import Course, Log
 from likewise.training.card import model_card
 from likewise.training.checkpoints import base_fingerprint, made_by, newest_checkpoint
-from likewise.training.precision import as_saved
+from likewise.training.precision import as_saved, use_bf16
 from likewise.training.selection import Selection
 from likewise.training.trainer import LikewiseTrainer, PairTrainer, TrainingError, trainer_arguments
 from likewise.transformers_output import no_bar
@@ -79,25 +79,6 @@ class TrainingResult:
 
 
 @dataclass(frozen=True)
-class Built:
-    """What is trained.
-
-    Attributes:
-        model: a SentenceTransformer, or a CrossEncoder.
-        loss: over the model.
-        export: from the trained model to the one that is saved.
-        collator: rows to a batch.
-        optimizers: from the number of updates to optimizer and schedule; (None, None) is AdamW.
-    """
-
-    model: Any
-    loss: nn.Module
-    collator: Any
-    export: Callable[[Any], Any] = without_training_head
-    optimizers: Callable[[int], tuple[Any, Any]] = lambda steps: (None, None)
-
-
-@dataclass(frozen=True)
 class Training:
     """A training whose input has been checked.
 
@@ -108,11 +89,15 @@ class Training:
         dataset: the rows to train on: 'sentence' and 'words', or texts and 'label'.
         corpus: facts on the data: 'sources', 'sentences' (the number of rows), 'unit' (what they are), 'sha256'.
         selection: what picks the checkpoint.
-        built: the model and its loss.
-        bf16: whether it runs under bfloat16.
-        config: the arguments that it was started with.
+        model: a SentenceTransformer, or a CrossEncoder.
+        loss: over the model.
+        collator: rows to a batch.
+        export: from the trained model to the one that is saved.
+        optimizers: from the number of updates to optimizer and schedule; (None, None) is AdamW.
+        config: the arguments that it was started with, for run.toml; {} for no such file.
         at_end: from the saved model to further facts, as its scores on a test part.
         facts: more for the record.
+        completed: what `check_start` returned.
     """
 
     job: str
@@ -124,11 +109,15 @@ class Training:
     dataset: Any
     corpus: Mapping[str, Any]
     selection: Selection
-    built: Built
-    bf16: bool
+    model: Any
+    loss: nn.Module
+    collator: Any
+    export: Callable[[Any], Any] = without_training_head
+    optimizers: Callable[[int], tuple[Any, Any]] = lambda steps: (None, None)
     config: Mapping[str, Any] = field(default_factory=dict)
     at_end: Callable[[Any], dict[str, Any]] = lambda model: {}
     facts: Mapping[str, Any] = field(default_factory=dict)
+    completed: Mapping[str, Any] = field(default_factory=dict)
 
     @no_bar()  # one bar is enough
     def run(
@@ -136,9 +125,9 @@ class Training:
         out: str | os.PathLike[str],
         progress: Progress,
         *,
-        resume: Resume = "auto",
-        overwrite: bool = False,
-        keep_checkpoints: bool = False,
+        resume: Resume,
+        overwrite: bool,
+        keep_checkpoints: bool,
     ) -> TrainingResult:
         """Train into a folder, or return at once where the same training is finished there.
 
@@ -148,8 +137,8 @@ class Training:
             JobError: the folder cannot be taken, see `open_job`.
             Stopped: it was interrupted; the same command goes on.
         """
-        check_finite(self.built.model, self.dataset, f"the base {self.base}")
-        with open_job(out, self.plan(), resume=resume, overwrite=overwrite) as job:
+        check_finite(self.model, self.dataset, f"the base {self.base}")
+        with open_job(out, self.plan(out), resume=resume, overwrite=overwrite) as job:
             if job.finished is None:
                 try:
                     self._train(job, progress, keep_checkpoints)
@@ -159,17 +148,19 @@ class Training:
             assert job.finished is not None
             return TrainingResult(job.target, job.finished)
 
-    def plan(self) -> Plan:
+    def plan(self, out: str | os.PathLike[str]) -> Plan:
         """Return what decides the result."""
         options = self.options.to_dict() | {"precision": self.precision}
         options |= {"base": self.base, "seed": self.seed, "selection": self.selection.description}
         inputs = {"base": base_fingerprint(self.base), "corpus": self.corpus["sha256"]}
+        if self.completed and Path(self.base).expanduser().resolve() == Path(out).resolve():
+            inputs["base"] = self.completed["plan"]["inputs"].get("base")  # the model that was replaced
         return Plan(self.job, options, inputs | {"selection's data": self.selection.fingerprint})
 
     @property
     def precision(self) -> str:
         """The type of the numbers, resolved for this machine."""
-        return "bf16" if self.bf16 else "fp32"
+        return "bf16" if use_bf16(self.options.precision) else "fp32"
 
     def _train(self, job: Job, progress: Progress, keep_checkpoints: bool) -> None:
         checkpoints = job.work.resolve() / "checkpoints"
@@ -190,34 +181,7 @@ class Training:
             trainer.go_on(checkpoint)
             if trainer.state.global_step < most:
                 stop.check(f"after step {trainer.state.global_step} of {most}")
-        facts = self._facts() | {"steps": most, "before": before, "best": _best(trainer, self.selection, before)}
-        with as_saved(trainer.model):  # a cross-encoder is saved as it is, and not copied
-            model = self.built.export(trainer.model)
-            check_finite(model, self.dataset, f"training diverged by step {most}: the model")
-            facts |= {"kind": "cross-encoder" if isinstance(model, CrossEncoder) else "encoder", **self.at_end(model)}
-            _fill(job, model, facts, self.config, checkpoints if keep_checkpoints else None)
-        job.finish(facts)
-
-    def _trainer(self, checkpoints: Path) -> LikewiseTrainer | PairTrainer:
-        options, built = self.options, self.built
-        kind = PairTrainer if isinstance(built.model, CrossEncoder) else LikewiseTrainer
-        args = trainer_arguments(options, checkpoints, self.seed, self.selection, len(self.dataset), self.bf16, kind)
-        return kind(
-            model=built.model,
-            args=args,
-            optimizers=built.optimizers(args.max_steps),
-            train_dataset=self.dataset,
-            loss=built.loss,
-            evaluator=self.selection.evaluator,
-            data_collator=built.collator,
-            lengths=_words(self.dataset) if options.length_batches else np.zeros(len(self.dataset)),
-            by_length=options.length_batches,
-            sam_rho=options.sam_rho,
-            sam_every=options.sam_every,
-        )
-
-    def _facts(self) -> dict[str, Any]:
-        return {
+        facts = {
             "recipe": self.name,
             "preset": self.preset,
             "options": self.options.to_dict(),
@@ -228,7 +192,49 @@ class Training:
             "selection": self.selection.description,
             "precision": self.precision,
             **self.facts,
+            "steps": most,
+            "before": before,
+            "best": _best(trainer, self.selection, before),
         }
+        with as_saved(trainer.model):  # a cross-encoder is saved as it is, and not copied
+            model = self.export(trainer.model)
+            check_finite(model, self.dataset, f"training diverged by step {most}: the model")
+            facts |= {"kind": "cross-encoder" if isinstance(model, CrossEncoder) else "encoder", **self.at_end(model)}
+            _fill(job, model, facts, self.config, checkpoints if keep_checkpoints else None)
+        job.finish(facts)
+
+    def _trainer(self, checkpoints: Path) -> LikewiseTrainer | PairTrainer:
+        options, bf16 = self.options, use_bf16(self.options.precision)
+        kind = PairTrainer if isinstance(self.model, CrossEncoder) else LikewiseTrainer
+        args = trainer_arguments(options, checkpoints, self.seed, self.selection, len(self.dataset), bf16, kind)
+        return kind(
+            model=self.model,
+            args=args,
+            optimizers=self.optimizers(args.max_steps),
+            train_dataset=self.dataset,
+            loss=self.loss,
+            evaluator=self.selection.evaluator,
+            data_collator=self.collator,
+            lengths=_words(self.dataset) if options.length_batches else np.zeros(len(self.dataset)),
+            by_length=options.length_batches,
+            sam_rho=options.sam_rho,
+            sam_every=options.sam_every,
+        )
+
+
+def check_start(out: str | os.PathLike[str], options: TrainingOptions) -> dict[str, Any]:
+    """Check what can be known before base and data are read.
+
+    Returns:
+        The record of a training into `out` that was killed while it was installed, {} where there is none.
+
+    Raises:
+        JobError: the target is no folder for a job.
+        OptionError: bf16 is asked for on a GPU that has none.
+    """
+    use_bf16(options.precision)
+    check_target(out)
+    return complete_installation(out)
 
 
 def check_updates(n_rows: int, options: TrainingOptions, unit: str = "sentences") -> None:
@@ -250,7 +256,7 @@ def check_finite(model: Any, dataset: Any, what: str) -> None:
     Raises:
         TrainingError: a number of them is NaN or infinite.
     """
-    texts = next(iter(dataset[:8][name] for name in dataset.column_names if name != LABEL))
+    texts = dataset[:8][_texts(dataset)[0]]
     training = model.training
     with torch.random.fork_rng():
         if isinstance(model, CrossEncoder):
@@ -268,7 +274,8 @@ def _fill(job: Job, model: Any, facts: Mapping[str, Any], config: Mapping[str, A
     model.save_pretrained(str(job.result), create_model_card=False)
     write_text(job.result / "README.md", model_card(facts, model))
     shutil.copyfile(job.work / "log.jsonl", job.result / "log.jsonl")
-    write_text(job.result / CONFIG, write_toml(config))
+    if config:
+        write_text(job.result / CONFIG, write_toml(config))
     if checkpoints:
         shutil.copytree(checkpoints, job.result / "checkpoints")
 
@@ -282,12 +289,12 @@ def _best(trainer: Any, selection: Selection, before: Mapping[str, float]) -> di
     return {"metric": metric, "score": score, "step": trainer.state.best_global_step, "improved": improved}
 
 
+def _texts(dataset: Any) -> list[str]:
+    return [name for name in dataset.column_names if name != LABEL]
+
+
 def _words(dataset: Any) -> np.ndarray:
     """Return the words of each row's texts together, (rows,)."""
     if "words" in dataset.column_names:
         return np.asarray(dataset.with_format("numpy")["words"][:])
-    total = np.zeros(len(dataset), dtype=np.int32)
-    for column in dataset.column_names:
-        if column != LABEL:
-            total += np.fromiter((len(text.split()) for text in dataset[column]), dtype=np.int32, count=len(dataset))
-    return total
+    return np.sum([[len(text.split()) for text in dataset[name]] for name in _texts(dataset)], axis=0, dtype=np.int32)

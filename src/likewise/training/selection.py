@@ -1,4 +1,4 @@
-"""What picks the checkpoint: STS-B dev where it is found, else held-out rows.
+"""The choice of the checkpoint: by STS-B dev where it is found, else by held-out rows.
 
 Checkpoints are scored in float32, whatever they are trained in, as the saved model runs.
 """
@@ -67,13 +67,11 @@ def choose_selection(
         return last_checkpoint()
     if found := sts_dev(options, data):
         return found
-    n_held_out = min(options.held_out, len(dataset) // 10)
-    if n_held_out < 2:
+    kept, held = hold_out(range(len(dataset)), options.held_out, seed)
+    if len(held) < 2:
         return last_checkpoint("too few sentences to hold any out; ")
-    order = np.random.default_rng([seed, 1]).permutation(len(dataset))
-    held_out = dataset[np.sort(order[:n_held_out])]["sentence"]
-    chosen = sentences_evaluator(held_out, seed=seed)
-    return Selection("held-out", chosen, np.sort(order[n_held_out:]), chosen.description)
+    evaluator = sentences_evaluator(dataset[held]["sentence"], seed=seed)
+    return Selection("held-out", evaluator, kept, evaluator.description)
 
 
 def sts_dev(options: TrainingOptions, data: str | os.PathLike[str] | None) -> Selection | None:
@@ -102,16 +100,9 @@ def hold_out(groups: Sequence[Any], wanted: int, seed: int) -> tuple[np.ndarray,
         wanted: rows to hold out; a tenth of all at most, one group more at most.
         seed: fixes the choice.
     """
-    places: dict[Any, list[int]] = {}
-    for row, group in enumerate(groups):
-        places.setdefault(group, []).append(row)
-    members = list(places.values())
-    wanted = min(wanted, len(groups) // 10)
-    held: list[int] = []
-    for number in np.random.default_rng([seed, 1]).permutation(len(members)):
-        if len(held) >= wanted:
-            break
-        held += members[number]
-    mask = np.zeros(len(groups), dtype=bool)
-    mask[held] = True
-    return np.flatnonzero(~mask), np.flatnonzero(mask)
+    numbers: dict[Any, int] = {}
+    group = np.array([numbers.setdefault(one, len(numbers)) for one in groups], dtype=np.int64)
+    order = np.random.default_rng([seed, 1]).permutation(len(numbers))
+    sizes = np.bincount(group, minlength=len(numbers))[order]
+    held = np.isin(group, order[np.cumsum(sizes) - sizes < min(wanted, len(groups) // 10)])
+    return np.flatnonzero(~held), np.flatnonzero(held)

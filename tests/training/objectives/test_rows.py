@@ -10,7 +10,7 @@ COLUMNS = {"first": ("sentence1", "premise"), "label": ("gold_label", "label")}
 
 def read(path, text, columns=COLUMNS):
     path.write_text(text, encoding="utf-8")
-    return list(read_table(path, columns))
+    return [(int(place.removeprefix(f"{path}:")), cells) for place, cells in read_table(path, columns)]
 
 
 def test_columns_are_found_by_name_in_any_case_and_order(tmp_path):
@@ -35,7 +35,7 @@ def test_quotes_protect_commas_and_line_ends_and_are_plain_beside_tabs(tmp_path)
 def test_json_lines_and_compression(tmp_path):
     path = tmp_path / "a.jsonl.gz"
     path.write_bytes(gzip.compress(b'{"premise": "a", "label": 1}\n\n{"label": null, "premise": "b"}\n'))
-    assert list(read_table(path, COLUMNS)) == [(1, ["a", "1"]), (3, ["b", ""])]
+    assert list(read_table(path, COLUMNS)) == [(f"{path}:1", ["a", "1"]), (f"{path}:3", ["b", ""])]
 
 
 @pytest.mark.parametrize(

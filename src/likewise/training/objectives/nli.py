@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -15,23 +16,21 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.losses import SoftmaxLoss
 from torch import nn
 
-from likewise.corpus.files import numbered_lines
+from likewise.encoder.modules import find_part
 from likewise.encoder.training_modules import PairClassifier
-from likewise.evaluation.checkpoint import CheckpointEvaluator, labels_evaluator
+from likewise.evaluation.checkpoint import labels_evaluator
 from likewise.training.objectives.objective import FinetuneOptions, Objective
-from likewise.training.objectives.rows import Dropped, LabelledDataError, LabelledRows, collect, read_table
+from likewise.training.objectives.rows import LabelledDataError, LabelledRows, Row, collect, read_table, text_lines
 
 LABELS = {"contradiction": 0, "entailment": 1, "neutral": 2}
 """As in SBERT's code."""
 
-UNIT = "labelled pairs"
 _NO_GOLD = "-"  # of SNLI, where the annotators did not agree
 _COLUMNS = {
-    "first": ("sentence1", "premise"),
-    "second": ("sentence2", "hypothesis"),
+    "sentence1": ("sentence1", "premise"),
+    "sentence2": ("sentence2", "hypothesis"),
     "label": ("gold_label", "label"),
 }
-_ENDINGS = ("", ".gz", ".bz2", ".zst")
 
 
 class NLIOptions(FinetuneOptions):
@@ -42,9 +41,10 @@ def read_nli(files: Sequence[Path], data: str | os.PathLike[str] | None = None, 
     """Read SNLI-like data.
 
     Args:
-        files: each is one of these. SentEval's labels file (labels.train, with s1.train and s2.train beside it, a line
-            a pair; all may end in .gz). A folder with the three of part 'train'. The original .jsonl, or a table with a
-            header, with the columns sentence1 (or premise), sentence2 (or hypothesis) and gold_label (or label).
+        files: each is one of these. SentEval's labels file (labels.train, with s1.train and s2.train in the same
+            folder, a line a pair; all may end in .gz). A folder with the three of part 'train'. The original .jsonl, or
+            a table with a header, with the columns sentence1 (or premise), sentence2 (or hypothesis) and gold_label (or
+            label).
         data, options: not needed.
 
     Raises:
@@ -55,96 +55,65 @@ def read_nli(files: Sequence[Path], data: str | os.PathLike[str] | None = None, 
             "nli has no data to train on: name it (--train): SNLI's .jsonl, a table, or labels.train with s1.train and "
             "s2.train beside it"
         )
-    dropped = Dropped()
     named = [_labels_of(path) if path.is_dir() else path for path in files]
+    rows = (
+        row
+        for path in named
+        for row in (_side_by_side(path) if path.name.startswith("labels.") else read_table(path, _COLUMNS))
+    )
+    return collect(rows, ("sentence1", "sentence2"), "labelled pairs", named, "int64", _number)
 
-    def rows() -> Iterator[tuple[str, str, int]]:
-        for path in named:
-            found = _side_by_side(path) if path.name.startswith("labels.") else _table(path)
-            for where, first, second, label in found:
-                if label == _NO_GOLD:
-                    dropped.add("no gold label", where)
-                elif not first or not second:
-                    dropped.add("an empty sentence", where)
-                elif label.lower() not in LABELS:
-                    raise LabelledDataError(
-                        f"{where}: '{label}' is no label; there are {', '.join(LABELS)}, and - for none"
-                    )
-                else:
-                    yield first, second, LABELS[label.lower()]
 
-    return collect(rows(), ("sentence1", "sentence2"), "int64", UNIT, named, dropped)
+def _number(label: str, place: str) -> int | None:
+    if label == _NO_GOLD:
+        return None
+    if label.lower() not in LABELS:
+        raise LabelledDataError(f"{place}: '{label}' is no label; there are {', '.join(LABELS)}, and - for none")
+    return LABELS[label.lower()]
 
 
 def _labels_of(folder: Path) -> Path:
-    for ending in _ENDINGS:
+    for ending in ("", ".gz", ".bz2", ".zst"):
         if (found := folder / f"labels.train{ending}").is_file():
             return found
     there = ", ".join(str(path) for path in sorted(folder.glob("labels.*"))) or "no labels file at all"
     raise LabelledDataError(f"{folder}: no labels.train is in it, but {there}. Name the file that you mean.")
 
 
-def _side_by_side(labels: Path) -> Iterator[tuple[str, str, str, str]]:
-    """(where, first, second, label) of SentEval's three files."""
+def _side_by_side(labels: Path) -> Iterator[Row]:
+    """Read SentEval's three files."""
     part = labels.name.removeprefix("labels.")
-    parts = [labels, labels.with_name(f"s1.{part}"), labels.with_name(f"s2.{part}")]
+    parts = [labels.with_name(f"{name}.{part}") for name in ("s1", "s2", "labels")]
     for path in parts:
         if not path.is_file():
             raise LabelledDataError(f"{path}: there is no such file; it belongs to {labels}")
-    readers = [numbered_lines(path) for path in parts]
-    number = 0
-    while True:
-        lines = [next(reader, None) for reader in readers]
-        if all(line is None for line in lines):
-            return
-        number += 1
-        texts = []
-        for path, line in zip(parts, lines, strict=True):
-            if line is None:
-                raise LabelledDataError(
-                    f"{path}:{number}: the file ends before the others; the three do not belong together. Copy them "
-                    "from one release."
-                )
-            try:
-                texts.append(line[1].decode("utf-8").strip())
-            except UnicodeDecodeError:
-                raise LabelledDataError(f"{path}:{number}: not UTF-8; convert the file with iconv") from None
-        label, first, second = texts
-        yield f"{labels}:{number}", first, second, label
-
-
-def _table(path: Path) -> Iterator[tuple[str, str, str, str]]:
-    for line, (first, second, label) in read_table(path, _COLUMNS):
-        yield f"{path}:{line}", first, second, label
-
-
-def _classifier(encoder: SentenceTransformer) -> PairClassifier:
-    return next(module for module in encoder if isinstance(module, PairClassifier))
+    for number, texts in enumerate(zip_longest(*map(text_lines, parts)), 1):
+        if None in texts:
+            raise LabelledDataError(
+                f"{parts[texts.index(None)]}:{number}: the file ends before the others; the three do not belong "
+                "together. Copy them from one release."
+            )
+        yield f"{labels}:{number}", [text.strip() for text in texts]
 
 
 def _loss(encoder: SentenceTransformer, options: NLIOptions) -> nn.Module:
-    head = _classifier(encoder)
+    head = find_part(encoder, PairClassifier)
+    assert head is not None
     loss = SoftmaxLoss(encoder, head.dimension, head.classes)
     # The encoder's own, which checkpoints keep; the one that the loss made would be lost at a resume.
     loss.classifier = head.linear
     return loss
 
 
-def _held_out(rows: LabelledRows, options: NLIOptions) -> CheckpointEvaluator:
-    found = rows.dataset
-    return labels_evaluator(found["sentence1"], found["sentence2"], found["label"])
-
-
 SBERT = NLIOptions()
-CPU = SBERT.updated(length_batches=True, eval_steps=200)
 
 NLI = Objective(
     name="nli",
     summary="Natural language inference: a softmax classifier over the two vectors and their difference.",
     source="Reimers and Gurevych 2019, SBERT",
-    presets={"sbert": SBERT, "cpu": CPU},
+    presets={"sbert": SBERT, "cpu": SBERT.updated(length_batches=True, eval_steps=200)},
     read=read_nli,
-    held_out=_held_out,
+    held_out=lambda rows, _: labels_evaluator(*(rows.dataset[name] for name in ("sentence1", "sentence2", "label"))),
     build_loss=_loss,
     training_only=lambda dimension: [PairClassifier(dimension, len(LABELS))],
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -12,7 +12,8 @@ from sentence_transformers import SentenceTransformer
 from torch import nn
 
 from likewise.recipes.options import TrainingOptions
-from likewise.runs.options import OptionError, of_preset, option
+from likewise.recipes.recipe import Method
+from likewise.runs.options import OptionError, option
 from likewise.training.objectives.rows import LabelledRows
 
 
@@ -35,13 +36,10 @@ class FinetuneOptions(TrainingOptions):
 
 
 @dataclass(frozen=True)
-class Objective:
-    """One kind of labelled data and how an encoder is trained on it.
+class Objective(Method):
+    """A method for labelled rows of one kind.
 
     Attributes:
-        name: on the command line.
-        summary, source: one sentence, and the paper.
-        presets: named option sets; the first is the default.
         read: (files, data folder, options) to rows; no files means what the data folder holds, where it holds any.
         held_out: (rows, options) to an evaluator in float32 on rows that are not trained on.
         build_loss: (encoder, options) to a sentence-transformers loss.
@@ -49,24 +47,15 @@ class Objective:
         sts_dev: whether STS-B dev picks the checkpoint where it is found.
     """
 
-    name: str
-    summary: str
-    source: str
-    presets: Mapping[str, FinetuneOptions]
     read: Callable[[Sequence[Path], str | os.PathLike[str] | None, Any], LabelledRows]
     held_out: Callable[[LabelledRows, Any], Any]
     build_loss: Callable[[SentenceTransformer, Any], nn.Module]
     training_only: Callable[[int], list[nn.Module]] = lambda dimension: []
     sts_dev: bool = True
 
-    @property
-    def options_type(self) -> type[FinetuneOptions]:
-        """The class of its options."""
-        return type(next(iter(self.presets.values())))
-
     def options(self, preset: str | None = None, **changes: Any) -> FinetuneOptions:
         """Return the options of a preset (the first one by default) with changes."""
-        chosen = of_preset(self.name, self.presets, preset, **changes)
+        chosen: FinetuneOptions = super().options(preset, **changes)
         if chosen.select_by == "sts-b-dev" and not self.sts_dev:
             raise OptionError(f"{self.name} is selected by held-out rows or a --dev file: drop select_by=sts-b-dev")
         return chosen

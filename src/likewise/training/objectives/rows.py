@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -17,6 +17,12 @@ from likewise.training.running import LABEL
 
 _CHUNK = 10_000
 
+Columns = Mapping[str, Sequence[str]]
+"""The names that files give a column, the likeliest first, by its name here. Case does not matter."""
+
+Row = tuple[str, Sequence[Any]]
+"""Its place, 'file:line', and its cells."""
+
 
 class LabelledDataError(LikewiseError):
     """Labelled data that cannot be read as asked; the message names the file, the line and the cure."""
@@ -24,15 +30,15 @@ class LabelledDataError(LikewiseError):
 
 @dataclass
 class Dropped:
-    """Rows that are left out, counted by reason, and where the first of each was."""
+    """Rows that are left out, counted by reason, and the place of the first of each."""
 
     counts: dict[str, int] = field(default_factory=dict)
     first: dict[str, str] = field(default_factory=dict)
 
-    def add(self, reason: str, where: str) -> None:
+    def add(self, reason: str, place: str) -> None:
         """Count a row."""
         self.counts[reason] = self.counts.get(reason, 0) + 1
-        self.first.setdefault(reason, where)
+        self.first.setdefault(reason, place)
 
     def __str__(self) -> str:
         return "; ".join(f"{n:,} left out: {why} (first: {self.first[why]})" for why, n in self.counts.items())
@@ -63,13 +69,8 @@ class LabelledRows:
         told = f"{len(self):,} {self.unit} from {', '.join(self.sources)}"
         return f"{told}\n{self.dropped}" if self.dropped.counts else told
 
-    @property
-    def texts(self) -> list[str]:
-        """The names of the text columns."""
-        return [name for name in self.dataset.column_names if name != LABEL]
-
     def record(self) -> dict[str, Any]:
-        """What the run's record says of them."""
+        """Return what the run's record says of them."""
         return {
             "sources": list(self.sources),
             "sentences": len(self),
@@ -80,20 +81,21 @@ class LabelledRows:
 
 
 def collect(
-    rows: Iterable[Sequence[Any]],
-    columns: Sequence[str],
-    kind: str | None,
+    rows: Iterable[Row],
+    texts: Sequence[str],
     unit: str,
-    sources: Sequence[str | Path],
-    dropped: Dropped,
+    sources: Sequence[Path],
+    kind: str | None = None,
+    number: Callable[[Any, str], Any] | None = None,
 ) -> LabelledRows:
-    """Put rows into a dataset, a block at a time.
+    """Put rows into a dataset, a block at a time; those with an empty text or without a label are left out.
 
     Args:
-        rows: the texts of a row and, where there is one, its label.
-        columns: names of the texts.
+        rows: the texts of each, then its label.
+        texts: the names of the texts.
+        unit, sources: see `LabelledRows`.
         kind: Arrow type of the label, "int64" or "float32"; None for rows without one.
-        unit, sources, dropped: see `LabelledRows`. Complete only once the rows are read.
+        number: (label, place) to the number to learn, None for no label.
 
     Raises:
         LabelledDataError: no row is left.
@@ -102,14 +104,28 @@ def collect(
     from datasets import Dataset
     from datasets.table import InMemoryTable
 
-    fields = [(name, pa.string()) for name in columns] + ([(LABEL, pa.type_for_alias(kind))] if kind else [])
+    dropped = Dropped()
+
+    def kept() -> Iterator[tuple[Any, ...]]:
+        for place, cells in rows:
+            found = tuple(cells[: len(texts)])
+            if not all(found):
+                dropped.add("an empty sentence", place)
+            elif number is None:
+                yield found
+            elif (label := number(cells[-1], place)) is None:
+                dropped.add("no gold label", place)
+            else:
+                yield (*found, label)
+
+    fields = [(name, pa.string()) for name in texts] + ([(LABEL, pa.type_for_alias(kind))] if kind else [])
     schema = pa.schema(fields)
     digest = hashlib.sha256()
     blocks = []
-    source = iter(rows)
+    source = kept()
     while block := list(islice(source, _CHUNK)):
         for row in block:
-            digest.update(repr(tuple(row)).encode("utf-8", "backslashreplace"))
+            digest.update(repr(row).encode("utf-8", "backslashreplace"))
         arrays = [pa.array(values, type=fields[i][1]) for i, values in enumerate(zip(*block, strict=True))]
         blocks.append(pa.record_batch(arrays, schema=schema))
     named = tuple(str(path) for path in sources)
@@ -119,14 +135,11 @@ def collect(
     return LabelledRows(dataset, unit, named, digest.hexdigest(), dropped)
 
 
-Columns = Mapping[str, Sequence[str]]
-"""The names that files give a column, the likeliest first, by what it is to us. Case does not matter."""
-
 csv.field_size_limit(1 << 20)
 
 
-def read_table(path: Path, columns: Columns) -> Iterator[tuple[int, list[str]]]:
-    """Read the rows of a file: (line, the wanted columns' texts in the order of `columns`).
+def read_table(path: Path, columns: Columns) -> Iterator[Row]:
+    """Read the rows of a file: the texts of the wanted columns in the order of `columns`.
 
     A file ending in .jsonl or .json (or .jsonl.gz, ...) has an object a line. Any other has a header; where the header
     holds a tab, tabs separate and quotes are plain characters, else commas separate and quotes protect (as Excel and
@@ -139,7 +152,7 @@ def read_table(path: Path, columns: Columns) -> Iterator[tuple[int, list[str]]]:
     if format_suffix(path) in (".jsonl", ".json", ".ndjson"):
         yield from _objects(path, columns)
         return
-    lines = _lines(path)
+    lines = text_lines(path)
     header = next(lines, "").rstrip("\r\n")
     if not header.strip():
         raise LabelledDataError(f"{path}:1: a header with the names of the columns is expected, and the line is empty")
@@ -149,7 +162,7 @@ def read_table(path: Path, columns: Columns) -> Iterator[tuple[int, list[str]]]:
     else:
         reader = csv.reader(lines, strict=True)
         names = next(csv.reader([header]))
-    places = list(_found(names, columns, f"{path}:1").values())
+    places = _places(names, columns, f"{path}:1")
     start = 2
     try:
         for row in reader:
@@ -161,47 +174,52 @@ def read_table(path: Path, columns: Columns) -> Iterator[tuple[int, list[str]]]:
                     f"{path}:{line}: {len(row)} columns, and the header names {len(names)}. A quote or a separator is "
                     "missing there; mend the line or copy the file again."
                 )
-            yield line, [row[place].strip() for place in places]
+            yield f"{path}:{line}", [row[place].strip() for place in places]
     except csv.Error as error:
         raise LabelledDataError(
             f"{path}:{start}: the row that begins here cannot be read ({error}): a quote is missing"
         ) from None
 
 
-def _objects(path: Path, columns: Columns) -> Iterator[tuple[int, list[str]]]:
-    for number, text in enumerate(_lines(path), 1):
+def _objects(path: Path, columns: Columns) -> Iterator[Row]:
+    for number, text in enumerate(text_lines(path), 1):
         if not text.strip():
             continue
+        place = f"{path}:{number}"
         try:
             row = json.loads(text)
         except ValueError as error:
             raise LabelledDataError(
-                f"{path}:{number}: not JSON ({error}): one object a line is expected; copy the file again"
+                f"{place}: not JSON ({error}): one object a line is expected; copy the file again"
             ) from None
         if not isinstance(row, dict):
-            raise LabelledDataError(f"{path}:{number}: an object is expected, as {{...}}, not {type(row).__name__}")
-        found = _found(list(row), columns, f"{path}:{number}")
-        names = list(row)
-        values = [row[names[place]] for place in found.values()]
-        yield number, ["" if value is None else str(value).strip() for value in values]
+            raise LabelledDataError(f"{place}: an object is expected, as {{...}}, not {type(row).__name__}")
+        values = list(row.values())
+        found = [values[at] for at in _places(list(row), columns, place)]
+        yield place, ["" if value is None else str(value).strip() for value in found]
 
 
-def _found(names: Sequence[str], columns: Columns, where: str) -> dict[str, int]:
-    """Return the place of each wanted column."""
+def _places(names: Sequence[str], columns: Columns, where: str) -> list[int]:
+    """Return the number of each wanted column."""
     lower = [name.strip().lower() for name in names]
-    places = {}
-    for column, known in columns.items():
+    places = []
+    for known in columns.values():
         place = next((lower.index(name.lower()) for name in known if name.lower() in lower), None)
         if place is None:
             there = ", ".join(name.strip()[:40] for name in names[:12])
             raise LabelledDataError(
                 f"{where}: no column {' or '.join(known)}; there are: {there}. Name it in the header."
             )
-        places[column] = place
+        places.append(place)
     return places
 
 
-def _lines(path: Path) -> Iterator[str]:
+def text_lines(path: Path) -> Iterator[str]:
+    """Read the lines of a file, with their ends.
+
+    Raises:
+        LabelledDataError: a line is not UTF-8.
+    """
     for number, raw in numbered_lines(path):
         try:
             yield raw.decode("utf-8")

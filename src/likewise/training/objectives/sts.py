@@ -8,24 +8,21 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.losses import CosineSimilarityLoss
-from torch import nn
 
 from likewise.evaluation.checkpoint import CheckpointEvaluator, ratings_evaluator
 from likewise.evaluation.data import find_data
 from likewise.evaluation.registry import rated_task
 from likewise.runs.options import OptionError, option
 from likewise.training.objectives.objective import FinetuneOptions, Objective
-from likewise.training.objectives.rows import Dropped, LabelledDataError, LabelledRows, collect, read_table
+from likewise.training.objectives.rows import LabelledDataError, LabelledRows, Row, collect, read_table
 
-UNIT = "rated pairs"
 _COLUMNS = {
-    "first": ("sentence1",),
-    "second": ("sentence2",),
+    "sentence1": ("sentence1",),
+    "sentence2": ("sentence2",),
     "score": ("score", "rating", "similarity", "relatedness_score"),
 }
 
@@ -57,49 +54,37 @@ def read_sts(files: Sequence[Path], data: str | os.PathLike[str] | None, options
         LabelledDataError: a file is broken, or a rating is off the scale.
         DataError: STS-B train is wanted and not found.
     """
-    dropped = Dropped()
+    low, high = options.lowest, options.highest
+    rows: Iterable[Row] = (row for path in files for row in read_table(path, _COLUMNS))
+    sources = list(files)
     if not files:
         task = rated_task("sts-b-train")
         pairs = task.pairs(data)
         low, high = task.scale
-        ratings = ((pairs.gold - low) / (high - low)).tolist()
+        rows = (("", row) for row in zip(pairs.first, pairs.second, pairs.gold.tolist(), strict=True))
         sources = [find_data(data) / file.path for file in task.files]
-        found: Iterator[tuple[str, str, float]] = zip(pairs.first, pairs.second, ratings, strict=True)
-        return collect(found, ("sentence1", "sentence2"), "float32", UNIT, sources, dropped)
-    return collect(_rated(files, options, dropped), ("sentence1", "sentence2"), "float32", UNIT, list(files), dropped)
 
+    def share(score: str | float, place: str) -> float:
+        try:
+            rating = float(score)
+        except ValueError:
+            rating = math.nan
+        if not low <= rating <= high:
+            raise LabelledDataError(
+                f"{place}: the rating '{score}' is no number from {low:g} to {high:g}; mend it, or give the scale "
+                "(--lowest, --highest)"
+            )
+        return (rating - low) / (high - low)
 
-def _rated(files: Sequence[Path], options: STSOptions, dropped: Dropped) -> Iterator[tuple[str, str, float]]:
-    low, high = options.lowest, options.highest
-    for path in files:
-        for line, (first, second, score) in read_table(path, _COLUMNS):
-            where = f"{path}:{line}"
-            if not first or not second:
-                dropped.add("an empty sentence", where)
-                continue
-            try:
-                rating = float(score)
-            except ValueError:
-                rating = math.nan
-            if not low <= rating <= high:
-                raise LabelledDataError(
-                    f"{where}: the rating '{score}' is no number from {low:g} to {high:g}; mend it, or give the scale "
-                    "(--lowest, --highest)"
-                )
-            yield first, second, (rating - low) / (high - low)
-
-
-def _loss(encoder: SentenceTransformer, options: STSOptions) -> nn.Module:
-    return CosineSimilarityLoss(encoder)
+    return collect(rows, ("sentence1", "sentence2"), "rated pairs", sources, "float32", share)
 
 
 def _held_out(rows: LabelledRows, options: STSOptions) -> CheckpointEvaluator:
     found = rows.dataset
-    ratings = [5 * label for label in found["label"]]
     return ratings_evaluator(
         found["sentence1"],
         found["sentence2"],
-        ratings,
+        [5 * label for label in found["label"]],
         name="held_out",
         description=f"Spearman correlation on {len(rows):,} held-out rated pairs",
     )
@@ -114,5 +99,5 @@ STS = Objective(
     presets={"sbert": SBERT, "cpu": SBERT.updated(length_batches=True, eval_steps=120)},
     read=read_sts,
     held_out=_held_out,
-    build_loss=_loss,
+    build_loss=lambda encoder, options: CosineSimilarityLoss(encoder),
 )

@@ -7,29 +7,21 @@ distances. The contexts paper trains on the Wikipedia sections of Ein Dor et al.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.losses import TripletDistanceMetric, TripletLoss
-from torch import nn
 
-from likewise.evaluation.checkpoint import CheckpointEvaluator, triplets_evaluator
+from likewise.evaluation.checkpoint import triplets_evaluator
 from likewise.runs.options import OptionError, option
 from likewise.training.objectives.objective import FinetuneOptions, Objective
-from likewise.training.objectives.rows import Dropped, LabelledDataError, LabelledRows, collect, read_table
+from likewise.training.objectives.rows import LabelledDataError, LabelledRows, collect, read_table
 
-UNIT = "triplets"
 _COLUMNS = {
     "anchor": ("Sentence1", "anchor"),
     "positive": ("Sentence2", "positive"),
     "negative": ("Sentence3", "negative"),
-}
-_DISTANCES: dict[str, Any] = {
-    "euclidean": TripletDistanceMetric.EUCLIDEAN,
-    "cosine": TripletDistanceMetric.COSINE,
-    "manhattan": TripletDistanceMetric.MANHATTAN,
 }
 
 
@@ -63,27 +55,8 @@ def read_triplets(
     """
     if not files:
         raise LabelledDataError("triplets has no data to train on: name it (--train), as the train.csv of the triplets")
-    dropped = Dropped()
     named = [path / "train.csv" if path.is_dir() else path for path in files]
-
-    def rows() -> Iterator[list[str]]:
-        for path in named:
-            for line, texts in read_table(path, _COLUMNS):
-                if all(texts):
-                    yield texts
-                else:
-                    dropped.add("an empty sentence", f"{path}:{line}")
-
-    return collect(rows(), tuple(_COLUMNS), None, UNIT, named, dropped)
-
-
-def _loss(encoder: SentenceTransformer, options: TripletOptions) -> nn.Module:
-    return TripletLoss(encoder, _DISTANCES[options.distance], options.margin)
-
-
-def _held_out(rows: LabelledRows, options: TripletOptions) -> CheckpointEvaluator:
-    found = rows.dataset
-    return triplets_evaluator(found["anchor"], found["positive"], found["negative"], distance=options.distance)
+    return collect((row for path in named for row in read_table(path, _COLUMNS)), tuple(_COLUMNS), "triplets", named)
 
 
 SBERT = TripletOptions()
@@ -94,7 +67,11 @@ TRIPLETS = Objective(
     source="Reimers and Gurevych 2019, SBERT; data of Ein Dor et al. 2018",
     presets={"sbert": SBERT, "cpu": SBERT.updated(length_batches=True, eval_steps=200)},
     read=read_triplets,
-    held_out=_held_out,
-    build_loss=_loss,
+    held_out=lambda rows, options: triplets_evaluator(
+        *(rows.dataset[name] for name in _COLUMNS), distance=options.distance
+    ),
+    build_loss=lambda encoder, options: TripletLoss(
+        encoder, getattr(TripletDistanceMetric, options.distance.upper()), options.margin
+    ),
     sts_dev=False,
 )
