@@ -101,7 +101,7 @@ def _loss(encoder: Any, options: ESimCSEOptions) -> ESimCSELoss:
 
 
 PAPER_BASE = ESimCSEOptions(batch_size=64, learning_rate=3e-5, max_length=32)
-CPU = PAPER_BASE.updated(batch_size=128, learning_rate=1e-4, eval_steps=60, length_batches=True)
+CPU = PAPER_BASE.updated(pooling="own", batch_size=128, learning_rate=1e-4, eval_steps=60, length_batches=True)
 
 ESIMCSE = Recipe(
     name="esimcse",
