@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from likewise.augment.spans import sentence_rng
-from likewise.augment.word_repetition import repeat_tokens
+from likewise.augment.word_edits import repeat_tokens
 from likewise.encoder.build import build_encoder
 from likewise.encoder.encoder_copy import MomentumQueue
 from likewise.losses.esimcse import ESimCSELoss
