@@ -98,13 +98,15 @@ def read_rows(
             continue
         try:
             row = json.loads(raw.decode(codec))
+            if not isinstance(row, dict):
+                raise ValueError(f"it is a {type(row).__name__}")
         except UnicodeDecodeError:
             watch.seen(number, good=False)
             continue
         except ValueError as error:
-            raise CorpusError(f"{path}:{number}: not JSON ({error}): a JSONL file has one object a line") from None
-        if not isinstance(row, dict):
-            raise CorpusError(f"{path}:{number}: a JSON {type(row).__name__}, not an object: one object a line")
+            raise CorpusError(
+                f"{path}:{number}: not a JSON object ({error}): a JSONL file has one object a line, nothing else"
+            ) from None
         watch.seen(number, good=True)
         yield number, row
     watch.end()
