@@ -14,6 +14,7 @@ from transformers.utils.logging import is_progress_bar_enabled
 
 import likewise
 from likewise.corpus import CorpusError
+from likewise.encoder.opening import LoadError
 from likewise.recipes import OptionError, find_recipe
 from likewise.runs.job import JobError, work_of
 from likewise.runs.parts import is_sealed
@@ -321,3 +322,10 @@ def test_a_recipe_may_be_an_object(corpus_file, tiny_base, tmp_path):
     mine = dataclasses.replace(find_recipe("simcse"), name="mine")
     result = train(corpus_file, tiny_base, tmp_path / "run", recipe=mine, max_steps=1)
     assert result.record["recipe"] == "mine"
+
+
+def test_a_base_that_is_no_model_is_told_before_the_corpus_is_read(corpus_file, tmp_path):
+    for base, match in ((corpus_file, "is a file"), ("", "no folder ''"), ("nobody/mistyped", "is no folder here")):
+        with pytest.raises(LoadError, match=match):
+            likewise.train("simcse", tmp_path / "missing.txt", base=base, out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()

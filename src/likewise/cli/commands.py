@@ -200,7 +200,7 @@ def _kind(function: Any, annotation: str) -> Any:
     if typing.get_origin(literal) is Literal:
         return literal
     if match := re.search(r"Literal\[([^\]]*)\]", annotation):
-        return Literal[tuple(part.strip().strip("\"'") for part in match[1].split(","))]  # type: ignore[misc]
+        return Literal[tuple(part.strip().strip("\"'") for part in match[1].split(","))]
     if re.search(r"Sequence\[int\]|tuple\[int", annotation):
         return _Numbers
     if re.search(r"Sequence\[|list\[|Files", annotation):

@@ -28,8 +28,14 @@ def evaluate_command() -> Any:
         arguments=("model",),
         given={"quiet": not sys.stderr.isatty()},
         added={"json": (Optional[Path], None, "Write the whole report to this file as well.")},
-        before=lambda json: json is None or check_target(json, "file"),
+        before=_check_json,
     )
+
+
+def _check_json(json: Path | None) -> None:
+    """Check the folder before minutes of encoding, not after."""
+    if json is not None:
+        check_target(json, "file")
 
 
 def _show_report(report: Any) -> None:

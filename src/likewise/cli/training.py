@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import typer
@@ -23,14 +22,10 @@ class _TrainGroup(LazyGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if args and args[0].startswith("--config"):
-            from likewise.recipes import find_recipe
-            from likewise.runs.options import OptionError, read_toml
+            from likewise.training import read_config
 
             path = args[0].partition("=")[2] or (args[1] if len(args) > 1 else "")
-            found = read_toml(Path(path))
-            if "recipe" not in found:
-                raise OptionError(f'{path} does not name a recipe: write recipe = "arccse", or name it after train')
-            args = [find_recipe(found["recipe"]).name, *args]
+            args = [read_config(path).get("recipe", ""), *args]
         return super().parse_args(ctx, args)
 
 
