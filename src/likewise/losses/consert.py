@@ -22,9 +22,7 @@ ViewKind = Literal["none", "token-cutoff", "feature-cutoff", "shuffle", "dropout
 class EmbeddingView:
     """One way to disturb the embeddings (ConSERT, section 3.3).
 
-    Attributes:
-        kind: what is done.
-        share: of tokens or features cut, or the probability that an element of the embeddings is dropped.
+    `share` is of the tokens or features that are cut, or the probability that an element of the embeddings is dropped.
     """
 
     kind: ViewKind = "none"
