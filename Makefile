@@ -17,6 +17,7 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 
 # Half an hour and more on two cores; needs the data beside the repository.
 bench: $(VENV)/.dev

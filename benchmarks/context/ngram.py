@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from likewise.context.generators import Perplexity
-from likewise.context.pieces import TASKS, Cutter, Example
+from likewise.context.subwords import TASKS, Cutter, Example
 
 
 class Unigram:

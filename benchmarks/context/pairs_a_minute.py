@@ -27,9 +27,8 @@ from likewise.context.generators import Generators, batch_of
 from likewise.context.harvest_pairs import PairSource
 from likewise.context.options import PRESETS, GeneratorOptions, HarvestOptions, ScoreOptions
 from likewise.context.origin import pair_terms, similarities
-from likewise.context.pieces import TASKS, Example
 from likewise.context.score import ContextScorer
-from likewise.context.vocabulary import Vocabulary
+from likewise.context.subwords import TASKS, Example, Vocabulary
 from likewise.corpus import read_documents
 from likewise.runs.provenance import machine
 

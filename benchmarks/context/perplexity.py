@@ -19,8 +19,7 @@ from ngram import ngrams
 from likewise.context.chunks import Chunk
 from likewise.context.generator_training import fit_generators, split
 from likewise.context.options import PRESETS, GeneratorOptions
-from likewise.context.pieces import Cutter, examples_of
-from likewise.context.vocabulary import Vocabulary
+from likewise.context.subwords import Cutter, Vocabulary, examples_of
 from likewise.corpus import read_documents
 from likewise.runs.job import open_job
 from likewise.runs.plan import Plan

@@ -37,7 +37,7 @@ def test_makes_a_model_with_the_options_that_were_given(tiny_base, corpus_file, 
     ("arguments", "message"),
     [
         (["whitening", "--base", "bundled:minilm"], "--corpus"),
-        (["last-average", "--base", "/nowhere/x"], "--base /nowhere/x"),
+        (["last-average", "--base", "/nowhere/x"], "There is no folder '/nowhere/x'. Give a folder that holds a model"),
         (["word-average", "--base", "/nowhere/glove.txt"], "no file of word vectors"),
     ],
 )

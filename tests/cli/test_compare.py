@@ -53,10 +53,13 @@ def test_a_configuration_with_an_ablation_in_one_line(corpus_file, tiny_base, da
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('method = "simcse"', "method means nothing here. There are base, corpus, corpus_options, data,"),
-        ("methods = [", "is no TOML"),
-        ('methods = ["simcse"]', "There is no corpus"),
-        ("", "There is no methods"),
+        (
+            'method = "simcse"',
+            "compare.toml: there is no option method: did you mean methods? There are",
+        ),
+        ("methods = [", "is not TOML"),
+        ('methods = ["simcse"]', "Missing option '--corpus'"),
+        ("", "Missing option '--method'"),
     ],
 )
 def test_bad_configuration_is_one_message(text, message, tmp_path):

@@ -3,19 +3,9 @@ import json
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import typer
 from sentence_transformers import SentenceTransformer
-from typer.testing import CliRunner
 
-from likewise.cli.context_distill import DistillCommand, distill
 from likewise.context.surrogate import SurrogateOptions
-
-
-def run(*arguments):
-    app = typer.Typer(add_completion=False, rich_markup_mode=None)
-    app.callback()(lambda: None)
-    app.command("distill", cls=DistillCommand)(distill)
-    return CliRunner().invoke(app, [str(argument) for argument in arguments], env={"COLUMNS": "200"})
 
 
 @pytest.fixture
@@ -33,15 +23,28 @@ def harvest(sentences, tmp_path, monkeypatch):
     return folder
 
 
-def test_every_option_is_on_the_command_line():
-    shown = run("distill", "--help").output
+def test_every_option_is_on_the_command_line(cli):
+    shown = cli("context", "distill", "--help").output
     assert all(f"--{name.replace('_', '-')}" in shown for name in SurrogateOptions.model_fields)
     assert "sections 3.4" in shown
 
 
-def test_distills_and_tells_the_errors(harvest, tiny_base, tmp_path):
+def test_distills_and_tells_the_errors(cli, harvest, tiny_base, tmp_path):
     out = tmp_path / "run"
-    done = run("distill", "--harvest", harvest, "--out", out, "--base", tiny_base, "--batch-size", 8, "--max-steps", 2)
+    done = cli(
+        "context",
+        "distill",
+        "--harvest",
+        harvest,
+        "--out",
+        out,
+        "--base",
+        tiny_base,
+        "--batch-size",
+        8,
+        "--max-steps",
+        2,
+    )
     assert done.exit_code == 0, done.output
     record = json.loads((out / "likewise.json").read_text())
     assert (record["preset"], record["options"]["batch_size"]) == ("cpu", 8)
@@ -50,8 +53,8 @@ def test_distills_and_tells_the_errors(harvest, tiny_base, tmp_path):
     assert SentenceTransformer(str(out)).encode("the cat sees a dog").shape == (32,)
 
 
-def test_bad_input_is_one_clean_message(harvest, tiny_base, tmp_path):
-    done = run("distill", "--harvest", tmp_path / "nowhere", "--out", tmp_path / "run", "--base", tiny_base)
+def test_bad_input_is_one_clean_message(cli, harvest, tiny_base, tmp_path):
+    done = cli("context", "distill", "--harvest", tmp_path / "nowhere", "--out", tmp_path / "run", "--base", tiny_base)
     assert done.exit_code == 2
     assert "no such folder" in done.stderr
     assert "Traceback" not in done.stderr

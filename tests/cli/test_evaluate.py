@@ -2,17 +2,6 @@ import json
 import random
 
 import pytest
-import typer
-from typer.testing import CliRunner
-
-from likewise.cli.evaluate import evaluate
-
-
-@pytest.fixture
-def app():
-    app = typer.Typer()
-    app.command()(evaluate)
-    return app
 
 
 @pytest.fixture
@@ -26,9 +15,9 @@ def folder(tiny_model, sentences, tmp_path):
     return tmp_path
 
 
-def test_table_and_json(app, folder):
+def test_table_and_json(cli, folder):
     wanted = [str(folder / "model"), "--tasks", "sts-b-dev", "--data", str(folder / "data")]
-    result = CliRunner().invoke(app, [*wanted, "--json", str(folder / "scores.json"), "--batch-size", "16"])
+    result = cli("evaluate", *[*wanted, "--json", str(folder / "scores.json"), "--batch-size", "16"])
     assert result.exit_code == 0, result.output
     report = json.loads((folder / "scores.json").read_text())
     row = next(line for line in result.stdout.splitlines() if line.startswith("STS-B dev"))
@@ -42,9 +31,9 @@ def test_table_and_json(app, folder):
     assert "Spearman" in result.stdout
 
 
-def test_missing_tasks_are_named(app, folder):
+def test_missing_tasks_are_named(cli, folder):
     wanted = [str(folder / "model"), "--tasks", "sts,sts-b-dev", "--data", str(folder / "data")]
-    result = CliRunner().invoke(app, wanted)
+    result = cli("evaluate", *wanted)
     assert result.exit_code == 0, result.output
     assert "Missing: STS12, there is no file" in result.stdout
     assert "Average of sts: - (a task is missing" in result.stdout
@@ -58,8 +47,8 @@ def test_missing_tasks_are_named(app, folder):
         (["--json", "/nowhere/x.json"], "make it first"),
     ],
 )
-def test_errors_are_one_message(options, message, app, folder):
-    result = CliRunner().invoke(app, [str(folder / "model"), *options])
+def test_errors_are_one_message(options, message, cli, folder):
+    result = cli("evaluate", *[str(folder / "model"), *options])
     assert result.exit_code == 2
     assert message in result.stderr
     assert "Traceback" not in result.output

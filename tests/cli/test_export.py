@@ -1,22 +1,16 @@
 import pytest
-import typer
-from typer.testing import CliRunner
-
-from likewise.cli.export import export
 
 
-def test_a_folder_with_the_graph(tiny_model, tmp_path):
+def test_a_folder_with_the_graph(cli, tiny_model, tmp_path):
     pytest.importorskip("onnx", reason="onnx is not installed: pip install 'likewise[onnx]'")
     pytest.importorskip("onnxruntime", reason="onnxruntime is not installed: pip install 'likewise[onnx]'")
     tiny_model.save(str(tmp_path / "model"))
-    app = typer.Typer()
-    app.command()(export)
     wanted = [str(tmp_path / "model"), "--format", "onnx", "--out", str(tmp_path / "graph")]
-    result = CliRunner().invoke(app, wanted)
+    result = cli("export", *wanted)
     assert result.exit_code == 0, result.output
     assert str(tmp_path / "graph" / "model.onnx") in result.stdout
-    result = CliRunner().invoke(app, wanted)
+    result = cli("export", *wanted)
     assert result.exit_code == 0, result.output  # it is there already
-    result = CliRunner().invoke(app, [*wanted[:2], "openvino", *wanted[3:]])
+    result = cli("export", *[*wanted[:2], "openvino", *wanted[3:]])
     assert result.exit_code == 2
     assert "made with format 'onnx'" in result.stderr

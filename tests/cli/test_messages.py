@@ -1,18 +1,21 @@
+import numpy as np
 import pytest
 import typer
 from typer.testing import CliRunner
 
 from likewise.cli.messages import clean_errors
+from likewise.errors import LikewiseError
 from likewise.evaluation import DataError
+from likewise.runs.stopping import Stopped
 
 
 def run(error):
     app = typer.Typer()
 
     @app.command()
-    @clean_errors
     def verb(name: str = "x"):
-        raise error
+        with clean_errors():
+            raise error
 
     return CliRunner().invoke(app, [])
 
@@ -34,21 +37,23 @@ def test_other_errors_keep_their_traceback(error):
     assert result.exception is error
 
 
-def test_a_value_error_that_likewise_raises_is_known():
-    import numpy as np
+def test_what_the_system_refuses_names_the_file():
+    result = run(OSError(28, "No space left on device", "/data/vectors.npy"))
+    assert result.exit_code == 2
+    assert result.stderr == "Error: /data/vectors.npy: No space left on device\n"
 
+
+def test_a_stop_has_its_own_exit_code():
+    result = run(Stopped("Stopped after row 3. The same command goes on from there."))
+    assert result.exit_code == 130
+    assert result.stderr == "Stopped after row 3. The same command goes on from there.\n"
+
+
+def test_every_error_of_likewise_is_a_likewise_error():
     from likewise.evaluation.geometry import uniformity
 
-    app = typer.Typer()
-
-    @app.command()
-    @clean_errors
-    def verb():
+    with pytest.raises(LikewiseError, match="Uniformity needs two rows"):
         uniformity(np.ones((1, 2)))
-
-    result = CliRunner().invoke(app, [])
-    assert result.exit_code == 2
-    assert result.stderr.startswith("Error: Uniformity needs two rows")
 
 
 def test_the_traceback_can_be_asked_for(monkeypatch):

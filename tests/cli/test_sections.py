@@ -1,18 +1,8 @@
 import json
 
 import pytest
-import typer
-from typer.testing import CliRunner
 
-from likewise.cli.sections import sections
 from likewise.corpus.triplets import read_triplets
-
-
-@pytest.fixture
-def app():
-    app = typer.Typer()
-    app.command()(sections)
-    return app
 
 
 @pytest.fixture
@@ -33,20 +23,20 @@ def articles(tmp_path):
     return path
 
 
-def test_writes_triplets(app, articles, tmp_path):
+def test_writes_triplets(cli, articles, tmp_path):
     out = tmp_path / "triplets.csv"
-    result = CliRunner().invoke(app, [str(articles), "--out", str(out), "--n", "6", "--skip", "5"])
+    result = cli("sections", *[str(articles), "--out", str(out), "--n", "6", "--skip", "5"])
     assert result.exit_code == 0, result.output
     assert "6 triplets" in result.stdout
     assert [t.article for t in read_triplets(out)] == ["Article 2"] * 4 + ["Article 3"] * 2
-    result = CliRunner().invoke(app, [str(articles), "--out", str(out), "--n", "100"])
+    result = cli("sections", *[str(articles), "--out", str(out), "--n", "100"])
     assert "20 triplets, of 100 asked for" in result.stdout
 
 
-def test_errors_are_one_message(app, articles, tmp_path):
-    result = CliRunner().invoke(app, [str(articles), "--out", str(tmp_path / "no" / "t.csv")])
+def test_errors_are_one_message(cli, articles, tmp_path):
+    result = cli("sections", *[str(articles), "--out", str(tmp_path / "no" / "t.csv")])
     assert result.exit_code == 2
     assert "make it first" in result.stderr
-    result = CliRunner().invoke(app, [str(tmp_path / "none.jsonl"), "--out", str(tmp_path / "t.csv")])
+    result = cli("sections", *[str(tmp_path / "none.jsonl"), "--out", str(tmp_path / "t.csv")])
     assert result.exit_code == 2
     assert "Traceback" not in result.output

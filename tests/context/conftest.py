@@ -6,10 +6,11 @@ import random
 from pathlib import Path
 
 import pytest
+import torch
 
 from likewise.context.chunks import Chunk
 from likewise.context.options import GeneratorOptions
-from likewise.context.vocabulary import Vocabulary
+from likewise.context.subwords import Vocabulary
 
 THEMES = {
     "sea": "ship captain harbour island sailor wave anchor storm",
@@ -96,6 +97,32 @@ def ngrams():
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture(scope="session")
+def plain_logit():
+    """The discriminator's logit of one sentence in one context, all as ids; what is past its places is not read."""
+
+    def logit(model, sentence, left, right):
+        around = [list(ids) for ids in (*left[max(0, len(left) - model.left) :], *right[: model.right])]
+        n_left, n_right = min(len(left), model.left), min(len(right), model.right)
+        places = [-1] * (model.left - n_left) + list(range(n_left + n_right)) + [-1] * (model.right - n_right)
+        contexts = model.context_part(model.represent(around), torch.tensor([places]))
+        return model.combine(model.sentence_part(model.represent([list(sentence)])), contexts)[0, 0]
+
+    return logit
+
+
+@pytest.fixture(scope="session")
+def distribution():
+    """The log probabilities of all ids at a Transformer's last states (N, D): (N, V)."""
+
+    def log_probabilities(network, last):
+        if network.adaptive is not None:
+            return network.adaptive.log_prob(last.float())
+        return torch.nn.functional.log_softmax(network._logits(last), dim=-1)
+
+    return log_probabilities
 
 
 # A toy language with something to learn from a context: a story keeps to its animal and its place.

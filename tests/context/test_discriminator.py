@@ -78,7 +78,7 @@ def literal_logit(model: Discriminator, h: torch.Tensor, around: list[torch.Tens
 
 @pytest.mark.parametrize("head", HEADS)
 @torch.no_grad()
-def test_parts_and_forward_give_the_literal_score(head):
+def test_parts_and_forward_give_the_literal_score(head, plain_logit):
     model = model_of(head)
     h = model.represent(SENTENCES)
     places = torch.tensor([[0, 3, 4], [-1, 5, 1], [4, 2, -1], [-1, -1, 0]])
@@ -91,8 +91,10 @@ def test_parts_and_forward_give_the_literal_score(head):
     pairs = model.combine_pairs(model.sentence_part(h)[:4], model.context_part(h, places))
     torch.testing.assert_close(pairs, logits[range(4), range(4)])
     # The plain way: texts in, one logit out, with more context than the model reads.
-    torch.testing.assert_close(model(SENTENCES[1], [[9, 9], SENTENCES[0], SENTENCES[3]], [SENTENCES[4]]), logits[1, 0])
-    torch.testing.assert_close(model(SENTENCES[1], [SENTENCES[5]], [SENTENCES[1], [9]]), logits[1, 1])
+    torch.testing.assert_close(
+        plain_logit(model, SENTENCES[1], [[9, 9], SENTENCES[0], SENTENCES[3]], [SENTENCES[4]]), logits[1, 0]
+    )
+    torch.testing.assert_close(plain_logit(model, SENTENCES[1], [SENTENCES[5]], [SENTENCES[1], [9]]), logits[1, 1])
 
 
 @torch.no_grad()
@@ -109,13 +111,13 @@ def test_equation_1_as_it_stands_ranks_the_contexts_alike_for_every_sentence():
 
 
 @pytest.mark.parametrize("head", HEADS)
-def test_saved_and_loaded(head, tmp_path):
+def test_saved_and_loaded(head, tmp_path, plain_logit):
     model = model_of(head)
     save_discriminator(tmp_path, model, max_tokens=9)
     loaded, max_tokens = load_discriminator(tmp_path)
     assert max_tokens == 9
     assert not loaded.training
-    torch.testing.assert_close(loaded([5], [[6]], [[7]]), model([5], [[6]], [[7]]))
+    torch.testing.assert_close(plain_logit(loaded, [5], [[6]], [[7]]), plain_logit(model, [5], [[6]], [[7]]))
 
 
 def test_nothing_to_load(tmp_path):

@@ -10,7 +10,7 @@ import torch
 from likewise.context.discriminator import Discriminator
 from likewise.context.discriminator_data import ContextBatch, draw_negatives
 from likewise.context.discriminator_start import begin_as_bag_of_words, begin_vectors, calibrate, word_vectors_of
-from likewise.context.vocabulary import Vocabulary
+from likewise.context.subwords import Vocabulary
 
 FREQUENCIES = np.array([0.0, 0.0, 0.3, 0.2, *[0.5 / 26] * 26])
 

@@ -11,7 +11,7 @@ import torch
 from likewise.context import ContextError, IndexOptions, build_index, discriminator, train_discriminator
 from likewise.context.discriminator import load_discriminator
 from likewise.context.indexing import open_store
-from likewise.context.ranking import CachedRanker
+from likewise.context.selection import CachedRanker
 from likewise.context.workspace import Workspace
 from likewise.runs.job import JobError
 from likewise.runs.stopping import Stopped
@@ -42,7 +42,7 @@ def test_it_learns_what_can_be_learnt(trained):
     }
 
 
-def test_the_accuracy_is_that_of_single_forward_passes(trained, tiny_options):
+def test_the_accuracy_is_that_of_single_forward_passes(trained, tiny_options, plain_logit):
     from likewise.context.discriminator_data import batch_of_chunks, draw_negatives, split_documents
 
     stage = Workspace(trained).require("discriminator")
@@ -58,7 +58,7 @@ def test_the_accuracy_is_that_of_single_forward_passes(trained, tiny_options):
         left = ranker.encode([texts[i] for i in places[: store.left] if i >= 0])
         right_side = ranker.encode([texts[i] for i in places[store.left :] if i >= 0])
         for row, fits in ((centre, True), (negative, False)):
-            logit = ranker.model(ranker.encode([texts[row]])[0], left, right_side)
+            logit = plain_logit(ranker.model, ranker.encode([texts[row]])[0], left, right_side)
             right.append((logit.item() > 0) == fits)
     assert stage.record["held_out"]["accuracy"] == pytest.approx(np.mean(right))
     assert stage.record["held_out"]["examples"] == len(right)
@@ -123,11 +123,11 @@ def test_no_index(tmp_path, tiny_options):
         train_discriminator(tmp_path, tiny_options)
 
 
-def test_caching_goes_on_where_it_was_stopped(work, trained, tiny_options, monkeypatch):
-    from likewise.context import ranking
+def test_caching_goes_on_where_it_was_stopped(work, tiny_options, monkeypatch, plain_logit):
+    from likewise.context import selection
 
-    monkeypatch.setattr(ranking, "_AT_ONCE", 40)
-    real, blocks = ranking.batch_of_chunks, []
+    monkeypatch.setattr(selection, "_AT_ONCE", 40)
+    real, blocks = selection.batch_of_chunks, []
 
     def stopping(store, chunks):
         blocks.append(int(chunks[0]))
@@ -135,7 +135,7 @@ def test_caching_goes_on_where_it_was_stopped(work, trained, tiny_options, monke
             signal.raise_signal(signal.SIGINT)
         return real(store, chunks)
 
-    monkeypatch.setattr(ranking, "batch_of_chunks", stopping)
+    monkeypatch.setattr(selection, "batch_of_chunks", stopping)
     options = tiny_options.updated(epochs=0)
     with pytest.raises(Stopped, match="after 3 of 6 blocks of contexts"):
         train_discriminator(work, options, quiet=True)
@@ -145,8 +145,11 @@ def test_caching_goes_on_where_it_was_stopped(work, trained, tiny_options, monke
     ranker = CachedRanker(stage.folder, store)
     numbers = np.array([0, store.n_contexts // 2, store.n_contexts - 1])
     for number, context in zip(numbers, store.contexts(numbers), strict=True):
-        logit = ranker.model(
-            ranker.encode(["A ship."])[0], ranker.encode(list(context.left)), ranker.encode(list(context.right))
+        logit = plain_logit(
+            ranker.model,
+            ranker.encode(["A ship."])[0],
+            ranker.encode(list(context.left)),
+            ranker.encode(list(context.right)),
         )
         expected = torch.nn.functional.logsigmoid(logit).item()
         assert ranker.scores("A ship.", np.array([number]))[0] == pytest.approx(expected, abs=1e-5)

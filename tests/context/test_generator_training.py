@@ -8,7 +8,7 @@ import torch
 
 from likewise.context.generator_training import _updates, fit_generators, split
 from likewise.context.generators import Generators
-from likewise.context.pieces import examples_of
+from likewise.context.subwords import examples_of
 from likewise.context.workspace import ContextError
 from likewise.runs.job import JobError, open_job
 from likewise.runs.plan import Plan

@@ -6,8 +6,7 @@ import pytest
 import torch
 
 from likewise.context.generators import Generators, batch_of, joined, perplexity
-from likewise.context.pieces import SOURCES, TASKS, Example, ExamplePieces, Piece, examples_of, pad
-from likewise.context.vocabulary import Vocabulary
+from likewise.context.subwords import SOURCES, TASKS, Example, ExamplePieces, Piece, Vocabulary, examples_of, pad
 from likewise.context.workspace import ContextError
 
 
@@ -25,7 +24,7 @@ def build(options, vocabulary, **changes):
     return built
 
 
-def one_token_at_a_time(generators, pieces: ExamplePieces, task) -> list[float]:
+def one_token_at_a_time(distribution, generators, pieces: ExamplePieces, task) -> list[float]:
     """log p of each token: one example, no padding, no cache, the target cut off behind the token."""
     network, pad_id = generators.network(task), generators.vocabulary.pad
     sources = [pieces[side] for side in SOURCES[task]]
@@ -40,7 +39,7 @@ def one_token_at_a_time(generators, pieces: ExamplePieces, task) -> list[float]:
         prefix = pad([Piece(ids, target.tokens[: t + 1], target.sentences[: t + 1])], pad_id)
         started = network.start(prefix, generators.first(task))
         last = network.finish(started, memory, torch.ones(memory.shape[:2], dtype=torch.bool))
-        found.append(float(network.distribution(last[0, -1:])[0, target.ids[t]]))
+        found.append(float(distribution(network, last[0, -1:])[0, target.ids[t]]))
     return found
 
 
@@ -54,24 +53,26 @@ def one_token_at_a_time(generators, pieces: ExamplePieces, task) -> list[float]:
     ],
     ids=str,
 )
-def test_teacher_forcing_in_a_batch_is_the_loop_over_tokens(tiny_generators, vocabulary, examples, changes):
+def test_teacher_forcing_in_a_batch_is_the_loop_over_tokens(
+    distribution, tiny_generators, vocabulary, examples, changes
+):
     generators = build(tiny_generators, vocabulary, **changes)
     pieces = generators.cutter.examples(examples)
     with torch.inference_mode():
         found = generators.log_probabilities(batch_of(pieces, vocabulary.pad))
         for task in TASKS:
-            expected = [p for piece in pieces for p in one_token_at_a_time(generators, piece, task)]
+            expected = [p for piece in pieces for p in one_token_at_a_time(distribution, generators, piece, task)]
             assert found[task].tolist() == pytest.approx(expected, abs=1e-5)
 
 
-def test_the_end_token_makes_texts_a_distribution(tiny_generators, vocabulary):
+def test_the_end_token_makes_texts_a_distribution(distribution, tiny_generators, vocabulary):
     # p(end at once) + sum over first tokens of p(token) is all there is: what is left after n tokens only falls.
     generators = build(tiny_generators, vocabulary)
     network = generators.network("centre")
     (piece,) = generators.cutter.sentences(["the cat"])
     memory = network.remember(network.encode(pad([piece], 0)))
     last = network.finish(network.start(pad([piece], 0), 4), memory, torch.ones(memory.shape[:2], dtype=torch.bool))
-    everything = network.distribution(last[0]).exp()
+    everything = distribution(network, last[0]).exp()
     torch.testing.assert_close(everything.sum(1), torch.ones(len(piece)))
     assert (everything[:, vocabulary.eos] > 0).all()
 
@@ -94,12 +95,16 @@ def test_the_loss_is_the_mean_over_tasks_of_the_mean_over_tokens(tiny_generators
     assert loss.item() == pytest.approx(-sum(part.mean().item() for part in parts.values()) / 3)
 
 
-def test_perplexity_is_exp_of_the_mean_over_tokens(tiny_generators, vocabulary, examples):
+def test_perplexity_is_exp_of_the_mean_over_tokens(distribution, tiny_generators, vocabulary, examples):
     generators = build(tiny_generators, vocabulary).train()
     found = perplexity(generators, examples, batch_size=3)
     assert generators.training
     generators.eval()
-    logs = [p for piece in generators.cutter.examples(examples) for p in one_token_at_a_time(generators, piece, "left")]
+    logs = [
+        p
+        for piece in generators.cutter.examples(examples)
+        for p in one_token_at_a_time(distribution, generators, piece, "left")
+    ]
     assert found.of("left") == pytest.approx(math.exp(-sum(logs) / len(logs)), rel=1e-4)
     assert found.tokens["left"] == len(logs)
     # An untrained network knows about nothing, so it is about as perplexed as there are ids (adaptive: not evenly).

@@ -6,7 +6,7 @@ from torch import nn
 
 from likewise.context.network import Layer, Transformer
 from likewise.context.options import PRESETS
-from likewise.context.pieces import Cutter, Padded, pad
+from likewise.context.subwords import Cutter, Padded, pad
 
 
 @pytest.fixture
@@ -62,15 +62,15 @@ def test_a_sentence_is_read_otherwise_left_and_right(tiny_generators, vocabulary
 def test_a_decoder_is_not_told_how_many_sentences_follow(tiny_generators, vocabulary, cutter):
     net = network(tiny_generators, vocabulary)
     one, two = (pad(cutter.sides([text], "left"), 0) for text in (("the cat",), ("the cat", "a goose")))
-    n = int(one.counts) - 1
+    n = int(one.mask.sum()) - 1
     torch.testing.assert_close(net.start(one, 5)[:, :n], net.start(two, 5)[:, :n])
 
 
 @pytest.mark.parametrize("softmax", ["full", "adaptive"])
-def test_probabilities_sum_to_one_and_are_those_of_the_ids(tiny_generators, vocabulary, softmax):
+def test_probabilities_sum_to_one_and_are_those_of_the_ids(distribution, tiny_generators, vocabulary, softmax):
     net = network(tiny_generators, vocabulary, softmax=softmax)
     last = torch.randn(7, 16)
-    everything = net.distribution(last)
+    everything = distribution(net, last)
     assert everything.shape == (7, len(vocabulary))
     torch.testing.assert_close(everything.exp().sum(1), torch.ones(7))
     ids = torch.tensor([0, 2, 99, 100, 180, 200, len(vocabulary) - 1])

@@ -1,7 +1,7 @@
 """Examples, places of tokens and sentences, padding."""
 
 from likewise.context.chunks import Chunk
-from likewise.context.pieces import Cutter, Example, examples_of, pad
+from likewise.context.subwords import Cutter, Example, examples_of, pad
 
 
 def test_examples_have_a_neighbour_on_both_sides():
@@ -47,6 +47,6 @@ def test_padding(vocabulary):
     cutter = Cutter(vocabulary, 20, 2)
     pieces = cutter.sentences(["the cat", "the cat lives at the harbour."])
     batch = pad(pieces, vocabulary.pad)
-    assert batch.counts.tolist() == [len(piece) for piece in pieces]
+    assert batch.mask.sum(1).tolist() == [len(piece) for piece in pieces]
     assert batch.ids[0, len(pieces[0]) :].unique().tolist() == [vocabulary.pad]
     assert batch.ids[1].tolist() == list(pieces[1].ids)

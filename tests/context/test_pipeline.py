@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from likewise.cli import build_app
 from likewise.context.options import ScoreOptions, read_sections
 from likewise.context.origin import Weights, open_origin
-from likewise.context.ranking import CachedRanker
+from likewise.context.selection import CachedRanker
 
 TOML = """
 [generators]

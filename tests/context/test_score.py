@@ -10,8 +10,8 @@ import torch
 from likewise.context.chunks import Context
 from likewise.context.generators import Generators, batch_of
 from likewise.context.options import ScoreOptions
-from likewise.context.pieces import TASKS, Example
 from likewise.context.score import ContextScorer
+from likewise.context.subwords import TASKS, Example
 from likewise.context.workspace import ContextError
 from likewise.runs.progress import Progress
 
@@ -128,7 +128,7 @@ def test_a_text_is_encoded_once_for_all_that_read_it(tiny_generators, vocabulary
     generators = build(tiny_generators, vocabulary)
     network = generators.network("centre")
     real, texts = network.encode, []
-    monkeypatch.setattr(network, "encode", lambda batch: texts.extend(batch.counts.tolist()) or real(batch))
+    monkeypatch.setattr(network, "encode", lambda batch: texts.extend(batch.mask.sum(1).tolist()) or real(batch))
     scorer = ContextScorer(generators, ToyDiscriminator())
     cells = np.array([(s, c) for s in range(4) for c in range(len(contexts))])
     scorer.terms(SENTENCES, contexts, cells)

@@ -149,14 +149,14 @@ def test_nothing_retrieved_gives_an_empty_set(store):
     assert len(select("x", store, Nothing(), ByNumber())) == 0
 
 
-def test_cached_ranking_is_the_plain_forward(trained):
+def test_cached_ranking_is_the_plain_forward(trained, plain_logit):
     finder = ContextFinder.open(trained)
     sentence = "The violin stood beside the drum."
     numbers = np.arange(0, finder.store.n_contexts, 3)
     encode, model = finder.ranker.encode, finder.ranker.model
     expected = []
     for context in finder.store.contexts(numbers):
-        logit = model(encode([sentence])[0], encode(list(context.left)), encode(list(context.right)))
+        logit = plain_logit(model, encode([sentence])[0], encode(list(context.left)), encode(list(context.right)))
         expected.append(math.log(1 / (1 + math.exp(-logit.item()))))
     np.testing.assert_allclose(finder.ranker.scores(sentence, numbers), expected, atol=1e-5)
 

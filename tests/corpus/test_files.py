@@ -7,8 +7,8 @@ import zlib
 import pytest
 import zstandard
 
-from likewise.corpus.errors import CorpusError
-from likewise.corpus.files import numbered_lines, read_head
+from likewise.corpus.files import FREE_EXPANSION, numbered_lines, read_head
+from likewise.corpus.options import CorpusError, CorpusOptions
 
 TEXT = "".join(f"Line {i} says {i * i} – naïve.\n" for i in range(3000)).encode()
 PACK = {"gz": gzip.compress, "bz2": bz2.compress, "zst": zstandard.compress}
@@ -54,7 +54,7 @@ def test_misnamed_gzip(write):
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-32"])
 def test_wide_encodings_come_as_utf8(write, encoding):
     path = write("a.txt", TEXT.decode().encode(encoding))
-    assert b"".join(raw for _, raw in numbered_lines(path, encoding)) == TEXT
+    assert b"".join(raw for _, raw in numbered_lines(path, CorpusOptions(encoding=encoding))) == TEXT
 
 
 def test_byte_order_mark_goes(write):
@@ -89,6 +89,16 @@ def test_ticks_reach_the_size_on_disk(write):
 def test_head_of_a_damaged_file_is_what_can_be_read(write):
     packed = gzip.compress(b"short\n" + TEXT)[:2000]
     assert read_head(write("a.gz", packed)).startswith(b"short\n")
+
+
+@pytest.mark.parametrize("suffix", PACK)
+def test_a_file_that_expands_beyond_measure_is_refused(write, suffix):
+    path = write(f"bomb.txt.{suffix}", PACK[suffix](bytes(1 << 20) * 80))
+    assert path.stat().st_size < FREE_EXPANSION / 100
+    with pytest.raises(CorpusError, match=rf"bomb\.txt\.{suffix}: it expands to more than 100 times .*max_expansion"):
+        list(numbered_lines(path))
+    size = sum(len(raw) for _, raw in numbered_lines(path, CorpusOptions(max_expansion=10**9)))
+    assert size == 80 << 20
 
 
 def test_missing_file(tmp_path):

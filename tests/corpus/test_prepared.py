@@ -1,15 +1,20 @@
 """Prepared corpora: against plain Python, and their cache."""
 
+import gzip
 import hashlib
 import os
 import random
+import subprocess
+import sys
 import tracemalloc
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from likewise.corpus import CorpusError, CorpusOptions, default_cache, prepare
 from likewise.corpus import prepared as module
+from likewise.runs.progress import Progress
 
 
 @pytest.fixture
@@ -22,7 +27,12 @@ def made(monkeypatch) -> list[int]:
     """Grows by one each time a corpus is really read."""
     calls: list[int] = []
     make = module._make
-    monkeypatch.setattr(module, "_make", lambda *given: (calls.append(1), make(*given)))
+
+    def counted(*given):
+        calls.append(1)
+        return make(*given)
+
+    monkeypatch.setattr(module, "_make", counted)
     return calls
 
 
@@ -108,6 +118,28 @@ def test_a_failure_leaves_nothing_behind(write, cache):
     assert list(cache.iterdir()) == []
 
 
+def test_the_files_of_a_killed_run_are_removed_and_those_of_a_living_one_stay(write, cache):
+    dead, alive = cache / "making-dead", cache / "making-alive"
+    for folder in (dead, alive):
+        folder.mkdir(parents=True)
+        (folder / "lock").touch()
+        (folder / "first.arrow").write_bytes(bytes(1000))
+    code = "import sys, filelock as f; a = f.FileLock(sys.argv[1]); a.acquire(); print(flush=True); sys.stdin.read()"
+    call = [sys.executable, "-c", code, str(alive / "lock")]
+    with subprocess.Popen(call, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        other.stdout.readline()
+        corpus = prepare(write("a.txt", "One two three\n"), cache_dir=cache)
+        other.stdin.close()
+    assert sorted(cache.iterdir()) == sorted([alive, corpus.path.parent])
+
+
+def test_an_archive_that_would_fill_the_disk_leaves_nothing_behind(write, cache):
+    path = write("a.txt.gz", gzip.compress(b"One two three four.\n" * 4_000_000, 9))
+    with pytest.raises(CorpusError, match=r"a\.txt\.gz.*max_expansion"):
+        prepare(path, cache_dir=cache)
+    assert list(cache.iterdir()) == []
+
+
 def test_no_temporary_file_stays(write, cache):
     corpus = prepare(write("a.txt", "One two three\n"), cache_dir=cache)
     assert sorted(path.name for path in cache.rglob("*") if path.is_file()) == [
@@ -136,7 +168,16 @@ def test_progress(write, cache):
     paths = [write(f"{name}.txt", "".join(f"Line {name} {i} here\n" for i in range(9000))) for name in "ab"]
     total = sum(path.stat().st_size for path in paths)
     seen: list[tuple[int, int]] = []
-    prepare(paths, cache_dir=cache, progress=lambda done, whole: seen.append((done, whole)))
+
+    class Seen(Progress):
+        @contextmanager
+        def bar(self, what, total=None, **how):
+            with super().bar(what, total, **how) as bar:
+                update = bar.update
+                bar.update = lambda done: (update(done), seen.append((bar.done, bar.total)))
+                yield bar
+
+    prepare(paths, cache_dir=cache, progress=Seen(quiet=True))
     assert [whole for _, whole in seen] == [total] * len(seen)
     assert seen == sorted(seen)
     assert seen[-1] == (total, total)

@@ -27,4 +27,4 @@ def test_one_line_is_named_once():
 def test_round_trip():
     report = CorpusReport(read=3, kept=2, files={"a": "line"})
     report.drop("empty", "a", 1)
-    assert CorpusReport.from_dict(report.to_dict()) == report
+    assert CorpusReport(**report.to_dict()) == report

@@ -3,8 +3,9 @@ import csv
 import pytest
 
 from likewise.corpus.documents import Document, Section
-from likewise.corpus.errors import CorpusError
+from likewise.corpus.options import CorpusError
 from likewise.corpus.triplets import Triplet, read_triplets, section_triplets, write_triplets
+from likewise.errors import LikewiseError
 
 
 def text(article, section, i):
@@ -78,7 +79,7 @@ def test_written_and_read_again(tmp_path):
     assert write_triplets(tmp_path / "t.csv", given) == 2
     assert read_triplets(tmp_path / "t.csv") == given
     assert [p.name for p in tmp_path.iterdir()] == ["t.csv"]
-    with pytest.raises(FileNotFoundError, match="make it first"):
+    with pytest.raises(LikewiseError, match="make it first"):
         write_triplets(tmp_path / "no" / "t.csv", given)
 
     def broken():

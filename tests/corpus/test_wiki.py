@@ -65,7 +65,7 @@ def test_sections_end_at_their_sub_headings():
 def test_pages_come_with_their_lines(write):
     path = write("a.xml", dump(article(1), article(2)))
     lines = path.read_text().splitlines()
-    pages = list(read_pages(path))
+    pages = list(read_pages(path, CorpusOptions()))
     assert [lines[number - 1].strip() for number, _ in pages] == ["<page>"] * 2
     assert "<title>Dam 2</title>" in pages[1][1]
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from likewise.errors import LikewiseError
+
 
 def cut_tokens(embeddings: Tensor, mask: Tensor, share: float) -> Tensor:
     """Set the whole vectors of some tokens to zero: floor(share x tokens) of each sentence, at random.
@@ -62,4 +64,4 @@ def shuffle_positions(mask: Tensor) -> Tensor:
 
 def _check(share: float) -> None:
     if not 0 <= share <= 1:
-        raise ValueError(f"the share that is cut lies between 0 and 1, not {share}")
+        raise LikewiseError(f"the share that is cut lies between 0 and 1, not {share}")

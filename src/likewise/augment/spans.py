@@ -15,6 +15,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from likewise.errors import LikewiseError
+
 SEGMENT_WORDS = 3
 """Mean length of a segment in words; the paper's example masks segments of one to four words."""
 
@@ -52,10 +54,10 @@ def nested_spans(
     (2, 4, True)
     """
     if n_words < 0:
-        raise ValueError(f"n_words must be 0 or more, not {n_words}")
+        raise LikewiseError(f"n_words must be 0 or more, not {n_words}")
     first, second = ratios
     if not 0 <= first <= second <= 1:
-        raise ValueError(f"mask ratios must satisfy 0 <= first <= second <= 1, not {ratios}")
+        raise LikewiseError(f"mask ratios must satisfy 0 <= first <= second <= 1, not {ratios}")
     rng = np.random.default_rng(0) if rng is None else rng
     n_closer, n_farther = words_to_mask(n_words, first), words_to_mask(n_words, second)
     masked = _separate_segments(n_words, n_closer, rng)

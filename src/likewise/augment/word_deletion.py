@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from likewise.errors import LikewiseError
+
 
 def delete_words(sentence: str, share: float, rng: np.random.Generator) -> str:
     """Delete each word by chance; one at least is left (TSDAE, section 3).
@@ -22,7 +24,7 @@ def delete_words(sentence: str, share: float, rng: np.random.Generator) -> str:
     'cat a dog'
     """
     if not 0 <= share <= 1:
-        raise ValueError(f"the share of deleted words lies between 0 and 1, not {share}")
+        raise LikewiseError(f"the share of deleted words lies between 0 and 1, not {share}")
     words = sentence.split()
     if not words:
         return sentence

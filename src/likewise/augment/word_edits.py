@@ -7,12 +7,13 @@ from importlib import util
 from typing import Any
 
 from likewise.augment.spans import sentence_rng
+from likewise.errors import LikewiseError
 
 RATE = 0.1
 """Share of words that an edit touches (alpha of Wei and Zou, their choice for most sizes of corpus)."""
 
 
-class EditError(ValueError):
+class EditError(LikewiseError):
     """Word edits that cannot be made here; the message names the cure."""
 
 

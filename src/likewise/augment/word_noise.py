@@ -12,10 +12,12 @@ from typing import Any, Self
 import torch
 from torch import Generator, Tensor
 
+from likewise.errors import LikewiseError
+
 
 @dataclass(frozen=True)
 class WordNoise:
-    """How words are disturbed.
+    """The noise that disturbs words.
 
     Attributes:
         share: probability p that a word is disturbed at all (equation 2); 1 is the paper's 'full' augmentation.
@@ -36,15 +38,15 @@ class WordNoise:
 
     def __post_init__(self) -> None:
         if not 0 <= self.share <= 1:
-            raise ValueError(f"the share of disturbed words is a probability in [0, 1], not {self.share}")
+            raise LikewiseError(f"the share of disturbed words is a probability in [0, 1], not {self.share}")
         if len(self.kinds) != 4 or min(self.kinds) < 0 or abs(sum(self.kinds) - 1) > 1e-6:
-            raise ValueError(f"the kinds of noise are four probabilities that add up to 1, not {self.kinds}")
+            raise LikewiseError(f"the kinds of noise are four probabilities that add up to 1, not {self.kinds}")
         if not self.decibels[0] <= self.decibels[1]:
-            raise ValueError(f"decibels are the least and the most, not {self.decibels}")
+            raise LikewiseError(f"decibels are the least and the most, not {self.decibels}")
         if not 0 <= self.zero_rate < 1:
-            raise ValueError(f"zero_rate is a probability in [0, 1), not {self.zero_rate}")
+            raise LikewiseError(f"zero_rate is a probability in [0, 1), not {self.zero_rate}")
         if self.background < 0:
-            raise ValueError(f"background is 0 or more, not {self.background}")
+            raise LikewiseError(f"background is 0 or more, not {self.background}")
 
     def to_dict(self) -> dict[str, Any]:
         """All values by name."""
@@ -111,7 +113,7 @@ def add_word_noise(
         ValueError: the shapes do not match.
     """
     if vectors.ndim != 3 or vectors.shape[:2] != mask.shape:
-        raise ValueError(
+        raise LikewiseError(
             f"vectors (B, T, D) and a mask (B, T) expected, not {tuple(vectors.shape)}, {tuple(mask.shape)}"
         )
     noise = noise or WordNoise()
@@ -130,7 +132,7 @@ def add_word_noise(
 
 
 def draw_kinds(mask: Tensor, noise: WordNoise, generator: Generator | None = None) -> tuple[Tensor, Tensor]:
-    """Which words are disturbed (B, T, bool), and the kind 0 to 3 that each would draw (B, T)."""
+    """Return the disturbed words (B, T, bool), and the kind 0 to 3 that each would draw (B, T)."""
     draws = torch.rand((2, *mask.shape), generator=generator, device=mask.device)
     disturbed = (draws[0] < noise.share) & mask.bool()
     edges = torch.tensor(noise.kinds, device=mask.device).cumsum(0)[:3]

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from likewise.errors import LikewiseError
+
 
 def repeat_tokens(tokens: Sequence[int], rate: float, rng: np.random.Generator) -> list[int]:
     """Repeat some tokens, each once and right behind itself (ESimCSE, section 3.1).
@@ -25,7 +27,7 @@ def repeat_tokens(tokens: Sequence[int], rate: float, rng: np.random.Generator) 
     [7, 8, 8, 9, 9]
     """
     if not 0 <= rate <= 1:
-        raise ValueError(f"the rate of repetition is a share from 0 to 1, not {rate}")
+        raise LikewiseError(f"the rate of repetition is a share from 0 to 1, not {rate}")
     n = len(tokens)
     most = min(n, max(2, int(rate * n)))
     repeated = set(rng.choice(n, size=rng.integers(0, most + 1), replace=False).tolist()) if n else set()

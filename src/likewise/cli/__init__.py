@@ -1,13 +1,52 @@
-"""The command line: one file a verb, each thin: it parses, calls the library, prints."""
+"""The command line: thin verbs that parse, call the library and print."""
 
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import typer
 
 # Before any library that reads them is imported: tokenizers would warn of the fork that data loading makes.
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
+
+VERBS: dict[str, tuple[str, str]] = {
+    "train": ("likewise.cli.training:train_group", "Train a sentence encoder on plain text."),
+    "finetune": ("likewise.cli.training:finetune_group", "Train an encoder further on labelled rows."),
+    "baseline": ("likewise.cli.training:baseline_group", "Make a model to compare with: averages, whitening, flow."),
+    "evaluate": ("likewise.cli.measuring:evaluate_command", "Score a model on similarity, transfer and other tasks."),
+    "compare": ("likewise.cli.measuring:compare_command", "Train and evaluate methods under one budget."),
+    "analyze": ("likewise.cli.measuring:analyze_group", "See what a model does: similarities, errors."),
+    "encode": ("likewise.cli.using:encode_command", "Encode a text file into a file of vectors."),
+    "similarity": ("likewise.cli.using:similarity_command", "Print the cosine of two sentences."),
+    "export": ("likewise.cli.using:export_command", "Write a model as one ONNX or OpenVINO graph."),
+    "negate": ("likewise.cli.using:negate_command", "Write the negation of every sentence of a text file."),
+    "sections": ("likewise.cli.using:sections_command", "Draw triplets of sentences from articles."),
+    "context": ("likewise.cli.context:context_group", "Sentence similarity based on contexts, stage by stage."),
+    "data": ("likewise.cli.using:data_group", "Fetch evaluation data and training text from the hub."),
+    "demo": ("likewise.cli.demo:demo_command", "Train on what the package registry carries, and show what came of it."),
+}
+"""Verb to the function that makes its command, and its summary."""
+
+
+def build_app() -> typer.Typer:
+    """Return the command line with all its verbs; each is made when it is called."""
+    from likewise.cli.commands import LazyGroup, Table, app_of
+    from likewise.cli.messages import clean_errors
+
+    class Root(LazyGroup):
+        def table(self) -> Table:
+            return VERBS
+
+        def make_context(self, *args: Any, **kwargs: Any) -> Any:
+            with clean_errors():
+                return super().make_context(*args, **kwargs)
+
+        def invoke(self, ctx: Any) -> Any:
+            with clean_errors():
+                return super().invoke(ctx)
+
+    return app_of(Root, "Sentence encoders from plain text, no labels needed.", _root)
 
 
 def _version(show: bool) -> None:
@@ -24,41 +63,6 @@ def _root(
     """Hold the options that belong to no verb."""
 
 
-def build_app() -> typer.Typer:
-    """The command line with all its verbs."""
-    from likewise.cli.analyze import analyze_app
-    from likewise.cli.baseline import baseline_app
-    from likewise.cli.compare import compare
-    from likewise.cli.context import context_app
-    from likewise.cli.data import data_app
-    from likewise.cli.demo import demo
-    from likewise.cli.encode import encode
-    from likewise.cli.evaluate import evaluate
-    from likewise.cli.export import export
-    from likewise.cli.finetune import finetune_app
-    from likewise.cli.negate import negate
-    from likewise.cli.sections import sections
-    from likewise.cli.similarity import similarity
-    from likewise.cli.train import train_app
-
-    app = typer.Typer(
-        no_args_is_help=True,
-        add_completion=False,
-        rich_markup_mode=None,
-        help="Sentence encoders from plain text, no labels needed.",
-    )
-    app.callback()(_root)
-    app.add_typer(train_app, name="train")
-    app.add_typer(finetune_app, name="finetune")
-    app.add_typer(baseline_app, name="baseline")
-    app.add_typer(analyze_app, name="analyze")
-    app.add_typer(context_app, name="context")
-    app.add_typer(data_app, name="data")
-    for verb in (evaluate, compare, encode, export, similarity, negate, sections, demo):
-        app.command(verb.__name__)(verb)
-    return app
-
-
 def main() -> None:
-    """The console script."""
+    """Run the command line."""
     build_app()()

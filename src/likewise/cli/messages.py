@@ -1,72 +1,52 @@
-"""How the command line reports errors: a clean message for what the user can mend, else a traceback."""
+"""How the command line reports errors and stops: a clean message for what the user can mend, else a traceback."""
 
 from __future__ import annotations
 
-import functools
 import os
-from collections.abc import Callable
-from types import TracebackType
-from typing import NoReturn, ParamSpec, TypeVar
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NoReturn
 
 import typer
 
 from likewise.runs.stopping import EXIT_CODE as STOPPED
-from likewise.runs.stopping import Stopped
 
-P = ParamSpec("P")
-R = TypeVar("R")
-
-# Set it to see the traceback behind a clean message.
 TRACEBACK_VARIABLE = "LIKEWISE_TRACEBACK"
+"""Set it to see the traceback behind a clean message."""
 EXIT_CODE = 2
 
 
-def clean_errors(command: Callable[P, R]) -> Callable[P, R]:
-    """Wrap a verb: an error that the user can mend is printed as one message, and the exit code is 2.
+@contextmanager
+def clean_errors() -> Iterator[None]:
+    """Print an error that the user can mend as one message with exit code 2, and a stop with exit code 130.
 
-    Those are a FileNotFoundError, errors whose class likewise defines, and a ValueError or ImportError that
-    likewise raises itself (and not a library below it). Anything else is a bug and keeps its traceback.
+    The user can mend every LikewiseError, and what the operating system refuses: a missing file, a full disk, a folder
+    that cannot be written. Anything else is a bug and keeps its traceback.
     """
+    from likewise.errors import LikewiseError
 
-    @functools.wraps(command)
-    def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
-        try:
-            return command(*args, **kwargs)
-        except Stopped as stopped:
-            typer.echo(str(stopped), err=True)
-            raise typer.Exit(STOPPED) from None
-        except Exception as error:
-            if os.environ.get(TRACEBACK_VARIABLE) or not is_known(error):
-                raise
-            fail(str(error))
-
-    return wrapped
+    try:
+        yield
+    except KeyboardInterrupt as stop:
+        fail(str(stop) or "Stopped. The same command goes on from what is saved.", STOPPED)
+    except (LikewiseError, OSError) as error:
+        if os.environ.get(TRACEBACK_VARIABLE):
+            raise
+        fail(_of_the_system(error) if isinstance(error, OSError) else str(error))
 
 
-def is_known(error: BaseException) -> bool:
-    """Whether the user can mend it, and its message alone says how."""
-    if isinstance(error, FileNotFoundError):
-        return True
-    if not isinstance(error, (ValueError, ImportError)):
-        return False
-    return type(error).__module__.startswith("likewise.") or _raised_in(error.__traceback__).startswith("likewise.")
+def _of_the_system(error: OSError) -> str:
+    place = f"{error.filename}: " if error.filename else ""
+    return f"{place}{error.strerror or error}"
 
 
-def fail(message: str) -> NoReturn:
-    """Print a message on standard error and end the command with exit code 2."""
+def fail(message: str, code: int = EXIT_CODE) -> NoReturn:
+    """Print a message on standard error and end the command."""
     from rich.console import Console
 
     # Text comes from files and users: not to be read as markup, nor its numbers coloured.
     console = Console(stderr=True, highlight=False)
-    console.print("[bold red]Error:[/]", end=" ")
+    if code == EXIT_CODE:
+        console.print("[bold red]Error:[/]", end=" ")
     console.print(message, markup=False, soft_wrap=True)
-    raise typer.Exit(EXIT_CODE)
-
-
-def _raised_in(traceback: TracebackType | None) -> str:
-    """The module whose line raised it."""
-    name = ""
-    while traceback is not None:
-        name = traceback.tb_frame.f_globals.get("__name__", "")
-        traceback = traceback.tb_next
-    return name
+    raise typer.Exit(code)

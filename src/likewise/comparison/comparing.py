@@ -107,9 +107,9 @@ def compare(
         corpus_options=corpus_options,
     )
     check_target(out)
-    read = settings.read_corpus()
-    plan = settings.plan(read)
     progress = Progress(quiet)
+    read = settings.read_corpus(progress)
+    plan = settings.plan(read)
     contradictions = {method.label: method.contradiction for method in asked if method.contradiction}
     runs = settings.runs(len(read))
     shown = settings.to_dict() | {"corpus": list(read.sources), "sentences": len(read), "sha256": read.sha256}

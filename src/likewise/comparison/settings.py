@@ -14,6 +14,7 @@ from likewise.recipes import find_recipe
 from likewise.recipes.options import TrainingOptions
 from likewise.runs.options import OptionError, unknown_option
 from likewise.runs.plan import Plan
+from likewise.runs.progress import Progress
 
 _BUDGET = {"max_steps", "epochs"}
 
@@ -70,10 +71,10 @@ class Settings:
             if seed == self.seeds[0] or method.differs_by_seed(sentences)
         ]
 
-    def read_corpus(self) -> PreparedCorpus:
+    def read_corpus(self, progress: Progress | None = None) -> PreparedCorpus:
         """Read the corpus, which must fill one batch of every method."""
         sizes = [o.batch_size * o.accumulation for m in self.methods if m.kind == "recipe" and (o := self.options(m))]
-        return prepare(list(self.corpus), self.corpus_options, at_least=max(sizes, default=1))
+        return prepare(list(self.corpus), self.corpus_options, progress=progress, at_least=max(sizes, default=1))
 
     def tasks_found(self) -> list[str]:
         """Return the names of the tasks whose data is there, of which there must be one."""

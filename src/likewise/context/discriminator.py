@@ -151,14 +151,6 @@ class Discriminator(nn.Module):
         """Return the logits (N,) of sentence i in context i, from N parts of each (N, K)."""
         return (sentences * contexts).sum(dim=1)
 
-    def forward(self, sentence: Sequence[int], left: Sequence[Sequence[int]], right: Sequence[Sequence[int]]) -> Tensor:
-        """Return the logit of one sentence in one context, all as ids; what is past the places is not read."""
-        around = [list(ids) for ids in (*left[max(0, len(left) - self.left) :], *right[: self.right])]
-        n_left, n_right = min(len(left), self.left), min(len(right), self.right)
-        places = [-1] * (self.left - n_left) + list(range(n_left + n_right)) + [-1] * (self.right - n_right)
-        contexts = self.context_part(self.represent(around), torch.tensor([places]))
-        return self.combine(self.sentence_part(self.represent([list(sentence)])), contexts)[0, 0]
-
 
 def coherence_loss(logits: Tensor, centres: Tensor, same: Tensor, other: Tensor) -> Tensor:
     """Return the expectation of the loss over drawn negatives, a scalar.

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from likewise.context.chunks import ChunkStore
-from likewise.context.vocabulary import Vocabulary
+from likewise.context.subwords import Vocabulary
 
 
 def split_documents(n_documents: int, held_out: float, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

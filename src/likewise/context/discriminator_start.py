@@ -17,7 +17,7 @@ import torch
 
 from likewise.context.discriminator import Discriminator
 from likewise.context.discriminator_data import ContextBatch, draw_negatives
-from likewise.context.vocabulary import Vocabulary
+from likewise.context.subwords import Vocabulary
 
 RARE = 1e-3
 """a of smooth inverse frequency, its authors' value."""

@@ -23,9 +23,9 @@ from likewise.context.discriminator_data import (
 from likewise.context.discriminator_start import begin_as_bag_of_words, begin_vectors, calibrate, word_vectors_of
 from likewise.context.indexing import open_store
 from likewise.context.options import DiscriminatorOptions
-from likewise.context.ranking import cache_contexts
+from likewise.context.selection import cache_contexts
+from likewise.context.subwords import Vocabulary
 from likewise.context.training_loop import Loop
-from likewise.context.vocabulary import Vocabulary
 from likewise.context.workspace import ContextError, Stage, Workspace
 from likewise.runs.job import Job, Resume
 from likewise.runs.parts import checksum

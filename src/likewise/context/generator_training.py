@@ -16,9 +16,8 @@ from transformers.trainer_pt_utils import get_parameter_names
 from likewise.context.generators import WEIGHTS, Generators, batch_of, perplexity
 from likewise.context.indexing import open_store
 from likewise.context.options import GeneratorOptions
-from likewise.context.pieces import Example, examples_of
+from likewise.context.subwords import Example, Vocabulary, examples_of
 from likewise.context.training_loop import Loop
-from likewise.context.vocabulary import Vocabulary
 from likewise.context.workspace import ContextError, Stage, Workspace
 from likewise.runs.job import Job, Resume
 from likewise.runs.parts import checksum

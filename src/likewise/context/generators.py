@@ -13,8 +13,7 @@ from torch import Tensor, nn
 
 from likewise.context.network import Transformer
 from likewise.context.options import GeneratorOptions
-from likewise.context.pieces import SOURCES, TASKS, Cutter, Example, ExamplePieces, Padded, Task, pad
-from likewise.context.vocabulary import Vocabulary
+from likewise.context.subwords import SOURCES, TASKS, Cutter, Example, ExamplePieces, Padded, Task, Vocabulary, pad
 from likewise.context.workspace import ContextError
 from likewise.runs.whole_files import read_json, write_json, written_whole
 

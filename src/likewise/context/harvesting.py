@@ -171,7 +171,7 @@ def score_shards(
                     bar.update(note=f"{60 * pairs / (time.monotonic() - begun):,.0f} pairs a minute")
                     stop.check(f"after {bar.done} of {len(mine)} shards")
             job.finish(_summary([job.result]))
-        record: dict[str, Any] = job.finished
+        record = job.finished or {}
     missing = [folder for folder in folders if not read_record(folder)]
     return HarvestResult(out, record, None if missing else _summary(folders))
 

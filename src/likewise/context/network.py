@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from likewise.context.options import GeneratorOptions
-from likewise.context.pieces import Padded
+from likewise.context.subwords import Padded
 
 
 class Attention(nn.Module):
@@ -153,12 +153,6 @@ class Transformer(nn.Module):
             with torch.autocast(last.device.type, enabled=False):
                 return self.adaptive(last.float(), ids).output
         return -F.cross_entropy(self._logits(last), ids, reduction="none")
-
-    def distribution(self, last: Tensor) -> Tensor:
-        """Return the log probabilities of all ids at last states (N, D): (N, V)."""
-        if self.adaptive is not None:
-            return self.adaptive.log_prob(last.float())
-        return F.log_softmax(self._logits(last), dim=-1)
 
     def _logits(self, last: Tensor) -> Tensor:
         # Input and output share the word vectors (Vaswani et al. 2017, section 3.4).

@@ -24,7 +24,7 @@ from torch import Tensor
 from likewise.context.chunks import Context
 from likewise.context.generators import Generators
 from likewise.context.options import TERMS, ScoreOptions
-from likewise.context.pieces import SOURCES, TASKS, Padded, Piece, Task, pad
+from likewise.context.subwords import SOURCES, TASKS, Padded, Piece, Task, pad
 from likewise.context.workspace import ContextError
 from likewise.runs.progress import Progress
 from likewise.training.precision import use_bf16
@@ -33,7 +33,7 @@ _QUIET = Progress(quiet=True)
 
 
 class Coherence(Protocol):
-    """The discriminator of equation 1, as `likewise.context.ranking.CachedRanker`."""
+    """The discriminator of equation 1, as `likewise.context.selection.CachedRanker`."""
 
     def coherence(self, sentences: Sequence[str], contexts: Sequence[Context]) -> np.ndarray:
         """Return log p(y = 1) of each sentence in each context: (S, C)."""

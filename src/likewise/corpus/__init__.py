@@ -1,25 +1,5 @@
 """Text in: sentences and documents from files, streamed, cleaned, deduplicated, and mapped from disk."""
 
-from likewise.corpus.bundled import news_ratings, resolve_model, wiki_sample_path
-from likewise.corpus.documents import Document, Section, read_documents
-from likewise.corpus.errors import CorpusError
-from likewise.corpus.options import CorpusOptions
-from likewise.corpus.prepared import PreparedCorpus, default_cache, prepare
-from likewise.corpus.report import CorpusReport
-from likewise.corpus.sentences import read_sentences
+import lazy_loader as lazy
 
-__all__ = [
-    "CorpusError",
-    "CorpusOptions",
-    "CorpusReport",
-    "Document",
-    "PreparedCorpus",
-    "Section",
-    "default_cache",
-    "news_ratings",
-    "prepare",
-    "read_documents",
-    "read_sentences",
-    "resolve_model",
-    "wiki_sample_path",
-]
+__getattr__, __dir__, __all__ = lazy.attach_stub(__name__, __file__)

@@ -1,10 +1,10 @@
-"""What registry packages bring for a machine with no model hub: a model, a wiki sample, rated news texts."""
+"""Content of registry packages for a machine with no model hub: a model, a wiki sample, rated news texts."""
 
 from importlib import import_module, util
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from likewise.corpus.errors import CorpusError
+from likewise.corpus.options import CorpusError
 
 if TYPE_CHECKING:
     import numpy as np

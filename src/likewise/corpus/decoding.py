@@ -1,18 +1,24 @@
-"""Bytes to text, line by line: what cannot be decoded is counted, and a file full of it is refused."""
+"""Lines of bytes to text, JSON rows and articles: what cannot be decoded is counted, and a file full of it refused."""
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-from likewise.corpus.errors import CorpusError
-from likewise.corpus.files import Tick, is_wide, numbered_lines
+from likewise.corpus.files import Tick, numbered_lines
+from likewise.corpus.options import CorpusError, CorpusOptions
 from likewise.corpus.report import CorpusReport
+from likewise.corpus.wiki import Sections, clean_markup
+
+JSON_LIMIT = 1 << 26
+"""Longest JSON line read, in bytes: a row must be held whole."""
 
 _INVISIBLE = re.compile("[\u0000-\u0008\u000e-\u001f\u007f\u00ad\u200b\u200e\u200f\u2060\ufeff\ud800-\udfff]")
 
 
 def without_invisible(text: str) -> str:
-    """Take out control signs, soft hyphens, marks of direction and byte order, and halves of characters.
+    """Remove control signs, soft hyphens, marks of direction and byte order, and halves of characters.
 
     Joiners stay: they spell.
     """
@@ -20,7 +26,7 @@ def without_invisible(text: str) -> str:
 
 
 class Undecodable:
-    """Counts lines that are no text in the encoding, and gives up on a file where they are half or more."""
+    """Counts lines that are no text in the encoding, and refuses a file where they are half or more."""
 
     def __init__(self, path: Path, encoding: str, report: CorpusReport) -> None:
         self._path, self._encoding, self._report = path, encoding, report
@@ -28,7 +34,7 @@ class Undecodable:
         self._check_at = 1000
 
     def seen(self, line: int, good: bool) -> bool:
-        """Count a line; gives True for one that is to be left out."""
+        """Count a line, and return True for one that is to be left out."""
         if good:
             self._good += 1
         else:
@@ -46,24 +52,25 @@ class Undecodable:
         if self._bad and self._bad >= self._good:
             is_default = self._encoding.lower().replace("-", "") in ("utf8", "ascii")
             raise CorpusError(
-                f"{self._path}:{self._first}: unreadable encoding: {self._bad} of "
-                f"{self._good + self._bad} lines are not {self._encoding}: give the right one, "
-                "for example --encoding "
+                f"{self._path}:{self._first}: unreadable encoding: {self._bad} of {self._good + self._bad} lines are "
+                f"not {self._encoding}: give the right one, for example --encoding "
                 f"{'latin-1' if is_default else 'utf-8'}"
             )
 
 
-def text_lines(path: Path, encoding: str, report: CorpusReport, tick: Tick | None = None) -> Iterator[tuple[int, str]]:
-    """Give (line number, text) of each line, blank ones too; a very long line comes in several pieces.
+def text_lines(
+    path: Path, options: CorpusOptions, report: CorpusReport, tick: Tick | None = None
+) -> Iterator[tuple[int, str]]:
+    """Yield (line number, text) of each line, blank ones too; a very long line comes in several pieces.
 
     Undecodable lines are counted in the report and left out.
 
     Raises:
         CorpusError: half of the lines or more cannot be decoded.
     """
-    codec = "utf-8" if is_wide(encoding) else encoding
-    watch = Undecodable(path, encoding, report)
-    for number, raw in numbered_lines(path, encoding, tick):
+    codec = options.codec
+    watch = Undecodable(path, options.encoding, report)
+    for number, raw in numbered_lines(path, options, tick):
         try:
             text = raw.decode(codec)
         except UnicodeDecodeError:
@@ -73,3 +80,58 @@ def text_lines(path: Path, encoding: str, report: CorpusReport, tick: Tick | Non
             watch.seen(number, good=True)
         yield number, without_invisible(text)
     watch.end()
+
+
+def read_rows(path: Path, options: CorpusOptions, tick: Tick | None = None) -> Iterator[tuple[int, Any]]:
+    """Yield (line number, object) of each line of a JSONL file that is not blank; None if it cannot be decoded.
+
+    Raises:
+        CorpusError: a line is no JSON object, or longer than 64 MiB.
+    """
+    codec = options.codec
+    for number, raw in numbered_lines(path, options, tick, limit=JSON_LIMIT):
+        if not raw.strip():
+            continue
+        try:
+            row = json.loads(raw.decode(codec))
+        except UnicodeDecodeError:
+            yield number, None
+            continue
+        except ValueError as error:
+            raise CorpusError(f"{path}:{number}: not JSON ({error}): a JSONL file has one object a line") from None
+        if not isinstance(row, dict):
+            raise CorpusError(f"{path}:{number}: a JSON {type(row).__name__}, not an object: one object a line")
+        yield number, row
+
+
+def field_text(path: Path, number: int, row: dict[str, Any], field: str) -> str:
+    """Return the text of a row's field, "" where it is null; a CorpusError where there is none."""
+    if field not in row:
+        raise CorpusError(
+            f"{path}:{number}: no field {field!r} in this row; it has: {', '.join(row) or 'nothing'}; give --field NAME"
+        )
+    value = row[field]
+    if not isinstance(value, str | None):
+        raise CorpusError(
+            f"{path}:{number}: field {field!r} is a {type(value).__name__}, not a text; give --field NAME"
+        )
+    return without_invisible(value or "")
+
+
+def article_parts(path: Path, number: int, row: dict[str, Any]) -> tuple[str, str, Sections]:
+    """Return (id, title, sections) of an articles file's row; paragraphs are cleaned of wiki leftovers.
+
+    Raises:
+        CorpusError: a section is not {"heading": text, "paragraphs": [text, ...]}.
+    """
+    sections: Sections = []
+    try:
+        for section in row["sections"]:
+            paragraphs = [clean_markup(without_invisible(text)) for text in section["paragraphs"]]
+            heading = clean_markup(without_invisible(section.get("heading") or ""))
+            sections.append((heading, [text for text in paragraphs if text]))
+    except (KeyError, TypeError, AttributeError):
+        raise CorpusError(
+            f'{path}:{number}: not an article: each of its sections must be {{"heading": text, "paragraphs": [text]}}'
+        ) from None
+    return str(row.get("id", number)), str(row.get("title", "")), sections

@@ -4,10 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
 
-from likewise.corpus.errors import CorpusError
-from likewise.corpus.options import CorpusOptions
+from likewise.corpus.decoding import article_parts, read_rows
+from likewise.corpus.options import CorpusError, CorpusOptions
 from likewise.corpus.plain import text_paragraphs
-from likewise.corpus.records import article_parts, read_rows
 from likewise.corpus.report import CorpusReport
 from likewise.corpus.sources import Source, Spec, find_sources
 from likewise.corpus.splitting import sentences_of
@@ -53,7 +52,7 @@ class Document:
 
 
 def read_documents(spec: Spec, options: CorpusOptions | None = None) -> Iterator[Document]:
-    """Stream the documents of a corpus in the order of its files; one document is in memory at a time.
+    """Yield the documents of a corpus in the order of its files; one document is in memory at a time.
 
     An articles file and a MediaWiki dump give an article a document; a plain text file is one document with
     one section. Neighbours matter here, so no sentence is dropped for its length or because it came before;
@@ -61,10 +60,6 @@ def read_documents(spec: Spec, options: CorpusOptions | None = None) -> Iterator
 
     With `options.deduplicate` a document with the same sentences as an earlier one is left out: a context
     that is met twice would be found as its own best match. To know them takes about 100 bytes a document.
-
-    Args:
-        spec: a path, a glob, `bundled:wiki-sample`, or a list of these.
-        options: `encoding`, `split` and `deduplicate` are used.
 
     Raises:
         CorpusError: a file cannot be read as asked, is JSONL with a field (its rows have no order), or no
@@ -94,7 +89,7 @@ def read_documents(spec: Spec, options: CorpusOptions | None = None) -> Iterator
 
 
 def _documents(source: Source, options: CorpusOptions) -> Iterator[Document]:
-    path, encoding = source.path, options.encoding
+    path = source.path
     if source.kind == "text":
         paragraphs = tuple(
             tuple(sentence for _, sentence in paragraph) for paragraph in text_paragraphs(path, options, CorpusReport())
@@ -103,9 +98,9 @@ def _documents(source: Source, options: CorpusOptions) -> Iterator[Document]:
             yield Document(str(path), path.name.split(".")[0], (Section("", paragraphs),))
         return
     if source.kind == "wiki":
-        articles = ((id_, title, parts) for _, id_, title, parts in read_dump(path, encoding))
+        articles = ((id_, title, parts) for _, id_, title, parts in read_dump(path, options))
     else:
-        articles = (article_parts(path, line, row) for line, row in read_rows(path, encoding) if row is not None)
+        articles = (article_parts(path, line, row) for line, row in read_rows(path, options) if row is not None)
     for id_, title, parts in articles:
         sections = []
         for heading, texts in parts:

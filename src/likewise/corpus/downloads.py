@@ -1,4 +1,4 @@
-"""Fetching data from the Hugging Face hub: pinned, held against checksums, and put into SentEval's layout by rename."""
+"""Fetching data from the Hugging Face hub: pinned, checked, and put into SentEval's layout by rename."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,24 +15,29 @@ from typing import Any
 
 from likewise.corpus.hub_sources import DATASETS, DataSet, HubFile
 from likewise.corpus.unpacking import unpack
-from likewise.runs.whole_files import write_text
+from likewise.errors import LikewiseError, first_line
+from likewise.runs.cache import cache_folder
+from likewise.runs.progress import Bar, Progress
+from likewise.runs.whole_files import write_json
 
+HUB = "https://huggingface.co"
 LOCK = "likewise-data.lock.json"
-"""Beside the data: the checksum of every file that was fetched, and when."""
+"""The file in the data folder with the checksum, size and time of every file that was fetched."""
 
-Download = Callable[[HubFile], Path]
+SIZE_TOLERANCE = 0.05
+"""Largest difference from the known size of a file, which is rounded, as a share of it."""
 
 
-class DownloadError(ValueError):
-    """Data that cannot be fetched or is not what it should be; the message names the file and the cure."""
+class DownloadError(LikewiseError):
+    """Data cannot be fetched or is not what it should be; the message names the file and the cure."""
 
 
 @dataclass(frozen=True)
 class Fetched:
-    """What became of one file.
+    """The outcome for one file.
 
     Attributes:
-        file: which one.
+        file: the file of the hub.
         state: "there" (nothing was done), "checked" (against a known checksum) or "recorded" (the first fetch).
         made: the paths that it became.
     """
@@ -44,7 +48,7 @@ class Fetched:
 
 
 def data_folder() -> Path:
-    """Where data is kept: LIKEWISE_DATA if set (its parent, where it names `senteval` itself), else the cache."""
+    """Return the data folder: LIKEWISE_DATA if set (its parent, where it names `senteval` itself), else the cache."""
     named = os.environ.get("LIKEWISE_DATA")
     if not named:
         return Path.home() / ".cache" / "likewise" / "data"
@@ -58,16 +62,16 @@ def get_data(
     *,
     files: dict[str, Path] | None = None,
     overwrite: bool = False,
-    download: Download | None = None,
+    progress: Progress | None = None,
 ) -> list[Fetched]:
     """Fetch a data set into a folder of SentEval's layout; what is there already stays.
 
     Args:
         name: one of `DATASETS`.
         out: the data folder; `data_folder()` if None.
-        files: copies that are on this machine already, by the file's name in the repository ('senteval.tar').
+        files: copies on this machine, by the file's name in the repository ('senteval.tar').
         overwrite: fetch again, and replace what is there.
-        download: gives a file's path on this machine; the hub's client by default.
+        progress: shows the megabytes fetched; nothing is shown if None.
 
     Raises:
         DownloadError: no such data set; the hub cannot be reached, with what to put where; or a file is not the one
@@ -77,8 +81,8 @@ def get_data(
         raise DownloadError(f"there is no data set {name!r}; there are {', '.join(DATASETS)}")
     dataset = DATASETS[name]
     folder = Path(out).expanduser() if out is not None else data_folder()
-    given = dict(files or {})
-    known = {file.path.rpartition("/")[2] for file in dataset.files}
+    given = files or {}
+    known = {file.name for file in dataset.files}
     if unknown := sorted(set(given) - known):
         raise DownloadError(f"{name} is made of {', '.join(sorted(known))}, and not of {', '.join(unknown)}")
     found = []
@@ -87,111 +91,121 @@ def get_data(
         if all(path.exists() for path in made) and not overwrite:
             found.append(Fetched(file, "there", made))
             continue
-        source = given.get(file.path.rpartition("/")[2])
-        if source is not None and not source.is_file():
-            raise DownloadError(f"there is no file '{source}'")
-        path = source or (download or hub_download(dataset, folder))(file)
-        folder.mkdir(parents=True, exist_ok=True)
-        state = _check(file, path, folder)
-        with tempfile.TemporaryDirectory(prefix=".making-", dir=folder) as work:
-            try:
-                unpack(file, path, Path(work))
-            except ValueError as error:
-                raise DownloadError(f"{path}: {error}") from error
-            for target, relative in zip(made, file.made, strict=True):
-                target.parent.mkdir(parents=True, exist_ok=True)
-                if target.is_dir():
-                    shutil.rmtree(target)
-                (Path(work) / relative).replace(target)
-        found.append(Fetched(file, state, made))
+        lock = read_lock(folder)
+        checksum = file.sha256 or lock.get(file.key, {}).get("sha256")
+        path = given.get(file.name)
+        if path is None:
+            path = _from_hub(dataset, file, folder, checksum, progress or Progress(quiet=True))
+        elif not path.is_file():
+            raise DownloadError(f"there is no file '{path}'")
+        try:
+            sha256 = _check(file, path, checksum, folder)
+            _put(file, path, folder)
+        except DownloadError:
+            if path != given.get(file.name):
+                path.unlink()  # the cache keeps no file that was refused
+            raise
+        if file.key not in lock:
+            now = datetime.now(UTC).isoformat(timespec="seconds")
+            lock[file.key] = {"sha256": sha256, "bytes": path.stat().st_size, "fetched": now}
+            write_json(folder / LOCK, dict(sorted(lock.items())))
+        found.append(Fetched(file, "checked" if checksum else "recorded", made))
     return found
 
 
-def _check(file: HubFile, path: Path, folder: Path) -> str:
-    """Hold a file against what is known of it, and write down its checksum.
-
-    Known is, in this order: the checksum in the table; the one that an earlier fetch wrote down; and the one by which
-    the hub's client names a large file in its cache, which is the hub's own.
-    """
+def _check(file: HubFile, path: Path, checksum: str | None, folder: Path) -> str:
+    """Return a file's SHA-256, held to the one that is known, else its size to the known size."""
     with path.open("rb") as raw:
         sha256 = hashlib.file_digest(raw, "sha256").hexdigest()
-    lock = read_lock(folder)
-    locked = lock.get(file.key, {}).get("sha256")
-    stated = path.resolve().name
-    for expected, who in (
-        (file.sha256, "the table of likewise"),
-        (locked, f"{folder / LOCK}, written when it was fetched first"),
-        (stated if re.fullmatch(r"[0-9a-f]{64}", stated) else None, "the hub"),
-    ):
-        if expected and expected != sha256:
-            raise DownloadError(
-                f"{path}: its SHA-256 is {sha256}, and {who} says {expected}. It is damaged, or not the pinned file of "
-                f"{file.repo}: remove it and fetch it again"
-            )
-    if locked:
-        return "checked"
-    lock[file.key] = {
-        "sha256": sha256,
-        "bytes": path.stat().st_size,
-        "fetched": datetime.now(UTC).isoformat(timespec="seconds"),
-    }
-    _write_lock(folder, lock)
-    return "checked" if file.sha256 else "recorded"
+    who = "the table of likewise" if file.sha256 else f"{folder / LOCK}, written when it was fetched first,"
+    megabytes = path.stat().st_size / 1e6
+    if checksum and checksum != sha256:
+        fault = f"its SHA-256 is {sha256}, and {who} says {checksum}"
+    elif not checksum and abs(megabytes - file.megabytes) > SIZE_TOLERANCE * file.megabytes:
+        fault = f"it has {megabytes:.3g} MB instead of about {file.megabytes:g}"
+    else:
+        return sha256
+    raise DownloadError(
+        f"{path}: {fault}. It is damaged, or not the pinned file of {file.repo}: remove it and fetch it again"
+    )
+
+
+def _put(file: HubFile, path: Path, folder: Path) -> None:
+    """Unpack a file next to its place, and move the whole result there."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".making-", dir=folder) as work:
+        try:
+            unpack(file, path, Path(work))
+        except ValueError as error:
+            raise DownloadError(f"{path}: {error}") from error
+        for made in file.made:
+            target = folder / made
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if target.is_dir():
+                shutil.rmtree(target)
+            (Path(work) / made).replace(target)
 
 
 def read_lock(folder: Path) -> dict[str, Any]:
-    """The lock file of a data folder: by file, its checksum, size and time; {} where there is none.
-
-    Raises:
-        DownloadError: it is no JSON.
-    """
+    """Return the lock file of a data folder: by file, its checksum, size and time; {} where there is none."""
     path = folder / LOCK
-    if not path.exists():
-        return {}
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
+        return dict(json.loads(path.read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        return {}
+    except (ValueError, TypeError) as error:
         raise DownloadError(
             f"{path}: cannot be read ({error}): mend it, or remove it to record checksums anew"
         ) from None
-    return dict(found)
 
 
-def _write_lock(folder: Path, lock: dict[str, Any]) -> None:
-    write_text(folder / LOCK, json.dumps(lock, indent=2, sort_keys=True) + "\n")
+class _Shown:
+    """A bar in the form in which pooch reports its progress."""
+
+    def __init__(self, bar: Bar) -> None:
+        self.bar, self.total = bar, 0
+
+    def update(self, count: int) -> None:
+        self.bar.update(min(self.bar.done + count, self.total or self.bar.done + count), self.total or None)
+
+    def reset(self) -> None:
+        self.bar.update(0)
+
+    def close(self) -> None:
+        """Leave the bar to its `with` block."""
 
 
-def hub_download(dataset: DataSet, folder: Path) -> Download:
-    """Fetch by the hub's own client, into its cache: a download that was cut short goes on where it stopped."""
+def _from_hub(dataset: DataSet, file: HubFile, folder: Path, checksum: str | None, progress: Progress) -> Path:
+    """Fetch a file into the cache, where an earlier fetch may have put it."""
+    import pooch
 
-    def download(file: HubFile) -> Path:
-        import httpx
-        from huggingface_hub import errors, hf_hub_download
+    address = f"{os.environ.get('HF_ENDPOINT') or HUB}/datasets/{file.repo}/resolve/{file.revision}/{file.path}"
+    cache = cache_folder() / "downloads" / file.revision
+    pooch.get_logger().setLevel("WARNING")
+    try:
+        with progress.bar(f"fetching {file.name}", unit="bytes") as bar:
+            downloader = pooch.HTTPDownloader(progressbar=_Shown(bar), chunk_size=1 << 20)
+            if not checksum and not (cache / file.name).exists():
+                checksum = _stated_by_hub(address)
+            known = checksum and f"sha256:{checksum}"
+            return Path(pooch.retrieve(address, known, file.name, cache, downloader=downloader))
+    except (OSError, ValueError) as error:  # no answer, an answer of failure, or another checksum
+        raise DownloadError(explain(dataset, file, folder, first_line(error))) from error
 
-        try:
-            return Path(
-                hf_hub_download(
-                    file.repo,
-                    file.path,
-                    repo_type="dataset",
-                    revision=file.revision,
-                    endpoint=os.environ.get("HF_ENDPOINT"),
-                )
-            )
-        except (errors.HfHubHTTPError, errors.LocalEntryNotFoundError, errors.FileMetadataError) as error:
-            reason = str(error)
-        except (errors.OfflineModeIsEnabled, httpx.HTTPError, OSError) as error:
-            reason = str(error) or type(error).__name__
-        raise DownloadError(explain(dataset, file, folder, reason.strip().partition("\n")[0]))
 
-    return download
+def _stated_by_hub(address: str) -> str | None:
+    """Return the SHA-256 that the hub names for a large file, None where it names none."""
+    import requests  # a dependency of pooch
+
+    headers = requests.head(address, timeout=30, allow_redirects=False).headers
+    stated = headers.get("X-Linked-Etag", "").strip('"')
+    return stated if re.fullmatch(r"[0-9a-f]{64}", stated) else None
 
 
 def explain(dataset: DataSet, file: HubFile, folder: Path, reason: str) -> str:
-    """What to do where the hub cannot be reached: what to fetch elsewhere, and what to put where."""
-    urls = [f"  https://huggingface.co/datasets/{f.repo}/resolve/{f.revision}/{f.path}" for f in dataset.files]
-    names = " ".join(f"--from {f.path.rpartition('/')[2]}" for f in dataset.files)
-    made = [f"  {folder / path}" for f in dataset.files for path in f.made]
+    """Return the message for a hub that cannot be reached: the files to fetch elsewhere, and their places here."""
+    urls = [f"  {HUB}/datasets/{f.repo}/resolve/{f.revision}/{f.path}" for f in dataset.files]
+    names = " ".join(f"--from {f.name}" for f in dataset.files)
     return "\n".join(
         [
             f"{file.path} of {file.repo} could not be fetched ({reason}).",
@@ -199,6 +213,6 @@ def explain(dataset: DataSet, file: HubFile, folder: Path, reason: str) -> str:
             *urls,
             f"then copy the files here and run: likewise data get {dataset.name} {names}",
             "Or put the data there yourself:",
-            *made,
+            *(f"  {folder / path}" for f in dataset.files for path in f.made),
         ]
     )

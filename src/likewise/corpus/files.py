@@ -1,4 +1,4 @@
-"""Bytes in: a file that may be compressed, as numbered lines, in bounded memory."""
+"""Files, which may be compressed, as numbered lines of bytes in bounded memory."""
 
 import bz2
 import codecs
@@ -10,26 +10,30 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from likewise.corpus.errors import CorpusError
+from likewise.corpus.options import CorpusError, CorpusOptions
 
 Tick = Callable[[int], None]
-"""Told how many bytes of the file on disk are done."""
+"""Called with the bytes of the file on disk that are done."""
 
 LINE_LIMIT = 1 << 20
 """Longest piece of a line, in bytes, that is held at once; a longer line comes in several pieces."""
 
 HEAD = 1 << 16
-"""How many bytes of a file are looked at before it is read."""
+"""Bytes of a file that decide its format."""
+
+FREE_EXPANSION = 1 << 26
+"""Bytes to which every compressed file may expand, whatever its size."""
 
 _MAGIC = {"gzip": b"\x1f\x8b", "bzip2": b"BZh", "zstd": b"\x28\xb5\x2f\xfd"}
 _SUFFIX = {".gz": "gzip", ".bz2": "bzip2", ".zst": "zstd"}
 _TICK_LINES = 4096
 _PIECE = 1 << 16
 _BUFFER = 1 << 17
+_DEFAULTS = CorpusOptions()
 
 
 class _Pieces(io.RawIOBase):
-    """A raw stream over a function that gives the next bytes, b"" at the end.
+    """A raw stream over a function that returns the next bytes, b"" at the end.
 
     Under a BufferedReader it gives out all that could be read before a fault, whose line is known by that.
     """
@@ -54,9 +58,8 @@ def _recoded(read: Callable[[], bytes], encoding: str) -> Callable[[], bytes]:
     decoder = codecs.getincrementaldecoder(encoding)()
 
     def recode() -> bytes:
-        piece = read()
-        text = decoder.decode(piece, final=not piece)
-        while piece and not text:  # too few bytes for one character
+        text, piece = "", b"\0"
+        while piece and not text:  # one piece may be too few bytes for a character
             piece = read()
             text = decoder.decode(piece, final=not piece)
         return text.encode("utf-8", "replace")
@@ -64,15 +67,28 @@ def _recoded(read: Callable[[], bytes], encoding: str) -> Callable[[], bytes]:
     return recode
 
 
+def _limited(read: Callable[[], bytes], path: Path, times: int) -> Callable[[], bytes]:
+    """Refuse a file that expands beyond all measure."""
+    left = max(FREE_EXPANSION, times * path.stat().st_size)
+
+    def limited() -> bytes:
+        nonlocal left
+        piece = read()
+        left -= len(piece)
+        if left < 0:
+            raise CorpusError(
+                f"{path}: it expands to more than {times} times its size, which text does not: it is damaged, or made "
+                "to fill a disk. If it is right, raise the option max_expansion"
+            )
+        return piece
+
+    return limited
+
+
 def format_suffix(path: Path) -> str:
-    """Give the ending that tells the format, in small letters: '.jsonl' of 'rows.jsonl.gz'."""
+    """Return the ending that names the format, in small letters: '.jsonl' of 'rows.jsonl.gz'."""
     bare = path.with_suffix("") if path.suffix.lower() in _SUFFIX else path
     return bare.suffix.lower()
-
-
-def is_wide(encoding: str) -> bool:
-    """Tell whether a character of the encoding takes two or four bytes, so that lines are not byte lines."""
-    return codecs.lookup(encoding).name.startswith(("utf-16", "utf-32"))
 
 
 def _compression(path: Path, head: bytes) -> str | None:
@@ -83,25 +99,25 @@ def _compression(path: Path, head: bytes) -> str | None:
 
 
 def _reader(raw: io.BufferedReader, compression: str | None) -> Callable[[], bytes]:
-    stream: Any = raw
-    if compression == "gzip":
-        stream = gzip.GzipFile(fileobj=raw)
-    elif compression == "bzip2":
-        stream = bz2.BZ2File(raw)
-    elif compression == "zstd":
+    if compression == "zstd":
         import pyarrow  # slow to import and needed for this only
 
         zstd = pyarrow.CompressedInputStream(pyarrow.PythonFile(raw, mode="r"), "zstd")
         return lambda: zstd.read(_PIECE)
+    makers: dict[str | None, Callable[[], Any]] = {
+        "gzip": lambda: gzip.GzipFile(fileobj=raw),
+        "bzip2": lambda: bz2.BZ2File(raw),
+    }
+    stream = makers.get(compression, lambda: raw)()
     return lambda: stream.read1(_PIECE)
 
 
 @contextmanager
-def reading(path: Path, encoding: str = "utf-8") -> Iterator[tuple[io.BufferedReader, Callable[[], int]]]:
-    """Open a file, decompressed by what it is.
+def reading(path: Path, options: CorpusOptions = _DEFAULTS) -> Iterator[tuple[io.BufferedReader, Callable[[], int]]]:
+    """Open a file and decompress it by its content; a wide encoding is recoded to UTF-8.
 
-    Gives (a buffered binary stream, a function that tells how many bytes on disk are read). The stream of a
-    wide encoding is recoded to UTF-8.
+    Yields:
+        A buffered binary stream, and a function that returns how many bytes on disk are read.
     """
     try:
         raw = path.open("rb")
@@ -109,21 +125,22 @@ def reading(path: Path, encoding: str = "utf-8") -> Iterator[tuple[io.BufferedRe
         raise CorpusError(f"{path}: cannot be opened ({error.strerror}): check the path and its rights") from None
     with raw:
         compression = _compression(path, raw.peek(4)[:4])
-        wide = is_wide(encoding)
-        if compression or wide:
-            read = _reader(raw, compression)
-            pieces = _Pieces(_recoded(read, encoding) if wide else read)
-            yield io.BufferedReader(pieces, _BUFFER), raw.tell
-        else:
+        if not compression and not options.is_wide:
             yield raw, raw.tell
+            return
+        read = _reader(raw, compression)
+        if compression:
+            read = _limited(read, path, options.max_expansion)
+        pieces = _Pieces(_recoded(read, options.encoding) if options.is_wide else read)
+        yield io.BufferedReader(pieces, _BUFFER), raw.tell
 
 
-def read_head(path: Path, encoding: str = "utf-8", size: int = HEAD) -> bytes:
-    """Give the first `size` decompressed bytes of a file, fewer where it is shorter or damaged further on."""
+def read_head(path: Path, options: CorpusOptions = _DEFAULTS) -> bytes:
+    """Return the first decompressed bytes of a file, fewer where it is shorter or damaged further on."""
     head = b""
-    with reading(path, encoding) as (stream, _), _faults(path, lambda: 1):
+    with reading(path, options) as (stream, _), _faults(path, lambda: 1):
         try:
-            while len(head) < size and (piece := stream.read1(size - len(head))):
+            while len(head) < HEAD and (piece := stream.read1(HEAD - len(head))):
                 head += piece
         except (EOFError, OSError, zlib.error, UnicodeError):
             if not head:  # otherwise reading on will find it, and its line
@@ -132,38 +149,36 @@ def read_head(path: Path, encoding: str = "utf-8", size: int = HEAD) -> bytes:
 
 
 def numbered_lines(
-    path: Path, encoding: str = "utf-8", tick: Tick | None = None, limit: int = LINE_LIMIT
+    path: Path, options: CorpusOptions = _DEFAULTS, tick: Tick | None = None, limit: int = LINE_LIMIT
 ) -> Iterator[tuple[int, bytes]]:
-    """Give (line number from 1, bytes with the line end) of a file.
+    """Yield (line number from 1, bytes with the line end) of a file.
 
     A line longer than `limit` bytes comes in pieces with the same number, cut at a blank where there is one.
     """
     number = 1
     rest = b""
-    with reading(path, encoding) as (stream, position), _faults(path, lambda: number):
+    with reading(path, options) as (stream, position), _faults(path, lambda: number):
         while raw := stream.readline(limit):
             if number == 1 and not rest and raw.startswith(codecs.BOM_UTF8):
                 raw = raw[3:]
-            if rest:
-                raw, rest = rest + raw, b""
+            raw, rest = rest + raw, b""
             if raw.endswith(b"\n"):
                 yield number, raw
                 number += 1
                 if tick is not None and number % _TICK_LINES == 0:
                     tick(position())
-            elif len(raw) >= limit:
-                # A cut at a blank divides neither a word nor a character of several bytes.
-                cut = raw.rfind(b" ") + 1 or _character_end(raw)
-                raw, rest = raw[:cut], raw[cut:]
-                yield number, raw
             else:
+                if len(raw) >= limit:
+                    # A cut at a blank divides neither a word nor a character of several bytes.
+                    cut = raw.rfind(b" ") + 1 or _character_end(raw)
+                    raw, rest = raw[:cut], raw[cut:]
                 yield number, raw
         if rest:
             yield number, rest
 
 
 def _character_end(raw: bytes) -> int:
-    """Give the end of the last whole UTF-8 character; in a one-byte encoding any end is one."""
+    """Return the end of the last whole UTF-8 character; in a one-byte encoding any end is one."""
     for back in range(1, 4):
         if raw[-back] >= 0xC0:
             return len(raw) - back
@@ -174,7 +189,7 @@ def _character_end(raw: bytes) -> int:
 
 @contextmanager
 def _faults(path: Path, line: Callable[[], int]) -> Iterator[None]:
-    """Turn what a damaged file raises into a CorpusError that names the line reached."""
+    """Turn the errors of a damaged file into a CorpusError that names the line reached."""
     try:
         yield
     except CorpusError:

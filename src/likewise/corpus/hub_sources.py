@@ -1,8 +1,8 @@
-"""The data that `likewise data get` fetches: which files of which repositories of the Hugging Face hub, and where to.
+"""The data that `likewise data get` fetches: files of repositories of the Hugging Face hub, and their places here.
 
-A table and nothing else. Revisions are commits of the repositories, as the hub's own pages name them. The checksum of
-a file is None where we could not learn it without the file itself: then the first fetch writes it into a lock file
-beside the data, and later fetches are held against that.
+Revisions are commits of the repositories, as the hub's own pages name them. A checksum is None where it could not be
+learned without the file itself: the first fetch writes it into a lock file of the data folder, and later fetches are
+held to that.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ class HubFile:
         repo: organization/name.
         revision: the commit, 40 hexadecimal digits.
         path: the file in the repository.
-        megabytes: its size, about, as the hub's page says.
-        kind: "tar" an archive of which `folders` are taken, "text" a file that is taken as it is, "nli" a Parquet table
+        megabytes: its size in 10^6 bytes, rounded, as the hub's page says.
+        kind: "tar" an archive of which `folders` are taken, "text" a file that is copied, "nli" a Parquet table
             of labelled pairs that is written as SentEval writes SNLI.
-        target: where it goes, below the data folder.
+        target: its place below the data folder.
         folders: for "tar": the folders taken, wherever in the archive they lie.
         sha256: of the file, or None where it is not known.
     """
@@ -43,36 +43,37 @@ class HubFile:
 
     @property
     def key(self) -> str:
-        """What the lock file calls it."""
+        """Its name in the lock file."""
         return f"{self.repo}@{self.revision}/{self.path}"
 
     @property
+    def name(self) -> str:
+        """The file's name without folders."""
+        return self.path.rpartition("/")[2]
+
+    @property
     def made(self) -> tuple[str, ...]:
-        """What it becomes, below the data folder."""
+        """The files and folders that it becomes, below the data folder."""
         if self.kind == "tar":
             return tuple(f"{self.target}/{folder}" for folder in self.folders)
         if self.kind == "nli":
-            part = self.part
+            part = self.name.partition("-")[0]  # train, dev or test
             return tuple(f"{self.target}/{name}.{part}" for name in ("s1", "s2", "labels"))
         return (self.target,)
-
-    @property
-    def part(self) -> str:
-        """For "nli": train, dev or test."""
-        return self.path.rpartition("/")[2].partition("-")[0]
 
 
 @dataclass(frozen=True)
 class DataSet:
-    """What one name stands for: its files, and what they are for."""
+    """A name of `likewise data get` and its files."""
 
     name: str
     title: str
     files: tuple[HubFile, ...]
 
 
-def _senteval(*folders: str) -> HubFile:
-    return HubFile(REPO_SIMCSE, _SIMCSE_REVISION, "senteval.tar", 89.8, "tar", "senteval", folders)
+def _simcse(path: str, megabytes: float, *folders: str) -> HubFile:
+    kind, target = ("tar", "senteval") if folders else ("text", path)
+    return HubFile(REPO_SIMCSE, _SIMCSE_REVISION, path, megabytes, kind, target, folders)  # type: ignore[arg-type]
 
 
 def _nli(part: str, megabytes: float) -> HubFile:
@@ -80,29 +81,26 @@ def _nli(part: str, megabytes: float) -> HubFile:
     return HubFile(REPO_NLI, _NLI_REVISION, path, megabytes, "nli", "senteval/AllNLI")
 
 
+_TRANSFER = ("MR", "CR", "SUBJ", "MPQA", "SST", "TREC", "MRPC")
+
 DATASETS: dict[str, DataSet] = {
-    found.name: found
-    for found in (
-        DataSet("sts", "STS 2012 to 2016, STS Benchmark and SICK", (_senteval("STS", "SICK"),)),
-        DataSet(
+    name: DataSet(name, title, files)
+    for name, title, files in (
+        ("sts", "STS 2012 to 2016, STS Benchmark and SICK", (_simcse("senteval.tar", 89.8, "STS", "SICK"),)),
+        (
             "transfer",
             "the transfer tasks MR, CR, SUBJ, MPQA, SST-2, TREC and MRPC",
-            (_senteval("MR", "CR", "SUBJ", "MPQA", "SST", "TREC", "MRPC"),),
+            (_simcse("senteval.tar", 89.8, *_TRANSFER),),
         ),
-        DataSet(
+        (
             "wiki1m",
             "a million sentences of Wikipedia, SimCSE's training text",
-            (HubFile(REPO_SIMCSE, _SIMCSE_REVISION, "wiki1m_for_simcse.txt", 120, "text", "wiki1m_for_simcse.txt"),),
+            (_simcse("wiki1m_for_simcse.txt", 120),),
         ),
-        DataSet(
+        (
             "nli",
             "SNLI and MultiNLI: labelled pairs, and SimCSE's triplets of them",
-            (
-                _nli("train", 69.5),
-                _nli("dev", 1.57),
-                _nli("test", 1.61),
-                HubFile(REPO_SIMCSE, _SIMCSE_REVISION, "nli_for_simcse.csv", 49, "text", "nli_for_simcse.csv"),
-            ),
+            (_nli("train", 69.5), _nli("dev", 1.57), _nli("test", 1.61), _simcse("nli_for_simcse.csv", 49)),
         ),
     )
 }

@@ -1,22 +1,26 @@
-"""The options of reading a corpus."""
+"""The options of reading a corpus, and the error of one that cannot be read."""
 
 from __future__ import annotations
 
 import codecs
 from typing import Literal
 
+from likewise.errors import LikewiseError
 from likewise.runs.options import OptionError, Options, option
 
 Split = Literal["auto", "line", "prose"]
 
+MAX_EXPANSION = 100
+
+
+class CorpusError(LikewiseError):
+    """A corpus cannot be read; the message names the file, the line where there is one, and the cure."""
+
 
 class CorpusOptions(Options):
-    """How the files of a corpus become sentences.
+    """The rules by which files become sentences.
 
     Words are counted by white space. For a language that writes without blanks set `min_words=1`.
-
-    Raises:
-        OptionError: values that contradict each other or cannot be.
 
     >>> CorpusOptions(min_words=5).max_words
     100
@@ -38,6 +42,12 @@ class CorpusOptions(Options):
     max_words: int | None = option(100, "Drop longer sentences.")
     encoding: str = option("utf-8", "Encoding of the files, as Python names it.")
     deduplicate: bool = option(True, "Keep one of equal sentences, equal after white space is made one blank.")
+    # Text shrinks to a tenth to a third; a thousandth is a damaged or hostile file, which would fill the disk.
+    max_expansion: int = option(
+        MAX_EXPANSION,
+        "Refuse a compressed file that expands to more than 64 MiB and to more than this many times its size.",
+        ge=1,
+    )
 
     def _check(self) -> None:
         if self.field is not None and self.split == "line":
@@ -52,3 +62,13 @@ class CorpusOptions(Options):
             raise OptionError(f"unknown encoding {self.encoding!r}: try utf-8, latin-1 or utf-16") from None
         if not is_text:
             raise OptionError(f"encoding {self.encoding!r} is not a text encoding: try utf-8 or latin-1")
+
+    @property
+    def is_wide(self) -> bool:
+        """True if a character takes two or four bytes; such files are recoded to UTF-8 before lines are cut."""
+        return codecs.lookup(self.encoding).name.startswith(("utf-16", "utf-32"))
+
+    @property
+    def codec(self) -> str:
+        """The encoding of the lines that `numbered_lines` gives."""
+        return "utf-8" if self.is_wide else self.encoding

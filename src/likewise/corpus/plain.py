@@ -6,24 +6,23 @@ from operator import itemgetter
 from pathlib import Path
 
 from likewise.corpus.decoding import text_lines
-from likewise.corpus.files import HEAD, Tick, is_wide, read_head
+from likewise.corpus.files import HEAD, Tick, read_head
 from likewise.corpus.options import CorpusOptions
 from likewise.corpus.report import CorpusReport
 from likewise.corpus.splitting import Paragraph, is_prose, is_wrapped
 from likewise.corpus.wiki import is_markup
 
 SAMPLE_LINES = 500
-"""How many lines of a file decide how it is split."""
+"""Lines of a file that decide how it is split."""
 
 Placed = tuple[int, str]
 """A sentence after the number of the line where it begins."""
 
 
 def text_layout(path: Path, options: CorpusOptions) -> tuple[bool, bool]:
-    """Tell (is it prose, are its lines wrapped) of a file, from its first lines and `options.split`."""
-    codec = "utf-8" if is_wide(options.encoding) else options.encoding
-    head = read_head(path, options.encoding)
-    lines = [" ".join(line.split()) for line in head.decode(codec, "replace").split("\n")]
+    """Return (is it prose, are its lines wrapped) of a file, from its first lines and `options.split`."""
+    head = read_head(path, options)
+    lines = [" ".join(line.split()) for line in head.decode(options.codec, "replace").split("\n")]
     if len(head) == HEAD and len(lines) > 1:
         lines.pop()  # it is cut
     lines = lines[:SAMPLE_LINES]
@@ -36,13 +35,10 @@ def text_layout(path: Path, options: CorpusOptions) -> tuple[bool, bool]:
 def text_sentences(
     path: Path, options: CorpusOptions, report: CorpusReport, tick: Tick | None = None
 ) -> Iterator[Placed]:
-    """Stream (line, sentence) of a file; with a sentence a line, blank lines too.
-
-    What is lost on the way (undecodable, endless or markup lines) is counted in the report.
-    """
+    """Yield (line, sentence) of a file; with a sentence a line, blank lines too. The report counts what is lost."""
     prose, wrapped = text_layout(path, options)
     report.files[str(path)] = "prose" if prose else "line"
-    lines = text_lines(path, options.encoding, report, tick)
+    lines = text_lines(path, options, report, tick)
     if prose:
         for sentences in _paragraphs(path, lines, wrapped, report):
             yield from sentences
@@ -57,12 +53,9 @@ def text_sentences(
 
 
 def text_paragraphs(path: Path, options: CorpusOptions, report: CorpusReport) -> Iterator[list[Placed]]:
-    """Give the paragraphs of a file as lists of (line, sentence).
-
-    In a file with a sentence a line they are what stands between blank lines.
-    """
+    """Yield the paragraphs of a file as lists of (line, sentence); blank lines end one where a line is a sentence."""
     prose, wrapped = text_layout(path, options)
-    lines = text_lines(path, options.encoding, report)
+    lines = text_lines(path, options, report)
     if prose:
         yield from _paragraphs(path, lines, wrapped, report)
         return
@@ -75,7 +68,7 @@ def text_paragraphs(path: Path, options: CorpusOptions, report: CorpusReport) ->
 def _paragraphs(
     path: Path, lines: Iterator[tuple[int, str]], wrapped: bool, report: CorpusReport
 ) -> Iterator[list[Placed]]:
-    """Give each paragraph's sentences; one past the paragraph limit is given in several lists."""
+    """Yield each paragraph's sentences; one past the paragraph limit is given in several lists."""
     paragraph = Paragraph()
     last = 0
     for number, text in lines:

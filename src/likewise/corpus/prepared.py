@@ -5,30 +5,33 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from likewise.corpus.arrow import write_sentences, write_without
+import numpy as np
+from filelock import FileLock, Timeout
+
 from likewise.corpus.dedupe import Fingerprints
-from likewise.corpus.errors import CorpusError
-from likewise.corpus.options import CorpusOptions
+from likewise.corpus.files import Tick
+from likewise.corpus.options import CorpusError, CorpusOptions
 from likewise.corpus.report import CorpusReport
-from likewise.corpus.sentences import kept_sentences
+from likewise.corpus.sentences import Sentence, kept_sentences
 from likewise.corpus.sources import Source, Spec, find_sources
 from likewise.runs.cache import cache_folder
+from likewise.runs.progress import Progress
 
 if TYPE_CHECKING:
     import datasets
 
-Progress = Callable[[int, int], None]
-"""Told (bytes done, bytes in all) of the files on disk."""
-
 # A part of every cache key: raise it when the same files and options give other sentences.
 FORMAT = 2
+BATCH = 10_000  # sentences written at once
 
 _DATA, _FACTS = "sentences.arrow", "corpus.json"
+_UNFINISHED = "making-"
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,7 @@ class PreparedCorpus:
 
     Attributes:
         dataset: memory mapped, columns `sentence` (string) and `words` (int32, counted by white space).
-        report: what was read, kept and dropped.
+        report: counts of what was read, kept and dropped.
         sha256: of the kept sentences in order, each with a line end, in UTF-8: the same sentences give the
             same hash, whatever files they came from.
         sources: the files, sorted.
@@ -54,11 +57,7 @@ class PreparedCorpus:
         return len(self.dataset)
 
     def require(self, at_least: int) -> Self:
-        """Give the corpus itself if it has that many sentences.
-
-        Raises:
-            CorpusError: it has fewer; the message holds the report.
-        """
+        """Return the corpus itself; a CorpusError with the report if it has fewer sentences than that."""
         if len(self) < at_least:
             raise CorpusError(
                 f"{self.sources[0]}:1: {len(self):,} sentences are left of {len(self.sources)} file(s), and "
@@ -68,7 +67,7 @@ class PreparedCorpus:
 
 
 def default_cache() -> Path:
-    """Give the folder of prepared corpora: LIKEWISE_CACHE if set, else ~/.cache/likewise/corpus."""
+    """Return the folder of prepared corpora: LIKEWISE_CACHE if set, else ~/.cache/likewise/corpus."""
     return cache_folder() if os.environ.get("LIKEWISE_CACHE") else cache_folder() / "corpus"
 
 
@@ -82,41 +81,55 @@ def prepare(
 ) -> PreparedCorpus:
     """Read a corpus into a memory mapped file, or find it there from an earlier call.
 
-    What is found again is keyed by the files' paths, sizes and times and by the options. Memory does not grow
-    with the corpus; the disk needs about three times its text while it is made.
+    The cache is keyed by the files' paths, sizes and times and by the options. Memory does not grow with the
+    corpus; the disk needs about three times its text while it is made.
 
     Args:
         spec: a path, a glob, `bundled:wiki-sample`, or a list of these.
-        options: how to read; the defaults of CorpusOptions.
-        cache_dir: where prepared corpora are kept; `default_cache()` if None.
-        progress: called now and then with (bytes done, bytes in all), and once at the end.
+        options: rules of reading; the defaults of CorpusOptions.
+        cache_dir: folder of prepared corpora; `default_cache()` if None.
+        progress: shows the bytes read; nothing is shown if None.
         at_least: fewest sentences that will do, a batch's size for example.
 
     Raises:
-        CorpusError: a file cannot be read as asked, or fewer than `at_least` sentences are left.
+        CorpusError: a file cannot be read, or fewer than `at_least` sentences are left.
     """
     options = options or CorpusOptions()
     sources = find_sources(spec, options)
     root = Path(cache_dir).expanduser() if cache_dir is not None else default_cache()
     folder = root / _key(sources, options)
-    total = sum(source.size for source in sources)
     corpus = _load(folder)
     if corpus is None:
         root.mkdir(parents=True, exist_ok=True)
-        work = Path(tempfile.mkdtemp(prefix="making-", dir=root))
+        _remove_unfinished(root)
+        work = Path(tempfile.mkdtemp(prefix=_UNFINISHED, dir=root))
+        total = sum(source.size for source in sources)
         try:
-            _make(work, sources, options, (lambda done: progress(done, total)) if progress else None)
-            if _load(folder) is None:  # another process may have made it meanwhile, and may be using it
-                shutil.rmtree(folder, ignore_errors=True)
-                work.rename(folder)
+            with (
+                FileLock(work / "lock"),
+                (progress or Progress(quiet=True)).bar("reading the corpus", total, unit="bytes") as bar,
+            ):
+                made = _make(work, sources, options, bar.update)
+                bar.update(total)
+                if _load(folder) is None:  # another process may have made it meanwhile, and may be using it
+                    shutil.rmtree(folder, ignore_errors=True)
+                    made.rename(folder)
         finally:
             shutil.rmtree(work, ignore_errors=True)
         corpus = _load(folder)
         if corpus is None:
             raise CorpusError(f"{folder}: the prepared corpus cannot be read back: is the disk full?")
-    if progress is not None:
-        progress(total, total)
     return corpus.require(at_least)
+
+
+def _remove_unfinished(root: Path) -> None:
+    """Remove the files of runs that were killed; a run that is alive holds the lock of its own."""
+    for lock in root.glob(f"{_UNFINISHED}*/lock"):
+        try:
+            with FileLock(lock, timeout=0):
+                shutil.rmtree(lock.parent, ignore_errors=True)
+        except (Timeout, OSError):
+            continue
 
 
 def _key(sources: list[Source], options: CorpusOptions) -> str:
@@ -124,18 +137,19 @@ def _key(sources: list[Source], options: CorpusOptions) -> str:
     for source in sources:
         stat = source.path.stat()
         files.append([str(source.path.resolve()), stat.st_size, stat.st_mtime_ns])
-    facts = json.dumps([FORMAT, files, options.to_dict()], sort_keys=True)
-    return hashlib.sha256(facts.encode()).hexdigest()[:32]
+    # A limit on archives changes no sentence.
+    rules = {name: value for name, value in options.to_dict().items() if name != "max_expansion"}
+    return hashlib.sha256(json.dumps([FORMAT, files, rules], sort_keys=True).encode()).hexdigest()[:32]
 
 
 def _load(folder: Path) -> PreparedCorpus | None:
-    """Give what the folder holds, None where it holds nothing whole."""
+    """Return the corpus in a folder, None where there is no whole one."""
     try:
         facts = json.loads((folder / _FACTS).read_text(encoding="utf-8"))
         import datasets  # takes seconds, and what is refused above needs none of it
 
         dataset = datasets.Dataset.from_file(str(folder / _DATA))
-        report = CorpusReport.from_dict(facts["report"])
+        report = CorpusReport(**facts["report"])
     except (OSError, ValueError, KeyError, TypeError):  # pyarrow's errors are OSError and ValueError
         return None
     if len(dataset) != report.kept:
@@ -143,22 +157,67 @@ def _load(folder: Path) -> PreparedCorpus | None:
     return PreparedCorpus(dataset, report, facts["sha256"], tuple(facts["sources"]), folder / _DATA)
 
 
-def _make(work: Path, sources: list[Source], options: CorpusOptions, tick: Callable[[int], None] | None) -> None:
-    """Write the sentences and the facts into `work`; temporary files have a folder of their own."""
-    temporary = work / "temporary"
-    temporary.mkdir()
+def _make(work: Path, sources: list[Source], options: CorpusOptions, tick: Tick) -> Path:
+    """Write the sentences and the facts, and return their folder below `work`."""
+    made = work / "made"
+    made.mkdir()
     report = CorpusReport()
-    first = temporary / "first.arrow"
-    fingerprints = Fingerprints(temporary) if options.deduplicate else None
-    write_sentences(first, kept_sentences(sources, options, report, tick), fingerprints)
+    names = [str(source.path) for source in sources]
+    fingerprints = Fingerprints(work) if options.deduplicate else None
+    _write_sentences(work / "first.arrow", kept_sentences(sources, options, report, tick), fingerprints)
     repeated = fingerprints.repeated() if fingerprints is not None else None
-    sha256 = write_without(first, work / _DATA, repeated, report, [str(source.path) for source in sources])
-    del repeated  # the mapped file is let go before it is removed
-    shutil.rmtree(temporary)
-    facts = {
-        "report": report.to_dict(),
-        "sha256": sha256,
-        "sources": [str(source.path) for source in sources],
-        "options": options.to_dict(),
-    }
-    (work / _FACTS).write_text(json.dumps(facts, indent=1), encoding="utf-8")
+    sha256 = _write_without(work / "first.arrow", made / _DATA, repeated, report, names)
+    facts = {"report": report.to_dict(), "sha256": sha256, "sources": names, "options": options.to_dict()}
+    (made / _FACTS).write_text(json.dumps(facts, indent=1), encoding="utf-8")
+    return made
+
+
+def _write_sentences(path: Path, sentences: Iterator[Sentence], fingerprints: Fingerprints | None) -> None:
+    """Write sentences with their words, file and line, and take the fingerprint of each."""
+    import pyarrow as pa  # slow to import: only a corpus that is really read needs it
+
+    schema = pa.schema([("text", pa.string()), ("words", pa.int32()), ("file", pa.int32()), ("line", pa.int64())])
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_stream(sink, schema) as writer:
+        while batch := list(islice(sentences, BATCH)):
+            if fingerprints is not None:
+                for sentence in batch:
+                    fingerprints.add(sentence.text)
+            rows = {name: [getattr(sentence, name) for sentence in batch] for name in schema.names}
+            writer.write_batch(pa.record_batch(rows, schema=schema))
+
+
+def _write_without(first: Path, path: Path, repeated: np.ndarray | None, report: CorpusReport, names: list[str]) -> str:
+    """Copy sentences and words without the repeated ones, which the report then counts as dropped.
+
+    Args:
+        first: the file of `_write_sentences`.
+        path: the new file.
+        repeated: bool array [sentences], True for those to leave out; None keeps all.
+        report: counts a repeated sentence as dropped instead of kept.
+        names: the names that the file numbers in `first` stand for.
+
+    Returns:
+        The SHA-256 of the sentences written, each with a line end, in UTF-8, as hex digits.
+    """
+    import pyarrow as pa
+
+    digest = hashlib.sha256()
+    begin = 0
+    schema = pa.schema([("sentence", pa.string()), ("words", pa.int32())])
+    with (
+        pa.memory_map(str(first)) as source,
+        pa.OSFile(str(path), "wb") as sink,
+        pa.ipc.new_stream(sink, schema) as writer,
+    ):
+        for batch in pa.ipc.open_stream(source):
+            end = begin + batch.num_rows
+            if repeated is not None and (again := np.array(repeated[begin:end])).any():
+                for row in batch.filter(pa.array(again)).select(["file", "line"]).to_pylist():
+                    report.kept -= 1
+                    report.drop("duplicate", names[row["file"]], row["line"])
+                batch = batch.filter(pa.array(~again))
+            begin = end
+            if batch.num_rows:
+                digest.update(("\n".join(batch["text"].to_pylist()) + "\n").encode())
+                writer.write_batch(pa.record_batch([batch["text"], batch["words"]], schema=schema))
+    return digest.hexdigest()

@@ -1,13 +1,13 @@
-"""What was read, kept and dropped, and why."""
+"""Counts of the sentences that were read, kept and dropped, by reason."""
 
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 Reason = Literal["empty", "too short", "too long", "undecodable", "markup", "duplicate"]
 
 EXAMPLES = 5
-"""How many places are remembered for each reason."""
+"""Places remembered for each reason."""
 
 
 @dataclass
@@ -67,11 +67,6 @@ class CorpusReport:
     def to_dict(self) -> dict[str, Any]:
         """Give plain values that JSON can hold."""
         return asdict(self)
-
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Self:
-        """Make a report from what `to_dict` gave."""
-        return cls(**values)
 
 
 def _split(place: str) -> tuple[str, str]:

@@ -4,12 +4,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from likewise.corpus.decoding import Undecodable, without_invisible
-from likewise.corpus.errors import CorpusError
+from likewise.corpus.decoding import Undecodable, article_parts, field_text, read_rows
 from likewise.corpus.files import Tick
-from likewise.corpus.options import CorpusOptions
+from likewise.corpus.options import CorpusError, CorpusOptions
 from likewise.corpus.plain import text_sentences
-from likewise.corpus.records import article_parts, field_text, read_rows
 from likewise.corpus.report import CorpusReport
 from likewise.corpus.sources import Source, Spec, find_sources
 from likewise.corpus.splitting import paragraphs_of, sentences_of
@@ -31,19 +29,13 @@ class Sentence:
 def read_sentences(
     spec: Spec, options: CorpusOptions | None = None, report: CorpusReport | None = None
 ) -> Iterator[str]:
-    """Stream the sentences of a corpus, in the order of its files (sorted by path) and their lines.
+    """Yield the sentences of a corpus, in the order of its files (sorted by path) and their lines.
 
     Equal sentences are all given, whatever `options.deduplicate` says: to know them takes a memory that
-    grows. `prepare` drops them.
-
-    Args:
-        spec: a path, a glob, `bundled:wiki-sample`, or a list of these.
-        options: how to read; the defaults of CorpusOptions.
-        report: filled while the sentences are drawn.
+    grows. `prepare` drops them. The report is filled while sentences are drawn.
 
     Raises:
-        CorpusError: a file cannot be read as asked (before the first sentence where that can be seen from its
-            beginning), or no sentence is left at the end.
+        CorpusError: a file cannot be read, or no sentence is left at the end.
     """
     options = options or CorpusOptions()
     report = report if report is not None else CorpusReport()
@@ -54,12 +46,12 @@ def read_sentences(
 def kept_sentences(
     sources: list[Source], options: CorpusOptions, report: CorpusReport, tick: Tick | None = None
 ) -> Iterator[Sentence]:
-    """As `read_sentences`, from files already looked at; `tick` is told the bytes done over all of them."""
+    """Yield the sentences of sources, and call `tick` with the bytes done over all of them."""
     shortest, longest = options.min_words, options.max_words or 1 << 62
     before = 0
     for index, source in enumerate(sources):
         name = str(source.path)
-        moved = None if tick is None else _shifted(tick, before)
+        moved = None if tick is None else lambda done, before=before: tick(before + done)
         for line, text in _candidates(source, options, report, moved):
             report.read += 1
             parts = text.split()
@@ -78,14 +70,10 @@ def kept_sentences(
         )
 
 
-def _shifted(tick: Tick, by: int) -> Tick:
-    return lambda done: tick(by + done)
-
-
 def _candidates(
     source: Source, options: CorpusOptions, report: CorpusReport, tick: Tick | None
 ) -> Iterator[tuple[int, str]]:
-    """Give (line, sentence) of a file before any measuring, and count what is lost on the way."""
+    """Yield (line, sentence) of a file before any measuring, and count what is lost."""
     name = str(source.path)
 
     def prose_only(line: int, text: str) -> Iterator[tuple[int, str]]:
@@ -100,13 +88,13 @@ def _candidates(
     if source.kind == "text":
         yield from text_sentences(source.path, options, report, tick)
     elif source.kind == "wiki":
-        for line, _, _, sections in read_dump(source.path, options.encoding, tick):
+        for line, _, _, sections in read_dump(source.path, options, tick):
             for _, paragraphs in sections:
                 for text in paragraphs:
                     yield from prose_only(line, text)
     else:
         watch = Undecodable(source.path, options.encoding, report)
-        for line, row in read_rows(source.path, options.encoding, tick):
+        for line, row in read_rows(source.path, options, tick):
             if watch.seen(line, row is not None):
                 continue
             if source.kind == "articles":
@@ -114,7 +102,7 @@ def _candidates(
                     for text in paragraphs:
                         yield from prose_only(line, text)
                 continue
-            text = without_invisible(field_text(source.path, line, row, options.field or ""))
+            text = field_text(source.path, line, row, options.field or "")
             for paragraph in paragraphs_of(text) or [""]:
                 yield from ((line, sentence) for sentence in sentences_of(paragraph) or [""])
         watch.end()

@@ -1,4 +1,4 @@
-"""Which files a corpus is, and what each of them holds."""
+"""The files of a corpus, and the format of each."""
 
 import glob
 import json
@@ -9,16 +9,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from likewise.corpus.bundled import wiki_sample_path
-from likewise.corpus.errors import CorpusError
-from likewise.corpus.files import format_suffix, is_wide, numbered_lines, read_head
-from likewise.corpus.options import CorpusOptions
+from likewise.corpus.decoding import JSON_LIMIT
+from likewise.corpus.files import format_suffix, numbered_lines, read_head
+from likewise.corpus.options import CorpusError, CorpusOptions
 
 Kind = Literal["text", "jsonl", "articles", "wiki"]
 Spec = str | PathLike[str] | Sequence[str | PathLike[str]]
 """A path, a glob, `bundled:wiki-sample`, or a list of these."""
-
-JSON_LIMIT = 1 << 26
-"""Longest JSON line read, in bytes: a row must be held whole."""
 
 _JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
 _BINARY = {
@@ -48,7 +45,7 @@ class Source:
 
 
 def find_files(spec: Spec) -> list[Path]:
-    """Give the files that a spec names, sorted by path, none twice.
+    """Return the files that a spec names, sorted by path, none twice.
 
     Raises:
         CorpusError: a file is missing, a glob matches nothing, or the path is a folder.
@@ -84,7 +81,7 @@ def _expand(entry: str) -> list[Path]:
 
 
 def find_sources(spec: Spec, options: CorpusOptions) -> list[Source]:
-    """Give the files of a spec with what each holds, found by a look at the beginning of each.
+    """Return the files of a spec with their formats, found by a look at the beginning of each.
 
     Raises:
         CorpusError: as `find_files`; a file that is no text; an option that does not fit the files.
@@ -98,8 +95,8 @@ def find_sources(spec: Spec, options: CorpusOptions) -> list[Source]:
 
 
 def _kind(path: Path, options: CorpusOptions) -> Kind:
-    head = read_head(path, options.encoding)
-    _refuse_binary(path, head, options.encoding)
+    head = read_head(path, options)
+    _refuse_binary(path, head, options)
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     suffix = format_suffix(path)
     kind: Kind = "text"
@@ -114,16 +111,16 @@ def _kind(path: Path, options: CorpusOptions) -> Kind:
     return kind
 
 
-def _refuse_binary(path: Path, head: bytes, encoding: str) -> None:
+def _refuse_binary(path: Path, head: bytes, options: CorpusOptions) -> None:
     for magic, what in _BINARY.items():
         if head.startswith(magic):
             raise CorpusError(f"{path}:1: unreadable encoding: this is {what}: give plain text, JSONL or MediaWiki XML")
-    if is_wide(encoding):
+    if options.is_wide:
         return
     nulls = head.count(0)
     if head.startswith((b"\xff\xfe", b"\xfe\xff")) or nulls > 0.2 * len(head):
         raise CorpusError(
-            f"{path}:1: unreadable encoding: this looks like UTF-16, not {encoding}: give --encoding utf-16"
+            f"{path}:1: unreadable encoding: this looks like UTF-16, not {options.encoding}: give --encoding utf-16"
         )
     if nulls:
         line = head[: head.index(0)].count(b"\n") + 1
@@ -134,11 +131,11 @@ def _refuse_binary(path: Path, head: bytes, encoding: str) -> None:
 
 
 def _json_kind(path: Path, options: CorpusOptions, named: bool) -> Kind:
-    for number, raw in numbered_lines(path, options.encoding, limit=JSON_LIMIT):
+    for number, raw in numbered_lines(path, options, limit=JSON_LIMIT):
         if not raw.strip():
             continue
         try:
-            row: Any = json.loads(raw.decode(options.encoding if not is_wide(options.encoding) else "utf-8"))
+            row: Any = json.loads(raw.decode(options.codec))
         except ValueError:
             row = None
         if not isinstance(row, dict):

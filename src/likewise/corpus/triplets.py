@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from likewise.corpus.documents import Document
-from likewise.corpus.errors import CorpusError
+from likewise.corpus.options import CorpusError
+from likewise.errors import LikewiseError
 from likewise.runs.whole_files import written_whole
 
 COLUMNS = ("Sentence1", "Sentence2", "Sentence3")
@@ -65,7 +66,7 @@ def section_triplets(
         ValueError: `count` or `per_article` is below 1, or `skip` is negative.
     """
     if count < 1 or skip < 0 or per_article < 1:
-        raise ValueError(
+        raise LikewiseError(
             f"count {count}, per_article {per_article}, skip {skip}: give 1 or more, and 0 or more to skip."
         )
     passed = given = 0
@@ -141,11 +142,11 @@ def write_triplets(path: str | os.PathLike[str], triplets: Iterable[Triplet]) ->
         How many there were.
 
     Raises:
-        FileNotFoundError: the folder to write in is not there.
+        LikewiseError: the folder to write in is not there.
     """
     out = Path(path)
     if not out.parent.is_dir():
-        raise FileNotFoundError(f"There is no folder '{out.parent}' to write '{out.name}' in; make it first.")
+        raise LikewiseError(f"There is no folder '{out.parent}' to write '{out.name}' in; make it first.")
     count = 0
     with written_whole(out) as unfinished, unfinished.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)

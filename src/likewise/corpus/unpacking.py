@@ -1,7 +1,8 @@
-"""From a file as it was fetched to the files of SentEval's layout."""
+"""The files of SentEval's layout, made of a fetched file."""
 
 from __future__ import annotations
 
+import codecs
 import json
 import shutil
 import tarfile
@@ -12,11 +13,11 @@ from typing import IO, Any
 from likewise.corpus.hub_sources import HubFile
 
 NLI_LABELS = ("entailment", "neutral", "contradiction")
-"""What the numbers of a Parquet table of labelled pairs mean, where the table does not say so itself."""
+"""Names of the label numbers of a Parquet table, where the table does not say so itself."""
 
 
 def unpack(file: HubFile, path: Path, work: Path) -> None:
-    """Write what a file becomes below the folder `work`, as `file.made` lists it.
+    """Write `file.made` below the folder `work`.
 
     Raises:
         ValueError: the file is not what its kind says, or a part of it is missing.
@@ -26,9 +27,20 @@ def unpack(file: HubFile, path: Path, work: Path) -> None:
     elif file.kind == "nli":
         _from_parquet(file, path, work)
     else:
-        target = work / file.target
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(path, target)
+        _check_text(path)
+        shutil.copyfile(path, work / file.target)
+
+
+def _check_text(path: Path) -> None:
+    """Refuse a page of an error or another file that is no UTF-8 text, by its first megabyte."""
+    with path.open("rb") as raw:
+        head = raw.read(1 << 20)
+    try:
+        text = codecs.getincrementaldecoder("utf-8")().decode(head)
+    except UnicodeDecodeError as error:
+        raise ValueError(f"it is no UTF-8 text ({error.reason}); fetch it again") from error
+    if not text.strip() or "\0" in text or text.lstrip()[:9].lower().startswith(("<!doctype", "<html")):
+        raise ValueError("it is no plain text; fetch it again")
 
 
 def _from_tar(file: HubFile, path: Path, work: Path) -> None:

@@ -1,12 +1,12 @@
-"""MediaWiki dumps to articles, and what their markup leaves behind in a text."""
+"""MediaWiki dumps to articles, and the removal of leftover markup."""
 
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from xml.etree.ElementTree import ParseError
 
-from likewise.corpus.errors import CorpusError
-from likewise.corpus.files import Tick, is_wide, numbered_lines
+from likewise.corpus.files import Tick, numbered_lines
+from likewise.corpus.options import CorpusError, CorpusOptions
 
 MIN_ARTICLE_CHARACTERS = 200
 """Shorter pages are stubs and are left out, as gensim's segment_wiki does."""
@@ -37,7 +37,7 @@ Sections = list[tuple[str, list[str]]]
 
 
 def heading_of(line: str) -> str | None:
-    """Give the words of a line '== Heading ==', None where it is no heading.
+    """Return the words of a line '== Heading ==', None where it is no heading.
 
     >>> heading_of("===Early life===")
     'Early life'
@@ -47,12 +47,12 @@ def heading_of(line: str) -> str | None:
 
 
 def is_markup(line: str) -> bool:
-    """Tell whether a line of plain text is a wiki's heading or a row of its table."""
+    """Return True for a line of plain text that is a wiki's heading or a row of its table."""
     return line.startswith(("{|", "|}", "|-", "| ", "||", "! ", "!!")) or _HEADING.match(line) is not None
 
 
 def clean_markup(text: str) -> str:
-    """Take out of one line what templates, links, tags and bullets leave behind.
+    """Remove what templates, links, tags and bullets leave behind in a line.
 
     >>> clean_markup("* '''Harrow''' () is a [[School|school]] , (; old) .")
     'Harrow is a school, (old).'
@@ -64,7 +64,7 @@ def clean_markup(text: str) -> str:
 
 
 def is_sentence_like(text: str) -> bool:
-    """Tell whether a wiki's sentence is one: captions, list entries and rows of tables do not end as one.
+    """Return True for a wiki's sentence that is one: captions, list entries and rows of tables do not end as one.
 
     >>> [is_sentence_like(text) for text in ("It rained.", 'I said "No!"', "A map of Rome", "Parts:")]
     [True, True, False, False]
@@ -75,9 +75,7 @@ def is_sentence_like(text: str) -> bool:
 def sections_of(heading: str, body: str) -> Sections:
     """Divide a top-level section at its sub-headings; each line is a paragraph, cleaned of markup.
 
-    Args:
-        heading: of the section.
-        body: its text, wiki lists and sub-headings still marked by signs at the beginning of a line.
+    In `body` wiki lists and sub-headings are still marked by signs at the beginning of a line.
     """
     sections: Sections = [(heading, [])]
     for line in body.split("\n"):
@@ -89,21 +87,20 @@ def sections_of(heading: str, body: str) -> Sections:
     return [section for section in sections if section[1]]
 
 
-def read_pages(path: Path, encoding: str = "utf-8", tick: Tick | None = None) -> Iterator[tuple[int, str]]:
-    """Give (line number, XML) of each page of a dump; a dump has <page> and </page> on lines of their own.
+def read_pages(path: Path, options: CorpusOptions, tick: Tick | None = None) -> Iterator[tuple[int, str]]:
+    """Yield (line number, XML) of each page of a dump; a dump has <page> and </page> on lines of their own.
 
     Read by lines and not by an XML parser of the whole file: memory stays at one page, and the line is known.
     """
-    codec = "utf-8" if is_wide(encoding) else encoding
     page: list[str] | None = None
     began = number = 0
     seen = False
-    for number, raw in numbered_lines(path, encoding, tick):
+    for number, raw in numbered_lines(path, options, tick):
         tag = raw.strip() if len(raw) < 200 else b""
         if tag == b"<page>":
             page, began, seen = [f'<page xmlns="{_NAMESPACE}">'], number, True
         elif page is not None:
-            page.append(raw.decode(codec, "replace"))
+            page.append(raw.decode(options.codec, "replace"))
             if tag == b"</page>":
                 yield began, "".join(page)
                 page = None
@@ -113,20 +110,11 @@ def read_pages(path: Path, encoding: str = "utf-8", tick: Tick | None = None) ->
         raise CorpusError(f"{path}:{number}: the dump has no <page> on a line of its own: export it again")
 
 
-def read_dump(
-    path: Path,
-    encoding: str = "utf-8",
-    tick: Tick | None = None,
-) -> Iterator[tuple[int, str, str, Sections]]:
-    """Give (line, id, title, sections) of each article in order, through gensim's segment_wiki.
+def read_dump(path: Path, options: CorpusOptions, tick: Tick | None = None) -> Iterator[tuple[int, str, str, Sections]]:
+    """Yield (line, id, title, sections) of each article in order, through gensim's segment_wiki.
 
     Its page function is called in this process: its pool of workers hides which page failed, and fails where
     a program has no main module. Redirects, stubs and pages that are no articles are left out.
-
-    Args:
-        path: the dump.
-        encoding: of the XML.
-        tick: told the bytes read.
 
     Raises:
         CorpusError: gensim is missing, the XML is damaged or cut short.
@@ -136,7 +124,7 @@ def read_dump(
     except ImportError:
         raise CorpusError(f'{path}: a MediaWiki dump needs gensim: pip install "likewise[wiki]"') from None
     ignored = tuple(f"{name}:" for name in IGNORED_NAMESPACES)
-    for line, xml in read_pages(path, encoding, tick):
+    for line, xml in read_pages(path, options, tick):
         try:
             title, parts = segment(xml)
         except ParseError as error:

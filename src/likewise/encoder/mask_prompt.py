@@ -21,6 +21,7 @@ from transformers import PreTrainedTokenizerFast
 from likewise.encoder.build import load_transformer
 from likewise.encoder.opening import LoadError
 from likewise.encoder.training_modules import TrainingHead
+from likewise.errors import LikewiseError
 
 TEMPLATE = 'The sentence of " X " means [MASK].'
 """SNCSE, equation 1."""
@@ -48,7 +49,7 @@ class MaskPrompt:
         """
         places = list(_PLACE.finditer(template))
         if len(places) != 1 or template.count(_MASK) != 1:
-            raise ValueError(
+            raise LikewiseError(
                 f"a template holds one X, where the sentence goes, and one {_MASK}: {template!r} holds "
                 f"{len(places)} and {template.count(_MASK)}"
             )

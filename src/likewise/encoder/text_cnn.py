@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from likewise.encoder.modules import SavedModule
+from likewise.errors import LikewiseError
 
 REGIONS = (1, 1, 1, 6, 15, 20)
 """GCLSR, section 4.1."""
@@ -40,7 +41,7 @@ class TextCNN(SavedModule):
         super().__init__()
         self.regions = [int(region) for region in regions]
         if not self.regions or min(self.regions) < 1:
-            raise ValueError(f"regions are numbers of words of 1 or more, not {self.regions}")
+            raise LikewiseError(f"regions are numbers of words of 1 or more, not {self.regions}")
         self.dimension, self.filters = dimension, filters
         self.banks = nn.ModuleList(nn.Conv1d(dimension, filters, region) for region in self.regions)
 

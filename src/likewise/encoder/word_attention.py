@@ -8,6 +8,7 @@ from typing import Any
 from torch import Tensor
 
 from likewise.encoder.modules import SavedModule
+from likewise.errors import LikewiseError
 
 FILL = 1e-9
 """What algorithm 1 puts in the place of a score with padding (and not -1e9, as attention with a softmax has)."""
@@ -31,7 +32,7 @@ def attend(vectors: Tensor, mask: Tensor) -> Tensor:
         ValueError: the two shapes do not match.
     """
     if vectors.ndim != 3 or vectors.shape[:2] != mask.shape:
-        raise ValueError(
+        raise LikewiseError(
             f"vectors (B, T, D) and a mask (B, T) expected, not {tuple(vectors.shape)}, {tuple(mask.shape)}"
         )
     words = mask.to(vectors.dtype)[:, :, None]  # (B, T, 1)

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from hashlib import blake2b
 from itertools import accumulate
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -42,6 +42,13 @@ _REMEMBERED = 1 << 18  # sentences that are recognised when they occur again, ab
 _UNKNOWN_TOTAL = 16  # windows that a stream is taken to have when it has more than one
 
 
+class EncodedFile(NamedTuple):
+    """The shape of what `encode_file` wrote."""
+
+    rows: int
+    dimension: int
+
+
 def encode_file(
     model: SentenceTransformer | str | os.PathLike[str],
     source: str | os.PathLike[str],
@@ -54,7 +61,7 @@ def encode_file(
     quiet: bool = False,
     resume: Resume = "auto",
     overwrite: bool = False,
-) -> tuple[int, int]:
+) -> EncodedFile:
     """Encode a text file, one sentence a line; row i of what is written belongs to line i.
 
     The file is read as a stream and written in parts, so that memory does not grow with it. A run that was stopped is
@@ -159,7 +166,7 @@ class _Work:
                 bar.update(total=lines.expected(read + len(window), total))
 
 
-def _to_stream(work: _Work, choice: Choice, lines: Lines, out: IO[str]) -> tuple[int, int]:
+def _to_stream(work: _Work, choice: Choice, lines: Lines, out: IO[str]) -> EncodedFile:
     rows, size = 0, dimension(work.model)
     for window, bar in work.windows(choice, lines):
         vectors = work(window, bar)
@@ -168,10 +175,10 @@ def _to_stream(work: _Work, choice: Choice, lines: Lines, out: IO[str]) -> tuple
         out.writelines(form % tuple(row) for row in vectors.tolist())
         out.flush()
         rows += len(window)
-    return rows, size
+    return EncodedFile(rows, size)
 
 
-def _to_file(work: _Work, choice: Choice, lines: Lines, job: Job, stop: StopRequest) -> tuple[int, int]:
+def _to_file(work: _Work, choice: Choice, lines: Lines, job: Job, stop: StopRequest) -> EncodedFile:
     """Encode what is not there yet, put the parts together, and return the shape."""
     parts, before = _Rows(job), job.notes.get("engine", "")
     if before.count(" ") == 1:  # what was left to 'auto' is chosen as before the stop
@@ -202,7 +209,7 @@ def _to_file(work: _Work, choice: Choice, lines: Lines, job: Job, stop: StopRequ
         rows += len(window)
         position += 1
     parts.drop_from(position)  # the text is shorter now
-    shape = rows, parts.row(0).shape[0] if rows else dimension(work.model)
+    shape = EncodedFile(rows, parts.row(0).shape[0] if rows else dimension(work.model))
     parts.join(job.result, shape)
     job.finish()
     return shape
@@ -264,13 +271,13 @@ class _Rows:
         self._parts.drop(*[name for name in self._parts.facts if name >= _name(position)])
         del self.counts[position:]
 
-    def join(self, path: Path, shape: tuple[int, int]) -> None:
+    def join(self, path: Path, shape: EncodedFile) -> None:
         """Write all rows as one file."""
         if self._table:
             self._join_table(path, shape[1])
             return
         with path.open("wb") as file:
-            npy.write_array_header_1_0(file, {"descr": "<f4", "fortran_order": False, "shape": shape})
+            npy.write_array_header_1_0(file, {"descr": "<f4", "fortran_order": False, "shape": tuple(shape)})
             for number in range(len(self.counts)):
                 file.write(self._array(number).tobytes())
 

@@ -25,9 +25,9 @@ class ArcConLoss(nn.Module):
         margin_degrees: the margin m, in degrees.
         temperature: tau.
         positive_dropout: False takes the second view without dropout (table 3, second row).
-        gather: take the other processes' sentences as negatives too, with gradients.
 
-    Inputs: one column of sentences, or two (a sentence and a positive of its own). No labels.
+    Inputs: one column of sentences, or two (a sentence and a positive of its own). No labels. The other processes'
+    sentences are negatives too, with gradients.
     """
 
     def __init__(
@@ -36,12 +36,11 @@ class ArcConLoss(nn.Module):
         margin_degrees: float = 10.0,
         temperature: float = 0.05,
         positive_dropout: bool = True,
-        gather: bool = True,
     ) -> None:
         super().__init__()
         self.model = model
         self.margin_degrees, self.temperature = margin_degrees, temperature
-        self.positive_dropout, self.gather = positive_dropout, gather
+        self.positive_dropout = positive_dropout
 
     def forward(self, sentence_features: Iterable[dict[str, Tensor]], labels: Tensor | None = None) -> Tensor:
         """Return the loss of a batch: features of one or two columns, in sentence-transformers' form -> scalar."""
@@ -68,5 +67,5 @@ class ArcConLoss(nn.Module):
     def compute_loss_from_embeddings(self, embeddings: list[Tensor], labels: Tensor | None = None) -> Tensor:
         """Return the loss of anchors (B, D) and positives (B, D)."""
         anchors, positives = embeddings
-        positives, offset = functional.gather_positives(positives) if self.gather else (positives, 0)
+        positives, offset = functional.gather_positives(positives)
         return functional.arccon(anchors, positives, self.margin_degrees, self.temperature, offset)

@@ -10,6 +10,7 @@ from sentence_transformers import SentenceTransformer
 from torch import Tensor, nn
 
 from likewise.encoder.modules import dropout_off
+from likewise.errors import LikewiseError
 from likewise.losses import functional
 from likewise.losses.arccon import ArcConLoss
 
@@ -36,12 +37,7 @@ class EntailmentTripletLoss(nn.Module):
         columns = list(sentence_features)
         with nullcontext() if self.dropout else dropout_off(self.model):
             encoded = torch.cat([self.model(dict(column))["sentence_embedding"] for column in columns])  # (3K, D)
-        return self.compute_loss_from_embeddings(list(encoded.chunk(3)))
-
-    def compute_loss_from_embeddings(self, embeddings: list[Tensor], labels: Tensor | None = None) -> Tensor:
-        """Return the loss of sentences, closer and farther versions, each (K, D)."""
-        anchors, closer, farther = embeddings
-        return functional.entailment_triplet(anchors, closer, farther, self.margin)
+        return functional.entailment_triplet(*encoded.chunk(3), self.margin)
 
 
 class ArcCSELoss(nn.Module):
@@ -62,7 +58,7 @@ class ArcCSELoss(nn.Module):
         super().__init__()
         part = arccon or triplet
         if part is None:
-            raise ValueError("ArcCSE without ArcCon and without triplets has nothing to learn from")
+            raise LikewiseError("ArcCSE without ArcCon and without triplets has nothing to learn from")
         self.arccon, self.triplet, self.triplet_weight = arccon, triplet, triplet_weight
         self.model = part.model
 

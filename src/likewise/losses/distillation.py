@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from likewise.encoder.encoder_copy import FrozenCopy
 from likewise.encoder.modules import find_part
+from likewise.errors import LikewiseError
 from likewise.losses import functional
 
 
@@ -25,7 +26,7 @@ class DistillationLoss(nn.Module):
     Inputs: two columns, the sentences as tokens of the encoder and as tokens of the teacher. No labels.
 
     Raises:
-        ValueError: the model has no teacher.
+        LikewiseError: the model has no teacher.
     """
 
     def __init__(self, model: SentenceTransformer) -> None:
@@ -33,7 +34,7 @@ class DistillationLoss(nn.Module):
         self.model = model
         found = find_part(model, FrozenCopy)
         if found is None:
-            raise ValueError("a distilled encoder needs a FrozenCopy among its modules: the teacher")
+            raise LikewiseError("a distilled encoder needs a FrozenCopy among its modules: the teacher")
         # In a dict: they are parts of the encoder already. A distributed run puts a wrapper in the encoder's place.
         self._parts: dict[str, Any] = {"encoder": model, "teacher": found}
 

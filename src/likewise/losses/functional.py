@@ -3,7 +3,7 @@
 Letters of the shapes: B sentences of a batch, N candidates (B times the number of processes), D embedding.
 Everything is computed in float32, also under autocast: an angle near zero does not survive bfloat16. A temperature is
 above 0. An `offset` is the number of rows of `positives` that belong to processes before this one. Shapes that do not
-fit, a temperature of 0 or less, and bounds that contradict each other are a ValueError.
+fit, a temperature of 0 or less, and bounds that contradict each other are a LikewiseError.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ import torch
 from sentence_transformers.util import all_gather_with_grad
 from torch import Tensor
 from torch.nn import functional as F
+
+from likewise.errors import LikewiseError
 
 SMALLEST_SINE_SQUARED = 1e-6
 """Below this, the sine of the angle of a positive pair is held constant, so that its gradient stays finite.
@@ -81,13 +83,13 @@ def arccon(
         temperature: tau.
     """
     if anchors.ndim != 2 or positives.ndim != 2 or anchors.shape[1] != positives.shape[1]:
-        raise ValueError(
+        raise LikewiseError(
             f"anchors (B, D) and positives (N, D) expected, not {tuple(anchors.shape)} and {tuple(positives.shape)}"
         )
     if offset + len(anchors) > len(positives):
-        raise ValueError(f"{len(anchors)} anchors from row {offset} on need as many positives, not {len(positives)}")
+        raise LikewiseError(f"{len(anchors)} anchors from row {offset} on need as many positives, not {len(positives)}")
     if not 0 <= margin_degrees <= 90:
-        raise ValueError(f"the margin is an angle from 0 to 90 degrees, not {margin_degrees}")
+        raise LikewiseError(f"the margin is an angle from 0 to 90 degrees, not {margin_degrees}")
     _check_temperature(temperature)
     cosines = cosine_matrix(anchors, positives)  # (B, N)
     own = torch.arange(len(anchors), device=cosines.device) + offset  # (B,)
@@ -175,7 +177,7 @@ def bidirectional_margin(
     """
     _check_shapes(anchors, positives, soft_negatives)
     if alpha > beta:
-        raise ValueError(f"alpha {alpha} is larger than beta {beta}: no difference lies between them")
+        raise LikewiseError(f"alpha {alpha} is larger than beta {beta}: no difference lies between them")
     if len(anchors) == 0:
         return anchors.sum() * 0.0
     to_negation = F.cosine_similarity(anchors.float(), soft_negatives.float(), dim=-1)  # (B,)
@@ -226,7 +228,7 @@ def nt_xent_with_hard_negative(
         temperature: tau.
     """
     if len(hard_negatives) != len(rows):
-        raise ValueError(f"{len(hard_negatives)} hard negatives, but {len(rows)} row numbers")
+        raise LikewiseError(f"{len(hard_negatives)} hard negatives, but {len(rows)} row numbers")
     _check_temperature(temperature)
     cosines = cosine_matrix(anchors, positives)  # (B, N)
     own = torch.arange(len(anchors), device=cosines.device) + offset  # (B,)
@@ -249,7 +251,7 @@ def grouped_cosine(predictions: Tensor, projections: Tensor, group_size: int = 1
     """
     _check_shapes(predictions, projections)
     if group_size < 1 or predictions.shape[1] % group_size:
-        raise ValueError(f"groups of {group_size} do not divide {predictions.shape[1]} features")
+        raise LikewiseError(f"groups of {group_size} do not divide {predictions.shape[1]} features")
     predicted = predictions.float().unflatten(1, (-1, group_size))  # (B, M, group_size)
     projected = projections.detach().float().unflatten(1, (-1, group_size))  # (B, M, group_size)
     return -F.cosine_similarity(predicted, projected, dim=2).mean()
@@ -269,9 +271,9 @@ def spread(vectors: Tensor) -> Tensor:
 def _check_shapes(*matrices: Tensor) -> None:
     shapes = [tuple(matrix.shape) for matrix in matrices]
     if len(set(shapes)) > 1 or len(shapes[0]) != 2:
-        raise ValueError(f"matrices (B, D) of one shape expected, not {', '.join(map(str, shapes))}")
+        raise LikewiseError(f"matrices (B, D) of one shape expected, not {', '.join(map(str, shapes))}")
 
 
 def _check_temperature(temperature: float) -> None:
     if temperature <= 0:
-        raise ValueError(f"the temperature must be above 0, not {temperature}")
+        raise LikewiseError(f"the temperature must be above 0, not {temperature}")

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from likewise.encoder.encoder_copy import FrozenCopy
 from likewise.encoder.modules import find_part
+from likewise.errors import LikewiseError
 from likewise.losses import functional
 
 Role = Literal["soft-negative", "positive", "hard-negative", "none"]
@@ -37,7 +38,7 @@ class SNCSELoss(nn.Module):
     Returns the weighted parts by name.
 
     Raises:
-        ValueError: a keep_weight for a model without a `FrozenCopy` among its modules.
+        LikewiseError: a keep_weight for a model without a `FrozenCopy` among its modules.
     """
 
     def __init__(
@@ -60,7 +61,7 @@ class SNCSELoss(nn.Module):
         copy = find_part(model, FrozenCopy)
         self._before: dict[str, Any] = {"copy": copy}
         if keep_weight and copy is None:
-            raise ValueError("keep_weight needs a FrozenCopy among the model's modules: what is to be kept")
+            raise LikewiseError("keep_weight needs a FrozenCopy among the model's modules: what is to be kept")
 
     def forward(
         self, sentence_features: Iterable[dict[str, Tensor]], labels: Tensor | None = None

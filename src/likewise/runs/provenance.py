@@ -1,4 +1,4 @@
-"""What a run folder says of how its model was made."""
+"""The versions and the machine that a result depends on."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import os
 import platform
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
-
-import torch
 
 from likewise import processor
 
@@ -23,7 +21,7 @@ PACKAGES = (
 
 
 def versions() -> dict[str, str]:
-    """Versions of Python and of the packages that a result depends on."""
+    """Return the versions of Python and of the packages that a result depends on."""
     found = {"python": platform.python_version()}
     for package in PACKAGES:
         try:
@@ -34,7 +32,9 @@ def versions() -> dict[str, str]:
 
 
 def machine() -> dict[str, Any]:
-    """The processor, its threads, and the GPU if there is one."""
+    """Return the processor, its threads, and the GPU if there is one."""
+    import torch  # slow to import, and a job that only reads a plan does not need it
+
     return {
         "processor": processor.name(),
         "instruction_set": torch.backends.cpu.get_cpu_capability(),

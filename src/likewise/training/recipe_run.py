@@ -66,9 +66,8 @@ def train(
     base = os.fspath(method.default_base if base is None else base)
     completed = check_start(out, chosen)
     method.check_base(base, chosen)
-    with progress.bar("reading the corpus", unit="bytes") as bar:
-        at_least = chosen.batch_size * chosen.accumulation
-        sentences = prepare(corpus, corpus_options, at_least=at_least, progress=bar.update)
+    at_least = chosen.batch_size * chosen.accumulation
+    sentences = prepare(corpus, corpus_options, at_least=at_least, progress=progress)
     progress.tell(sentences.report)
     selection = choose_selection(sentences.dataset, chosen, checked_seed(seed), data)
     progress.tell(f"checkpoint selected by: {selection.description}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import overload
 
 from likewise.augment.negation import parser
@@ -13,10 +13,10 @@ BATCH_SIZE = 64
 
 
 @overload
-def negate(texts: str, *, model: str = ...) -> str | None: ...
+def negate(texts: str, *, model: str = ...) -> str | None: ...  # type: ignore[overload-overlap]
 @overload
-def negate(texts: Iterable[str], *, model: str = ...) -> list[str | None]: ...
-def negate(texts: str | Iterable[str], *, model: str = parser.DEFAULT_MODEL) -> str | list[str | None] | None:
+def negate(texts: Sequence[str], *, model: str = ...) -> list[str | None]: ...
+def negate(texts: str | Sequence[str], *, model: str = parser.DEFAULT_MODEL) -> str | list[str | None] | None:
     """Return the negation of an English sentence, or of each of several.
 
     A negated sentence becomes affirmative. Case, punctuation and spacing stay as they are.

@@ -116,7 +116,7 @@ def _negate(sentences: Iterable[str]) -> list[str | None]:
     # Imported here, as spaCy is an extra.
     from likewise.augment.negation import negate
 
-    return negate(sentences)
+    return negate(list(sentences))
 
 
 TASKS = (NegationGapTask(),)

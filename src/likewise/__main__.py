@@ -1,0 +1,5 @@
+"""`python -m likewise` runs the command line."""
+
+from likewise.cli import main
+
+main()

@@ -1,0 +1,327 @@
+"""Commands made of public functions: their parameters are options, and their docstrings the help texts."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Optional
+
+import typer
+from typer.core import TyperGroup
+
+if TYPE_CHECKING:
+    from likewise.runs.options import Options
+
+_TEXTS = {
+    "model": "A model's folder, its hub name, or bundled:minilm.",
+    "data": "The folder of SentEval's data; else $LIKEWISE_DATA, else where `likewise data get` put it.",
+    "out": "The folder to write; it becomes the model.",
+    "precision": "fp32, or bf16 for bfloat16 autocast.",
+    "resume": "Insist on stopped work; without it the command goes on where there is any.",
+    "overwrite": "Replace a finished job once its successor is whole, and throw stopped work away.",
+    "quiet": "Print nothing but errors.",
+}
+"""Help texts of what many commands have, where a docstring speaks of Python objects."""
+_PLAIN = {"bool": bool, "int": int, "float": float}
+Added = Mapping[str, tuple[Any, Any, str]]
+"""Options that a function does not have: name to type, default and help text."""
+
+
+def command_of(
+    function: Callable[..., Any],
+    show: Callable[..., None],
+    *,
+    summary: str = "",
+    arguments: Sequence[str] = (),
+    given: Mapping[str, Any] | None = None,
+    leave_out: Sequence[str] = (),
+    defaults: Mapping[str, Any] | None = None,
+    names: Mapping[str, str] | None = None,
+    texts: Mapping[str, str] | None = None,
+    types: Mapping[str, Any] | None = None,
+    added: Added | None = None,
+    options: Options | None = None,
+    config: bool = False,
+    before: Callable[..., None] | None = None,
+    exclusive: Sequence[str] = (),
+) -> Any:
+    """Return a command that calls a public function.
+
+    Args:
+        function: its parameters become options, with the texts of 'Args' in its docstring as help. `corpus_options`
+            becomes one option for each way of reading, `resume` a flag.
+        show: prints the result; takes it, and what was given for the added options by name.
+        summary: the help text; the first line of the docstring where it is empty.
+        arguments: the parameters that are positional arguments.
+        given: parameters with a fixed value.
+        leave_out: parameters that the command line does not have.
+        defaults: of parameters, in place of the function's; `...` makes one required.
+        names: of options that are not called as their parameter, as {"methods": "method"}.
+        texts: help texts, in place of the docstring's.
+        types: of options whose annotation says less, or more, than the command line takes.
+        added: further options of the command.
+        options: what the function takes as `**options`, with the defaults that the help shows.
+        config: take `--config FILE.toml`, which holds any of the options.
+        before: called first with the values of the added options, to check them before long work.
+        exclusive: options of which one on the command line takes the place of another one in the file.
+    """
+    from likewise.corpus import CorpusOptions
+
+    given, names, added = dict(given or {}), dict(names or {}), dict(added or {})
+    described = {**describe(function), **_TEXTS, **(texts or {})}
+    own: list[inspect.Parameter] = []
+    groups: dict[str, Options] = {}
+    for name, parameter in inspect.signature(function).parameters.items():
+        if name in given or name in leave_out:
+            continue
+        if parameter.kind is parameter.VAR_KEYWORD:
+            if options is not None:
+                groups[""] = options
+        elif name == "corpus_options":
+            groups[name] = CorpusOptions()
+        else:
+            default = (defaults or {}).get(name, parameter.default)
+            kind = (types or {}).get(name) or _kind(function, str(parameter.annotation))
+            own.append(_parameter(name, kind, default, described.get(name, ""), name in arguments, names.get(name)))
+    own += [_option(name, kind, default, text) for name, (kind, default, text) in added.items()]
+    taken = {one.name for one in own}
+    fields: dict[str, str] = {}  # option to the group that it belongs to
+    for group, values in groups.items():
+        for name, item in type(values).model_fields.items():
+            if name not in taken and name not in given and name not in leave_out:
+                fields[name] = group
+                value = getattr(values, name)
+                shown = False if value in (None, "") else str(value).lower() if isinstance(value, bool) else str(value)
+                own.append(_option(name, Optional[item.annotation], None, item.description or "", shown=shown))
+    if config:
+        own.append(_config({one.name: _is_list(one.annotation) for one in own}))
+
+    def call(ctx: typer.Context, **values: Any) -> None:
+        values.pop("config", None)
+        sources = {name: getattr(ctx.get_parameter_source(name), "name", "") for name in exclusive}
+        if "COMMANDLINE" in sources.values():
+            values |= {name: None for name, source in sources.items() if source == "DEFAULT_MAP"}
+        extra = {name: values.pop(name) for name in added}
+        passed = dict(given)
+        by_group: dict[str, dict[str, Any]] = {group: {} for group in groups}
+        for name, value in values.items():
+            if name in fields:
+                if value is not None:
+                    by_group[fields[name]][name] = value
+            elif name == "resume":
+                passed[name] = value or "auto"
+            elif value is not None and value != []:  # not given, so that the function's own default holds
+                passed[name] = value
+        passed |= by_group.pop("", {})
+        passed |= {name: groups[name].updated(**found) for name, found in by_group.items()}
+        if before is not None:
+            before(**extra)
+        result = function(**passed)
+        if not values.get("quiet"):
+            show(result, **extra)
+
+    positional = [one for one in own if one.name in arguments]
+    rest = [one for one in own if one.name not in arguments]
+    context = inspect.Parameter("ctx", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
+    call.__signature__ = inspect.Signature([context, *positional, *rest])  # type: ignore[attr-defined]
+    call.__annotations__ = {one.name: one.annotation for one in (context, *own)}
+    call.__doc__ = summary or (inspect.getdoc(function) or "").partition("\n")[0]
+    return command(call)
+
+
+def command(function: Callable[..., Any]) -> Any:
+    """Return a function with typer's annotations as a command."""
+    app = typer.Typer(add_completion=False, rich_markup_mode=None, context_settings={"help_option_names": HELP})
+    app.command()(function)
+    return typer.main.get_command(app)
+
+
+HELP = ["-h", "--help"]
+
+
+def describe(function: Callable[..., Any]) -> dict[str, str]:
+    """Return the text of each argument in a docstring, its lines joined.
+
+    >>> def add(a, b):
+    ...     '''Add.
+    ...
+    ...     Args:
+    ...         a, b: what is added,
+    ...             `int` or float.
+    ...     '''
+    >>> describe(add)
+    {'a': 'What is added, int or float.', 'b': 'What is added, int or float.'}
+    """
+    section = re.search(r"^Args:\n((?:[ ]{4,}.*\n?|\n)+)", inspect.getdoc(function) or "", re.MULTILINE)
+    found: dict[str, str] = {}
+    for match in re.finditer(r"^ {4}([\w, *]+): (.*(?:\n {8,}.*)*)", section[1] if section else "", re.MULTILINE):
+        text = " ".join(match[2].split()).replace("`", "")
+        for name in (part.strip() for part in match[1].replace("*", "").split(",")):
+            if reference := re.match(r"as (?:in|for) likewise\.(\w+)", text):
+                import likewise
+
+                found[name] = describe(getattr(likewise, reference[1])).get(name, text)
+            else:
+                found[name] = text[:1].upper() + text[1:]
+    return found
+
+
+def _parameter(
+    name: str, kind: Any, default: Any, text: str, positional: bool, called: str | None
+) -> inspect.Parameter:
+    """Return a parameter of a public function as one of a command."""
+    if default is inspect.Parameter.empty:
+        default = ...
+    if name == "resume":
+        return _option(name, bool, False, text)
+    if positional:
+        info = typer.Argument(help=text, show_default=False)
+        return _keyword(name, kind if default is ... else Optional[kind], default, info)
+    if kind is _Numbers:
+        info = typer.Option(help=text, parser=_numbers, metavar="N,N...")
+        return _keyword(name, str, ",".join(map(str, default)), info)
+    if isinstance(default, tuple):
+        default = list(default)
+    return _option(name, kind if default is not None else Optional[kind], default, text, called=called)
+
+
+class _Numbers:
+    """Marks a sequence of whole numbers, written with commas."""
+
+
+def _kind(function: Any, annotation: str) -> Any:
+    """Return the type of an option: the most that a command line can say of an annotation."""
+    literal = getattr(inspect.unwrap(function), "__globals__", {}).get(annotation.removesuffix(" | None"))
+    if typing.get_origin(literal) is Literal:
+        return literal
+    if match := re.search(r"Literal\[([^\]]*)\]", annotation):
+        return Literal[tuple(part.strip().strip("\"'") for part in match[1].split(","))]
+    if re.search(r"Sequence\[int\]|tuple\[int", annotation):
+        return _Numbers
+    if re.search(r"Sequence\[|list\[|Files", annotation):
+        return list[str]
+    words = set(re.findall(r"\w+", annotation))
+    if words & {"str"}:
+        return str
+    if words & {"PathLike", "Path"}:
+        return Path
+    return next((_PLAIN[word] for word in _PLAIN if word in words), str)
+
+
+def _numbers(text: Any) -> Any:
+    try:
+        return tuple(int(part) for part in str(text).strip("[]").replace(",", " ").split())
+    except ValueError:
+        raise typer.BadParameter(f"'{text}' is not a list of whole numbers") from None
+
+
+def _option(
+    name: str,
+    kind: Any,
+    default: Any,
+    text: str,
+    *,
+    called: str | None = None,
+    shown: bool | str | None = None,
+) -> inspect.Parameter:
+    flag = "--" + (called or name).replace("_", "-")
+    # A flag that is off by default needs no opposite, one that may be either has both forms.
+    declared = [] if kind is Optional[bool] or default is True else [flag]
+    if shown is None:
+        shown = default not in (None, ..., False, [])
+    return _keyword(name, kind, default, typer.Option(*declared, help=text, show_default=shown))
+
+
+def _keyword(name: str, kind: Any, default: Any, info: Any) -> inspect.Parameter:
+    annotation = typing.Annotated[kind, info]
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def _is_list(annotation: Any) -> bool:
+    return "list[" in str(typing.get_args(annotation)[0])
+
+
+def _config(known: Mapping[str, bool]) -> inspect.Parameter:
+    """Return the option of a TOML file; `known` says of each option whether it is a list."""
+
+    def read(ctx: typer.Context, path: Optional[Path]) -> Optional[Path]:
+        if path is not None:
+            from likewise.runs.options import OptionError, read_toml, unknown_option
+
+            found = read_toml(path, [*known, "recipe", "options", "corpus_options"])
+            found |= found.pop("options", {}) | found.pop("corpus_options", {})
+            found.pop("recipe", None)
+            if wrong := [name for name in found if name not in known]:
+                raise OptionError(f"{path}: {unknown_option(wrong[0], known)}")
+            listed = {name: [value] for name, value in found.items() if known[name] and not isinstance(value, list)}
+            ctx.default_map = {**(ctx.default_map or {}), **found, **listed}
+        return path
+
+    text = "A TOML file with any of these options; what is given on the command line comes first."
+    return _keyword("config", Optional[Path], None, typer.Option("--config", help=text, callback=read, is_eager=True))
+
+
+Table = Mapping[str, tuple[Any, str]]
+"""Name to what makes its command (a function, or 'module:function') and its summary."""
+
+
+class LazyGroup(TyperGroup):
+    """A group whose commands are made when they are called: to make one imports torch.
+
+    A subclass gives the table of its commands.
+    """
+
+    def table(self) -> Table:
+        """Return the commands; called when one is needed."""
+        raise NotImplementedError
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names, in their order."""
+        return list(self.table())
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a command, made now; None where there is no such name."""
+        if cmd_name not in self.table():
+            return None
+        make = self.table()[cmd_name][0]
+        if isinstance(make, str):
+            module, _, name = make.partition(":")
+            make = getattr(import_module(module), name)
+        made = make()
+        made.name = cmd_name
+        return made
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the names and their summaries, without making the commands."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, summary) for name, (_, summary) in self.table().items()])
+
+
+def app_of(kind: type[LazyGroup], help: str, root: Callable[..., None] = lambda: None) -> typer.Typer:
+    """Return a group as a typer application; `root` holds the options that belong to no command."""
+    app = typer.Typer(
+        cls=kind,
+        help=help,
+        no_args_is_help=True,
+        add_completion=False,
+        rich_markup_mode=None,
+        context_settings={"help_option_names": HELP},
+    )
+    app.callback()(root)
+    return app
+
+
+def group_of(table: Callable[[], Table], help: str, kind: type[LazyGroup] = LazyGroup) -> Any:
+    """Return a group of commands; the table is called when one of them is needed."""
+    remembered = cache(table)
+
+    class Group(kind):  # type: ignore[valid-type, misc]
+        def table(self) -> Table:
+            return remembered()
+
+    return typer.main.get_command(app_of(Group, help))

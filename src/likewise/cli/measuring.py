@@ -1,0 +1,165 @@
+"""`likewise evaluate`, `compare` and `analyze`: what measures models."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any, Optional
+
+import typer
+
+from likewise.cli.commands import command_of, group_of
+from likewise.runs.job import check_target
+
+
+def evaluate_command() -> Any:
+    """Return `likewise evaluate`."""
+    import likewise
+
+    def show(report: Any, json: Path | None) -> None:
+        _show_report(report)
+        if json is not None:
+            report.to_json(json)
+            typer.echo(f"Report: {json}")
+
+    return command_of(
+        likewise.evaluate,
+        show,
+        arguments=("model",),
+        given={"quiet": not sys.stderr.isatty()},
+        added={"json": (Optional[Path], None, "Write the whole report to this file as well.")},
+        before=_check_json,
+    )
+
+
+def _check_json(json: Path | None) -> None:
+    """Check the folder before minutes of encoding, not after."""
+    if json is not None:
+        check_target(json, "file")
+
+
+def _show_report(report: Any) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console(highlight=False)
+    settings = report.settings
+    console.print(Text(report.model, style="bold"), soft_wrap=True)
+    how = f"{settings['similarity']}, {settings['precision']}"
+    console.print(f"{how}, {settings['sentences']:,} sentences, {report.seconds:.0f} s", style="dim")
+    for columns, rows in report.sections():
+        table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 3, 0, 0))
+        for i, column in enumerate(columns):
+            table.add_column(column, justify="right" if i else "left")
+        for row in rows:
+            table.add_row(*(Text(cell) for cell in row))
+        console.print()
+        console.print(table)
+    if report.notes():
+        console.print()
+    for note in report.notes():
+        warn = note.startswith(("Missing", "Undefined"))
+        style = "yellow" if warn else "bold" if note.startswith("Average") else "dim"
+        console.print(Text(note, style=style), soft_wrap=True)
+
+
+def compare_command() -> Any:
+    """Return `likewise compare`."""
+    import likewise
+    from likewise.recipes import TrainingOptions
+
+    def show(found: Any) -> None:
+        from likewise.comparison.tables import notes, scores_table
+
+        typer.echo(f"\n{scores_table(found)}\n")
+        for line in notes(found):
+            typer.echo(line)
+        typer.echo(f"report: {found.path / 'comparison.html'}")
+
+    return command_of(
+        likewise.compare,
+        show,
+        names={"methods": "method"},
+        leave_out=("max_steps", "epochs"),
+        options=TrainingOptions(),
+        config=True,
+        exclusive=("steps", "minutes"),
+    )
+
+
+def analyze_group() -> Any:
+    """Return `likewise analyze`."""
+    return group_of(
+        lambda: {
+            "similarity": (_similarity, "Compare the cosines of a sentence with itself, its negation and another one."),
+            "errors": (_errors, "Find the pairs whose rank by the cosine is furthest from that by human ratings."),
+        },
+        help="See what a model does: similarities and errors, as data, a table and a picture.",
+    )
+
+
+_OUT = {"out": (Path, ..., "The folder to write to; made where it is not there.")}
+
+
+def _similarity() -> Any:
+    from likewise.comparison.similarity import analyze_similarity, write_similarity
+
+    def show(report: Any, out: Path) -> None:
+        written = write_similarity(report, out)
+        left_out = sum(report.left_out.values())
+        typer.echo(f"{len(report.sentences):,} sentences, {left_out:,} left out without a negation")
+        for found in report.distributions:
+            typer.echo(f"  {found.label:<6}  {found.kind:<20}  mean {found.cosines.mean():.3f}  peak {found.peak:.2f}")
+        _tell(written)
+
+    return command_of(
+        analyze_similarity,
+        show,
+        arguments=("model",),
+        given={"quiet": not sys.stderr.isatty()},
+        types={"sentences": str},
+        added=_OUT,
+        before=_prepare,
+    )
+
+
+def _errors() -> Any:
+    from likewise.comparison.errors import write_errors
+    from likewise.comparison.page import rank
+    from likewise.evaluation.rank_errors import analyze_errors
+
+    def show(found: Any, out: Path) -> None:
+        written = write_errors(found, out)
+        typer.echo(
+            f"{found.title}: {found.n:,} pairs, Spearman {found.spearman:.2f}; of the worst {len(found.worst)} pairs "
+            f"{found.overestimated} are overestimated"
+        )
+        for i, pair in enumerate(found.worst[:5], start=1):
+            typer.echo(f"  {i}. R_G {rank(pair.gold_rank)}, R_E {rank(pair.estimated_rank)}, {pair.direction}")
+            typer.echo(f"     {pair.first}\n     {pair.second}")
+        _tell(written)
+
+    return command_of(
+        analyze_errors,
+        show,
+        arguments=("model",),
+        given={"quiet": not sys.stderr.isatty()},
+        types={"task": str},
+        added=_OUT,
+        before=_prepare,
+    )
+
+
+def _prepare(out: Path) -> None:
+    """Check the extra and the folder before minutes of encoding, not after."""
+    from likewise.comparison.pictures import check_extra
+    from likewise.comparison.tables import open_folder
+
+    check_extra()
+    open_folder(out)
+
+
+def _tell(paths: list[Path]) -> None:
+    for path in paths:
+        typer.echo(f"written: {path}")

@@ -1,0 +1,126 @@
+"""`likewise train`, `finetune` and `baseline`: one command each recipe, objective and baseline."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import typer
+
+from likewise.cli.commands import LazyGroup, command_of, group_of
+
+_OBJECTIVE_ROWS = {
+    "nli": "SNLI's .jsonl, a table with sentence1, sentence2 and gold_label, or labels.train with s1.train and "
+    "s2.train in its folder; may be repeated.",
+    "sts": "A table with sentence1, sentence2 and score; STS-B train of the data folder where none is given.",
+    "triplets": "train.csv of the Wikipedia sections, or another table with Sentence1, Sentence2 and Sentence3.",
+}
+
+
+class _TrainGroup(LazyGroup):
+    """Takes the recipe from the file of `--config` where none is named."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if args and args[0].startswith("--config"):
+            from likewise.training import read_config
+
+            path = args[0].partition("=")[2] or (args[1] if len(args) > 1 else "")
+            args = [read_config(path).get("recipe", ""), *args]
+        return super().parse_args(ctx, args)
+
+
+def train_group() -> Any:
+    """Return `likewise train`."""
+    return group_of(_recipes, "Train a sentence encoder on plain text.", _TrainGroup)
+
+
+def _recipes() -> Mapping[str, tuple[Any, str]]:
+    from likewise.recipes import RECIPES
+
+    return {name: (lambda name=name: _train_command(name), recipe.summary) for name, recipe in RECIPES.items()}
+
+
+def _train_command(name: str) -> Any:
+    import likewise
+    from likewise.recipes import find_recipe
+
+    recipe = find_recipe(name)
+    return command_of(
+        likewise.train,
+        show_outcome,
+        summary=f"{recipe.summary} ({recipe.source}.)\n\nPresets: {', '.join(recipe.presets)}.",
+        given={"recipe": name},
+        defaults={"base": recipe.default_base},
+        options=recipe.options(),
+        config=True,
+    )
+
+
+def finetune_group() -> Any:
+    """Return `likewise finetune`."""
+    return group_of(_objectives, help="Train an encoder further on labelled rows.")
+
+
+def _objectives() -> Mapping[str, tuple[Any, str]]:
+    from likewise.training import OBJECTIVES
+
+    return {name: (lambda name=name: _finetune_command(name), one.summary) for name, one in OBJECTIVES.items()}
+
+
+def _finetune_command(name: str) -> Any:
+    import likewise
+    from likewise.training import OBJECTIVES
+
+    objective = OBJECTIVES[name]
+    return command_of(
+        likewise.finetune,
+        show_outcome,
+        summary=f"{objective.summary} ({objective.source}.)\n\nPresets: {', '.join(objective.presets)}.",
+        given={"objective": name},
+        defaults={} if name == "sts" else {"rows": ...},
+        names={"rows": "train"},
+        texts={"rows": _OBJECTIVE_ROWS[name]},
+        options=objective.options(),
+        config=True,
+    )
+
+
+def baseline_group() -> Any:
+    """Return `likewise baseline`."""
+    return group_of(_baselines, help="Make a model to compare with: averages, whitening, flow.")
+
+
+def _baselines() -> Mapping[str, tuple[Any, str]]:
+    from likewise.baselines import BASELINES
+
+    return {name: (lambda name=name: _baseline_command(name), one.summary) for name, one in BASELINES.items()}
+
+
+def _baseline_command(name: str) -> Any:
+    import likewise
+    from likewise.baselines import find_baseline
+
+    baseline = find_baseline(name)
+    return command_of(
+        likewise.baseline,
+        lambda result: typer.echo(f"model: {result.path}"),
+        summary=f"{baseline.summary} ({baseline.source}.)",
+        given={"name": name},
+        leave_out=("corpus", "corpus_options", "seed") if baseline.corpus == "none" else (),
+        defaults={"base": baseline.default_base} | ({"corpus": ...} if baseline.corpus == "required" else {}),
+        options=baseline.options,
+        config=True,
+    )
+
+
+def show_outcome(result: Any) -> None:
+    """Print the scores of the base and of the model, and where the model is."""
+    if result.best:
+        metric = result.best["metric"]
+        typer.echo(f"{metric}: {result.before[metric]:.4g} before, {result.best['score']:.4g} after")
+        if not result.best["improved"]:
+            typer.echo(
+                "The base was better: stay with it, or try fewer --max-steps, a lower --learning-rate or other data.",
+                err=True,
+            )
+    typer.echo(f"model: {result.path}  (step {(result.best or {}).get('step', result.steps)})")

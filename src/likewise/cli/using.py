@@ -1,0 +1,155 @@
+"""`likewise encode`, `similarity`, `export`, `negate`, `sections` and `data`: what uses models and text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Optional
+
+import typer
+
+from likewise.cli.commands import command, command_of, group_of
+
+Model = Annotated[str, typer.Argument(help="A model's folder, its hub name, or bundled:minilm.")]
+
+
+def encode_command() -> Any:
+    """Return `likewise encode`."""
+    import likewise
+
+    def show(found: Any) -> None:
+        typer.echo(f"{found.rows:,} x {found.dimension}, float32", err=True)
+
+    return command_of(
+        likewise.encode_file,
+        show,
+        arguments=("model", "source"),
+        defaults={"out": Path("vectors.npy"), "engine": "auto", "precision": "auto"},
+        texts={
+            "model": "A model's folder, its hub name, or bundled:minilm.",
+            "out": "X.npy (a row per line), X.parquet (sentence and embedding), or '-' (a JSON array per line).",
+            "engine": "What runs the model; auto takes the fastest that keeps the vectors.",
+            "precision": "fp32 keeps the vectors; auto goes lower where they stay near enough, and says how near.",
+        },
+    )
+
+
+def similarity_command() -> Any:
+    """Return `likewise similarity`."""
+
+    def similarity(
+        model: Model,
+        a: Annotated[str, typer.Argument(help="A sentence.")],
+        b: Annotated[str, typer.Argument(help="Another sentence.")],
+    ) -> None:
+        """Print the cosine of two sentences, from -1 to 1."""
+        import likewise
+
+        typer.echo(f"{likewise.similarity(a, b, model=model).item():.4f}")
+
+    return command(similarity)
+
+
+def export_command() -> Any:
+    """Return `likewise export`."""
+    import likewise
+
+    def show(paths: Any) -> None:
+        for path in paths:
+            typer.echo(path)
+
+    return command_of(likewise.export, show, arguments=("model",))
+
+
+def negate_command() -> Any:
+    """Return `likewise negate`."""
+    from likewise.augment.negation import negate_corpus
+    from likewise.runs.progress import Progress
+
+    def show(found: Any) -> None:
+        share = found.negated / found.total if found.total else 0.0
+        typer.echo(f"{found.path}: {found.negated:,} of {found.total:,} sentences negated ({share:.1%})")
+        for reason, number in found.reasons.most_common():
+            typer.echo(f"  not negated, {reason}: {number:,}")
+        counts = f"parsed {found.parsed:,}, from the cache {found.cached:,}, from a resumed run {found.resumed:,}"
+        typer.echo(f"  {counts}")
+
+    return command_of(
+        negate_corpus, show, arguments=("sources",), types={"sources": list[Path]}, given={"progress": Progress()}
+    )
+
+
+def sections_command() -> Any:
+    """Return `likewise sections`."""
+
+    def sections(
+        corpus: Annotated[
+            list[str], typer.Argument(metavar="IN...", help="Articles (id, title, sections), or a MediaWiki dump.")
+        ],
+        out: Annotated[Path, typer.Option(help="The CSV file to write: Sentence1, Sentence2, Sentence3.")],
+        n: Annotated[int, typer.Option("--n", help="Number of triplets.", min=1)] = 10_000,
+        seed: Annotated[int, typer.Option(help="Fixes the draw.", min=0)] = 42,
+        skip: Annotated[
+            int,
+            typer.Option(
+                help="Triplets whose articles are passed over: 10000 leaves those of `wiki-sections` out.", min=0
+            ),
+        ] = 0,
+    ) -> None:
+        """Draw triplets from articles: a sentence, one of its own section, one of another section."""
+        from likewise.corpus.documents import read_documents
+        from likewise.corpus.triplets import section_triplets, write_triplets
+        from likewise.runs.job import check_target
+
+        check_target(out, "file")
+        written = write_triplets(out, section_triplets(read_documents(corpus), n, seed, skip))
+        fewer = f", of {n:,} asked for: there are no more articles with two sections" if written < n else ""
+        typer.echo(f"{out}: {written:,} triplets{fewer}")
+
+    return command(sections)
+
+
+def data_group() -> Any:
+    """Return `likewise data`."""
+    return group_of(
+        lambda: {"get": (_get_command, "Fetch a data set, check it, and put it into SentEval's layout.")},
+        help="Fetch evaluation data and training text from the hub.",
+    )
+
+
+_STATES = {
+    "there": "there already",
+    "checked": "fetched, its checksum is the known one",
+    "recorded": "fetched; its checksum was not known before and is recorded for the next time",
+}
+
+
+def _get_command() -> Any:
+    def get(
+        name: Annotated[str, typer.Argument(help="sts, transfer, wiki1m or nli.")],
+        out: Annotated[
+            Optional[Path],
+            typer.Option(help="The data folder; without it $LIKEWISE_DATA, then ~/.cache/likewise/data."),
+        ] = None,
+        files: Annotated[
+            Optional[list[Path]],
+            typer.Option("--from", help="A file that was downloaded elsewhere, used in place of the hub; repeatable."),
+        ] = None,
+        overwrite: Annotated[bool, typer.Option("--overwrite", help="Fetch again, and replace what is there.")] = False,
+    ) -> None:
+        """Fetch a data set at its pinned revision, check it, and put it into SentEval's layout."""
+        from likewise.corpus.downloads import LOCK, data_folder, get_data
+        from likewise.runs.progress import Progress
+
+        folder = out or data_folder()
+        given = {path.name: path for path in files or []}
+        found = get_data(name, folder, files=given, overwrite=overwrite, progress=Progress())
+        for fetched in found:
+            typer.echo(f"{fetched.file.path}: {_STATES[fetched.state]}")
+            for path in fetched.made:
+                typer.echo(f"  {path}")
+        if any(fetched.state == "recorded" for fetched in found):
+            typer.echo(f"checksums: {folder / LOCK}")
+        if folder.resolve() != data_folder().resolve():
+            typer.echo(f"evaluate with --data {folder}, or set LIKEWISE_DATA to it")
+
+    return command(get)

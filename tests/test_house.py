@@ -1,0 +1,32 @@
+"""The rules of the house that no linter knows."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[1] / "src" / "likewise"
+FILES = sorted(SOURCE.rglob("*.py"))
+LONGEST = 300
+RIDDLES = ("What ", "Where ", "How ", "Whether ", "Who ", "Which ")
+
+
+def docstrings(path: Path) -> list[tuple[str, str]]:
+    """Return name and first line of every docstring of a file."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    nodes = [node for node in ast.walk(tree) if isinstance(node, kinds)]
+    return [
+        (getattr(node, "name", path.stem), text.splitlines()[0]) for node in nodes if (text := ast.get_docstring(node))
+    ]
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(SOURCE).as_posix())
+def test_a_file_is_short_named_for_its_subject_and_opens_its_docstrings_with_a_statement(path: Path) -> None:
+    assert path.stem not in ("utils", "helpers", "common")
+    text = path.read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= LONGEST
+    assert "../shared" not in text
+    assert [name for name, line in docstrings(path) if line.startswith(RIDDLES)] == []
