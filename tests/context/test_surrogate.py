@@ -57,6 +57,7 @@ def test_paper_preset_holds_the_values_of_section_4_1():
 
 
 def test_the_surrogate_is_saved_in_stock_modules_and_has_learnt(finished, sentences):
+    assert not (finished.path / "run.toml").exists()  # it is of train and finetune
     model = SentenceTransformer(str(finished.path))
     assert [type(module).__name__ for module in model] == ["Transformer", "Pooling"]
     assert model[1].pooling_mode == "mean"

@@ -3,13 +3,13 @@ import torch
 
 from likewise.encoder.encoder_copy import EncoderCopy
 from likewise.recipes import RECIPES, OptionError
-from likewise.recipes.ct import TensionPairs
+from likewise.recipes.ct import tension_pairs
 
 CT = RECIPES["ct"]
 
 
 def test_one_pair_in_eight_is_of_equal_sentences_and_each_encoder_sees_each_sentence_once(sentences):
-    columns = TensionPairs(7)([{"sentence": s} for s in sentences[:16]])
+    columns = tension_pairs([{"sentence": s} for s in sentences[:16]], 7)
     assert columns["first"] == sentences[:16]
     equal = [a == b for a, b in zip(columns["first"], columns["second"], strict=True)]
     assert [i for i, same in enumerate(equal) if same] == [0, 8]

@@ -37,6 +37,11 @@ def test_contradictions_are_refused(changes, message):
         SNCSE.options(**changes)
 
 
+def test_the_number_of_processes_changes_no_result_and_is_in_no_plan():
+    assert SNCSE.options(processes=4).to_dict() == SNCSE.options().to_dict()
+    assert SNCSE.options(processes=4).updated(alpha=0.2).processes == 4
+
+
 def test_batch_is_sentences_then_negations_with_their_rows(tiny_base):
     options = SNCSE.options()
     encoder = SNCSE.build_encoder(str(tiny_base), options)

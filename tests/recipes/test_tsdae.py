@@ -4,7 +4,7 @@ import torch
 from likewise.encoder.opening import LoadError
 from likewise.encoder.training_modules import TrainingDecoder
 from likewise.recipes import RECIPES, OptionError
-from likewise.recipes.tsdae import NoisyViews
+from likewise.recipes.tsdae import noisy_views
 
 TSDAE = RECIPES["tsdae"]
 
@@ -24,12 +24,12 @@ def test_the_paper_s_values():
 
 
 def test_views_are_the_remains_and_the_sentence(sentences):
-    columns = NoisyViews(0.6, 1)([{"sentence": s} for s in sentences[:20]])
+    columns = noisy_views([{"sentence": s} for s in sentences[:20]], 0.6, 1)
     assert columns["sentence"] == sentences[:20]
     for noisy, sentence in zip(columns["noisy"], columns["sentence"], strict=True):
         left = iter(sentence.split())
         assert all(word in left for word in noisy.split())
-    assert NoisyViews(0.6, 1)([{"sentence": sentences[3]}])["noisy"][0] == columns["noisy"][3]
+    assert noisy_views([{"sentence": sentences[3]}], 0.6, 1)["noisy"][0] == columns["noisy"][3]
 
 
 def test_the_decoder_shares_the_encoder_s_weights_and_lies_in_its_checkpoints(encoder_and_loss, tmp_path):

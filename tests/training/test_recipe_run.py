@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from sentence_transformers import SentenceTransformer
 from transformers.utils.logging import is_progress_bar_enabled
 
 import likewise
+from likewise.context import distill
 from likewise.corpus import CorpusError
 from likewise.encoder.opening import LoadError
 from likewise.recipes import OptionError, find_recipe
@@ -322,6 +324,39 @@ def test_a_recipe_may_be_an_object(corpus_file, tiny_base, tmp_path):
     mine = dataclasses.replace(find_recipe("simcse"), name="mine")
     result = train(corpus_file, tiny_base, tmp_path / "run", recipe=mine, max_steps=1)
     assert result.record["recipe"] == "mine"
+
+
+@pytest.mark.parametrize("base", ["", "runs/nowhere/at/all"])
+def test_a_base_that_is_not_there_is_told_before_the_corpus_is_read(base, tmp_path):
+    for run in (
+        lambda: train(tmp_path / "no-corpus.txt", base, tmp_path / "run"),
+        lambda: likewise.finetune("sts", tmp_path / "no-rows.tsv", base=base, out=tmp_path / "run", quiet=True),
+        lambda: distill(tmp_path / "no-harvest", base=base, out=tmp_path / "run", quiet=True),
+    ):
+        with pytest.raises(LoadError, match=f"There is no folder '{base}'"):
+            run()
+
+
+def test_a_killed_installation_in_place_of_the_base_is_completed(corpus_file, tiny_base, tmp_path, monkeypatch):
+    """`--base runs/x --out runs/x --overwrite`: in the middle of its installation there is no base to load."""
+    out = tmp_path / "run"
+    settings = {"recipe": "simcse", "max_steps": 1, "overwrite": True}
+    train(corpus_file, tiny_base, out, **settings)
+    replace = Path.replace
+
+    def killed(self, target):
+        if Path(target) == out / "modules.json":
+            raise KeyboardInterrupt
+        return replace(self, target)
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(Path, "replace", killed)
+        train(corpus_file, out, out, seed=2, **settings)
+    assert not (out / "modules.json").exists()
+    result = train(corpus_file, out, out, seed=2, **settings)
+    assert (result.record["seed"], result.record["base_run"]["seed"]) == (2, 1)  # not trained a second time
+    assert result.record == json.loads((out / "likewise.json").read_text())
+    assert not work_of(out).exists()
 
 
 def test_a_base_that_is_no_model_is_told_before_the_corpus_is_read(corpus_file, tmp_path):

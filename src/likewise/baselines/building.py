@@ -19,7 +19,7 @@ from likewise.runs.job import check_target, open_job
 from likewise.runs.options import OptionError
 from likewise.runs.plan import Plan
 from likewise.runs.progress import Progress
-from likewise.training.card import OWN_MODULES, PLAIN, VECTORS
+from likewise.training.card import usage
 from likewise.transformers_output import no_bar
 
 CARD = """---
@@ -132,12 +132,11 @@ def baseline(
 
 
 def _card(method: Baseline, base: str, corpus: dict[str, Any] | None, model: SentenceTransformer) -> str:
-    own_modules = any(type(module).__module__.startswith("likewise.") for module in model)
     return CARD.format(
         name=method.name,
         summary=method.summary,
         source=method.source,
         base=base,
         fitted=f" Text: {corpus['sentences']:,} sentences." if corpus else "",
-        use=(OWN_MODULES if own_modules else PLAIN) + VECTORS,
+        use=usage(model),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -11,7 +12,6 @@ from torch import Tensor, nn
 
 from likewise.encoder.modules import dropout_off
 from likewise.losses import functional
-from likewise.losses.gathering import gather_positives
 
 
 class ArcConLoss(nn.Module):
@@ -25,9 +25,9 @@ class ArcConLoss(nn.Module):
         margin_degrees: the margin m, in degrees.
         temperature: tau.
         positive_dropout: False takes the second view without dropout (table 3, second row).
-        gather: take the other processes' sentences as negatives too, with gradients.
 
-    Inputs: one column of sentences, or two (a sentence and a positive of its own). No labels.
+    Inputs: one column of sentences, or two (a sentence and a positive of its own). No labels. The other processes'
+    sentences are negatives too, with gradients.
     """
 
     def __init__(
@@ -36,20 +36,17 @@ class ArcConLoss(nn.Module):
         margin_degrees: float = 10.0,
         temperature: float = 0.05,
         positive_dropout: bool = True,
-        gather: bool = True,
     ) -> None:
         super().__init__()
         self.model = model
-        self.margin_degrees = margin_degrees
-        self.temperature = temperature
+        self.margin_degrees, self.temperature = margin_degrees, temperature
         self.positive_dropout = positive_dropout
-        self.gather = gather
 
     def forward(self, sentence_features: Iterable[dict[str, Tensor]], labels: Tensor | None = None) -> Tensor:
         """Return the loss of a batch: features of one or two columns, in sentence-transformers' form -> scalar."""
         columns = list(sentence_features)
-        anchors, positives = self.two_views(*columns[:2]) if len(columns) > 1 else self.twins(columns[0])
-        return self.compute_loss_from_embeddings([anchors, positives])
+        views = self.two_views(*columns[:2]) if len(columns) > 1 else self.twins(columns[0])
+        return self.compute_loss_from_embeddings(list(views))
 
     def twins(self, features: dict[str, Any]) -> tuple[Tensor, Tensor]:
         """Return two views (B, D) and (B, D) of the same sentences, from independent dropout masks."""
@@ -58,20 +55,17 @@ class ArcConLoss(nn.Module):
         doubled = {
             key: torch.cat([value, value]) if isinstance(value, Tensor) else value for key, value in features.items()
         }
-        both = self.model(doubled)["sentence_embedding"]  # (2B, D)
-        first, second = both.chunk(2)
+        first, second = self.model(doubled)["sentence_embedding"].chunk(2)  # (2B, D)
         return first, second
 
     def two_views(self, first: dict[str, Any], second: dict[str, Any]) -> tuple[Tensor, Tensor]:
         """Return views from two columns, the second without dropout if so asked."""
         anchors = self.model(dict(first))["sentence_embedding"]
-        if self.positive_dropout:
-            return anchors, self.model(dict(second))["sentence_embedding"]
-        with dropout_off(self.model):
+        with nullcontext() if self.positive_dropout else dropout_off(self.model):
             return anchors, self.model(dict(second))["sentence_embedding"]
 
     def compute_loss_from_embeddings(self, embeddings: list[Tensor], labels: Tensor | None = None) -> Tensor:
         """Return the loss of anchors (B, D) and positives (B, D)."""
         anchors, positives = embeddings
-        positives, offset = gather_positives(positives) if self.gather else (positives, 0)
+        positives, offset = functional.gather_positives(positives)
         return functional.arccon(anchors, positives, self.margin_degrees, self.temperature, offset)

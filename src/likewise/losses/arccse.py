@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import nullcontext
-from typing import Any
 
 import torch
 from sentence_transformers import SentenceTransformer
@@ -31,21 +30,14 @@ class EntailmentTripletLoss(nn.Module):
 
     def __init__(self, model: SentenceTransformer, margin: float = 0.0, dropout: bool = False) -> None:
         super().__init__()
-        self.model = model
-        self.margin = margin
-        self.dropout = dropout
+        self.model, self.margin, self.dropout = model, margin, dropout
 
     def forward(self, sentence_features: Iterable[dict[str, Tensor]], labels: Tensor | None = None) -> Tensor:
         """Return the loss of a batch of triplets: features -> scalar."""
         columns = list(sentence_features)
         with nullcontext() if self.dropout else dropout_off(self.model):
             encoded = torch.cat([self.model(dict(column))["sentence_embedding"] for column in columns])  # (3K, D)
-        return self.compute_loss_from_embeddings(list(encoded.chunk(3)))
-
-    def compute_loss_from_embeddings(self, embeddings: list[Tensor], labels: Tensor | None = None) -> Tensor:
-        """Return the loss of sentences, closer and farther versions, each (K, D)."""
-        anchors, closer, farther = embeddings
-        return functional.entailment_triplet(anchors, closer, farther, self.margin)
+        return functional.entailment_triplet(*encoded.chunk(3), self.margin)
 
 
 class ArcCSELoss(nn.Module):
@@ -67,9 +59,7 @@ class ArcCSELoss(nn.Module):
         part = arccon or triplet
         if part is None:
             raise LikewiseError("ArcCSE without ArcCon and without triplets has nothing to learn from")
-        self.arccon = arccon
-        self.triplet = triplet
-        self.triplet_weight = triplet_weight
+        self.arccon, self.triplet, self.triplet_weight = arccon, triplet, triplet_weight
         self.model = part.model
 
     def forward(
@@ -85,13 +75,11 @@ class ArcCSELoss(nn.Module):
         if self.arccon is not None:
             parts["contrastive"] = self.arccon([sentences])
         if self.triplet is not None:
-            found = self.triplet(rest) if rest else None
-            if found is None:
-                # No sentence of this batch is long enough. Zero, with a graph where nothing else has one.
-                anchor = next(iter(parts.values()), None)
-                found = anchor * 0.0 if anchor is not None else self._zero(sentences)
+            if rest:
+                found = self.triplet(rest)
+            elif parts:  # no sentence of this batch is long enough
+                found = parts["contrastive"] * 0.0
+            else:  # zero, with a graph
+                found = self.model(dict(sentences))["sentence_embedding"].sum() * 0.0
             parts["triplet"] = self.triplet_weight * found
         return parts
-
-    def _zero(self, sentences: dict[str, Any]) -> Tensor:
-        return self.model(dict(sentences))["sentence_embedding"].sum() * 0.0

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -22,9 +21,7 @@ ViewKind = Literal["none", "token-cutoff", "feature-cutoff", "shuffle", "dropout
 class EmbeddingView:
     """One way to disturb the embeddings (ConSERT, section 3.3).
 
-    Attributes:
-        kind: what is done.
-        share: of tokens or features cut, or the probability that an element of the embeddings is dropped.
+    `share` is of the tokens or features that are cut, or the probability that an element of the embeddings is dropped.
     """
 
     kind: ViewKind = "none"
@@ -81,26 +78,18 @@ class ConSERTLoss(nn.Module):
         )
 
     def view(self, features: dict[str, Any], view: EmbeddingView) -> Tensor:
-        """Tokens (B, T) to sentence vectors (B, D) under a view."""
-        features = dict(features)
+        """Return the sentence vectors (B, D) of tokens (B, T) under a view."""
+        features, mask = dict(features), features["attention_mask"]
+        embeddings = self._transformer["embeddings"]
         if view.kind == "shuffle":
-            positions = shuffle_positions(features["attention_mask"])
-            features["position_ids"] = positions + self._first_position()
-        with self._disturbed(view, features["attention_mask"]):
+            features["position_ids"] = shuffle_positions(mask) + self._first_position()
+        hook = embeddings.register_forward_hook(lambda module, inputs, output: view.embeddings(output, mask))
+        try:
             return self.model(features)["sentence_embedding"]
+        finally:
+            hook.remove()
 
     def _first_position(self) -> int:
         # RoBERTa and its kin count positions from behind the padding's number, and say so by this attribute.
         padding = getattr(self._transformer["embeddings"], "padding_idx", None)
         return 0 if padding is None else int(padding) + 1
-
-    @contextmanager
-    def _disturbed(self, view: EmbeddingView, mask: Tensor) -> Iterator[None]:
-        def hook(module: nn.Module, inputs: Any, output: Tensor) -> Tensor:
-            return view.embeddings(output, mask)
-
-        handle = self._transformer["embeddings"].register_forward_hook(hook)
-        try:
-            yield
-        finally:
-            handle.remove()

@@ -7,21 +7,11 @@ from typing import Any
 
 from sentence_transformers import SentenceTransformer
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from likewise.encoder.encoder_copy import FrozenCopy
 from likewise.encoder.modules import find_part
 from likewise.errors import LikewiseError
-
-
-def cosine_distance(vectors: Tensor, targets: Tensor) -> Tensor:
-    """Return the mean of 1 - cos(v_i, t_i) over the rows; the targets are detached here.
-
-    Args:
-        vectors: (B, D).
-        targets: (B, D).
-    """
-    return (1 - F.cosine_similarity(vectors, targets.detach(), dim=-1)).mean()
+from likewise.losses import functional
 
 
 class DistillationLoss(nn.Module):
@@ -36,7 +26,7 @@ class DistillationLoss(nn.Module):
     Inputs: two columns, the sentences as tokens of the encoder and as tokens of the teacher. No labels.
 
     Raises:
-        ValueError: the model has no teacher.
+        LikewiseError: the model has no teacher.
     """
 
     def __init__(self, model: SentenceTransformer) -> None:
@@ -53,4 +43,4 @@ class DistillationLoss(nn.Module):
         own, plain = list(sentence_features)[:2]
         self._parts["encoder"][0].eval()  # the trainer turns it on again before each step
         vectors = self.model(dict(own))["sentence_embedding"]  # (B, D)
-        return cosine_distance(vectors, self._parts["teacher"].encode(plain))
+        return functional.cosine_distance(vectors, self._parts["teacher"].encode(plain))

@@ -13,7 +13,6 @@ from likewise.encoder.encoder_copy import MomentumQueue
 from likewise.encoder.modules import find_part
 from likewise.encoder.training_modules import TrainingHead
 from likewise.losses import functional
-from likewise.losses.gathering import gather_positives
 
 
 class ESimCSELoss(nn.Module):
@@ -44,7 +43,7 @@ class ESimCSELoss(nn.Module):
         """Return the loss of a batch, a scalar."""
         sentences, repeated = list(sentence_features)[:2]
         anchors = self.model(dict(sentences))["sentence_embedding"]  # (B, D)
-        positives, offset = gather_positives(self.model(dict(repeated))["sentence_embedding"])
+        positives, offset = functional.gather_positives(self.model(dict(repeated))["sentence_embedding"])
         queue: MomentumQueue | None = self._parts["queue"]
         earlier = queue.vectors() if queue is not None else anchors.new_zeros(0, anchors.shape[1])
         loss = functional.nt_xent_with_queue(anchors, positives, earlier, self.temperature, offset)

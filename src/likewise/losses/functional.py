@@ -1,8 +1,9 @@
 """The tensor math of the losses: embeddings in, a scalar out.
 
 Letters of the shapes: B sentences of a batch, N candidates (B times the number of processes), D embedding.
-Everything is computed in float32, also under autocast: an angle near zero does not survive bfloat16. Shapes that do not
-fit, a temperature of 0 or less, and bounds that contradict each other are a ValueError.
+Everything is computed in float32, also under autocast: an angle near zero does not survive bfloat16. A temperature is
+above 0. An `offset` is the number of rows of `positives` that belong to processes before this one. Shapes that do not
+fit, a temperature of 0 or less, and bounds that contradict each other are a LikewiseError.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import math
 
 import torch
+from sentence_transformers.util import all_gather_with_grad
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -20,6 +22,22 @@ SMALLEST_SINE_SQUARED = 1e-6
 
 It is an angle of 0.06 degrees from 0 or 180; float32 cannot tell the cosine of half that angle from 1.
 """
+
+
+def gather_positives(positives: Tensor) -> tuple[Tensor, int]:
+    """Return the positives of all processes, (B x processes, D) with gradients, and the row where this one's begin.
+
+    In a run of one process: `positives` as they are, and 0.
+    """
+    distributed = torch.distributed.is_available() and torch.distributed.is_initialized()
+    if not distributed or torch.distributed.get_world_size() == 1:
+        return positives, 0
+    return all_gather_with_grad(positives), torch.distributed.get_rank() * len(positives)
+
+
+def cosine_distance(vectors: Tensor, targets: Tensor) -> Tensor:
+    """Return the mean of 1 - cos(v_i, t_i) of rows (B, D) and (B, D); the targets are detached here."""
+    return (1 - F.cosine_similarity(vectors, targets.detach(), dim=-1)).mean()
 
 
 def cosine_matrix(rows: Tensor, columns: Tensor) -> Tensor:
@@ -62,8 +80,7 @@ def arccon(
         anchors: (B, D) one view of each sentence.
         positives: (N, D) the other view; row `offset + i` belongs to anchor i, the others are its negatives.
         margin_degrees: m, in degrees, from 0 (then it is NT-Xent) to 90.
-        temperature: tau, above 0.
-        offset: rows of `positives` that belong to processes before this one.
+        temperature: tau.
     """
     if anchors.ndim != 2 or positives.ndim != 2 or anchors.shape[1] != positives.shape[1]:
         raise LikewiseError(
@@ -82,10 +99,7 @@ def arccon(
 
 
 def nt_xent(anchors: Tensor, positives: Tensor, temperature: float = 0.05, offset: int = 0) -> Tensor:
-    """Normalised temperature-scaled cross-entropy (ArcCSE, equation 1): `arccon` without a margin.
-
-    Shapes and errors as in `arccon`.
-    """
+    """Normalised temperature-scaled cross-entropy (ArcCSE, equation 1): `arccon` without a margin."""
     return arccon(anchors, positives, margin_degrees=0.0, temperature=temperature, offset=offset)
 
 
@@ -101,8 +115,7 @@ def nt_xent_with_queue(
         anchors: (B, D) one view of each sentence.
         positives: (N, D) the other view; row `offset + i` belongs to anchor i.
         queue: (M, D) vectors of earlier batches, detached here; M may be 0.
-        temperature: tau, above 0.
-        offset: rows of `positives` that belong to processes before this one.
+        temperature: tau.
     """
     _check_temperature(temperature)
     cosines = cosine_matrix(anchors, torch.cat([positives, queue.detach().to(positives.dtype)]))  # (B, N + M)
@@ -116,9 +129,8 @@ def nt_xent_symmetric(first: Tensor, second: Tensor, temperature: float = 0.1) -
     negatives.
 
     Args:
-        first: (B, D).
-        second: (B, D), row i of the same sentence as row i of `first`.
-        temperature: tau, above 0.
+        first, second: (B, D) each, row i of the same sentence in both.
+        temperature: tau.
     """
     _check_shapes(first, second)
     _check_temperature(temperature)
@@ -161,8 +173,7 @@ def bidirectional_margin(
         anchors: (B, D) the sentences h. B may be 0: the loss is then 0.
         positives: (B, D) h+, the other view of each.
         soft_negatives: (B, D) h#, the negation of each.
-        alpha: least difference of the cosines.
-        beta: largest difference, alpha or more; 2 or more is no bound.
+        alpha, beta: least and largest difference of the cosines; a beta of 2 or more is no bound.
     """
     _check_shapes(anchors, positives, soft_negatives)
     if alpha > beta:
@@ -184,11 +195,9 @@ def agreeing_opposites(
     log 3. Not in SNCSE: its soft negatives push 'A' and 'not A' apart and say nothing of what 'not A' is near to.
 
     Args:
-        sentences: (Q, D) 'A'. Q may be 0: the loss is then 0.
-        negations: (Q, D) 'not A'.
-        opposites: (Q, D) 'B'.
-        opposite_negations: (Q, D) 'not B'.
-        temperature: divides the cosines, above 0.
+        sentences, negations, opposites, opposite_negations: 'A', 'not A', 'B', 'not B', (Q, D) each. Q may be 0: the
+            loss is then 0.
+        temperature: divides the cosines.
     """
     four = (sentences, negations, opposites, opposite_negations)
     _check_shapes(*four)
@@ -216,8 +225,7 @@ def nt_xent_with_hard_negative(
         positives: (N, D) the other view; row `offset + i` belongs to anchor i.
         hard_negatives: (K, D) the negations of K of the sentences.
         rows: (K,) the anchor that each of these belongs to.
-        temperature: tau, above 0.
-        offset: rows of `positives` that belong to processes before this one.
+        temperature: tau.
     """
     if len(hard_negatives) != len(rows):
         raise LikewiseError(f"{len(hard_negatives)} hard negatives, but {len(rows)} row numbers")

@@ -13,8 +13,6 @@ from likewise.encoder.encoder_copy import FrozenCopy
 from likewise.encoder.modules import find_part
 from likewise.errors import LikewiseError
 from likewise.losses import functional
-from likewise.losses.distillation import cosine_distance
-from likewise.losses.gathering import gather_positives
 
 Role = Literal["soft-negative", "positive", "hard-negative", "none"]
 
@@ -29,8 +27,7 @@ class SNCSELoss(nn.Module):
         role: what a negation is: a soft negative under the bidirectional margin loss (equation 7), a positive
             (equation 8), a hard negative (equation 9), or nothing (InfoNCE alone).
         temperature: tau.
-        alpha: least difference of the cosines of positive and negation.
-        beta: largest such difference.
+        alpha, beta: least and largest difference of the cosines of positive and negation.
         weight: lambda.
         opposite_weight: weight of `functional.agreeing_opposites`, which is not in the paper.
         keep_weight: weight of the cosine distance between the two views of a sentence and the vector that the encoder
@@ -41,7 +38,7 @@ class SNCSELoss(nn.Module):
     Returns the weighted parts by name.
 
     Raises:
-        ValueError: a keep_weight for a model without a `FrozenCopy` among its modules.
+        LikewiseError: a keep_weight for a model without a `FrozenCopy` among its modules.
     """
 
     def __init__(
@@ -57,8 +54,7 @@ class SNCSELoss(nn.Module):
     ) -> None:
         super().__init__()
         self.model = model
-        self.role = role
-        self.temperature = temperature
+        self.role, self.temperature = role, temperature
         self.alpha, self.beta, self.weight = alpha, beta, weight
         self.opposite_weight, self.keep_weight = opposite_weight, keep_weight
         # In a dict: the copy is a part of the encoder already, and no second time of the loss.
@@ -91,12 +87,12 @@ class SNCSELoss(nn.Module):
         if self.keep_weight:
             first = {k: v[:n_sentences] if isinstance(v, Tensor) else v for k, v in features.items()}
             targets = self._before["copy"].encode(first).repeat(2, 1)  # (2B, D), for both views
-            found["keep"] = self.keep_weight * cosine_distance(torch.cat([anchors, positives]), targets)
+            found["keep"] = self.keep_weight * functional.cosine_distance(torch.cat([anchors, positives]), targets)
         return found
 
     def parts(self, anchors: Tensor, positives: Tensor, negations: Tensor, rows: Tensor) -> dict[str, Tensor]:
         """Return the parts for anchors (B, D), positives (B, D), and negations (K, D) of the sentences `rows` (K,)."""
-        everywhere, offset = gather_positives(positives)
+        everywhere, offset = functional.gather_positives(positives)
         if self.role == "hard-negative":
             loss = functional.nt_xent_with_hard_negative(anchors, everywhere, negations, rows, self.temperature, offset)
             return {"contrastive": loss}

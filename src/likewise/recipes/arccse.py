@@ -6,6 +6,8 @@ Perspective in Angular Space". Where a value comes from, and what differs from t
 
 from __future__ import annotations
 
+import dataclasses
+import math
 from typing import Any, Literal
 
 from likewise.augment.spans import mask_words, nested_spans, sentence_rng
@@ -48,30 +50,21 @@ class TripletViews:
     def __init__(self, options: ArcCSEOptions, mask_token: str | None, seed: int) -> None:
         if options.triplet_weight and mask_token is None:
             raise OptionError("the base's tokenizer has no mask token, which triplets need: set triplet_weight to 0")
-        self.options = options
-        self.mask_token = mask_token or ""
-        self.seed = seed
+        self.options, self.mask_token, self.seed = options, mask_token or "", seed
 
     def __call__(self, rows: list[dict[str, Any]]) -> dict[str, list[str]]:
-        """Rows {'sentence', 'words'} to texts by column; no triplets where no sentence is long enough."""
-        sentences = [row["sentence"] for row in rows]
-        columns = {"sentence": sentences, "triplet": []}
-        if self.options.triplet_weight:
-            long = [row["sentence"] for row in rows if row["words"] >= self.options.triplet_min_words]
-            versions = [self.versions(sentence) for sentence in long]
-            columns["triplet"] = [*long, *(v[0] for v in versions), *(v[1] for v in versions)]
-        return columns
+        """Return texts by column; no triplets where no sentence is long enough."""
+        at_least = self.options.triplet_min_words if self.options.triplet_weight else math.inf
+        long = [row["sentence"] for row in rows if row["words"] >= at_least]
+        versions = [self._versions(sentence) for sentence in long]
+        triplets = [*long, *(closer for closer, _ in versions), *(farther for _, farther in versions)]
+        return {"sentence": [row["sentence"] for row in rows], "triplet": triplets}
 
-    def versions(self, sentence: str) -> tuple[str, str]:
-        """Return the closer and the farther version of a sentence, the same ones for the same seed."""
+    def _versions(self, sentence: str) -> tuple[str, str]:
         words = sentence.split()
         ratios = (self.options.mask_closer, self.options.mask_farther)
         closer, farther = nested_spans(len(words), ratios, sentence_rng(sentence, self.seed))
         return mask_words(words, closer, self.mask_token), mask_words(words, farther, self.mask_token)
-
-
-def _encoder(base: str, options: ArcCSEOptions) -> Any:
-    return build_encoder(base, pooling=options.pooling, head=options.head, dropout=options.dropout)
 
 
 def _collator(encoder: Any, options: ArcCSEOptions, seed: int) -> TextCollator:
@@ -84,16 +77,13 @@ def _collator(encoder: Any, options: ArcCSEOptions, seed: int) -> TextCollator:
 
 
 def _loss(encoder: Any, options: ArcCSEOptions) -> ArcCSELoss:
-    margin = options.margin if options.contrastive == "arccon" else 0.0
-    return ArcCSELoss(
-        None
-        if options.contrastive == "none"
-        else ArcConLoss(encoder, margin, options.temperature, options.positive_dropout),
-        EntailmentTripletLoss(encoder, options.triplet_margin, options.triplet_dropout)
-        if options.triplet_weight
-        else None,
-        options.triplet_weight,
-    )
+    arccon = triplet = None
+    if options.contrastive != "none":
+        margin = options.margin if options.contrastive == "arccon" else 0.0
+        arccon = ArcConLoss(encoder, margin, options.temperature, options.positive_dropout)
+    if options.triplet_weight:
+        triplet = EntailmentTripletLoss(encoder, options.triplet_margin, options.triplet_dropout)
+    return ArcCSELoss(arccon, triplet, options.triplet_weight)
 
 
 PAPER_BASE = ArcCSEOptions(batch_size=16, accumulation=4, learning_rate=3e-5)
@@ -113,14 +103,17 @@ ARCCSE = Recipe(
     summary="Angular margin contrastive learning on dropout twins, with entailment triplets of masked spans.",
     source="Zhang et al. 2022, ArcCSE",
     presets={"cpu": CPU, "paper-base": PAPER_BASE, "paper-large": PAPER_LARGE},
-    build_encoder=_encoder,
+    build_encoder=lambda base, options: build_encoder(
+        base, pooling=options.pooling, head=options.head, dropout=options.dropout
+    ),
     build_collator=_collator,
     build_loss=_loss,
 )
 
 _AS_SIMCSE: dict[str, Any] = {"contrastive": "nt-xent", "margin": 0.0, "triplet_weight": 0.0, "sam_rho": 0.0}
 
-SIMCSE = Recipe(
+SIMCSE = dataclasses.replace(
+    ARCCSE,
     name="simcse",
     summary="Contrastive learning on dropout twins (NT-Xent): ArcCSE without margin, triplets and SAM.",
     source="Gao et al. 2021, SimCSE, unsupervised",
@@ -130,7 +123,4 @@ SIMCSE = Recipe(
         "paper-base": PAPER_BASE.updated(**_AS_SIMCSE, batch_size=64, accumulation=1, max_length=32),
         "paper-large": PAPER_LARGE.updated(**_AS_SIMCSE, batch_size=64, accumulation=1),
     },
-    build_encoder=_encoder,
-    build_collator=_collator,
-    build_loss=_loss,
 )

@@ -19,8 +19,8 @@ class TextCollator:
 
     Args:
         tokenizers: a Hugging Face tokenizer and the number of tokens kept, by column.
-        views: rows to texts by column, and to tensors, which go into the batch as they are; a column without texts is
-            left out. The trainer hands the loss one set of features for each column, in this order.
+        views: rows to texts by column (or to lists of token numbers), and to tensors, which go into the batch as they
+            are; an empty column is left out. The loss gets one set of features for each column, in this order.
     """
 
     tokenizers: Mapping[str, tuple[Any, int]]
@@ -41,7 +41,10 @@ class TextCollator:
                 batch[column] = texts
             elif texts:
                 tokenizer, length = self.tokenizers[column]
-                tokens = tokenizer(texts, padding=True, truncation=True, max_length=length, return_tensors="pt")
+                if isinstance(texts[0], str):
+                    tokens = tokenizer(texts, padding=True, truncation=True, max_length=length, return_tensors="pt")
+                else:
+                    tokens = tokenizer.pad({"input_ids": texts}, padding=True, return_tensors="pt")
                 batch |= {f"{column}_{name}": value for name, value in tokens.items()}
         return batch
 

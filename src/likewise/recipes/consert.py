@@ -52,14 +52,6 @@ def _encoder(base: str, options: ConSERTOptions) -> Any:
     return build_encoder(base, pooling=options.pooling, head=False, dropout=options.dropout)
 
 
-def _collator(encoder: Any, options: ConSERTOptions, seed: int) -> TextCollator:
-    return TextCollator.of(encoder, sentences_of, "sentence", length=options.max_length)
-
-
-def _loss(encoder: Any, options: ConSERTOptions) -> ConSERTLoss:
-    return ConSERTLoss(encoder, options.view(options.first), options.view(options.second), options.temperature)
-
-
 PAPER_BASE = ConSERTOptions()
 CPU = PAPER_BASE.updated(
     batch_size=128, learning_rate=1e-5, epochs=1, max_length=32, eval_steps=50, length_batches=True
@@ -69,12 +61,12 @@ CONSERT = Recipe(
     name="consert",
     summary="Contrastive learning on views made of the token embeddings: cutoff of features or tokens, shuffling.",
     source="Yan et al. 2021, ConSERT, unsupervised",
-    presets={
-        "cpu": CPU,
-        "paper-base": PAPER_BASE,
-        "paper-large": PAPER_BASE.updated(batch_size=32, max_length=40),
-    },
+    presets={"cpu": CPU, "paper-base": PAPER_BASE, "paper-large": PAPER_BASE.updated(batch_size=32, max_length=40)},
     build_encoder=_encoder,
-    build_collator=_collator,
-    build_loss=_loss,
+    build_collator=lambda encoder, options, seed: TextCollator.of(
+        encoder, sentences_of, "sentence", length=options.max_length
+    ),
+    build_loss=lambda encoder, options: ConSERTLoss(
+        encoder, options.view(options.first), options.view(options.second), options.temperature
+    ),
 )

@@ -6,7 +6,7 @@ value comes from, and what differs from the paper: docs/papers.md.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -16,6 +16,7 @@ from torch.optim.lr_scheduler import LambdaLR
 
 from likewise.encoder.build import PoolingMode, build_encoder
 from likewise.encoder.encoder_copy import EncoderCopy
+from likewise.encoder.modules import find_part
 from likewise.recipes.collate import TextCollator
 from likewise.recipes.options import TrainingOptions
 from likewise.recipes.recipe import Recipe
@@ -43,23 +44,18 @@ class CTOptions(TrainingOptions):
             raise OptionError("ct has RMSprop with a rate that falls in steps: drop sam_rho and warmup_ratio")
 
 
-@dataclass(frozen=True)
-class TensionPairs:
-    """Rows to two columns: every (negatives + 1)th sentence beside itself, each other one beside the next such one.
+def tension_pairs(rows: list[dict[str, Any]], negatives: int) -> dict[str, list[str]]:
+    """Return {'first': B sentences, 'second': B sentences}: every (negatives + 1)th is paired with itself.
 
-    Rows of a batch are drawn at random, so that the next one is a random one; each sentence is seen by both encoders.
+    Each other one is paired with the next such one. Rows of a batch are drawn at random, so that the next one is a
+    random one; each sentence is seen by both encoders.
     """
-
-    negatives: int
-
-    def __call__(self, rows: list[dict[str, Any]]) -> dict[str, list[str]]:
-        """Rows {'sentence'} to {'first': B sentences, 'second': B sentences}."""
-        first = [row["sentence"] for row in rows]
-        apart = [i for i in range(len(first)) if i % (self.negatives + 1)]
-        second = list(first)
-        for here, there in zip(apart, [*apart[1:], *apart[:1]], strict=True):
-            second[here] = first[there]
-        return {"first": first, "second": second}
+    first = [row["sentence"] for row in rows]
+    apart = [i for i in range(len(first)) if i % (negatives + 1)]
+    second = list(first)
+    for here, there in zip(apart, [*apart[1:], *apart[:1]], strict=True):
+        second[here] = first[there]
+    return {"first": first, "second": second}
 
 
 def _encoder(base: str, options: CTOptions) -> Any:
@@ -69,15 +65,11 @@ def _encoder(base: str, options: CTOptions) -> Any:
     return encoder
 
 
-def _collator(encoder: Any, options: CTOptions, seed: int) -> TextCollator:
-    return TextCollator.of(encoder, TensionPairs(options.negatives), "first", "second", length=options.max_length)
-
-
 def _loss(encoder: Any, options: CTOptions) -> nn.Module:
     # The loss makes a copy of its own, which would be in no checkpoint: the encoder's takes its place.
     placeholder: Any = nn.Identity()
     loss = ContrastiveTensionLoss(placeholder)
-    loss.model1 = next(module for module in encoder if isinstance(module, EncoderCopy)).encoder
+    loss.model1 = find_part(encoder, EncoderCopy).encoder
     loss.model2 = encoder
     return loss
 
@@ -99,7 +91,9 @@ CT = Recipe(
     source="Carlsson et al. 2021, Contrastive Tension",
     presets={"cpu": PAPER.updated(max_length=32, eval_steps=50), "paper": PAPER},
     build_encoder=_encoder,
-    build_collator=_collator,
+    build_collator=lambda encoder, options, seed: TextCollator.of(
+        encoder, partial(tension_pairs, negatives=options.negatives), "first", "second", length=options.max_length
+    ),
     build_loss=_loss,
     build_optimizer=_optimizer,
 )

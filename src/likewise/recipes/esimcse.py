@@ -6,15 +6,15 @@ Where a value comes from, and what differs from the paper: docs/papers.md.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from likewise.augment.spans import sentence_rng
-from likewise.augment.word_repetition import repeat_tokens
+from likewise.augment.word_edits import repeat_tokens
 from likewise.encoder.build import build_encoder
 from likewise.encoder.encoder_copy import MomentumQueue
 from likewise.losses.esimcse import ESimCSELoss
-from likewise.recipes.collate import tokens_read
+from likewise.recipes.collate import TextCollator, tokens_read
 from likewise.recipes.options import HeadOptions
 from likewise.recipes.recipe import Recipe
 from likewise.runs.options import OptionError, option
@@ -35,50 +35,29 @@ class ESimCSEOptions(HeadOptions):
             raise OptionError("esimcse fills its queue in every pass, and SAM makes two of an update: set sam_rho to 0")
 
 
-@dataclass
-class RepetitionCollator:
-    """Rows {'sentence'} to two columns of tokens: the sentences, and the same ones with repeated sub-words.
+def repeated_views(
+    rows: list[dict[str, Any]], tokenizer: Any, length: int, longest: int, rate: float, seed: int
+) -> dict[str, list[list[int]]]:
+    """Return {'sentence': B lists of tokens, 'repeated': the same ones with repeated sub-words}.
 
     Args:
+        rows: of the corpus.
         tokenizer: a Hugging Face tokenizer.
         length: tokens kept of a sentence; repetitions come on top, as in the authors' code.
         longest: tokens that the base reads.
         rate: dup_rate.
         seed: fixes the repetitions of each sentence.
     """
-
-    tokenizer: Any
-    length: int
-    longest: int
-    rate: float
-    seed: int
-    # Read by sentence-transformers' trainer; the corpus has no labels.
-    valid_label_columns: tuple[str, ...] = ()
-
-    def __call__(self, rows: list[dict[str, Any]]) -> dict[str, Any]:
-        """A batch {'sentence_input_ids': (B, T), ..., 'repeated_input_ids': (B, U), ...}."""
-        sentences = [row["sentence"] for row in rows]
-        tokens = self.tokenizer(sentences, truncation=True, max_length=self.length, return_special_tokens_mask=True)
-        repeated = [
-            self._repeat(ids, special, sentence)
-            for ids, special, sentence in zip(
-                tokens["input_ids"], tokens["special_tokens_mask"], sentences, strict=True
-            )
-        ]
-        batch: dict[str, Any] = {}
-        for column, ids in (("sentence", tokens["input_ids"]), ("repeated", repeated)):
-            padded = self.tokenizer.pad({"input_ids": ids}, padding=True, return_tensors="pt")
-            batch |= {f"{column}_{name}": padded[name] for name in ("input_ids", "attention_mask")}
-        return batch
-
-    def _repeat(self, ids: list[int], special: list[int], sentence: str) -> list[int]:
-        if 0 not in special:  # a sentence of no token
-            return ids
-        # Special tokens stand at the ends; one that a user wrote into a text is text.
-        start, end = special.index(0), len(special) - special[::-1].index(0)
-        inner = repeat_tokens(ids[start:end], self.rate, sentence_rng(sentence, self.seed))
-        room = self.longest - start - (len(ids) - end)
-        return [*ids[:start], *inner[:room], *ids[end:]]
+    sentences = [row["sentence"] for row in rows]
+    tokens = tokenizer(sentences, truncation=True, max_length=length, return_special_tokens_mask=True)
+    repeated = []
+    for ids, special, sentence in zip(tokens["input_ids"], tokens["special_tokens_mask"], sentences, strict=True):
+        # Special tokens stand at the ends; one that a user wrote into a text is text. A sentence may have no token.
+        start = special.index(0) if 0 in special else len(ids)
+        end = len(special) - special[::-1].index(0) if 0 in special else len(ids)
+        inner = repeat_tokens(ids[start:end], rate, sentence_rng(sentence, seed)) if start < end else []
+        repeated.append([*ids[:start], *inner[: longest - start - (len(ids) - end)], *ids[end:]])
+    return {"sentence": tokens["input_ids"], "repeated": repeated}
 
 
 def _encoder(base: str, options: ESimCSEOptions) -> Any:
@@ -90,14 +69,12 @@ def _encoder(base: str, options: ESimCSEOptions) -> Any:
     return encoder
 
 
-def _collator(encoder: Any, options: ESimCSEOptions, seed: int) -> RepetitionCollator:
+def _collator(encoder: Any, options: ESimCSEOptions, seed: int) -> TextCollator:
     longest = min(tokens_read(encoder), encoder.tokenizer.model_max_length)
     length = min(options.max_length or longest, longest)
-    return RepetitionCollator(encoder.tokenizer, length, longest, options.repetition, seed)
-
-
-def _loss(encoder: Any, options: ESimCSEOptions) -> ESimCSELoss:
-    return ESimCSELoss(encoder, options.temperature)
+    own = {"tokenizer": encoder.tokenizer, "length": length, "longest": longest}
+    views = partial(repeated_views, **own, rate=options.repetition, seed=seed)
+    return TextCollator.of(encoder, views, "sentence", "repeated", length=length)
 
 
 PAPER_BASE = ESimCSEOptions(batch_size=64, learning_rate=3e-5, max_length=32)
@@ -107,12 +84,8 @@ ESIMCSE = Recipe(
     name="esimcse",
     summary="SimCSE with repeated sub-words in the positive and a momentum encoder's queue of further negatives.",
     source="Wu et al. 2022, ESimCSE",
-    presets={
-        "cpu": CPU,
-        "paper-base": PAPER_BASE,
-        "paper-large": PAPER_BASE.updated(learning_rate=1e-5),
-    },
+    presets={"cpu": CPU, "paper-base": PAPER_BASE, "paper-large": PAPER_BASE.updated(learning_rate=1e-5)},
     build_encoder=_encoder,
     build_collator=_collator,
-    build_loss=_loss,
+    build_loss=lambda encoder, options: ESimCSELoss(encoder, options.temperature),
 )

@@ -6,11 +6,13 @@ comes from, and what differs from the paper: docs/papers.md.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 from sentence_transformers import SentenceTransformer
 
+from likewise.augment.word_edits import WordEditor
 from likewise.augment.word_noise import WordNoise
 from likewise.corpus import PreparedCorpus
 from likewise.encoder.text_cnn import TextCNN
@@ -21,7 +23,6 @@ from likewise.losses.grouped_cosine import GroupedCosineLoss
 from likewise.recipes.collate import TextCollator
 from likewise.recipes.options import TrainingOptions
 from likewise.recipes.recipe import Recipe
-from likewise.recipes.second_views import add_edits, add_paraphrases
 from likewise.recipes.siamese_schedule import siamese_sgd
 from likewise.runs.options import OptionError, option
 from likewise.runs.progress import Progress
@@ -82,11 +83,7 @@ class GCLSROptions(TrainingOptions):
             )
         if bool(self.paraphrases) != (self.augmentation == "paraphrases"):
             raise OptionError("augmentation=paraphrases and the file in paraphrases go together: give both or neither")
-        _ = self.region_sizes
-        try:
-            _ = self.noise
-        except ValueError as error:
-            raise OptionError(str(error)) from None
+        _ = self.region_sizes, self.noise  # both check what they are made of
 
     @property
     def region_sizes(self) -> tuple[int, ...]:
@@ -106,21 +103,15 @@ class GCLSROptions(TrainingOptions):
 
 
 def _encoder(base: str, options: GCLSROptions, sentences: Any = None) -> SentenceTransformer:
-    """Word vectors, noise, attention, TextCNN, projector and predictor; noise and the last two in training only."""
+    """Return word vectors, noise, attention, TextCNN, projector and predictor; noise and the last two train only."""
+    longest = options.max_length or MAX_WORDS
     words = build_word_vectors(
-        base,
-        sentences,
-        options.most_frequent,
-        options.dimension,
-        options.max_length or MAX_WORDS,
-        options.weighted,
-        options.trust_pickle,
+        base, sentences, options.most_frequent, options.dimension, longest, options.weighted, options.trust_pickle
     )
     cnn = TextCNN(words.get_embedding_dimension(), options.region_sizes, options.filters)
-    noisy = options.augmentation in ("partial", "full")
     modules: list[Any] = [
         words,
-        *([NoisyWords(options.noise)] if noisy else []),
+        *([NoisyWords(options.noise)] if options.augmentation in ("partial", "full") else []),
         *([WordAttention()] if options.attention else []),
         cnn,
         Projector(cnn.get_embedding_dimension(), options.projection),
@@ -130,28 +121,47 @@ def _encoder(base: str, options: GCLSROptions, sentences: Any = None) -> Sentenc
 
 
 def _rows(corpus: PreparedCorpus, dataset: Any, options: GCLSROptions, seed: int, progress: Progress) -> Any:
-    """The sampled rows, with the column 'view' where the second view is a text."""
+    """Return the sampled rows, with the column 'view' where the second view is a text."""
     if options.sentences and options.sentences < len(dataset):
         order = np.random.default_rng([seed, 2]).permutation(len(dataset))[: options.sentences]
         dataset = dataset.select(np.sort(order))
     if options.augmentation == "edits":
-        return add_edits(dataset, seed, synonyms=options.edits == "all")
-    if options.augmentation == "paraphrases":
-        return add_paraphrases(dataset, options.paraphrases)
-    return dataset
+        edit = WordEditor(seed, synonyms=options.edits == "all")
+        return dataset.add_column("view", [edit(sentence) for sentence in dataset["sentence"]])
+    return _with_paraphrases(dataset, options.paraphrases) if options.augmentation == "paraphrases" else dataset
+
+
+def _with_paraphrases(dataset: Any, path: str) -> Any:
+    """Add the column 'view': the paraphrase of each sentence; sentences without one are left out.
+
+    Args:
+        dataset: rows with 'sentence'.
+        path: a UTF-8 file of lines 'sentence TAB paraphrase'.
+
+    Raises:
+        OptionError: no such file, a line that is not two columns, or no sentence of the corpus in it.
+    """
+    file = Path(path).expanduser()
+    if not file.is_file():
+        raise OptionError(f"paraphrases: there is no file '{path}'")
+    paraphrase_of: dict[str, str] = {}
+    with file.open(encoding="utf-8") as lines:
+        for number, line in enumerate(lines, 1):
+            columns = line.rstrip("\r\n").split("\t")
+            if len(columns) != 2 or not all(column.strip() for column in columns):
+                raise OptionError(f"{path}:{number}: two columns with a tab between are expected, not {len(columns)}")
+            # As the corpus is cleaned: white space is one blank.
+            sentence, paraphrase = (" ".join(column.split()) for column in columns)
+            paraphrase_of[sentence] = paraphrase
+    keys = [" ".join(sentence.split()) for sentence in dataset["sentence"]]
+    found = [row for row, key in enumerate(keys) if key in paraphrase_of]
+    if not found:
+        raise OptionError(f"{path}: its first column holds none of the corpus's {len(keys):,} sentences")
+    return dataset.select(found).add_column("view", [paraphrase_of[keys[row]] for row in found])
 
 
 def _views(rows: list[dict[str, Any]]) -> dict[str, list[str]]:
     return {name: [row[name] for row in rows] for name in ("sentence", "view") if name in rows[0]}
-
-
-def _collator(encoder: SentenceTransformer, options: GCLSROptions, seed: int) -> TextCollator:
-    most = options.max_length or MAX_WORDS
-    return TextCollator(dict.fromkeys(("sentence", "view"), (encoder.tokenizer, most)), _views)
-
-
-def _loss(encoder: SentenceTransformer, options: GCLSROptions) -> GroupedCosineLoss:
-    return GroupedCosineLoss(encoder, options.group_size, options.collapse_below)
 
 
 def _optimizer(encoder: SentenceTransformer, options: GCLSROptions, steps: int) -> tuple[Any, Any]:
@@ -178,8 +188,10 @@ GCLSR = Recipe(
     source="Wang et al. 2023, GCLSR",
     presets={"cpu": CPU, "paper": PAPER, "light": LIGHT},
     build_encoder=_encoder,
-    build_collator=_collator,
-    build_loss=_loss,
+    build_collator=lambda encoder, options, seed: TextCollator(
+        dict.fromkeys(("sentence", "view"), (encoder.tokenizer, options.max_length or MAX_WORDS)), _views
+    ),
+    build_loss=lambda encoder, options: GroupedCosineLoss(encoder, options.group_size, options.collapse_below),
     add_columns=_rows,
     encoder_reads_corpus=True,
     check_base=lambda base, options: check_source(base, options.dimension, options.trust_pickle),

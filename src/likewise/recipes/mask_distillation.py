@@ -12,6 +12,7 @@ from typing import Any
 from likewise.encoder.build import build_encoder
 from likewise.encoder.encoder_copy import FrozenCopy
 from likewise.encoder.mask_prompt import build_mask_prompt_encoder
+from likewise.encoder.modules import find_part
 from likewise.losses.distillation import DistillationLoss
 from likewise.recipes.collate import TextCollator, prompt_length
 from likewise.recipes.options import PromptOptions
@@ -31,8 +32,8 @@ class MaskDistillationOptions(PromptOptions):
     sam_rho: float = option(0.0, "Radius of sharpness-aware minimisation, in weight norm; 0: plain AdamW.")
 
 
-def _views(rows: list[dict[str, Any]]) -> dict[str, list[str]]:
-    """Rows {'sentence'} to two columns: for the prompt, and for the teacher."""
+def _twice(rows: list[dict[str, Any]]) -> dict[str, list[str]]:
+    """Return the sentences for the prompt, and for the teacher."""
     sentences = [row["sentence"] for row in rows]
     return {"sentence": sentences, "plain": sentences}
 
@@ -45,14 +46,10 @@ def _encoder(base: str, options: MaskDistillationOptions) -> Any:
 
 def _collator(encoder: Any, options: MaskDistillationOptions, seed: int) -> TextCollator:
     length, taken = prompt_length(encoder, options.max_length)
-    teacher = next(module for module in encoder if isinstance(module, FrozenCopy)).encoder.tokenizer
+    teacher = find_part(encoder, FrozenCopy).encoder.tokenizer
     # The teacher sees what the prompt leaves room for.
     plain = length - taken + len(teacher("")["input_ids"])
-    return TextCollator({"sentence": (encoder.tokenizer, length), "plain": (teacher, plain)}, _views)
-
-
-def _loss(encoder: Any, options: MaskDistillationOptions) -> DistillationLoss:
-    return DistillationLoss(encoder)
+    return TextCollator({"sentence": (encoder.tokenizer, length), "plain": (teacher, plain)}, _twice)
 
 
 MASK_DISTILLATION = Recipe(
@@ -62,5 +59,5 @@ MASK_DISTILLATION = Recipe(
     presets={"cpu": MaskDistillationOptions()},
     build_encoder=_encoder,
     build_collator=_collator,
-    build_loss=_loss,
+    build_loss=lambda encoder, options: DistillationLoss(encoder),
 )

@@ -41,10 +41,8 @@ def with_candidates(dataset: Any, rows: np.ndarray, share: float, seed: int, max
     found: list[int] = []
     short = np.flatnonzero(dataset.with_format("numpy")["words"][:] <= max_words)
     order = rng.permutation(short)
-    for start in range(0, len(order), 10_000):
-        if len(found) >= wanted:
-            break
-        some = order[start : start + 10_000]
+    while len(found) < wanted and len(order):
+        some, order = order[:10_000], order[10_000:]
         sentences = dataset.select(some)["sentence"][:]
         found += [int(row) for row, text in zip(some, sentences, strict=True) if may_have_opposites(text)]
     chosen = np.array(found[:wanted], dtype=np.int64)
@@ -53,14 +51,9 @@ def with_candidates(dataset: Any, rows: np.ndarray, share: float, seed: int, max
 
 
 def with_negations(corpus: PreparedCorpus, dataset: Any, name: str, processes: int, progress: Progress) -> Any:
-    """Return the dataset with a third column, `negation`: the sentence's negation, or None where there is none.
+    """Return the dataset with the column `negation`: the sentence's negation, or None where there is none.
 
-    Args:
-        corpus: where the rows come from; the negations lie beside it.
-        dataset: rows {'sentence', 'words'}.
-        name: tells this choice of rows from others of the same corpus.
-        processes: how many parse.
-        progress: shows the sentences.
+    The negations lie in the folder of the corpus; `name` tells this choice of rows from others.
 
     Raises:
         ImportError: the parser is not installed; the message names the extra.

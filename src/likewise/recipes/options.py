@@ -49,10 +49,7 @@ class PromptOptions(TrainingOptions):
 
     def _check(self) -> None:
         super()._check()
-        try:
-            MaskPrompt.parse(self.template)
-        except ValueError as error:
-            raise OptionError(str(error)) from None
+        MaskPrompt.parse(self.template)
 
 
 class ContrastiveOptions(TrainingOptions):

@@ -12,13 +12,10 @@ from torch.optim.lr_scheduler import LambdaLR
 
 
 class WarmupCosine(LambdaLR):
-    """The rate rises in a line for `warmup` updates and falls as half a cosine to 0; constant groups keep theirs.
+    """The rate rises in a line for `warmup` updates and falls as half a cosine to 0 at `steps`.
 
-    Args:
-        optimizer: SGD; a group with the entry 'constant' set to True keeps its rate.
-        steps: updates in all.
-        warmup: updates of the rise.
-        momenta: momentum before and after the end of the rise.
+    A group of the optimizer with the entry 'constant' set to True keeps its rate. The momentum is the first of
+    `momenta` during the rise, the second after it.
     """
 
     def __init__(self, optimizer: SGD, steps: int, warmup: int, momenta: tuple[float, float]) -> None:

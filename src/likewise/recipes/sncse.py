@@ -7,7 +7,7 @@ value comes from, and what differs from the paper: docs/papers.md.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -55,29 +55,25 @@ class SNCSEOptions(ContrastiveOptions, PromptOptions):
             raise OptionError(f"alpha {self.alpha} is larger than beta {self.beta}: no difference lies between them")
 
 
-@dataclass(frozen=True)
-class NegationViews:
-    """Rows {'sentence', 'negation'} to B sentences and K negations, and the rows (K,) that these belong to.
+def negation_views(rows: list[dict[str, Any]], with_opposites: bool = False) -> dict[str, Any]:
+    """Return B sentences and K negations, and the rows that these belong to.
 
-    With `with_opposites` the texts go on with the Q opposites that the negations have, and the Q negations of these;
-    the places (Q,) say to which negations they belong.
+    With `with_opposites` the texts go on with the Q opposites that the negations have, and the Q negations of these.
+
+    Returns:
+        {'sentence': B + K + 2Q texts, 'sentence_rows': (K,) of the sentences, 'sentence_pairs': (Q,) of the negations}.
     """
-
-    with_opposites: bool = False
-
-    def __call__(self, rows: list[dict[str, Any]]) -> dict[str, Any]:
-        """Return {'sentence': B + K + 2Q texts, 'sentence_rows': (K,), 'sentence_pairs': (Q,)}."""
-        negated = [i for i, row in enumerate(rows) if row.get("negation")]
-        negations = [rows[i]["negation"] for i in negated]
-        texts = [*(row["sentence"] for row in rows), *negations]
-        columns: dict[str, Any] = {"sentence": texts, "sentence_rows": torch.tensor(negated, dtype=torch.long)}
-        if self.with_opposites:
-            found = [opposites(rows[i]["sentence"], negation) for i, negation in zip(negated, negations, strict=True)]
-            kept = [four for four in found if four]
-            texts += [*(four.opposite for four in kept), *(four.opposite_negation for four in kept)]
-            pairs = [place for place, four in enumerate(found) if four]
-            columns["sentence_pairs"] = torch.tensor(pairs, dtype=torch.long)
-        return columns
+    negated = [i for i, row in enumerate(rows) if row.get("negation")]
+    negations = [rows[i]["negation"] for i in negated]
+    texts = [*(row["sentence"] for row in rows), *negations]
+    columns: dict[str, Any] = {"sentence": texts, "sentence_rows": torch.tensor(negated, dtype=torch.long)}
+    if with_opposites:
+        found = [opposites(rows[i]["sentence"], negation) for i, negation in zip(negated, negations, strict=True)]
+        kept = [four for four in found if four]
+        texts += [*(four.opposite for four in kept), *(four.opposite_negation for four in kept)]
+        pairs = [place for place, four in enumerate(found) if four]
+        columns["sentence_pairs"] = torch.tensor(pairs, dtype=torch.long)
+    return columns
 
 
 def _add_negations(corpus: PreparedCorpus, dataset: Any, options: SNCSEOptions, seed: int, progress: Progress) -> Any:
@@ -103,20 +99,13 @@ def _encoder(base: str, options: SNCSEOptions) -> Any:
 
 def _collator(encoder: Any, options: SNCSEOptions, seed: int) -> TextCollator:
     length, _ = prompt_length(encoder, options.max_length)
-    return TextCollator.of(encoder, NegationViews(options.opposite_weight > 0), "sentence", length=length)
+    views = partial(negation_views, with_opposites=options.opposite_weight > 0)
+    return TextCollator.of(encoder, views, "sentence", length=length)
 
 
 def _loss(encoder: Any, options: SNCSEOptions) -> SNCSELoss:
-    return SNCSELoss(
-        encoder,
-        options.negation,
-        options.temperature,
-        options.alpha,
-        options.beta,
-        options.weight,
-        options.opposite_weight,
-        options.keep_weight,
-    )
+    weights = ("temperature", "alpha", "beta", "weight", "opposite_weight", "keep_weight")
+    return SNCSELoss(encoder, options.negation, **{name: getattr(options, name) for name in weights})
 
 
 PAPER_BASE = SNCSEOptions(batch_size=256, learning_rate=1e-5, sam_rho=0.0)

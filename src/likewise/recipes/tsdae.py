@@ -6,14 +6,14 @@ Sentence Embedding Learning"; the loss is sentence-transformers' own. Where a va
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 from sentence_transformers.sentence_transformer.losses import DenoisingAutoEncoderLoss
 from torch import nn
 
 from likewise.augment.spans import sentence_rng
-from likewise.augment.word_deletion import delete_words
+from likewise.augment.word_edits import delete_words
 from likewise.encoder.build import PoolingMode, build_encoder
 from likewise.encoder.opening import LoadError
 from likewise.encoder.training_modules import TrainingDecoder
@@ -36,32 +36,22 @@ class TSDAEOptions(TrainingOptions):
     deletion: float = option(0.6, "Probability that a word of the input is deleted.", ge=0, le=1)
 
 
-@dataclass(frozen=True)
-class NoisyViews:
-    """Rows to two columns: the sentences with words deleted, and the sentences that shall come out again."""
-
-    deletion: float
-    seed: int
-
-    def __call__(self, rows: list[dict[str, Any]]) -> dict[str, list[str]]:
-        """Rows {'sentence'} to {'noisy', 'sentence'}; a deletion is fixed by sentence and seed."""
-        sentences = [row["sentence"] for row in rows]
-        noisy = [delete_words(text, self.deletion, sentence_rng(text, self.seed)) for text in sentences]
-        return {"noisy": noisy, "sentence": sentences}
-
-
-def _encoder(base: str, options: TSDAEOptions) -> Any:
-    return build_encoder(base, pooling=options.pooling, head=False)
+def noisy_views(rows: list[dict[str, Any]], deletion: float, seed: int) -> dict[str, list[str]]:
+    """Return {'noisy': the sentences with words deleted, 'sentence'}; a deletion is fixed by sentence and seed."""
+    sentences = [row["sentence"] for row in rows]
+    noisy = [delete_words(text, deletion, sentence_rng(text, seed)) for text in sentences]
+    return {"noisy": noisy, "sentence": sentences}
 
 
 def _collator(encoder: Any, options: TSDAEOptions, seed: int) -> TextCollator:
-    return TextCollator.of(encoder, NoisyViews(options.deletion, seed), "noisy", "sentence", length=options.max_length)
+    views = partial(noisy_views, deletion=options.deletion, seed=seed)
+    return TextCollator.of(encoder, views, "noisy", "sentence", length=options.max_length)
 
 
 def _loss(encoder: Any, options: TSDAEOptions) -> nn.Module:
     """Build the loss, and make its decoder a module of the encoder: in the loss alone it would be in no checkpoint."""
     try:
-        with only_errors():  # a base has no weights for what a decoder has beside it: they start at random
+        with only_errors():  # a base has no weights for what a decoder adds: they start at random
             loss = DenoisingAutoEncoderLoss(encoder, tie_encoder_decoder=True)
     except (OSError, ValueError) as error:
         name = encoder[0].auto_model.config._name_or_path
@@ -80,11 +70,8 @@ TSDAE = Recipe(
     name="tsdae",
     summary="A denoising auto-encoder: a decoder makes the sentence again from the vector of its remains.",
     source="Wang et al. 2021, TSDAE",
-    presets={
-        "cpu": PAPER.updated(batch_size=16, max_length=32, eval_steps=50, length_batches=True),
-        "paper": PAPER,
-    },
-    build_encoder=_encoder,
+    presets={"cpu": PAPER.updated(batch_size=16, max_length=32, eval_steps=50, length_batches=True), "paper": PAPER},
+    build_encoder=lambda base, options: build_encoder(base, pooling=options.pooling, head=False),
     build_collator=_collator,
     build_loss=_loss,
 )

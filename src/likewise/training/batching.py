@@ -14,12 +14,12 @@ BATCHES_IN_A_POOL = 50
 class LengthBatchSampler(BatchSampler):
     """Row numbers of batches: shuffled, pooled, sorted by length inside a pool, cut, and the batches shuffled.
 
-    A batch then wastes little on padding, and a sentence meets other negatives in every epoch. Lengths are kept
-    as one small integer a row, so a corpus of any size fits.
+    A batch then wastes little on padding, and a sentence meets other negatives in every epoch. A last, smaller batch is
+    dropped, since it would have fewer negatives.
 
     Args:
-        lengths: a length for each row, in any unit.
-        batch_size: rows of a batch; a last, smaller batch is dropped, since it would have fewer negatives.
+        lengths: a length for each row, in any unit; kept as one small integer a row.
+        batch_size: rows of a batch.
         seed: with the epoch, fixes the order.
         by_length: False gives plain shuffled batches.
     """
@@ -27,13 +27,10 @@ class LengthBatchSampler(BatchSampler):
     def __init__(self, lengths: Sequence[int] | np.ndarray, batch_size: int, seed: int, by_length: bool = True) -> None:
         super().__init__(RandomSampler(range(max(1, len(lengths)))), batch_size, drop_last=True)
         self.lengths = np.asarray(lengths, dtype=np.int32)
-        self.batch_size = batch_size
-        self.seed = seed
-        self.by_length = by_length
-        self.epoch = 0
+        self.batch_size, self.seed, self.by_length, self.epoch = batch_size, seed, by_length, 0
 
     def set_epoch(self, epoch: int) -> None:
-        """Called by the trainer at the start of each epoch."""
+        """Take up an epoch; called by the trainer."""
         self.epoch = epoch
 
     def __len__(self) -> int:

@@ -1,4 +1,4 @@
-"""What happens during a training besides its steps: the log, the bar, an orderly stop, sealed checkpoints."""
+"""The companions of a training: its log, the bar, an orderly stop, sealed checkpoints."""
 
 from __future__ import annotations
 
@@ -19,9 +19,7 @@ from likewise.training.trainer import TrainingError
 class Log:
     """A file with every loss part and every score, a JSON object a line.
 
-    Args:
-        path: where it is.
-        done: the step that a run goes on from; later lines, of steps that are done again, are dropped.
+    Lines of steps after `done`, from which a run goes on, are dropped: these steps are done again.
     """
 
     def __init__(self, path: Path, done: int = 0) -> None:
@@ -51,14 +49,7 @@ def _step_of(line: str) -> float:
 
 
 class Course(TrainerCallback):
-    """Follows the trainer from step to step.
-
-    Args:
-        log: takes losses and scores.
-        bar: shows the steps, the last loss and the last score.
-        stop: saves a checkpoint and ends the steps when it was asked for.
-        metric: what selects the checkpoint; "" for nothing.
-    """
+    """Follows the trainer from step to step, with the metric that selects the checkpoint ("" for none)."""
 
     def __init__(self, log: Log, bar: Bar, stop: StopRequest, metric: str) -> None:
         self.log, self.bar, self.stop, self.metric = log, bar, stop, metric

@@ -1,4 +1,4 @@
-"""The model card of a trained model: what it is and how it was made, from its record."""
+"""The model card of a trained model, from its record."""
 
 from __future__ import annotations
 
@@ -52,7 +52,6 @@ def model_card(record: Mapping[str, Any], model: Any) -> str:
         else f"Checkpoint: {record['selection']}."
     )
     pairs = isinstance(model, CrossEncoder)
-    own_modules = any(type(module).__module__.startswith("likewise.") for module in model)
     return CARD.format(
         what="cross-encoder" if pairs else "sentence encoder",
         pipeline="text-ranking" if pairs else "sentence-similarity",
@@ -65,5 +64,13 @@ def model_card(record: Mapping[str, Any], model: Any) -> str:
         seed=record["seed"],
         steps=record["steps"],
         score=score,
-        use=PAIRS if pairs else (OWN_MODULES if own_modules else PLAIN) + VECTORS,
+        use=usage(model),
     )
+
+
+def usage(model: Any) -> str:
+    """Return the code that loads and uses a model."""
+    if isinstance(model, CrossEncoder):
+        return PAIRS
+    own_modules = any(type(module).__module__.startswith("likewise.") for module in model)
+    return (OWN_MODULES if own_modules else PLAIN) + VECTORS

@@ -1,4 +1,4 @@
-"""What a training starts from: its base, or the newest of its own checkpoints that is whole."""
+"""The start of a training: its base, or the newest of its own checkpoints that is whole."""
 
 from __future__ import annotations
 
@@ -24,14 +24,12 @@ def base_fingerprint(base: str) -> str:
     found = [
         f"{one.relative_to(path).as_posix()} {checksum(one)}"
         for one in (sorted(path.rglob("*")) if path.is_dir() else ())
-        if one.suffix in _OF_A_MODEL and one.name not in _NOT_OF_A_MODEL and not _passing(one.relative_to(path))
+        if one.suffix in _OF_A_MODEL
+        and one.name not in _NOT_OF_A_MODEL
+        # Those of an unfinished job, and of a training's checkpoints, are not the model's.
+        and not any(part.startswith(".") or part == "checkpoints" for part in one.relative_to(path).parts)
     ]
     return blake2b("\n".join(found).encode(), digest_size=16).hexdigest() if found else base
-
-
-def _passing(name: Path) -> bool:
-    """Return whether a file is one of an unfinished job, or of a training's checkpoints."""
-    return any(part.startswith(".") or part == "checkpoints" for part in name.parts)
 
 
 def made_by(base: str) -> dict[str, Any] | None:

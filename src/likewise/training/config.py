@@ -33,10 +33,9 @@ _ARGUMENTS = dict.fromkeys((*_OF_TRAIN, *_OF_FINETUNE))
 
 
 def read_config(source: str | os.PathLike[str] | Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of `train`, or of `finetune`, from a TOML file or from what such a file holds.
+    """Return the arguments of `train`, or of `finetune`, from a TOML file or from its content.
 
-    `config_of` is its inverse. The options stand among the arguments by their own names, so that the result can be
-    handed on as `train(**found)`; what a file does not say is not in it.
+    The inverse of `config_of`, but that the options are among the arguments, as `train(**found)` takes them.
 
     Raises:
         OptionError: the file cannot be read, a name in it does not exist, or recipe or objective is missing.

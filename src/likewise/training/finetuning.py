@@ -163,8 +163,7 @@ def choose_rows(
         return Selection("dev", evaluator, None, f"{evaluator.description} ({', '.join(dev.sources)})", dev.sha256)
     if task.sts_dev and (found := sts_dev(options, data)):
         return found
-    first = rows.dataset.column_names[0]
-    kept, held = hold_out(rows.dataset[first], options.held_out, seed)
+    kept, held = hold_out(rows.dataset[rows.dataset.column_names[0]], options.held_out, seed)
     if len(held) < 2:
         return last_checkpoint("too few rows to hold any out; ")
     evaluator = task.held_out(dataclasses.replace(rows, dataset=rows.dataset.select(held)), options)

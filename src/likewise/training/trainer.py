@@ -42,10 +42,9 @@ class TrainingError(LikewiseError):
 
 
 class TwoPassSAM(SAM):
-    """SAM (Foret et al. 2021) whose two halves are called one by one.
+    """SAM (Foret et al. 2021) in two halves: `first_step` goes to the worst point within `rho`, `step` comes back.
 
-    `first_step` moves the weights to the worst point within `rho`; the trainer then computes the gradients there;
-    `step` returns to the old weights and lets the base optimizer step with them.
+    The trainer computes the gradients of the base optimizer's step in between.
     """
 
     def step(self, closure: Any = None) -> None:  # type: ignore[override]
@@ -75,11 +74,9 @@ class _Steps(BaseTrainer):
         sam_every: int = 1,
         **settings: Any,
     ) -> None:
-        self.lengths = lengths
-        self.by_length = by_length
-        self.sam_rho = sam_rho
-        self.sam_every = sam_every
-        self._passes: list[tuple[dict[str, Any], Tensor, list[Tensor]]] = []
+        self.lengths, self.by_length = lengths, by_length
+        self.sam_rho, self.sam_every = sam_rho, sam_every
+        self._passes: list[tuple[dict[str, Any], list[Tensor]]] = []
         super().__init__(**settings)
 
     def go_on(self, checkpoint: Path | None) -> None:
@@ -113,15 +110,7 @@ class _Steps(BaseTrainer):
             found: dict[str, float] = super().evaluate(*args, **kwargs)
         return found
 
-    def get_batch_sampler(
-        self,
-        dataset: Any,
-        batch_size: int,
-        drop_last: bool,
-        valid_label_columns: list[str] | None = None,
-        generator: torch.Generator | None = None,
-        seed: int = 0,
-    ) -> LengthBatchSampler:
+    def get_batch_sampler(self, dataset: Any, batch_size: int, *_: Any, seed: int = 0, **__: Any) -> LengthBatchSampler:
         """Return batches by length."""
         return LengthBatchSampler(self.lengths, batch_size, seed, self.by_length)
 
@@ -160,7 +149,7 @@ class _Steps(BaseTrainer):
         with nullcontext() if self.args.n_gpu > 1 else only_pooled_token(self.model):
             if not self.sam_rho or self.state.global_step % self.sam_every:
                 return super().training_step(model, inputs, num_items_in_batch)
-            self._passes.append((dict(inputs), torch.get_rng_state(), _cuda_rng_states()))
+            self._passes.append((dict(inputs), _chance()))
             loss = super().training_step(model, inputs, num_items_in_batch)
             if self.accelerator.sync_gradients:
                 self._gradients_at_worst_point(model, num_items_in_batch)
@@ -169,18 +158,16 @@ class _Steps(BaseTrainer):
     def _gradients_at_worst_point(self, model: nn.Module, num_items_in_batch: Tensor | int | None) -> None:
         sam: Any = getattr(self.optimizer, "optimizer", self.optimizer)  # accelerate wraps it
         sam.first_step(zero_grad=True)
-        after = torch.get_rng_state(), _cuda_rng_states()
+        after = _chance()
         # Cloned: the trainer counts the steps in place.
         parts = {
             kind: {name: value.clone() for name, value in sums.items()}
             for kind, sums in self.accum_loss_components.items()
         }
-        for inputs, cpu, cuda in self._passes:
-            torch.set_rng_state(cpu)
-            _set_cuda_rng_states(cuda)
+        for inputs, chance in self._passes:
+            _set_chance(chance)
             super().training_step(model, inputs, num_items_in_batch)
-        torch.set_rng_state(after[0])
-        _set_cuda_rng_states(after[1])
+        _set_chance(after)
         # What is logged is the loss at the weights, not at the worst point near them.
         self.accum_loss_components = parts
         self._passes.clear()
@@ -198,13 +185,14 @@ class PairTrainer(_Steps, CrossEncoderTrainer):
     arguments_type = CrossEncoderTrainingArguments
 
 
-def _cuda_rng_states() -> list[Tensor]:
-    return torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
+def _chance() -> list[Tensor]:
+    return [torch.get_rng_state(), *(torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [])]
 
 
-def _set_cuda_rng_states(states: list[Tensor]) -> None:
-    if states:
-        torch.cuda.set_rng_state_all(states)
+def _set_chance(states: list[Tensor]) -> None:
+    torch.set_rng_state(states[0])
+    if states[1:]:
+        torch.cuda.set_rng_state_all(states[1:])
 
 
 def trainer_arguments(

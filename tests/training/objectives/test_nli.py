@@ -34,7 +34,7 @@ def test_sentevals_three_files(tmp_path, ending):
             "sentence2": ["b0", "b2", "b3"],
             "label": [LABELS["neutral"], LABELS["entailment"], LABELS["contradiction"]],
         }
-        assert rows.dropped.counts == {"no gold label": 1}
+        assert rows.dropped == {"no gold label": 1}
         assert f"{path}:2" in str(rows)
 
 
@@ -46,7 +46,7 @@ def test_snli_json_lines_and_several_files(tmp_path):
     (tmp_path / "a.jsonl").write_text("\n".join(lines))
     rows = read_nli([tmp_path / "a.jsonl", side_by_side(tmp_path, ["neutral"])])
     assert rows.dataset["sentence1"][:] == ["x", "a0"]
-    assert rows.dropped.counts == {"an empty sentence": 1}
+    assert rows.dropped == {"an empty sentence": 1}
 
 
 def test_the_hash_is_of_the_rows(tmp_path):

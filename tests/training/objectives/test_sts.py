@@ -14,7 +14,7 @@ def test_ratings_become_shares_of_the_scale(tmp_path):
     path.write_text("score\tsentence1\tsentence2\n1\ta\tb\n5\tc\td\n2\te\tf\n3\t\tg\n")
     rows = read_sts([path], None, STS.options(lowest=1))
     assert rows.dataset["label"][:] == [0.0, 1.0, 0.25]
-    assert rows.dropped.counts == {"an empty sentence": 1}
+    assert rows.dropped == {"an empty sentence": 1}
 
 
 def test_ratings_off_the_scale(tmp_path):

@@ -26,7 +26,6 @@ class FinetuneOptions(TrainingOptions):
     epochs: int = option(1, "Passes over the rows.")
     warmup_ratio: float = option(0.1, "Share of the updates in which the rate rises from 0.")
     sam_rho: float = option(0.0, "Radius of sharpness-aware minimisation; 0: plain AdamW.")
-    max_length: int = option(0, "Tokens kept of a sentence in training; 0: as many as the model reads.")
     length_batches: bool = option(False, "Batches of rows of near-equal length.")
     eval_steps: int = option(1000, "Updates between two evaluations; 0: only at the end.")
     select_by: Literal["auto", "sts-b-dev", "held-out", "last"] = option(

@@ -5,8 +5,9 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -28,22 +29,6 @@ class LabelledDataError(LikewiseError):
     """Labelled data that cannot be read as asked; the message names the file, the line and the cure."""
 
 
-@dataclass
-class Dropped:
-    """Rows that are left out, counted by reason, and the place of the first of each."""
-
-    counts: dict[str, int] = field(default_factory=dict)
-    first: dict[str, str] = field(default_factory=dict)
-
-    def add(self, reason: str, place: str) -> None:
-        """Count a row."""
-        self.counts[reason] = self.counts.get(reason, 0) + 1
-        self.first.setdefault(reason, place)
-
-    def __str__(self) -> str:
-        return "; ".join(f"{n:,} left out: {why} (first: {self.first[why]})" for why, n in self.counts.items())
-
-
 @dataclass(frozen=True)
 class LabelledRows:
     """Rows of texts, with or without a label.
@@ -53,21 +38,22 @@ class LabelledRows:
         unit: what a row is, in the plural, for the user.
         sources: the files.
         sha256: of the rows in order.
-        dropped: what was left out.
+        dropped: the number of rows that were left out, by reason.
+        left_out: the same in words, with the place of the first of each.
     """
 
     dataset: Any
     unit: str
     sources: tuple[str, ...]
     sha256: str
-    dropped: Dropped
+    dropped: Mapping[str, int]
+    left_out: str
 
     def __len__(self) -> int:
         return len(self.dataset)
 
     def __str__(self) -> str:
-        told = f"{len(self):,} {self.unit} from {', '.join(self.sources)}"
-        return f"{told}\n{self.dropped}" if self.dropped.counts else told
+        return f"{len(self):,} {self.unit} from {', '.join(self.sources)}\n{self.left_out}".rstrip()
 
     def record(self) -> dict[str, Any]:
         """Return what the run's record says of them."""
@@ -76,7 +62,7 @@ class LabelledRows:
             "sentences": len(self),
             "unit": self.unit,
             "sha256": self.sha256,
-            "dropped": self.dropped.counts,
+            "dropped": dict(self.dropped),
         }
 
 
@@ -104,17 +90,22 @@ def collect(
     from datasets import Dataset
     from datasets.table import InMemoryTable
 
-    dropped = Dropped()
+    dropped: Counter[str] = Counter()
+    first: dict[str, str] = {}
+
+    def drop(reason: str, place: str) -> None:
+        dropped[reason] += 1
+        first.setdefault(reason, place)
 
     def kept() -> Iterator[tuple[Any, ...]]:
         for place, cells in rows:
             found = tuple(cells[: len(texts)])
             if not all(found):
-                dropped.add("an empty sentence", place)
+                drop("an empty sentence", place)
             elif number is None:
                 yield found
             elif (label := number(cells[-1], place)) is None:
-                dropped.add("no gold label", place)
+                drop("no gold label", place)
             else:
                 yield (*found, label)
 
@@ -129,10 +120,11 @@ def collect(
         arrays = [pa.array(values, type=fields[i][1]) for i, values in enumerate(zip(*block, strict=True))]
         blocks.append(pa.record_batch(arrays, schema=schema))
     named = tuple(str(path) for path in sources)
+    left_out = "; ".join(f"{n:,} left out: {why} (first: {first[why]})" for why, n in dropped.items())
     if not blocks:
-        raise LabelledDataError(f"{', '.join(named)}: no {unit} are in it{f' ({dropped})' if dropped.counts else ''}")
+        raise LabelledDataError(f"{', '.join(named)}: no {unit} are in it{f' ({left_out})' if left_out else ''}")
     dataset = Dataset(InMemoryTable(pa.Table.from_batches(blocks, schema=schema)))
-    return LabelledRows(dataset, unit, named, digest.hexdigest(), dropped)
+    return LabelledRows(dataset, unit, named, digest.hexdigest(), dropped, left_out)
 
 
 csv.field_size_limit(1 << 20)
