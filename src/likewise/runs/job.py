@@ -1,4 +1,4 @@
-"""One long job: a target that appears whole, and a working folder that can be stopped, resumed and locked.
+"""A long job: a target that is written atomically, and a locked working folder that allows it to be resumed.
 
     runs/arc/                  a folder as the target
       .unfinished/             the working folder, only until the job is finished
@@ -7,7 +7,7 @@
       likewise.json            the record: plan, facts, and the names of all files that the job wrote
       ...
 
-A file as the target (vectors.npy) has its working folder beside it, `.vectors.npy.unfinished/`. Nothing in a target
+A file as the target (vectors.npy) has its working folder next to it, `.vectors.npy.unfinished/`. Nothing in a target
 is removed but what its own record names, and that only when its successor is whole.
 """
 
@@ -33,25 +33,25 @@ _UNFINISHED, _PLAN, _NOTES, _RESULT, _OLD = ".unfinished", "plan.json", "notes.j
 _HOLDER, _INSTALLING = "holder.json", "installing.json"
 _ADMINISTRATIVE = {_PLAN, _NOTES, _HOLDER, "lock"}
 _LAST = "modules.json"
-"""Installed last and taken away first: without it a folder is no model, so that no half of one can be loaded."""
+"""Installed last and removed first: a folder without it is not a model, so half of one cannot be loaded."""
 
 Kind = Literal["folder", "file"]
 Resume = bool | Literal["auto"]
 
 
 class JobError(LikewiseError):
-    """A job cannot write where it was asked to; the message names the cure."""
+    """Raised if a job cannot write to its target; the message names the cure."""
 
 
 class Job:
-    """One long job, opened by `open_job`.
+    """A long job, opened by `open_job`.
 
     Attributes:
         target: the folder or file that it makes.
-        work: its working folder; what lies there after a stop is found again by the next run of the same plan.
+        work: its working folder; its content is kept after a stop for the next run of the same plan.
         plan: what was asked.
-        resumed: whether a stopped run of the same plan goes on.
-        finished: the record of a finished job of the same plan, which need not be done again; else None.
+        resumed: whether a stopped run of the same plan is resumed.
+        finished: the record of a finished job of the same plan, which need not be done again; otherwise None.
     """
 
     def __init__(self, target: Path, plan: Plan, kind: Kind, grows: bool = False) -> None:
@@ -63,7 +63,7 @@ class Job:
 
     @property
     def result(self) -> Path:
-        """What `finish` installs: a folder, made when it is first asked for, or the path of a file."""
+        """The content that `finish` installs: a folder, created on first access, or the path of a file."""
         path = self.work / _RESULT
         if self.kind == "folder":
             path.mkdir(exist_ok=True)
@@ -75,29 +75,29 @@ class Job:
         return _read(self.work / _NOTES)
 
     def note(self, **facts: Any) -> None:
-        """Add plain facts that outlive a stop, by rename."""
+        """Add plain facts that survive a stop."""
         write_json(self.work / _NOTES, self.notes | facts)
 
     def discard(self) -> None:
-        """Throw away what was done so far: the next run of the plan begins anew."""
+        """Discard the work so far: the next run of the plan starts from the beginning."""
         _clear(self.work)
 
     def seconds(self) -> float:
-        """Return the seconds worked so far, those before a stop included."""
+        """Return the seconds of work so far, including those before a stop."""
         return round(float(self.notes.get("seconds", 0.0)) + time.monotonic() - self._begun, 1)
 
     def finish(self, facts: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Install `result` under the target's name, remove the working folder, and return the record.
 
         Args:
-            facts: plain values for the record, beside plan, versions, machine, seconds and the names of the files.
+            facts: plain values for the record, besides plan, versions, machine, seconds and the names of the files.
         """
         self.finished = self._installed(facts)
         shutil.rmtree(self.work)
         return self.finished
 
     def publish(self, facts: Mapping[str, Any] | None = None) -> None:
-        """Install a folder's `result` as it is so far, and keep working on a copy of it."""
+        """Install a folder's unfinished `result`, and continue to work on a copy of it."""
         record = self._installed(facts)
         (self.work / _INSTALLING).unlink()
         shutil.rmtree(self.work / _OLD, ignore_errors=True)
@@ -117,14 +117,14 @@ class Job:
         return record
 
     def _take_up(self, record: Mapping[str, Any]) -> None:
-        """Copy the installed files that `result` lacks into it."""
+        """Copy installed files that are missing in `result` into it."""
         for name in record.get("files", []):
             if (self.target / name).is_file() and not (self.result / name).exists():
                 (self.result / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(self.target / name, self.result / name)
 
     def _begin(self, resume: Resume, overwrite: bool, completed: bool) -> None:
-        """Compare the plan with what lies here, and write it down.
+        """Compare the plan with the existing work, and save it.
 
         A job whose installation was just completed is finished, also for the command with `overwrite` that began it.
 
@@ -141,8 +141,8 @@ class Job:
         if stopped:
             if change := self.plan.difference(stopped, unfinished=True):
                 raise JobError(
-                    f"{self.target} holds stopped work that was started with {change}: give what it was started with "
-                    "to go on, choose another --out, or --overwrite to begin anew"
+                    f"{self.target} holds stopped work that was started with {change}: repeat these settings "
+                    "to resume it, choose another --out, or start again with --overwrite"
                 )
             self.resumed = True
         elif record and not overwrite:
@@ -162,7 +162,7 @@ class Job:
             self._take_up(record)
 
     def _close(self, target_existed: bool) -> None:
-        """Keep the working folder only if there is something in it to go on from."""
+        """Remove the working folder if it holds nothing to resume."""
         if not self.work.is_dir():
             return
         if any(path.name not in _ADMINISTRATIVE for path in self.work.iterdir()) or self.notes.keys() - {"seconds"}:
@@ -184,17 +184,17 @@ def open_job(
     kind: Kind = "folder",
     grows: bool = False,
 ) -> Iterator[Job]:
-    """Open a job for the time of a `with` block, locked against every other process.
+    """Open a job in a `with` block, locked against other processes.
 
     Everything is checked before anything is written. Working files stay after an error or a stop, so that the same
-    command goes on from them; a job that made none leaves nothing behind.
+    command resumes from them; a job that made none leaves nothing behind.
 
     Args:
         target: the folder or file that the job makes.
         plan: what is asked.
-        resume: "auto" goes on with stopped work of the same plan and starts where there is none; True insists on
+        resume: "auto" resumes stopped work of the same plan, or starts if there is none; True requires
             stopped work.
-        overwrite: throw stopped work away, and replace what is finished once its successor is whole.
+        overwrite: discard stopped work, and replace a finished result once its successor is complete.
         kind: whether the target is a folder or a file.
         grows: open a finished folder of the same plan again, to add to it: `result` starts as a copy of it.
 
@@ -219,7 +219,7 @@ def open_job(
 
 
 def complete_installation(target: str | os.PathLike[str]) -> dict[str, Any]:
-    """Complete the installation of a folder that was cut by a kill, for a job that reads what it replaces.
+    """Complete the installation of a folder that was interrupted by a kill, for a job that reads it as input.
 
     `open_job` does so too, but only once the job's input is known, and a model that is half installed is no input.
 
@@ -256,7 +256,7 @@ def _locked(work: Path, target: Path) -> Any:
 
 
 def check_target(target: str | os.PathLike[str], kind: Kind = "folder") -> None:
-    """Check a target before its input is read, so that a wrong --out is known at once. Writes nothing.
+    """Check a target before the input is read, so that a wrong --out fails at once. Writes nothing.
 
     Raises:
         JobError: it is a file where a folder is made or the other way round, its folder is not there, or it holds
@@ -274,13 +274,13 @@ def check_target(target: str | os.PathLike[str], kind: Kind = "folder") -> None:
 
 
 def work_of(target: str | os.PathLike[str], kind: Kind = "folder") -> Path:
-    """Return the working folder of a target: where an unfinished job keeps its files."""
+    """Return the working folder of a target, in which an unfinished job keeps its files."""
     path = Path(target)
     return path / _UNFINISHED if kind == "folder" else path.with_name(f".{path.name}{_UNFINISHED}")
 
 
 def read_record(target: str | os.PathLike[str]) -> dict[str, Any]:
-    """Return the record of a finished job in a folder, {} where there is none.
+    """Return the record of a finished job in a folder, {} if there is none.
 
     Raises:
         JobError: the record is damaged.
@@ -297,7 +297,7 @@ def read_record(target: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def _install(target: Path, work: Path) -> None:
-    """Move the result into place. Can be killed at any moment and done again.
+    """Move the result into place. It may be killed at any moment and repeated.
 
     The files of the old record go first, into the working folder; `modules.json` is the last file to come.
     """
@@ -331,7 +331,7 @@ def _move(source: Path, target: Path) -> None:
 
 
 def _clear(work: Path) -> None:
-    """Empty a working folder of all but its lock."""
+    """Empty a working folder, except for its lock."""
     for path in work.iterdir():
         if path.name in ("lock", _HOLDER):
             continue
@@ -339,7 +339,7 @@ def _clear(work: Path) -> None:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """Return the content of a working file, {} where there is none.
+    """Return the content of a working file, {} if there is none.
 
     Raises:
         JobError: it is damaged.
@@ -350,4 +350,4 @@ def _read(path: Path) -> dict[str, Any]:
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:
-        raise JobError(f"{path} is damaged ({first_line(error)}): --overwrite begins anew") from None
+        raise JobError(f"{path} is damaged ({first_line(error)}): start again with --overwrite") from None
