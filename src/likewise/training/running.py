@@ -297,4 +297,5 @@ def _words(dataset: Any) -> np.ndarray:
     """Return the words of each row's texts together, (rows,)."""
     if "words" in dataset.column_names:
         return np.asarray(dataset.with_format("numpy")["words"][:])
-    return np.sum([[len(text.split()) for text in dataset[name]] for name in _texts(dataset)], axis=0, dtype=np.int32)
+    counts = [[len(text.split()) for text in dataset[name]] for name in _texts(dataset)]
+    return np.asarray(counts, dtype=np.int32).sum(axis=0)
