@@ -1,14 +1,19 @@
 import random
 from collections import Counter
+from importlib import util
 
+import numpy as np
 import pytest
 
 from likewise.augment import word_edits
-from likewise.augment.word_edits import EditError, WordEditor
+from likewise.augment.word_edits import WordEditor, delete_words, repeat_tokens
+from likewise.errors import LikewiseError
 
-pytest.importorskip("textaugment", reason="needs the extra 'edits'")
+needs_textaugment = pytest.mark.skipif(util.find_spec("textaugment") is None, reason="needs the extra 'edits'")
+SENTENCE = " ".join(f"w{i}" for i in range(50))
 
 
+@needs_textaugment
 def test_swaps_and_deletions_are_seeded_and_leave_the_global_chance_alone(sentences):
     random.seed(5)
     before = random.getstate()
@@ -23,12 +28,14 @@ def test_swaps_and_deletions_are_seeded_and_leave_the_global_chance_alone(senten
     assert changed > 0.8 * len(sentences)
 
 
+@needs_textaugment
 def test_wordnet_that_is_missing_is_told(monkeypatch):
     monkeypatch.setattr(word_edits, "_wordnet_is_here", lambda: False)
-    with pytest.raises(EditError, match=r"nltk\.downloader"):
+    with pytest.raises(LikewiseError, match=r"nltk\.downloader"):
         WordEditor()
 
 
+@needs_textaugment
 def test_synonyms_come_from_textaugment(monkeypatch, sentences):
     """With WordNet's answers put in its place: the edits themselves are the library's."""
     from textaugment.eda import EDA
@@ -38,3 +45,56 @@ def test_synonyms_come_from_textaugment(monkeypatch, sentences):
     monkeypatch.setattr(EDA, "_get_synonyms", staticmethod(lambda word: [f"{word}ish"]))
     edited = [WordEditor(1)(sentence) for sentence in sentences]
     assert any("ish" in text for text in edited)
+
+
+def test_the_share_of_deleted_words_is_met_on_average_and_order_is_kept():
+    rng = np.random.default_rng(0)
+    found = [delete_words(SENTENCE, 0.6, rng).split() for _ in range(400)]
+    kept = np.mean([len(words) for words in found]) / 50
+    assert kept == pytest.approx(0.4, abs=5 * (0.24 / 20_000) ** 0.5)
+    assert all(words == sorted(words, key=lambda word: int(word[1:])) for words in found)
+    assert len({len(words) for words in found}) > 5  # each word by itself, not a fixed number
+
+
+def test_one_word_is_left_at_least():
+    rng = np.random.default_rng(0)
+    assert {delete_words("a b c", 1.0, rng) for _ in range(50)} == {"a", "b", "c"}
+    assert delete_words("", 0.6, rng) == ""
+    assert delete_words("all of it", 0.0, rng) == "all of it"
+    with pytest.raises(ValueError, match="share"):
+        delete_words("a", -0.1, rng)
+
+
+def repeats(n, rate, draws=4000):
+    rng = np.random.default_rng(1)
+    return [repeat_tokens(range(n), rate, rng) for _ in range(draws)]
+
+
+@pytest.mark.parametrize(("n", "rate", "most"), [(25, 0.32, 8), (5, 0.32, 2), (40, 0.1, 4), (1, 0.32, 1), (10, 0, 2)])
+def test_the_number_of_repetitions_is_even_from_0_to_dup_len(n, rate, most):
+    found = repeats(n, rate)
+    counts = Counter(len(tokens) - n for tokens in found)
+    assert set(counts) == set(range(most + 1))
+    # Each of the most + 1 numbers has the same share: five deviations of a binomial.
+    share = 1 / (most + 1)
+    assert all(abs(c / len(found) - share) < 5 * (share * (1 - share) / len(found)) ** 0.5 for c in counts.values())
+
+
+def test_a_repeated_token_stands_behind_itself_once_and_order_is_kept():
+    for tokens in repeats(25, 0.32, 200):
+        assert sorted(set(tokens)) == list(range(25))
+        assert tokens == sorted(tokens)
+        assert max(Counter(tokens).values()) <= 2
+
+
+def test_every_token_is_repeated_equally_often():
+    found = repeats(25, 0.32)
+    often = Counter(token for tokens in found for token, count in Counter(tokens).items() if count == 2)
+    # The mean number of repetitions is 4 of 25.
+    assert all(abs(often[token] / len(found) - 4 / 25) < 0.03 for token in range(25))
+
+
+def test_edges_of_repetition():
+    assert repeat_tokens([], 0.32, np.random.default_rng(0)) == []
+    with pytest.raises(ValueError, match="share"):
+        repeat_tokens([1], 1.5, np.random.default_rng(0))

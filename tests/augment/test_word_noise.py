@@ -108,4 +108,4 @@ def test_contradictions_are_refused():
             WordNoise(**bad)
     with pytest.raises(ValueError, match="mask"):
         add_word_noise(torch.zeros(2, 3, 4), torch.ones(2, 2))
-    assert WordNoise.from_dict({"kinds": [1.0, 0.0, 0.0, 0.0]}) == WordNoise(kinds=(1.0, 0.0, 0.0, 0.0))
+    assert WordNoise(**{"kinds": [1.0, 0.0, 0.0, 0.0]}) == WordNoise(kinds=(1.0, 0.0, 0.0, 0.0))

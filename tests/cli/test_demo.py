@@ -16,6 +16,6 @@ def test_demo_goes_the_whole_road(corpus_file, tiny_base, tmp_path, monkeypatch)
     arguments = ["demo", "--steps", "5", "--out", "runs/demo", "--query", "The old cat sees the dog."]
     done = CliRunner().invoke(build_app(), arguments, env={"COLUMNS": "120"})
     assert done.exit_code == 0, done.output
-    for part in ("before", "after", "News", "no data found", "Neighbours", str(tmp_path / "runs" / "demo")):
+    for part in ("base", "trained", "News", "no data found", "Neighbours", str(tmp_path / "runs" / "demo")):
         assert part in done.output
     assert (tmp_path / "runs" / "demo" / "modules.json").exists()

@@ -77,8 +77,8 @@ def archive(tmp_path):
 def small(size):
     """The table of data sets, its files as small as those of the tests."""
     return {
-        name: replace(one, files=tuple(replace(file, megabytes=size / 1e6) for file in one.files))
-        for name, one in hub_sources.DATASETS.items()
+        name: tuple(replace(file, megabytes=size / 1e6) for file in files)
+        for name, files in hub_sources.DATASETS.items()
     }
 
 
@@ -113,7 +113,7 @@ def command(hub, home, *arguments, size=None):
 
 
 def test_from_the_hub_into_the_layout_with_a_lock_that_later_fetches_are_held_against(hub, archive, tmp_path):
-    (file,) = DATASETS["sts"].files
+    (file,) = DATASETS["sts"]
     hub.put(file, archive.read_bytes())
     out, home = tmp_path / "data", tmp_path / "home"
     size = archive.stat().st_size
@@ -168,7 +168,7 @@ def test_a_copy_from_elsewhere_takes_the_hub_s_place_and_what_is_there_stays(arc
 
 
 def test_a_small_fake_is_refused_and_not_kept(served, tmp_path):
-    (file,) = DATASETS["wiki1m"].files
+    (file,) = DATASETS["wiki1m"]
     served.put(file, b"<html>Sign in to go on</html>".ljust(244))
     copy = tmp_path / file.name
     copy.write_bytes(b"A fake.\n" * 30)
@@ -183,7 +183,7 @@ def test_a_small_fake_is_refused_and_not_kept(served, tmp_path):
 @pytest.mark.parametrize("content", [b"<!DOCTYPE html><p>Sign in", b"\xff\xfe\x00 no text at all", b"\0" * 25])
 def test_a_fake_of_the_right_size_is_refused(served, tmp_path, monkeypatch, content):
     monkeypatch.setattr(downloads, "DATASETS", small(len(content)))
-    served.put(DATASETS["wiki1m"].files[0], content)
+    served.put(DATASETS["wiki1m"][0], content)
     with pytest.raises(DownloadError, match=r"wiki1m_for_simcse\.txt: it is no (plain|UTF-8) text"):
         get_data("wiki1m", tmp_path / "data")
     assert list((tmp_path / "data").iterdir()) == []
@@ -191,7 +191,7 @@ def test_a_fake_of_the_right_size_is_refused(served, tmp_path, monkeypatch, cont
 
 
 def test_the_hub_is_held_to_the_checksum_of_the_first_fetch(archive, served, sized, tmp_path):
-    (file,) = DATASETS["sts"].files
+    (file,) = DATASETS["sts"]
     served.put(file, archive.read_bytes())
     (first,) = get_data("sts", tmp_path / "data")
     assert first.state == "recorded"
@@ -207,7 +207,7 @@ def test_the_hub_is_held_to_the_checksum_of_the_first_fetch(archive, served, siz
 
 
 def test_a_file_that_is_not_the_one_that_the_hub_states_is_refused(archive, served, sized, tmp_path):
-    served.put(DATASETS["sts"].files[0], archive.read_bytes())
+    served.put(DATASETS["sts"][0], archive.read_bytes())
     served.states = "0" * 64
     with pytest.raises(DownloadError, match="hash"):
         get_data("sts", tmp_path / "data")
@@ -217,7 +217,7 @@ def test_a_file_that_is_not_the_one_that_the_hub_states_is_refused(archive, serv
 
 
 def test_a_download_that_is_cut_short_is_not_kept(archive, served, sized, tmp_path):
-    served.put(DATASETS["sts"].files[0], archive.read_bytes())
+    served.put(DATASETS["sts"][0], archive.read_bytes())
     served.cut = 3000
     with pytest.raises(DownloadError, match="could not be fetched"):
         get_data("sts", tmp_path / "data")
@@ -229,7 +229,7 @@ def test_a_download_that_is_cut_short_is_not_kept(archive, served, sized, tmp_pa
 def test_text_is_taken_as_it_is(served, tmp_path, monkeypatch):
     content = b"One.\r\nTwo.\n"
     monkeypatch.setattr(downloads, "DATASETS", small(len(content)))
-    served.put(DATASETS["wiki1m"].files[0], content)
+    served.put(DATASETS["wiki1m"][0], content)
     (found,) = get_data("wiki1m", tmp_path / "data")
     assert found.made == (tmp_path / "data" / "wiki1m_for_simcse.txt",)
     assert found.made[0].read_bytes() == b"One.\r\nTwo.\n"

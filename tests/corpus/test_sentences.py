@@ -135,8 +135,8 @@ def test_jsonl_is_prose(write):
     [
         ('{"txt": "x", "id": 2}', r"a\.jsonl:2: no field 'text' in this row; it has: txt, id.*--field"),
         ('{"text": 5}', r"a\.jsonl:2: field 'text' is a int"),
-        ('{"text": "x"', r"a\.jsonl:2: not JSON"),
-        ("[1]", r"a\.jsonl:2: a JSON list, not an object"),
+        ('{"text": "x"', r"a\.jsonl:2: not a JSON object \(Expecting"),
+        ("[1]", r"a\.jsonl:2: not a JSON object \(it is a list\)"),
     ],
 )
 def test_bad_row(write, second, words):

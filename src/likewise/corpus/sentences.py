@@ -4,14 +4,14 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from likewise.corpus.decoding import Undecodable, article_parts, field_text, read_rows
+from likewise.corpus.decoding import article_parts, field_text, read_rows
 from likewise.corpus.files import Tick
 from likewise.corpus.options import CorpusError, CorpusOptions
 from likewise.corpus.plain import text_sentences
 from likewise.corpus.report import CorpusReport
 from likewise.corpus.sources import Source, Spec, find_sources
 from likewise.corpus.splitting import paragraphs_of, sentences_of
-from likewise.corpus.wiki import is_sentence_like, read_dump
+from likewise.corpus.wiki import Sections, is_sentence_like, read_dump
 
 _SIGN = re.compile(r"\w")
 
@@ -70,39 +70,35 @@ def kept_sentences(
         )
 
 
+def read_articles(
+    source: Source, options: CorpusOptions, report: CorpusReport, tick: Tick | None = None
+) -> Iterator[tuple[int, str, str, Sections]]:
+    """Yield (line, id, title, sections) of each article of a dump or an articles file."""
+    if source.kind == "wiki":
+        yield from read_dump(source.path, options, tick)
+        return
+    for line, row in read_rows(source.path, options, report, tick):
+        yield line, *article_parts(source.path, line, row)
+
+
 def _candidates(
     source: Source, options: CorpusOptions, report: CorpusReport, tick: Tick | None
 ) -> Iterator[tuple[int, str]]:
     """Yield (line, sentence) of a file before any measuring, and count what is lost."""
     name = str(source.path)
-
-    def prose_only(line: int, text: str) -> Iterator[tuple[int, str]]:
-        for sentence in sentences_of(text):
-            if is_sentence_like(sentence):
-                yield line, sentence
-            else:
-                report.read += 1
-                report.drop("markup", name, line)
-
     report.files[name] = source.kind
     if source.kind == "text":
         yield from text_sentences(source.path, options, report, tick)
-    elif source.kind == "wiki":
-        for line, _, _, sections in read_dump(source.path, options, tick):
-            for _, paragraphs in sections:
-                for text in paragraphs:
-                    yield from prose_only(line, text)
-    else:
-        watch = Undecodable(source.path, options.encoding, report)
-        for line, row in read_rows(source.path, options, tick):
-            if watch.seen(line, row is not None):
-                continue
-            if source.kind == "articles":
-                for _, paragraphs in article_parts(source.path, line, row)[2]:
-                    for text in paragraphs:
-                        yield from prose_only(line, text)
-                continue
+    elif source.kind == "jsonl":
+        for line, row in read_rows(source.path, options, report, tick):
             text = field_text(source.path, line, row, options.field or "")
             for paragraph in paragraphs_of(text) or [""]:
                 yield from ((line, sentence) for sentence in sentences_of(paragraph) or [""])
-        watch.end()
+    else:
+        for line, _, _, sections in read_articles(source, options, report, tick):
+            for sentence in (s for _, paragraphs in sections for text in paragraphs for s in sentences_of(text)):
+                if is_sentence_like(sentence):
+                    yield line, sentence
+                else:
+                    report.read += 1
+                    report.drop("markup", name, line)

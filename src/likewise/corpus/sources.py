@@ -1,17 +1,17 @@
 """The files of a corpus, and the format of each."""
 
 import glob
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from likewise.corpus.bundled import wiki_sample_path
-from likewise.corpus.decoding import JSON_LIMIT
-from likewise.corpus.files import format_suffix, numbered_lines, read_head
+from likewise.corpus.decoding import read_rows
+from likewise.corpus.files import format_suffix, read_head
 from likewise.corpus.options import CorpusError, CorpusOptions
+from likewise.corpus.report import CorpusReport
 
 Kind = Literal["text", "jsonl", "articles", "wiki"]
 Spec = str | PathLike[str] | Sequence[str | PathLike[str]]
@@ -131,21 +131,17 @@ def _refuse_binary(path: Path, head: bytes, options: CorpusOptions) -> None:
 
 
 def _json_kind(path: Path, options: CorpusOptions, named: bool) -> Kind:
-    for number, raw in numbered_lines(path, options, limit=JSON_LIMIT):
-        if not raw.strip():
-            continue
-        try:
-            row: Any = json.loads(raw.decode(options.codec))
-        except ValueError:
-            row = None
-        if not isinstance(row, dict):
-            if not named:
-                return "text"  # a text may well begin with a brace
-            raise CorpusError(f"{path}:{number}: not a JSON object: a JSONL file has one object a line, nothing else")
-        if options.field is None and isinstance(row.get("sections"), list):
-            return "articles"
-        if options.field is None:
-            names = ", ".join(name for name, value in row.items() if isinstance(value, str)) or "none"
-            raise CorpusError(f"{path}:{number}: which field holds the text? Give --field NAME; here are: {names}")
+    try:
+        number, row = next(read_rows(path, options, CorpusReport()))
+    except StopIteration:
+        return "text"
+    except CorpusError:
+        if named:
+            raise
+        return "text"  # a text may well begin with a brace
+    if options.field is not None:
         return "jsonl"
-    return "text"
+    if isinstance(row.get("sections"), list):
+        return "articles"
+    names = ", ".join(name for name, value in row.items() if isinstance(value, str)) or "none"
+    raise CorpusError(f"{path}:{number}: which field holds the text? Give --field NAME; here are: {names}")

@@ -28,7 +28,7 @@ _ENDS = re.compile(r"[.!?…:;。！？][\"'’”»)\]]*$")
 
 
 def sentence_spans(text: str) -> list[tuple[int, int]]:
-    """Give (begin, end) of each sentence of a paragraph, by nupunkt; white space between them may be within.
+    """Return (begin, end) of each sentence of a paragraph, by nupunkt; white space between them may be within.
 
     >>> text = "Dr. Smith went. He left!"
     >>> [text[a:b].strip() for a, b in sentence_spans(text)]
@@ -40,7 +40,7 @@ def sentence_spans(text: str) -> list[tuple[int, int]]:
 
 
 def sentences_of(text: str) -> list[str]:
-    """Give the sentences of one paragraph.
+    """Return the sentences of one paragraph.
 
     >>> sentences_of("Dr. Smith went. He left!")
     ['Dr. Smith went.', 'He left!']
@@ -48,20 +48,10 @@ def sentences_of(text: str) -> list[str]:
     return [text[begin:end].strip() for begin, end in sentence_spans(text)]
 
 
-def ends_sentence(text: str) -> bool:
-    """Tell whether a text ends as a sentence does: a stop, then perhaps closing quotes."""
-    return _ENDS.search(text) is not None
-
-
 def is_wrapped(lines: Sequence[str], known_prose: bool = False) -> bool:
-    """Tell whether these lines (blank ones are "") are sentences wrapped over several lines: rule 1 above.
-
-    Args:
-        lines: with single blanks between words.
-        known_prose: ask only how many lines go on, of what is prose for certain.
-    """
+    """Return True for lines (blank ones are "") that are wrapped sentences: rule 1, its first part for known prose."""
     pairs = [(a, b) for a, b in pairwise(lines) if a and b]
-    going_on = [(a, b) for a, b in pairs if b[0].islower() and not ends_sentence(a)]
+    going_on = [(a, b) for a, b in pairs if b[0].islower() and not _ENDS.search(a)]
     if not going_on or len(going_on) < 0.3 * len(pairs):
         return False
     if known_prose:
@@ -75,11 +65,9 @@ def is_wrapped(lines: Sequence[str], known_prose: bool = False) -> bool:
 
 
 def is_prose(lines: Sequence[str]) -> bool:
-    """Tell whether these lines are prose, wrapped or a paragraph a line, and not a sentence a line."""
+    """Return True for lines that are prose, wrapped or a paragraph a line, and not a sentence a line."""
     filled = [line for line in lines if line]
-    if is_wrapped(lines):
-        return True
-    return sum(map(_holds_several, filled)) >= max(1, 0.15 * len(filled))
+    return is_wrapped(lines) or sum(map(_holds_several, filled)) >= max(1, 0.15 * len(filled))
 
 
 def _holds_several(line: str) -> bool:
@@ -88,7 +76,7 @@ def _holds_several(line: str) -> bool:
 
 
 def paragraphs_of(text: str) -> list[str]:
-    r"""Give the paragraphs of a text of any layout: wrapped lines are joined, white space made one blank.
+    r"""Return the paragraphs of a text of any layout: wrapped lines are joined, white space made one blank.
 
     >>> paragraphs_of("One line\nwas wrapped.\n\nTwo.")
     ['One line was wrapped.', 'Two.']
@@ -112,12 +100,12 @@ class Paragraph:
         self._length = 0
 
     def add(self, line: int, text: str) -> list[tuple[int, str]]:
-        """Add a line; gives sentences only when the paragraph has grown past its limit."""
+        """Add a line, and return sentences only when the paragraph has grown past its limit."""
         self._push(line, text)
         return self._sentences(keep_last=True) if self._length > PARAGRAPH_LIMIT else []
 
     def end(self) -> list[tuple[int, str]]:
-        """Give (line, sentence) of what is left; the paragraph is empty after it."""
+        """Return (line, sentence) of the rest; the paragraph is empty after it."""
         return self._sentences(keep_last=False) if self._parts else []
 
     def _push(self, line: int, text: str) -> None:

@@ -35,7 +35,7 @@ class Triplet:
     Attributes:
         anchor, positive: two sentences of one section.
         negative: a sentence of another section.
-        article, section, other: the article's title and the two headings; empty where a file does not tell them.
+        article, section, other: the article's title and the two headings; empty where a file has none.
     """
 
     anchor: str
@@ -56,10 +56,10 @@ def section_triplets(
 
     Args:
         documents: articles, as from `read_documents`.
-        count: how many triplets; fewer where the articles are too few.
+        count: triplets at most; fewer where the articles are too few.
         seed: fixes the draw.
-        skip: pass over the articles that so many triplets are of: those drawn to train on share no article with the
-            first `skip`, which are kept to evaluate on.
+        skip: pass over the articles of the first `skip` triplets, which are kept to evaluate on: training triplets
+            then share no article with them.
         per_article: triplets of an article at most, each of another anchor.
 
     Raises:
@@ -138,11 +138,7 @@ def read_triplets(path: str | os.PathLike[str]) -> list[Triplet]:
 def write_triplets(path: str | os.PathLike[str], triplets: Iterable[Triplet]) -> int:
     """Write triplets in the CSV format that `read_triplets` reads; the file appears whole or not at all.
 
-    Returns:
-        How many there were.
-
-    Raises:
-        LikewiseError: the folder to write in is not there.
+    Returns the number written. Raises a LikewiseError if the folder to write in is not there.
     """
     out = Path(path)
     if not out.parent.is_dir():

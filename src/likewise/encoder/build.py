@@ -7,14 +7,22 @@ from typing import Literal
 
 import torch
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.sentence_transformer.modules import Pooling, Transformer, WeightedLayerPooling
+from sentence_transformers.sentence_transformer.modules import Pooling, Transformer, WeightedLayerPooling, WordWeights
 
-from likewise.encoder.opening import LoadError, check_loadable, check_tokenizer, open_model, readable_errors
+from likewise.encoder.opening import (
+    LoadError,
+    check_loadable,
+    check_tokenizer,
+    is_sentence_encoder,
+    open_model,
+    readable_errors,
+)
 from likewise.encoder.training_modules import TrainingHead
 from likewise.errors import LikewiseError
 from likewise.transformers_output import no_bar
 
 PoolingMode = Literal["cls", "mean", "max"]
+OwnOrMode = Literal["own", "cls", "mean", "max"]
 
 FIRST_LAST, LAST_TWO = (1, -1), (-2, -1)
 """Layer 1 is the first above the embeddings: so BERT-whitening's and SimCSE's codes count."""
@@ -57,22 +65,43 @@ def _loaded(base: str) -> Transformer:
 
 
 def build_encoder(
-    base: str, pooling: PoolingMode = "cls", head: bool = True, dropout: float | None = None
+    base: str, pooling: OwnOrMode = "cls", head: bool = True, dropout: float | None = None
 ) -> SentenceTransformer:
-    """Return a trainable encoder: the base's transformer, a fresh pooling, and the training head if asked for.
+    """Return a trainable encoder: the base's transformer, a pooling, and the training head if asked for.
 
     Args:
-        base: see `load_transformer`. Pooling and normalisation that a base brings along are left behind.
-        pooling: how token vectors (B, T, D) become a sentence vector (B, D).
+        base: see `load_transformer`.
+        pooling: how token vectors (B, T, D) become a sentence vector (B, D). "own" takes a base that is a sentence
+            encoder as it is shipped, with its pooling and normalisation and without a head, and is "cls" for every
+            other base. The others leave what the base brings along behind.
         head: add the MLP head of contrastive training (see `TrainingHead`).
         dropout: see `load_transformer`.
     """
+    if pooling == "own":
+        if is_sentence_encoder(base):
+            return _as_shipped(base, dropout)
+        pooling = "cls"
     transformer = load_transformer(base, dropout)
     width = transformer.get_embedding_dimension()
     modules: list[torch.nn.Module] = [transformer, Pooling(width, pooling_mode=pooling)]
     if head:
         modules.append(TrainingHead(width))
     return SentenceTransformer(modules=modules)
+
+
+def _as_shipped(base: str, dropout: float | None) -> SentenceTransformer:
+    model = open_model(SentenceTransformer, check_loadable(base)).train()
+    first = model[0]
+    if not isinstance(first, Transformer):
+        raise LoadError(f"--base {base}: its first module is {type(first).__name__}, not a Transformer")
+    if any(isinstance(module, WordWeights) for module in model):
+        raise LoadError(
+            f"--base {base} puts every text into a prompt, whose mask it reads: train it with sncse, or drop the prompt "
+            "by --pooling mean"
+        )
+    if dropout is not None:
+        set_dropout(first, dropout)
+    return model
 
 
 def build_layer_average(base: str, layers: Sequence[int], dropout: float | None = None) -> SentenceTransformer:

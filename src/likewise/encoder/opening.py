@@ -97,6 +97,20 @@ def check_loadable(name: str) -> Found:
     return Found(name, name, _only_here(name))
 
 
+def is_sentence_encoder(name: str) -> bool:
+    """Return whether a model brings its own pooling: whether it is a folder, or a hub's, of sentence-transformers.
+
+    Raises:
+        LoadError, CorpusError: as `check_loadable`.
+    """
+    from sentence_transformers.util import is_sentence_transformer_model
+
+    found = check_loadable(name)
+    if found.folder:
+        return (found.folder / _MODULES).is_file()
+    return is_sentence_transformer_model(found.path, local_files_only=found.local_only)
+
+
 def open_model(kind: type[_Model], found: Found, device: Any = None) -> _Model:
     """Load a model as an instance of a class.
 

@@ -96,7 +96,7 @@ class NoisyWords(TrainingOnly, SavedModule):
 
     def __init__(self, settings: WordNoise | dict[str, Any]) -> None:
         super().__init__()
-        self.noise = settings if isinstance(settings, WordNoise) else WordNoise.from_dict(settings)
+        self.noise = settings if isinstance(settings, WordNoise) else WordNoise(**settings)
 
     def get_config_dict(self) -> dict[str, Any]:
         """Return what a checkpoint keeps."""

@@ -89,7 +89,13 @@ def _loss(encoder: Any, options: ArcCSEOptions) -> ArcCSELoss:
 PAPER_BASE = ArcCSEOptions(batch_size=16, accumulation=4, learning_rate=3e-5)
 PAPER_LARGE = PAPER_BASE.updated(learning_rate=1e-5, max_length=32)
 CPU = ArcCSEOptions(
-    batch_size=128, learning_rate=1e-4, max_length=32, triplet_max_length=64, eval_steps=60, sam_rho=0.0
+    pooling="own",
+    batch_size=128,
+    learning_rate=1e-4,
+    max_length=32,
+    triplet_max_length=64,
+    eval_steps=60,
+    sam_rho=0.0,
 )
 
 ARCCSE = Recipe(

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from likewise.augment.spans import sentence_rng
-from likewise.augment.word_repetition import repeat_tokens
+from likewise.augment.word_edits import repeat_tokens
 from likewise.encoder.build import build_encoder
 from likewise.encoder.encoder_copy import MomentumQueue
 from likewise.losses.esimcse import ESimCSELoss
@@ -78,7 +78,7 @@ def _collator(encoder: Any, options: ESimCSEOptions, seed: int) -> TextCollator:
 
 
 PAPER_BASE = ESimCSEOptions(batch_size=64, learning_rate=3e-5, max_length=32)
-CPU = PAPER_BASE.updated(batch_size=128, learning_rate=1e-4, eval_steps=60, length_batches=True)
+CPU = PAPER_BASE.updated(pooling="own", batch_size=128, learning_rate=1e-4, eval_steps=60, length_batches=True)
 
 ESIMCSE = Recipe(
     name="esimcse",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from likewise.encoder.build import PoolingMode
+from likewise.encoder.build import OwnOrMode
 from likewise.encoder.mask_prompt import TEMPLATE, MaskPrompt
 from likewise.runs.options import OptionError, Options, option
 
@@ -63,5 +63,9 @@ class ContrastiveOptions(TrainingOptions):
 class HeadOptions(ContrastiveOptions):
     """Options of the recipes that train, as SimCSE, through a head on one token's vector."""
 
-    pooling: PoolingMode = option("cls", "Which token vectors make the sentence vector.")
-    head: bool = option(True, "Train through an MLP head that the saved model does not have.")
+    pooling: OwnOrMode = option(
+        "cls", "Which token vectors make the sentence vector; own: as the base has it, cls where it has none."
+    )
+    head: bool = option(
+        True, "Train through an MLP head that the saved model does not have; not with the base's own pooling."
+    )

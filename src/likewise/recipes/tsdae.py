@@ -13,7 +13,7 @@ from sentence_transformers.sentence_transformer.losses import DenoisingAutoEncod
 from torch import nn
 
 from likewise.augment.spans import sentence_rng
-from likewise.augment.word_deletion import delete_words
+from likewise.augment.word_edits import delete_words
 from likewise.encoder.build import PoolingMode, build_encoder
 from likewise.encoder.opening import LoadError
 from likewise.encoder.training_modules import TrainingDecoder

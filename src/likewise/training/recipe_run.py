@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import Any
 
+import torch
 from transformers import set_seed
 
 from likewise.corpus import CorpusOptions, prepare
-from likewise.recipes import Recipe, find_recipe
+from likewise.encoder.opening import is_sentence_encoder
+from likewise.inference.loading import load
+from likewise.recipes import Recipe, TrainingOptions, find_recipe
 from likewise.runs.job import Resume
 from likewise.runs.options import checked_seed
 from likewise.runs.progress import Progress
@@ -105,5 +109,18 @@ def train(
         optimizers=lambda steps: method.build_optimizer(encoder, chosen, steps),
         config=config_of(recipe=method.name, corpus=corpus, corpus_options=corpus_options, **arguments),
         completed=completed,
+        shipped=_shipped(method, base, chosen),
     )
     return training.run(out, progress, resume=resume, overwrite=overwrite, keep_checkpoints=keep_checkpoints)
+
+
+def _shipped(method: Recipe, base: str, options: TrainingOptions) -> Callable[[], Any] | None:
+    """Return how the base is loaded as it is shipped, where the encoder to train is something else; else None."""
+    if method.encoder_reads_corpus or getattr(options, "pooling", "") == "own" or not is_sentence_encoder(base):
+        return None
+
+    def load_it() -> Any:
+        with torch.random.fork_rng():  # to load a model may draw numbers, and training goes on as it would without
+            return load(base)
+
+    return load_it

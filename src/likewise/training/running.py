@@ -52,7 +52,10 @@ class TrainingResult:
 
     @property
     def before(self) -> dict[str, float]:
-        """Scores of the untrained encoder by metric, {} where nothing selects the checkpoint."""
+        """Scores of the base as it is shipped by metric, {} where nothing selects the checkpoint.
+
+        Where the base is no sentence encoder, those of the untrained encoder.
+        """
         return self.record["before"]
 
     @property
@@ -98,6 +101,7 @@ class Training:
         at_end: from the saved model to further facts, as its scores on a test part.
         facts: more for the record.
         completed: what `check_start` returned.
+        shipped: gives the base as it is shipped, where it is scored in place of the untrained encoder; else None.
     """
 
     job: str
@@ -118,6 +122,7 @@ class Training:
     at_end: Callable[[Any], dict[str, Any]] = lambda model: {}
     facts: Mapping[str, Any] = field(default_factory=dict)
     completed: Mapping[str, Any] = field(default_factory=dict)
+    shipped: Callable[[], Any] | None = None
 
     @no_bar()  # one bar is enough
     def run(
@@ -169,7 +174,8 @@ class Training:
         trainer = self._trainer(checkpoints)
         evaluator, before = self.selection.evaluator, job.notes.get("before", {})
         if evaluator and not done:
-            before = {name: float(value) for name, value in evaluator(trainer.model).items()}
+            base = self.shipped() if self.shipped else trainer.model
+            before = {name: float(value) for name, value in evaluator(base).items()}
             log.write(step=0, seconds=0.0, **{f"eval_{name}": value for name, value in before.items()})
             job.note(before=before)
         for callback in (PrinterCallback, ProgressCallback):

@@ -1,0 +1,89 @@
+"""A base that is a sentence encoder is trained, scored and saved as it is shipped."""
+
+import numpy as np
+import pytest
+import torch
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, Transformer
+
+import likewise
+from likewise.encoder.build import build_encoder
+from likewise.encoder.opening import LoadError, is_sentence_encoder
+from likewise.recipes import RECIPES
+
+SMALL = {"batch_size": 8, "max_steps": 2, "quiet": True, "precision": "fp32"}
+
+
+@pytest.fixture
+def shipped(tiny_base, tmp_path):
+    """A sentence encoder with mean pooling and vectors of length 1."""
+    transformer = Transformer(str(tiny_base))
+    pooling = Pooling(transformer.get_embedding_dimension(), pooling_mode="mean")
+    folder = tmp_path / "shipped"
+    SentenceTransformer(modules=[transformer, pooling, Normalize()]).save(str(folder))
+    return folder
+
+
+def test_the_base_keeps_its_modules_and_its_vectors(shipped, tiny_base, sentences):
+    found = build_encoder(str(shipped), pooling="own", head=True, dropout=0.1).eval()
+    assert [type(module).__name__ for module in found] == ["Transformer", "Pooling", "Normalize"]
+    expected = SentenceTransformer(str(shipped)).encode(sentences[:5])
+    np.testing.assert_allclose(found.encode(sentences[:5]), expected, atol=1e-6)
+    assert is_sentence_encoder(str(shipped))
+    assert not is_sentence_encoder(str(tiny_base))
+    dropouts = {module.p for module in found.modules() if isinstance(module, torch.nn.Dropout)}
+    assert dropouts == {0.1}
+
+
+def test_a_raw_language_model_has_cls_and_the_head(tiny_base):
+    found = build_encoder(str(tiny_base), pooling="own", head=True)
+    assert [type(module).__name__ for module in found] == ["Transformer", "Pooling", "TrainingHead"]
+    assert found[1].pooling_mode == "cls"
+
+
+@pytest.mark.parametrize("recipe", ["arccse", "simcse", "esimcse"])
+def test_it_is_the_default_of_the_first_preset_alone(recipe):
+    pooling = {name: options.pooling for name, options in RECIPES[recipe].presets.items()}
+    assert pooling == {"cpu": "own", "paper-base": "cls", "paper-large": "cls"}
+
+
+def test_a_trained_folder_is_of_the_same_modules(shipped, corpus_file, tmp_path):
+    result = likewise.train("simcse", corpus_file, base=str(shipped), out=tmp_path / "out", select_by="last", **SMALL)
+    model = SentenceTransformer(str(result.path))
+    assert [type(module).__name__ for module in model] == ["Transformer", "Pooling", "Normalize"]
+    assert model[1].pooling_mode == "mean"
+
+
+@pytest.mark.parametrize("pooling", ["own", "cls"])
+def test_before_is_the_score_of_the_base_as_it_is_shipped(shipped, corpus_file, tmp_path, pooling):
+    from likewise.training.selection import choose_selection
+
+    scored = []
+
+    def watched(*arguments, **settings):
+        selection = choose_selection(*arguments, **settings)
+        scored.append(selection.evaluator)
+        return selection
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("likewise.training.recipe_run.choose_selection", watched)
+        result = likewise.train(
+            "simcse",
+            corpus_file,
+            base=str(shipped),
+            out=tmp_path / "out",
+            pooling=pooling,
+            select_by="held-out",
+            **SMALL,
+        )
+    expected = scored[0](SentenceTransformer(str(shipped)))
+    (metric,) = [name for name in result.before if name == result.best["metric"]]
+    assert result.before[metric] == pytest.approx(float(expected[metric]), abs=1e-5)
+
+
+def test_a_base_that_reads_the_mask_of_a_prompt_is_refused(tiny_base, corpus_file, tmp_path):
+    settings = SMALL | {"select_by": "last"}
+    masked = likewise.train("mask-distillation", corpus_file, base=str(tiny_base), out=tmp_path / "mask", **settings)
+    with pytest.raises(LoadError, match="puts every text into a prompt"):
+        likewise.train("arccse", corpus_file, base=str(masked.path), out=tmp_path / "out", **settings)
+    assert not (tmp_path / "out").exists()
