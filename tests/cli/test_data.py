@@ -1,6 +1,9 @@
+from dataclasses import replace
+
 from typer.testing import CliRunner
 
 from likewise.cli import build_app
+from likewise.corpus import downloads
 
 
 def run(*arguments):
@@ -10,7 +13,10 @@ def run(*arguments):
 def test_a_file_from_elsewhere_is_put_in_place(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("LIKEWISE_DATA", raising=False)
-    (tmp_path / "wiki1m_for_simcse.txt").write_text("A sentence of some words.\n")
+    text = "A sentence of some words.\n"
+    (tmp_path / "wiki1m_for_simcse.txt").write_text(text)
+    files = tuple(replace(file, megabytes=len(text) / 1e6) for file in downloads.DATASETS["wiki1m"])
+    monkeypatch.setattr(downloads, "DATASETS", {"wiki1m": files})
     out = tmp_path / "data"
     done = run("data", "get", "wiki1m", "--out", out, "--from", tmp_path / "wiki1m_for_simcse.txt")
     assert done.exit_code == 0, done.output

@@ -96,8 +96,8 @@ def _as_shipped(base: str, dropout: float | None) -> SentenceTransformer:
         raise LoadError(f"--base {base}: its first module is {type(first).__name__}, not a Transformer")
     if any(isinstance(module, WordWeights) for module in model):
         raise LoadError(
-            f"--base {base} puts every text into a prompt, whose mask it reads: train it with sncse, or drop the prompt "
-            "by --pooling mean"
+            f"--base {base} puts every text into a prompt, whose mask it reads: train it with sncse, or drop the "
+            "prompt by --pooling mean"
         )
     if dropout is not None:
         set_dropout(first, dropout)
