@@ -1,4 +1,4 @@
-"""The plan of a job, and the comparison of two plans."""
+"""The plan of a job, and its comparison with an earlier one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The progress display of a long job: lines, and bars with the time left; one line a minute without a terminal."""
+"""The display of a long job: lines, and bars with the time left; or one line a minute without a terminal."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Bar:
 
 
 class Progress:
-    """The output of a job's progress: standard error, or nowhere.
+    """The display of a job: on standard error, or nowhere.
 
     Args:
         quiet: tell nothing.

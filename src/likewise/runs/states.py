@@ -11,7 +11,7 @@ _KEPT = 2
 
 
 class States:
-    """The saved states of a loop, from which it resumes bit-equally: tensors and plain values by step.
+    """The states from which a loop resumes with bit-equal results: tensors and plain values by step.
 
     Args:
         folder: where they lie, inside a job's working folder.

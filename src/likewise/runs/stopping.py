@@ -20,7 +20,7 @@ class Stopped(KeyboardInterrupt):
 
 
 class StopRequest:
-    """A request to stop a job."""
+    """The request to stop a job, which may still come."""
 
     def __init__(self, progress: Progress) -> None:
         self.asked = False
