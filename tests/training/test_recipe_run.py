@@ -274,7 +274,7 @@ def test_a_damaged_checkpoint_is_passed_over(damage, corpus_file, tiny_base, tmp
 def test_a_killed_training_goes_on_to_the_same_weights(
     moment, select_by, corpus_file, tiny_base, tmp_path, monkeypatch
 ):
-    from likewise.runs import job
+    from likewise.runs import installing
     from likewise.training import running
     from likewise.training.callbacks import Course
 
@@ -293,9 +293,9 @@ def test_a_killed_training_goes_on_to_the_same_weights(
         elif moment == "after the last step":
             patched.setattr(running, "_fill", killed)
         else:
-            write = job.write_json
+            write = installing.write_json
             at = {"likewise.json": killed}
-            patched.setattr(job, "write_json", lambda path, content: at.get(path.name, write)(path, content))
+            patched.setattr(installing, "write_json", lambda path, content: at.get(path.name, write)(path, content))
         train(corpus_file, tiny_base, tmp_path / "cut", **settings)
     torch.manual_seed(999)
     cut = train(corpus_file, tiny_base, tmp_path / "cut", **settings)

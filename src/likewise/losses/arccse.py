@@ -37,7 +37,8 @@ class EntailmentTripletLoss(nn.Module):
         columns = list(sentence_features)
         with nullcontext() if self.dropout else dropout_off(self.model):
             encoded = torch.cat([self.model(dict(column))["sentence_embedding"] for column in columns])  # (3K, D)
-        return functional.entailment_triplet(*encoded.chunk(3), self.margin)
+        anchors, closer, farther = encoded.chunk(3)
+        return functional.entailment_triplet(anchors, closer, farther, self.margin)
 
 
 class ArcCSELoss(nn.Module):

@@ -69,7 +69,8 @@ def _loss(encoder: Any, options: CTOptions) -> nn.Module:
     # The loss makes a copy of its own, which would be in no checkpoint: the encoder's takes its place.
     placeholder: Any = nn.Identity()
     loss = ContrastiveTensionLoss(placeholder)
-    loss.model1 = find_part(encoder, EncoderCopy).encoder
+    copy: Any = find_part(encoder, EncoderCopy)
+    loss.model1 = copy.encoder
     loss.model2 = encoder
     return loss
 

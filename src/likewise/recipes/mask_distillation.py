@@ -46,7 +46,8 @@ def _encoder(base: str, options: MaskDistillationOptions) -> Any:
 
 def _collator(encoder: Any, options: MaskDistillationOptions, seed: int) -> TextCollator:
     length, taken = prompt_length(encoder, options.max_length)
-    teacher = find_part(encoder, FrozenCopy).encoder.tokenizer
+    copy: Any = find_part(encoder, FrozenCopy)
+    teacher = copy.encoder.tokenizer
     # The teacher sees what the prompt leaves room for.
     plain = length - taken + len(teacher("")["input_ids"])
     return TextCollator({"sentence": (encoder.tokenizer, length), "plain": (teacher, plain)}, _twice)

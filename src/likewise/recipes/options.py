@@ -12,7 +12,7 @@ Precision = Literal["auto", "fp32", "bf16"]
 
 
 class TrainingOptions(Options):
-    """How a run is optimised; the methods' own options are added by subclasses."""
+    """The options of every training; the methods' own are added by subclasses."""
 
     batch_size: int = option(64, "Sentences of a forward pass.", gt=0)
     accumulation: int = option(1, "Forward passes of one update; negatives stay within each pass.", gt=0)

@@ -1,4 +1,4 @@
-"""What every long job shares: its plan, folder, lock and record, resuming, an orderly stop, progress and options.
+"""The parts of every long job: its plan, folder, lock and record, resuming, an orderly stop, progress and options.
 
 plan = Plan("encode", options={"normalize": True}, inputs={"text": sha256, "model": fingerprint})
 with open_job(out, plan, resume="auto") as job, orderly_stop(progress) as stop, progress.bar("encoding", n) as bar:

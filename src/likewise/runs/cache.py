@@ -1,4 +1,4 @@
-"""Where likewise keeps what it can make again."""
+"""The cache: the folder of files that likewise can make again."""
 
 from __future__ import annotations
 

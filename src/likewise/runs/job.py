@@ -23,24 +23,27 @@ from typing import Any, Literal
 
 from filelock import FileLock, Timeout
 
-from likewise.errors import LikewiseError, first_line
+from likewise.runs.installing import INSTALLING, OLD, RESULT, JobError, install, read_record, read_working_file
 from likewise.runs.plan import Plan
 from likewise.runs.provenance import machine
-from likewise.runs.whole_files import give_usual_mode, is_full_disk, read_json, write_json
+from likewise.runs.whole_files import give_usual_mode, is_full_disk, write_json
 
-RECORD = "likewise.json"
-_UNFINISHED, _PLAN, _NOTES, _RESULT, _OLD = ".unfinished", "plan.json", "notes.json", "result", "old"
-_HOLDER, _INSTALLING = "holder.json", "installing.json"
+_UNFINISHED, _PLAN, _NOTES, _HOLDER = ".unfinished", "plan.json", "notes.json", "holder.json"
 _ADMINISTRATIVE = {_PLAN, _NOTES, _HOLDER, "lock"}
-_LAST = "modules.json"
-"""Installed last and taken away first: without it a folder is no model, so that no half of one can be loaded."""
+__all__ = [
+    "Job",
+    "JobError",
+    "Kind",
+    "Resume",
+    "check_target",
+    "complete_installation",
+    "open_job",
+    "read_record",
+    "work_of",
+]
 
 Kind = Literal["folder", "file"]
 Resume = bool | Literal["auto"]
-
-
-class JobError(LikewiseError):
-    """A job cannot write where it was asked to; the message names the cure."""
 
 
 class Job:
@@ -63,8 +66,8 @@ class Job:
 
     @property
     def result(self) -> Path:
-        """What `finish` installs: a folder, made when it is first asked for, or the path of a file."""
-        path = self.work / _RESULT
+        """The content that `finish` installs: a folder, made when it is first asked for, or the path of a file."""
+        path = self.work / RESULT
         if self.kind == "folder":
             path.mkdir(exist_ok=True)
         return path
@@ -72,7 +75,7 @@ class Job:
     @property
     def notes(self) -> dict[str, Any]:
         """The facts noted so far."""
-        return _read(self.work / _NOTES)
+        return read_working_file(self.work / _NOTES)
 
     def note(self, **facts: Any) -> None:
         """Add plain facts that outlive a stop, by rename."""
@@ -99,8 +102,8 @@ class Job:
     def publish(self, facts: Mapping[str, Any] | None = None) -> None:
         """Install a folder's `result` as it is so far, and keep working on a copy of it."""
         record = self._installed(facts)
-        (self.work / _INSTALLING).unlink()
-        shutil.rmtree(self.work / _OLD, ignore_errors=True)
+        (self.work / INSTALLING).unlink()
+        shutil.rmtree(self.work / OLD, ignore_errors=True)
         self._take_up(record)
 
     def _installed(self, facts: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -111,8 +114,8 @@ class Job:
             files = [path for path in self.result.rglob("*") if not path.is_dir()]
             give_usual_mode(*files)
             record["files"] = sorted(path.relative_to(self.result).as_posix() for path in files)
-            write_json(self.work / _INSTALLING, record)
-            _install(self.target, self.work)
+            write_json(self.work / INSTALLING, record)
+            install(self.target, self.work)
         else:
             give_usual_mode(self.result)
             self.result.replace(self.target)
@@ -139,7 +142,7 @@ class Job:
             return
         if overwrite:
             _clear(self.work)
-        stopped = _read(self.work / _PLAN)
+        stopped = read_working_file(self.work / _PLAN)
         if stopped:
             if change := self.plan.difference(stopped, unfinished=True):
                 raise JobError(
@@ -211,17 +214,15 @@ def open_job(
     lock = _locked(job.work, job.target)
     try:
         write_json(job.work / _HOLDER, {"process": os.getpid()})
-        if completed := (job.work / _INSTALLING).exists():  # killed in the middle of `finish`
-            _install(job.target, job.work)
+        if completed := (job.work / INSTALLING).exists():  # killed in the middle of `finish`
+            install(job.target, job.work)
             _clear(job.work)
         job._begin(resume, overwrite, completed)
         yield job
     except Exception as error:
         if is_full_disk(error):
-            raise JobError(
-                f"{target}: the disk is full. Make room, and the same command goes on from what is saved; or choose "
-                "another --out"
-            ) from error
+            cure = "Make room, and the same command goes on from what is saved; or choose another --out"
+            raise JobError(f"{target}: the disk is full. {cure}") from error
         raise
     finally:
         job._close(existed)
@@ -240,10 +241,10 @@ def complete_installation(target: str | os.PathLike[str]) -> dict[str, Any]:
         JobError: another process is installing it.
     """
     work = work_of(target)
-    if not (work / _INSTALLING).exists():
+    if not (work / INSTALLING).exists():
         return {}
     with _locked(work, Path(target)):
-        _install(Path(target), work)
+        install(Path(target), work)
         return read_record(target)
 
 
@@ -257,7 +258,7 @@ def _locked(work: Path, target: Path) -> Any:
         work.mkdir(parents=True, exist_ok=True)
         return FileLock(work / "lock").acquire(timeout=0).lock
     except Timeout:
-        process = _read(work / _HOLDER).get("process", "unknown")
+        process = read_working_file(work / _HOLDER).get("process", "unknown")
         raise JobError(
             f"another process ({process}) is writing {target}: wait for it, stop it, or choose another --out"
         ) from None
@@ -289,75 +290,9 @@ def work_of(target: str | os.PathLike[str], kind: Kind = "folder") -> Path:
     return path / _UNFINISHED if kind == "folder" else path.with_name(f".{path.name}{_UNFINISHED}")
 
 
-def read_record(target: str | os.PathLike[str]) -> dict[str, Any]:
-    """Return the record of a finished job in a folder, {} where there is none.
-
-    Raises:
-        JobError: the record is damaged.
-    """
-    path = Path(target) / RECORD
-    if not path.is_file():
-        return {}
-    try:
-        found: dict[str, Any] = read_json(path)
-        found["plan"], found["files"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise JobError(f"{path} is damaged ({error!r}): choose another --out") from None
-    return found
-
-
-def _install(target: Path, work: Path) -> None:
-    """Move the result into place. Can be killed at any moment and done again.
-
-    The files of the old record go first, into the working folder; `modules.json` is the last file to come.
-    """
-    record = _read(work / _INSTALLING)
-    old = read_record(target)
-    if old == record:  # killed after the last step
-        return
-    for name in sorted(old.get("files", []), key=lambda name: name != _LAST):
-        if (target / name).exists():
-            _move(target / name, work / _OLD / name)
-    (target / RECORD).unlink(missing_ok=True)
-    for name in sorted(record["files"], key=lambda name: name == _LAST):
-        if (work / _RESULT / name).exists():
-            if (target / name).exists():  # not of the old record, so somebody else's
-                _move(target / name, target / f"{name}.before")
-            _move(work / _RESULT / name, target / name)
-    for folder in sorted((path for path in target.rglob("*") if path.is_dir()), reverse=True):
-        if work not in (folder, *folder.parents) and folder.relative_to(target).as_posix() in _parents(old):
-            with suppress(OSError):  # not empty
-                folder.rmdir()
-    write_json(target / RECORD, record)
-
-
-def _parents(record: Mapping[str, Any]) -> set[str]:
-    return {parent.as_posix() for name in record.get("files", []) for parent in Path(name).parents}
-
-
-def _move(source: Path, target: Path) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    source.replace(target)
-
-
 def _clear(work: Path) -> None:
     """Empty a working folder of all but its lock."""
     for path in work.iterdir():
         if path.name in ("lock", _HOLDER):
             continue
         shutil.rmtree(path) if path.is_dir() else path.unlink()
-
-
-def _read(path: Path) -> dict[str, Any]:
-    """Return the content of a working file, {} where there is none.
-
-    Raises:
-        JobError: it is damaged.
-    """
-    try:
-        found: dict[str, Any] = read_json(path)
-        return found
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError) as error:
-        raise JobError(f"{path} is damaged ({first_line(error)}): --overwrite begins anew") from None

@@ -1,4 +1,4 @@
-"""What a job was asked to do, and whether another one was asked the same."""
+"""The plan of a job, and its comparison with an earlier one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _DECIDING = ("likewise", "sentence-transformers", "transformers", "torch", "toke
 
 @dataclass(frozen=True)
 class Plan:
-    """What a job was asked to do.
+    """The work that a job was asked to do.
 
     Attributes:
         job: the kind of work, in the words of the command line: "train arccse".

@@ -1,4 +1,4 @@
-"""What a long job shows: lines, and bars with the time left; a line a minute where there is no terminal."""
+"""The display of a long job: lines, and bars with the time left; a line a minute where there is no terminal."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Bar:
 
 
 class Progress:
-    """Where a job tells how it goes: standard error, or nowhere.
+    """The display of a job: on standard error, or nowhere.
 
     Args:
         quiet: tell nothing.

@@ -11,7 +11,7 @@ _KEPT = 2
 
 
 class States:
-    """What a loop saves so that it goes on with the same bits: tensors and plain values by step.
+    """The states from which a loop is resumed to the same bits: tensors and plain values by step.
 
     Args:
         folder: where they lie, inside a job's working folder.

@@ -12,7 +12,7 @@ from typing import Any
 from likewise.runs.progress import Progress
 
 EXIT_CODE = 130
-"""What the command line ends with after a stop, as a shell does after Ctrl-C."""
+"""The exit code of the command line after a stop, as of a shell after Ctrl-C."""
 
 
 class Stopped(KeyboardInterrupt):
@@ -20,7 +20,7 @@ class Stopped(KeyboardInterrupt):
 
 
 class StopRequest:
-    """Whether a stop was asked for."""
+    """A stop that was asked for, or not yet."""
 
     def __init__(self, progress: Progress) -> None:
         self.asked = False

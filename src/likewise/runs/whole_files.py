@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 _FULL = re.compile(
-    r"No space left on device|os error 28|Disk quota exceeded|disk is full|StreamWriter failed|requested and \d+ written"
+    r"No space left on device|os error 28|Disk quota exceeded|disk is full|StreamWriter failed writing|"
+    r"requested and \d+ written"
 )
 
 

@@ -200,7 +200,7 @@ class Training:
             **self.facts,
             "steps": most,
             "before": before,
-            "best": _best(trainer, self.selection, before),
+            "best": self.selection.best(trainer.state, before),
         }
         with as_saved(trainer.model):  # a cross-encoder is saved as it is, and not copied
             model = self.export(trainer.model)
@@ -283,16 +283,7 @@ def _fill(job: Job, model: Any, facts: Mapping[str, Any], config: Mapping[str, A
     if config:
         write_text(job.result / CONFIG, write_toml(config))
     if checkpoints:
-        shutil.copytree(checkpoints, job.result / "checkpoints")
-
-
-def _best(trainer: Any, selection: Selection, before: Mapping[str, float]) -> dict[str, Any] | None:
-    if not selection.evaluator or trainer.state.best_metric is None:
-        return None
-    metric, score = selection.metric.removeprefix("eval_"), float(trainer.state.best_metric)
-    sign = 1 if getattr(selection.evaluator, "greater_is_better", True) else -1
-    improved = metric not in before or sign * (score - before[metric]) > 0
-    return {"metric": metric, "score": score, "step": trainer.state.best_global_step, "improved": improved}
+        shutil.copytree(checkpoints, job.result / checkpoints.name)
 
 
 def _texts(dataset: Any) -> list[str]:
@@ -303,4 +294,4 @@ def _words(dataset: Any) -> np.ndarray:
     """Return the words of each row's texts together, (rows,)."""
     if "words" in dataset.column_names:
         return np.asarray(dataset.with_format("numpy")["words"][:])
-    return np.sum([[len(text.split()) for text in dataset[name]] for name in _texts(dataset)], axis=0, dtype=np.int32)
+    return np.array([[len(text.split()) for text in dataset[name]] for name in _texts(dataset)]).sum(axis=0)

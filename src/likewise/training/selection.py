@@ -6,7 +6,7 @@ Checkpoints are scored in float32, whatever they are trained in, as the saved mo
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,6 +48,15 @@ class Selection:
     def training_rows(self, dataset: Any) -> Any:
         """Return the rows of the data that are trained on."""
         return dataset if self.rows is None else dataset.select(self.rows)
+
+    def best(self, state: Any, before: Mapping[str, float]) -> dict[str, Any] | None:
+        """Return the checkpoint that was chosen, from the trainer's state and the scores before training."""
+        if not self.evaluator or state.best_metric is None:
+            return None
+        metric, score = self.metric.removeprefix("eval_"), float(state.best_metric)
+        sign = 1 if getattr(self.evaluator, "greater_is_better", True) else -1
+        improved = metric not in before or sign * (score - before[metric]) > 0
+        return {"metric": metric, "score": score, "step": state.best_global_step, "improved": improved}
 
 
 def last_checkpoint(why: str = "") -> Selection:

@@ -18,7 +18,7 @@ from likewise.training.objectives.rows import LabelledRows
 
 
 class FinetuneOptions(TrainingOptions):
-    """What all objectives share; the defaults are those of SBERT (Reimers and Gurevych 2019, section 3.1)."""
+    """The options of every objective; the defaults are those of SBERT (Reimers and Gurevych 2019, section 3.1)."""
 
     batch_size: int = option(16, "Rows of a forward pass.")
     accumulation: int = option(1, "Forward passes of one update.")

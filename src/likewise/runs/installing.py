@@ -1,0 +1,86 @@
+"""The installation of a job's result into a folder: files are moved, and a kill at any moment does no harm."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from likewise.errors import LikewiseError, first_line
+from likewise.runs.whole_files import read_json, write_json
+
+RECORD, INSTALLING, RESULT, OLD = "likewise.json", "installing.json", "result", "old"
+_LAST = "modules.json"
+"""Installed last and taken away first: without it a folder is no model, so that no half of one can be loaded."""
+
+
+class JobError(LikewiseError):
+    """A job cannot write where it was asked to; the message names the cure."""
+
+
+def read_record(target: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return the record of a finished job in a folder, {} where there is none.
+
+    Raises:
+        JobError: the record is damaged.
+    """
+    path = Path(target) / RECORD
+    if not path.is_file():
+        return {}
+    try:
+        found: dict[str, Any] = read_json(path)
+        found["plan"], found["files"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise JobError(f"{path} is damaged ({error!r}): choose another --out") from None
+    return found
+
+
+def install(target: Path, work: Path) -> None:
+    """Move the result into place. Can be killed at any moment and done again.
+
+    The files of the old record go first, into the working folder; `modules.json` is the last file to come.
+    """
+    record = read_working_file(work / INSTALLING)
+    old = read_record(target)
+    if old == record:  # killed after the last step
+        return
+    for name in sorted(old.get("files", []), key=lambda name: name != _LAST):
+        if (target / name).exists():
+            _move(target / name, work / OLD / name)
+    (target / RECORD).unlink(missing_ok=True)
+    for name in sorted(record["files"], key=lambda name: name == _LAST):
+        if (work / RESULT / name).exists():
+            if (target / name).exists():  # not of the old record, so somebody else's
+                _move(target / name, target / f"{name}.before")
+            _move(work / RESULT / name, target / name)
+    for folder in sorted((path for path in target.rglob("*") if path.is_dir()), reverse=True):
+        if work not in (folder, *folder.parents) and folder.relative_to(target).as_posix() in _parents(old):
+            with suppress(OSError):  # not empty
+                folder.rmdir()
+    write_json(target / RECORD, record)
+
+
+def _parents(record: Mapping[str, Any]) -> set[str]:
+    return {parent.as_posix() for name in record.get("files", []) for parent in Path(name).parents}
+
+
+def _move(source: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    source.replace(target)
+
+
+def read_working_file(path: Path) -> dict[str, Any]:
+    """Return the content of a working file, {} where there is none.
+
+    Raises:
+        JobError: it is damaged.
+    """
+    try:
+        found: dict[str, Any] = read_json(path)
+        return found
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise JobError(f"{path} is damaged ({first_line(error)}): --overwrite begins anew") from None
