@@ -28,6 +28,15 @@ def require_extra(extra: str, purpose: str, *modules: str) -> None:
         raise MissingExtraError(f'{purpose} needs {" and ".join(missing)}: pip install "likewise[{extra}]"')
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun, for a message.
+
+    >>> counted(1, "sentence"), counted(1200, "sentence")
+    ('1 sentence', '1,200 sentences')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def first_line(error: BaseException) -> str:
     """Return the first line of an error's message, or its class if it has none.
 

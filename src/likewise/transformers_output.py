@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -17,6 +18,26 @@ def only_errors() -> Iterator[None]:
         yield
     finally:
         logging.set_verbosity(before)
+
+
+@contextmanager
+def no_report_of_spares() -> Iterator[None]:
+    """Inside, transformers' report on a model's weights is shown only where some that an encoder uses are missing.
+
+    A pooler's do not count: transformers' BERT has one that no sentence vector goes through.
+    """
+
+    def tells(record: logging.LogRecord) -> bool:
+        text = record.getMessage()
+        missing = [line.strip() for line in text.splitlines() if "| MISSING" in line]
+        return "LOAD REPORT" not in text or not all(line.startswith("pooler.") for line in missing)
+
+    logger = logging.getLogger("transformers.modeling_utils")
+    logger.addFilter(tells)
+    try:
+        yield
+    finally:
+        logger.removeFilter(tells)
 
 
 @contextmanager

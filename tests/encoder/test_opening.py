@@ -167,6 +167,40 @@ def test_auto_map_does_not_run(saved, tmp_path):
     assert not ran.exists()
 
 
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "likewise.cli.main",
+        "likewise.encoder.opening.Path",
+        "sentence_transformers.base.modules.dense.json",
+        "sentence_transformers.base.modules.dense.torch",
+        "sentence_transformers.util.misc.import_from_string",
+        "sentence_transformers.none.Pooling",
+        "os.system",
+    ],
+)
+def test_a_listing_names_classes_of_modules_alone(kind, saved):
+    listing = json.loads((saved / "modules.json").read_text())
+    listing.append({"idx": len(listing), "name": "x", "path": "", "type": kind})
+    (saved / "modules.json").write_text(json.dumps(listing))
+    with pytest.raises(LoadError, match=r"has no module|does not have|code of its own"):
+        load(str(saved))
+
+
+@pytest.mark.parametrize(("lost", "shown"), [("none", False), ("encoder.layer.1.output.dense.weight", True)])
+def test_only_weights_that_are_missed_are_reported(lost, shown, tiny_base, tmp_path, caplog, monkeypatch):
+    import logging
+
+    monkeypatch.setattr(logging.getLogger("transformers"), "propagate", True)
+    shutil.copytree(tiny_base, tmp_path / "base")  # has no pooler
+    weights = load_file(tmp_path / "base" / "model.safetensors")
+    weights.pop(lost, None)
+    save_file(weights, tmp_path / "base" / "model.safetensors", metadata={"format": "pt"})
+    load_transformer(str(tmp_path / "base"))
+    load(str(tmp_path / "base"))
+    assert ("LOAD REPORT" in caplog.text) == shown
+
+
 def test_own_classes_load_without_the_flag_whatever_file_they_were_in(tmp_path):
     from likewise.encoder.text_cnn import TextCNN
     from likewise.encoder.word_vectors import WordVectors, word_tokenizer

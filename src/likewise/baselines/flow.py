@@ -14,6 +14,7 @@ from torch import Tensor
 
 from likewise.baselines.method import Baseline, BaselineError, Pooled, pooled_encoder, sample_vectors
 from likewise.encoder.normalizing_flow import Coupling, NormalizingFlow, require_zuko
+from likewise.errors import counted
 from likewise.runs.options import Options, option
 from likewise.runs.progress import Progress
 
@@ -41,8 +42,8 @@ def fit_flow(vectors: Tensor, options: FlowOptions, seed: int, progress: Progres
     count, size = vectors.shape
     if count < options.flow_batch_size:
         raise BaselineError(
-            f"{count:,} sentences do not fill a batch of {options.flow_batch_size}: give more text, or a smaller "
-            "flow_batch_size"
+            f"the text's {counted(count, 'sentence')} cannot fill a batch of {options.flow_batch_size}: "
+            "give more text, or a smaller flow_batch_size"
         )
     batches = count // options.flow_batch_size
     with torch.random.fork_rng(devices=[]):

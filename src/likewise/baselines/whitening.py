@@ -76,7 +76,7 @@ def fit_whitening(vectors: np.ndarray, dimensions: int = 0) -> Whitening:
     count, size = vectors.shape
     if count <= size:
         raise BaselineError(
-            f"whitening {size} numbers needs more than {size:,} sentences, and there are {count:,}: give more text, or "
+            f"whitening {size} numbers needs more than {size:,} sentences, not {count:,}: give more text, or "
             "raise `sentences`"
         )
     sample = vectors.astype(np.float64)

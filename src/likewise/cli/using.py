@@ -8,6 +8,7 @@ from typing import Annotated, Any, Optional
 import typer
 
 from likewise.cli.commands import command, command_of, group_of
+from likewise.errors import counted
 
 Model = Annotated[str, typer.Argument(help="A model's folder, its hub name, or bundled:minilm.")]
 
@@ -67,7 +68,7 @@ def negate_command() -> Any:
 
     def show(found: Any) -> None:
         share = found.negated / found.total if found.total else 0.0
-        typer.echo(f"{found.path}: {found.negated:,} of {found.total:,} sentences negated ({share:.1%})")
+        typer.echo(f"{found.path}: {found.negated:,} of {counted(found.total, 'sentence')} negated ({share:.1%})")
         for reason, number in found.reasons.most_common():
             typer.echo(f"  not negated, {reason}: {number:,}")
         counts = f"parsed {found.parsed:,}, from the cache {found.cached:,}, from a resumed run {found.resumed:,}"
@@ -103,7 +104,7 @@ def sections_command() -> Any:
         check_target(out, "file")
         written = write_triplets(out, section_triplets(read_documents(corpus), n, seed, skip))
         fewer = f", of {n:,} asked for: there are no more articles with two sections" if written < n else ""
-        typer.echo(f"{out}: {written:,} triplets{fewer}")
+        typer.echo(f"{out}: {counted(written, 'triplet')}{fewer}")
 
     return command(sections)
 

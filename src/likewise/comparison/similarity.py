@@ -30,6 +30,7 @@ from likewise.comparison.methods import ComparisonError
 from likewise.comparison.pictures import check_extra, shorten
 from likewise.comparison.sight_pictures import draw_similarity
 from likewise.comparison.tables import markdown_table, open_folder
+from likewise.errors import counted
 from likewise.evaluation.data import find_data
 from likewise.evaluation.registry import TASKS
 from likewise.evaluation.task import TaskMissing
@@ -141,7 +142,7 @@ def analyze_similarity(
     left_out = Counter(item.reason or "unknown" for item in negated if item.negation is None)
     if len(kept) < 2:
         raise ComparisonError(
-            f"{len(kept)} of the {len(drawn)} sentences of {source} have a negation. Give more sentences."
+            f"of {counted(len(drawn), 'sentence')} of {source}, {len(kept)} can be negated. Give more sentences."
         )
     own, negations = [s for s, _ in kept], [n for _, n in kept]
     how: dict[str, Any] = {"batch_size": batch_size, "precision": precision}
@@ -201,7 +202,7 @@ def draw_sentences(
         found, source = list(sentences), "a list"
     unique = sorted({text.strip() for text in found} - {""})
     if len(unique) < 2:
-        raise ComparisonError(f"There are {len(unique)} different sentences in {source}. Give 2 or more.")
+        raise ComparisonError(f"{source} holds {counted(len(unique), 'different sentence')}. Give 2 or more.")
     return [unique[i] for i in np.random.default_rng(seed).permutation(len(unique))[:n]], source
 
 

@@ -14,6 +14,16 @@ from likewise.corpus.wiki import Sections, clean_markup
 JSON_LIMIT = 1 << 26
 """Longest JSON line read, in bytes: a row must be held whole."""
 
+_JSON_TYPES = {
+    dict: "an object",
+    list: "a list",
+    str: "a text",
+    bool: "true or false",
+    int: "a number",
+    float: "a number",
+    type(None): "null",
+}
+
 _INVISIBLE = re.compile("[\u0000-\u0008\u000e-\u001f\u007f\u00ad\u200b\u200e\u200f\u2060\ufeff\ud800-\udfff]")
 
 
@@ -99,7 +109,7 @@ def read_rows(
         try:
             row = json.loads(raw.decode(codec))
             if not isinstance(row, dict):
-                raise ValueError(f"it is a {type(row).__name__}")
+                raise ValueError(f"it is {json_type(row)}")
         except UnicodeDecodeError:
             watch.seen(number, good=False)
             continue
@@ -112,6 +122,11 @@ def read_rows(
     watch.end()
 
 
+def json_type(value: Any) -> str:
+    """Return what a value read from JSON is, in words."""
+    return _JSON_TYPES.get(type(value), type(value).__name__)
+
+
 def field_text(path: Path, number: int, row: dict[str, Any], field: str) -> str:
     """Return the text of a row's field, "" if it is null; raise a CorpusError if it is missing."""
     if field not in row:
@@ -120,9 +135,7 @@ def field_text(path: Path, number: int, row: dict[str, Any], field: str) -> str:
         )
     value = row[field]
     if not isinstance(value, str | None):
-        raise CorpusError(
-            f"{path}:{number}: field {field!r} is a {type(value).__name__}, not a text; give --field NAME"
-        )
+        raise CorpusError(f"{path}:{number}: field {field!r} is {json_type(value)}, not a text; give --field NAME")
     return without_invisible(value or "")
 
 

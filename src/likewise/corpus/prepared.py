@@ -20,8 +20,10 @@ from likewise.corpus.options import CorpusError, CorpusOptions
 from likewise.corpus.report import CorpusReport
 from likewise.corpus.sentences import Sentence, kept_sentences
 from likewise.corpus.sources import Source, Spec, find_sources
+from likewise.errors import counted
 from likewise.runs.cache import cache_folder
 from likewise.runs.progress import Progress
+from likewise.runs.whole_files import is_full_disk
 
 if TYPE_CHECKING:
     import datasets
@@ -60,8 +62,8 @@ class PreparedCorpus:
         """Return the corpus; raise a CorpusError with the report if it has fewer sentences than that."""
         if len(self) < at_least:
             raise CorpusError(
-                f"{self.sources[0]}:1: {len(self):,} sentences are left of {len(self.sources)} file(s), and "
-                f"{at_least:,} are needed: give more text, a smaller batch, or looser limits\n{self.report}"
+                f"{self.sources[0]}:1: {counted(len(self), 'sentence')} left of {counted(len(self.sources), 'file')}, "
+                f"and {at_least:,} needed: give more text, a smaller batch, or looser limits\n{self.report}"
             )
         return self
 
@@ -92,7 +94,7 @@ def prepare(
         at_least: fewest sentences that will do, a batch's size for example.
 
     Raises:
-        CorpusError: a file cannot be read, or fewer than `at_least` sentences are left.
+        CorpusError: a file cannot be read, the disk is full, or fewer than `at_least` sentences are left.
     """
     options = options or CorpusOptions()
     sources = find_sources(spec, options)
@@ -114,6 +116,13 @@ def prepare(
                 if _load(folder) is None:  # another process may have made it meanwhile, and may be using it
                     shutil.rmtree(folder, ignore_errors=True)
                     made.rename(folder)
+        except Exception as error:
+            if is_full_disk(error):
+                raise CorpusError(
+                    f"{root}: the disk is full, and prepared text is kept there. Make room, or set LIKEWISE_CACHE to a "
+                    "folder on another disk"
+                ) from error
+            raise
         finally:
             shutil.rmtree(work, ignore_errors=True)
         corpus = _load(folder)

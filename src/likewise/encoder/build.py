@@ -19,7 +19,7 @@ from likewise.encoder.opening import (
 )
 from likewise.encoder.training_modules import TrainingHead
 from likewise.errors import LikewiseError
-from likewise.transformers_output import no_bar
+from likewise.transformers_output import no_bar, no_report_of_spares
 
 PoolingMode = Literal["cls", "mean", "max"]
 OwnOrMode = Literal["own", "cls", "mean", "max"]
@@ -57,7 +57,7 @@ def _loaded(base: str) -> Transformer:
         if not isinstance(first, Transformer):
             raise LoadError(f"--base {base}: its first module is {type(first).__name__}, not a Transformer")
         return first
-    with readable_errors(base), no_bar():
+    with readable_errors(base), no_bar(), no_report_of_spares():
         # And not Transformer(path): it reads the maximal length too.
         transformer = Transformer.load(found.path, local_files_only=found.local_only)
     check_tokenizer(transformer.tokenizer, base)

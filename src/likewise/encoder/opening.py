@@ -15,13 +15,14 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
 
+import torch
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.util import load_file_path
+from sentence_transformers.util import import_from_string, load_file_path
 
 from likewise.corpus.bundled import resolve_model
 from likewise.encoder.sentence_transformers_internals import load_with_classes
 from likewise.errors import LikewiseError, first_line
-from likewise.transformers_output import no_bar
+from likewise.transformers_output import no_bar, no_report_of_spares
 
 _Model = TypeVar("_Model", bound=SentenceTransformer)
 
@@ -122,7 +123,7 @@ def open_model(kind: type[_Model], found: Found, device: Any = None) -> _Model:
     Raises:
         LoadError: its files are broken or incomplete, or ask for code of their own.
     """
-    with readable_errors(found.name), no_bar():
+    with readable_errors(found.name), no_bar(), no_report_of_spares():
         classes = _own_classes(found)
         model = load_with_classes(kind, found.path, classes, device=device, local_files_only=found.local_only)
         check_tokenizer(getattr(model[0], "tokenizer", None), found.name)
@@ -221,8 +222,10 @@ def _own_classes(found: Found) -> dict[str, Any]:
         kinds = [str(module["type"]) for module in json.loads(Path(listing).read_text(encoding="utf-8"))]
     except (ValueError, KeyError, TypeError) as error:
         raise LoadError(f"'{listing}' cannot be read ({error}). Copy the model's folder again.") from None
-    own = {}
+    own: dict[str, Any] = {}
     for kind in kinds:
+        if kind.startswith("sentence_transformers."):
+            _check_is_module(found.path, kind)
         if kind.startswith("likewise."):
             name = kind.rpartition(".")[2]
             if name not in CLASSES:
@@ -232,6 +235,22 @@ def _own_classes(found: Found) -> dict[str, Any]:
                 )
             own[kind] = getattr(import_module(f"likewise.encoder.{CLASSES[name]}"), name)
     return own
+
+
+def _check_is_module(name: str, kind: str) -> None:
+    """Check a class of sentence-transformers, which itself would take anything that it imports: `json`, `torch`.
+
+    Raises:
+        LoadError: it is no class of modules, or of another release.
+    """
+    with suppress(ImportError, AttributeError):
+        found = import_from_string(kind)
+        if isinstance(found, type) and issubclass(found, torch.nn.Module):
+            return
+    raise LoadError(
+        f"'{name}' asks for a module {kind}, which this release of sentence-transformers does not have. Install the "
+        "release that its config_sentence_transformers.json names."
+    )
 
 
 def _only_here(name: str) -> bool:

@@ -26,7 +26,7 @@ from filelock import FileLock, Timeout
 from likewise.runs.installing import INSTALLING, OLD, RESULT, JobError, install, read_record, read_working_file
 from likewise.runs.plan import Plan
 from likewise.runs.provenance import machine
-from likewise.runs.whole_files import write_json
+from likewise.runs.whole_files import give_usual_mode, is_full_disk, write_json
 
 _UNFINISHED, _PLAN, _NOTES, _HOLDER = ".unfinished", "plan.json", "notes.json", "holder.json"
 _ADMINISTRATIVE = {_PLAN, _NOTES, _HOLDER, "lock"}
@@ -111,11 +111,13 @@ class Job:
         record = {"plan": plan, "versions": plan.pop("versions"), "machine": machine(), "seconds": self.seconds()}
         record |= {**(facts or {}), "status": "finished"}
         if self.kind == "folder":
-            files = (path for path in self.result.rglob("*") if not path.is_dir())
+            files = [path for path in self.result.rglob("*") if not path.is_dir()]
+            give_usual_mode(*files)
             record["files"] = sorted(path.relative_to(self.result).as_posix() for path in files)
             write_json(self.work / INSTALLING, record)
             install(self.target, self.work)
         else:
+            give_usual_mode(self.result)
             self.result.replace(self.target)
         return record
 
@@ -169,7 +171,8 @@ class Job:
         if not self.work.is_dir():
             return
         if any(path.name not in _ADMINISTRATIVE for path in self.work.iterdir()) or self.notes.keys() - {"seconds"}:
-            self.note(seconds=self.seconds())
+            with suppress(OSError):  # the disk may be full: the work is kept all the same
+                self.note(seconds=self.seconds())
             return
         shutil.rmtree(self.work)
         if self.kind == "folder" and not target_existed:
@@ -203,7 +206,7 @@ def open_job(
 
     Raises:
         JobError: the target holds other files, or a finished or stopped job of another plan; another process is
-            writing it; it cannot be written; or there is nothing to resume.
+            writing it; it cannot be written, or the disk is full; or there is nothing to resume.
     """
     job = Job(Path(target), plan, kind, grows)
     check_target(target, kind)
@@ -216,6 +219,11 @@ def open_job(
             _clear(job.work)
         job._begin(resume, overwrite, completed)
         yield job
+    except Exception as error:
+        if is_full_disk(error):
+            cure = "Make room, and the same command goes on from what is saved; or choose another --out"
+            raise JobError(f"{target}: the disk is full. {cure}") from error
+        raise
     finally:
         job._close(existed)
         lock.release()

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+_FULL = re.compile(
+    r"No space left on device|os error 28|Disk quota exceeded|disk is full|StreamWriter failed writing|"
+    r"requested and \d+ written"
+)
 
 
 @contextmanager
@@ -19,9 +26,28 @@ def written_whole(path: Path) -> Iterator[Path]:
     unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         yield unfinished
+        give_usual_mode(unfinished)
         unfinished.replace(path)
     finally:
         unfinished.unlink(missing_ok=True)
+
+
+def give_usual_mode(*paths: Path) -> None:
+    """Give files the mode of any new file: some libraries, as safetensors, write what only its owner may read."""
+    mask = os.umask(0o077)  # to set one is the only way to read it
+    os.umask(mask)
+    for path in paths:
+        if path.is_file() and not path.is_symlink():
+            path.chmod(0o666 & ~mask)
+
+
+def is_full_disk(error: BaseException | None) -> bool:
+    """Return whether an error, or one behind it, is of a full disk: many libraries raise one of their own."""
+    while error is not None:
+        if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT) or _FULL.search(str(error)):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def write_text(path: Path, text: str) -> Path:
