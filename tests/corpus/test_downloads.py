@@ -244,7 +244,7 @@ def test_bad_input_is_refused(archive, tmp_path, monkeypatch):
         get_data("sts", tmp_path, files={"senteval.tar": tmp_path / "missing.tar"})
     archive.write_bytes(b"not an archive")
     monkeypatch.setattr(downloads, "DATASETS", small(14))
-    with pytest.raises(DownloadError, match=r"senteval\.tar: it is no whole archive"):
+    with pytest.raises(DownloadError, match=r"senteval\.tar: it is not a complete archive"):
         get_data("sts", tmp_path / "data", files={"senteval.tar": archive})
     (tmp_path / "data" / LOCK).write_text("{")
     with pytest.raises(DownloadError, match="mend it"):

@@ -132,7 +132,7 @@ def _readable_errors(source: str) -> Iterator[None]:
         yield
     except LikewiseError:
         raise
-    except Exception as error:  # what is no such file raises whatever it likes
+    except Exception as error:  # what is not such a file raises whatever it likes
         raise WordVectorError(
             f"{source}: cannot be read as word vectors ({type(error).__name__}: {first_line(error)}). {_CURE}"
         ) from error

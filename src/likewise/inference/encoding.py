@@ -86,7 +86,7 @@ def similarity(
     *,
     model: SentenceTransformer | str | os.PathLike[str],
 ) -> np.ndarray:
-    """Return the cosines of texts with others, whatever similarity the model card names: the papers score with it.
+    """Return the cosines of texts with others, whichever similarity the model card names.
 
     Args:
         texts: S texts, or one.
@@ -113,7 +113,7 @@ def dimension(model: SentenceTransformer) -> int:
 
 
 def all_finite(vectors: np.ndarray) -> np.ndarray:
-    """Return vectors as they are.
+    """Return vectors unchanged, if all of them are finite.
 
     Raises:
         LikewiseError: a number is NaN or infinite.
@@ -138,7 +138,7 @@ def autocast(model: SentenceTransformer, precision: Precision | None) -> Abstrac
 
 @contextmanager
 def undisturbed(model: torch.nn.Module) -> Iterator[None]:
-    """Put the model in eval mode for the time of a `with` block, and give back everything as it was found.
+    """Put the model in evaluation mode in a `with` block, and restore its modes and the random state.
 
     Each module gets its own train or eval flag back (a run may keep some parts frozen in eval mode), and the
     random states of torch, its devices, numpy and Python are restored: an evaluation in the middle of a run

@@ -173,7 +173,7 @@ def bidirectional_margin(
         anchors: (B, D) the sentences h. B may be 0: the loss is then 0.
         positives: (B, D) h+, the other view of each.
         soft_negatives: (B, D) h#, the negation of each.
-        alpha, beta: least and largest difference of the cosines; a beta of 2 or more is no bound.
+        alpha, beta: least and largest difference of the cosines; a beta of 2 or more sets no bound.
     """
     _check_shapes(anchors, positives, soft_negatives)
     if alpha > beta:

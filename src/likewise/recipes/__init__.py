@@ -57,7 +57,7 @@ def find_recipe(recipe: str | Recipe) -> Recipe:
             f"{first_line(error)}): update or remove that package"
         ) from error
     if not isinstance(found, Recipe):
-        raise OptionError(f"the recipe {recipe!r} of the package {package} is no Recipe but {type(found).__name__}")
+        raise OptionError(f"the recipe {recipe!r} of the package {package} is not a Recipe but {type(found).__name__}")
     return found
 
 

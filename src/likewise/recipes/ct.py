@@ -39,7 +39,7 @@ class CTOptions(TrainingOptions):
     def _check(self) -> None:
         super()._check()
         if self.batch_size % (self.negatives + 1):
-            raise OptionError(f"batch_size {self.batch_size} is no multiple of negatives + 1 = {self.negatives + 1}")
+            raise OptionError(f"batch_size {self.batch_size} is not a multiple of negatives + 1 = {self.negatives + 1}")
         if self.sam_rho or self.warmup_ratio:
             raise OptionError("ct has RMSprop with a rate that falls in steps: drop sam_rho and warmup_ratio")
 

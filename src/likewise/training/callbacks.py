@@ -58,7 +58,7 @@ class Course(TrainerCallback):
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Show the step; save after the last one and before a stop."""
         self.bar.update(done=state.global_step)
-        if state.global_step >= state.max_steps:  # also where it is no multiple of eval_steps
+        if state.global_step >= state.max_steps:  # also where it is not a multiple of eval_steps
             control.should_save = True
             control.should_evaluate = bool(self.metric)
         elif self.stop.asked:

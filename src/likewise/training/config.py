@@ -54,7 +54,7 @@ def read_config(source: str | os.PathLike[str] | Mapping[str, Any]) -> dict[str,
             raise OptionError(f"{where}: {name} is a table: write [{name}] on a line of its own, its entries below")
     options = found.pop("options", {})
     if taken := [name for name in options if name in _ARGUMENTS]:
-        raise OptionError(f"{where}: {taken[0]} is no option: write it above the tables")
+        raise OptionError(f"{where}: {taken[0]} is not an option: write it above the tables")
     if "corpus_options" in found:
         found["corpus_options"] = CorpusOptions(**found["corpus_options"])
     return found | options

@@ -54,7 +54,7 @@ class TrainingResult:
     def before(self) -> dict[str, float]:
         """Scores of the base as it is shipped by metric, {} where nothing selects the checkpoint.
 
-        Where the base is no sentence encoder, those of the untrained encoder.
+        Where the base is not a sentence encoder, those of the untrained encoder.
         """
         return self.record["before"]
 
@@ -235,7 +235,7 @@ def check_start(out: str | os.PathLike[str], options: TrainingOptions) -> dict[s
         The record of a training into `out` that was killed while it was installed, {} where there is none.
 
     Raises:
-        JobError: the target is no folder for a job.
+        JobError: the target is not a folder for a job.
         OptionError: bf16 is asked for on a GPU that has none.
     """
     use_bf16(options.precision)

@@ -1,4 +1,4 @@
-"""The engine that runs: the one asked for, or the first that keeps the vectors of those that are fast here.
+"""The choice of the engine: the requested one, or the fastest one that preserves the vectors.
 
 What is fast follows from the processor and was measured (benchmarks/README.md): int8 where the processor multiplies
 it, bfloat16 where it has that, else the exported graphs where there is AVX2, and torch. An export takes 15 to 40 s, so
@@ -38,7 +38,7 @@ LONG = 5e12
 
 @dataclass(frozen=True)
 class Chosen:
-    """The engine that runs, how near its vectors are (None: they are torch's), and what the user should know."""
+    """The chosen engine, the fidelity of its vectors (None for torch), and notes for the user."""
 
     engine: Engine
     fidelity: Fidelity | None = None
@@ -50,7 +50,7 @@ class Chosen:
 
 
 def choose(model: SentenceTransformer, runner: Runner, choice: Choice, texts: Sequence[str], total: int) -> Chosen:
-    """Take an engine.
+    """Choose an engine.
 
     Args:
         model: what is to be run.
@@ -116,7 +116,7 @@ def fast_pairs(precision: EnginePrecision) -> list[Pair]:
 
 
 def _precisions(choice: Choice) -> list[EnginePrecision]:
-    """Return those of an engine that was asked for to try, the fastest first."""
+    """Return the precisions to try on the requested engine, the fastest first."""
     if choice.precision != "auto":
         return [choice.precision]
     found: list[EnginePrecision] = []

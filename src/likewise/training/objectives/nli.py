@@ -68,7 +68,7 @@ def _number(label: str, place: str) -> int | None:
     if label == _NO_GOLD:
         return None
     if label.lower() not in LABELS:
-        raise LabelledDataError(f"{place}: '{label}' is no label; there are {', '.join(LABELS)}, and - for none")
+        raise LabelledDataError(f"{place}: '{label}' is not a label; there are {', '.join(LABELS)}, and - for none")
     return LABELS[label.lower()]
 
 

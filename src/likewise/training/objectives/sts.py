@@ -71,7 +71,7 @@ def read_sts(files: Sequence[Path], data: str | os.PathLike[str] | None, options
             rating = math.nan
         if not low <= rating <= high:
             raise LabelledDataError(
-                f"{place}: the rating '{score}' is no number from {low:g} to {high:g}; mend it, or give the scale "
+                f"{place}: the rating '{score}' is not a number from {low:g} to {high:g}; mend it, or give the scale "
                 "(--lowest, --highest)"
             )
         return (rating - low) / (high - low)
