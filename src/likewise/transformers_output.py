@@ -1,14 +1,15 @@
-"""Keeping what transformers prints off the screen where it tells nothing that the user could act on."""
+"""Suppression of output of transformers that the user cannot act on."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 
 @contextmanager
 def only_errors() -> Iterator[None]:
-    """Inside, transformers logs errors alone; its level is given back."""
+    """Let transformers log errors only in a `with` block, and restore its level."""
     from transformers.utils import logging
 
     before = logging.get_verbosity()
@@ -20,8 +21,28 @@ def only_errors() -> Iterator[None]:
 
 
 @contextmanager
+def no_report_of_spares() -> Iterator[None]:
+    """Inside, transformers' report on a model's weights is shown only where some that an encoder uses are missing.
+
+    A pooler's do not count: transformers' BERT has one that no sentence vector goes through.
+    """
+
+    def tells(record: logging.LogRecord) -> bool:
+        text = record.getMessage()
+        missing = [line.strip() for line in text.splitlines() if "| MISSING" in line]
+        return "LOAD REPORT" not in text or not all(line.startswith("pooler.") for line in missing)
+
+    logger = logging.getLogger("transformers.modeling_utils")
+    logger.addFilter(tells)
+    try:
+        yield
+    finally:
+        logger.removeFilter(tells)
+
+
+@contextmanager
 def no_bar() -> Iterator[None]:
-    """Inside, transformers shows no bar over the weights, which is done before it is seen."""
+    """Hide the progress bar of transformers over the weights in a `with` block."""
     from transformers.utils import logging
 
     shown = logging.is_progress_bar_enabled()

@@ -145,10 +145,10 @@ def test_code_of_the_folder_does_not_run(saved, tmp_path):
     listing = saved / "modules.json"
     modules = json.loads(listing.read_text())
     for kind, match in (
-        ("custom.Evil", r"code of its own.*custom\.Evil"),
+        ("custom.Evil", r"custom code.*custom\.Evil"),
         ("likewise.inference.loading.load", "another release of likewise"),
         ("likewise.encoder.modules.NoSuchModule", "another release of likewise"),
-        ("os.system", r"code of its own.*os\.system"),
+        ("os.system", r"custom code.*os\.system"),
     ):
         modules[1]["type"] = kind
         listing.write_text(json.dumps(modules))
@@ -163,8 +163,42 @@ def test_auto_map_does_not_run(saved, tmp_path):
     config = json.loads((saved / "config.json").read_text())
     config |= {"model_type": "custom", "auto_map": {"AutoConfig": "custom.Evil", "AutoModel": "custom.Evil"}}
     (saved / "config.json").write_text(json.dumps(config))
-    refused(saved, "code of its own")
+    refused(saved, "custom code")
     assert not ran.exists()
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "likewise.cli.main",
+        "likewise.encoder.opening.Path",
+        "sentence_transformers.base.modules.dense.json",
+        "sentence_transformers.base.modules.dense.torch",
+        "sentence_transformers.util.misc.import_from_string",
+        "sentence_transformers.none.Pooling",
+        "os.system",
+    ],
+)
+def test_a_listing_names_classes_of_modules_alone(kind, saved):
+    listing = json.loads((saved / "modules.json").read_text())
+    listing.append({"idx": len(listing), "name": "x", "path": "", "type": kind})
+    (saved / "modules.json").write_text(json.dumps(listing))
+    with pytest.raises(LoadError, match=r"has no module|does not have|code of its own"):
+        load(str(saved))
+
+
+@pytest.mark.parametrize(("lost", "shown"), [("none", False), ("encoder.layer.1.output.dense.weight", True)])
+def test_only_weights_that_are_missed_are_reported(lost, shown, tiny_base, tmp_path, caplog, monkeypatch):
+    import logging
+
+    monkeypatch.setattr(logging.getLogger("transformers"), "propagate", True)
+    shutil.copytree(tiny_base, tmp_path / "base")  # has no pooler
+    weights = load_file(tmp_path / "base" / "model.safetensors")
+    weights.pop(lost, None)
+    save_file(weights, tmp_path / "base" / "model.safetensors", metadata={"format": "pt"})
+    load_transformer(str(tmp_path / "base"))
+    load(str(tmp_path / "base"))
+    assert ("LOAD REPORT" in caplog.text) == shown
 
 
 def test_own_classes_load_without_the_flag_whatever_file_they_were_in(tmp_path):

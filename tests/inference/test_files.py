@@ -56,7 +56,7 @@ def test_a_stopped_run_is_resumed(ending, windows, encoded, loaded, sentences, t
     encoded.stop = None
     assert encode_file(loaded, source, out) == (60, 32)
     assert encoded == sentences[32:60]
-    assert "resuming: 32 rows are there" in capsys.readouterr().err
+    assert "resuming after 32 rows" in capsys.readouterr().err
     rows = np.load(out) if ending == "npy" else table(out)[1]
     np.testing.assert_allclose(rows, loaded.encode(sentences[:60]), atol=1e-5)
     assert {path.name for path in tmp_path.iterdir()} == {"in.txt", out.name, "model"}

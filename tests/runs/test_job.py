@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import errno
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -295,6 +297,52 @@ def test_a_folder_that_grows(tmp_path: Path) -> None:
         pass
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError(errno.ENOSPC, "No space left on device"),
+        OSError("9600 requested and 7136 written"),
+        RuntimeError("Error while serializing: I/O error: No space left on device (os error 28)"),
+        RuntimeError("[enforce fail at inline_container.cc:664] . PytorchStreamWriter failed writing file data/3"),
+        sqlite3.OperationalError("database or disk is full"),
+    ],
+)
+def test_a_full_disk_is_one_sentence_and_what_is_done_is_kept(tmp_path: Path, error: Exception) -> None:
+    for target, kind in ((tmp_path / "out", "folder"), (tmp_path / "out.npy", "file")):
+        with (
+            pytest.raises(JobError, match=r"out.* the disk is full\. Make room"),
+            open_job(target, PLAN, kind=kind) as job,
+        ):
+            (job.work / "part").write_text("done")
+            raise error
+        with open_job(target, PLAN, kind=kind, resume=True) as job:
+            assert (job.work / "part").read_text() == "done"
+
+
+def test_a_disk_too_full_for_a_note_lets_the_lock_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(JobError, match="disk is full"), open_job(tmp_path / "out", PLAN) as job:
+        (job.work / "part").write_text("done")
+        monkeypatch.setattr("likewise.runs.job.write_json", full)
+        job.note(rows=1)
+    monkeypatch.undo()
+    with open_job(tmp_path / "out", PLAN, resume=True) as job:
+        assert (job.work / "part").exists()
+
+
+def test_installed_files_have_the_usual_mode(tmp_path: Path) -> None:
+    (tmp_path / "usual").touch()
+    for target, kind in ((tmp_path / "out", "folder"), (tmp_path / "out.npy", "file")):
+        with open_job(target, PLAN, kind=kind) as job:
+            made = job.result / "weights" if kind == "folder" else job.result
+            os.close(os.open(made, os.O_CREAT, 0o600))  # as safetensors does
+            job.finish()
+    for path in (tmp_path / "out" / "weights", tmp_path / "out.npy"):
+        assert path.stat().st_mode == (tmp_path / "usual").stat().st_mode
+
+
 def test_damage_is_named_with_its_cure(tmp_path: Path) -> None:
     out = tmp_path / "out"
     make(out, a="x")
@@ -305,7 +353,7 @@ def test_damage_is_named_with_its_cure(tmp_path: Path) -> None:
         (job.work / "state").write_text("1")
     (work_of(tmp_path / "two") / "plan.json").write_text("{")
     with (
-        pytest.raises(JobError, match=r"plan\.json is damaged .*--overwrite begins anew"),
+        pytest.raises(JobError, match=r"plan\.json is damaged .*start again with --overwrite"),
         open_job(tmp_path / "two", PLAN),
     ):
         pass

@@ -1,4 +1,5 @@
 import json
+import os
 
 import pytest
 
@@ -25,3 +26,13 @@ def test_json_comes_back_and_nan_is_refused_where_asked(tmp_path):
     with pytest.raises(ValueError, match="JSON"):
         write_json(path, {"score": float("nan")}, strict=True)
     assert json.loads(path.read_text(encoding="utf-8"))["score"] == 1.5
+
+
+def test_a_file_has_the_mode_that_the_mask_gives(tmp_path):
+    before = os.umask(0o027)
+    try:
+        with written_whole(tmp_path / "a.bin") as unfinished:
+            os.close(os.open(unfinished, os.O_CREAT | os.O_WRONLY, 0o600))  # as safetensors does
+    finally:
+        assert os.umask(before) == 0o027
+    assert (tmp_path / "a.bin").stat().st_mode & 0o777 == 0o640

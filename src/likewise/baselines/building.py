@@ -1,4 +1,4 @@
-"""A baseline, from a base to a model folder with its record and card."""
+"""The making of a baseline: from a base to a model folder with its record and card."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from likewise.baselines.flow import FLOW
 from likewise.baselines.method import Baseline, BaselineError
 from likewise.baselines.whitening import WHITENING
 from likewise.corpus import CorpusOptions, prepare
+from likewise.errors import counted
 from likewise.runs.job import check_target, open_job
 from likewise.runs.options import OptionError
 from likewise.runs.plan import Plan
@@ -46,7 +47,7 @@ BASELINES: dict[str, Baseline] = {
 
 @dataclass(frozen=True)
 class BaselineResult:
-    """A baseline that was made.
+    """The result of `baseline`: the model's folder and its record.
 
     Attributes:
         path: the model's folder.
@@ -137,6 +138,6 @@ def _card(method: Baseline, base: str, corpus: dict[str, Any] | None, model: Sen
         summary=method.summary,
         source=method.source,
         base=base,
-        fitted=f" Text: {corpus['sentences']:,} sentences." if corpus else "",
+        fitted=f" Text: {counted(corpus['sentences'], 'sentence')}." if corpus else "",
         use=usage(model),
     )

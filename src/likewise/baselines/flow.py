@@ -1,6 +1,6 @@
 """BERT-flow: a normalizing flow fitted to the vectors of a corpus, under which they are Gaussian.
 
-Li et al. 2020, "On the Sentence Embeddings from Pre-trained Language Models". The encoder stays as it is; only the flow
+Li et al. 2020, "On the Sentence Embeddings from Pre-trained Language Models". The encoder is not changed; only the flow
 is fitted, by maximum likelihood. It is saved with the model as a module of likewise.
 """
 
@@ -14,6 +14,7 @@ from torch import Tensor
 
 from likewise.baselines.method import Baseline, BaselineError, Pooled, pooled_encoder, sample_vectors
 from likewise.encoder.normalizing_flow import Coupling, NormalizingFlow, require_zuko
+from likewise.errors import counted
 from likewise.runs.options import Options, option
 from likewise.runs.progress import Progress
 
@@ -33,7 +34,7 @@ class FlowOptions(Options):
 
 
 def fit_flow(vectors: Tensor, options: FlowOptions, seed: int, progress: Progress) -> NormalizingFlow:
-    """Fit a flow to vectors (N, D) by maximum likelihood; the same one for the same seed.
+    """Fit a flow to vectors (N, D) by maximum likelihood, reproducibly for a seed.
 
     Raises:
         BaselineError: fewer vectors than a batch, or a likelihood that is not finite.
@@ -41,8 +42,8 @@ def fit_flow(vectors: Tensor, options: FlowOptions, seed: int, progress: Progres
     count, size = vectors.shape
     if count < options.flow_batch_size:
         raise BaselineError(
-            f"{count:,} sentences do not fill a batch of {options.flow_batch_size}: give more text, or a smaller "
-            "flow_batch_size"
+            f"the text's {counted(count, 'sentence')} cannot fill a batch of {options.flow_batch_size}: "
+            "give more text, or a smaller flow_batch_size"
         )
     batches = count // options.flow_batch_size
     with torch.random.fork_rng(devices=[]):
@@ -68,7 +69,7 @@ def fit_flow(vectors: Tensor, options: FlowOptions, seed: int, progress: Progres
 def build(
     base: str, options: FlowOptions, sentences: Sequence[str], seed: int, progress: Progress
 ) -> SentenceTransformer:
-    """Return the encoder with the flow behind it."""
+    """Return the encoder followed by the flow."""
     require_zuko()
     encoder = pooled_encoder(base, options.pooling)
     vectors = sample_vectors(encoder, sentences, options.sentences, seed, options.batch_size, progress)

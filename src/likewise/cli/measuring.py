@@ -1,4 +1,4 @@
-"""`likewise evaluate`, `compare` and `analyze`: what measures models."""
+"""`likewise evaluate`, `compare` and `analyze`: the commands that measure models."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any, Optional
 import typer
 
 from likewise.cli.commands import command_of, group_of
+from likewise.errors import counted
 from likewise.runs.job import check_target
 
 
@@ -33,7 +34,7 @@ def evaluate_command() -> Any:
 
 
 def _check_json(json: Path | None) -> None:
-    """Check the folder before minutes of encoding, not after."""
+    """Check the folder before minutes of encoding."""
     if json is not None:
         check_target(json, "file")
 
@@ -47,7 +48,7 @@ def _show_report(report: Any) -> None:
     settings = report.settings
     console.print(Text(report.model, style="bold"), soft_wrap=True)
     how = f"{settings['similarity']}, {settings['precision']}"
-    console.print(f"{how}, {settings['sentences']:,} sentences, {report.seconds:.0f} s", style="dim")
+    console.print(f"{how}, {counted(settings['sentences'], 'sentence')}, {report.seconds:.0f} s", style="dim")
     for columns, rows in report.sections():
         table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 3, 0, 0))
         for i, column in enumerate(columns):
@@ -108,7 +109,7 @@ def _similarity() -> Any:
     def show(report: Any, out: Path) -> None:
         written = write_similarity(report, out)
         left_out = sum(report.left_out.values())
-        typer.echo(f"{len(report.sentences):,} sentences, {left_out:,} left out without a negation")
+        typer.echo(f"{counted(len(report.sentences), 'sentence')}, {left_out:,} left out without a negation")
         for found in report.distributions:
             typer.echo(f"  {found.label:<6}  {found.kind:<20}  mean {found.cosines.mean():.3f}  peak {found.peak:.2f}")
         _tell(written)
@@ -152,7 +153,7 @@ def _errors() -> Any:
 
 
 def _prepare(out: Path) -> None:
-    """Check the extra and the folder before minutes of encoding, not after."""
+    """Check the extra and the folder before minutes of encoding."""
     from likewise.comparison.pictures import check_extra
     from likewise.comparison.tables import open_folder
 

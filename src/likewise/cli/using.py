@@ -1,4 +1,4 @@
-"""`likewise encode`, `similarity`, `export`, `negate`, `sections` and `data`: what uses models and text."""
+"""`likewise encode`, `similarity`, `export`, `negate`, `sections` and `data`: the commands that use models and text."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Annotated, Any, Optional
 import typer
 
 from likewise.cli.commands import command, command_of, group_of
+from likewise.errors import counted
 
 Model = Annotated[str, typer.Argument(help="A model's folder, its hub name, or bundled:minilm.")]
 
@@ -67,7 +68,7 @@ def negate_command() -> Any:
 
     def show(found: Any) -> None:
         share = found.negated / found.total if found.total else 0.0
-        typer.echo(f"{found.path}: {found.negated:,} of {found.total:,} sentences negated ({share:.1%})")
+        typer.echo(f"{found.path}: {found.negated:,} of {counted(found.total, 'sentence')} negated ({share:.1%})")
         for reason, number in found.reasons.most_common():
             typer.echo(f"  not negated, {reason}: {number:,}")
         counts = f"parsed {found.parsed:,}, from the cache {found.cached:,}, from a resumed run {found.resumed:,}"
@@ -95,7 +96,7 @@ def sections_command() -> Any:
             ),
         ] = 0,
     ) -> None:
-        """Draw triplets from articles: a sentence, one of its own section, one of another section."""
+        """Draw triplets from articles: a sentence, another one of its section, one of another section."""
         from likewise.corpus.documents import read_documents
         from likewise.corpus.triplets import section_triplets, write_triplets
         from likewise.runs.job import check_target
@@ -103,7 +104,7 @@ def sections_command() -> Any:
         check_target(out, "file")
         written = write_triplets(out, section_triplets(read_documents(corpus), n, seed, skip))
         fewer = f", of {n:,} asked for: there are no more articles with two sections" if written < n else ""
-        typer.echo(f"{out}: {written:,} triplets{fewer}")
+        typer.echo(f"{out}: {counted(written, 'triplet')}{fewer}")
 
     return command(sections)
 
@@ -136,7 +137,7 @@ def _get_command() -> Any:
         ] = None,
         overwrite: Annotated[bool, typer.Option("--overwrite", help="Fetch again, and replace what is there.")] = False,
     ) -> None:
-        """Fetch a data set at its pinned revision, check it, and put it into SentEval's layout."""
+        """Fetch a data set at its pinned revision, check it, and arrange it in SentEval's layout."""
         from likewise.corpus.downloads import LOCK, data_folder, get_data
         from likewise.runs.progress import Progress
 

@@ -30,6 +30,7 @@ from likewise.comparison.methods import ComparisonError
 from likewise.comparison.pictures import check_extra, shorten
 from likewise.comparison.sight_pictures import draw_similarity
 from likewise.comparison.tables import markdown_table, open_folder
+from likewise.errors import counted
 from likewise.evaluation.data import find_data
 from likewise.evaluation.registry import TASKS
 from likewise.evaluation.task import TaskMissing
@@ -46,7 +47,7 @@ VIEWED = 1000  # sentences that are encoded twice under dropout: enough for a di
 
 @dataclass(frozen=True)
 class SimilarityReport:
-    """The distributions, and the sentences that they are of.
+    """The distributions of cosines, and their sentences.
 
     Attributes:
         source: where the sentences come from.
@@ -67,12 +68,12 @@ class SimilarityReport:
     distributions: tuple[Distribution, ...]
 
     def of(self, label: str, kind: str) -> Distribution | None:
-        """Return one distribution, None where there is none."""
+        """Return one distribution, or None."""
         return next((d for d in self.distributions if (d.label, d.kind) == (label, kind)), None)
 
     @property
     def models(self) -> dict[str, str]:
-        """The model of each label, before first."""
+        """The model of each label, the one before training first."""
         return {d.label: d.model for d in self.distributions}
 
     def to_dict(self) -> dict[str, Any]:
@@ -87,7 +88,7 @@ class SimilarityReport:
         }
 
     def table(self) -> str:
-        """Return the Markdown of mean, peak and quantiles."""
+        """Return mean, peak and quantiles as a Markdown table."""
         columns = ("Model", "A sentence and", "Count", "Mean", "Peak", "5%", "25%", "Median", "75%", "95%")
         rows = []
         for d in self.distributions:
@@ -121,7 +122,7 @@ def analyze_similarity(
     Args:
         model: a SentenceTransformer, or what `likewise.load` takes.
         before: another model to compare with, as its base.
-        sentences: a text file, a sentence a line, or a list; None draws from the seven STS test sets.
+        sentences: a text file with one sentence per line, or a list; None draws from the seven STS test sets.
         data: the folder of SentEval's data, for that draw.
         n: how many sentences to draw (the paper's 5,000); all where there are fewer.
         seed: fixes the draw, the partners and the dropout (42 is the paper's).
@@ -141,7 +142,7 @@ def analyze_similarity(
     left_out = Counter(item.reason or "unknown" for item in negated if item.negation is None)
     if len(kept) < 2:
         raise ComparisonError(
-            f"{len(kept)} of the {len(drawn)} sentences of {source} have a negation. Give more sentences."
+            f"of {counted(len(drawn), 'sentence')} of {source}, {len(kept)} can be negated. Give more sentences."
         )
     own, negations = [s for s, _ in kept], [n for _, n in kept]
     how: dict[str, Any] = {"batch_size": batch_size, "precision": precision}
@@ -172,7 +173,7 @@ def draw_sentences(
     n: int,
     seed: int,
 ) -> tuple[list[str], str]:
-    """Return a seeded draw of different sentences, and where they come from, in words.
+    """Return a seeded draw of distinct sentences, and a description of their source.
 
     Args:
         sentences, data, n: as in `analyze_similarity`.
@@ -201,7 +202,7 @@ def draw_sentences(
         found, source = list(sentences), "a list"
     unique = sorted({text.strip() for text in found} - {""})
     if len(unique) < 2:
-        raise ComparisonError(f"There are {len(unique)} different sentences in {source}. Give 2 or more.")
+        raise ComparisonError(f"{source} holds {counted(len(unique), 'different sentence')}. Give 2 or more.")
     return [unique[i] for i in np.random.default_rng(seed).permutation(len(unique))[:n]], source
 
 

@@ -1,4 +1,4 @@
-"""A corpus made ready for training: read once, deduplicated, and mapped from disk ever after."""
+"""A corpus prepared for training: read once, deduplicated, and memory mapped afterwards."""
 
 import hashlib
 import json
@@ -20,8 +20,10 @@ from likewise.corpus.options import CorpusError, CorpusOptions
 from likewise.corpus.report import CorpusReport
 from likewise.corpus.sentences import Sentence, kept_sentences
 from likewise.corpus.sources import Source, Spec, find_sources
+from likewise.errors import counted
 from likewise.runs.cache import cache_folder
 from likewise.runs.progress import Progress
+from likewise.runs.whole_files import is_full_disk
 
 if TYPE_CHECKING:
     import datasets
@@ -57,17 +59,17 @@ class PreparedCorpus:
         return len(self.dataset)
 
     def require(self, at_least: int) -> Self:
-        """Return the corpus itself; a CorpusError with the report if it has fewer sentences than that."""
+        """Return the corpus; raise a CorpusError with the report if it has fewer sentences than that."""
         if len(self) < at_least:
             raise CorpusError(
-                f"{self.sources[0]}:1: {len(self):,} sentences are left of {len(self.sources)} file(s), and "
-                f"{at_least:,} are needed: give more text, a smaller batch, or looser limits\n{self.report}"
+                f"{self.sources[0]}:1: {counted(len(self), 'sentence')} left of {counted(len(self.sources), 'file')}, "
+                f"and {at_least:,} needed: give more text, a smaller batch, or looser limits\n{self.report}"
             )
         return self
 
 
 def default_cache() -> Path:
-    """Return the folder of prepared corpora: LIKEWISE_CACHE if set, else ~/.cache/likewise/corpus."""
+    """Return the folder of prepared corpora, in $LIKEWISE_CACHE if set, or in ~/.cache/likewise."""
     return cache_folder() if os.environ.get("LIKEWISE_CACHE") else cache_folder() / "corpus"
 
 
@@ -79,7 +81,7 @@ def prepare(
     progress: Progress | None = None,
     at_least: int = 1,
 ) -> PreparedCorpus:
-    """Read a corpus into a memory mapped file, or find it there from an earlier call.
+    """Read a corpus into a memory mapped file, unless an earlier call has done so.
 
     The cache is keyed by the files' paths, sizes and times and by the options. Memory does not grow with the
     corpus; the disk needs about three times its text while it is made.
@@ -92,7 +94,7 @@ def prepare(
         at_least: fewest sentences that will do, a batch's size for example.
 
     Raises:
-        CorpusError: a file cannot be read, or fewer than `at_least` sentences are left.
+        CorpusError: a file cannot be read, the disk is full, or fewer than `at_least` sentences are left.
     """
     options = options or CorpusOptions()
     sources = find_sources(spec, options)
@@ -114,6 +116,13 @@ def prepare(
                 if _load(folder) is None:  # another process may have made it meanwhile, and may be using it
                     shutil.rmtree(folder, ignore_errors=True)
                     made.rename(folder)
+        except Exception as error:
+            if is_full_disk(error):
+                raise CorpusError(
+                    f"{root}: the disk is full, and prepared text is kept there. Make room, or set LIKEWISE_CACHE to a "
+                    "folder on another disk"
+                ) from error
+            raise
         finally:
             shutil.rmtree(work, ignore_errors=True)
         corpus = _load(folder)
@@ -123,7 +132,7 @@ def prepare(
 
 
 def _remove_unfinished(root: Path) -> None:
-    """Remove the files of runs that were killed; a run that is alive holds the lock of its own."""
+    """Remove the files of killed runs; those of a live run are locked."""
     for lock in root.glob(f"{_UNFINISHED}*/lock"):
         try:
             with FileLock(lock, timeout=0):
@@ -143,7 +152,7 @@ def _key(sources: list[Source], options: CorpusOptions) -> str:
 
 
 def _load(folder: Path) -> PreparedCorpus | None:
-    """Return the corpus in a folder, None where there is no whole one."""
+    """Return the corpus in a folder, None if there is no complete one."""
     try:
         facts = json.loads((folder / _FACTS).read_text(encoding="utf-8"))
         import datasets  # takes seconds, and what is refused above needs none of it
@@ -187,7 +196,7 @@ def _write_sentences(path: Path, sentences: Iterator[Sentence], fingerprints: Fi
 
 
 def _write_without(first: Path, path: Path, repeated: np.ndarray | None, report: CorpusReport, names: list[str]) -> str:
-    """Copy sentences and words without the repeated ones, which the report then counts as dropped.
+    """Copy sentences and words without repetitions, which the report then counts as dropped.
 
     Args:
         first: the file of `_write_sentences`.

@@ -1,4 +1,4 @@
-"""Finding and opening a saved model: a folder, a name of the model hub, or what is bundled with a package.
+"""Finding and opening a saved model: a folder, a name on the model hub, or a bundled model.
 
 No code that comes with a model runs: its modules are those of sentence-transformers and of likewise, and weights are
 read as tensors only.
@@ -15,13 +15,14 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
 
+import torch
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.util import load_file_path
+from sentence_transformers.util import import_from_string, load_file_path
 
 from likewise.corpus.bundled import resolve_model
 from likewise.encoder.sentence_transformers_internals import load_with_classes
 from likewise.errors import LikewiseError, first_line
-from likewise.transformers_output import no_bar
+from likewise.transformers_output import no_bar, no_report_of_spares
 
 _Model = TypeVar("_Model", bound=SentenceTransformer)
 
@@ -49,12 +50,12 @@ CLASSES = {
 
 
 class LoadError(LikewiseError):
-    """A model cannot be loaded, or lacks what it is loaded for; the message names the reason and the cure."""
+    """Raised if a model cannot be loaded or lacks what is needed; the message names the reason and the cure."""
 
 
 @dataclass(frozen=True)
 class Found:
-    """Where a model is.
+    """The location of a model.
 
     Attributes:
         name: what was asked for.
@@ -68,12 +69,12 @@ class Found:
 
     @property
     def folder(self) -> Path | None:
-        """The folder; None for a name of the hub."""
+        """The folder; None for a name on the hub."""
         return Path(self.path) if Path(self.path).is_dir() else None
 
 
 def check_loadable(name: str) -> Found:
-    """Check without loading it that a model is there, and find it. Takes a second at most where the hub answers.
+    """Find a model, and check that it is there without loading it. Takes about a second if the hub answers.
 
     Args:
         name: a folder (a SentenceTransformer or a transformers checkpoint), a name of the model hub, or
@@ -98,7 +99,7 @@ def check_loadable(name: str) -> Found:
 
 
 def is_sentence_encoder(name: str) -> bool:
-    """Return whether a model brings its own pooling: whether it is a folder, or a hub's, of sentence-transformers.
+    """Return whether a model, local or on the hub, is in the format of sentence-transformers, with a pooling.
 
     Raises:
         LoadError, CorpusError: as `check_loadable`.
@@ -122,7 +123,7 @@ def open_model(kind: type[_Model], found: Found, device: Any = None) -> _Model:
     Raises:
         LoadError: its files are broken or incomplete, or ask for code of their own.
     """
-    with readable_errors(found.name), no_bar():
+    with readable_errors(found.name), no_bar(), no_report_of_spares():
         classes = _own_classes(found)
         model = load_with_classes(kind, found.path, classes, device=device, local_files_only=found.local_only)
         check_tokenizer(getattr(model[0], "tokenizer", None), found.name)
@@ -131,7 +132,7 @@ def open_model(kind: type[_Model], found: Found, device: Any = None) -> _Model:
 
 @contextmanager
 def readable_errors(name: str) -> Iterator[None]:
-    """Turn whatever a library raises over the files of a model into one sentence.
+    """Convert any error that a library raises over the files of a model into a one-sentence message.
 
     Raises:
         LoadError: with the model's name, the reason and the cure.
@@ -152,12 +153,12 @@ def readable_errors(name: str) -> Iterator[None]:
             reason = f"its weights do not have the shapes that its {_CONFIG} asks for"
         elif "trust_remote_code" in str(error) or "custom code" in str(error):
             named = f" ({reason.rstrip('.')})"
-            reason, cure = f"it asks for code of its own{named}", "likewise runs no code from a model's folder."
+            reason, cure = f"it needs custom code{named}", "likewise runs no code from a model's folder."
         raise LoadError(f"The model '{name}' cannot be loaded: {reason}. {cure}") from error
 
 
 def check_tokenizer(tokenizer: Any, name: str) -> None:
-    """Refuse a tokenizer that knows no words: without its files transformers makes an empty one.
+    """Raise a LoadError for an empty tokenizer, which transformers makes if its files are missing.
 
     Raises:
         LoadError: with the name of the model.
@@ -205,7 +206,7 @@ def _check_folder(folder: Path) -> None:
 
 
 def _kind(folder: Path) -> str:
-    """Return what sentence-transformers calls the model in a folder; '' where it does not say."""
+    """Return sentence-transformers' type of the model in a folder; '' if it is not stated."""
     try:
         return str(json.loads((folder / _KIND).read_text(encoding="utf-8")).get("model_type", ""))
     except (OSError, ValueError, AttributeError):
@@ -221,8 +222,10 @@ def _own_classes(found: Found) -> dict[str, Any]:
         kinds = [str(module["type"]) for module in json.loads(Path(listing).read_text(encoding="utf-8"))]
     except (ValueError, KeyError, TypeError) as error:
         raise LoadError(f"'{listing}' cannot be read ({error}). Copy the model's folder again.") from None
-    own = {}
+    own: dict[str, Any] = {}
     for kind in kinds:
+        if kind.startswith("sentence_transformers."):
+            _check_is_module(found.path, kind)
         if kind.startswith("likewise."):
             name = kind.rpartition(".")[2]
             if name not in CLASSES:
@@ -234,8 +237,24 @@ def _own_classes(found: Found) -> dict[str, Any]:
     return own
 
 
+def _check_is_module(name: str, kind: str) -> None:
+    """Check a class of sentence-transformers, which itself would take anything that it imports: `json`, `torch`.
+
+    Raises:
+        LoadError: it is no class of modules, or of another release.
+    """
+    with suppress(ImportError, AttributeError):
+        found = import_from_string(kind)
+        if isinstance(found, type) and issubclass(found, torch.nn.Module):
+            return
+    raise LoadError(
+        f"'{name}' asks for a module {kind}, which this release of sentence-transformers does not have. Install the "
+        "release that its config_sentence_transformers.json names."
+    )
+
+
 def _only_here(name: str) -> bool:
-    """Return whether a name of the hub can be loaded from an earlier download alone.
+    """Return whether a name on the hub can only be loaded from an earlier download.
 
     The hub is asked once and briefly, because its client tries again for minutes.
 

@@ -20,7 +20,7 @@ import torch
 from numpy.lib import format as npy
 from sentence_transformers import SentenceTransformer
 
-from likewise.errors import LikewiseError
+from likewise.errors import LikewiseError, counted
 from likewise.inference.encoder import DEFAULT_BATCH, default_prompt, finished
 from likewise.inference.encoding import all_finite, dimension, undisturbed
 from likewise.inference.engines.chooser import choose
@@ -191,7 +191,7 @@ def _to_file(work: _Work, choice: Choice, lines: Lines, job: Job, stop: StopRequ
         keys = [_digest(line) for line in window]
         if parts.has(position, window):
             if not rows:
-                work.progress.tell(f"resuming: {earlier:,} rows are there")
+                work.progress.tell(f"resuming after {counted(earlier, 'row')}")
             bar.advance(len(window))
         else:
             if rows < earlier:

@@ -1,38 +1,64 @@
-"""Files that are there whole or not at all: written beside their place, then renamed."""
+"""Atomic writing of files: to a temporary file in the same folder, then renamed."""
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+_FULL = re.compile(
+    r"No space left on device|os error 28|Disk quota exceeded|disk is full|StreamWriter failed writing|"
+    r"requested and \d+ written"
+)
+
 
 @contextmanager
 def written_whole(path: Path) -> Iterator[Path]:
-    """A path in the same folder to write to, which takes the name `path` at the end; after an error nothing is left.
+    """Provide a temporary path in the same folder, renamed to `path` at the end and removed after an error.
 
     It ends in `.part`, so that no pattern for finished files finds it.
     """
     unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         yield unfinished
+        give_usual_mode(unfinished)
         unfinished.replace(path)
     finally:
         unfinished.unlink(missing_ok=True)
 
 
+def give_usual_mode(*paths: Path) -> None:
+    """Give files the mode of any new file: some libraries, as safetensors, write what only its owner may read."""
+    mask = os.umask(0o077)  # to set one is the only way to read it
+    os.umask(mask)
+    for path in paths:
+        if path.is_file() and not path.is_symlink():
+            path.chmod(0o666 & ~mask)
+
+
+def is_full_disk(error: BaseException | None) -> bool:
+    """Return whether an error, or one behind it, is of a full disk: many libraries raise one of their own."""
+    while error is not None:
+        if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT) or _FULL.search(str(error)):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
 def write_text(path: Path, text: str) -> Path:
-    """Write UTF-8 text by rename, so that a reader sees the old file or the whole new one."""
+    """Write UTF-8 text atomically: a reader sees the old file or the complete new one."""
     with written_whole(path) as unfinished:
         unfinished.write_text(text, encoding="utf-8", newline="\n")
     return path
 
 
 def write_json(path: Path, content: Any, *, strict: bool = False) -> Path:
-    """Write plain values as JSON by rename.
+    """Write plain values as JSON, atomically.
 
     Args:
         path: where.
@@ -43,5 +69,5 @@ def write_json(path: Path, content: Any, *, strict: bool = False) -> Path:
 
 
 def read_json(path: Path) -> Any:
-    """The content of a JSON file."""
+    """Return the content of a JSON file."""
     return json.loads(path.read_text(encoding="utf-8"))

@@ -12,6 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from likewise.corpus.decoding import json_type
 from likewise.corpus.files import format_suffix, numbered_lines
 from likewise.errors import LikewiseError
 from likewise.training.running import LABEL
@@ -185,7 +186,7 @@ def _objects(path: Path, columns: Columns) -> Iterator[Row]:
                 f"{place}: not JSON ({error}): one object a line is expected; copy the file again"
             ) from None
         if not isinstance(row, dict):
-            raise LabelledDataError(f"{place}: an object is expected, as {{...}}, not {type(row).__name__}")
+            raise LabelledDataError(f"{place}: an object is expected, as {{...}}, not {json_type(row)}")
         values = list(row.values())
         found = [values[at] for at in _places(list(row), columns, place)]
         yield place, ["" if value is None else str(value).strip() for value in found]
