@@ -103,7 +103,7 @@ def _kind(path: Path, options: CorpusOptions) -> Kind:
     if text.startswith(b"<mediawiki") or (text.startswith(b"<?xml") and b"<mediawiki" in text):
         kind = "wiki"
     elif suffix == ".xml":
-        raise CorpusError(f"{path}:1: this XML is not a MediaWiki dump (no <mediawiki> at its top): make plain text of it")
+        raise CorpusError(f"{path}:1: this XML is not a MediaWiki dump (no <mediawiki> at the top): convert it to text")
     elif text.startswith(b"{") or (text and suffix in _JSON_SUFFIXES):
         kind = _json_kind(path, options, named=suffix in _JSON_SUFFIXES)
     if options.split == "line" and kind != "text":

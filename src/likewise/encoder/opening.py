@@ -278,4 +278,4 @@ def _only_here(name: str) -> bool:
     with suppress(HFValidationError):
         if any(isinstance(try_to_load_from_cache(name, file), str) for file in (_MODULES, _CONFIG)):
             return True
-    raise LoadError(f"'{name}' is not a folder here, {reason}, and no earlier download of it is on this machine: {cure}.")
+    raise LoadError(f"'{name}' is not a folder here, {reason}, and no earlier download is on this machine: {cure}.")

@@ -182,7 +182,7 @@ def _from_safetensors(path: Path, source: str) -> WordTable:
     if len(matrices) != 1 or not listing.is_file():
         raise WordVectorError(
             f"{source}: holds {len(matrices)} matrices and has {'a' if listing.is_file() else 'no'} tokenizer.json "
-            "beside it: one matrix is needed, and the words of its rows as the ids of a tokenizer.json"
+            "next to it: one matrix is needed, and the words of its rows as the ids of a tokenizer.json"
         )
     ids = Tokenizer.from_file(str(listing)).get_vocab()
     return WordTable(sorted(ids, key=lambda word: ids[word]), matrices[0].astype(np.float32), source)

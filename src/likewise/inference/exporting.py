@@ -21,7 +21,7 @@ from likewise.runs.job import check_target, open_job
 from likewise.runs.plan import Plan
 
 ABOUT = "likewise_export.json"
-# Short, long, empty and with signs of its own: what a graph is compared with torch on.
+# Short, long, empty and special texts on which a graph is compared with torch.
 _TEXTS = ["A cat.", "", "It isn't 3.5, says \u201cX\u201d.", *("a few words more " * n for n in (2, 9, 40))]
 
 

@@ -21,7 +21,7 @@ from likewise.inference.tokens import Tokens, UnfitModel, token_state
 
 Step = Callable[[int], object]
 WASTE = 64
-"""Tokens of padding at which a new batch is cheaper: a call costs about as much as so many (see benchmarks)."""
+"""Tokens of padding at which a new batch is cheaper: the fixed cost of a call in tokens (see benchmarks)."""
 _SETTING = threading.Lock()
 
 
@@ -44,8 +44,8 @@ class Runner:
         Args:
             texts: S of them, 1 or more.
             engine: what runs the model.
-            at_most: sentences a batch, if they are to be limited beside the tokens.
-            step: told how many sentences are done after each batch.
+            at_most: the most sentences in a batch, if they are limited in addition to the tokens.
+            step: called with the number of sentences done after each batch.
 
         Returns:
             (S, D), on the engine's device and of its type; row i belongs to text i.

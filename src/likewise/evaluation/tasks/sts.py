@@ -82,7 +82,7 @@ class StsTask(Task):
             if len(found) != file.size:
                 raise DataError(
                     f"{data / file.path}: {len(found)} rated pairs, and {self.title} has {file.size} there. Put "
-                    "SentEval's own file in its place."
+                    "SentEval's own file there."
                 )
             subsets.append((file.subset, slice(len(rows), len(rows) + len(found))))
             rows += found

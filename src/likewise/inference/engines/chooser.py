@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from likewise.inference.runner import Runner
 
 FEW = 256
-"""Below so many texts 'auto' takes torch at once: to open an export takes about as long as to encode them."""
+"""For fewer texts 'auto' takes torch at once: opening an export takes about as long as encoding them."""
 LONG = 5e12
 """Operations from which 'auto' makes exports: about a minute of two cores with AVX2."""
 
@@ -91,7 +91,7 @@ def choose(model: SentenceTransformer, runner: Runner, choice: Choice, texts: Se
                 raise
             notes.append(str(refusal))
         except CannotExport as reason:
-            instead = "" if auto else " torch runs in its place."
+            instead = "" if auto else " torch runs instead."
             notes.append(f"The engine {pair[0]} ({pair[1]}) cannot be used: {reason}.{instead}")
     if named and auto:
         raise QuantisationRefused(f"No engine here gives {choice.precision}. {' '.join(notes)}")

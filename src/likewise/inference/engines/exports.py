@@ -1,6 +1,6 @@
 """The exports of a model: made if needed, kept, opened, and checked against torch's vectors.
 
-They are in `engines/` in the model's folder where that can be written, else in the cache; each has a note of the
+They are in `engines/` in the model's folder if that is writable, otherwise in the cache; each has a note of the
 weights that it was made of.
 """
 
