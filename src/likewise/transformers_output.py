@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 
@@ -32,12 +32,25 @@ def no_report_of_spares() -> Iterator[None]:
         missing = [line.strip() for line in text.splitlines() if "| MISSING" in line]
         return "LOAD REPORT" not in text or not all(line.startswith("pooler.") for line in missing)
 
-    logger = logging.getLogger("transformers.modeling_utils")
-    logger.addFilter(tells)
+    with _filtered("modeling_utils", tells):
+        yield
+
+
+@contextmanager
+def no_warning_of_times() -> Iterator[None]:
+    """Inside, transformers does not warn that it orders checkpoints by their numbers, which is as well."""
+    with _filtered("trainer_utils", lambda record: "mtime may not be reliable" not in record.getMessage()):
+        yield
+
+
+@contextmanager
+def _filtered(module: str, shown: Callable[[logging.LogRecord], bool]) -> Iterator[None]:
+    logger = logging.getLogger(f"transformers.{module}")
+    logger.addFilter(shown)
     try:
         yield
     finally:
-        logger.removeFilter(tells)
+        logger.removeFilter(shown)
 
 
 @contextmanager
