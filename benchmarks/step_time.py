@@ -32,9 +32,9 @@ from likewise.training.selection import last_checkpoint
 from likewise.training.trainer import LikewiseTrainer, trainer_arguments
 
 OURS = {
-    "likewise simcse": ("simcse", {}),
-    "likewise arccse": ("arccse", {"sam_rho": 0.0}),
-    "likewise arccse with SAM": ("arccse", {"sam_rho": 0.05}),
+    "likewise simcse": ("simcse", {"pooling": "cls"}),
+    "likewise arccse": ("arccse", {"pooling": "cls", "sam_rho": 0.0}),
+    "likewise arccse with SAM": ("arccse", {"pooling": "cls", "sam_rho": 0.05}),
 }
 
 

@@ -1,4 +1,4 @@
-"""`python -m likewise` runs the command line."""
+"""The entry point of `python -m likewise`: runs the command line."""
 
 from likewise.cli import main
 

@@ -1,4 +1,4 @@
-"""The root of the errors that a user can mend, and what is told of another library's error."""
+"""The base class of the errors that a user can mend, and the reporting of other libraries' errors."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from importlib.util import find_spec
 
 
 class LikewiseError(ValueError):
-    """The root of every error that likewise raises for its user: the message names the cause and the cure."""
+    """The base class of the errors that likewise raises for its user: the message names the cause and the cure."""
 
 
 class MissingExtraError(LikewiseError, ImportError):
-    """Packages of an optional extra are not installed; the message names the command that installs them."""
+    """Raised if packages of an optional extra are missing; the message names the command that installs them."""
 
 
 def require_extra(extra: str, purpose: str, *modules: str) -> None:
@@ -38,7 +38,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def first_line(error: BaseException) -> str:
-    """Return the first line of an error's message, or its class where it has none.
+    """Return the first line of an error's message, or its class if it has none.
 
     >>> first_line(OSError("no such file\\nand much more")), first_line(ValueError())
     ('no such file', 'ValueError')

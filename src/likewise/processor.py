@@ -1,7 +1,7 @@
-"""What the processor can do fast: every choice between float32, bfloat16 and int8 on a CPU asks here.
+"""The processor's fast number formats, on which each choice of float32, bfloat16 or int8 depends.
 
 The environment variable LIKEWISE_PROCESSOR puts another processor in the place of this one: `none`, `avx2`, `bf16`,
-`vnni`, or several as `bf16+vnni`. What is then chosen runs here too, if slowly; so each choice can be tested anywhere.
+`vnni`, or several as `bf16+vnni`. The choice made then also runs here, slowly, so that it can be tested anywhere.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ PROCESSORS = {
 
 
 def name() -> str:
-    """The processor's name, and what stands in for it where something does."""
+    """Return the processor's name, and the simulated processor if there is one."""
     own = _cpuinfo("model name", "CPU part") or platform.processor() or platform.machine() or "unknown"
     return f"{own} as {_stand_in()}" if _stand_in() else own
 
 
 def flags() -> frozenset[str]:
-    """The instruction sets, as Linux names them.
+    """Return the instruction sets, as Linux names them.
 
     Raises:
         ValueError: LIKEWISE_PROCESSOR names what is not known.
@@ -46,12 +46,12 @@ def flags() -> frozenset[str]:
 
 
 def has_int8() -> bool:
-    """Whether it multiplies int8 without an overflow of 16 bits in between."""
+    """Return whether the processor multiplies int8 without overflow of a 16-bit intermediate."""
     return bool(flags() & {"avx512_vnni", "avx_vnni", "amx_int8", "i8mm", "asimddp"})
 
 
 def has_bf16() -> bool:
-    """Whether it multiplies bfloat16; elsewhere that is emulated and takes ten times as long as float32."""
+    """Return whether the processor multiplies bfloat16; if not, it is emulated, ten times slower than float32."""
     return bool(flags() & {"avx512_bf16", "amx_bf16", "bf16"})
 
 

@@ -1,4 +1,4 @@
-"""Keeping what transformers prints off the screen where it tells nothing that the user could act on."""
+"""Suppression of output of transformers that the user cannot act on."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def only_errors() -> Iterator[None]:
-    """Inside, transformers logs errors alone; its level is given back."""
+    """Let transformers log errors only in a `with` block, and restore its level."""
     from transformers.utils import logging
 
     before = logging.get_verbosity()
@@ -55,7 +55,7 @@ def _filtered(module: str, shown: Callable[[logging.LogRecord], bool]) -> Iterat
 
 @contextmanager
 def no_bar() -> Iterator[None]:
-    """Inside, transformers shows no bar over the weights, which is done before it is seen."""
+    """Hide the progress bar of transformers over the weights in a `with` block."""
     from transformers.utils import logging
 
     shown = logging.is_progress_bar_enabled()

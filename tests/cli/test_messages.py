@@ -44,9 +44,9 @@ def test_what_the_system_refuses_names_the_file():
 
 
 def test_a_stop_has_its_own_exit_code():
-    result = run(Stopped("Stopped after row 3. The same command goes on from there."))
+    result = run(Stopped("Stopped after row 3. Run the same command again to resume."))
     assert result.exit_code == 130
-    assert result.stderr == "Stopped after row 3. The same command goes on from there.\n"
+    assert result.stderr == "Stopped after row 3. Run the same command again to resume.\n"
 
 
 def test_every_error_of_likewise_is_a_likewise_error():

@@ -209,7 +209,7 @@ def test_a_signal_stops_after_the_run_and_the_same_call_goes_on(
         return real(self, method, seed)
 
     monkeypatch.setattr(RunMaker, "run", run)
-    with pytest.raises(Stopped, match=r"after run 1 of 2\. The same command goes on"):
+    with pytest.raises(Stopped, match=r"after run 1 of 2\. Run the same command again to resume"):
         compare("cls", str(corpus_file), out=tmp_path, **given)
     assert "1 run is still to be done" in (tmp_path / "comparison.md").read_text(encoding="utf-8")
     assert compare("cls", str(corpus_file), out=tmp_path, **given).waiting == 0

@@ -94,7 +94,7 @@ def test_a_killed_run_goes_on_and_no_pair_is_lost_or_doubled(source, whole, tmp_
     shards[0].write_bytes(b"half a shard")
     (shards[0].parent / f".{shard_name(9)}.123.part").write_bytes(b"half a shard")
     kept = {path: path.stat().st_mtime_ns for path in shards[1:]}
-    with pytest.raises(ContextError, match="no number"):  # what is done already is not scored again
+    with pytest.raises(ContextError, match="not finite"):  # what is done already is not scored again
         score(source, out, lambda: lambda pairs: np.full(len(pairs), np.nan))
     assert {path: path.stat().st_mtime_ns for path in shards[1:]} == kept
     score(source, out)
@@ -175,7 +175,7 @@ def test_another_harvest_does_not_mix_with_this_one(source, tmp_path):
 
 
 def test_bad_scores_and_bad_parts_are_errors(source, tmp_path):
-    with pytest.raises(ContextError, match="no number"):
+    with pytest.raises(ContextError, match="not finite"):
         score(source, tmp_path / "harvest", lambda: lambda pairs: np.full(len(pairs), np.nan))
     assert not list(tmp_path.rglob("*.parquet"))
     assert not list(tmp_path.rglob(".*.part"))

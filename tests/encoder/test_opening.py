@@ -145,10 +145,10 @@ def test_code_of_the_folder_does_not_run(saved, tmp_path):
     listing = saved / "modules.json"
     modules = json.loads(listing.read_text())
     for kind, match in (
-        ("custom.Evil", r"code of its own.*custom\.Evil"),
+        ("custom.Evil", r"custom code.*custom\.Evil"),
         ("likewise.inference.loading.load", "another release of likewise"),
         ("likewise.encoder.modules.NoSuchModule", "another release of likewise"),
-        ("os.system", r"code of its own.*os\.system"),
+        ("os.system", r"custom code.*os\.system"),
     ):
         modules[1]["type"] = kind
         listing.write_text(json.dumps(modules))
@@ -163,7 +163,7 @@ def test_auto_map_does_not_run(saved, tmp_path):
     config = json.loads((saved / "config.json").read_text())
     config |= {"model_type": "custom", "auto_map": {"AutoConfig": "custom.Evil", "AutoModel": "custom.Evil"}}
     (saved / "config.json").write_text(json.dumps(config))
-    refused(saved, "code of its own")
+    refused(saved, "custom code")
     assert not ran.exists()
 
 

@@ -368,7 +368,7 @@ def test_damage_is_named_with_its_cure(tmp_path: Path) -> None:
         (job.work / "state").write_text("1")
     (work_of(tmp_path / "two") / "plan.json").write_text("{")
     with (
-        pytest.raises(JobError, match=r"plan\.json is damaged .*--overwrite begins anew"),
+        pytest.raises(JobError, match=r"plan\.json is damaged .*start again with --overwrite"),
         open_job(tmp_path / "two", PLAN),
     ):
         pass

@@ -66,7 +66,7 @@ def test_the_first_signal_asks_and_the_second_interrupts(number: int) -> None:
         stop.check()
         os.kill(os.getpid(), number)
         assert stop.asked
-        with pytest.raises(Stopped, match=r"Stopped after row 3\. The same command goes on from there\."):
+        with pytest.raises(Stopped, match=r"Stopped after row 3\. Run the same command again to resume\."):
             stop.check("after row 3")
         with pytest.raises(KeyboardInterrupt):
             os.kill(os.getpid(), number)

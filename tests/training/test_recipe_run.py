@@ -140,7 +140,7 @@ def test_ctrl_c_saves_first(corpus_file, tiny_base, tmp_path):
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130, errors
     assert "saved first" in errors
-    assert "The same command goes on from there." in errors
+    assert "Run the same command again to resume." in errors
     (checkpoint,) = (work_of(out) / "checkpoints").iterdir()
     assert is_sealed(checkpoint)
     assert (checkpoint / "optimizer.pt").stat().st_size > 0

@@ -1,1 +1,1 @@
-"""Views of a sentence: each a pure, seeded function from text (or word vectors) to another version of it."""
+"""Augmentations of a sentence: pure, seeded functions from text (or word vectors) to another version of it."""

@@ -1,7 +1,7 @@
 """Views of a sentence made on its token embeddings: cutoff of tokens or features, and shuffled positions.
 
 ConSERT (Yan et al. 2021), section 3.3. Letters of the shapes: B batch, T tokens, D embedding. Chance comes from torch's
-global generator: a seed fixes it, and a resumed run goes on with it.
+global generator: a seed fixes it, and a resumed run restores it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from likewise.errors import LikewiseError
 
 
 def cut_tokens(embeddings: Tensor, mask: Tensor, share: float) -> Tensor:
-    """Set the whole vectors of some tokens to zero: floor(share x tokens) of each sentence, at random.
+    """Set the vectors of floor(share x tokens) random tokens of each sentence to zero.
 
     Args:
         embeddings: (B, T, D).
@@ -33,7 +33,7 @@ def cut_tokens(embeddings: Tensor, mask: Tensor, share: float) -> Tensor:
 
 
 def cut_features(embeddings: Tensor, share: float) -> Tensor:
-    """Set some features of all tokens of a sentence to zero: floor(share x D) of them, at random for each sentence.
+    """Set floor(share x D) random features to zero in all tokens of a sentence, drawn for each sentence.
 
     Args:
         embeddings: (B, T, D).
@@ -49,7 +49,7 @@ def cut_features(embeddings: Tensor, share: float) -> Tensor:
 
 
 def shuffle_positions(mask: Tensor) -> Tensor:
-    """Positions in a random order for each sentence: tokens share theirs among themselves, padding keeps its own.
+    """Return the positions of each sentence in random order; those of padding do not change.
 
     Args:
         mask: (B, T), 1 at tokens, which come first, and 0 at padding.
@@ -64,4 +64,4 @@ def shuffle_positions(mask: Tensor) -> Tensor:
 
 def _check(share: float) -> None:
     if not 0 <= share <= 1:
-        raise LikewiseError(f"the share that is cut lies between 0 and 1, not {share}")
+        raise LikewiseError(f"the share to cut must be between 0 and 1, not {share}")

@@ -22,7 +22,7 @@ SEGMENT_WORDS = 3
 
 
 def words_to_mask(n_words: int, ratio: float) -> int:
-    """Number of words that are a share `ratio` of `n_words`, rounded half up.
+    """Return `ratio` times `n_words`, rounded half up.
 
     >>> [words_to_mask(n, 0.2) for n in (0, 2, 3, 25, 27, 28)]
     [0, 0, 1, 5, 5, 6]
@@ -36,7 +36,7 @@ def nested_spans(
     ratios: tuple[float, float] = (0.2, 0.4),
     rng: np.random.Generator | None = None,
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Word positions to mask for the closer and for the farther version of a sentence.
+    """Return the word positions to mask for the closer and for the farther version of a sentence.
 
     Args:
         n_words: number of words of the sentence, 0 or more.
@@ -67,7 +67,7 @@ def nested_spans(
 
 
 def _separate_segments(n_words: int, n_masked: int, rng: np.random.Generator) -> np.ndarray:
-    """Boolean mask (n_words,) with exactly `n_masked` words in segments that do not touch."""
+    """Return a boolean mask (n_words,) with exactly `n_masked` words in segments that do not touch."""
     masked = np.zeros(n_words, dtype=bool)
     if n_masked == 0:
         return masked
@@ -85,7 +85,7 @@ def _separate_segments(n_words: int, n_masked: int, rng: np.random.Generator) ->
 
 
 def _grow(masked: np.ndarray, n_more: int, rng: np.random.Generator) -> None:
-    """Mask `n_more` further words in place, each next to a masked one (anywhere if there is none yet)."""
+    """Mask `n_more` more words in place, each next to a masked one (anywhere if there is none yet)."""
     for _ in range(n_more):
         adjacent = np.zeros_like(masked)
         adjacent[1:] |= masked[:-1]
@@ -97,7 +97,7 @@ def _grow(masked: np.ndarray, n_more: int, rng: np.random.Generator) -> None:
 
 
 def sentence_rng(sentence: str, seed: int) -> np.random.Generator:
-    """A generator that depends on the sentence and the seed alone.
+    """Return a random generator that depends on the sentence and the seed alone.
 
     Masks are thereby the same in every order of batches, in every worker and after a resume.
     """
@@ -106,7 +106,7 @@ def sentence_rng(sentence: str, seed: int) -> np.random.Generator:
 
 
 def mask_words(words: Sequence[str], positions: Sequence[int], mask_token: str) -> str:
-    """The sentence with each word at `positions` replaced by one mask token, words joined by a space.
+    """Replace each word at `positions` by one mask token, and join the words with spaces.
 
     >>> mask_words("It was of 800km .".split(), (2, 3), "[MASK]")
     'It was [MASK] [MASK] .'

@@ -16,7 +16,7 @@ RATE = 0.1
 
 
 def delete_words(sentence: str, share: float, rng: np.random.Generator) -> str:
-    """Delete each word by chance; one at least is left (TSDAE, section 3).
+    """Delete words at random; at least one is left (TSDAE, section 3).
 
     Words are cut at white space, as everywhere in likewise, so that nothing has to be put together again.
 
@@ -32,7 +32,7 @@ def delete_words(sentence: str, share: float, rng: np.random.Generator) -> str:
     'cat a dog'
     """
     if not 0 <= share <= 1:
-        raise LikewiseError(f"the share of deleted words lies between 0 and 1, not {share}")
+        raise LikewiseError(f"the share of deleted words must be between 0 and 1, not {share}")
     words = sentence.split()
     if not words:
         return sentence
@@ -43,7 +43,7 @@ def delete_words(sentence: str, share: float, rng: np.random.Generator) -> str:
 
 
 def repeat_tokens(tokens: Sequence[int], rate: float, rng: np.random.Generator) -> list[int]:
-    """Repeat some tokens, each once and right behind itself (ESimCSE, section 3.1).
+    """Repeat random tokens, each once and right after itself (ESimCSE, section 3.1).
 
     How many is drawn evenly from 0 to max(2, floor(rate x N)), both ends included, and which ones evenly from all N
     without replacement; a sentence of N < 2 tokens repeats at most N.
@@ -68,7 +68,7 @@ def repeat_tokens(tokens: Sequence[int], rate: float, rng: np.random.Generator) 
 
 
 class WordEditor:
-    """One random edit of a sentence by textaugment: synonyms replaced or inserted, words swapped or deleted.
+    """A random edit of a sentence by textaugment: synonyms replaced or inserted, words swapped or deleted.
 
     Args:
         seed: with the sentence, fixes the edit.
@@ -97,7 +97,7 @@ class WordEditor:
         self.kinds = ("synonyms", "insert", "swap", "delete") if synonyms else ("swap", "delete")
 
     def __call__(self, sentence: str) -> str:
-        """An edited sentence, the same one for the same seed; never an empty one."""
+        """Return an edited sentence, the same one for the same seed and never empty."""
         rng = sentence_rng(sentence, self.seed)
         kind = self.kinds[int(rng.integers(len(self.kinds)))]
         n_words = max(1, round(RATE * len(sentence.split())))

@@ -1,4 +1,4 @@
-"""Partial word-vector augmentation (GCLSR, section 3.1): four kinds of noise, each word drawing its own.
+"""Partial word-vector augmentation (GCLSR, section 3.1): four kinds of noise, one drawn for each word.
 
 Everything runs on a whole batch as tensors: every kind sees at once all the words that drew it.
 Letters of the shapes: B sentences, T words, D numbers of a word vector, K words that drew a kind.
@@ -14,7 +14,7 @@ from likewise.runs.options import OptionError, Options, option
 
 
 class WordNoise(Options):
-    """The noise that disturbs words.
+    """The settings of the noise on word vectors.
 
     Raises:
         OptionError: a probability outside [0, 1], or kinds that do not add up to 1.
@@ -28,7 +28,7 @@ class WordNoise(Options):
         "Probabilities p1 to p4 of white noise, zeros, Fourier round trip, background (equation 1).",
     )
     decibels: tuple[float, float] = option(
-        (6.0, 12.0), "White noise lies this far below the word vector's power: least and most, drawn for each word."
+        (6.0, 12.0), "Signal-to-noise ratio of the white noise: lowest and highest, drawn for each word."
     )
     zero_rate: float = option(0.5, "Probability that a number is set to zero (Dropout in section 3.1).", ge=0, lt=1)
     background: float = option(0.1, "The background noise is uniform from 0 to this (equation 5).", ge=0)
@@ -43,9 +43,9 @@ class WordNoise(Options):
 def white_noise(
     vectors: Tensor, decibels: tuple[float, float] = (6.0, 12.0), generator: Generator | None = None
 ) -> Tensor:
-    """Gaussian white noise (equation 3): w + lambda N(0, 1), (K, D) to (K, D).
+    """Add Gaussian white noise (equation 3): w + lambda N(0, 1), (K, D) to (K, D).
 
-    lambda is such that the noise's power lies d decibels below the mean square of w, d uniform in `decibels` for each
+    lambda is such that the noise's power is d decibels below the mean square of w, d uniform in `decibels` for each
     word: lambda = rms(w) 10^(-d / 20).
     """
     least, most = decibels
@@ -56,15 +56,15 @@ def white_noise(
 
 
 def random_zeros(vectors: Tensor, rate: float = 0.5, generator: Generator | None = None) -> Tensor:
-    """Random zero setting: Dropout(w), (K, D) to (K, D). The numbers that stay are divided by 1 - rate."""
+    """Set random features to zero: Dropout(w), (K, D) to (K, D). The others are divided by 1 - rate."""
     kept = torch.rand(vectors.shape, generator=generator, device=vectors.device) >= rate
     return vectors * kept / (1 - rate)
 
 
 def fourier_round_trip(vectors: Tensor) -> Tensor:
-    """Real(IFFT(FFT(w))) (equation 4), (K, D) to (K, D).
+    """Return Real(IFFT(FFT(w))) (equation 4), (K, D) to (K, D).
 
-    Up to rounding it is w itself, and so this kind leaves a word as it is.
+    Up to rounding this is w itself, so this kind leaves a word unchanged.
     """
     if not len(vectors):
         return vectors  # no word drew this kind, and FFT libraries refuse an empty batch
@@ -72,14 +72,14 @@ def fourier_round_trip(vectors: Tensor) -> Tensor:
 
 
 def background_noise(vectors: Tensor, most: float = 0.1, generator: Generator | None = None) -> Tensor:
-    """Random background noise (equation 5): w + uniform(0, most), (K, D) to (K, D)."""
+    """Add random background noise (equation 5): w + uniform(0, most), (K, D) to (K, D)."""
     return vectors + most * torch.rand(vectors.shape, generator=generator, device=vectors.device)
 
 
 def add_word_noise(
     vectors: Tensor, mask: Tensor, noise: WordNoise | None = None, generator: Generator | None = None
 ) -> Tensor:
-    """Disturb some of the words of a batch (equations 1 and 2); the others come back as they are.
+    """Add noise to some of the words of a batch (equations 1 and 2); the others are unchanged.
 
     Args:
         vectors: (B, T, D) word vectors.

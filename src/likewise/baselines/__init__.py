@@ -1,4 +1,4 @@
-"""The models that the papers compare with and that need no training loop: averages, whitening, a flow."""
+"""The papers' baselines that need no training loop: averages, whitening, a flow."""
 
 import lazy_loader as lazy
 

@@ -1,4 +1,4 @@
-"""Averages with nothing fitted: of word vectors, of the last layer, of the first and the last, and [CLS] alone.
+"""Baselines without any fitting: averages of word vectors or layers, and [CLS].
 
 All of them are stock modules: plain SentenceTransformer(folder) loads them.
 """
@@ -22,7 +22,7 @@ class WordAverageOptions(Options):
     """The options of the average of word vectors."""
 
     most_frequent: int = option(
-        400_000, "Most frequent words of the vectors kept, beside the corpus's own if any.", ge=0
+        400_000, "Number of most frequent words of the file to keep, besides the words of the corpus if any.", ge=0
     )
     dimension: int = option(0, "Size that the word vectors must have; 0: any.", ge=0)
     weighted: bool = option(False, "Take the corpus's mean word off the vectors and shorten its frequent words.")
@@ -58,14 +58,14 @@ def word_average(
 
 
 class NoOptions(Options):
-    """A baseline with nothing to choose."""
+    """The options of a baseline that has none."""
 
 
 class FirstLastOptions(Options):
     """The option of the first-last average."""
 
     first: Literal["layer-1", "embeddings"] = option(
-        "layer-1", "What is first: the first layer above the embeddings, or the embeddings."
+        "layer-1", "The first layer: the one above the embeddings, or the embeddings."
     )
 
 

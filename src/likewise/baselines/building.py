@@ -1,4 +1,4 @@
-"""A baseline, from a base to a model folder with its record and card."""
+"""The making of a baseline: from a base to a model folder with its record and card."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ BASELINES: dict[str, Baseline] = {
 
 @dataclass(frozen=True)
 class BaselineResult:
-    """A baseline that was made.
+    """The result of `baseline`: the model's folder and its record.
 
     Attributes:
         path: the model's folder.

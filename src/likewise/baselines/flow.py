@@ -1,6 +1,6 @@
 """BERT-flow: a normalizing flow fitted to the vectors of a corpus, under which they are Gaussian.
 
-Li et al. 2020, "On the Sentence Embeddings from Pre-trained Language Models". The encoder stays as it is; only the flow
+Li et al. 2020, "On the Sentence Embeddings from Pre-trained Language Models". The encoder is not changed; only the flow
 is fitted, by maximum likelihood. It is saved with the model as a module of likewise.
 """
 
@@ -34,7 +34,7 @@ class FlowOptions(Options):
 
 
 def fit_flow(vectors: Tensor, options: FlowOptions, seed: int, progress: Progress) -> NormalizingFlow:
-    """Fit a flow to vectors (N, D) by maximum likelihood; the same one for the same seed.
+    """Fit a flow to vectors (N, D) by maximum likelihood, reproducibly for a seed.
 
     Raises:
         BaselineError: fewer vectors than a batch, or a likelihood that is not finite.
@@ -69,7 +69,7 @@ def fit_flow(vectors: Tensor, options: FlowOptions, seed: int, progress: Progres
 def build(
     base: str, options: FlowOptions, sentences: Sequence[str], seed: int, progress: Progress
 ) -> SentenceTransformer:
-    """Return the encoder with the flow behind it."""
+    """Return the encoder followed by the flow."""
     require_zuko()
     encoder = pooled_encoder(base, options.pooling)
     vectors = sample_vectors(encoder, sentences, options.sentences, seed, options.batch_size, progress)

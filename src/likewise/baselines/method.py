@@ -1,4 +1,4 @@
-"""A baseline: a model made from a base, and from sentences where it is fitted to some."""
+"""The definition of a baseline: a model made from a base, and fitted to sentences if it needs any."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ Pooled = Literal["first-last", "last-two", "last", "cls", "own"]
 
 
 class BaselineError(LikewiseError):
-    """A baseline cannot be made from what was given; the message names the cure."""
+    """Raised if a baseline cannot be made from the given input; the message names the cure."""
 
 
 @dataclass(frozen=True)
 class Baseline:
-    """One baseline.
+    """The definition of one baseline.
 
     Args:
         name: what it is called on the command line.
@@ -68,7 +68,7 @@ _BATCHES_AT_A_TIME = 64
 
 
 def sample_rows(n_rows: int, wanted: int, seed: int) -> np.ndarray:
-    """Return the numbers of `wanted` rows, in order, the same ones for the same seed; all of them for 0."""
+    """Return the sorted indices of `wanted` random rows, reproducibly for a seed; all rows for 0."""
     if not wanted or wanted >= n_rows:
         return np.arange(n_rows)
     return np.sort(np.random.default_rng([seed, 3]).permutation(n_rows)[:wanted])
@@ -82,7 +82,7 @@ def sample_vectors(
     batch_size: int,
     progress: Progress,
 ) -> np.ndarray:
-    """Return the vectors (N, D) float32 of `wanted` of the sentences."""
+    """Return the vectors (N, D) float32 of `wanted` random sentences."""
     from likewise.inference.encoding import encode
 
     rows = sample_rows(len(sentences), wanted, seed)

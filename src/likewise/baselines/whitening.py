@@ -1,4 +1,4 @@
-"""Whitening: a linear map after which the vectors of a sample have mean zero and covariance one.
+"""Whitening: a linear map that gives the vectors of a sample zero mean and identity covariance.
 
 Su et al. 2021, "Whitening Sentence Representations for Better Semantics and Faster Retrieval". It is saved as a stock
 Dense module behind the encoder, so that plain SentenceTransformer(folder) loads the model.
@@ -48,7 +48,7 @@ class Whitening:
     matrix: np.ndarray
 
     def dense(self) -> Dense:
-        """The map as a linear layer without activation: weight (K, D) and bias (K,) in float32."""
+        """Return the map as a linear layer without activation: weight (K, D) and bias (K,) in float32."""
         size, kept = self.matrix.shape
         return Dense(
             size,
@@ -94,7 +94,7 @@ def fit_whitening(vectors: np.ndarray, dimensions: int = 0) -> Whitening:
 def build(
     base: str, options: WhiteningOptions, sentences: Sequence[str], seed: int, progress: Progress
 ) -> SentenceTransformer:
-    """Return the encoder with the map behind it."""
+    """Return the encoder followed by the map."""
     encoder = pooled_encoder(base, options.pooling)
     vectors = sample_vectors(encoder, sentences, options.sentences, seed, options.batch_size, progress)
     return SentenceTransformer(modules=[*encoder.children(), fit_whitening(vectors, options.dimensions).dense()])

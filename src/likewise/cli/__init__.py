@@ -1,4 +1,4 @@
-"""The command line: thin verbs that parse, call the library and print."""
+"""The command line: thin commands that parse, call the library and print."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ VERBS: dict[str, tuple[str, str]] = {
 
 
 def build_app() -> typer.Typer:
-    """Return the command line with all its verbs; each is made when it is called."""
+    """Return the command line with all its commands; each is built when it is called."""
     from likewise.cli.commands import LazyGroup, Table, app_of
     from likewise.cli.messages import clean_errors
 
@@ -60,7 +60,7 @@ def _version(show: bool) -> None:
 def _root(
     version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version."),
 ) -> None:
-    """Hold the options that belong to no verb."""
+    """Define the options that belong to no command."""
 
 
 def main() -> None:

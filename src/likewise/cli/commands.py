@@ -1,4 +1,4 @@
-"""Commands made of public functions: their parameters are options, and their docstrings the help texts."""
+"""Commands built from public functions: their parameters are the options, and their docstrings the help texts."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 _TEXTS = {
     "model": "A model's folder, its hub name, or bundled:minilm.",
-    "data": "The folder of SentEval's data; else $LIKEWISE_DATA, else where `likewise data get` put it.",
+    "data": "The folder of SentEval's data [otherwise $LIKEWISE_DATA, or the folder `likewise data get` writes to].",
     "out": "The folder to write; it becomes the model.",
     "precision": "fp32, or bf16 for bfloat16 autocast.",
-    "resume": "Insist on stopped work; without it the command goes on where there is any.",
+    "resume": "Require stopped work to resume; without this option it is resumed if there is any.",
     "overwrite": "Replace a finished job once its successor is whole, and throw stopped work away.",
     "quiet": "Print nothing but errors.",
 }
@@ -145,7 +145,7 @@ HELP = ["-h", "--help"]
 
 
 def describe(function: Callable[..., Any]) -> dict[str, str]:
-    """Return the text of each argument in a docstring, its lines joined.
+    """Return the description of each argument in a docstring, its lines joined.
 
     >>> def add(a, b):
     ...     '''Add.
@@ -174,7 +174,7 @@ def describe(function: Callable[..., Any]) -> dict[str, str]:
 def _parameter(
     name: str, kind: Any, default: Any, text: str, positional: bool, called: str | None
 ) -> inspect.Parameter:
-    """Return a parameter of a public function as one of a command."""
+    """Return a parameter of a public function as a parameter of a command."""
     if default is inspect.Parameter.empty:
         default = ...
     if name == "resume":
@@ -191,11 +191,11 @@ def _parameter(
 
 
 class _Numbers:
-    """Marks a sequence of whole numbers, written with commas."""
+    """The marker of a sequence of integers, written with commas."""
 
 
 def _kind(function: Any, annotation: str) -> Any:
-    """Return the type of an option: the most that a command line can say of an annotation."""
+    """Return the type of an option, as far as a command line can express the annotation."""
     literal = getattr(inspect.unwrap(function), "__globals__", {}).get(annotation.removesuffix(" | None"))
     if typing.get_origin(literal) is Literal:
         return literal
@@ -247,7 +247,7 @@ def _is_list(annotation: Any) -> bool:
 
 
 def _config(known: Mapping[str, bool]) -> inspect.Parameter:
-    """Return the option of a TOML file; `known` says of each option whether it is a list."""
+    """Return the option `--config`, a TOML file; `known` says of each option whether it is a list."""
 
     def read(ctx: typer.Context, path: Optional[Path]) -> Optional[Path]:
         if path is not None:
@@ -271,21 +271,21 @@ Table = Mapping[str, tuple[Any, str]]
 
 
 class LazyGroup(TyperGroup):
-    """A group whose commands are made when they are called: to make one imports torch.
+    """A group whose commands are built when they are called, because building one imports torch.
 
     A subclass gives the table of its commands.
     """
 
     def table(self) -> Table:
-        """Return the commands; called when one is needed."""
+        """Return the table of commands, called when one is needed."""
         raise NotImplementedError
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Return the names, in their order."""
+        """Return the names of the commands, in their order."""
         return list(self.table())
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return a command, made now; None where there is no such name."""
+        """Build and return a command; None if there is none of that name."""
         if cmd_name not in self.table():
             return None
         make = self.table()[cmd_name][0]
@@ -297,7 +297,7 @@ class LazyGroup(TyperGroup):
         return made
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write the names and their summaries, without making the commands."""
+        """Write the names and their summaries without building the commands."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, summary) for name, (_, summary) in self.table().items()])
 

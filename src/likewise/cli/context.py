@@ -1,4 +1,4 @@
-"""`likewise context`: the pipeline of 'Sentence Similarity Based on Contexts', a verb for each stage."""
+"""`likewise context`: the pipeline of 'Sentence Similarity Based on Contexts', a command for each stage."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def train(
     assignments: Set = None,
     overwrite: Overwrite = False,
 ) -> None:
-    """Train the coherence discriminator or the generators on the index; what was stopped goes on."""
+    """Train the coherence discriminator or the generators on the index; a stopped run is resumed."""
     from likewise.context.discriminator_training import train_discriminator
     from likewise.context.generator_training import train_generators
     from likewise.context.options import read_sections
@@ -115,7 +115,7 @@ def score(
     progress.tell("opening index, discriminator and generators")
     origin = open_origin(work, options, sections["selection"], progress)
     progress.tell("finding contexts and scoring them (faster with --set score.contexts_by=discriminator)")
-    # All terms where weights are to be chosen, else those that weigh.
+    # All terms if weights are to be chosen, otherwise those with a weight.
     terms = origin.terms(asked, [True] * 4 if choose else origin.scorer.weights > 0)
     if bare := sum(not len(pair.first) for pair in terms):
         typer.echo(f"{bare:,} pairs have no context in this index, and the similarity 0", err=True)
@@ -150,9 +150,9 @@ def harvest(
     processes: Annotated[int, typer.Option(help="Processes that score at the same time.", min=1)] = 1,
     config: Config = None,
     assignments: Set = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Make anew what was made or begun.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Start again and replace earlier work.")] = False,
 ) -> None:
-    """Score pairs of the corpus into Parquet shards; what was stopped goes on."""
+    """Score pairs of the corpus and write them as Parquet shards; a stopped run is resumed."""
     from likewise.context.harvesting import harvest as make
     from likewise.context.options import read_sections
 
@@ -204,7 +204,7 @@ def _distill_command() -> Any:
 
 
 def _rated(task: str, data: Path | None, limit: int) -> tuple[list[tuple[str, str]], Any]:
-    """Pairs of a task of rated pairs, and their ratings."""
+    """Return the pairs of a task of rated pairs, and their ratings."""
     import numpy as np
 
     from likewise.context.workspace import ContextError
@@ -223,7 +223,7 @@ def _rated(task: str, data: Path | None, limit: int) -> tuple[list[tuple[str, st
 
 
 def _read_pairs(path: Path) -> list[tuple[str, str]]:
-    """The pairs of a file.
+    """Return the pairs of a file.
 
     Raises:
         ContextError: a line is no pair.

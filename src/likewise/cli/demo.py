@@ -1,4 +1,4 @@
-"""`likewise demo`: train on what the package registry carries, and show what came of it."""
+"""`likewise demo`: train on a model and a corpus from the package registry, and show the result."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def demo_command() -> Any:
         steps: Annotated[int, typer.Option(help="Training steps.", min=1)] = STEPS,
         query: Annotated[str, typer.Option(help="The sentence whose neighbours are shown.")] = QUERY,
     ) -> None:
-        """Train ArcCSE from the bundled MiniLM on gensim's Wikipedia sample, and compare it with MiniLM as it comes."""
+        """Train ArcCSE from the bundled MiniLM on gensim's Wikipedia sample; compare it with the original MiniLM."""
         from rich.console import Console
 
         import likewise

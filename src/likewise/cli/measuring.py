@@ -1,4 +1,4 @@
-"""`likewise evaluate`, `compare` and `analyze`: what measures models."""
+"""`likewise evaluate`, `compare` and `analyze`: the commands that measure models."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def evaluate_command() -> Any:
 
 
 def _check_json(json: Path | None) -> None:
-    """Check the folder before minutes of encoding, not after."""
+    """Check the folder before minutes of encoding."""
     if json is not None:
         check_target(json, "file")
 
@@ -153,7 +153,7 @@ def _errors() -> Any:
 
 
 def _prepare(out: Path) -> None:
-    """Check the extra and the folder before minutes of encoding, not after."""
+    """Check the extra and the folder before minutes of encoding."""
     from likewise.comparison.pictures import check_extra
     from likewise.comparison.tables import open_folder
 

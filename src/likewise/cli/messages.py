@@ -1,4 +1,4 @@
-"""How the command line reports errors and stops: a clean message for what the user can mend, else a traceback."""
+"""The reports of errors and stops: a clean message for what the user can mend, otherwise a traceback."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def clean_errors() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt as stop:
-        fail(str(stop) or "Stopped. The same command goes on from what is saved.", STOPPED)
+        fail(str(stop) or "Stopped. Run the same command again to resume.", STOPPED)
     except (LikewiseError, OSError) as error:
         if os.environ.get(TRACEBACK_VARIABLE):
             raise

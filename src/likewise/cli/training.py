@@ -1,4 +1,4 @@
-"""`likewise train`, `finetune` and `baseline`: one command each recipe, objective and baseline."""
+"""`likewise train`, `finetune` and `baseline`: one command per recipe, objective and baseline."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OBJECTIVE_ROWS = {
 
 
 class _TrainGroup(LazyGroup):
-    """Takes the recipe from the file of `--config` where none is named."""
+    """A group that takes the recipe from the file of `--config` if none is named."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if args and args[0].startswith("--config"):
@@ -114,7 +114,7 @@ def _baseline_command(name: str) -> Any:
 
 
 def show_outcome(result: Any) -> None:
-    """Print the scores of the base and of the model, and where the model is."""
+    """Print the scores of the base and of the model, and the model's folder."""
     if result.best:
         metric = result.best["metric"]
         typer.echo(f"{metric}: {result.before[metric]:.4g} before, {result.best['score']:.4g} after")

@@ -1,4 +1,4 @@
-"""`likewise encode`, `similarity`, `export`, `negate`, `sections` and `data`: what uses models and text."""
+"""`likewise encode`, `similarity`, `export`, `negate`, `sections` and `data`: the commands that use models and text."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def sections_command() -> Any:
             ),
         ] = 0,
     ) -> None:
-        """Draw triplets from articles: a sentence, one of its own section, one of another section."""
+        """Draw triplets from articles: a sentence, another one of its section, one of another section."""
         from likewise.corpus.documents import read_documents
         from likewise.corpus.triplets import section_triplets, write_triplets
         from likewise.runs.job import check_target
@@ -137,7 +137,7 @@ def _get_command() -> Any:
         ] = None,
         overwrite: Annotated[bool, typer.Option("--overwrite", help="Fetch again, and replace what is there.")] = False,
     ) -> None:
-        """Fetch a data set at its pinned revision, check it, and put it into SentEval's layout."""
+        """Fetch a data set at its pinned revision, check it, and arrange it in SentEval's layout."""
         from likewise.corpus.downloads import LOCK, data_folder, get_data
         from likewise.runs.progress import Progress
 

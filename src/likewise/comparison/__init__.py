@@ -1,4 +1,4 @@
-"""The comparison of methods under one budget, and reports on what one model does."""
+"""The comparison of methods under one budget, and reports on single models."""
 
 import lazy_loader as lazy
 

@@ -1,4 +1,4 @@
-"""`likewise.compare`: every run of a comparison, one after another, and the report after each."""
+"""`likewise.compare`: the runs of a comparison, one after another, with a report after each."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def _write_tables(found: Comparison, folder: Path) -> None:
 
 
 def _with_bases(methods: tuple[Method, ...]) -> tuple[Method, ...]:
-    """Put the bases as they are shipped first: the transformer and the word vectors, where methods use them."""
+    """Put the unchanged bases first: the transformer and the word vectors, where methods use them."""
     missing = []
     for name, vectors in (("base", False), ("word-average", True)):
         members = [m for m in methods if m.kind != "model" and m.base is None and m.takes_vectors == vectors]
@@ -181,7 +181,7 @@ def _with_bases(methods: tuple[Method, ...]) -> tuple[Method, ...]:
 
 
 def _line(result: dict[str, Any], done: int, count: int, left: float) -> str:
-    """Return the line on a finished run."""
+    """Return the line that reports a finished run."""
     name = f"[{done}/{count}] {result['label']}, seed {result['seed']}"
     time_left = f", about {_duration(left)} left" if done < count else ""
     if result["status"] == FAILED:
@@ -193,7 +193,7 @@ def _line(result: dict[str, Any], done: int, count: int, left: float) -> str:
 
 
 def _duration(seconds: float) -> str:
-    """Return seconds in words.
+    """Return a duration in words.
 
     >>> _duration(9.4), _duration(130), _duration(7300)
     ('9 s', '2 min', '2 h 2 min')

@@ -40,12 +40,12 @@ class Distribution:
     cosines: np.ndarray
 
     def histogram(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return counts (100,) and edges (101,) over -1 to 1; rounding errors outside fall into the last bins."""
+        """Return counts (100,) and edges (101,) over -1 to 1; values outside by rounding count in the last bins."""
         return np.histogram(np.clip(self.cosines, -1.0, 1.0), bins=_BINS, range=(-1.0, 1.0))
 
     @property
     def peak(self) -> float:
-        """The middle of the fullest bin, the lowest of equals."""
+        """The centre of the fullest bin, the lowest one in a tie."""
         counts, edges = self.histogram()
         fullest = int(counts.argmax())
         return float(edges[fullest] + edges[fullest + 1]) / 2
@@ -69,7 +69,7 @@ class Distribution:
 def related_cosines(
     views: tuple[np.ndarray, np.ndarray] | None, own: np.ndarray, rows: Sequence[int], negated: np.ndarray, seed: int
 ) -> dict[str, np.ndarray]:
-    """Return the cosines of sentences with themselves, with their negations and with other sentences at random.
+    """Return the cosines of sentences with themselves, with their negations and with random other sentences.
 
     Args:
         views: of `dropout_views`.
@@ -87,7 +87,7 @@ def related_cosines(
 
 
 def partners(count: int, seed: int) -> np.ndarray:
-    """Return (count,) the row of another one for each row, at random: never itself, and each row once.
+    """Return (count,) the index of a random other row for each row; each row is used once.
 
     The rows are put on a ring in a random order, and the partner of a row is the next one on it.
 

@@ -11,7 +11,7 @@ from likewise.comparison.outcome import DEV, Cell, Column, Comparison, Row
 from likewise.comparison.pictures import cut_middle, name_y, panels, save, styles
 
 _IN_A_PANEL = 6
-"""Lines of a panel: more of them cannot be told apart, so that the others go into the next panel."""
+"""The most lines of a panel: more cannot be distinguished, so the others go into the next panel."""
 _LONG = 30
 """Letters of a label that has a line of the legend for itself."""
 _QUIET = "#555555"
@@ -28,7 +28,7 @@ def groups(rows: Sequence[Row]) -> list[list[Row]]:
 
 
 def mean_curve(row: Row, *names: str) -> list[tuple[int, list[list[float]]]]:
-    """Return the evaluations that every run of a row has: (step, the values of each name, one a run)."""
+    """Return the evaluations that every run of a row has: (step, the values of each name, one per run)."""
     curves = [{point["step"]: point for point in result.get("curve", ())} for result in row.finished]
     common = set.intersection(*(set(curve) for curve in curves)) if curves else set()
     return [
@@ -39,7 +39,7 @@ def mean_curve(row: Row, *names: str) -> list[tuple[int, list[list[float]]]]:
 
 
 def draw_curves(found: Comparison, path: Path) -> Path | None:
-    """Draw what selects the checkpoint over the updates: the mean over the seeds, and a band from lowest to highest."""
+    """Draw the selection metric over the updates: the mean over the seeds, and a band from lowest to highest."""
     rows = [row for row in found.rows if len(mean_curve(row, "score")) > 1]
     if not rows:
         return None
@@ -70,7 +70,7 @@ def draw_curves(found: Comparison, path: Path) -> Path | None:
 
 
 def draw_losses(found: Comparison, path: Path) -> Path | None:
-    """Draw the loss of each method over the updates, each in a panel with its own scale: losses do not compare."""
+    """Draw the loss of each method over the updates, each in its own panel and scale: losses are not comparable."""
     rows = [row for row in found.rows if any(len(result.get("losses", ())) > 1 for result in row.finished)]
     if not rows:
         return None
@@ -212,7 +212,7 @@ def frame(values: Sequence[float], beyond: float, least: float) -> tuple[float, 
 
 
 def _score_name(found: Comparison) -> str:
-    """Return what the checkpoints are selected by, as the name of an axis."""
+    """Return the selection metric as the label of an axis."""
     if found.dev_metric == "sts_dev_spearman":
         return "Spearman on STS-B dev, × 100"
     return "separation of held-out sentences, in standard deviations"
@@ -225,7 +225,7 @@ def _path(row: Row) -> list[tuple[float, float]]:
 
 
 def _looks(count: int) -> list[dict[str, Any]]:
-    """Return how lines look: the later the thinner, so that one that lies on another does not hide it."""
+    """Return the styles of lines: later ones are thinner, so that they do not hide those below."""
     return [
         {"color": colour, "marker": marker, "linewidth": 1.4 + 0.35 * later, "markersize": 4.5 + 0.7 * later}
         for later, (colour, marker) in zip(reversed(range(count)), styles(count), strict=True)
@@ -233,18 +233,18 @@ def _looks(count: int) -> list[dict[str, Any]]:
 
 
 def _place(row: Row) -> tuple[float, float] | None:
-    """Return (uniformity, alignment) of a row's models."""
+    """Return (uniformity, alignment) of the models of a row."""
     x, y = row.mean_of("uniformity"), row.mean_of("alignment")
     return None if x is None or y is None else (x, y)
 
 
 def _more(rows: Sequence[Row]) -> float:
-    """Return the inches that a legend with long labels needs."""
+    """Return the extra inches that a legend with long labels needs."""
     return 0.6 if any(len(row.label) >= _LONG for row in rows) else 0.0
 
 
 def _legend(axes: Any, **place: Any) -> None:
-    """Draw a legend, by default above the axes: no line is ever under it. Dotted lines come last."""
+    """Draw a legend, by default above the axes so that it hides no line. Dotted lines come last."""
     handles, labels = axes.get_legend_handles_labels()
     last = sorted(range(len(labels)), key=lambda i: labels[i].endswith("(untrained)"))
     columns = 2 if max(map(len, labels)) < _LONG else 1

@@ -1,4 +1,4 @@
-"""A report on the pairs with the most wrong rank, as data, a table, a picture and a page (SNCSE, table 4)."""
+"""A report on the pairs that are ranked most wrongly, as data, a table, a picture and a page (SNCSE, table 4)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def write_errors(analysis: ErrorAnalysis, out: str | os.PathLike[str]) -> list[P
 
 
 def errors_table(analysis: ErrorAnalysis) -> str:
-    """Return the Markdown of the worst pairs, each with its two sentences one above the other."""
+    """Return the worst pairs as a Markdown table, each with its two sentences one above the other."""
     columns = ("No.", "Sentences", "Direction", "Gold", "Cosine", "R_G", "R_E", "(R_E - R_G)^2")
     rows = []
     for i, pair in enumerate(analysis.worst, start=1):

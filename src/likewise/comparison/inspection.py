@@ -1,4 +1,4 @@
-"""What a model does: cosines of related sentences, a map of sentences under dropout, the worst of rated pairs.
+"""The inspection of a model: cosines of related sentences, a map of sentences under dropout, the worst of rated pairs.
 
 All models of a comparison are inspected with the same sentences. Letters of the shapes: S sentences, P pairs, V views,
 K sentences of the map, D embedding.
@@ -80,7 +80,7 @@ class Material:
 
 
 def shortened(sentences: Sequence[str], seed: int) -> tuple[str, str, str]:
-    """Return a sentence, and the same one without 20% and 40% of its words: each says less than the one before."""
+    """Return a sentence, and the same one without 20% and 40% of its words."""
     shortest, longest = _MAP_WORDS
     fitting = [text for text in sentences if shortest <= len(text.split()) <= longest]
     chosen = fitting[0] if fitting else max(sentences, key=lambda text: len(text.split()))
@@ -137,7 +137,7 @@ def inspect(model: SentenceTransformer, label: str, material: Material) -> dict[
 
 
 def dropout_map(model: SentenceTransformer, sentences: Sequence[str], seed: int) -> dict[str, Any] | None:
-    """Return each sentence many times under dropout, in two dimensions (ArcCSE, figure 1): length 1, then t-SNE.
+    """Return a map in two dimensions of sentences encoded repeatedly under dropout, by t-SNE (ArcCSE, figure 1).
 
     Returns:
         'sentences'; 'points' (K x V rows of two numbers) and 'of' (the sentence of each); 'within' and 'between', the

@@ -1,4 +1,4 @@
-"""What is compared: a recipe, a baseline, a model or the untrained base, each written in one line.
+"""The methods to compare: a recipe, a baseline, a model or the untrained base, each written in one line.
 
     arccse margin=0 label="no margin"
     sncse alpha={0.1,0.2} beta={0.2,0.3}
@@ -29,7 +29,7 @@ Kind = Literal["recipe", "baseline", "base", "model", "bertscore"]
 
 ALL = "all"
 _UNTRAINED: dict[str, str] = {
-    "base": "The untrained base as it is shipped, with its own pooling.",
+    "base": "The untrained, unchanged base with its own pooling.",
     "model": "A saved model, named by path=FOLDER.",
     "bertscore": "BERTScore on the tokens of the base.",
 }
@@ -37,12 +37,12 @@ _VECTORS = "bundled:glove"
 
 
 class ComparisonError(LikewiseError):
-    """A comparison or report that cannot be made as asked; the message names the cure."""
+    """Raised if a comparison or report cannot be made as asked; the message names the cure."""
 
 
 @dataclass(frozen=True)
 class Method:
-    """One row of the table.
+    """A method, one row of the table.
 
     Attributes:
         label: its name in tables and pictures.
@@ -73,22 +73,22 @@ class Method:
 
     @property
     def takes_vectors(self) -> bool:
-        """Whether its base is a file of word vectors instead of a transformer."""
+        """True if its base is a file of word vectors instead of a transformer."""
         return self.part is not None and self.part.default_base == _VECTORS
 
     @property
     def is_base(self) -> bool:
-        """Whether it is a base as shipped: a transformer, or the average of word vectors."""
+        """True for an unchanged base: a transformer, or the average of word vectors."""
         return self.kind == "base" or (self.name == "word-average" and not self.options)
 
     @property
     def summary(self) -> str:
-        """One sentence on what it is."""
+        """A description in one sentence."""
         return self.part.summary if self.part else _UNTRAINED[self.name]
 
     @cached_property
     def key(self) -> str:
-        """The name of its files: readable, and different for other options.
+        """The name of its files: readable, and unique for its options.
 
         >>> Method("ArcCSE!", "recipe", "arccse", {"margin": 0.0}).key
         'arccse-ca7138'
@@ -97,13 +97,13 @@ class Method:
         return f"{self.name}-{hashlib.sha256(said.encode()).hexdigest()[:6]}"
 
     def chosen(self, shared: Mapping[str, Any], preset: str | None) -> Any:
-        """Return all of its options: the preset's, then the comparison's, then its own; None where it has none."""
+        """Return all of its options: the preset's, then the comparison's, then its own; None if it takes none."""
         if self.kind == "recipe":
             return find_recipe(self.name).options(self.preset or preset, **{**shared, **self.options})
         return BASELINES[self.name].options.updated(**self.options) if self.kind == "baseline" else None
 
     def differs_by_seed(self, sentences: int) -> bool:
-        """Return whether another seed gives another model from a corpus of that many sentences."""
+        """Return whether the seed changes the model, for a corpus of that many sentences."""
         if self.kind != "baseline":
             return self.kind == "recipe"
         drawn = getattr(self.chosen({}, None), "sentences", 0)
@@ -137,7 +137,7 @@ def parse_methods(
 
 
 def _grid(line: str, preset: str | None, shared: Mapping[str, Any]) -> dict[str, Method]:
-    """Return the method of each combination of the values in braces, by its own line."""
+    """Return the method for each combination of the values in braces, by its line."""
     parts = re.split(r"\{([^{}]*)\}", line)
     choices = [part.split(",") if i % 2 else [part] for i, part in enumerate(parts)]
     lines = [" ".join("".join(choice).split()) for choice in itertools.product(*choices)]
@@ -158,7 +158,7 @@ def _grid(line: str, preset: str | None, shared: Mapping[str, Any]) -> dict[str,
 
 
 def _given(line: str) -> tuple[list[str], dict[str, str]]:
-    """Return the words of a line, and its options; the name of the method is under 'method'."""
+    """Split a line into its words, and its options; the name of the method is under 'method'."""
     try:
         words = shlex.split(line)
     except ValueError as error:

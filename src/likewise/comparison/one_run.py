@@ -1,4 +1,4 @@
-"""One run of a comparison: make the model, score it and inspect it. Its result is plain values for a JSON file."""
+"""One run of a comparison: make the model, score it and inspect it. The result is plain values for JSON."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _PACE_UPDATES = 20  # of the training that measures the pace; the first half of 
 
 @dataclass(frozen=True)
 class RunMaker:
-    """Does the runs of a comparison.
+    """The maker of the runs of a comparison.
 
     Attributes:
         settings: what is compared.
         corpus: read.
-        models: the folder of the models, which are removed after their run; what lies there is resumed.
+        models: the folder of the models, which are removed after their run; a training found there is resumed.
         keep_models: leave them there.
         pace: the file of the measured seconds an update, by the key of the method.
         material: returns what models are inspected with; it is called when the first one is.
@@ -44,7 +44,7 @@ class RunMaker:
     material: Callable[[], Material]
 
     def run(self, method: Method, seed: int) -> dict[str, Any]:
-        """Do a run. An error in it is its result, and no error of the comparison."""
+        """Do a run. An error is recorded as its result and does not end the comparison."""
         started = time.monotonic()
         result: dict[str, Any] = {
             "label": method.label,
@@ -67,7 +67,7 @@ class RunMaker:
         return plain(result | {"seconds": round(time.monotonic() - started, 1)})
 
     def steps_of(self, method: Method) -> tuple[int, float | None]:
-        """Return how many updates a method has, and the seconds that one takes if it had to be measured.
+        """Return the number of updates of a method, and the seconds per update if they had to be measured.
 
         A budget of minutes is turned into updates beforehand, instead of stopping by the clock: so the learning rate
         ends where its schedule says, and all seeds of a method have the same number.
@@ -82,7 +82,7 @@ class RunMaker:
         return max(1, int(60 * self.settings.minutes / known[method.key])), known[method.key]
 
     def _measured(self, method: Method) -> float:
-        """Return the seconds of an update, over the last half of a short training that is then thrown away."""
+        """Return the seconds per update, over the last half of a short training that is then discarded."""
         out = self.models / f"{method.key}-pace"
         shutil.rmtree(out, ignore_errors=True)
         short = {"max_steps": _PACE_UPDATES, "eval_steps": _PACE_UPDATES, "select_by": "last"}
@@ -141,7 +141,7 @@ class RunMaker:
         return {"options": made.record["options"], "training_seconds": round(time.monotonic() - started, 1)}
 
     def _train(self, method: Method, seed: int, out: Path, options: dict[str, Any]) -> dict[str, Any]:
-        """Train, or resume what was stopped; return the record."""
+        """Train, or resume a stopped training; return the record."""
         import likewise
         from likewise.runs.job import read_record
 
@@ -183,7 +183,7 @@ class RunMaker:
         }
 
     def _selection_score(self, model: Any, seed: int) -> dict[str, Any]:
-        """Score an untrained model by what selects the checkpoints of the trained ones."""
+        """Score an untrained model by the metric that selects the checkpoints of trained ones."""
         from likewise.training.selection import choose_selection
 
         options = TrainingOptions(**self.settings.shared)
@@ -221,7 +221,7 @@ def read_log(path: Path) -> tuple[list[dict[str, Any]], list[list[float]]]:
 
 
 def _ending(entry: dict[str, Any], *endings: str) -> float | None:
-    """Return the value whose name has such an ending, whatever the name of the evaluator."""
+    """Return the value whose name ends so, whatever the name of the evaluator."""
     for name, value in entry.items():
         if any(name == ending or name.endswith(f"_{ending}") for ending in endings):
             return float(value)

@@ -30,13 +30,13 @@ class Cell:
 
     @property
     def spread(self) -> float | None:
-        """The standard deviation over the seeds (of N - 1); None for one seed, which has none."""
+        """The standard deviation over the seeds (with N - 1); None for a single seed."""
         return statistics.stdev(self.scores.values()) if len(self.scores) > 1 else None
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column of the table: 'task', 'average' or 'dev'."""
+    """A column of the table, of the kind 'task', 'average' or 'dev'."""
 
     name: str
     title: str
@@ -45,7 +45,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Row:
-    """A method with all its runs.
+    """A row of the table: a method with all its runs.
 
     Attributes:
         method: the method.
@@ -69,16 +69,16 @@ class Row:
 
     @property
     def inspection(self) -> dict[str, Any]:
-        """The findings on its first model; {} for none."""
+        """The inspection of its first model; {} if there is none."""
         return next((found for result in self.finished if (found := result.get("inspection"))), {})
 
     @property
     def dev_score(self) -> float | None:
-        """The score of its first model by what selects checkpoints."""
+        """The score of its first model by the metric that selects checkpoints."""
         return (self.finished[0].get("dev") or {}).get("score") if self.finished else None
 
     def mean_of(self, name: str) -> float | None:
-        """Return the mean of a number of the results over the seeds, None where one of them has none."""
+        """Return the mean of a value over the seeds; None if it is missing for one of them."""
         values = [result.get(name) for result in self.finished]
         return statistics.fmean(map(float, values)) if values and None not in values else None  # type: ignore[arg-type]
 
@@ -100,7 +100,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A comparison as far as it is done.
+    """The finished part of a comparison.
 
     Attributes:
         path: its folder.
@@ -124,7 +124,7 @@ class Comparison:
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
-        """The averages first, then the tasks in the order asked for, then what the checkpoints are selected by."""
+        """The columns: first the averages, then the tasks in the order asked for, then the selection metric."""
         titles = {name: title for result in self._finished for name, title in result["titles"].items()}
         averages = dict.fromkeys(name for result in self._finished for name in result["averages"])
         found = [Column(f"average {name}", f"Average of {name}", "average") for name in averages]
@@ -136,12 +136,12 @@ class Comparison:
 
     @cached_property
     def dev_metric(self) -> str | None:
-        """The measure that selects checkpoints: 'sts_dev_spearman', 'held_out_separation', or None."""
+        """The metric that selects checkpoints: 'sts_dev_spearman', 'held_out_separation', or None."""
         return next((metric for r in self.results if (metric := (r.get("dev") or {}).get("metric"))), None)
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:
-        """A row for each method, in the order asked for."""
+        """The rows, one for each method in the order asked for."""
         done = {(result["label"], result["seed"]): result for result in self.results}
         methods = {method.label: method for method, _ in self.runs}
         rows = []
@@ -162,13 +162,13 @@ class Comparison:
         return tuple(rows)
 
     def base_row(self, method: Method) -> Row | None:
-        """Return the row of the base that a method starts from, as it is shipped."""
+        """Return the row of the unchanged base that a method starts from."""
         wanted = (method.takes_vectors, method.base)
         bases = (row for row in self.rows if row.method.is_base and row.finished)
         return next((row for row in bases if (row.method.takes_vectors, row.method.base) == wanted), None)
 
     def best(self, column: Column) -> frozenset[str]:
-        """Return the labels of the highest mean of a column, as printed: equal in two decimals is equal."""
+        """Return the labels with the highest mean of a column; means that agree in two decimals are tied."""
         means = {row.label: round(row.cells[column.name].mean, 2) for row in self.rows if column.name in row.cells}
         if len(means) < 2 or column.name in _WITHOUT_BEST:
             return frozenset()
@@ -176,13 +176,13 @@ class Comparison:
 
     @cached_property
     def missing(self) -> dict[str, str]:
-        """The tasks that could not be scored for any method, and why."""
+        """The tasks that could not be scored for any method, with the reason."""
         found = [result["missing"] for result in self._finished]
         return {title: reason for one in found for title, reason in one.items() if all(title in o for o in found)}
 
     @cached_property
     def left_out(self) -> dict[str, str]:
-        """The tasks that single methods could not be scored on, and why, by 'method, task'."""
+        """The tasks that single methods could not be scored on, with the reason, by 'method, task'."""
         return {
             f"{result['label']}, {title}": reason
             for result in self._finished
@@ -197,11 +197,11 @@ class Comparison:
 
     @property
     def waiting(self) -> int:
-        """How many runs are not done."""
+        """The number of runs that are not done yet."""
         return len(self.runs) - len(self.results)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON: the table, and of each run all but what is seen in pictures alone."""
+        """Return plain values for JSON: the table, and each run without what only the pictures show."""
         return {
             "settings": self.settings,
             "seeds": list(self.seeds),
@@ -215,7 +215,7 @@ class Comparison:
 
 
 def _cell(name: str, finished: tuple[dict[str, Any], ...]) -> Cell | None:
-    """Return the scores of a column; None where one is missing or undefined, so that no mean stands for fewer runs."""
+    """Return the scores of a column; None if one is missing or undefined, so that no mean covers fewer runs."""
     scores = {}
     for result in finished:
         averages = {f"average {group}": score for group, score in result["averages"].items()}

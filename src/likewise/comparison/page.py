@@ -1,4 +1,4 @@
-"""The HTML pages: each is one file that needs no other and no network, in the reader's light or dark setting."""
+"""The HTML pages: self-contained files that need no network and follow the reader's light or dark setting."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Marked = list[tuple[str, bool]]
 PICTURES = {
     "grid": (
         "Scores over a grid of options",
-        "The mean over the seeds; bars are the standard deviation. The dotted line is the base as it is shipped.",
+        "The mean over the seeds; bars are the standard deviation. The dotted line is the unchanged base.",
     ),
     "curves": (
         "Training curves",
@@ -39,7 +39,7 @@ PICTURES = {
         "Alignment and uniformity",
         "Every evaluation is a point: hollow and large before training, filled and large at the end (as figure 8 of "
         "ArcCSE, Zhang et al. 2022). Lower is better for both: a path to the lower left gains in both. Grey marks have "
-        "no training; one that lies far off is in the legend alone. Means over the seeds.",
+        "no training; one far outside appears in the legend alone. Means over the seeds.",
     ),
     "similarity": (
         "Distributions of cosines",
@@ -112,7 +112,7 @@ def _rendered(
 
 
 def shared_errors(found: Comparison) -> dict[int, list[str]]:
-    """Return the pairs that are among the worst of several methods: the methods, by the pair's place in the task."""
+    """Return the pairs that are among the worst of several methods: the methods, by the index of the pair."""
     methods: dict[int, list[str]] = {}
     for row in found.rows:
         for pair in (row.inspection.get("worst") or {}).get("pairs", ()):
@@ -130,7 +130,7 @@ def rank(value: float) -> str:
 
 
 def differences(first: str, second: str) -> tuple[Marked, Marked]:
-    """Return which parts of two sentences they have in common, in order and whatever the case.
+    """Return the parts that two sentences have in common, in order and ignoring case.
 
     Returns:
         The parts of each sentence with True for what is in both; joined they give the sentence back.

@@ -1,4 +1,4 @@
-"""The parts that all pictures share: colours that colour-blind readers tell apart, plain axes, and no global state.
+"""The parts that all pictures share: colours for colour-blind readers, plain axes, and no global state.
 
 Figures are matplotlib Figure objects, which draw with Agg and are freed with their last reference; pyplot, its
 windows and its list of open figures stay out of it.
@@ -27,7 +27,7 @@ _QUIET = "#666666"
 
 
 def check_extra() -> None:
-    """Check that a report can be made, before long work starts."""
+    """Check that the packages for a report are installed, before long work starts."""
     require_extra("report", "a report with pictures", "matplotlib", "jinja2")
 
 
@@ -38,7 +38,7 @@ Size = Callable[[int, int], tuple[float, float]]
 def panels(
     count: int, size: Size, *, columns: int = 9, share_x: bool = True, share_y: bool = False
 ) -> tuple[Figure, list[Any]]:
-    """Return a figure with `count` axes in lines of `columns` at most; all may have the same x or y axis."""
+    """Return a figure with `count` axes in rows of at most `columns`; they may share the x or y axis."""
     check_extra()
     from matplotlib.figure import Figure
 
@@ -57,21 +57,21 @@ def panels(
 
 
 def name_y(axes: Sequence[Any], name: str) -> None:
-    """Name the y axis of the first panel of each line."""
+    """Label the y axis of the first panel of each row."""
     for one in axes:
         if one.get_subplotspec().is_first_col():
             one.set_ylabel(name)
 
 
 def save(figure: Figure, path: Path) -> Path:
-    """Write a PNG by rename."""
+    """Write a PNG atomically."""
     with written_whole(path) as unfinished:
         figure.savefig(unfinished, format="png", dpi=_DPI, facecolor="white")
     return path
 
 
 def shorten(name: str, length: int = 48) -> str:
-    """Return a name for a title: the end of a long path, which tells two of them apart.
+    """Return a name for a title: the end of a long path, which distinguishes it from others.
 
     >>> shorten("/somewhere/very/deep/in/a/tree/of/folders/runs/sncse-long")
     '…/very/deep/in/a/tree/of/folders/runs/sncse-long'
@@ -80,7 +80,7 @@ def shorten(name: str, length: int = 48) -> str:
 
 
 def cut_middle(label: str, length: int = 40) -> str:
-    """Return a label that fits: its beginning says what it is, and its end what it differs in.
+    """Return a label that fits, its middle cut: the beginning and the end identify it.
 
     >>> cut_middle("gclsr augmentation=full noise_share=0.3 group_size=0", 32)
     'gclsr augmentat…0.3 group_size=0'

@@ -1,4 +1,4 @@
-"""What is asked of a comparison, checked before work starts."""
+"""The settings of a comparison, checked before work starts."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Settings:
         resolve(self.tasks)
 
     def base_of(self, method: Method) -> str:
-        """Return what a method is made of."""
+        """Return the base of a method."""
         return method.base or (self.vectors if method.takes_vectors else self.base)
 
     def options(self, method: Method) -> Any:
@@ -77,7 +77,7 @@ class Settings:
         return prepare(list(self.corpus), self.corpus_options, progress=progress, at_least=max(sizes, default=1))
 
     def tasks_found(self) -> list[str]:
-        """Return the names of the tasks whose data is there, of which there must be one."""
+        """Return the names of the tasks whose data is there; there must be at least one."""
         wanted, _ = resolve(self.tasks)
         folder = find_data(self.data) if any(task.needs_data for task in wanted) else None
         found, reasons = [], []
@@ -92,7 +92,7 @@ class Settings:
         return found
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what must be the same for all rows of one table, as plain values. A table may grow by the rest."""
+        """Return the settings that all rows of a table share, as plain values; the others may be extended later."""
         return {
             "base": self.base,
             "vectors": self.vectors,
@@ -111,7 +111,7 @@ class Settings:
 
 
 def check_shared(shared: dict[str, Any]) -> None:
-    """Raise an OptionError where an option of all recipes is unknown or out of range."""
+    """Raise an OptionError if an option of all recipes is unknown or out of range."""
     known = set(TrainingOptions.model_fields) - _BUDGET
     if unknown := sorted(set(shared) - known):
         raise OptionError(f"{unknown_option(unknown[0], known)}, which all recipes share")

@@ -1,4 +1,4 @@
-"""Pictures of what a model does: distributions of cosines, sentences under dropout, ranks of rated pairs."""
+"""Pictures of a model's behaviour: distributions of cosines, sentences under dropout, ranks of rated pairs."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def draw_similarity(
 
 
 def _shape(axes: Any, one: Mapping[str, Any], height: int) -> None:
-    """Draw a histogram mirrored at its line, and a tick with the median."""
+    """Draw a histogram mirrored at its axis, with a tick at the median."""
     counts = np.array(one["histogram"]["counts"], dtype=float)
     edges = np.linspace(-1.0, 1.0, len(counts) + 1)
     inside = np.flatnonzero(counts)
@@ -99,7 +99,7 @@ def draw_maps(found: Comparison, path: Path) -> Path | None:
             numbers += f", between {mapped['between']:.2f}"
         axes.set_title(f"{cut_middle(label, 34)}\n{numbers}", loc="left", fontsize=9)
         axes.grid(visible=False)
-        # The plane has no unit and no direction that means anything: names, and no numbers.
+        # Neither the scale nor the directions of the plane have a meaning: names, no numbers.
         axes.set(xticks=[], yticks=[])
         axes.set_xlabel("t-SNE, first axis", fontsize=8.5)
         axes.set_ylabel("t-SNE, second axis", fontsize=8.5)

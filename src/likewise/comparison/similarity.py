@@ -47,7 +47,7 @@ VIEWED = 1000  # sentences that are encoded twice under dropout: enough for a di
 
 @dataclass(frozen=True)
 class SimilarityReport:
-    """The distributions, and the sentences that they are of.
+    """The distributions of cosines, and their sentences.
 
     Attributes:
         source: where the sentences come from.
@@ -68,12 +68,12 @@ class SimilarityReport:
     distributions: tuple[Distribution, ...]
 
     def of(self, label: str, kind: str) -> Distribution | None:
-        """Return one distribution, None where there is none."""
+        """Return one distribution, or None."""
         return next((d for d in self.distributions if (d.label, d.kind) == (label, kind)), None)
 
     @property
     def models(self) -> dict[str, str]:
-        """The model of each label, before first."""
+        """The model of each label, the one before training first."""
         return {d.label: d.model for d in self.distributions}
 
     def to_dict(self) -> dict[str, Any]:
@@ -88,7 +88,7 @@ class SimilarityReport:
         }
 
     def table(self) -> str:
-        """Return the Markdown of mean, peak and quantiles."""
+        """Return mean, peak and quantiles as a Markdown table."""
         columns = ("Model", "A sentence and", "Count", "Mean", "Peak", "5%", "25%", "Median", "75%", "95%")
         rows = []
         for d in self.distributions:
@@ -122,7 +122,7 @@ def analyze_similarity(
     Args:
         model: a SentenceTransformer, or what `likewise.load` takes.
         before: another model to compare with, as its base.
-        sentences: a text file, a sentence a line, or a list; None draws from the seven STS test sets.
+        sentences: a text file with one sentence per line, or a list; None draws from the seven STS test sets.
         data: the folder of SentEval's data, for that draw.
         n: how many sentences to draw (the paper's 5,000); all where there are fewer.
         seed: fixes the draw, the partners and the dropout (42 is the paper's).
@@ -173,7 +173,7 @@ def draw_sentences(
     n: int,
     seed: int,
 ) -> tuple[list[str], str]:
-    """Return a seeded draw of different sentences, and where they come from, in words.
+    """Return a seeded draw of distinct sentences, and a description of their source.
 
     Args:
         sentences, data, n: as in `analyze_similarity`.

@@ -1,4 +1,4 @@
-"""The tables of a comparison: scores with their spread and the best marked, and what each row was made with."""
+"""The tables of a comparison: scores with their spread and the best marked, and the settings of each row."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def number(value: float | None, digits: int = 2) -> str:
 
 
 def cell_text(cell: Cell | None) -> tuple[str, str]:
-    """Return the mean, and the spread with its sign or nothing.
+    """Return the mean, followed by ± and the spread if there is one.
 
     >>> cell_text(Cell({1: 70.0, 2: 72.0}))
     ('71.00', '± 1.41')
@@ -30,7 +30,7 @@ def cell_text(cell: Cell | None) -> tuple[str, str]:
 
 
 def seeds_text(row: Row) -> str:
-    """Return how many runs the means are of."""
+    """Return the number of runs behind the means, in words."""
     if row.waiting:
         return f"{len(row.finished)} ({len(row.waiting)} to do)"
     if row.failed:
@@ -48,7 +48,7 @@ def budget_text(settings: dict[str, Any]) -> str:
 
 
 def about(found: Comparison) -> str:
-    """Return one paragraph on what all rows share."""
+    """Return a paragraph about what all rows share."""
     settings = found.settings
     shared = ", ".join(f"{name} {value}" for name, value in settings["shared"].items())
     parts = [
@@ -64,7 +64,7 @@ def about(found: Comparison) -> str:
 
 
 def reading(found: Comparison) -> str:
-    """Return how the table is to be read."""
+    """Return the explanation of the table."""
     text = (
         "Mean over the seeds ± standard deviation (of N - 1); the best mean of a column is marked. A method that is "
         "the same for every seed runs once and has no spread."
@@ -76,14 +76,14 @@ def reading(found: Comparison) -> str:
 
 
 def notes(found: Comparison) -> list[str]:
-    """Return what is missing, failed or still to be done, a line each."""
+    """Return what is missing, failed or still to be done, one line each."""
     lines = [f"Missing: {title}, {reason}." for title, reason in found.missing.items()]
     lines += [f"Not scored: {what}, {reason}." for what, reason in found.left_out.items()]
     lines += [f"Left out of the grid: {label}, as {reason}." for label, reason in found.contradictions.items()]
     lines += [f"Failed: {run['label']}, seed {run['seed']}: {run['error']}" for run in found.failures]
     if found.waiting:
         runs = "1 run is" if found.waiting == 1 else f"{found.waiting} runs are"
-        lines.append(f"{runs} still to be done: the same command goes on from here.")
+        lines.append(f"{runs} still to be done: run the same command again to resume.")
     return lines
 
 
@@ -105,7 +105,7 @@ MADE = ("Method", "Base", "Preset", "Changed", "Updates", "Batch", "Kept at", "S
 
 
 def making(row: Row) -> tuple[str, ...]:
-    """Return what a row was made with, and what it cost: the cells under `MADE`."""
+    """Return the settings and the cost of a row: the cells under `MADE`."""
     first = row.finished[0] if row.finished else {}
     options = first.get("options") or {}
     trained = row.method.kind == "recipe"
@@ -144,7 +144,7 @@ def markdown(found: Comparison) -> str:
 
 
 def open_folder(out: str | os.PathLike[str]) -> Path:
-    """Return the folder of a report, made where it is not there."""
+    """Return the folder of a report, created if needed."""
     try:
         Path(out).mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -153,7 +153,7 @@ def open_folder(out: str | os.PathLike[str]) -> Path:
 
 
 def markdown_table(columns: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:
-    """Return a Markdown table that reads well as plain text.
+    """Return a Markdown table that is readable as plain text.
 
     Args:
         columns: the header.

@@ -1,4 +1,4 @@
-"""'Sentence Similarity Based on Contexts': two sentences mean the same if they fit the same contexts.
+"""'Sentence Similarity Based on Contexts': sentences are similar if they fit the same contexts.
 
 A pipeline of stages in a workspace: index, discriminator, generators, harvest, and the surrogate trained on it. The
 names are loaded on first use, so that `import likewise.context` does not import torch.

@@ -1,4 +1,4 @@
-"""Documents to chunks, and a sentence's left and right context inside its chunk.
+"""Chunks of documents, and the left and right context of a sentence inside its chunk.
 
 A chunk is a run of consecutive sentences of one document. It is what retrieval finds and what gives at most one
 context to a sentence's context set (section 3.3 of the paper). A context is a place in a chunk: the sentences
@@ -29,7 +29,7 @@ _AT_ONCE = 1000
 
 @dataclass(frozen=True)
 class Chunk:
-    """A run of consecutive sentences of one document, which is counted from 0 in the order of reading."""
+    """A run of consecutive sentences of one document; documents are numbered from 0 in reading order."""
 
     document: int
     sentences: tuple[str, ...]
@@ -37,7 +37,7 @@ class Chunk:
 
 @dataclass(frozen=True)
 class Context:
-    """The sentences `left` and `right` of a place of a chunk, in order, without the sentence of the place itself.
+    """The sentences to the `left` and `right` of a position in a chunk, without the sentence at that position.
 
     `chunk` is a number of the store, and `position` is counted from 0 in the chunk.
     """
@@ -85,7 +85,7 @@ def read_chunks(
 
 
 def write_chunks(path: Path, chunks: Iterable[Chunk]) -> None:
-    """Write chunks as an Arrow file, some at a time."""
+    """Write chunks to an Arrow file, in batches."""
     import pyarrow as pa
 
     schema = pa.schema([("document", pa.int32()), ("sentences", pa.list_(pa.string()))])
@@ -130,52 +130,52 @@ class ChunkStore:
 
     @cached_property
     def documents(self) -> np.ndarray:
-        """int32 [chunks]: the document of each chunk."""
+        """The document of each chunk, int32 [chunks]."""
         return self._documents.to_numpy()
 
     @cached_property
     def lengths(self) -> np.ndarray:
-        """int64 [chunks]: the sentences of each chunk."""
+        """The number of sentences of each chunk, int64 [chunks]."""
         import pyarrow.compute as pc
 
         return pc.list_value_length(self._sentences).to_numpy().astype(np.int64)
 
     @cached_property
     def first_sentence(self) -> np.ndarray:
-        """int64 [chunks + 1]: the number of each chunk's first sentence; the last entry counts all."""
+        """The index of each chunk's first sentence, int64 [chunks + 1]; the last entry is the total."""
         return _starts(self.lengths)
 
     @cached_property
     def first_context(self) -> np.ndarray:
-        """int64 [chunks + 1]: the number of each chunk's first context; the last entry counts all."""
+        """The index of each chunk's first context, int64 [chunks + 1]; the last entry is the total."""
         return _starts(np.maximum(self.lengths - 2, 0))
 
     @property
     def n_contexts(self) -> int:
-        """Contexts of all chunks."""
+        """The number of contexts in all chunks."""
         return int(self.first_context[-1])
 
     def sentences(self, begin: int = 0, end: int | None = None) -> Iterator[list[str]]:
-        """Yield the sentences of the chunks `begin` to `end`, some chunks at a time, in order."""
+        """Yield the sentences of the chunks `begin` to `end` in order, a few chunks at a time."""
         end = len(self) if end is None else end
         for start in range(begin, end, _AT_ONCE):
             part: Any = self._sentences.slice(start, min(_AT_ONCE, end - start))
             yield [sentence for sentences in part.to_pylist() for sentence in sentences]
 
     def contexts_of(self, chunks: np.ndarray) -> np.ndarray:
-        """Return the numbers of all contexts of some chunks, int64, chunk after chunk."""
+        """Return the indices of all contexts of the given chunks, int64, chunk after chunk."""
         starts = self.first_context[chunks]
         counts = self.first_context[chunks + 1] - starts
         offsets = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
         return np.repeat(starts, counts) + offsets
 
     def positions(self, contexts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the chunk of each context, by the contexts' numbers, and its place in the chunk."""
+        """Return the chunk of each context, given by index, and its position in the chunk."""
         chunks = np.searchsorted(self.first_context, contexts, side="right") - 1
         return chunks, contexts - self.first_context[chunks] + 1
 
     def places(self, contexts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the numbers of the sentences in and around some contexts, C of them.
+        """Return the indices of the sentences in and around C contexts.
 
         Returns:
             int64 [C], the sentence that stands in the place, and int64 [C, left + right], those before it (farthest
@@ -189,12 +189,12 @@ class ChunkStore:
         return first + positions, np.where(inside, first[:, None] + rows, -1)
 
     def preceding(self, contexts: np.ndarray) -> list[str]:
-        """Return the sentence before the place of each context."""
+        """Return the sentence before the position of each context."""
         chunks, positions = self.positions(contexts)
         return self._flat.take(self.first_sentence[chunks] + positions - 1).to_pylist()
 
     def contexts(self, numbers: np.ndarray) -> list[Context]:
-        """Return contexts by their numbers."""
+        """Return contexts by their indices."""
         chunks, positions = self.positions(np.asarray(numbers))
         _, places = self.places(np.asarray(numbers))
         inside = places >= 0

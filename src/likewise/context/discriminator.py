@@ -7,7 +7,7 @@ weight vector on them before the sigmoid (equation 1),
     p(y = 1 | s, c) = sigmoid(w . [h_left, h_s, h_right]).
 
 That is the head `linear` here. As it stands it is a sum a(s) + b(c): no word of s can matter more in one context than
-in another, every sentence ranks the contexts alike, and nothing tells a sentence from a negative. The default head,
+in another, every sentence ranks the contexts alike, and nothing separates a sentence from a negative. The default head,
 `product`, adds the term in which the two meet,
 
     w . [h_left, h_s, h_right] + sum_j t_j u(P h_s + p) . u(Q_j h_j + q_j),    u(x) = x / |x|,
@@ -40,7 +40,7 @@ _IN_A_PASS = 128
 
 
 class Discriminator(nn.Module):
-    """The LSTM and its head.
+    """The coherence discriminator: an LSTM and its head.
 
     Args:
         vocabulary: number of ids; 0 is padding.
@@ -78,7 +78,7 @@ class Discriminator(nn.Module):
 
     @property
     def width(self) -> int:
-        """K."""
+        """The width K of the parts of the head."""
         return self.rank + 2 if self.head == "product" else 2
 
     def represent(self, sentences: Sequence[Sequence[int]]) -> Tensor:
@@ -112,7 +112,7 @@ class Discriminator(nn.Module):
         return torch.cat(found)[back.to(device)]
 
     def sentence_part(self, representations: Tensor) -> Tensor:
-        """Return what sentences (S, 2H) bring to every context: (S, K)."""
+        """Return the head's part of sentences (S, 2H), the same for every context: (S, K)."""
         summed = self.sum_sentence(representations)  # (S, 1)
         both = [summed, torch.ones_like(summed)]
         if self.head == "product":
@@ -120,7 +120,7 @@ class Discriminator(nn.Module):
         return torch.cat(both, dim=1)
 
     def context_part(self, representations: Tensor, places: Tensor) -> Tensor:
-        """Return what contexts bring to every sentence: (C, K).
+        """Return the head's part of contexts, the same for every sentence: (C, K).
 
         Args:
             representations: (S, 2H), of all sentences that stand in a context.
@@ -153,7 +153,7 @@ class Discriminator(nn.Module):
 
 
 def coherence_loss(logits: Tensor, centres: Tensor, same: Tensor, other: Tensor) -> Tensor:
-    """Return the expectation of the loss over drawn negatives, a scalar.
+    """Return the expected loss over the draw of negatives, a scalar.
 
         1/2 E[-log p(own sentence)] + 1/4 E[-log (1 - p(other of the document))] + 1/4 E[-log (1 - p(of another one))]
 

@@ -1,4 +1,4 @@
-"""The examples of the discriminator: sentences in their own place, and in the place of others.
+"""The examples of the discriminator: sentences in their own context, and in that of others.
 
 The paper replaces the centre of a context by a sentence of the same document in half of the negative examples and by
 one of the whole corpus in the other half. In training nothing is drawn: the sentences of some whole documents are
@@ -21,7 +21,7 @@ from likewise.context.subwords import Vocabulary
 
 
 def split_documents(n_documents: int, held_out: float, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the numbers of documents for training, for choosing the checkpoint, and for the reported accuracy.
+    """Split document numbers into those for training, for checkpoint selection, and for the reported accuracy.
 
     >>> [len(part) for part in split_documents(100, 0.1, seed=1)]
     [90, 5, 5]
@@ -32,7 +32,7 @@ def split_documents(n_documents: int, held_out: float, seed: int) -> tuple[np.nd
 
 
 def training_units(chunks_of: np.ndarray, documents: np.ndarray, lengths: np.ndarray, most: int) -> list[np.ndarray]:
-    """Return the chunk numbers of each unit: a document, or as much of a long one as has `most` sentences.
+    """Return the chunk numbers of each unit: a document, or a part of `most` sentences of a long one.
 
     `chunks_of` are the documents to take; `documents` and `lengths` are the document and the sentences of each chunk.
     """
@@ -53,7 +53,7 @@ def training_units(chunks_of: np.ndarray, documents: np.ndarray, lengths: np.nda
 def epoch_batches(
     units: list[np.ndarray], lengths: np.ndarray, size: int, seed: int, epoch: int
 ) -> Iterator[np.ndarray]:
-    """Yield the chunk numbers of each batch of an epoch: units in a random order until they hold `size` sentences.
+    """Yield the chunk numbers of each batch of an epoch: units in random order, up to `size` sentences.
 
     A last batch of fewer is left out where there is another.
     """
@@ -72,12 +72,12 @@ def epoch_batches(
 
 @dataclass(frozen=True)
 class ContextBatch:
-    """Contexts with their sentences, among S sentences at hand.
+    """Contexts with their sentences, among the S sentences of the batch.
 
     Attributes:
         sentences: int64 [S], numbers in the store.
         documents: int64 [S], the document of each.
-        centres: int64 [C], the row of the sentence that stands in each context.
+        centres: int64 [C], the row of the sentence that belongs to each context.
         places: int64 [C, J], the rows around it; -1 where there is none.
     """
 
@@ -88,7 +88,7 @@ class ContextBatch:
 
 
 def batch_of_chunks(store: ChunkStore, chunks: np.ndarray) -> ContextBatch:
-    """Return all sentences and contexts of some chunks."""
+    """Return all sentences and contexts of the given chunks."""
     starts, counts = store.first_sentence[chunks], store.lengths[chunks]
     shift = np.cumsum(counts) - counts  # the row where each chunk begins
     sentences = np.repeat(starts - shift, counts) + np.arange(counts.sum())
@@ -147,7 +147,7 @@ def draw_negatives(batch: ContextBatch, seed: int) -> tuple[np.ndarray, np.ndarr
 
 
 class Sentences:
-    """The ids of all sentences of a store, cut, as one array: four bytes a sub-word."""
+    """The truncated ids of all sentences of a store, as one array of four bytes per sub-word."""
 
     def __init__(self, store: ChunkStore, vocabulary: Vocabulary, max_tokens: int) -> None:
         parts, lengths = [np.zeros(0, np.int32)], [np.zeros(1, np.int64)]
@@ -159,7 +159,7 @@ class Sentences:
         self._starts = np.cumsum(np.concatenate(lengths))
 
     def frequencies(self, size: int) -> np.ndarray:
-        """Return the share of each id, float64 [size]."""
+        """Return the relative frequency of each id, float64 [size]."""
         counts = np.bincount(self._flat, minlength=size)
         return counts / max(1, counts.sum())
 

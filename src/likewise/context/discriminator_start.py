@@ -1,4 +1,4 @@
-"""The start of the discriminator before its first step: a similarity of weighted bags of words.
+"""The initialisation of the discriminator: a similarity of weighted bags of words.
 
 From random weights an LSTM needs millions of sentences until its last state says what a sentence is about. Every LSTM
 can add up its words, though: with forget gates open, recurrent weights of zero, and an input gate that a number of the
@@ -22,13 +22,13 @@ from likewise.context.subwords import Vocabulary
 RARE = 1e-3
 """a of smooth inverse frequency, its authors' value."""
 _FORGET, _OUTPUT = 4.0, 2.0
-"""Gates before the sigmoid: 0.98 is kept a step, 0.88 of the cell is told."""
+"""Gates before the sigmoid: 0.98 of the cell is kept per step, and 0.88 is output."""
 _VECTOR_NORM = 2.0
-"""Length of a word vector beside the random numbers, whose length is 1."""
+"""Length of a word vector relative to the random part, whose length is 1."""
 
 
 def word_vectors_of(vocabulary: Vocabulary, source: str) -> dict[int, np.ndarray]:
-    """Return the vector of each sub-word that is a word, float32 by id."""
+    """Return the float32 vector of each sub-word that is a whole word, by id."""
     from likewise.encoder.vector_files import read_word_vectors
 
     table = read_word_vectors(source)
@@ -41,7 +41,7 @@ def word_vectors_of(vocabulary: Vocabulary, source: str) -> dict[int, np.ndarray
 
 
 def begin_vectors(model: Discriminator, vectors: Mapping[int, np.ndarray]) -> None:
-    """Write word vectors into the first numbers of the sub-words' own; longer ones are cut."""
+    """Write word vectors into the first dimensions of the sub-word embeddings; longer ones are truncated."""
     if vectors:
         size = model.embed.embedding_dim
         rows = torch.from_numpy(np.stack([vector[:size] for vector in vectors.values()]))
@@ -51,7 +51,7 @@ def begin_vectors(model: Discriminator, vectors: Mapping[int, np.ndarray]) -> No
 
 @torch.no_grad()
 def begin_as_bag_of_words(model: Discriminator, vectors: Mapping[int, np.ndarray], frequencies: np.ndarray) -> None:
-    """Set embedding and LSTM so that the last state is the squashed sum of a_w x_w.
+    """Initialise embedding and LSTM so that the last state is the squashed sum of a_w x_w.
 
     `vectors` are word vectors by id, and `frequencies` (float64 [vocabulary]) the share p(w) of each id.
     """
@@ -79,7 +79,7 @@ def begin_as_bag_of_words(model: Discriminator, vectors: Mapping[int, np.ndarray
 
 @torch.no_grad()
 def calibrate(model: Discriminator, sentences: list[list[int]], batch: ContextBatch, seed: int) -> None:
-    """Set P, Q, t and the biases from a sample; the head `linear` is left as it is.
+    """Set P, Q, t and the biases from a sample; the head `linear` is left unchanged.
 
     `sentences` are the ids of the S sentences of `batch`, which holds some whole documents.
     """

@@ -1,4 +1,4 @@
-"""Training the coherence discriminator: the stage `discriminator` of a workspace."""
+"""The training of the coherence discriminator: the stage `discriminator` of a workspace."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def train_discriminator(
     overwrite: bool = False,
     quiet: bool = False,
 ) -> Stage:
-    """Train the discriminator of a workspace, or find it there.
+    """Train the discriminator of a workspace, unless it is already trained.
 
     A stopped run that is resumed gives the weights of a run that was never stopped.
 
@@ -134,7 +134,7 @@ def _train(job: Job, store: ChunkStore, options: DiscriminatorOptions, progress:
 
 
 def _vocabulary(job: Job, store: ChunkStore, documents: np.ndarray, size: int) -> Vocabulary:
-    """Return the vocabulary of some documents, kept from a stopped run."""
+    """Return the vocabulary of the given documents, reused from a stopped run."""
     folder = job.result / "vocabulary"
     try:
         return Vocabulary.load(folder)
@@ -146,7 +146,7 @@ def _vocabulary(job: Job, store: ChunkStore, documents: np.ndarray, size: int) -
 
 
 def rate_at(step: int, steps: int) -> float:
-    """Return the share of the peak learning rate at a step (from 0): up over 20 steps, then down in a line to 0.
+    """Return the share of the peak learning rate at a step (from 0): warm-up of 20 steps, then linear decay to 0.
 
     >>> [round(rate_at(step, 120), 2) for step in (0, 19, 70, 119)]
     [0.05, 1.0, 0.5, 0.01]
@@ -157,7 +157,7 @@ def rate_at(step: int, steps: int) -> float:
 
 @dataclass(frozen=True)
 class Accuracy:
-    """The share of right answers on held-out contexts, each with its own sentence and with one negative.
+    """The accuracy on held-out contexts, each with its own sentence and with one negative.
 
     Attributes:
         accuracy: over all, from 0 to 1.

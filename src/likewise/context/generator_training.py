@@ -1,4 +1,4 @@
-"""Training the generators: the stage `generators` of a workspace."""
+"""The training of the generators: the stage `generators` of a workspace."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def train_generators(
     overwrite: bool = False,
     quiet: bool = False,
 ) -> Stage:
-    """Train the generators of a workspace, or find them there.
+    """Train the generators of a workspace, unless they are already trained.
 
     A stopped run that is resumed gives the weights of a run that was never stopped.
 
@@ -60,7 +60,7 @@ def fit_generators(
     vocabulary: Vocabulary | None,
     progress: Progress,
 ) -> dict[str, Any]:
-    """Train generators into the result of a job; returns the facts for its record.
+    """Train generators into the result of a job; return the facts for its record.
 
     Some examples are held out, drawn by the seed. Without a vocabulary, one is made from the others.
 
@@ -72,7 +72,7 @@ def fit_generators(
     training, held_out = split(examples, options.held_out, options.seed)
     if len(training) < options.batch_size * options.accumulation:
         raise ContextError(
-            f"{len(training):,} training examples are left beside {len(held_out):,} held out with their documents: "
+            f"{len(training):,} training examples are left after {len(held_out):,} are held out with their documents: "
             "give more documents, or a smaller held_out"
         )
     if vocabulary is None:
@@ -150,7 +150,7 @@ def _optimizer(generators: Generators, options: GeneratorOptions) -> torch.optim
 
 
 def split(examples: Sequence[Example], at_least: int, seed: int) -> tuple[list[Example], list[Example]]:
-    """Return examples to train on, and those of whole documents drawn by the seed until there are `at_least`."""
+    """Return training examples, and at least `at_least` held-out ones of whole documents drawn by the seed."""
     documents = np.fromiter((example.document for example in examples), dtype=np.int64, count=len(examples))
     distinct, counts = np.unique(documents, return_counts=True)
     order = np.random.default_rng(seed).permutation(len(distinct))

@@ -41,11 +41,11 @@ class Generators(nn.Module):
         self.networks = nn.ModuleDict({name: Transformer(options, len(vocabulary)) for name in names})
 
     def network(self, task: Task) -> Any:
-        """Return the network of a task; with one network, that one."""
+        """Return the network of a task, which may be the one for all tasks."""
         return self.networks["all" if "all" in self.networks else task]
 
     def first(self, task: Task) -> int:
-        """Return the start token of a task: with a network for each, the common one."""
+        """Return the start token of a task; with a network per task it is the common one."""
         return self.vocabulary.tasks[task] if "all" in self.networks else self.vocabulary.bos
 
     def last_states(self, batch: dict[Task, Padded], task: Task, cache: dict[Any, Tensor] | None = None) -> Tensor:
@@ -69,7 +69,7 @@ class Generators(nn.Module):
         return states
 
     def log_probabilities(self, batch: dict[Task, Padded]) -> dict[Task, Tensor]:
-        """Return for each task the log probabilities of the real tokens of its targets, one after another: (N,)."""
+        """Return, for each task, the log probabilities of all real tokens of its targets: (N,)."""
         cache: dict[Any, Tensor] = {}
         found: dict[Task, Tensor] = {}
         for task in TASKS:
@@ -89,7 +89,7 @@ class Generators(nn.Module):
         return next(self.parameters()).device
 
     def save(self, folder: str | Path) -> None:
-        """Write weights, vocabulary, and last the configuration, by rename."""
+        """Save weights and vocabulary, and last the configuration, each atomically."""
         from safetensors.torch import save_model
 
         folder = Path(folder)
@@ -101,7 +101,7 @@ class Generators(nn.Module):
 
     @classmethod
     def load(cls, folder: str | Path, device: torch.device | str = "cpu") -> Self:
-        """Return generators that were saved, in evaluation mode.
+        """Load saved generators, in evaluation mode.
 
         Raises:
             ContextError: there are none in the folder, or they do not fit its vocabulary.
@@ -121,7 +121,7 @@ class Generators(nn.Module):
 
 
 def joined(first: Padded, second: Padded) -> Padded:
-    """Join two texts to one, the padding at its end, for generators that read them together."""
+    """Join two texts into one, with the padding at the end, for generators that read them together."""
     parts = [torch.cat([getattr(first, name), getattr(second, name)], dim=1) for name in Padded.__dataclass_fields__]
     # A stable sort by 'is padding' moves the real tokens of both to the front, in their order.
     order = (~parts[-1]).to(torch.int8).argsort(dim=1, stable=True)
@@ -136,7 +136,7 @@ def batch_of(pieces: Sequence[ExamplePieces], padding: int) -> dict[Task, Padded
 
 @dataclass(frozen=True)
 class Perplexity:
-    """Perplexity of a model on held-out examples: exp of the mean negative log probability of a token.
+    """The perplexity of a model on held-out examples: exp of the mean negative log probability of a token.
 
     Attributes:
         tokens: how many tokens each task's targets have, the end tokens among them.
@@ -147,7 +147,7 @@ class Perplexity:
     negative: dict[Task, float]
 
     def of(self, *tasks: Task) -> float:
-        """Return the perplexity over the targets of some tasks; over all where none is named."""
+        """Return the perplexity over the targets of the given tasks, by default of all."""
         chosen = tasks or TASKS
         return math.exp(sum(self.negative[t] for t in chosen) / max(1, sum(self.tokens[t] for t in chosen)))
 
@@ -157,7 +157,7 @@ class Perplexity:
 
 
 def perplexity(generators: Generators, examples: Sequence[Example], batch_size: int = 32) -> Perplexity:
-    """Return the perplexity of generators; their mode is left as found."""
+    """Return the perplexity of generators; their mode is restored."""
     was_training = generators.training
     generators.eval()
     tokens, negative = dict.fromkeys(TASKS, 0), dict.fromkeys(TASKS, 0.0)

@@ -1,4 +1,4 @@
-"""The pairs that a harvest scores: near ones, far ones and unrelated ones, each pair in one shard and no other.
+"""The pairs that a harvest scores: near, far and unrelated ones, each pair in exactly one shard.
 
 The sentences of the pool are put into an order drawn by the seed, and each shard takes its anchors from that order. An
 anchor is paired
@@ -34,7 +34,7 @@ Split = Literal["train", "dev", "test"]
 
 @dataclass(frozen=True)
 class HarvestPair:
-    """Two sentences of a shard; the kind is "random", or "rank 8"."""
+    """Two sentences of a shard; the kind is "random", or for example "rank 8"."""
 
     first: str
     second: str
@@ -76,12 +76,12 @@ class PairSource:
 
     @cached_property
     def neighbours(self) -> TfidfNeighbours:
-        """The ranking of the pool."""
+        """The ranking of the sentences of the pool."""
         return TfidfNeighbours(self.pool, self.options.max_share)
 
     @cached_property
     def fingerprint(self) -> str:
-        """Equal for the same pairs."""
+        """The fingerprint of the pairs, equal for the same pairs."""
         digest = blake2b(repr(self.options).encode(), digest_size=16)
         for sentence in self.pool:
             digest.update(sentence.encode() + b"\n")
@@ -110,14 +110,14 @@ class PairSource:
         ]
 
     def split(self, first: str, second: str) -> Split:
-        """Return the split of a pair, by its hash: the same wherever and whenever it is drawn."""
+        """Return the split of a pair, which depends on its hash alone."""
         text = "\n".join((str(self.options.seed), *sorted((first, second))))
         share = int.from_bytes(blake2b(text.encode(), digest_size=8).digest()) / 2**64
         return "dev" if share < self.options.held_out else "test" if share < 2 * self.options.held_out else "train"
 
 
 class TfidfNeighbours:
-    """Cosine of TF-IDF weighted words and bigrams, hashed to 2^20 columns."""
+    """A ranking by the cosine of TF-IDF weighted words and bigrams, hashed to 2^20 columns."""
 
     def __init__(self, pool: Sequence[str], max_share: float) -> None:
         from scipy.sparse import diags
@@ -135,7 +135,7 @@ class TfidfNeighbours:
         self.columns = self.matrix.T.tocsr()  # only the sentences that share a word with the anchor are looked at
 
     def ranked(self, row: int, allowed: np.ndarray, most: int) -> np.ndarray:
-        """Return up to `most` rows, the most like first; rows that share no word are left out."""
+        """Return up to `most` rows, most similar first; rows that share no word are left out."""
         found = (self.matrix[row] @ self.columns).tocoo()
         rows, cosines = found.col, found.data
         kept = allowed[rows] & (rows != row) & (cosines > 0)

@@ -1,4 +1,4 @@
-"""A harvest as training data: its shards in memory, and its scores as what a cosine is trained towards."""
+"""A harvest as training data: its shards in memory, and its scores as targets for a cosine."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LOW_SHARE, HIGH_SHARE = 0.01, 0.99
 
 @dataclass(frozen=True)
 class ScoredPairs:
-    """Pairs of one split: `table` has the columns sentence1 and sentence2, `scores` is (P,) float64."""
+    """The pairs of one split: `table` has the columns sentence1 and sentence2, `scores` is (P,) float64."""
 
     table: pa.Table
     scores: np.ndarray
@@ -39,7 +39,7 @@ class ScoredPairs:
 
 @dataclass(frozen=True)
 class Harvest:
-    """A harvest in memory: its splits by name, and the files they are from with the SHA-256 of their bytes."""
+    """A harvest in memory: its splits by name, and its files with their SHA-256."""
 
     splits: dict[str, ScoredPairs]
     sources: tuple[str, ...]
@@ -61,10 +61,10 @@ class Harvest:
 
 
 def read_harvest(folder: str | os.PathLike[str]) -> Harvest:
-    """Read all shards of a harvest, the parts of several machines too; memory holds the text once.
+    """Read all shards of a harvest, including the parts of several machines.
 
     The folder holds *.parquet, itself or in its folders, with the columns sentence1 and sentence2 (strings), score (a
-    number) and split ("train", "dev" or "test"). What is hidden or begins with an underscore is left out.
+    number) and split ("train", "dev" or "test"). Hidden files and names that begin with an underscore are ignored.
 
     Raises:
         ContextError: there are no shards, or a broken one; the message names the file and the row.
@@ -134,9 +134,9 @@ def _shard(file: Path) -> pa.Table:
 
 @dataclass(frozen=True)
 class ScoreScale:
-    """A straight line between scores and targets, so that pairs keep their order.
+    """A linear map from scores to targets, which keeps the order of pairs.
 
-    * cosine, the paper's: Origin's similarity is itself a cosine (equation 4) and is the target as it is.
+    * cosine, the paper's: Origin's similarity is itself a cosine (equation 4) and is the target itself.
     * stretch, ours: the score that 1% of the training pairs lie below becomes 0 (`low`), the one that 99% lie below
       becomes 1 (`high`), and targets are cut at -1 and 1. Origin's vectors hold log probabilities, which all have one
       sign: their cosines crowd below 1, and an encoder trained towards them would give all sentences one vector.
@@ -148,7 +148,7 @@ class ScoreScale:
 
     @classmethod
     def fit(cls, rule: Rule, scores: np.ndarray) -> ScoreScale:
-        """Return the scale of a harvest, from the scores (P,) of its training pairs.
+        """Fit the scale of a harvest to the scores (P,) of its training pairs.
 
         Raises:
             ContextError: scores outside -1 to 1 with rule cosine; nearly all scores equal with rule stretch.
@@ -175,5 +175,5 @@ class ScoreScale:
         return self.low + np.asarray(targets, dtype=np.float64) * (self.high - self.low)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return rule and ends for the record of a run."""
+        """Return the rule and the limits for the record of a run."""
         return asdict(self)

@@ -1,7 +1,7 @@
-"""A harvest (section 3.4): pairs of the corpus with their Origin similarity, as shards of a job that can be stopped.
+"""A harvest (section 3.4): pairs of the corpus with their Origin similarity, written as shards.
 
 A shard is a Parquet file with the columns sentence1, sentence2, score, kind and split. Shard k belongs to machine
-k modulo n + 1 of n. Each of several machines is a job of its own, whose target is a folder of the harvest's:
+k modulo n + 1 of n. Each of several machines runs a separate job, whose target is a folder of the harvest's:
 
 runs/contexts/harvest/
   part-1-of-2/   shard-000000.parquet, shard-000002.parquet, ..., likewise.json
@@ -110,7 +110,7 @@ def harvest(
 
 
 def parse_shard(text: str) -> tuple[int, int]:
-    """Return number and machines of a share.
+    """Parse a share such as '1/4' into its number and the count of machines.
 
     >>> parse_shard("2/8")
     (2, 8)
@@ -182,7 +182,7 @@ def shard_name(number: int) -> str:
 
 
 def _check_parts(out: Path, plan: Plan) -> None:
-    """Raise a JobError where the folder holds a harvest that this machine's part does not belong to."""
+    """Raise a JobError if the folder holds another harvest than the one of this part."""
     if read_record(out) or work_of(out).exists():
         raise JobError(f"{out} holds a harvest of one machine: choose another --out")
     for folder in out.glob("part-*"):
@@ -244,7 +244,7 @@ _SCORER: list[PairScorer] = []
 
 
 def _begin(make_scorer: Callable[[], PairScorer]) -> None:
-    """Make a process ready: its scorer, and a watch that ends it with the process that started it."""
+    """Prepare a worker process: its scorer, and a thread that ends it with its parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that writes
     parent = multiprocessing.parent_process()
 
@@ -268,7 +268,7 @@ def _write(path: Path, pairs: list[HarvestPair], scores: np.ndarray) -> None:
 
     scores = np.asarray(scores, dtype=np.float64)
     if scores.shape != (len(pairs),) or not np.isfinite(scores).all():
-        raise ContextError(f"{path.name}: the scorer gave {scores.shape} scores, or some that are no number")
+        raise ContextError(f"{path.name}: the scorer gave {scores.shape} scores, or some that are not finite")
     columns = {
         "sentence1": [pair.first for pair in pairs],
         "sentence2": [pair.second for pair in pairs],

@@ -1,7 +1,7 @@
-"""The stage `index` of a workspace: documents as chunks on disk, and the retrieval over them by TF-IDF.
+"""The stage `index` of a workspace: documents as chunks on disk, and their retrieval by TF-IDF.
 
 Words and bigrams are hashed, so no vocabulary is held and a corpus of any size is read once; weights and hashing are
-scikit-learn's: (1 + ln tf) (1 + ln((1 + n) / (1 + df))), every chunk of length 1. What is stored is the transpose, a
+scikit-learn's: (1 + ln tf) (1 + ln((1 + n) / (1 + df))), every chunk of length 1. The transpose is stored, a
 row a word: a sentence of 20 words touches 40 rows and no others. Rows that hold nothing are not stored. While it is
 made, all counts are in memory: about 30 bytes a word of the corpus.
 """
@@ -35,7 +35,7 @@ _TEXTS_AT_ONCE = 5_000
 
 
 def hashing(bits: int) -> HashingVectorizer:
-    """Return what turns texts into counts of their lower-cased words and bigrams, hashed to 2 ** bits numbers."""
+    """Return the vectoriser of texts: counts of lower-cased words and bigrams, hashed to 2 ** bits columns."""
     from sklearn.feature_extraction.text import HashingVectorizer
 
     # (?u)\b\w+\b and not scikit-learn's default, which drops words of one letter.
@@ -50,7 +50,7 @@ def hashing(bits: int) -> HashingVectorizer:
 
 
 def build_retrieval(folder: Path, texts: Iterable[str], bits: int) -> None:
-    """Index texts, chunk i being the i-th, and save the index into a folder.
+    """Index texts, the i-th of which is chunk i, and save the index in a folder.
 
     Raises:
         ContextError: no text holds a word.
@@ -106,7 +106,7 @@ class Retrieval:
         return self._n_chunks
 
     def scores(self, sentence: str) -> np.ndarray:
-        """Return the cosine of a sentence with every chunk, float32 [chunks]; 0 for all where it shares no term."""
+        """Return the cosine of a sentence with every chunk, float32 [chunks]; 0 if they share no term."""
         arrays = self._arrays
         scores = np.zeros(self._n_chunks, np.float32)
         counts = self._vectorizer.transform([sentence])
@@ -147,7 +147,7 @@ def build_index(
     overwrite: bool = False,
     quiet: bool = False,
 ) -> Stage:
-    """Build the index of a workspace, or find it there.
+    """Build the index of a workspace, unless it is already built.
 
     Its fingerprint is one of the sentences and the options: the same text in other files gives the same index.
 
@@ -156,7 +156,7 @@ def build_index(
         corpus: articles, a MediaWiki dump or plain text.
         options: sizes.
         corpus_options: how the files are read.
-        resume, overwrite: as in `likewise.runs.job.open_job`; an index that was not finished is begun anew.
+        resume, overwrite: as in `likewise.runs.job.open_job`; an unfinished index is built from the start.
         quiet: show nothing.
 
     Raises:
@@ -183,7 +183,7 @@ def build_index(
 def _write_index(
     folder: Path, corpus: Spec, options: IndexOptions, reading: CorpusOptions, progress: Progress
 ) -> dict[str, Any]:
-    """Write the files of an index; returns the facts for its record."""
+    """Write the files of an index; return the facts for its record."""
     path = folder / _CHUNKS
     chunks = read_chunks(read_documents(corpus, reading), options.chunk_sentences, options.documents, options.words)
     write_chunks(path, _counted(chunks, progress))

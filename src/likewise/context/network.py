@@ -1,4 +1,4 @@
-"""The Transformer behind the generators (Vaswani et al. 2017), made so that what two pairs share is computed once.
+"""The Transformer behind the generators (Vaswani et al. 2017), with the shared parts of pairs computed once.
 
 Letters of the shapes: B texts, T target tokens, M memory tokens, D width, H heads, L layers that read the memory,
 V vocabulary.
@@ -17,7 +17,7 @@ from likewise.context.subwords import Padded
 
 
 class Attention(nn.Module):
-    """Multi-head attention whose keys and values can be projected ahead."""
+    """Multi-head attention whose keys and values can be projected in advance."""
 
     def __init__(self, width: int, heads: int, dropout: float) -> None:
         super().__init__()
@@ -45,7 +45,7 @@ class Attention(nn.Module):
 
 
 class Layer(nn.Module):
-    """Self-attention, attention to the memory where `reads` is True, and the feed-forward part, normed before each."""
+    """A pre-norm layer: self-attention, attention to the memory if `reads` is True, and feed-forward."""
 
     def __init__(self, options: GeneratorOptions, *, causal: bool, reads: bool) -> None:
         super().__init__()
@@ -66,14 +66,14 @@ class Layer(nn.Module):
         return self.read(self.attend(x, mask), memory, memory_mask)
 
     def attend(self, x: Tensor, mask: Tensor | None) -> Tensor:
-        """Return the states after the self-attention, which no memory has a part in: (B, T, D)."""
+        """Return the states after self-attention, which does not depend on a memory: (B, T, D)."""
         normed = self.norms[0](x)
         # Padding stands at the end, so a causal layer cannot see it.
         key_value = self.attention.key_value(normed)
         return x + self.dropout(self.attention(normed, key_value, None if self.causal else mask, self.causal))
 
     def read(self, x: Tensor, memory: Tensor | None, memory_mask: Tensor | None) -> Tensor:
-        """Return the states after what comes then: (B, T, D)."""
+        """Return the states after attention to the memory and feed-forward: (B, T, D)."""
         if self.cross is not None:
             assert memory is not None
             x = x + self.dropout(self.cross(self.norms[1](x), memory, memory_mask))
@@ -81,7 +81,7 @@ class Layer(nn.Module):
 
 
 class Transformer(nn.Module):
-    """An encoder-decoder whose word vectors have the vectors of token place and sentence place added (section 4.1).
+    """An encoder-decoder with embeddings of token position and sentence position (section 4.1).
 
     The decoder's first `options.late` layers read the target alone, so that their states are computed once a target,
     whatever memories it is then generated from.
@@ -93,7 +93,7 @@ class Transformer(nn.Module):
         self.options = options
         self.words = nn.Embedding(size, width)
         self.tokens = nn.Embedding(options.max_tokens + 1, width)
-        # Sources count from the centre, targets from their first sentence: a decoder must not be told how many follow.
+        # Sources count from the centre, targets from their first sentence: a decoder must not know how many follow.
         self.sentences = nn.Embedding(2 * options.max_sentences + 1, width)
         self.target_sentences = nn.Embedding(options.max_sentences, width)
         self.dropout = nn.Dropout(options.dropout)
@@ -118,14 +118,14 @@ class Transformer(nn.Module):
         return self.encoder_norm(x)
 
     def remember(self, states: Tensor) -> Tensor:
-        """Return what the decoder reads of states (B, M, D): keys and values of its reading layers, (B, M, 2DL)."""
+        """Return the keys and values (B, M, 2DL) of the decoder's reading layers for states (B, M, D)."""
         reading: list[Any] = [layer.cross for layer in self.decoder if layer.cross is not None]
         return torch.cat([cross.key_value(states) for cross in reading], dim=-1)
 
     def start(self, target: Padded, first: int) -> Tensor:
-        """Return what depends on no memory of a target's states: (B, T, D).
+        """Return the part of a target's states that does not depend on a memory: (B, T, D).
 
-        State t stands for the probability of token t and sees those before, of which the start token `first` is one.
+        State t stands for the probability of token t and sees those before, including the start token `first`.
         """
         places = target_places(target, self.options.max_sentences)
         x = self.dropout(
@@ -160,12 +160,12 @@ class Transformer(nn.Module):
 
 
 def target_places(target: Padded, most: int) -> Tensor:
-    """Return the places of a target's sentences, counted from its first: (B, T); padding gets any that exists."""
+    """Return the sentence positions of a target, counted from its first: (B, T); arbitrary for padding."""
     return (target.sentences - target.sentences[:, :1]).clamp(0, most - 1)
 
 
 def shifted(target: Padded, first: int) -> Tensor:
-    """Return the ids that stand before each token of the target, `first` before the first: (B, T)."""
+    """Return the target's ids shifted right, with `first` in front: (B, T)."""
     return torch.cat([torch.full_like(target.ids[:, :1], first), target.ids[:, :-1]], dim=1)
 
 

@@ -1,4 +1,4 @@
-"""The options of every stage, and the one TOML file that may hold them.
+"""The options of every stage, and the TOML file that may hold them.
 
 A stage's section of the file has the stage's name:
 
@@ -26,12 +26,12 @@ HEAD = 500
 
 
 def _listed(value: Any) -> Any:
-    """Return '1, 2' or '[1, 2]' as a list."""
+    """Parse '1, 2' or '[1, 2]' as a list."""
     return [part for part in value.strip("[]() ").split(",") if part.strip()] if isinstance(value, str) else value
 
 
 class IndexOptions(Options):
-    """Chunks, contexts and the retrieval over them."""
+    """The options of chunks, contexts and retrieval."""
 
     # Of less than 5, a document of one sentence more is cut into chunks that have no context.
     chunk_sentences: int = option(10, "Most sentences of a chunk.", ge=5)
@@ -43,7 +43,7 @@ class IndexOptions(Options):
 
 
 class DiscriminatorOptions(Options):
-    """The coherence discriminator (equation 1) and its training."""
+    """The options of the coherence discriminator (equation 1) and its training."""
 
     vocabulary: int = option(16_000, "Sub-words.", ge=1)
     max_tokens: int = option(32, "Sub-words read of a sentence.", ge=1)
@@ -69,7 +69,7 @@ class DiscriminatorOptions(Options):
 
 
 class SelectionOptions(Options):
-    """A sentence's context set (section 3.3)."""
+    """The options of a sentence's context set (section 3.3)."""
 
     strategy: Literal["two-step", "random"] = option(
         "two-step", "Retrieved, ranked and chosen as in section 3.3, or drawn at random (section 5.4)."
@@ -87,7 +87,7 @@ class SelectionOptions(Options):
 
 
 class GeneratorOptions(Options):
-    """The generators (equation 2) and their training. The defaults are the preset `cpu`."""
+    """The options of the generators (equation 2) and their training. The defaults are the preset `cpu`."""
 
     networks: Literal["one", "three"] = option("one", "One network with three task tokens, or one for each task.")
     reading: Literal["separate", "joint"] = option(
@@ -134,7 +134,7 @@ class GeneratorOptions(Options):
             raise OptionError(f"width {self.width} is no multiple of heads {self.heads}")
 
     def cutoffs(self, size: int) -> list[int]:
-        """Return where the clusters of the adaptive softmax over `size` ids end: the head, and twice four times it.
+        """Return the cutoffs of the adaptive softmax over `size` ids, each four times the one before.
 
         >>> GeneratorOptions().cutoffs(8000)
         [500, 2000]
@@ -176,13 +176,13 @@ PRESETS: dict[str, GeneratorOptions] = {"cpu": GeneratorOptions(), "large": LARG
 
 
 class ScoreOptions(Options):
-    """How equation 3 is computed."""
+    """The options of equation 3."""
 
     weights: Annotated[tuple[float, ...], BeforeValidator(_listed)] = option(
         (), "Of coherence, sentence, left and right context; 0 leaves a term out. Empty: those chosen, or equal ones."
     )
     metric: Literal["cosine", "correlation"] = option(
-        "cosine", "Equation 4 as it is, or the cosine of what differs from each vector's mean."
+        "cosine", "Equation 4, or the cosine of the vectors after each one's mean is subtracted."
     )
     contexts_by: Literal["score", "discriminator"] = option(
         "score",
@@ -199,7 +199,7 @@ class ScoreOptions(Options):
 
 
 class HarvestOptions(Options):
-    """What a harvest draws."""
+    """The options of a harvest."""
 
     pairs: int = option(100_000, "Pairs of the whole harvest, about: equal ones are left out.", ge=1)
     ranks: Annotated[tuple[int, ...], BeforeValidator(_listed)] = option(
@@ -232,7 +232,7 @@ SECTIONS: dict[str, type[Options]] = {
 
 
 def read_sections(path: Path | str | None = None, assignments: Sequence[str] = ()) -> dict[str, Any]:
-    """Return the options of all stages by section: defaults, then the file's, then single values.
+    """Return the options of all stages by section: defaults, overridden by the file, then by single values.
 
     Args:
         path: the TOML file; None for none.

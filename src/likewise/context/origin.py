@@ -1,4 +1,4 @@
-"""Origin similarity (equation 4): two sentences by how alike they fit the contexts of both.
+"""Origin similarity (equation 4): the agreement of two sentences in how they fit the contexts of both.
 
 Letters of the shapes: P pairs, C contexts of a pair, W settings of the weights.
 """
@@ -55,12 +55,12 @@ class Weights:
     source: str
 
     def save(self, path: str | Path) -> None:
-        """Write them as JSON, by rename."""
+        """Write the weights as JSON, atomically."""
         write_json(Path(path), asdict(self))
 
     @classmethod
     def load(cls, path: str | Path) -> Weights:
-        """Read them.
+        """Read saved weights.
 
         Raises:
             ContextError: there are none, or the file is damaged.
@@ -115,13 +115,13 @@ def pair_terms(
 def similarities(
     terms: Sequence[PairTerms], weights: Sequence[float] | np.ndarray, metric: Metric = "cosine"
 ) -> np.ndarray:
-    """Return equation 4 for each pair: (P,)."""
+    """Return the similarity (equation 4) of each pair: (P,)."""
     return _similarities(_moments(terms, metric), np.asarray([weights], dtype=np.float64))[0]
 
 
 @dataclass(frozen=True)
 class Origin:
-    """The similarity of any two sentences, by equation 3 over the context sets that `contexts` gives."""
+    """The similarity of two sentences, by equation 3 over the context sets from `contexts`."""
 
     scorer: ContextScorer
     contexts: Callable[[Sequence[str]], Sequence[Sequence[Context]]]
@@ -181,7 +181,7 @@ def open_origin(
 
 
 def with_chosen_weights(work: str | Path, options: ScoreOptions) -> ScoreOptions:
-    """Return the options with the weights that were chosen for a workspace, where they have none and it has."""
+    """Return the options, with the weights that were chosen for the workspace if they name none."""
     path = Path(work) / WEIGHTS
     if options.weights or not path.is_file():
         return options
@@ -241,7 +241,7 @@ def _compositions(total: int, parts: int) -> list[tuple[int, ...]]:
 
 
 def _moments(terms: Sequence[PairTerms], metric: Metric) -> np.ndarray:
-    """Return for each pair the sums over its contexts of the products of any two terms: (P, 3, 4, 4).
+    """Return, for each pair, the sums over its contexts of products of two terms: (P, 3, 4, 4).
 
     A vector of scores is (terms) (weights), so that its products with another need these sums alone.
     """
@@ -255,7 +255,7 @@ def _moments(terms: Sequence[PairTerms], metric: Metric) -> np.ndarray:
 
 
 def _similarities(moments: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return equation 4 from moments (P, 3, 4, 4) under weights (W, 4): (W, P)."""
+    """Return the similarities (equation 4) from moments (P, 3, 4, 4) for weights (W, 4): (W, P)."""
     both, first, second = np.einsum("wi,pkij,wj->kwp", weights, moments, weights, optimize=True)
     norms = np.sqrt(np.maximum(first, 0) * np.maximum(second, 0))
     return np.where(norms > 1e-300, both / np.maximum(norms, 1e-300), 0.0)

@@ -1,9 +1,9 @@
-"""The score of equation 3: how well a sentence fits a context, for many sentences and contexts at once.
+"""The score of equation 3 for the fit of sentences to contexts, in batches.
 
     S(s, c) = w1 log p(y = 1 | s, left, right) + w2 / |s| log p(s | left, right)
             + w3 / |left| log p(left | s, right) + w4 / |right| log p(right | left, s)
 
-A length counts the end token, whose probability is in the sum too. What is computed once: the encoding of each text
+A length counts the end token, whose probability is in the sum too. Computed once: the encoding of each text
 for all that read it (with `reading` "separate"; with "joint" only that of a whole context), the keys and values the
 decoder reads of it, the decoder's layers that read the target alone, and each (sentence, context) however many pairs
 ask for it.
@@ -103,7 +103,7 @@ class ContextScorer:
     def _block(
         self, sentences: Sequence[str], contexts: Sequence[Context], cells: np.ndarray, wanted: Any
     ) -> np.ndarray:
-        """Return the terms of cells (K, 2) of a context's and a sentence's number: (K, 4)."""
+        """Return the terms (K, 4) of cells (K, 2), each the index of a context and of a sentence."""
         context_numbers, of_context = np.unique(cells[:, 0], return_inverse=True)
         sentence_numbers, of_sentence = np.unique(cells[:, 1], return_inverse=True)
         here = [contexts[i] for i in context_numbers]
@@ -164,7 +164,7 @@ class ContextScorer:
         return pad(pieces, self.generators.vocabulary.pad).to(self.generators.device)
 
     def _in_batches(self, pieces: Sequence[Piece], work: Callable[[Any], Tensor]) -> Tensor:
-        """Apply work, pieces to (N, T, ...), in batches of like length; all results in one tensor, 0 behind each."""
+        """Apply `work` to pieces in batches of similar length; return one zero-padded tensor (N, T, ...)."""
         longest = max(map(len, pieces))
         order = sorted(range(len(pieces)), key=lambda i: len(pieces[i]))
         found: Tensor | None = None
@@ -177,7 +177,7 @@ class ContextScorer:
         return found
 
     def _batches(self, target: _Texts, sources: Sequence[_Texts]) -> Iterator[np.ndarray]:
-        """Yield cells of like length, first of the target and then of what is read."""
+        """Yield cells grouped by the length of the target, then by the length of the source."""
         lengths = target.lengths[target.rows]
         read = np.sum([source.lengths[source.rows] for source in sources], axis=0)
         order = np.lexsort((read, lengths))
@@ -186,7 +186,7 @@ class ContextScorer:
 
 
 class _Texts:
-    """Different texts of one kind, and which of them each cell has."""
+    """The distinct texts of one kind, and the index of the one of each cell."""
 
     def __init__(self, pieces: list[Piece], rows: np.ndarray) -> None:
         # Contexts often share a side, and a text is encoded once.
@@ -197,7 +197,7 @@ class _Texts:
         self.lengths = np.array([len(piece) for piece in self.pieces])
 
     def take(self, values: Tensor, cells: np.ndarray) -> tuple[Tensor, Tensor]:
-        """Return the values of some cells' texts (K, T, F), as wide as the longest, and True at real tokens (K, T)."""
+        """Return the values of the texts of cells, padded (K, T, F), and a mask of real tokens (K, T)."""
         rows = self.rows[cells]
         lengths = torch.as_tensor(self.lengths[rows], device=values.device)
         longest = int(self.lengths[rows].max())
@@ -206,13 +206,13 @@ class _Texts:
 
 
 def _joined(first: _Texts, second: _Texts) -> _Texts:
-    """Return the two texts of each cell as one."""
+    """Return the two texts of each cell joined."""
     pairs, rows = np.unique(np.stack([first.rows, second.rows], axis=1), axis=0, return_inverse=True)
     return _Texts([first.pieces[i] + second.pieces[j] for i, j in pairs], rows)
 
 
 def _cut(order: Sequence[int] | np.ndarray, lengths: Sequence[int] | np.ndarray, most: int) -> Iterator[list[int]]:
-    """Cut rows of rising length so that each part, padded, has at most `most` tokens (or is one row)."""
+    """Cut rows of ascending length into parts of at most `most` tokens with padding (or one row)."""
     begin = 0
     for end in range(1, len(order) + 1):
         if end == len(order) or (end + 1 - begin) * lengths[end] > most:

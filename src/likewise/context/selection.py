@@ -52,7 +52,7 @@ def cache_contexts(
     progress: Progress,
     stop: StopRequest,
 ) -> None:
-    """Write the context parts (C, K) of a whole store into a job's result, block by block.
+    """Write the head's context parts (C, K) of a whole store into a job's result, block by block.
 
     The model is in evaluation mode; `encode` gives the ids of sentences, cut as in training.
     """
@@ -101,12 +101,12 @@ class CachedRanker:
             ) from None
 
     def encode(self, sentences: list[str]) -> list[list[int]]:
-        """Return the ids of sentences, cut as in training."""
+        """Return the ids of sentences, truncated as in training."""
         return self.vocabulary.encode_batch(sentences, self.max_tokens)
 
     @torch.no_grad()
     def sentence_parts(self, sentences: Sequence[str]) -> torch.Tensor:
-        """Return what sentences bring to every context: (S, K)."""
+        """Return the head's part of sentences, the same for every context: (S, K)."""
         return self.model.sentence_part(self.model.represent(self.encode(list(sentences))))
 
     @torch.no_grad()
@@ -201,7 +201,7 @@ class ContextFinder:
         return ContextSet(numbers[chosen], scores[chosen], tuple(store.contexts(numbers[chosen])))
 
     def _choose(self, numbers: np.ndarray, scores: np.ndarray, options: SelectionOptions) -> np.ndarray:
-        """Return the indices of the chosen contexts; words are read only of as many as it takes."""
+        """Return the indices of the chosen contexts, reading the words of no more than needed."""
         order = np.argsort(-scores, kind="stable")
         if not options.diversity:
             return order[: options.size]
@@ -220,7 +220,7 @@ class ContextFinder:
 def choose(
     scores: np.ndarray, chunks: np.ndarray, preceding: Sequence[frozenset[str]], size: int, max_overlap: float = 0.5
 ) -> np.ndarray:
-    """Take contexts one at a time, the best first, under the two rules of section 3.3.
+    """Choose contexts greedily, the best first, under the two rules of section 3.3.
 
     Args:
         scores: [C], higher is better; of equal ones the first is taken first.
@@ -257,7 +257,7 @@ def choose(
 
 
 def random_contexts(sentence: str, n_contexts: int, size: int, seed: int) -> np.ndarray:
-    """Draw contexts for a sentence, none twice: the same ones for the same sentence and seed, in any order of work."""
+    """Draw distinct contexts for a sentence, which depend on the sentence and the seed alone."""
     digest = blake2b(sentence.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     rng = np.random.default_rng([seed, int.from_bytes(digest)])
     return rng.choice(n_contexts, size=min(size, n_contexts), replace=False)

@@ -1,4 +1,4 @@
-"""Text as the models read it: the sub-word vocabulary, and pieces of sub-words with their places for the generators.
+"""The input of the models: the sub-word vocabulary, and pieces of sub-words with their positions.
 
 Letters of the shapes: B texts, T tokens.
 """
@@ -29,7 +29,7 @@ _BATCH = 10_000
 
 
 class Vocabulary:
-    """Sub-words and their ids.
+    """The vocabulary: sub-words and their ids.
 
     It is byte-level BPE, so every text has sub-words and none is unknown: probabilities of
     models that share it can be compared. Its ids fall with frequency in the text it was made from, as adaptive
@@ -50,7 +50,7 @@ class Vocabulary:
 
     @classmethod
     def train(cls, sentences: Iterable[str], size: int, *, lowercase: bool = True) -> Vocabulary:
-        """Make a vocabulary of `size` ids from text.
+        """Train a vocabulary of `size` ids on text.
 
         Args:
             sentences: read once to learn, and once more to count: a list, or an object that can be read again.
@@ -84,7 +84,7 @@ class Vocabulary:
 
     @classmethod
     def load(cls, folder: str | Path) -> Vocabulary:
-        """Return the vocabulary that was saved in a folder.
+        """Load the vocabulary that was saved in a folder.
 
         Raises:
             ContextError: there is none, or it is damaged.
@@ -98,7 +98,7 @@ class Vocabulary:
             raise ContextError(f"'{path}' cannot be read ({error}): train the vocabulary again") from None
 
     def save(self, folder: str | Path) -> None:
-        """Write it into a folder, which is made where it is missing."""
+        """Save the vocabulary in a folder, which is created if needed."""
         Path(folder).mkdir(parents=True, exist_ok=True)
         write_text(Path(folder) / _FILE, self.tokenizer.to_str())
 
@@ -107,17 +107,17 @@ class Vocabulary:
 
     @property
     def fingerprint(self) -> str:
-        """Equal for equal sub-words and ids: models fit the vocabulary they were trained with alone."""
+        """The fingerprint, equal for equal sub-words and ids: a model needs the vocabulary of its training."""
         text = json.dumps(sorted(self.tokenizer.get_vocab().items()))
         return blake2b(text.encode(), digest_size=8).hexdigest()
 
     def encode_batch(self, sentences: list[str], most: int | None = None) -> list[list[int]]:
-        """Return the ids of each sentence, or its first `most`, without special tokens."""
+        """Return the first `most` ids of each sentence, or all, without special tokens."""
         return [found.ids[:most] for found in self.tokenizer.encode_batch_fast(sentences, add_special_tokens=False)]
 
 
 def _by_frequency(tokenizer: Any, sentences: list[str]) -> Tokenizer:
-    """Return the tokenizer with ids that fall with frequency; those of special tokens stay."""
+    """Return the tokenizer with ids sorted by falling frequency, after those of the special tokens."""
     counts: Counter[int] = Counter()
     for start in range(0, len(sentences), _BATCH):
         for found in tokenizer.encode_batch_fast(sentences[start : start + _BATCH], add_special_tokens=False):
@@ -153,13 +153,13 @@ class Example:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """All its sentences, in order."""
+        """All sentences of the example, in order."""
         return (*self.left, self.centre, *self.right)
 
 
 @dataclass(frozen=True)
 class Piece:
-    """One side of a context, or a sentence.
+    """The sub-words of one side of a context, or of a sentence.
 
     Attributes:
         ids: its sub-words, a separator between two sentences, and the end token: never empty.
@@ -183,7 +183,7 @@ ExamplePieces = dict[Task, Piece]
 
 
 def examples_of(chunks: Iterable[Chunk], left: int = 1, right: int = 1) -> Iterable[Example]:
-    """Yield every sentence of the chunks that has a neighbour on both sides, with up to `left` and `right` of them."""
+    """Yield every sentence with neighbours on both sides in its chunk, and up to `left` and `right` of them."""
     for chunk in chunks:
         for i in range(1, len(chunk.sentences) - 1):
             before, after = chunk.sentences[max(0, i - left) : i], chunk.sentences[i + 1 : i + 1 + right]
@@ -191,7 +191,7 @@ def examples_of(chunks: Iterable[Chunk], left: int = 1, right: int = 1) -> Itera
 
 
 class Cutter:
-    """Turns texts into pieces, each different sentence encoded once a call.
+    """A converter of texts to pieces, which encodes each distinct sentence once per call.
 
     Args:
         vocabulary: whose ids.
@@ -241,7 +241,7 @@ class Cutter:
 
 @dataclass(frozen=True)
 class Padded:
-    """Pieces of a batch, each (B, T): ids, places in the sentence, places of the sentence, and True at real tokens."""
+    """A batch of pieces, each (B, T): ids, token positions, sentence positions, and a mask of real tokens."""
 
     ids: Tensor
     tokens: Tensor
@@ -249,12 +249,12 @@ class Padded:
     mask: Tensor
 
     def to(self, device: torch.device | str) -> Padded:
-        """Return the same on a device."""
+        """Move the batch to a device."""
         return Padded(*(part.to(device) for part in (self.ids, self.tokens, self.sentences, self.mask)))
 
 
 def pad(pieces: Sequence[Piece], padding: int) -> Padded:
-    """Return a batch of pieces, as wide as the longest."""
+    """Pad pieces to the longest and return them as a batch."""
     longest = max(len(piece) for piece in pieces)
     rows = torch.zeros(3, len(pieces), longest, dtype=torch.long)
     rows[0] = padding

@@ -76,7 +76,7 @@ PRESETS = {"cpu": CPU, "paper": PAPER}
 
 
 def surrogate_options(preset: str | None = None, **changes: Any) -> SurrogateOptions:
-    """The options of a preset (the first one by default) with changes.
+    """Return the options of a preset (the first one by default) with changes.
 
     Raises:
         OptionError: no such preset or option, or values that do not go together.
@@ -116,7 +116,7 @@ def distill(
 
     Raises:
         LikewiseError: the input is wrong or training diverged; the message names the cure.
-        Stopped: it was interrupted; the same call goes on from there.
+        Stopped: it was interrupted; the same call resumes it.
     """
     progress = Progress(quiet)
     chosen = surrogate_options(preset, **options)
@@ -221,7 +221,7 @@ def _evaluator(pairs: ScoredPairs, options: SurrogateOptions, scale: ScoreScale,
 
 
 def _rated_pairs(data: str | os.PathLike[str] | None) -> dict[str, RatedPairs]:
-    """STS-B dev and test, {} where no data folder is named and none is found."""
+    """Return STS-B dev and test; {} if no data folder is named and none is found."""
     try:
         folder = find_data(data)
     except DataError:
@@ -233,10 +233,10 @@ def _rated_pairs(data: str | os.PathLike[str] | None) -> dict[str, RatedPairs]:
         try:
             found[name] = rated_task(name).load(folder)
         except TaskMissing:
-            continue  # it is a figure beside the point, not the selection
+            continue  # an additional figure that does not affect the selection
     return found
 
 
 def _spearman(model: Any, pairs: RatedPairs) -> float:
-    """Times 100."""
+    """Return Spearman's correlation times 100."""
     return correlations(PairPredictions(pairs.first, pairs.second)(model), pairs.gold)[0]

@@ -26,7 +26,7 @@ _SAVE_SECONDS = 60.0
 
 @dataclass
 class Loop:
-    """A training that can be stopped and goes on to the same bits.
+    """A training that can be stopped and resumed with bit-equal results.
 
     Attributes:
         job: keeps the states, and the log in its result.
@@ -55,7 +55,7 @@ class Loop:
         self.states = States(self.job.work / "states")
 
     def resume(self) -> bool:
-        """Take up the newest state of a stopped run; returns whether there was one."""
+        """Restore the newest state of a stopped run; return whether there was one."""
         found = self.states.load()
         if found is None:
             return False
@@ -70,7 +70,7 @@ class Loop:
     def run(
         self, updates: Iterator[Sequence[Any]], steps: int, what: str, progress: Progress, stop: StopRequest
     ) -> None:
-        """Train from where `resume` left it.
+        """Train from the state that `resume` restored.
 
         Args:
             updates: the batches of each update from the first one on; those that were done are passed over.

@@ -5,7 +5,7 @@ runs/contexts/
   discriminator/    ...
   harvest/
 
-A stage's record holds the fingerprints of the stages that it was made from. A stage whose inputs were made anew since
+A stage's record holds the fingerprints of the stages that it was made from. A stage whose inputs were remade since
 is stale: whoever asks for it gets an error with the command that makes it again.
 """
 
@@ -31,12 +31,12 @@ COMMANDS: dict[str, str] = {
 
 
 class ContextError(LikewiseError):
-    """A stage of the pipeline cannot be done as asked; the message names the cure."""
+    """Raised if a stage of the pipeline cannot be done as asked; the message names the cure."""
 
 
 @dataclass(frozen=True)
 class Stage:
-    """A finished stage: its folder, and the record of its job with the facts that it told."""
+    """A finished stage: its folder, and the record of its job with the facts noted by it."""
 
     name: str
     folder: Path
@@ -44,12 +44,12 @@ class Stage:
 
     @property
     def fingerprint(self) -> str:
-        """Equal for equal content."""
+        """The fingerprint of the stage, equal for equal content."""
         return self.record["fingerprint"]
 
 
 class Workspace:
-    """The stages of one folder.
+    """The workspace of a pipeline: the stages of one folder.
 
     Args:
         path: the folder; the first stage makes it.
@@ -64,7 +64,7 @@ class Workspace:
             raise ContextError(f"--work {self.path} is a file: give a folder")
 
     def require(self, stage: str) -> Stage:
-        """Return a finished stage whose inputs are still what they were.
+        """Return a finished stage whose inputs are unchanged.
 
         Raises:
             ContextError: it was not made yet, it is stale, or one of its inputs is.

@@ -1,4 +1,4 @@
-"""Text in: sentences and documents from files, streamed, cleaned, deduplicated, and mapped from disk."""
+"""Reading text: sentences and documents from files, streamed, cleaned, deduplicated, and memory mapped."""
 
 import lazy_loader as lazy
 

@@ -1,4 +1,4 @@
-"""Content of registry packages for a machine with no model hub: a model, a wiki sample, rated news texts."""
+"""Models and data from registry packages, for use without a model hub: a model, a wiki sample, rated news texts."""
 
 from importlib import import_module, util
 from pathlib import Path
@@ -45,7 +45,7 @@ def wiki_sample_path() -> Path:
 
 
 def news_ratings() -> tuple[list[str], "np.ndarray"]:
-    """Return 50 short news texts and the similarity that people see in each two (Lee, Pincombe and Welsh 2005).
+    """Return 50 short news texts and human similarity ratings of all pairs (Lee, Pincombe and Welsh 2005).
 
     Returns:
         50 texts, and a symmetric float64 array [50, 50] of mean ratings from 0 to 1 (1 on the diagonal).

@@ -1,4 +1,4 @@
-"""Lines of bytes to text, JSON rows and articles: what cannot be decoded is counted, and a file full of it refused."""
+"""Decoding of lines to text, JSON rows and articles, with a limit on lines that cannot be decoded."""
 
 import json
 import re
@@ -28,7 +28,7 @@ _INVISIBLE = re.compile("[\u0000-\u0008\u000e-\u001f\u007f\u00ad\u200b\u200e\u20
 
 
 def without_invisible(text: str) -> str:
-    """Remove control signs, soft hyphens, marks of direction and byte order, and halves of characters.
+    """Remove control characters, soft hyphens, direction and byte order marks, and lone surrogates.
 
     Joiners stay: they spell.
     """
@@ -36,7 +36,7 @@ def without_invisible(text: str) -> str:
 
 
 class Undecodable:
-    """Counts lines that are no text in the encoding, and refuses a file where they are half or more."""
+    """A counter of lines that cannot be decoded, which rejects a file if they are half or more."""
 
     def __init__(self, path: Path, encoding: str, report: CorpusReport) -> None:
         self._path, self._encoding, self._report = path, encoding, report
@@ -57,7 +57,7 @@ class Undecodable:
             self.end()
 
     def end(self) -> None:
-        """Raise a CorpusError where half of the lines or more could not be decoded."""
+        """Raise a CorpusError if half of the lines or more could not be decoded."""
         if self._bad and self._bad >= self._good:
             is_default = self._encoding.lower().replace("-", "") in ("utf8", "ascii")
             raise CorpusError(
@@ -70,7 +70,7 @@ class Undecodable:
 def text_lines(
     path: Path, options: CorpusOptions, report: CorpusReport, tick: Tick | None = None
 ) -> Iterator[tuple[int, str]]:
-    """Yield (line number, text) of each line, blank ones too; a very long line comes in several pieces.
+    """Yield (line number, text) of each line, including blank ones; a very long line is split into pieces.
 
     Undecodable lines are counted in the report and left out.
 
@@ -128,7 +128,7 @@ def json_type(value: Any) -> str:
 
 
 def field_text(path: Path, number: int, row: dict[str, Any], field: str) -> str:
-    """Return the text of a row's field, "" where it is null; a CorpusError where there is none."""
+    """Return the text of a row's field, "" if it is null; raise a CorpusError if it is missing."""
     if field not in row:
         raise CorpusError(
             f"{path}:{number}: no field {field!r} in this row; it has: {', '.join(row) or 'nothing'}; give --field NAME"

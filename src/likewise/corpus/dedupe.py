@@ -14,7 +14,7 @@ _CHUNK = 1 << 16
 
 
 class Fingerprints:
-    """Collects one fingerprint a sentence in a file and marks at the end the sentences that came before.
+    """A collector of one fingerprint per sentence, which marks repeated sentences at the end.
 
     A fingerprint has 128 bits (BLAKE2b), so that two different sentences share one with a chance below 1e-20
     in a corpus of a billion. Memory is one buffer while adding, and `partition` records while comparing.
@@ -48,7 +48,7 @@ class Fingerprints:
         self._buffer.clear()
 
     def repeated(self) -> np.ndarray:
-        """Return a bool array [sentences], mapped to disk: True where an equal sentence was added before."""
+        """Return a memory mapped bool array [sentences]: True if an equal sentence was added before."""
         self._write()
         self._file.close()
         flags = np.memmap(self._folder / "repeated", dtype=bool, mode="w+", shape=(max(1, self._count),))

@@ -1,4 +1,4 @@
-"""Files to documents: sentences with their neighbours and the headings they stand under."""
+"""Reading of documents: sentences with their neighbours and the headings above them."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -52,7 +52,7 @@ class Document:
 
 
 def read_documents(spec: Spec, options: CorpusOptions | None = None) -> Iterator[Document]:
-    """Yield the documents of a corpus in the order of its files; one document is in memory at a time.
+    """Yield the documents of a corpus in the order of its files, with one document in memory at a time.
 
     An articles file and a MediaWiki dump give an article a document; a plain text file is one document with
     one section. Neighbours matter here, so no sentence is dropped for its length or because it came before;

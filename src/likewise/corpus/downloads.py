@@ -1,4 +1,4 @@
-"""Fetching data from the Hugging Face hub: pinned, checked, and put into SentEval's layout by rename."""
+"""Downloads from the Hugging Face hub: pinned, checked, and arranged atomically in SentEval's layout."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ SIZE_TOLERANCE = 0.05
 
 
 class DownloadError(LikewiseError):
-    """Data cannot be fetched or is not what it should be; the message names the file and the cure."""
+    """Raised if data cannot be fetched or is not as expected; the message names the file and the cure."""
 
 
 @dataclass(frozen=True)
 class Fetched:
-    """The outcome for one file.
+    """The outcome of the download of one file.
 
     Attributes:
         file: the file of the hub.
@@ -48,7 +48,7 @@ class Fetched:
 
 
 def data_folder() -> Path:
-    """Return the data folder: LIKEWISE_DATA if set (its parent, where it names `senteval` itself), else the cache."""
+    """Return the data folder: LIKEWISE_DATA if set (its parent, if it names `senteval` itself), or the cache."""
     named = os.environ.get("LIKEWISE_DATA")
     if not named:
         return Path.home() / ".cache" / "likewise" / "data"
@@ -64,7 +64,7 @@ def get_data(
     overwrite: bool = False,
     progress: Progress | None = None,
 ) -> list[Fetched]:
-    """Fetch a data set into a folder of SentEval's layout; what is there already stays.
+    """Fetch a data set into a folder of SentEval's layout; files that are already there are kept.
 
     Args:
         name: one of `DATASETS`.
@@ -113,7 +113,7 @@ def get_data(
 
 
 def _check(file: HubFile, path: Path, checksum: str | None, folder: Path) -> str:
-    """Return a file's SHA-256, held to the one that is known, else its size to the known size."""
+    """Check a file against the known SHA-256, or against the known size, and return its SHA-256."""
     with path.open("rb") as raw:
         sha256 = hashlib.file_digest(raw, "sha256").hexdigest()
     who = "the table of likewise" if file.sha256 else f"{folder / LOCK}, written when it was fetched first,"
@@ -130,7 +130,7 @@ def _check(file: HubFile, path: Path, checksum: str | None, folder: Path) -> str
 
 
 def _put(file: HubFile, path: Path, folder: Path) -> None:
-    """Unpack a file next to its place, and move the whole result there."""
+    """Unpack a file next to its destination, and move the complete result there."""
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".making-", dir=folder) as work:
         try:
@@ -146,7 +146,7 @@ def _put(file: HubFile, path: Path, folder: Path) -> None:
 
 
 def read_lock(folder: Path) -> dict[str, Any]:
-    """Return the lock file of a data folder: by file, its checksum, size and time; {} where there is none."""
+    """Return the lock file of a data folder: by file, its checksum, size and time; {} if there is none."""
     path = folder / LOCK
     try:
         return dict(json.loads(path.read_text(encoding="utf-8")))
@@ -154,12 +154,12 @@ def read_lock(folder: Path) -> dict[str, Any]:
         return {}
     except (ValueError, TypeError) as error:
         raise DownloadError(
-            f"{path}: cannot be read ({error}): mend it, or remove it to record checksums anew"
+            f"{path}: cannot be read ({error}): mend it, or remove it to record new checksums"
         ) from None
 
 
 class _Shown:
-    """A bar in the form in which pooch reports its progress."""
+    """An adapter of a progress bar to the interface of pooch."""
 
     def __init__(self, bar: Bar) -> None:
         self.bar, self.total = bar, 0
@@ -175,7 +175,7 @@ class _Shown:
 
 
 def _from_hub(name: str, file: HubFile, folder: Path, checksum: str | None, progress: Progress) -> Path:
-    """Fetch a file into the cache, where an earlier fetch may have put it."""
+    """Fetch a file into the cache, unless it is already there."""
     import pooch
 
     address = f"{os.environ.get('HF_ENDPOINT') or HUB}/datasets/{file.repo}/resolve/{file.revision}/{file.path}"
@@ -193,7 +193,7 @@ def _from_hub(name: str, file: HubFile, folder: Path, checksum: str | None, prog
 
 
 def _stated_by_hub(address: str) -> str | None:
-    """Return the SHA-256 that the hub names for a large file, None where it names none."""
+    """Return the SHA-256 that the hub gives for a large file, None if it gives none."""
     import requests  # a dependency of pooch
 
     headers = requests.head(address, timeout=30, allow_redirects=False).headers
@@ -202,7 +202,7 @@ def _stated_by_hub(address: str) -> str | None:
 
 
 def explain(name: str, file: HubFile, folder: Path, reason: str) -> str:
-    """Return the message for a hub that cannot be reached: the files to fetch elsewhere, and their places here."""
+    """Return the message for an unreachable hub: the files to download by hand, and where to put them."""
     urls = [f"  {HUB}/datasets/{f.repo}/resolve/{f.revision}/{f.path}" for f in DATASETS[name]]
     copies = " ".join(f"--from {f.name}" for f in DATASETS[name])
     return "\n".join(

@@ -1,4 +1,4 @@
-"""Files, which may be compressed, as numbered lines of bytes in bounded memory."""
+"""Reading of files, compressed or not, as numbered lines of bytes in bounded memory."""
 
 import bz2
 import codecs
@@ -33,7 +33,7 @@ _DEFAULTS = CorpusOptions()
 
 
 class _Pieces(io.RawIOBase):
-    """A raw stream over a function that returns the next bytes, b"" at the end.
+    """A raw stream from a function that returns the next bytes, b"" at the end.
 
     Under a BufferedReader it gives out all that could be read before a fault, whose line is known by that.
     """
@@ -54,7 +54,7 @@ class _Pieces(io.RawIOBase):
 
 
 def _recoded(read: Callable[[], bytes], encoding: str) -> Callable[[], bytes]:
-    """Turn bytes in an encoding whose line ends are not the byte 10 (UTF-16, UTF-32) into UTF-8."""
+    """Convert bytes in UTF-16 or UTF-32, where a line end is not the byte 10, to UTF-8."""
     decoder = codecs.getincrementaldecoder(encoding)()
 
     def recode() -> bytes:
@@ -68,7 +68,7 @@ def _recoded(read: Callable[[], bytes], encoding: str) -> Callable[[], bytes]:
 
 
 def _limited(read: Callable[[], bytes], path: Path, times: int) -> Callable[[], bytes]:
-    """Refuse a file that expands beyond all measure."""
+    """Raise a CorpusError if a file expands to an implausible size."""
     left = max(FREE_EXPANSION, times * path.stat().st_size)
 
     def limited() -> bytes:
@@ -86,7 +86,7 @@ def _limited(read: Callable[[], bytes], path: Path, times: int) -> Callable[[], 
 
 
 def format_suffix(path: Path) -> str:
-    """Return the ending that names the format, in small letters: '.jsonl' of 'rows.jsonl.gz'."""
+    """Return the ending that names the format, in lower case: '.jsonl' of 'rows.jsonl.gz'."""
     bare = path.with_suffix("") if path.suffix.lower() in _SUFFIX else path
     return bare.suffix.lower()
 
@@ -114,7 +114,7 @@ def _reader(raw: io.BufferedReader, compression: str | None) -> Callable[[], byt
 
 @contextmanager
 def reading(path: Path, options: CorpusOptions = _DEFAULTS) -> Iterator[tuple[io.BufferedReader, Callable[[], int]]]:
-    """Open a file and decompress it by its content; a wide encoding is recoded to UTF-8.
+    """Open a file, decompressed by its content; UTF-16 and UTF-32 are converted to UTF-8.
 
     Yields:
         A buffered binary stream, and a function that returns how many bytes on disk are read.
@@ -136,7 +136,7 @@ def reading(path: Path, options: CorpusOptions = _DEFAULTS) -> Iterator[tuple[io
 
 
 def read_head(path: Path, options: CorpusOptions = _DEFAULTS) -> bytes:
-    """Return the first decompressed bytes of a file, fewer where it is shorter or damaged further on."""
+    """Return the first decompressed bytes of a file, fewer if it is shorter or damaged."""
     head = b""
     with reading(path, options) as (stream, _), _faults(path, lambda: 1):
         try:
@@ -189,7 +189,7 @@ def _character_end(raw: bytes) -> int:
 
 @contextmanager
 def _faults(path: Path, line: Callable[[], int]) -> Iterator[None]:
-    """Turn the errors of a damaged file into a CorpusError that names the line reached."""
+    """Convert the errors of a damaged file into a CorpusError that names the line reached."""
     try:
         yield
     except CorpusError:

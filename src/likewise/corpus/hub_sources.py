@@ -1,4 +1,4 @@
-"""The data that `likewise data get` fetches: files of repositories of the Hugging Face hub, and their places here.
+"""The data that `likewise data get` fetches: files on the Hugging Face hub, and their destinations.
 
 Revisions are commits of the repositories, as the hub's own pages name them. A checksum is None where it could not be
 learned without the file itself: the first fetch writes it into a lock file of the data folder, and later fetches are
@@ -28,7 +28,7 @@ class HubFile:
         kind: "tar" an archive of which `folders` are taken, "text" a file that is copied, "nli" a Parquet table
             of labelled pairs that is written as SentEval writes SNLI.
         target: its place below the data folder.
-        folders: for "tar": the folders taken, wherever in the archive they lie.
+        folders: for "tar": the folders taken, wherever they are in the archive.
         sha256: of the file, or None where it is not known.
     """
 
@@ -53,7 +53,7 @@ class HubFile:
 
     @property
     def made(self) -> tuple[str, ...]:
-        """The files and folders that it becomes, below the data folder."""
+        """The files and folders made of it, relative to the data folder."""
         if self.kind == "tar":
             return tuple(f"{self.target}/{folder}" for folder in self.folders)
         if self.kind == "nli":

@@ -14,7 +14,7 @@ MAX_EXPANSION = 100
 
 
 class CorpusError(LikewiseError):
-    """A corpus cannot be read; the message names the file, the line where there is one, and the cure."""
+    """Raised if a corpus cannot be read; the message names the file, the line if there is one, and the cure."""
 
 
 class CorpusOptions(Options):
@@ -65,10 +65,10 @@ class CorpusOptions(Options):
 
     @property
     def is_wide(self) -> bool:
-        """True if a character takes two or four bytes; such files are recoded to UTF-8 before lines are cut."""
+        """True for UTF-16 and UTF-32; such files are converted to UTF-8 before they are split into lines."""
         return codecs.lookup(self.encoding).name.startswith(("utf-16", "utf-32"))
 
     @property
     def codec(self) -> str:
-        """The encoding of the lines that `numbered_lines` gives."""
+        """The encoding of the lines from `numbered_lines`."""
         return "utf-8" if self.is_wide else self.encoding

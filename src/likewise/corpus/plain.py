@@ -1,4 +1,4 @@
-"""Plain text to sentences: a sentence a line, or paragraphs of prose."""
+"""Sentences of plain text: one sentence per line, or paragraphs of prose."""
 
 from collections.abc import Iterator
 from itertools import groupby, islice
@@ -35,7 +35,7 @@ def text_layout(path: Path, options: CorpusOptions) -> tuple[bool, bool]:
 def text_sentences(
     path: Path, options: CorpusOptions, report: CorpusReport, tick: Tick | None = None
 ) -> Iterator[Placed]:
-    """Yield (line, sentence) of a file; with a sentence a line, blank lines too. The report counts what is lost."""
+    """Yield (line, sentence) of a file; with one sentence per line, blank lines too. The report counts losses."""
     prose, wrapped = text_layout(path, options)
     report.files[str(path)] = "prose" if prose else "line"
     lines = text_lines(path, options, report, tick)
@@ -68,7 +68,7 @@ def text_paragraphs(path: Path, options: CorpusOptions, report: CorpusReport) ->
 def _paragraphs(
     path: Path, lines: Iterator[tuple[int, str]], wrapped: bool, report: CorpusReport
 ) -> Iterator[list[Placed]]:
-    """Yield each paragraph's sentences; one past the paragraph limit is given in several lists."""
+    """Yield each paragraph's sentences; a paragraph past the limit is given in several lists."""
     paragraph = Paragraph()
     last = 0
     for number, text in lines:

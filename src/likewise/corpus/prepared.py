@@ -1,4 +1,4 @@
-"""A corpus made ready for training: read once, deduplicated, and mapped from disk ever after."""
+"""A corpus prepared for training: read once, deduplicated, and memory mapped afterwards."""
 
 import hashlib
 import json
@@ -59,7 +59,7 @@ class PreparedCorpus:
         return len(self.dataset)
 
     def require(self, at_least: int) -> Self:
-        """Return the corpus itself; a CorpusError with the report if it has fewer sentences than that."""
+        """Return the corpus; raise a CorpusError with the report if it has fewer sentences than that."""
         if len(self) < at_least:
             raise CorpusError(
                 f"{self.sources[0]}:1: {counted(len(self), 'sentence')} left of {counted(len(self.sources), 'file')}, "
@@ -69,7 +69,7 @@ class PreparedCorpus:
 
 
 def default_cache() -> Path:
-    """Return the folder of prepared corpora: LIKEWISE_CACHE if set, else ~/.cache/likewise/corpus."""
+    """Return the folder of prepared corpora, in $LIKEWISE_CACHE if set, or in ~/.cache/likewise."""
     return cache_folder() if os.environ.get("LIKEWISE_CACHE") else cache_folder() / "corpus"
 
 
@@ -81,7 +81,7 @@ def prepare(
     progress: Progress | None = None,
     at_least: int = 1,
 ) -> PreparedCorpus:
-    """Read a corpus into a memory mapped file, or find it there from an earlier call.
+    """Read a corpus into a memory mapped file, unless an earlier call has done so.
 
     The cache is keyed by the files' paths, sizes and times and by the options. Memory does not grow with the
     corpus; the disk needs about three times its text while it is made.
@@ -132,7 +132,7 @@ def prepare(
 
 
 def _remove_unfinished(root: Path) -> None:
-    """Remove the files of runs that were killed; a run that is alive holds the lock of its own."""
+    """Remove the files of killed runs; those of a live run are locked."""
     for lock in root.glob(f"{_UNFINISHED}*/lock"):
         try:
             with FileLock(lock, timeout=0):
@@ -152,7 +152,7 @@ def _key(sources: list[Source], options: CorpusOptions) -> str:
 
 
 def _load(folder: Path) -> PreparedCorpus | None:
-    """Return the corpus in a folder, None where there is no whole one."""
+    """Return the corpus in a folder, None if there is no complete one."""
     try:
         facts = json.loads((folder / _FACTS).read_text(encoding="utf-8"))
         import datasets  # takes seconds, and what is refused above needs none of it
@@ -196,7 +196,7 @@ def _write_sentences(path: Path, sentences: Iterator[Sentence], fingerprints: Fi
 
 
 def _write_without(first: Path, path: Path, repeated: np.ndarray | None, report: CorpusReport, names: list[str]) -> str:
-    """Copy sentences and words without the repeated ones, which the report then counts as dropped.
+    """Copy sentences and words without repetitions, which the report then counts as dropped.
 
     Args:
         first: the file of `_write_sentences`.

@@ -15,7 +15,7 @@ class CorpusReport:
     """Counts of one reading of a corpus; `read == kept + dropped` always holds at its end.
 
     Attributes:
-        read: sentences looked at; in a file with a sentence a line, its lines (the empty ones too). A line
+        read: sentences looked at; in a file with one sentence per line, its lines (the empty ones too). A line
             that cannot be decoded counts as one.
         kept: sentences kept.
         dropped: how many were dropped, by reason: "empty" (nothing but blanks and signs), "too short" and
@@ -40,7 +40,7 @@ class CorpusReport:
             places.append(place)
 
     def table(self) -> str:
-        """Return a short text: counts, and the first places, by line alone where there is one file.
+        """Return a short text: counts, and the first places, without the file name if there is only one.
 
         >>> report = CorpusReport(read=3, kept=1)
         >>> report.drop("too short", "texts/a.txt", 7)
@@ -75,7 +75,7 @@ def _split(place: str) -> tuple[str, str]:
 
 
 def _brief(places: list[str], one_file: bool) -> str:
-    """The places with each file named once, or not at all."""
+    """Return the places as text, with each file named once, or not at all."""
     lines: dict[str, list[str]] = {}
     for place in places:
         file, line = _split(place)

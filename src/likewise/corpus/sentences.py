@@ -1,4 +1,4 @@
-"""Files to sentences: read, split, cleaned and measured, one after the other."""
+"""Reading of sentences from files: split, cleaned and measured, one after the other."""
 
 import re
 from collections.abc import Iterator
@@ -46,7 +46,7 @@ def read_sentences(
 def kept_sentences(
     sources: list[Source], options: CorpusOptions, report: CorpusReport, tick: Tick | None = None
 ) -> Iterator[Sentence]:
-    """Yield the sentences of sources, and call `tick` with the bytes done over all of them."""
+    """Yield the sentences of sources, and call `tick` with the bytes read so far."""
     shortest, longest = options.min_words, options.max_words or 1 << 62
     before = 0
     for index, source in enumerate(sources):
@@ -84,7 +84,7 @@ def read_articles(
 def _candidates(
     source: Source, options: CorpusOptions, report: CorpusReport, tick: Tick | None
 ) -> Iterator[tuple[int, str]]:
-    """Yield (line, sentence) of a file before any measuring, and count what is lost."""
+    """Yield (line, sentence) of a file before the length limits, and count losses."""
     name = str(source.path)
     report.files[name] = source.kind
     if source.kind == "text":

@@ -45,7 +45,7 @@ class Source:
 
 
 def find_files(spec: Spec) -> list[Path]:
-    """Return the files that a spec names, sorted by path, none twice.
+    """Return the files that a spec names, sorted by path and without duplicates.
 
     Raises:
         CorpusError: a file is missing, a glob matches nothing, or the path is a folder.
@@ -81,7 +81,7 @@ def _expand(entry: str) -> list[Path]:
 
 
 def find_sources(spec: Spec, options: CorpusOptions) -> list[Source]:
-    """Return the files of a spec with their formats, found by a look at the beginning of each.
+    """Return the files of a spec with their formats, detected from the beginning of each file.
 
     Raises:
         CorpusError: as `find_files`; a file that is no text; an option that does not fit the files.

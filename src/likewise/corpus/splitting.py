@@ -1,14 +1,14 @@
-"""Prose to sentences, and the rule that tells prose from a sentence a line.
+"""Sentence splitting of prose, and the rule that distinguishes prose from one sentence per line.
 
 The rule of `split="auto"`, on the first 500 lines (at most 64 KiB) of a file, blank ones left out:
 
-1. Wrapped prose: of the pairs of neighbouring lines, 30% or more go on (a line that ends no sentence, then
+1. Wrapped prose: of the pairs of neighbouring lines, 30% or more continue (a line that ends no sentence, then
    one that begins with a small letter), and most of these were full: the next word would take the line past
    80% of the usual greatest length. Also 10% or more of the lines begin with a capital and 5% or more hold a
    stop, so that no list of loose sentences, however written, is mistaken for it.
 2. Prose with a paragraph a line: 15% or more of the lines hold a further sentence of three words or more that
    does not begin with a small letter. (English paragraphs: 64% of the lines; the corpora of SentEval and the
-   STS tasks, with a sentence a line and often in small letters: 0 to 2%, at most 10%.)
+   STS tasks, with one sentence per line and often in lower case: 0 to 2%, at most 10%.)
 3. A sentence a line: anything else.
 
 Wrapped lines are joined up to the next blank line; otherwise a line is a paragraph. Prose all in small
@@ -28,7 +28,7 @@ _ENDS = re.compile(r"[.!?…:;。！？][\"'’”»)\]]*$")
 
 
 def sentence_spans(text: str) -> list[tuple[int, int]]:
-    """Return (begin, end) of each sentence of a paragraph, by nupunkt; white space between them may be within.
+    """Return (begin, end) of each sentence of a paragraph, by nupunkt; spans may include the white space between.
 
     >>> text = "Dr. Smith went. He left!"
     >>> [text[a:b].strip() for a, b in sentence_spans(text)]
@@ -49,7 +49,7 @@ def sentences_of(text: str) -> list[str]:
 
 
 def is_wrapped(lines: Sequence[str], known_prose: bool = False) -> bool:
-    """Return True for lines (blank ones are "") that are wrapped sentences: rule 1, its first part for known prose."""
+    """Return whether lines (blank ones are "") are wrapped sentences: rule 1, or its first part for known prose."""
     pairs = [(a, b) for a, b in pairwise(lines) if a and b]
     going_on = [(a, b) for a, b in pairs if b[0].islower() and not _ENDS.search(a)]
     if not going_on or len(going_on) < 0.3 * len(pairs):
@@ -65,7 +65,7 @@ def is_wrapped(lines: Sequence[str], known_prose: bool = False) -> bool:
 
 
 def is_prose(lines: Sequence[str]) -> bool:
-    """Return True for lines that are prose, wrapped or a paragraph a line, and not a sentence a line."""
+    """Return whether lines are prose, wrapped or one paragraph per line, and not one sentence per line."""
     filled = [line for line in lines if line]
     return is_wrapped(lines) or sum(map(_holds_several, filled)) >= max(1, 0.15 * len(filled))
 
@@ -76,7 +76,7 @@ def _holds_several(line: str) -> bool:
 
 
 def paragraphs_of(text: str) -> list[str]:
-    r"""Return the paragraphs of a text of any layout: wrapped lines are joined, white space made one blank.
+    r"""Return the paragraphs of a text of any layout: wrapped lines are joined, white space is normalised.
 
     >>> paragraphs_of("One line\nwas wrapped.\n\nTwo.")
     ['One line was wrapped.', 'Two.']
@@ -91,7 +91,7 @@ def paragraphs_of(text: str) -> list[str]:
 
 
 class Paragraph:
-    """Gathers the lines of a paragraph and gives its sentences with the line where each begins."""
+    """A paragraph, collected line by line, that gives its sentences with the line where each begins."""
 
     def __init__(self) -> None:
         self._parts: list[str] = []
@@ -100,12 +100,12 @@ class Paragraph:
         self._length = 0
 
     def add(self, line: int, text: str) -> list[tuple[int, str]]:
-        """Add a line, and return sentences only when the paragraph has grown past its limit."""
+        """Add a line, and return sentences if the paragraph has grown past its limit."""
         self._push(line, text)
         return self._sentences(keep_last=True) if self._length > PARAGRAPH_LIMIT else []
 
     def end(self) -> list[tuple[int, str]]:
-        """Return (line, sentence) of the rest; the paragraph is empty after it."""
+        """Return (line, sentence) of the rest, and empty the paragraph."""
         return self._sentences(keep_last=False) if self._parts else []
 
     def _push(self, line: int, text: str) -> None:
@@ -119,7 +119,7 @@ class Paragraph:
         starts, lines = self._starts, self._lines
         self._parts, self._starts, self._lines, self._length = [], [], [], 0
         spans = sentence_spans(text)
-        # One 'sentence' as long as the limit is given as it is: it will be dropped as too long.
+        # One 'sentence' as long as the limit is given whole: it will be dropped as too long.
         last = spans.pop() if keep_last and len(spans) > 1 else None
         if last is not None:
             self._push(lines[bisect_right(starts, last[0]) - 1], text[last[0] :].strip())

@@ -1,4 +1,4 @@
-"""Triplets from the sections of articles (Ein Dor et al. 2018): a sentence, one of its section, one of another.
+"""Triplets from the sections of articles (Ein Dor et al. 2018): sentence, same section, other section.
 
 The idea is that a sentence is nearer in theme to its own section than to others of the article. Their set has 1.8
 million triplets for training and 222 thousand for testing; the same CSV format is read and written here.
@@ -49,9 +49,9 @@ class Triplet:
 def section_triplets(
     documents: Iterable[Document], count: int, seed: int = SEED, skip: int = 0, per_article: int = PER_ARTICLE
 ) -> Iterator[Triplet]:
-    """Draw triplets from articles, in the order of the articles.
+    """Yield triplets drawn from articles, in the order of the articles.
 
-    The opening of an article, which tells a little of every section, takes no part. What is drawn from an article
+    The opening of an article is not used, because it touches on every section. What is drawn from an article
     depends on the seed and its id alone, so that a longer list begins with the shorter one.
 
     Args:
@@ -136,7 +136,7 @@ def read_triplets(path: str | os.PathLike[str]) -> list[Triplet]:
 
 
 def write_triplets(path: str | os.PathLike[str], triplets: Iterable[Triplet]) -> int:
-    """Write triplets in the CSV format that `read_triplets` reads; the file appears whole or not at all.
+    """Write triplets in the CSV format that `read_triplets` reads; the file is written atomically.
 
     Returns the number written. Raises a LikewiseError if the folder to write in is not there.
     """

@@ -1,4 +1,4 @@
-"""The files of SentEval's layout, made of a fetched file."""
+"""The unpacking of downloads into SentEval's layout."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def unpack(file: HubFile, path: Path, work: Path) -> None:
 
 
 def _check_text(path: Path) -> None:
-    """Refuse a page of an error or another file that is no UTF-8 text, by its first megabyte."""
+    """Reject an error page or a file that is not UTF-8 text, judging by its first megabyte."""
     with path.open("rb") as raw:
         head = raw.read(1 << 20)
     try:
@@ -90,7 +90,7 @@ def _from_parquet(file: HubFile, path: Path, work: Path) -> None:
 
 
 def _label_names(table: Any) -> tuple[str, ...]:
-    """The labels' names, from what the datasets library keeps in the table."""
+    """Return the names of the labels, from the metadata of the datasets library in the table."""
     kept = (table.schema.metadata or {}).get(b"huggingface")
     if not kept:
         return NLI_LABELS

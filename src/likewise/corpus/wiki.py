@@ -1,4 +1,4 @@
-"""MediaWiki dumps to articles, and the removal of leftover markup."""
+"""Articles of MediaWiki dumps, and the removal of leftover markup."""
 
 import re
 from collections.abc import Iterator
@@ -37,7 +37,7 @@ Sections = list[tuple[str, list[str]]]
 
 
 def heading_of(line: str) -> str | None:
-    """Return the words of a line '== Heading ==', None where it is no heading.
+    """Return the text of a line '== Heading ==', None if it is not a heading.
 
     >>> heading_of("===Early life===")
     'Early life'
@@ -47,12 +47,12 @@ def heading_of(line: str) -> str | None:
 
 
 def is_markup(line: str) -> bool:
-    """Return True for a line of plain text that is a wiki's heading or a row of its table."""
+    """Return whether a line is a wiki's heading or a row of a wiki table."""
     return line.startswith(("{|", "|}", "|-", "| ", "||", "! ", "!!")) or _HEADING.match(line) is not None
 
 
 def clean_markup(text: str) -> str:
-    """Remove what templates, links, tags and bullets leave behind in a line.
+    """Remove what is left of templates, links, tags and bullets in a line.
 
     >>> clean_markup("* '''Harrow''' () is a [[School|school]] , (; old) .")
     'Harrow is a school, (old).'
@@ -64,7 +64,7 @@ def clean_markup(text: str) -> str:
 
 
 def is_sentence_like(text: str) -> bool:
-    """Return True for a wiki's sentence that is one: captions, list entries and rows of tables do not end as one.
+    """Return whether a line ends like a sentence: captions, list entries and table rows do not.
 
     >>> [is_sentence_like(text) for text in ("It rained.", 'I said "No!"', "A map of Rome", "Parts:")]
     [True, True, False, False]
@@ -73,7 +73,7 @@ def is_sentence_like(text: str) -> bool:
 
 
 def sections_of(heading: str, body: str) -> Sections:
-    """Divide a top-level section at its sub-headings; each line is a paragraph, cleaned of markup.
+    """Split a top-level section at its sub-headings; each line is a paragraph, cleaned of markup.
 
     In `body` wiki lists and sub-headings are still marked by signs at the beginning of a line.
     """
@@ -88,7 +88,7 @@ def sections_of(heading: str, body: str) -> Sections:
 
 
 def read_pages(path: Path, options: CorpusOptions, tick: Tick | None = None) -> Iterator[tuple[int, str]]:
-    """Yield (line number, XML) of each page of a dump; a dump has <page> and </page> on lines of their own.
+    """Yield (line number, XML) of each page of a dump; <page> and </page> must be on separate lines.
 
     Read by lines and not by an XML parser of the whole file: memory stays at one page, and the line is known.
     """

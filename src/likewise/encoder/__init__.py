@@ -1,1 +1,1 @@
-"""Modules of sentence-transformers that are trained or saved with a model, and how an encoder is put together."""
+"""Modules for sentence-transformers, and the construction of encoders from them."""

@@ -1,4 +1,4 @@
-"""An encoder from a base: any Hugging Face name or folder, a sentence-transformers folder, or `bundled:minilm`."""
+"""Encoders built from a base: a Hugging Face name, a folder, or `bundled:minilm`."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def load_transformer(base: str, dropout: float | None = None) -> Transformer:
 def _loaded(base: str) -> Transformer:
     found = check_loadable(base)
     if found.folder and not (found.folder / "config.json").exists():
-        # A sentence-transformers folder may keep its transformer in a folder of its own (0_Transformer).
+        # A sentence-transformers folder may keep its transformer in a subfolder (0_Transformer).
         first = open_model(SentenceTransformer, found)[0]
         if not isinstance(first, Transformer):
             raise LoadError(f"--base {base}: its first module is {type(first).__name__}, not a Transformer")
@@ -67,15 +67,15 @@ def _loaded(base: str) -> Transformer:
 def build_encoder(
     base: str, pooling: OwnOrMode = "cls", head: bool = True, dropout: float | None = None
 ) -> SentenceTransformer:
-    """Return a trainable encoder: the base's transformer, a pooling, and the training head if asked for.
+    """Return a trainable encoder: the base's transformer, a pooling, and optionally the training head.
 
-    Args:
-        base: see `load_transformer`.
-        pooling: how token vectors (B, T, D) become a sentence vector (B, D). "own" takes a base that is a sentence
-            encoder as it is shipped, with its pooling and normalisation and without a head, and is "cls" for every
-            other base. The others leave what the base brings along behind.
-        head: add the MLP head of contrastive training (see `TrainingHead`).
-        dropout: see `load_transformer`.
+        Args:
+            base: see `load_transformer`.
+            pooling: how token vectors (B, T, D) become a sentence vector (B, D). "own" takes a base that is a sentence
+    encoder unchanged, with its pooling and normalisation and without a head, and is "cls" for every
+                other base. The others leave what the base brings along behind.
+            head: add the MLP head of contrastive training (see `TrainingHead`).
+            dropout: see `load_transformer`.
     """
     if pooling == "own":
         if is_sentence_encoder(base):

@@ -1,4 +1,4 @@
-"""Word vectors from a sentence encoder: each word is encoded as a text of its own.
+"""Word vectors from a sentence encoder, which encodes each word as a separate text.
 
 What a light encoder learns is bounded by its word vectors. Those of a sentence encoder carry its meaning of a word, and
 are made once for a vocabulary (the idea of model2vec). Frequent words are made short by smooth inverse frequency (Arora
@@ -71,12 +71,12 @@ def distill(source: str, counts: Counter[str], dimension: int = 0, model: Any = 
 
 
 def lowers(model: Any) -> bool:
-    """Return whether the encoder reads upper and lower case as one."""
+    """Return whether the encoder ignores case."""
     return model.tokenizer("Word").input_ids == model.tokenizer("word").input_ids
 
 
 def load_encoder(source: str) -> Any:
-    """Load the encoder that a source names; it takes a second.
+    """Load the encoder that a source names.
 
     Raises:
         WordVectorError: it cannot be loaded, or has no vocabulary.
@@ -108,7 +108,7 @@ def _cached(model: Any, words: Sequence[str]) -> np.ndarray:
 
 
 def frequency_weighted(vectors: _Array, shares: _Array, mean: _Array) -> _Array:
-    """Return word vectors without their mean, frequent words made short: (v - mean) a / (a + p).
+    """Return word vectors without their mean, frequent words scaled down: (v - mean) a / (a + p).
 
     The weight is that of Arora, Liang and Ma 2017; the mean takes the place of their first principal component, which
     needs the sentences.

@@ -1,4 +1,4 @@
-"""A second encoder in training: a twin that is trained too, a frozen teacher, or one that follows by momentum."""
+"""A second encoder in training: a trained twin, a frozen teacher, or a momentum encoder."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from likewise.encoder.training_modules import TrainingHead
 
 
 class EncoderCopy(TrainingOnly, SavedModule):
-    """A copy of an encoder as a module of the encoder itself: it is in checkpoints and not in what is exported.
+    """A copy of an encoder as a module of that encoder: saved in checkpoints, never exported.
 
     It leaves the features as they are; a loss calls `encode`.
 
@@ -32,25 +32,25 @@ class EncoderCopy(TrainingOnly, SavedModule):
 
     @classmethod
     def of(cls, encoder: SentenceTransformer, **settings: Any) -> Self:
-        """Return a copy of an encoder without its modules of training alone."""
+        """Return a copy of an encoder without its training-only modules."""
         kept = [copy.deepcopy(module) for module in encoder.children() if not isinstance(module, TrainingOnly)]
         return cls(SentenceTransformer(modules=kept, device=str(encoder.device)), **settings)
 
     def encode(self, features: dict[str, Any]) -> Tensor:
-        """Tokens (B, T) to sentence vectors (B, D) of the copy."""
+        """Encode tokens (B, T) as sentence vectors (B, D) of the copy."""
         return self.encoder(dict(features))["sentence_embedding"]
 
     def forward(self, features: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
-        """Return the features as they are."""
+        """Return the features unchanged."""
         return features
 
     def save(self, output_path: str, *args: Any, safe_serialization: bool = True, **kwargs: Any) -> None:
-        """Write the copy into a folder of its own inside the module's."""
+        """Write the copy into a subfolder of the module's folder."""
         self.encoder.save_pretrained(str(Path(output_path) / self.folder_name), create_model_card=False)
 
     @classmethod
     def load(cls, model_name_or_path: str, subfolder: str = "", *args: Any, **kwargs: Any) -> Self:
-        """Read what `save` wrote, from a checkpoint's folder."""
+        """Load the module from a checkpoint's folder."""
         return cls(SentenceTransformer(str(Path(model_name_or_path) / subfolder / cls.folder_name), device="cpu"))
 
 
@@ -66,7 +66,7 @@ class FrozenCopy(EncoderCopy):
         self.encoder.requires_grad_(False)
 
     def train(self, mode: bool = True) -> Self:
-        """Set the mode as every module does, but leave the copy in evaluation."""
+        """Set the mode of the module, but keep the copy in evaluation mode."""
         super().train(mode)
         self.encoder.eval()
         return self
@@ -101,14 +101,14 @@ class MomentumQueue(FrozenCopy):
 
     @torch.no_grad()
     def push(self, vectors: Tensor) -> None:
-        """Put vectors (B, D) at the end of the queue; the oldest make room."""
+        """Append vectors (B, D) to the queue, and drop the oldest."""
         kept = torch.cat([self.queue, vectors.detach().to(self.queue.dtype)])[-self.size :] if self.size else self.queue
         self.queue.copy_(kept)
         self.filled.fill_(min(self.size, int(self.filled) + len(vectors)))
 
     @torch.no_grad()
     def follow(self, encoder: nn.Module) -> None:
-        """Move the copy's weights a little towards those of the trained encoder."""
+        """Update the copy's weights towards those of the trained encoder, by momentum."""
         kept = [module for module in encoder.children() if not isinstance(module, TrainingOnly)]
         for own, other in zip(self.encoder.children(), kept, strict=True):
             for mine, theirs in zip(own.parameters(), other.parameters(), strict=True):
@@ -116,7 +116,7 @@ class MomentumQueue(FrozenCopy):
 
     @torch.no_grad()
     def keys(self, features: dict[str, Any], head: TrainingHead | None = None) -> Tensor:
-        """Tokens (B, T) to the vectors (B, D) that go into the queue, through the trained encoder's head if any."""
+        """Encode tokens (B, T) as vectors (B, D) for the queue, through the trained encoder's head if any."""
         vectors = self.encode(features)
         return head({"sentence_embedding": vectors})["sentence_embedding"] if head else vectors
 
@@ -128,7 +128,7 @@ class MomentumQueue(FrozenCopy):
 
     @classmethod
     def load(cls, model_name_or_path: str, subfolder: str = "", *args: Any, **kwargs: Any) -> Self:
-        """Read what `save` wrote, from a checkpoint's folder."""
+        """Load the module from a checkpoint's folder."""
         folder = Path(model_name_or_path) / subfolder
         module = cls(
             SentenceTransformer(str(folder / cls.folder_name), device="cpu"),

@@ -31,7 +31,7 @@ _PLACE, _MASK = re.compile(r"(?<![A-Za-z0-9])X(?![A-Za-z0-9])"), "[MASK]"
 
 @dataclass(frozen=True)
 class MaskPrompt:
-    """A template cut at its X.
+    """A template, split at its X.
 
     >>> MaskPrompt.parse('"X" means [MASK].')
     MaskPrompt(before='"', after='" means [MASK].')
@@ -42,10 +42,10 @@ class MaskPrompt:
 
     @classmethod
     def parse(cls, template: str) -> MaskPrompt:
-        """Cut a template.
+        """Split a template at its X.
 
-        Raises:
-            ValueError: it does not hold exactly one X, as a word of its own, and exactly one [MASK].
+            Raises:
+        ValueError: the template does not hold exactly one X, as a separate word, and exactly one [MASK].
         """
         places = list(_PLACE.finditer(template))
         if len(places) != 1 or template.count(_MASK) != 1:
@@ -71,7 +71,7 @@ def prompt_tokenizer(tokenizer: Any, prompt: MaskPrompt) -> PreTrainedTokenizerF
     if not getattr(tokenizer, "is_fast", False) or tokenizer.mask_token is None:
         raise LoadError("a mask prompt needs a fast tokenizer with a mask token; take a BERT- or RoBERTa-like base")
 
-    # A copy: the base's own tokenizer stays as it is.
+    # A copy: the base's own tokenizer must not change.
     backend = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
     backend.no_truncation()
     backend.no_padding()

@@ -1,4 +1,4 @@
-"""The base classes of likewise's modules, and what is done with the modules of an encoder."""
+"""The base classes of likewise's modules, and operations on the modules of an encoder."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class SavedModule(Module):
 
     @classmethod
     def load(cls, model_name_or_path: str, subfolder: str = "", *args: Any, **kwargs: Any) -> Self:
-        """Read what `save` wrote, from a folder or the hub."""
+        """Load the module from a folder or the hub."""
         hub = hub_arguments(subfolder, kwargs)
         module = cls(**cls.load_config(model_name_or_path, **hub))
         if module.state_dict():
@@ -35,7 +35,7 @@ class SavedModule(Module):
 
 
 class TrainingOnly:
-    """Marks a module that is in the encoder while it is trained: saved in checkpoints, never exported.
+    """The marker of a module that is used in training only: saved in checkpoints, never exported.
 
     As a module of the encoder and not of the loss, it is clipped, synchronised across processes and resumed. It leaves
     the features of evaluation as they are.
@@ -43,18 +43,18 @@ class TrainingOnly:
 
 
 def hub_arguments(subfolder: str, kwargs: dict[str, Any]) -> dict[str, Any]:
-    """Return those arguments of a module's `load` that the readers of its files take."""
+    """Return those arguments of a module's `load` that its file readers accept."""
     names = ("token", "cache_folder", "revision", "local_files_only")
     return {"subfolder": subfolder} | {name: kwargs[name] for name in names if name in kwargs}
 
 
 def find_part(encoder: nn.Module, kind: type[_Part]) -> _Part | None:
-    """Return the first module of an encoder that is of a class, None where it has none."""
+    """Return the first module of a class in an encoder, None if there is none."""
     return next((part for part in encoder.children() if isinstance(part, kind)), None)
 
 
 def with_modules(model: SentenceTransformer, modules: list[nn.Module]) -> SentenceTransformer:
-    """Return a model of other modules with the prompts and settings of `model`; modules that both have are shared."""
+    """Return a model of other modules with the prompts and settings of `model`; modules are not copied."""
     prompts: Any = dict(model.prompts)
     return SentenceTransformer(
         modules=modules,
@@ -67,7 +67,7 @@ def with_modules(model: SentenceTransformer, modules: list[nn.Module]) -> Senten
 
 
 def without_training_head(model: SentenceTransformer) -> SentenceTransformer:
-    """Return the encoder that is saved: without the modules of training alone. Shares its weights with `model`."""
+    """Return the encoder to save, without training-only modules; it shares its weights with `model`."""
     bare = with_modules(model, [module for module in model.children() if not isinstance(module, TrainingOnly)])
     bare.eval()
     return bare
@@ -75,7 +75,7 @@ def without_training_head(model: SentenceTransformer) -> SentenceTransformer:
 
 @contextmanager
 def dropout_off(model: nn.Module) -> Iterator[None]:
-    """Run `model` without dropout for the time of a `with` block, with gradients and its training head in place.
+    """Switch off the dropout of `model` in a `with` block; gradients and its training head remain.
 
     Every module's mode is restored, also after an error. Attention layers read their own `training` flag, so setting
     the dropout modules alone would not do.

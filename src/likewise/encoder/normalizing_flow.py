@@ -1,4 +1,4 @@
-"""A normalizing flow behind an encoder: sentence vectors to a space where they are Gaussian, and back.
+"""A normalizing flow after an encoder: an invertible map of sentence vectors to a Gaussian space.
 
 Li et al. 2020, "On the Sentence Embeddings from Pre-trained Language Models" (BERT-flow). The flow is put together of
 zuko's transformations. Letters of the shapes: B sentences, D embedding.
@@ -19,7 +19,7 @@ Coupling = Literal["additive", "affine"]
 
 
 def require_zuko() -> None:
-    """Check for zuko before long work starts.
+    """Check that zuko is installed, before long work starts.
 
     Raises:
         MissingExtraError: it is not installed.
@@ -31,7 +31,7 @@ class NormalizingFlow(SavedModule):
     """An invertible map f of sentence vectors, with log p(x) = log N(f(x); 0, 1) + log |det df/dx|.
 
     As in Glow (Kingma and Dhariwal 2018): steps of a scale and shift of each number and a coupling, in which one half
-    of the numbers is moved by what a small network makes of the other half. The halves are drawn anew for each step.
+    of the numbers is moved by what a small network makes of the other half. The halves are drawn again for each step.
     The vectors are first made standard with the mean and deviation of the sample that the flow is fitted to.
 
     Args:
@@ -75,7 +75,7 @@ class NormalizingFlow(SavedModule):
         self.flow = Flow([*parts, scale()], base)
 
     def standardise_by(self, vectors: Tensor) -> None:
-        """Take mean and deviation of a sample (N, D), N of 2 or more; a number that does not vary keeps its scale."""
+        """Standardise by a sample (N, D), N of 2 or more; a dimension that does not vary keeps its scale."""
         deviation, mean = torch.std_mean(vectors.double(), dim=0)
         self.mean.copy_(mean)
         self.deviation.copy_(torch.where(deviation > 1e-8, deviation, torch.ones_like(deviation)))
@@ -87,7 +87,7 @@ class NormalizingFlow(SavedModule):
         return found, log_det - self.deviation.log().sum()
 
     def inverse(self, latent: Tensor) -> Tensor:
-        """Return the vectors (B, D) whose `latent` is given (B, D)."""
+        """Return the vectors (B, D) with the given `latent` (B, D)."""
         return self.flow().transform.inv(latent) * self.deviation + self.mean
 
     def log_prob(self, vectors: Tensor) -> Tensor:
@@ -96,17 +96,17 @@ class NormalizingFlow(SavedModule):
         return log_det - 0.5 * (found.square().sum(dim=-1) + self.dimension * math.log(2 * math.pi))
 
     def forward(self, features: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
-        """'sentence_embedding' (B, D) to its place in the Gaussian space, (B, D)."""
+        """Map 'sentence_embedding' (B, D) to the Gaussian space (B, D)."""
         features["sentence_embedding"] = self.latent(features["sentence_embedding"].float())[0]
         return features
 
     def get_embedding_dimension(self) -> int:
-        """D."""
+        """Return the dimension D of the vectors."""
         return self.dimension
 
 
 def _Scale(shift: Tensor, scale: Tensor) -> Any:  # noqa: N802 - stands for a class of zuko's
-    """A scale and shift of each number, as one transformation of vectors."""
+    """Return the scale and shift of each dimension as one transformation of vectors."""
     from zuko.transforms import DependentTransform, MonotonicAffineTransform
 
     return DependentTransform(MonotonicAffineTransform(shift, scale), 1)

@@ -1,4 +1,4 @@
-"""Finding and opening a saved model: a folder, a name of the model hub, or what is bundled with a package.
+"""Finding and opening a saved model: a folder, a name on the model hub, or a bundled model.
 
 No code that comes with a model runs: its modules are those of sentence-transformers and of likewise, and weights are
 read as tensors only.
@@ -50,12 +50,12 @@ CLASSES = {
 
 
 class LoadError(LikewiseError):
-    """A model cannot be loaded, or lacks what it is loaded for; the message names the reason and the cure."""
+    """Raised if a model cannot be loaded or lacks what is needed; the message names the reason and the cure."""
 
 
 @dataclass(frozen=True)
 class Found:
-    """Where a model is.
+    """The location of a model.
 
     Attributes:
         name: what was asked for.
@@ -69,12 +69,12 @@ class Found:
 
     @property
     def folder(self) -> Path | None:
-        """The folder; None for a name of the hub."""
+        """The folder; None for a name on the hub."""
         return Path(self.path) if Path(self.path).is_dir() else None
 
 
 def check_loadable(name: str) -> Found:
-    """Check without loading it that a model is there, and find it. Takes a second at most where the hub answers.
+    """Find a model, and check that it is there without loading it. Takes about a second if the hub answers.
 
     Args:
         name: a folder (a SentenceTransformer or a transformers checkpoint), a name of the model hub, or
@@ -99,7 +99,7 @@ def check_loadable(name: str) -> Found:
 
 
 def is_sentence_encoder(name: str) -> bool:
-    """Return whether a model brings its own pooling: whether it is a folder, or a hub's, of sentence-transformers.
+    """Return whether a model, local or on the hub, is in the format of sentence-transformers, with a pooling.
 
     Raises:
         LoadError, CorpusError: as `check_loadable`.
@@ -132,7 +132,7 @@ def open_model(kind: type[_Model], found: Found, device: Any = None) -> _Model:
 
 @contextmanager
 def readable_errors(name: str) -> Iterator[None]:
-    """Turn whatever a library raises over the files of a model into one sentence.
+    """Convert any error that a library raises over the files of a model into a one-sentence message.
 
     Raises:
         LoadError: with the model's name, the reason and the cure.
@@ -153,12 +153,12 @@ def readable_errors(name: str) -> Iterator[None]:
             reason = f"its weights do not have the shapes that its {_CONFIG} asks for"
         elif "trust_remote_code" in str(error) or "custom code" in str(error):
             named = f" ({reason.rstrip('.')})"
-            reason, cure = f"it asks for code of its own{named}", "likewise runs no code from a model's folder."
+            reason, cure = f"it needs custom code{named}", "likewise runs no code from a model's folder."
         raise LoadError(f"The model '{name}' cannot be loaded: {reason}. {cure}") from error
 
 
 def check_tokenizer(tokenizer: Any, name: str) -> None:
-    """Refuse a tokenizer that knows no words: without its files transformers makes an empty one.
+    """Raise a LoadError for an empty tokenizer, which transformers makes if its files are missing.
 
     Raises:
         LoadError: with the name of the model.
@@ -206,7 +206,7 @@ def _check_folder(folder: Path) -> None:
 
 
 def _kind(folder: Path) -> str:
-    """Return what sentence-transformers calls the model in a folder; '' where it does not say."""
+    """Return sentence-transformers' type of the model in a folder; '' if it is not stated."""
     try:
         return str(json.loads((folder / _KIND).read_text(encoding="utf-8")).get("model_type", ""))
     except (OSError, ValueError, AttributeError):
@@ -254,7 +254,7 @@ def _check_is_module(name: str, kind: str) -> None:
 
 
 def _only_here(name: str) -> bool:
-    """Return whether a name of the hub can be loaded from an earlier download alone.
+    """Return whether a name on the hub can only be loaded from an earlier download.
 
     The hub is asked once and briefly, because its client tries again for minutes.
 

@@ -1,4 +1,4 @@
-"""The last layer for the pooled token alone, where one token's vector is the sentence's.
+"""The last layer computed for the pooled token alone, if one token's vector is the sentence's.
 
 With [CLS] or the mask of a prompt as pooling, a transformer's last layer is asked for one of its T vectors. Keys and
 values are made of all tokens; the query, and all that comes after attention, of one: of the layer's twelve D x D
@@ -44,7 +44,7 @@ class _Pooled:
 
 
 def _pooled(model: nn.Module) -> _Pooled | None:
-    """Return the parts of a model that pools one token in a way that is known here; None for any other."""
+    """Return the parts of a model that pools one token in a supported way; None for any other."""
     modules = list(model.children())
     if not isinstance(model, SentenceTransformer) or len(modules) < 2 or type(modules[0]) is not Transformer:
         return None
@@ -71,7 +71,7 @@ def _pooled(model: nn.Module) -> _Pooled | None:
 
 
 def _plain(layer: Any, config: Any) -> bool:
-    """Return whether a layer is as it comes: nothing wrapped, sliced or recorded."""
+    """Return whether a layer is unmodified: not wrapped, sliced or recorded."""
     attention = layer.attention.self
     return (
         not (layer.is_decoder or layer.chunk_size_feed_forward)
@@ -83,7 +83,7 @@ def _plain(layer: Any, config: Any) -> bool:
 
 @contextmanager
 def only_pooled_token(model: nn.Module) -> Iterator[bool]:
-    """Let the last layer of `model`, in this thread, make the pooled token's vector and zeros for the others.
+    """Make the last layer of `model`, in this thread, compute the pooled token alone and zeros for the others.
 
     'sentence_embedding' is the same up to rounding, its gradients too. A model that pools otherwise, or whose last
     layer is not one of BERT's, runs as ever. Yields whether it pools one token.
@@ -123,7 +123,7 @@ def _find_places(pooled: _Pooled, module: nn.Module, args: Any, kwargs: Any) -> 
 
 
 class _Forward:
-    """Stands in for a layer's `forward`: the layer's own in threads that did not ask for one token."""
+    """A replacement of a layer's `forward`; in other threads it calls the original."""
 
     def __init__(self, layer: Any, hook: Any) -> None:
         self.layer = layer
@@ -132,7 +132,7 @@ class _Forward:
         self.count = 0
 
     def __call__(self, hidden: Tensor, attention_mask: Tensor | None = None, *args: Any, **kwargs: Any) -> Tensor:
-        """(B, T, D) to (B, T, D)."""
+        """Run the layer, (B, T, D) to (B, T, D)."""
         places = getattr(_HERE, "places", {})
         if id(self.layer) not in places or getattr(self.layer, "gradient_checkpointing", False):
             whole: Tensor = self.whole(hidden, attention_mask, *args, **kwargs)
@@ -145,7 +145,7 @@ class _Forward:
 
 
 def _one_token(layer: Any, hidden: Tensor, mask: Tensor | None, at: Tensor | None) -> Tensor:
-    """A BERT layer's vector (B, 1, D) of the token at `at` (B,), of the first for None."""
+    """Return a BERT layer's vector (B, 1, D) of the token at `at` (B,), or of the first for None."""
     attention, output, last = layer.attention.self, layer.attention.output, layer.output
     heads, width = attention.num_attention_heads, attention.attention_head_size
     own = _row(hidden, at, 1)
@@ -170,7 +170,7 @@ def _one_token(layer: Any, hidden: Tensor, mask: Tensor | None, at: Tensor | Non
 
 
 def _row(values: Tensor, at: Tensor | None, dim: int) -> Tensor:
-    """Along `dim`, the entry at `at` (B,) of each of B; the dimension stays, with size 1."""
+    """Select the entry at `at` (B,) along `dim` for each of B; the dimension is kept with size 1."""
     if at is None:
         return values.narrow(dim, 0, 1)
     shape = [-1] + [1] * (values.dim() - 1)
@@ -179,7 +179,7 @@ def _row(values: Tensor, at: Tensor | None, dim: int) -> Tensor:
 
 
 def _dropped(values: Tensor, dropout: nn.Dropout, whole: Any, at: Tensor | None, dim: int) -> Tensor:
-    """Dropout on one row, by that row of the mask of `whole` values: as many random numbers are drawn as for them."""
+    """Apply dropout to one row by its part of the mask for `whole` values, with the same random draws."""
     if not dropout.training or not dropout.p:
         return values
     keep = torch.empty(tuple(whole), dtype=values.dtype, device=values.device).bernoulli_(1 - dropout.p)

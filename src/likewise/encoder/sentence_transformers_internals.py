@@ -15,13 +15,13 @@ PRIVATE = ("_inference", "_load_with_module_classes")
 
 
 class OwnInference(SentenceTransformer):
-    """A SentenceTransformer whose `encode` reads its arguments as ever and leaves the rest to `infer`."""
+    """A SentenceTransformer whose `encode` parses its arguments as usual and leaves the rest to `infer`."""
 
     def _inference(self, inputs: list[Any], **settings: Any) -> Any:
         return self.infer(inputs, **settings)
 
     def infer(self, inputs: list[Any], **settings: Any) -> Any:
-        """Return what `encode` post-processes: for texts, their vectors (S, D)."""
+        """Return the vectors (S, D) of texts, which `encode` then post-processes."""
         return super()._inference(inputs, **settings)
 
 

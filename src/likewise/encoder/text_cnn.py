@@ -1,4 +1,4 @@
-"""TextCNN (Kim 2014) as in GCLSR, section 4.1: convolutions over words, ReLU, the maximum over positions, no more."""
+"""TextCNN (Kim 2014) as in GCLSR, section 4.1: convolutions over words, ReLU, the maximum over positions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ GROUP = 32
 
 
 class TextCNN(SavedModule):
-    """Word vectors (B, T, D) to a sentence vector (B, F R): F filters for each of R regions.
+    """A convolution of word vectors (B, T, D) to a sentence vector (B, F R), with F filters for each of R regions.
 
     A filter of region r is seen at the positions whose r words all lie in the sentence; padding never counts. A
     sentence shorter than r has one position: the sentence from its first word on, with zeros behind it.
@@ -46,11 +46,11 @@ class TextCNN(SavedModule):
         self.banks = nn.ModuleList(nn.Conv1d(dimension, filters, region) for region in self.regions)
 
     def get_embedding_dimension(self) -> int:
-        """F R, the size of the sentence vector."""
+        """Return F R, the size of the sentence vector."""
         return self.filters * len(self.regions)
 
     def forward(self, features: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
-        """'token_embeddings' (B, T, D) and 'attention_mask' (B, T) to 'sentence_embedding' (B, F R)."""
+        """Map 'token_embeddings' (B, T, D) and 'attention_mask' (B, T) to 'sentence_embedding' (B, F R)."""
         mask = features["attention_mask"]
         vectors = features["token_embeddings"] * mask[:, :, None]  # (B, T, D), padding is zero
         lengths = mask.sum(dim=1)  # (B,)
@@ -65,13 +65,13 @@ class TextCNN(SavedModule):
         return features
 
     def _vectors(self, vectors: Tensor, lengths: Tensor) -> Tensor:
-        """(B, T, D) and (B,) to (B, F R)."""
+        """Return the sentence vectors (B, F R) of word vectors (B, T, D) and lengths (B,)."""
         by_number = vectors.transpose(1, 2).contiguous()  # (B, D, T)
         return torch.cat([_most(bank, by_number, lengths) for bank in self.banks], dim=1)
 
 
 def _most(bank: nn.Module, vectors: Tensor, lengths: Tensor) -> Tensor:
-    """ReLU of the maximum over real positions: (B, D, T), (B,) to (B, F)."""
+    """Return the ReLU of the maximum over real positions: (B, D, T), (B,) to (B, F)."""
     (region,) = bank.kernel_size  # type: ignore[misc]
     n_words = vectors.shape[2]
     if n_words < region:

@@ -1,4 +1,4 @@
-"""Modules that an encoder has while it is trained, and not when it is exported: heads, a decoder, noise."""
+"""Modules that an encoder has in training only: heads, a decoder, noise."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class TrainingHead(TrainingOnly, Dense):
     config_keys: list[str] = ["dimension"]  # noqa: RUF012 - the base class declares it so
 
     def get_config_dict(self) -> dict[str, object]:
-        """Return what a checkpoint keeps beside the weights."""
+        """Return the configuration that a checkpoint keeps in addition to the weights."""
         return {"dimension": self.dimension}
 
     def forward(self, features: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
-        """(B, D) to (B, D) under 'sentence_embedding' in training; the features as they are in evaluation."""
+        """Map 'sentence_embedding' (B, D) to (B, D) in training; return the features unchanged in evaluation."""
         return super().forward(features) if self.training else features
 
 
@@ -52,7 +52,7 @@ class PairClassifier(TrainingOnly, SavedModule):
         self.linear = nn.Linear(3 * dimension, classes)
 
     def forward(self, features: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
-        """Return the features as they are."""
+        """Return the features unchanged."""
         return features
 
     def logits(self, first: Tensor, second: Tensor) -> Tensor:
@@ -72,7 +72,7 @@ class TrainingDecoder(TrainingOnly, SavedModule):
         self.decoder = decoder
 
     def forward(self, features: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
-        """Return the features as they are."""
+        """Return the features unchanged."""
         return features
 
     def save(self, output_path: str, *args: Any, safe_serialization: bool = True, **kwargs: Any) -> None:
@@ -82,14 +82,14 @@ class TrainingDecoder(TrainingOnly, SavedModule):
 
     @classmethod
     def load(cls, model_name_or_path: str, subfolder: str = "", *args: Any, **kwargs: Any) -> Self:
-        """Read what `save` wrote, from a checkpoint's folder."""
+        """Load the module from a checkpoint's folder."""
         return cls(AutoModelForCausalLM.from_pretrained(str(Path(model_name_or_path) / subfolder)))
 
 
 class NoisyWords(TrainingOnly, SavedModule):
-    """Word-vector noise between word vectors and attention, in training; nothing in evaluation.
+    """Word-vector noise between word vectors and attention in training; the identity in evaluation.
 
-    Chance comes from torch's global generator: a seed fixes it, and a resumed run goes on with it.
+    Chance comes from torch's global generator: a seed fixes it, and a resumed run restores it.
     """
 
     config_keys: list[str] = ["settings"]  # noqa: RUF012 - the base class declares it so
@@ -99,11 +99,11 @@ class NoisyWords(TrainingOnly, SavedModule):
         self.noise = settings if isinstance(settings, WordNoise) else WordNoise(**settings)
 
     def get_config_dict(self) -> dict[str, Any]:
-        """Return what a checkpoint keeps."""
+        """Return the configuration that a checkpoint keeps."""
         return {"settings": self.noise.to_dict()}
 
     def forward(self, features: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
-        """'token_embeddings' (B, T, D) to (B, T, D)."""
+        """Add noise to 'token_embeddings' (B, T, D) in training."""
         if self.training:
             features["token_embeddings"] = add_word_noise(
                 features["token_embeddings"], features["attention_mask"], self.noise
@@ -127,7 +127,7 @@ class Projector(TrainingOnly, SavedModule):
         )
 
     def forward(self, features: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
-        """'sentence_embedding' (B, D) to 'projection' (B, size) beside it, in training."""
+        """Add 'projection' (B, size), made of 'sentence_embedding' (B, D), in training."""
         if self.training:
             features["projection"] = self.layers(features["sentence_embedding"])
         return features
@@ -146,7 +146,7 @@ class Predictor(TrainingOnly, SavedModule):
         )
 
     def forward(self, features: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
-        """'projection' (B, size) to 'prediction' (B, size) beside it, in training."""
+        """Add 'prediction' (B, size), made of 'projection' (B, size), in training."""
         if self.training:
             features["prediction"] = self.layers(features["projection"])
         return features

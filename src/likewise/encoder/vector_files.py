@@ -1,4 +1,4 @@
-"""Word vectors from files: word2vec, GloVe, fastText's .vec, safetensors, gensim's own on request; packed or not."""
+"""Word vectors from files: word2vec, GloVe, fastText's .vec, safetensors or gensim's own, compressed or not."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ _FASTTEXT_MAGIC = 793712314
 _PACKED = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 _CURE = (
     "Give a word2vec file (.bin or .txt), GloVe (.txt), fastText (.vec), each packed (.gz, .bz2, .xz, .zip) or not, "
-    f"a .safetensors file with its tokenizer.json beside it, or {BUNDLED}."
+    f"a .safetensors file with its tokenizer.json next to it, or {BUNDLED}."
 )
 
 
 class WordVectorError(LikewiseError):
-    """Word vectors that cannot be found, read or used; the message names the file and the cure."""
+    """Raised if word vectors cannot be found, read or used; the message names the file and the cure."""
 
 
 @dataclass(frozen=True)
 class WordTable:
-    """Words and their vectors.
+    """A table of words and their vectors.
 
     Attributes:
         words: V words, in the order of the file: the most frequent first, as all of these files have it.
@@ -56,7 +56,7 @@ class WordTable:
 
 
 def read_word_vectors(source: str, dimension: int = 0, trust_pickle: bool = False) -> WordTable:
-    """Read word vectors; the format is told from the file's name and beginning.
+    """Read word vectors; the format is detected from the file's name and beginning.
 
     Args:
         source: a path, or `bundled:glove`.
@@ -81,7 +81,7 @@ def read_word_vectors(source: str, dimension: int = 0, trust_pickle: bool = Fals
 
 
 def check_word_vectors(source: str, dimension: int = 0, trust_pickle: bool = False) -> None:
-    """Check what takes no time: whether it is there and such a file, and the size of its first line.
+    """Check quickly that a file exists and looks like word vectors, by its first line.
 
     Raises:
         WordVectorError: as `read_word_vectors`, for what a name and the first kilobyte show.
@@ -140,7 +140,7 @@ def _readable_errors(source: str) -> Iterator[None]:
 
 @contextmanager
 def _unpacked(path: Path) -> Iterator[Path]:
-    """Give the file inside a .zip, or the path itself."""
+    """Return the file inside a .zip, or the path itself."""
     if path.suffix != ".zip":
         yield path
         return
@@ -173,7 +173,7 @@ def _read(path: Path, source: str, trust_pickle: bool) -> WordTable:
 
 
 def _from_safetensors(path: Path, source: str) -> WordTable:
-    """Read the one matrix of a safetensors file, whose rows are the ids of the tokenizer.json beside it."""
+    """Read the only matrix of a safetensors file, whose rows are the ids of the tokenizer.json next to it."""
     from safetensors.numpy import load_file
     from tokenizers import Tokenizer
 
@@ -189,7 +189,7 @@ def _from_safetensors(path: Path, source: str) -> WordTable:
 
 
 def _start(path: Path, source: str) -> bytes:
-    """Return the first kilobyte, unpacked."""
+    """Return the first kilobyte, decompressed."""
     opened: IO[bytes] = _PACKED.get(path.suffix, open)(path, "rb")  # type: ignore[operator]
     with opened as file:
         start = file.read(1024)
@@ -221,5 +221,5 @@ def _is_trusted_pickle(start: bytes, inner: Path, source: str, trust_pickle: boo
 
 
 def _has_header(first: list[bytes]) -> bool:
-    """Return whether a first line is word2vec's 'words numbers'."""
+    """Return whether a first line is the header of word2vec, 'words dimensions'."""
     return len(first) == 2 and all(part.isdigit() for part in first)

@@ -1,4 +1,4 @@
-"""The word attention of GCLSR: each word vector times the word's importance to its sentence, without a parameter."""
+"""The parameter-free word attention of GCLSR: word vectors scaled by their importance to the sentence."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FILL = 1e-9
 
 
 def attend(vectors: Tensor, mask: Tensor) -> Tensor:
-    """Self-attention of word vectors (GCLSR, algorithm 1): S_i x_i, with the importance S_i of word i.
+    """Apply self-attention to word vectors (GCLSR, algorithm 1): S_i x_i, with the importance S_i of word i.
 
     s_ij = x_i . x_j / sqrt(D) where both i and j are words, and 1e-9 elsewhere; S_i = sum over j of s_ij.
     As there is no softmax, the sum goes inside: S_i = x_i . (sum over the words j of x_j) / sqrt(D) + 1e-9 per padding.
@@ -43,11 +43,11 @@ def attend(vectors: Tensor, mask: Tensor) -> Tensor:
 
 
 class WordAttention(SavedModule):
-    """`attend` on the token embeddings, the same in training and in evaluation."""
+    """A module that applies `attend` to the token embeddings, in training and in evaluation."""
 
     config_keys: list[str] = []  # noqa: RUF012 - the base class declares it so
 
     def forward(self, features: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
-        """'token_embeddings' (B, T, D) to (B, T, D)."""
+        """Apply `attend` to 'token_embeddings' (B, T, D)."""
         features["token_embeddings"] = attend(features["token_embeddings"], features["attention_mask"])
         return features

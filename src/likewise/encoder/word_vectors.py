@@ -21,7 +21,7 @@ from likewise.encoder.vector_files import WordTable, WordVectorError, check_word
 
 PAD, UNKNOWN = "[PAD]", "[UNK]"
 MAX_WORDS = 256
-"""Words read of a text, where nothing else is said."""
+"""The default number of words read of a text."""
 
 # Cut as the texts of the common vectors were (the Penn treebank's way): do n't, cat 's, u.s., 3.5, words, signs.
 _WORD = r"(?:\p{L}\.){2,}|\w+(?=n't\b)|n't\b|'(?:s|re|ve|ll|d|m)\b|\d+(?:[.,:]\d+)*|\w+|[^\w\s]"
@@ -33,7 +33,7 @@ def word_tokenizer(words: Sequence[str], lower: bool, max_words: int = MAX_WORDS
     Args:
         words: the vocabulary; word i has the id i + 2, after padding (0) and the unknown word (1).
         lower: texts are lower-cased.
-        max_words: texts are cut after so many.
+        max_words: texts are truncated to this number of words.
     """
     vocabulary = {PAD: 0, UNKNOWN: 1} | {word: i + 2 for i, word in enumerate(words)}
     backend = Tokenizer(WordLevel(vocabulary, unk_token=UNKNOWN))
@@ -51,7 +51,7 @@ def word_tokenizer(words: Sequence[str], lower: bool, max_words: int = MAX_WORDS
 
 
 class WordVectors(InputModule):
-    """Texts to word vectors (B, T, D), which are not trained.
+    """A module from texts to fixed word vectors (B, T, D).
 
     Args:
         tokenizer: from `word_tokenizer`.
@@ -76,17 +76,17 @@ class WordVectors(InputModule):
 
     @property
     def shape(self) -> list[int]:
-        """[V + 2, D]."""
+        """The shape of the table, [V + 2, D]."""
         return list(self.vectors.weight.shape)
 
     def get_embedding_dimension(self) -> int:
-        """D."""
+        """Return the dimension D of the vectors."""
         return self.shape[1]
 
     def preprocess(
         self, inputs: Any, prompt: str | None = None, max_length: int | None = None, **kwargs: Any
     ) -> dict[str, Any]:
-        """Texts to {'input_ids', 'attention_mask'}, each (B, T) with T of 1 or more, and of `max_length` or less."""
+        """Tokenize texts to {'input_ids', 'attention_mask'}, each (B, T) with T between 1 and `max_length`."""
         texts = [(prompt or "") + text for text in inputs]
         tokenizer: Any = self.tokenizer
         found = tokenizer(texts, truncation=True, max_length=max_length or self.max_seq_length)["input_ids"]
@@ -99,7 +99,7 @@ class WordVectors(InputModule):
         }
 
     def forward(self, features: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
-        """'input_ids' (B, T) to 'token_embeddings' (B, T, D)."""
+        """Look up 'input_ids' (B, T) as 'token_embeddings' (B, T, D)."""
         features["token_embeddings"] = self.vectors(features["input_ids"])
         return features
 
@@ -111,7 +111,7 @@ class WordVectors(InputModule):
 
     @classmethod
     def load(cls, model_name_or_path: str, subfolder: str = "", *args: Any, **kwargs: Any) -> Self:
-        """Read what `save` wrote, from a folder or the hub."""
+        """Load the module from a folder or the hub."""
         hub = hub_arguments(subfolder, kwargs)
         config = cls.load_config(model_name_or_path, **hub)
         folder = str(cls.load_dir_path(model_name_or_path, **hub))
@@ -124,7 +124,7 @@ class WordVectors(InputModule):
 
 
 def check_source(source: str, dimension: int = 0, trust_pickle: bool = False) -> None:
-    """Check a source of word vectors before the corpus is read; the arguments are those of `build_word_vectors`.
+    """Check a source of word vectors before the corpus is read; takes the arguments of `build_word_vectors`.
 
     Raises:
         WordVectorError: as far as a short look shows it.
@@ -152,7 +152,7 @@ def build_word_vectors(
     Args:
         source: see `read_word_vectors`; or an encoder (`distilled:bundled:minilm`), see `distilled_vectors`.
         sentences: the corpus; None keeps the most frequent words alone.
-        most_frequent: how many of the file's first words are kept beside the corpus's.
+        most_frequent: number of the file's first words to keep in addition to those of the corpus.
         dimension: the size the vectors must have (of an encoder's: the components to keep); 0 takes any.
         max_words: words read of a text.
         weighted: shorten frequent words and take off the mean word, see `frequency_weighted`. An encoder's always are.
@@ -191,7 +191,7 @@ def build_word_vectors(
 
 
 def count_words(sentences: Iterable[str], lower: bool) -> Counter[str]:
-    """Count how often each word of a corpus occurs, cut as `word_tokenizer` cuts."""
+    """Count the words of a corpus, split as `word_tokenizer` splits."""
     backend = word_tokenizer((), lower).backend_tokenizer
     normalize, cut = backend.normalizer.normalize_str, backend.pre_tokenizer.pre_tokenize_str
     return Counter(word for sentence in sentences for word, _ in cut(normalize(sentence)))

@@ -1,7 +1,7 @@
-"""The parts of every long job: its plan, folder, lock and record, resuming, an orderly stop, progress and options.
+"""The parts of every long job: plan, folder, lock and record, resuming, an orderly stop, progress and options.
 
 plan = Plan("encode", options={"normalize": True}, inputs={"text": sha256, "model": fingerprint})
 with open_job(out, plan, resume="auto") as job, orderly_stop(progress) as stop, progress.bar("encoding", n) as bar:
-    ...  # write into job.work; what is there after a stop is what the next run goes on from
+    ...  # write into job.work; the next run resumes from what is there after a stop
     job.finish({"rows": n})
 """

@@ -7,6 +7,6 @@ from pathlib import Path
 
 
 def cache_folder() -> Path:
-    """The folder of everything cached: $LIKEWISE_CACHE, else ~/.cache/likewise."""
+    """Return the folder of the cache: $LIKEWISE_CACHE if set, otherwise ~/.cache/likewise."""
     named = os.environ.get("LIKEWISE_CACHE")
     return Path(named).expanduser() if named else Path.home() / ".cache" / "likewise"

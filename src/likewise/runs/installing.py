@@ -1,4 +1,4 @@
-"""The installation of a job's result into a folder: files are moved, and a kill at any moment does no harm."""
+"""The installation of a job's result into a folder by moving files; safe to kill at any moment."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from likewise.runs.whole_files import read_json, write_json
 
 RECORD, INSTALLING, RESULT, OLD = "likewise.json", "installing.json", "result", "old"
 _LAST = "modules.json"
-"""Installed last and taken away first: without it a folder is no model, so that no half of one can be loaded."""
+"""Installed last and removed first: a folder without it is not a model, so half of one cannot be loaded."""
 
 
 class JobError(LikewiseError):
-    """A job cannot write where it was asked to; the message names the cure."""
+    """Raised if a job cannot write to its target; the message names the cure."""
 
 
 def read_record(target: str | os.PathLike[str]) -> dict[str, Any]:
-    """Return the record of a finished job in a folder, {} where there is none.
+    """Return the record of a finished job in a folder, {} if there is none.
 
     Raises:
         JobError: the record is damaged.
@@ -45,7 +45,7 @@ def _checked_names(folder: Path, names: list[str]) -> None:
 
 
 def install(target: Path, work: Path) -> None:
-    """Move the result into place. Can be killed at any moment and done again.
+    """Move the result into place. It may be killed at any moment and repeated.
 
     The files of the old record go first, into the working folder; `modules.json` is the last file to come.
     """
@@ -83,7 +83,7 @@ def _move(source: Path, target: Path) -> None:
 
 
 def read_working_file(path: Path) -> dict[str, Any]:
-    """Return the content of a working file, {} where there is none.
+    """Return the content of a working file, {} if there is none.
 
     Raises:
         JobError: it is damaged.
@@ -94,4 +94,4 @@ def read_working_file(path: Path) -> dict[str, Any]:
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:
-        raise JobError(f"{path} is damaged ({first_line(error)}): --overwrite begins anew") from None
+        raise JobError(f"{path} is damaged ({first_line(error)}): start again with --overwrite") from None

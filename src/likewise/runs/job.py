@@ -1,4 +1,4 @@
-"""One long job: a target that appears whole, and a working folder that can be stopped, resumed and locked.
+"""A long job: a target that is written atomically, and a locked working folder that allows it to be resumed.
 
     runs/arc/                  a folder as the target
       .unfinished/             the working folder, only until the job is finished
@@ -7,7 +7,7 @@
       likewise.json            the record: plan, facts, and the names of all files that the job wrote
       ...
 
-A file as the target (vectors.npy) has its working folder beside it, `.vectors.npy.unfinished/`. Nothing in a target
+A file as the target (vectors.npy) has its working folder next to it, `.vectors.npy.unfinished/`. Nothing in a target
 is removed but what its own record names, and that only when its successor is whole.
 """
 
@@ -47,14 +47,14 @@ Resume = bool | Literal["auto"]
 
 
 class Job:
-    """One long job, opened by `open_job`.
+    """A long job, opened by `open_job`.
 
     Attributes:
         target: the folder or file that it makes.
-        work: its working folder; what lies there after a stop is found again by the next run of the same plan.
+        work: its working folder; its content is kept after a stop for the next run of the same plan.
         plan: what was asked.
-        resumed: whether a stopped run of the same plan goes on.
-        finished: the record of a finished job of the same plan, which need not be done again; else None.
+        resumed: whether a stopped run of the same plan is resumed.
+        finished: the record of a finished job of the same plan, which need not be done again; otherwise None.
     """
 
     def __init__(self, target: Path, plan: Plan, kind: Kind, grows: bool = False) -> None:
@@ -78,29 +78,29 @@ class Job:
         return read_working_file(self.work / _NOTES)
 
     def note(self, **facts: Any) -> None:
-        """Add plain facts that outlive a stop, by rename."""
+        """Add plain facts that survive a stop."""
         write_json(self.work / _NOTES, self.notes | facts)
 
     def discard(self) -> None:
-        """Throw away what was done so far: the next run of the plan begins anew."""
+        """Discard the work so far: the next run of the plan starts from the beginning."""
         _clear(self.work)
 
     def seconds(self) -> float:
-        """Return the seconds worked so far, those before a stop included."""
+        """Return the seconds of work so far, including those before a stop."""
         return round(float(self.notes.get("seconds", 0.0)) + time.monotonic() - self._begun, 1)
 
     def finish(self, facts: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Install `result` under the target's name, remove the working folder, and return the record.
 
         Args:
-            facts: plain values for the record, beside plan, versions, machine, seconds and the names of the files.
+            facts: plain values for the record, besides plan, versions, machine, seconds and the names of the files.
         """
         self.finished = self._installed(facts)
         shutil.rmtree(self.work)
         return self.finished
 
     def publish(self, facts: Mapping[str, Any] | None = None) -> None:
-        """Install a folder's `result` as it is so far, and keep working on a copy of it."""
+        """Install a folder's unfinished `result`, and continue to work on a copy of it."""
         record = self._installed(facts)
         (self.work / INSTALLING).unlink()
         shutil.rmtree(self.work / OLD, ignore_errors=True)
@@ -122,14 +122,14 @@ class Job:
         return record
 
     def _take_up(self, record: Mapping[str, Any]) -> None:
-        """Copy the installed files that `result` lacks into it."""
+        """Copy installed files that are missing in `result` into it."""
         for name in record.get("files", []):
             if (self.target / name).is_file() and not (self.result / name).exists():
                 (self.result / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(self.target / name, self.result / name)
 
     def _begin(self, resume: Resume, overwrite: bool, completed: bool) -> None:
-        """Compare the plan with what lies here, and write it down.
+        """Compare the plan with the existing work, and save it.
 
         A job whose installation was just completed is finished, also for the command with `overwrite` that began it.
 
@@ -146,8 +146,8 @@ class Job:
         if stopped:
             if change := self.plan.difference(stopped, unfinished=True):
                 raise JobError(
-                    f"{self.target} holds stopped work that was started with {change}: give what it was started with "
-                    "to go on, choose another --out, or --overwrite to begin anew"
+                    f"{self.target} holds stopped work that was started with {change}: repeat these settings "
+                    "to resume it, choose another --out, or start again with --overwrite"
                 )
             self.resumed = True
         elif record and not overwrite:
@@ -167,7 +167,7 @@ class Job:
             self._take_up(record)
 
     def _close(self, target_existed: bool) -> None:
-        """Keep the working folder only if there is something in it to go on from."""
+        """Remove the working folder if it holds nothing to resume."""
         if not self.work.is_dir():
             return
         if any(path.name not in _ADMINISTRATIVE for path in self.work.iterdir()) or self.notes.keys() - {"seconds"}:
@@ -190,17 +190,17 @@ def open_job(
     kind: Kind = "folder",
     grows: bool = False,
 ) -> Iterator[Job]:
-    """Open a job for the time of a `with` block, locked against every other process.
+    """Open a job in a `with` block, locked against other processes.
 
     Everything is checked before anything is written. Working files stay after an error or a stop, so that the same
-    command goes on from them; a job that made none leaves nothing behind.
+    command resumes from them; a job that made none leaves nothing behind.
 
     Args:
         target: the folder or file that the job makes.
         plan: what is asked.
-        resume: "auto" goes on with stopped work of the same plan and starts where there is none; True insists on
+        resume: "auto" resumes stopped work of the same plan, or starts if there is none; True requires
             stopped work.
-        overwrite: throw stopped work away, and replace what is finished once its successor is whole.
+        overwrite: discard stopped work, and replace a finished result once its successor is complete.
         kind: whether the target is a folder or a file.
         grows: open a finished folder of the same plan again, to add to it: `result` starts as a copy of it.
 
@@ -230,7 +230,7 @@ def open_job(
 
 
 def complete_installation(target: str | os.PathLike[str]) -> dict[str, Any]:
-    """Complete the installation of a folder that was cut by a kill, for a job that reads what it replaces.
+    """Complete the installation of a folder that was interrupted by a kill, for a job that reads it as input.
 
     `open_job` does so too, but only once the job's input is known, and a model that is half installed is no input.
 
@@ -267,7 +267,7 @@ def _locked(work: Path, target: Path) -> Any:
 
 
 def check_target(target: str | os.PathLike[str], kind: Kind = "folder") -> None:
-    """Check a target before its input is read, so that a wrong --out is known at once. Writes nothing.
+    """Check a target before the input is read, so that a wrong --out fails at once. Writes nothing.
 
     Raises:
         JobError: it is a file where a folder is made or the other way round, its folder is not there, or it holds
@@ -285,13 +285,13 @@ def check_target(target: str | os.PathLike[str], kind: Kind = "folder") -> None:
 
 
 def work_of(target: str | os.PathLike[str], kind: Kind = "folder") -> Path:
-    """Return the working folder of a target: where an unfinished job keeps its files."""
+    """Return the working folder of a target, in which an unfinished job keeps its files."""
     path = Path(target)
     return path / _UNFINISHED if kind == "folder" else path.with_name(f".{path.name}{_UNFINISHED}")
 
 
 def _clear(work: Path) -> None:
-    """Empty a working folder of all but its lock."""
+    """Empty a working folder, except for its lock."""
     for path in work.iterdir():
         if path.name in ("lock", _HOLDER):
             continue

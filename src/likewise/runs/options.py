@@ -1,4 +1,4 @@
-"""Options: written once as a class, read from Python, the command line, `NAME=VALUE` strings and TOML alike."""
+"""Options: defined once as a class, read from Python, the command line, `NAME=VALUE` strings and TOML."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from likewise.errors import LikewiseError
 
 
 class OptionError(LikewiseError):
-    """An option does not exist, is out of range or contradicts another; the message names the cure."""
+    """Raised if an option is unknown, out of range or contradicts another; the message names the cure."""
 
 
 class ContradictionError(OptionError):
-    """Two options contradict each other, each of which is valid alone."""
+    """Raised if two options, each valid by itself, contradict each other."""
 
 
 def option(default: Any, help: str, **limits: Any) -> Any:
@@ -35,7 +35,7 @@ def option(default: Any, help: str, **limits: Any) -> Any:
 
 
 class Options(BaseModel):
-    """A frozen set of options that refuses what is out of range.
+    """A frozen set of options with validated ranges.
 
     A subclass declares its fields by `option(...)` and finds contradictions between them in `_check`.
 
@@ -54,7 +54,7 @@ class Options(BaseModel):
 
     @classmethod
     def __pydantic_init_subclass__(cls, **_: Any) -> None:
-        """Give an option that a subclass declares anew, for another default, the limits that it had."""
+        """Keep the limits of an option that a subclass redeclares with another default."""
         changed = False
         for name, item in cls.model_fields.items():
             inherited = next((found for one in cls.__mro__[1:] if (found := _fields_of(one).get(name))), None)
@@ -69,7 +69,7 @@ class Options(BaseModel):
         return self
 
     def _check(self) -> None:
-        """Raise an OptionError where two options contradict each other."""
+        """Raise an OptionError if two options contradict each other."""
 
     def updated(self, **changes: Any) -> Self:
         """Return a copy with some options changed.
@@ -80,7 +80,7 @@ class Options(BaseModel):
         return type(self)(**{**dict(self), **changes})
 
     def updated_from_strings(self, changes: Mapping[str, str]) -> Self:
-        """Return a copy with options changed that were written as text: '0.5', 'true', 'linear'.
+        """Return a copy with options changed by text values: '0.5', 'true', 'linear'.
 
         Raises:
             OptionError: there is no such option, or its text is no value of it.
@@ -122,7 +122,7 @@ def of_preset(owner: str, presets: Mapping[str, _O], name: str | None = None, **
 
 
 def checked_seed(seed: int) -> int:
-    """Return a seed that every source of chance takes.
+    """Return a seed that is valid for every random generator.
 
     Raises:
         OptionError: it is negative, or larger than 32 bits.
@@ -133,13 +133,13 @@ def checked_seed(seed: int) -> int:
 
 
 def choices_of(kind: type[Options], name: str) -> tuple[str, ...]:
-    """Return the values an option may take, where its type is a Literal; else ()."""
+    """Return the allowed values of an option if its type is a Literal, otherwise ()."""
     hint = kind.model_fields[name].annotation
     return typing.get_args(hint) if typing.get_origin(hint) is Literal else ()
 
 
 def unknown_option(name: str, known: Iterable[str]) -> str:
-    """Return the sentence on an option that does not exist, with the nearest one that does.
+    """Return the message for an unknown option, with the most similar known one.
 
     >>> unknown_option("margn", ["margin", "temperature"])
     'there is no option margn: did you mean margin? There are margin, temperature'
@@ -169,7 +169,7 @@ def read_toml(path: Path, known: Iterable[str]) -> dict[str, Any]:
 
 
 def write_toml(content: Mapping[str, Any]) -> str:
-    """Return plain values as TOML that `read_toml` reads back; None, for which TOML has no word, is left out."""
+    """Return plain values as TOML for `read_toml`; None, which TOML lacks, is left out."""
     import tomli_w
 
     return tomli_w.dumps(_without_none(content))
@@ -184,7 +184,7 @@ def _without_none(content: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _sentences(kind: type[Options], error: ValidationError) -> str:
-    """Return one clause an error, in the order of the fields."""
+    """Return one clause per error, in the order of the fields."""
     return "; ".join(_sentence(kind, found) for found in error.errors(include_url=False))
 
 

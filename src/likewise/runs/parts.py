@@ -1,4 +1,4 @@
-"""The finished pieces of a job: each a file that is written by rename and checked before it is used again."""
+"""The finished parts of a job: files that are written atomically and verified before they are reused."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ class Parts:
         return len(self.facts)
 
     def path(self, name: str) -> Path:
-        """Return where a part lies."""
+        """Return the path of a part."""
         return self.folder / name
 
     @contextmanager
     def new(self, name: str, **facts: Any) -> Iterator[Path]:
-        """Give a path to write a part to; it takes its name and counts when the block ends without an error.
+        """Provide a path to write a part to; the part is installed if the block ends without an error.
 
         Args:
             name: of the file; a part of that name is replaced.
@@ -59,7 +59,7 @@ class Parts:
             file.write("\n" + json.dumps(line))
 
     def drop(self, *names: str) -> None:
-        """Remove parts that are no longer right."""
+        """Remove parts that are no longer valid."""
         for name in names:
             self.facts.pop(name, None)
             self.path(name).unlink(missing_ok=True)
@@ -79,7 +79,7 @@ def checksum(path: Path) -> str:
 
 
 def seal(folder: Path) -> None:
-    """Write the checksums of all files of a folder into it, when it is whole."""
+    """Write the checksums of all files of a complete folder into it."""
     with written_whole(folder / _INDEX) as path:
         files = sorted(one for one in folder.rglob("*") if one.is_file() and one.name not in (_INDEX, path.name))
         lines = [{"name": one.relative_to(folder).as_posix(), "checksum": checksum(one)} for one in files]
@@ -87,7 +87,7 @@ def seal(folder: Path) -> None:
 
 
 def is_sealed(folder: Path) -> bool:
-    """Return whether a folder was sealed and every file in it is still as it was."""
+    """Return whether a folder was sealed and none of its files has changed."""
     lines = list(_lines(folder / _INDEX))
     return bool(lines) and len(Parts(folder)) == len(lines)
 

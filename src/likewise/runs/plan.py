@@ -15,7 +15,7 @@ _DECIDING = ("likewise", "sentence-transformers", "transformers", "torch", "toke
 
 @dataclass(frozen=True)
 class Plan:
-    """The work that a job was asked to do.
+    """The plan of a job: everything that determines its result.
 
     Attributes:
         job: the kind of work, in the words of the command line: "train arccse".
@@ -32,7 +32,7 @@ class Plan:
     versions: Mapping[str, str] = field(default_factory=versions)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the plan as JSON gives it back: a tuple becomes a list."""
+        """Return the plan as after a round trip through JSON: a tuple becomes a list."""
         content = {
             "job": self.job,
             "format": self.format,
@@ -44,7 +44,7 @@ class Plan:
         return plain
 
     def difference(self, earlier: Mapping[str, Any], *, unfinished: bool = False) -> str | None:
-        """Return the first difference from an earlier plan as a clause for a message; None where there is none.
+        """Return the first difference from an earlier plan as a clause for a message; None if there is none.
 
         Args:
             earlier: what `to_dict` returned then.
@@ -72,7 +72,7 @@ class Plan:
 
 
 def _changed(old: Any, new: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
-    """Yield name, old and new value of what differs; a mapping inside is compared by its own names."""
+    """Yield name, old and new value of each difference; nested mappings are compared by name."""
     old = old if isinstance(old, Mapping) else {}
     for name in [*new, *(name for name in old if name not in new)]:
         before, now = old.get(name), new.get(name)

@@ -1,4 +1,4 @@
-"""The display of a long job: lines, and bars with the time left; a line a minute where there is no terminal."""
+"""The display of a long job: lines, and bars with the time left; or one line a minute without a terminal."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ EVERY_SECONDS = 60.0
 
 
 class Bar:
-    """One thing that is counted; made by `Progress.bar`."""
+    """A progress bar, made by `Progress.bar`."""
 
     def __init__(self, progress: Progress, what: str, total: int | None, unit: str, done: int) -> None:
         self._progress, self._what, self._unit = progress, what, unit
@@ -24,11 +24,11 @@ class Bar:
         self._task: Any = None
 
     def advance(self, count: int = 1) -> None:
-        """Count further."""
+        """Advance the count."""
         self.update(done=self.done + count)
 
     def update(self, done: int | None = None, total: int | None = None, note: str | None = None) -> None:
-        """Set how many are done, how many there are in all, or what is shown after the count."""
+        """Set the count, the total, or the text after the count."""
         self.done = self.done if done is None else done
         self.total = self.total if total is None else total
         self.note = self.note if note is None else note
@@ -65,7 +65,7 @@ class Progress:
 
     @property
     def console(self) -> Console:
-        """The console, made when it is first needed: to import rich takes as long as a small job."""
+        """The console, created when first needed: importing rich takes as long as a small job."""
         if self._console is None:
             from rich.console import Console
 
@@ -73,7 +73,7 @@ class Progress:
         return self._console
 
     def tell(self, line: object) -> None:
-        """Print a line; what looks like markup in it is left alone."""
+        """Print a line, without interpreting markup in it."""
         if not self.quiet:
             self.console.print(str(line), markup=False, highlight=False, soft_wrap=True)
 
@@ -87,7 +87,7 @@ class Progress:
         unit: Literal["count", "bytes"] = "count",
         stays: bool = False,
     ) -> Iterator[Bar]:
-        """Show a bar for the time of a `with` block.
+        """Show a bar during a `with` block.
 
         Args:
             what: is under way, as "encoding".
@@ -122,7 +122,7 @@ def _rich_progress(console: Console) -> Any:
     from rich.text import Text
 
     class Count(ProgressColumn):
-        """The count, in megabytes where bytes are counted."""
+        """The column with the count, in megabytes for bytes."""
 
         def render(self, task: Any) -> Text:
             scale, unit = (1e6, " MB") if task.fields["unit"] == "bytes" else (1, "")

@@ -1,4 +1,4 @@
-"""The states of a training loop that is not the trainer's: two are kept, and a damaged one is passed over."""
+"""The saved states of a hand-written training loop: two are kept, and a damaged one is skipped."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _KEPT = 2
 
 
 class States:
-    """The states from which a loop is resumed to the same bits: tensors and plain values by step.
+    """The states from which a loop resumes with bit-equal results: tensors and plain values by step.
 
     Args:
         folder: where they lie, inside a job's working folder.
@@ -29,7 +29,7 @@ class States:
         self._parts.drop(*sorted(self._parts.facts)[:-_KEPT])
 
     def load(self) -> tuple[int, dict[str, Any]] | None:
-        """Return step and state of the newest whole one; None where there is none."""
+        """Return step and state of the newest intact one; None if there is none."""
         import torch
 
         for name in sorted(self._parts.facts, reverse=True):

@@ -16,36 +16,36 @@ EXIT_CODE = 130
 
 
 class Stopped(KeyboardInterrupt):
-    """A job was stopped in order: what is done is saved, and the same command goes on from there."""
+    """Raised when a job was stopped in order: its work is saved, and the same command resumes it."""
 
 
 class StopRequest:
-    """A stop that was asked for, or not yet."""
+    """The request to stop a job, which may still come."""
 
     def __init__(self, progress: Progress) -> None:
         self.asked = False
         self.progress = progress
 
     def check(self, done: str = "") -> None:
-        """End the job here if a stop was asked for; call it where everything so far is saved.
+        """Raise `Stopped` if a stop was requested; to be called where all work so far is saved.
 
         Args:
             done: how far the job came, for the message.
 
         Raises:
-            Stopped: it was asked for.
+            Stopped: a stop was requested.
         """
         if self.asked:
-            raise Stopped(f"Stopped{f' {done}' if done else ''}. The same command goes on from there.")
+            raise Stopped(f"Stopped{f' {done}' if done else ''}. Run the same command again to resume.")
 
 
 _open: list[StopRequest] = []
-"""The requests of the jobs under way, the outermost first: a job may be a part of another one."""
+"""The requests of the running jobs, the outermost first: a job may be part of another one."""
 
 
 @contextmanager
 def orderly_stop(progress: Progress) -> Iterator[StopRequest]:
-    """Turn the first SIGINT or SIGTERM of a `with` block into a request, and the second into an interruption at once.
+    """Turn the first SIGINT or SIGTERM in a `with` block into a request, and the second into an interruption.
 
     Inside another such block, the request is one to both jobs. Outside the main thread, where Python has no signals,
     nothing is caught.
@@ -57,7 +57,7 @@ def orderly_stop(progress: Progress) -> Iterator[StopRequest]:
             raise KeyboardInterrupt
         for one in _open:
             one.asked = True
-        _open[0].progress.tell("Stopping: what is under way is finished and saved first (once more: at once).")
+        _open[0].progress.tell("Stopping: the current step is finished and saved first (Ctrl-C again stops at once).")
 
     before: dict[int, Any] = {}
     if threading.current_thread() is threading.main_thread():

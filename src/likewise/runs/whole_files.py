@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all: written beside their place, then renamed."""
+"""Atomic writing of files: to a temporary file in the same folder, then renamed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FULL = re.compile(
 
 @contextmanager
 def written_whole(path: Path) -> Iterator[Path]:
-    """A path in the same folder to write to, which takes the name `path` at the end; after an error nothing is left.
+    """Provide a temporary path in the same folder, renamed to `path` at the end and removed after an error.
 
     It ends in `.part`, so that no pattern for finished files finds it.
     """
@@ -51,14 +51,14 @@ def is_full_disk(error: BaseException | None) -> bool:
 
 
 def write_text(path: Path, text: str) -> Path:
-    """Write UTF-8 text by rename, so that a reader sees the old file or the whole new one."""
+    """Write UTF-8 text atomically: a reader sees the old file or the complete new one."""
     with written_whole(path) as unfinished:
         unfinished.write_text(text, encoding="utf-8", newline="\n")
     return path
 
 
 def write_json(path: Path, content: Any, *, strict: bool = False) -> Path:
-    """Write plain values as JSON by rename.
+    """Write plain values as JSON, atomically.
 
     Args:
         path: where.
@@ -69,5 +69,5 @@ def write_json(path: Path, content: Any, *, strict: bool = False) -> Path:
 
 
 def read_json(path: Path) -> Any:
-    """The content of a JSON file."""
+    """Return the content of a JSON file."""
     return json.loads(path.read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""Negation by grammar: a sentence to its negation in correct English (SNCSE, section 3).
+"""Rule-based negation of English sentences, in correct English (SNCSE, section 3).
 
 Parsed by spaCy, with verb forms from lemminflect; both are loaded at the first sentence.
 """

@@ -1,4 +1,4 @@
-"""A negated clause to its affirmation, the verb inflected again ('did not become' to 'became')."""
+"""Affirmation of a negated clause, the verb inflected again ('did not become' to 'became')."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def affirm(clause: Clause, negator: Negator, edits: Edits) -> str:
-    """Take one negator out of a clause; gives the name of the construction."""
+    """Remove one negator from a clause; return the name of the construction."""
     token = negator.token
     if negator.fronted:
         _straighten(clause, edits)
@@ -68,14 +68,14 @@ def _take_out(clause: Clause, token: Token, edits: Edits) -> None:
 
 
 def _semi_modal(clause: Clause, token: Token, edits: Edits) -> None:
-    """'He need not go' to 'He needs to go': without the negation 'need' and 'dare' are plain verbs."""
+    """Turn 'He need not go' into 'He needs to go': without the negation 'need' and 'dare' are plain verbs."""
     finite = clause.finite
     edits.replace(finite, verbs.inflect(finite.lower_, "VBZ" if third_singular(clause.subject) else "VB"))
     edits.replace(token, " to" if token.idx == end_of(finite) else "to", keep_case=False)
 
 
 def _straighten(clause: Clause, edits: Edits) -> None:
-    """'Never have I seen' to 'I have seen': the auxiliary goes back behind the subject, 'do' goes."""
+    """Turn 'Never have I seen' into 'I have seen': move the auxiliary behind the subject, or drop 'do'."""
     finite, head = clause.finite, clause.head
     assert clause.subject is not None  # only a clause with a subject is inverted
     edits.drop(finite)
@@ -87,7 +87,7 @@ def _straighten(clause: Clause, edits: Edits) -> None:
 
 
 def _no(token: Token, edits: Edits) -> None:
-    """'no car' to 'a car', 'no cars' and 'no evidence' to 'some', 'no different' to 'different'."""
+    """Turn 'no car' into 'a car', 'no cars' into 'some cars' and 'no different' into 'different'."""
     noun = token.head
     following = token.nbor() if token.i + 1 < len(token.doc) else noun
     if token.dep_ == "advmod" or token.dep_ == "neg" or following.tag_ in ("JJR", "RBR"):
@@ -105,7 +105,7 @@ def _no(token: Token, edits: Edits) -> None:
 
 
 def _pronoun(clause: Clause, token: Token, edits: Edits) -> None:
-    """'no one' to 'someone', 'nothing' to 'something', 'none of them is' and 'neither of them' to 'one of them'."""
+    """Turn 'no one' into 'someone', 'nothing' into 'something', 'neither of them' into 'one of them'."""
     word, last = token.lower_, token
     if word == "no":
         word, last = "someone", token.nbor()
@@ -121,12 +121,12 @@ def _pronoun(clause: Clause, token: Token, edits: Edits) -> None:
 
 
 def _of_a_mass(pronoun: Token) -> bool:
-    """Whether 'none' speaks of one thing, as in 'none of the milk'."""
+    """Return whether 'none' refers to a mass noun, as in 'none of the milk'."""
     return any(noun.tag_ in ("NN", "NNP") for of in pronoun.rights for noun in of.rights if of.lower_ == "of")
 
 
 def _but(clause: Clause, noun: Token, edits: Edits) -> None:
-    """'no one but John' to 'someone other than John'; 'no money but friends' to 'money and friends'."""
+    """Turn 'no one but John' into 'someone other than John', 'no money but friends' into 'money and friends'."""
     if word_after(noun) not in ("but", "except") or noun.i + 2 >= clause.sentence.end:
         return
     but, following = noun.nbor(), noun.nbor(2)
@@ -141,7 +141,7 @@ def _but(clause: Clause, noun: Token, edits: Edits) -> None:
 
 
 def _positive(clause: Clause, negator: Negator, edits: Edits) -> None:
-    """Words that live on a negation get their partners: 'any' to 'some', 'nor' to 'or'; 'ever' goes."""
+    """Replace words that need a negation: 'any' by 'some', 'nor' by 'or'; 'ever' is dropped."""
     doc, last = clause.head.doc, negator.last or negator.token
     if clause.question and last.i > clause.finite.i:
         return
@@ -176,14 +176,14 @@ def _positive(clause: Clause, negator: Negator, edits: Edits) -> None:
 
 
 def _contrasts(but: Token) -> bool:
-    """Whether 'but' joins two words or phrases that are no verbs."""
+    """Return whether 'but' joins two words or phrases that are not verbs."""
     joined = [child for child in but.head.rights if child.dep_ == "conj" and child.i > but.i]
     plain = bool(joined) and not any(child.tag_ in VERB_TAGS for child in joined[0].subtree)
     return plain and but.head.tag_ not in VERB_TAGS and word_after(but) not in ("also", "rather", "not", "only")
 
 
 def _own_clause(token: Token, head: Token) -> bool:
-    """Whether a token stands in a clause below the main one, where the negation did not reach it plainly."""
+    """Return whether a token is in a subordinate clause, where the scope of the negation is unclear."""
     while token.head.i != token.i and token.i != head.i:
         if token.dep_ in ("advcl", "relcl", "parataxis") and token.tag_ != "IN":
             return True

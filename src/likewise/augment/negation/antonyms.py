@@ -1,4 +1,4 @@
-"""Opposites: where a negated word has an antonym, 'not A' says what 'B' says, and 'A' what 'not B' says.
+"""Opposites: if a negated word A has the antonym B, 'not A' agrees with 'B', and 'A' with 'not B'.
 
 SNCSE's soft negatives tell an encoder that 'A' and 'not A' differ; nothing in them tells it that 'not A' and 'B' agree.
 Four sentences of one pair of antonyms do. The paper has no such thing: it is an option of the recipe, off by default.
@@ -30,7 +30,7 @@ _COPULA = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Opposites:
-    """Four sentences, of which two and two agree.
+    """Two pairs of sentences that agree in meaning.
 
     Attributes:
         sentence: with A.
@@ -47,7 +47,7 @@ class Opposites:
 
 @cache
 def antonyms() -> dict[str, str]:
-    """Each word of the list to its antonym, both ways.
+    """Return the antonym of each word of the list, in both directions.
 
     >>> antonyms()["safe"], antonyms()["dangerous"]
     ('dangerous', 'safe')
@@ -63,7 +63,7 @@ def antonyms() -> dict[str, str]:
 
 
 def may_have_opposites(sentence: str) -> bool:
-    """Whether a word with an antonym stands close behind a form of 'be': a test of text alone, before any parsing.
+    """Return whether a word with an antonym follows a form of 'be' closely; needs no parsing.
 
     >>> may_have_opposites("The lake is deep."), may_have_opposites("A deep lake lies there.")
     (True, False)
@@ -80,7 +80,7 @@ def may_have_opposites(sentence: str) -> bool:
 
 
 def opposites(sentence: str, negation: str | None) -> Opposites | None:
-    """The four sentences of a sentence and its negation, None where the negated word has no antonym.
+    """Return the opposites of a sentence and its negation; None if the negated word has no antonym.
 
     Either of the two may be the one with 'not'. The word must be the same in both: a verb that changes its form
     under 'not' is left out.
@@ -109,7 +109,7 @@ def _count(text: str) -> int:
 
 
 def _negated_word(text: str) -> str | None:
-    """The word behind the only 'not' that has an antonym."""
+    """Return the word after the only 'not', if it has an antonym."""
     found = list(_NOT.finditer(text))
     if len(found) != 1:
         return None
@@ -124,7 +124,7 @@ def _negated_word(text: str) -> str | None:
 
 
 def _swap(text: str, word: str, other: str) -> str:
-    """The text with `other` for `word`, 'a' and 'an' before it made right."""
+    """Replace `word` by `other`, and correct 'a' or 'an' before it."""
 
     def changed(match: re.Match[str]) -> str:
         article, space = match.group(1), match.group(2)

@@ -1,4 +1,4 @@
-"""Negations kept on disk, so that a second run reads them instead of parsing."""
+"""A cache of negations on disk, so that a second run does not parse again."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _key(sentence: str) -> bytes:
 
 
 class NegationCache:
-    """Negations by sentence, in one SQLite file for each model, model version and rules version.
+    """A cache of negations by sentence: one SQLite file for each model, model version and rules version.
 
     A changed rule or model opens another file, so nothing stale is ever read. A file that cannot be opened or
     written is passed over: the cache saves time and nothing depends on it.
@@ -45,7 +45,7 @@ class NegationCache:
             self.close()
 
     def get(self, sentences: Sequence[str]) -> dict[str, Negation]:
-        """The negations known of some sentences."""
+        """Return the cached negations of the given sentences."""
         if self._base is None:
             return {}
         by_key = {_key(sentence): sentence for sentence in sentences}
@@ -65,7 +65,7 @@ class NegationCache:
         return found
 
     def put(self, negations: Iterable[Negation]) -> None:
-        """Keep some negations."""
+        """Add negations to the cache."""
         if self._base is None:
             return
         rows = [(_key(n.sentence), n.negation, n.reason, n.rule) for n in negations]
@@ -76,7 +76,7 @@ class NegationCache:
             self.close()
 
     def close(self) -> None:
-        """Close the file; what is asked afterwards is not found."""
+        """Close the file; later look-ups find nothing."""
         if self._base is not None:
             self._base.close()
             self._base = None

@@ -1,4 +1,4 @@
-"""The main clause of a parsed sentence: which word carries its tense, and where its subject stands."""
+"""The main clause of a parsed sentence, its finite word and its subject."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Clause:
 
     @property
     def question(self) -> bool:
-        """Whether the subject stands behind the operator: 'Is he here?', 'Only then did he come'."""
+        """True if the subject follows the operator: 'Is he here?', 'Only then did he come'."""
         if self.subject is None or not self.operator or self.subject.i < self.finite.i:
             return False
         asks = any(token.text == "?" for token in self.head.doc[self.head.i : self.sentence.end])
@@ -63,12 +63,12 @@ class Clause:
 
     @property
     def existential(self) -> bool:
-        """Whether the subject is the 'there' of 'there is'."""
+        """True if the subject is the 'there' of 'there is'."""
         return self.subject is not None and self.subject.dep_ == "expl" and self.subject.lower_ == "there"
 
 
 def main_clause(sentence: Span) -> Clause | None:
-    """The clause of a sentence to negate, None where no finite verb is found.
+    """Return the main clause of a sentence; None if no finite verb is found.
 
     A quoted clause in front of its reporting verb is the statement ('"I am here", said John.'), as is the
     first of two clauses joined by a semicolon, which the parser hangs below the last. Behind the reporting
@@ -89,7 +89,7 @@ def main_clause(sentence: Span) -> Clause | None:
 
 
 def _heads(sentence: Span) -> Iterator[Token]:
-    """Tokens to try as the head of the main clause, best first."""
+    """Return candidates for the head of the main clause, best first."""
     root = sentence.root
     for child in root.lefts:
         # 'Should you need help, call me': a condition.
@@ -110,12 +110,12 @@ def _heads(sentence: Span) -> Iterator[Token]:
 
 
 def _has_subject(verb: Token) -> bool:
-    """Whether a verb has a subject, or needs none as in '"Go on," he said'."""
+    """Return whether a verb has a subject, or needs none as in '"Go on," he said'."""
     return verb.tag_ == "VB" or any(child.dep_ in SUBJECTS for child in verb.children)
 
 
 def _subordinate(token: Token) -> bool:
-    """Whether a conjunction or a relative word opens the clause of a token."""
+    """Return whether a conjunction or a relative word opens the clause of a token."""
     for child in token.lefts:
         if child.dep_ == "mark" or child.tag_ in ("WDT", "WP$"):
             return True
@@ -125,13 +125,13 @@ def _subordinate(token: Token) -> bool:
 
 
 def _bracketed(token: Token, sentence: Span) -> bool:
-    """Whether a token stands in brackets that opened within the sentence."""
+    """Return whether a token is inside brackets that were opened within the sentence."""
     before = [word.text for word in token.doc[sentence.start + 1 : token.i]]
     return before.count("(") > before.count(")")
 
 
 def third_singular(subject: Token | None) -> bool:
-    """Whether a subject takes the verb form in -s, as far as its own word shows."""
+    """Return whether a subject takes the verb form in -s, judging by the head word alone."""
     if subject is None:
         return False
     if subject.tag_ == "PRP":
@@ -142,7 +142,7 @@ def third_singular(subject: Token | None) -> bool:
 
 
 def _is_operator(token: Token, head: Token, subject: Token | None) -> bool:
-    """Whether 'not' can follow this finite word: 'be' anywhere, 'have', 'do' and modals as auxiliaries."""
+    """Return whether 'not' can follow this finite word: 'be' anywhere, 'have', 'do' and modals as auxiliaries."""
     word = token.lower_
     if word in BE and (word not in ("'s", "’s") or token.tag_ != "POS"):
         return True
@@ -154,7 +154,7 @@ def _is_operator(token: Token, head: Token, subject: Token | None) -> bool:
 
 
 def _clause(head: Token, sentence: Span, lenient: bool = False) -> Clause | None:
-    """The clause of one head, None if it has no finite verb."""
+    """Return the clause of one head; None if it has no finite verb."""
     subject = _subject(head)
     auxiliaries = [child for child in head.lefts if child.dep_ in AUXILIARIES]
     for position, auxiliary in enumerate(auxiliaries):
@@ -177,7 +177,7 @@ def _clause(head: Token, sentence: Span, lenient: bool = False) -> Clause | None
 
 
 def _bare_clause(head: Token, sentence: Span, subject: Token | None, lenient: bool) -> Clause | None:
-    """The clause of a verb without auxiliaries."""
+    """Return the clause of a verb without auxiliaries."""
     if _is_operator(head, head, subject) and head.lower_ not in ("be", "been", "being"):
         return Clause(sentence, head, head, head.tag_, True, subject)
     if head.tag_ in ("VB", "VBP") and subject is None:
@@ -207,7 +207,7 @@ def _bare_clause(head: Token, sentence: Span, subject: Token | None, lenient: bo
 
 
 def _inserted(head: Token, sentence: Span) -> bool:
-    """Whether a verb behind a comma can be a participle of an insertion that a second comma closes."""
+    """Return whether a verb after a comma may be a participle in a phrase that a second comma closes."""
     if head.tag_ != "VBD":
         return head.tag_ == "VBN"
     rest = head.doc[head.i : sentence.end - 1]
@@ -216,7 +216,7 @@ def _inserted(head: Token, sentence: Span) -> bool:
 
 
 def _later_verb(head: Token) -> Token | None:
-    """The main verb behind a participle that the parser took for it: 'Carts mounted on wheels were used'."""
+    """Return the main verb after a participle that the parser mistook for it: 'Carts mounted on wheels were used'."""
     if head.tag_ not in ("VBD", "VBN") or verbs.inflect(verbs.base(head.lower_), "VBD") != head.lower_:
         return None
     child = next((child for child in head.rights if child.dep_ not in ("prep", "advmod", "prt")), None)
@@ -230,7 +230,7 @@ def _later_verb(head: Token) -> Token | None:
 
 
 def _without_subject(head: Token, sentence: Span) -> Clause | None:
-    """An imperative, or a statement whose subject the parser has lost; None for a name read as a verb."""
+    """Return the clause of an imperative, or of a statement whose subject the parser missed; None for a name."""
     tag = verbs.finite_tag(head.lower_, head.tag_, False) or "VBP"
     before = [token for token in head.doc[sentence.start : head.i] if not token.is_punct and not token.is_space]
     if quoted_name(head, sentence) or (before and head.text.istitle()):
@@ -241,7 +241,7 @@ def _without_subject(head: Token, sentence: Span) -> Clause | None:
 
 
 def quoted_name(token: Token, sentence: Span) -> bool:
-    """Whether a token stands in a quotation that ends before a verb: the name in '"Go On" is a song'."""
+    """Return whether a token is in a quotation that ends before a verb: the name in '"Go On" is a song'."""
     if sum(word.text in _QUOTES for word in token.doc[sentence.start : token.i]) % 2 == 0:
         return False
     closed = [word.i for word in token.doc[token.i : sentence.end] if word.text in _QUOTES]
@@ -250,13 +250,13 @@ def quoted_name(token: Token, sentence: Span) -> bool:
 
 
 def _finite_auxiliary(token: Token) -> bool:
-    """Whether an auxiliary shows tense; the tagger often calls an inverted 'have' or 'do' a base form."""
+    """Return whether an auxiliary is finite; the tagger often calls an inverted 'have' or 'do' a base form."""
     bare = token.lower_ in ("be", "been", "being", "having", "to")
     return not bare and (token.tag_ in FINITE_TAGS or token.lower_ in OPERATORS)
 
 
 def _subject(head: Token) -> Token | None:
-    """The subject of a head: 'there' before the noun that follows it, else the first."""
+    """Return the subject of a head: 'there' is preferred to the noun after it, otherwise the first one."""
     subjects = [child for child in head.children if child.dep_ in SUBJECTS]
     if not subjects and head.tag_ == "NN" and any(child.dep_ == "aux" for child in head.lefts):
         # 'Why did the war end?', where the parser reads 'the war end' as a noun.

@@ -1,4 +1,4 @@
-"""An affirmative clause to its negation (SNCSE section 3: 'correct syntax and clear semantic')."""
+"""Negation of an affirmative clause (SNCSE section 3: 'correct syntax and clear semantic')."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _WISHED = frozenset(("god", "heaven", "lord"))
 
 
 def deny(clause: Clause, edits: Edits) -> str:
-    """Write the negation of an affirmative clause into `edits`; gives the name of the construction."""
+    """Write the negation of an affirmative clause into `edits`; return the name of the construction."""
     rule = None if clause.question else deny_pair(clause, edits) or _second_half(clause, edits)
     if rule is None and clause.imperative:
         return _imperative(clause, edits)
@@ -41,7 +41,7 @@ def deny(clause: Clause, edits: Edits) -> str:
 
 
 def _second_half(clause: Clause, edits: Edits) -> str | None:
-    """'poor but happy' to 'poor but not happy': 'not poor but happy' would correct the first word."""
+    """Turn 'poor but happy' into 'poor but not happy': 'not poor but happy' would correct the first word."""
     for but in clause.head.doc[clause.finite.i + 1 : clause.sentence.end - 1]:
         following = but.nbor()
         word = but.head.head if but.head.dep_ == "conj" else but.head
@@ -66,7 +66,7 @@ def _second_half(clause: Clause, edits: Edits) -> str | None:
 
 
 def _contrast(clause: Clause, edits: Edits) -> None:
-    """'in May but not in June' to 'not in May but in June': the second 'not' goes when the first comes."""
+    """Turn 'in May but not in June' into 'not in May but in June': the 'not' moves to the first part."""
     for token in clause.head.doc[clause.finite.i + 1 : clause.sentence.end - 2]:
         word = token.nbor()
         if token.lower_ == "but" and word.lower_ == "not" and word_after(word) not in UNIVERSALS:
@@ -79,7 +79,7 @@ def _contrast(clause: Clause, edits: Edits) -> None:
 
 
 def _imperative(clause: Clause, edits: Edits) -> str:
-    """'Open the door' to 'Do not open the door'; "Let's go" to "Let's not go"."""
+    """Turn 'Open the door' into 'Do not open the door', "Let's go" into "Let's not go"."""
     verb = clause.head
     following = verb.nbor() if verb.i + 1 < len(verb.doc) else None
     if verb.lower_ == "let" and following is not None and following.lower_ in ("'s", "’s", "us"):
@@ -92,7 +92,7 @@ def _imperative(clause: Clause, edits: Edits) -> str:
 
 
 def _existential(clause: Clause, edits: Edits) -> str | None:
-    """'There is a house' to 'There is no house'; a counted noun takes 'not' and is left to the operator."""
+    """Turn 'There is a house' into 'There is no house'; a counted noun is left to `_operator`."""
     if not clause.existential or clause.head.lower_ not in BE:
         return None
     start = clause.head.i + 1
@@ -102,7 +102,7 @@ def _existential(clause: Clause, edits: Edits) -> str | None:
 
 
 def _no_longer(clause: Clause, edits: Edits) -> str | None:
-    """'He still lives here' to 'He no longer lives here': 'does not still live' is no English."""
+    """Turn 'He still lives here' into 'He no longer lives here': 'does not still live' is not idiomatic."""
     beside = clause.finite.i + 1 if clause.operator else clause.finite.i - 1
     for word in clause.finite.doc[max(beside, 0) : beside + 1]:
         if word.lower_ == "still" and word.dep_ == "advmod" and not word.is_sent_start:
@@ -112,7 +112,7 @@ def _no_longer(clause: Clause, edits: Edits) -> str | None:
 
 
 def _operator(clause: Clause, edits: Edits) -> str:
-    """'not' after the word that carries the tense, behind the subject in a question."""
+    """Insert 'not' after the finite word, or after the subject in a question."""
     finite, head, word = clause.finite, clause.head, clause.finite.lower_
     if clause.question:
         edits.insert(_after_subject(clause), " not")
@@ -141,7 +141,7 @@ def _operator(clause: Clause, edits: Edits) -> str:
 
 
 def _after_subject(clause: Clause) -> int:
-    """Where 'not' stands in a question: behind the subject, or before a noun that a wh-word asks for."""
+    """Return the place of 'not' in a question: after the subject, or before a noun that a wh-word asks for."""
     finite, head, subject = clause.finite, clause.head, clause.subject
     assert subject is not None  # a question has one
     asked = any(child.tag_ in ("WP", "WDT") and child.dep_ == "attr" for child in head.lefts)
@@ -152,7 +152,7 @@ def _after_subject(clause: Clause) -> int:
 
 
 def _last_before_not(clause: Clause) -> Token:
-    """The finite word, or the last of the adverbs behind it that 'not' must follow."""
+    """Return the finite word, or the last of the adverbs after it that 'not' must follow."""
     last = clause.finite
     semi_modal = last.lower_ in ("had", "would", "'d", "’d")
     for token in clause.head.doc[last.i + 1 : clause.sentence.end]:
@@ -164,7 +164,7 @@ def _last_before_not(clause: Clause) -> Token:
 
 
 def _contracted(clause: Clause) -> str | None:
-    """What a contracted auxiliary becomes: "I'll" to "I won't"; None for "he's", which takes 'not'."""
+    """Return the negative form of a contracted auxiliary: "won't" for "I'll"; None for "he's", which takes 'not'."""
     finite, tag, following = clause.finite, clause.head.tag_, word_after(clause.finite)
     word = finite.text.replace("’", "'")
     if finite.i == clause.head.i:
@@ -181,7 +181,7 @@ def _contracted(clause: Clause) -> str | None:
 
 
 def _do_support(clause: Clause, edits: Edits) -> str:
-    """'He has a car' to 'He does not have a car'; the verbs in one list with it lose their tense too."""
+    """Turn 'He has a car' into 'He does not have a car'; verbs coordinated with it lose their tense too."""
     verb, subject = clause.finite, clause.subject
     if verb.lower_ in ("do", "does", "did", "has", "have", "had") and all(child.is_punct for child in verb.rights):
         # 'Yes, he does.'
@@ -207,7 +207,7 @@ def _do_support(clause: Clause, edits: Edits) -> str:
 
 
 def _untense(verb: Token, tag: str, edits: Edits) -> None:
-    """The base form for the verbs in one list with a verb that 'do' has taken the tense from."""
+    """Put the verbs coordinated with a verb into the base form, as 'do' now carries the tense."""
     listing = False
     for other, together in conjuncts(verb):
         helpers = [child for child in other.lefts if child.dep_ in ("aux", "auxpass")]
@@ -227,7 +227,7 @@ def _untense(verb: Token, tag: str, edits: Edits) -> None:
 
 
 def _first_adverb(clause: Clause, verb: Token) -> Token:
-    """The verb, or the first of the adverbs right before it that stay behind the negation."""
+    """Return the verb, or the first of the adverbs right before it that stay after the negation."""
     first = verb
     while first.i > clause.sentence.start:
         token = first.nbor(-1)
@@ -246,7 +246,7 @@ def _first_adverb(clause: Clause, verb: Token) -> Token:
 
 
 def _polarity(clause: Clause, edits: Edits) -> None:
-    """'some' to 'any' in what follows the negated verb, a final 'too' to 'either', 'already' to 'yet'."""
+    """Replace, after the negated verb, 'some' by 'any', a final 'too' by 'either', 'already' by 'yet'."""
     for child in clause.head.children:
         reached = child.i > clause.finite.i or (child.i == clause.finite.i - 1 and not clause.operator)
         if child.lower_ == "already" and reached and child.dep_ == "advmod" and clause.finite.lower_ != "had":

@@ -1,4 +1,4 @@
-"""Edits of a sentence by character offsets, so that its case, punctuation and spacing stay as they were."""
+"""Edits of a sentence by character offsets, which preserve its case, punctuation and spacing."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ if TYPE_CHECKING:
 
 
 def end_of(token: Token) -> int:
-    """The offset just past a token."""
+    """Return the offset of the end of a token."""
     return token.idx + len(token.text)
 
 
 def word_after(token: Token, n: int = 1) -> str:
-    """The n-th word behind a token in lower case, '' behind the last one."""
+    """Return the n-th word after a token in lower case, '' past the last one."""
     return token.nbor(n).lower_ if token.i + n < len(token.doc) else ""
 
 
 def like(word: str, model: str) -> str:
-    """`word` in the case of `model`: capitals stay capitals, a first capital stays one.
+    """Return `word` in the case of `model`: in capitals, or with a first capital.
 
     >>> like("went", "Go"), like("went", "GO"), like("went", "go")
     ('Went', 'WENT', 'went')
@@ -31,12 +31,12 @@ def like(word: str, model: str) -> str:
 
 
 def capital(text: str) -> str:
-    """`text` with its first letter a capital and nothing else changed."""
+    """Return `text` with its first letter capitalised and nothing else changed."""
     return text[:1].upper() + text[1:]
 
 
 def lower_first(token: Token) -> str:
-    """The token as it reads inside a sentence: a name, an acronym and 'I' keep their capital."""
+    """Return the token as written inside a sentence: names, acronyms and 'I' keep their capital."""
     text: str = token.text
     if token.tag_ in ("NNP", "NNPS") or text == "I" or text.startswith(("I'", "I’")) or text[1:] != text[1:].lower():
         return text
@@ -45,13 +45,13 @@ def lower_first(token: Token) -> str:
 
 @dataclass
 class Edits:
-    """Replacements of stretches of one sentence, applied together from right to left."""
+    """Replacements of spans of one sentence, applied together from right to left."""
 
     text: str
     changes: list[tuple[int, int, str]] = field(default_factory=list)
 
     def replace(self, token: Token, word: str, *, last: Token | None = None, keep_case: bool = True) -> None:
-        """Write `word` in place of a token (or the stretch up to `last`), in its case unless `keep_case` is off.
+        """Replace a token (or the span up to `last`) by `word`, in its case unless `keep_case` is off.
 
         An empty word takes the stretch out.
         """
@@ -61,11 +61,11 @@ class Edits:
             self.changes.append((token.idx, end_of(last or token), like(word, token.text) if keep_case else word))
 
     def insert(self, offset: int, text: str) -> None:
-        """Write `text` at an offset."""
+        """Insert `text` at an offset."""
         self.changes.append((offset, offset, text))
 
     def drop(self, first: Token, last: Token | None = None) -> None:
-        """Take out a token (or the stretch up to `last`) with one of the blanks beside it."""
+        """Remove a token (or the span up to `last`) with one of the spaces next to it."""
         last = first if last is None else last
         start, stop = first.idx, end_of(last)
         if stop < len(self.text) and self.text[stop].isspace():
@@ -75,7 +75,7 @@ class Edits:
         self.changes.append((start, stop, ""))
 
     def result(self) -> str:
-        """The edited text; whatever comes to stand first takes over the capital of what stood there."""
+        """Return the edited text; the new first word takes over the capital of the old one."""
         text = self.text
         # Stable from the right: of two changes at one offset the one made first stands first.
         ordered = self.changes[::-1]
@@ -89,5 +89,5 @@ class Edits:
 
 
 def _first_letter(text: str) -> int | None:
-    """Where the first letter is."""
+    """Return the offset of the first letter."""
     return next((at for at, character in enumerate(text) if character.isalpha()), None)

@@ -1,4 +1,4 @@
-"""What already negates a clause: 'not' in every spelling, 'never', 'no one', 'nothing', 'no' and a noun."""
+"""Negators, the words that negate a clause: 'not' in every spelling, 'never', 'no one', 'nothing', 'no' and a noun."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Negator:
 
 
 def find_negator(clause: Clause) -> Negator | None:
-    """The word that negates a clause, None for an affirmative clause.
+    """Return the word that negates a clause, None for an affirmative clause.
 
     Raises `Refused` for a negation that would leave broken English when it is taken out.
     """
@@ -65,13 +65,13 @@ def find_negator(clause: Clause) -> Negator | None:
 
 
 def _continues(token: Token) -> bool:
-    """Whether a clause with 'nor did', 'neither is' hangs on this negation."""
+    """Return whether a clause with 'nor did' or 'neither is' depends on this negation."""
     inside = token.lower_ in ("nor", "neither") and token.sent.start < token.i < token.sent.end - 1
     return inside and word_after(token) in OPERATORS and not token.sent.text.startswith("Neither")
 
 
 def _beside_verb(clause: Clause) -> Negator | None:
-    """'not' or an adverbial behind the operator, up to the verb or behind adverbs and subject."""
+    """Return 'not' or a negative adverbial after the operator, up to the verb or past adverbs and subject."""
     finite, head = clause.finite, clause.head
     if clause.imperative and head.lower_ == "let" and head.i + 2 < clause.sentence.end:
         # "Let's not go".
@@ -94,7 +94,7 @@ def _beside_verb(clause: Clause) -> Negator | None:
 
 
 def _adverbial(token: Token) -> Negator | None:
-    """The negative adverbial that begins at a token."""
+    """Return the negative adverbial that begins at a token."""
     for words in _BY_FIRST_WORD.get(token.lower_, ()):
         rest = enumerate(words[1:], start=1)
         if all(word_after(token, n) == word for n, word in rest) and (words[0] != "anything" or token.dep_ == "attr"):
@@ -103,7 +103,7 @@ def _adverbial(token: Token) -> Negator | None:
 
 
 def _not(token: Token, clause: Clause) -> Negator:
-    """'not', or 'not only ... but also', which takes 'neither ... nor'."""
+    """Return the negator 'not', or 'not only ... but also', which becomes 'neither ... nor'."""
     rest = token.doc[token.i + 1 : clause.sentence.end]
     but = next((word for word in rest if word.lower_ == "but"), None)
     if but is None or word_after(token) not in _FOCUS:
@@ -114,7 +114,7 @@ def _not(token: Token, clause: Clause) -> Negator:
 
 
 def _elsewhere(clause: Clause) -> Negator | None:
-    """An adverbial of the verb that stands before it, before an inverted one, or close behind it."""
+    """Return a negative adverbial before the verb, before an inverted one, or close after it."""
     finite, head = clause.finite, clause.head
     for token in clause.sentence:
         if token.lower_ == "not" and word_after(token) in _FOCUS and token.i == finite.i - 2:
@@ -139,7 +139,7 @@ def _elsewhere(clause: Clause) -> Negator | None:
 
 
 def _paired(clause: Clause) -> Negator | None:
-    """'neither ... nor': 'either ... or', but 'both ... and' of verbs, where 'can either' would offer a choice."""
+    """Return 'neither ... nor', which becomes 'either ... or', or 'both ... and' for verbs."""
     found = find_pair(clause, "neither")
     if found is None:
         return None
@@ -148,7 +148,7 @@ def _paired(clause: Clause) -> Negator | None:
 
 
 def _in_subject(clause: Clause) -> Negator | None:
-    """A negative subject before its verb: 'No one came', 'No birds fly', 'Not all birds fly'."""
+    """Return a negative subject before its verb: 'No one came', 'No birds fly', 'Not all birds fly'."""
     subject = clause.subject
     if subject is None or subject.i > clause.finite.i:
         return None
@@ -165,7 +165,7 @@ def _in_subject(clause: Clause) -> Negator | None:
 
 
 def _in_object(clause: Clause) -> Negator | None:
-    """A negative object or complement, or one joined to it: 'He has no car', 'It has doors and no windows'."""
+    """Return a negative object or complement: 'He has no car', 'It has doors and no windows'."""
     for child in clause.head.rights:
         if child.dep_ in _OBJECTS:
             joined = (other for other in child.conjuncts if other.i > child.i and other.tag_ not in VERB_TAGS)
@@ -177,7 +177,7 @@ def _in_object(clause: Clause) -> Negator | None:
 
 
 def _quantifier(noun: Token) -> Negator | None:
-    """The negative word that opens a noun phrase."""
+    """Return the negative word that opens a noun phrase."""
     first = noun.left_edge
     word, following = first.lower_, word_after(first)
     if word == "no" and following:

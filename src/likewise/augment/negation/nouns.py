@@ -1,4 +1,4 @@
-"""The article that takes the place of 'no' when a sentence is affirmed."""
+"""The article that replaces 'no' when a sentence is affirmed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def is_mass(word: str) -> bool:
-    """Whether a noun in the singular takes no 'a', by a list and by its ending.
+    """Return whether a noun in the singular takes no 'a', by a list and by its ending.
 
     >>> is_mass("evidence"), is_mass("sadness"), is_mass("car")
     (True, True, False)
@@ -21,7 +21,7 @@ def is_mass(word: str) -> bool:
 
 
 def indefinite(word: str) -> str:
-    """'a' or 'an' before a word, by its first sound as far as the spelling tells.
+    """Return 'a' or 'an' for a word, by its first sound as guessed from the spelling.
 
     >>> [indefinite(word) for word in ("car", "apple", "hour", "university", "FBI")]
     ['a', 'an', 'an', 'a', 'an']
@@ -38,7 +38,7 @@ def indefinite(word: str) -> str:
 
 
 def article(noun: Token, following: Token) -> str:
-    """'a', 'an' or 'some' for the noun that had 'no'; `following` is the word right after it."""
+    """Return 'a', 'an' or 'some' for the noun that had 'no'; `following` is the word right after it."""
     if noun.tag_ not in ("NN", "NNP") or is_mass(noun.text):
         return "some"
     return indefinite(following.text)

@@ -1,4 +1,4 @@
-"""The English parser: spaCy, loaded once in a process and only when a sentence comes."""
+"""The English parser: spaCy, loaded once per process, when it is first needed."""
 
 from __future__ import annotations
 

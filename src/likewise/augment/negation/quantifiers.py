@@ -22,13 +22,13 @@ _SINGULAR = {"are": "is", "were": "was", "have": "has", "do": "does"}
 
 
 def presented(verb: Token) -> Token | None:
-    """The noun that a verb of being or standing presents."""
+    """Return the noun that a verb such as 'be' or 'stand' presents, as in 'there stands a house'."""
     nouns = [child for child in verb.rights if child.dep_ in ("attr", "dobj", "nsubj", "nsubjpass")]
     return nouns[0] if nouns else None
 
 
 def no_before(noun: Token | None, start: int, edits: Edits) -> bool:
-    """Negate a noun phrase that begins at token number `start` by 'no'; False where 'not' is better."""
+    """Negate the noun phrase that begins at token number `start` by 'no'; return False if 'not' is better."""
     if noun is None or noun.tag_ not in ("NN", "NNS") or noun.left_edge.i != start:
         return False
     if noun.lower_ in _QUANTITIES or any(child.dep_ == "conj" for child in noun.children):
@@ -47,7 +47,7 @@ def no_before(noun: Token | None, start: int, edits: Edits) -> bool:
 
 
 def quantified_subject(clause: Clause, edits: Edits) -> str | None:
-    """'All birds fly' to 'Not all birds fly'; 'Someone came' and 'Anyone can come' to 'No one'."""
+    """Turn 'All birds fly' into 'Not all birds fly', 'Someone came' into 'No one came'."""
     subject = clause.subject
     if subject is None or subject.i > clause.finite.i or subject.dep_.startswith("csubj") or clause.existential:
         return None
@@ -68,7 +68,7 @@ def quantified_subject(clause: Clause, edits: Edits) -> str | None:
 
 
 def find_pair(clause: Clause, opening: str) -> tuple[Token, Token] | None:
-    """'either', 'neither' or 'both' in the main clause, with the 'or', 'nor' or 'and' that belongs to it."""
+    """Return 'either', 'neither' or 'both' in the main clause, with its 'or', 'nor' or 'and'."""
     for token in clause.sentence[:-1]:
         if token.lower_ == opening:
             joint = _joint(token, clause)
@@ -78,7 +78,7 @@ def find_pair(clause: Clause, opening: str) -> tuple[Token, Token] | None:
 
 
 def deny_pair(clause: Clause, edits: Edits) -> str | None:
-    """'either forgot or lied' to 'neither forgot nor lied', and the same for 'both ... and'."""
+    """Turn 'either forgot or lied' into 'neither forgot nor lied', and likewise for 'both ... and'."""
     for opening in ("either", "both"):
         found = find_pair(clause, opening)
         if found is None:
@@ -96,7 +96,7 @@ def deny_pair(clause: Clause, edits: Edits) -> str | None:
 
 
 def _joint(token: Token, clause: Clause) -> Token | None:
-    """The second word of a pair that the first one opens, None where it opens none or stands in another clause."""
+    """Return the second word of the pair that a word opens; None if there is none or it is in another clause."""
     head, subject = clause.head, clause.subject
     word, following = token.lower_, token.nbor()
     owner = token.head
@@ -117,7 +117,7 @@ def _joint(token: Token, clause: Clause) -> Token | None:
 
 
 def _in_clause(token: Token, head: Token) -> bool:
-    """Whether a token belongs to an object or a complement of the verb itself, not to one of a noun's."""
+    """Return whether a token belongs to an object or complement of the verb, not of a noun."""
     while token.head.i not in (head.i, token.i):
         token = token.head
         verb = token.dep_ == "conj" and token.tag_ in VERB_TAGS
@@ -127,7 +127,7 @@ def _in_clause(token: Token, head: Token) -> bool:
 
 
 def _agree(clause: Clause, joint: Token, edits: Edits) -> None:
-    """The verb in the singular behind 'neither A nor B' where B is one: 'Neither Anna nor Paul is here'."""
+    """Put the verb after 'neither A nor B' into the singular if B is singular: 'Neither Anna nor Paul is here'."""
     second = next((child for child in joint.head.rights if child.dep_ == "conj" and child.i > joint.i), None)
     several = any(child.dep_ == "attr" and child.tag_ in ("NNS", "NNPS") for child in clause.head.rights)
     if second is None or second.tag_ not in ("NN", "NNP") or several:

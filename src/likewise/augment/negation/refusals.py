@@ -62,7 +62,7 @@ def refuse_unclear(clause: Clause) -> None:
 
 
 def _value_asked(clause: Clause) -> bool:
-    """Whether a question asks for a time, a place, a measure, a name: 'How old are you?', 'What is this?'"""
+    """Return whether a question asks for a time, a place, a measure, a name: 'How old are you?', 'What is this?'"""
     head, subject = clause.head, clause.subject
     for word in head.doc[clause.sentence.start : clause.finite.i]:
         above: Token = word.head

@@ -1,4 +1,4 @@
-"""Main clauses that a small parser takes for a noun phrase, found again by signs that leave no doubt."""
+"""Main clauses that a small parser takes for a noun phrase, recovered by unambiguous signs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _OPEN_DEPS = frozenset(("acl", "advcl", "relcl", "conj", "appos", "amod", "prep"
 
 
 def hidden_clauses(sentence: Span) -> Iterator[tuple[Token, str | None, Token | None]]:
-    """Verbs that may be the main verb where the root is none; with tense and subject where the form alone tells.
+    """Return verbs that may be the main verb if the root is not one, with tense and subject if the form shows them.
 
     Only for a text with a full stop at its end: without one, a noun with a participle is a heading.
     """
@@ -63,18 +63,18 @@ def hidden_clauses(sentence: Span) -> Iterator[tuple[Token, str | None, Token | 
 
 
 def _quantified(noun: Token, like: Token) -> bool:
-    """Whether 'like' behind a noun is a verb: people of some number like something, or anyone likes 'it'."""
+    """Return whether 'like' after a noun is a verb: a plural likes something, or anyone likes 'it'."""
     counted = any(child.lower_ in ("many", "few", "most", "some", "all", "several") for child in noun.lefts)
     return counted or any(child.tag_ == "PRP" for child in like.rights)
 
 
 def _past(verb: Token) -> bool:
-    """Whether what looks like a participle is a past: one with an object is no passive."""
+    """Return whether an apparent participle is a past tense: one with an object is not passive."""
     transitive = {child.dep_ for child in verb.rights} & {"dobj", "agent"} == {"dobj"}
     return verb.tag_ == "VBN" and transitive and verbs.finite_tag(verb.lower_, "VBN", True) == "VBD"
 
 
 def _relative(verb: Token) -> bool:
-    """Whether a conjunction or a relative word opens the clause."""
+    """Return whether a conjunction or a relative word opens the clause."""
     before = [child for child in verb.subtree if child.i < verb.i]
     return any(child.dep_ == "mark" or child.tag_ in ("WDT", "WP", "WP$", "WRB") for child in before)

@@ -1,4 +1,4 @@
-"""One parsed sentence to its negation: which rule applies, and the reason where none does."""
+"""Negation of one parsed sentence: the choice of the rule, or the reason why none applies."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TAG_LONG = {"can": "can't", "will": "won't", "shall": "shan't", "am": "aren't"}
 
 @dataclass(frozen=True, slots=True)
 class Negation:
-    """A sentence, its negation and the rule that made it; without one, `reason` says why."""
+    """A sentence, its negation and the rule that made it, or the `reason` why there is none."""
 
     sentence: str
     negation: str | None
@@ -33,7 +33,7 @@ class Negation:
 
 
 def negate_doc(doc: Doc) -> Negation:
-    """The negation of a parsed sentence.
+    """Return the negation of a parsed sentence.
 
     A text that the parser takes for several sentences is negated in the first that has a finite verb: mostly
     it is one sentence with an abbreviation in it.
@@ -71,7 +71,7 @@ def _apply(clause: Clause, edits: Edits) -> str:
 
 
 def _title(text: str) -> bool:
-    """Whether a text reads as a heading: no stop at the end and every longer word a capital.
+    """Return whether a text looks like a heading: no final stop, and every longer word capitalised.
 
     >>> _title("Return to Oz"), _title("Return to the shop."), _title("Open the door")
     (True, False, False)
@@ -82,7 +82,7 @@ def _title(text: str) -> bool:
 
 
 def _tag_question(clause: Clause, edits: Edits) -> None:
-    """', isn't he?' to ', is he?' and back."""
+    """Turn ', isn't he?' into ', is he?' and vice versa."""
     words: list[Token] = [token for token in clause.sentence if not token.is_space]
     if len(words) < 5 or words[-1].text != "?":
         return

@@ -1,4 +1,4 @@
-"""A corpus to its negations: streamed, in parallel, resumable and cached."""
+"""Negation of a whole corpus: streamed, in parallel, resumable and cached."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ _AHEAD = 3
 
 
 class NegationError(LikewiseError):
-    """An input cannot be read; the message names the file, the line and the cure."""
+    """Raised if an input cannot be read; the message names the file, the line and the cure."""
 
 
 @dataclass
 class NegationCounts:
-    """What a run over a corpus did.
+    """The counts of a run over a corpus.
 
     Attributes:
         path: the file that was written.
@@ -80,7 +80,7 @@ def negate_corpus(
 ) -> NegationCounts:
     """Negate the sentences of text files, or of any iterable, into a JSONL file in the same order.
 
-    A stopped run goes on behind its last whole line whose sentence is still that of the input.
+    A stopped run resumes after its last complete line whose sentence still matches the input.
 
     Args:
         sources: text files (plain, .gz, .bz2 or .zst; a sentence per line, blank lines are passed over), or an
@@ -141,7 +141,7 @@ def _parse(line: str | bytes) -> Negation:
 
 
 def _resume(lines: IO[bytes], sentences: Iterator[str], counts: NegationCounts) -> Iterator[str]:
-    """Count the whole lines of a partial file that belong to this input, cut off the rest, give what is left.
+    """Count the complete lines of a partial file that match this input, cut off the rest, return what is left.
 
     A line belongs while its sentence is the input's next one; from the first that differs on, the file was
     written for another input.
@@ -181,7 +181,7 @@ def _batches(
     batch_size: int,
     stack: ExitStack,
 ) -> Iterator[list[Negation]]:
-    """The negations of the sentences, batch by batch in order, with some batches ahead at work."""
+    """Yield the negations of the sentences, batch by batch in order, working some batches ahead."""
     pool: ProcessPoolExecutor | None = None
     waiting: deque[tuple[list[str], dict[str, Negation], Future[list[Negation]] | list[Negation]]] = deque()
     while True:
@@ -215,7 +215,7 @@ def _batches(
 
 
 def _leave_with_parent() -> None:
-    """End this process when the one that started it is killed: it would wait for work for ever."""
+    """End this process when its parent is killed; otherwise it would wait for work forever."""
     parent = multiprocessing.parent_process()
     if parent is None:
         return
@@ -228,7 +228,7 @@ def _leave_with_parent() -> None:
 
 
 def _sentences(sources: str | Path | Iterable[str | Path]) -> Iterator[str]:
-    """The sentences of files and of iterables, blank ones left out."""
+    """Yield the sentences of files and of iterables, without blank ones."""
     if isinstance(sources, (str, Path)):
         sources = [Path(sources)]
     for item in sources:

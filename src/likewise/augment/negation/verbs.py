@@ -1,4 +1,4 @@
-"""Verb forms, from lemminflect, and which verbs stand in one list."""
+"""Verb forms, from lemminflect, and coordinated verbs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _BASES = {"founded": "found", "lay": "lie", "dove": "dive", "span": "span", "lie
 
 @lru_cache(maxsize=50_000)
 def base(form: str, tag: str = "VBD") -> str:
-    """The base form of a verb form.
+    """Return the base form of a verb form.
 
     `tag` (VBD, VBZ, VBP, VBN or VB) decides between two readings: 'found' as a past is 'find'.
 
@@ -54,7 +54,7 @@ def base(form: str, tag: str = "VBD") -> str:
 
 @lru_cache(maxsize=50_000)
 def inflect(lemma: str, tag: str) -> str:
-    """The form of a base verb under a Penn tag (VBD past, VBZ third person, VBP present, VBN, VB).
+    """Return the form of a base verb for a Penn tag (VBD past, VBZ third person, VBP present, VBN, VB).
 
     >>> inflect("become", "VBD"), inflect("have", "VBZ"), inflect("lie", "VBD")
     ('became', 'has', 'lay')
@@ -75,7 +75,7 @@ def inflect(lemma: str, tag: str) -> str:
 
 @lru_cache(maxsize=50_000)
 def finite_tag(form: str, tag: str, third_singular: bool) -> str | None:
-    """The tense a lexical verb shows by its own form: VBD, VBZ or VBP, None if the form cannot be finite.
+    """Return the tense that the form of a lexical verb shows: VBD, VBZ or VBP; None if it cannot be finite.
 
     The form outranks the tagger, which mistakes a past for a participle and the other way round. 'put' and
     its like are the same in past and present: with a subject in the third person they can only be past.
@@ -105,7 +105,7 @@ def finite_tag(form: str, tag: str, third_singular: bool) -> str | None:
 
 
 def right_edge(token: Token, before: int) -> Token:
-    """The last word of the phrase of `token` before token number `before`, punctuation left out."""
+    """Return the last word of the phrase of `token` before token number `before`, ignoring punctuation."""
     edge = token
     for member in token.subtree:
         if member.i > token.i and member.dep_ == "acl" and member.tag_ == "VBN":
@@ -117,7 +117,7 @@ def right_edge(token: Token, before: int) -> Token:
 
 
 def inflect_list(verb: Token, tag: str, edits: Edits) -> None:
-    """Put a bare verb and the verbs in one list with it into a tense."""
+    """Inflect a bare verb and the verbs coordinated with it for a tense."""
     edits.replace(verb, inflect(verb.lower_, tag))
     for other, together in conjuncts(verb):
         if not together or other.tag_ not in ("VB", "VBP") or any(c.dep_ in AUXILIARIES for c in other.lefts):
@@ -127,7 +127,7 @@ def inflect_list(verb: Token, tag: str, edits: Edits) -> None:
 
 
 def conjuncts(head: Token) -> Iterator[tuple[Token, bool]]:
-    """The verbs coordinated with `head` that share its subject, and whether each is in one list with it.
+    """Return the verbs coordinated with `head` that share its subject, and whether each is in the same list.
 
     In one list are 'came and saw' and 'came, saw, and won'; 'but', and a comma before 'and' of two verbs,
     open a clause with its own tense.

@@ -1,8 +1,8 @@
-"""The closed-class words that negation turns on: operators, negative words and their positive partners."""
+"""The closed-class words that the negation rules use: operators, negative words and their positive partners."""
 
 
 def listed(text: str) -> frozenset[str]:
-    """The words of a text."""
+    """Return the words of a text."""
     return frozenset(text.split())
 
 
