@@ -22,7 +22,7 @@ def only_errors() -> Iterator[None]:
 
 @contextmanager
 def no_report_of_spares() -> Iterator[None]:
-    """Inside, transformers' report on a model's weights is shown only where some that an encoder uses are missing.
+    """Show transformers' report on a model's weights in a `with` block only where an encoder lacks some.
 
     A pooler's do not count: transformers' BERT has one that no sentence vector goes through.
     """
@@ -38,7 +38,7 @@ def no_report_of_spares() -> Iterator[None]:
 
 @contextmanager
 def no_warning_of_times() -> Iterator[None]:
-    """Inside, transformers does not warn that it orders checkpoints by their numbers, which is as well."""
+    """Hide the warning that transformers orders checkpoints by number and not by time, which is as good."""
     with _filtered("trainer_utils", lambda record: "mtime may not be reliable" not in record.getMessage()):
         yield
 
