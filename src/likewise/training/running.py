@@ -31,7 +31,7 @@ from likewise.training.checkpoints import base_fingerprint, made_by, newest_chec
 from likewise.training.precision import as_saved, use_bf16
 from likewise.training.selection import Selection
 from likewise.training.trainer import LikewiseTrainer, PairTrainer, TrainingError, trainer_arguments
-from likewise.transformers_output import no_bar
+from likewise.transformers_output import no_bar, no_warning_of_times
 
 LABEL = "label"
 CONFIG = "run.toml"
@@ -125,6 +125,7 @@ class Training:
     shipped: Callable[[], Any] | None = None
 
     @no_bar()  # one bar is enough
+    @no_warning_of_times()
     def run(
         self,
         out: str | os.PathLike[str],

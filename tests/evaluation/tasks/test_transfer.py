@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from likewise.errors import LikewiseError
 from likewise.evaluation import evaluate
 from likewise.evaluation.registry import resolve
 from likewise.evaluation.task import DataError, TaskMissing
@@ -81,7 +82,15 @@ def test_beside_other_tasks_and_with_missing_files(tiny_model, small, folder):
     assert "Missing: CR" in report.table()
 
 
-def test_a_broken_model_is_undefined(tiny_model, small, folder):
+def test_a_broken_model_is_refused(tiny_model, small, folder):
+    for parameter in tiny_model.parameters():
+        parameter.data.fill_(float("nan"))
+    with pytest.raises(LikewiseError, match="vectors are not finite"):
+        evaluate(tiny_model, "mr", data=folder)
+
+
+def test_a_score_that_is_not_finite_is_undefined(tiny_model, small, folder, monkeypatch):
+    monkeypatch.setattr("likewise.inference.encoding.all_finite", lambda vectors: vectors)
     for parameter in tiny_model.parameters():
         parameter.data.fill_(float("nan"))
     report = evaluate(tiny_model, "mr", data=folder)
