@@ -116,7 +116,7 @@ def test_the_key_is_of_the_options_and_not_of_the_label():
         (["arccse margn=0"], "no option margn: did you mean margin? There are accumulation"),
         (["arccse margin=ten"], "margin must be a number, not 'ten'"),
         (["arccse head=2"], "head must be true or false, not '2'"),
-        (["arccse margin"], "'margin' is no option. Write NAME=VALUE"),
+        (["arccse margin"], "'margin' is not an option. Write NAME=VALUE"),
         (["arccse margin=1 margin=2"], "margin is given twice"),
         (["arccse preset=huge"], "no preset 'huge'; there are cpu"),
         (["cls preset=cpu"], "only recipes have presets"),

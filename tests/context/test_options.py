@@ -89,7 +89,7 @@ def test_a_missing_file(tmp_path):
 @pytest.mark.parametrize(
     ("kind", "changes", "message"),
     [
-        (GeneratorOptions, {"width": 10, "heads": 3}, "no multiple"),
+        (GeneratorOptions, {"width": 10, "heads": 3}, "not a multiple"),
         (GeneratorOptions, {"late": 2}, "leaves none"),
         (GeneratorOptions, {"reading": "both"}, "separate, joint"),
         (GeneratorOptions, {"dropout": 1.0}, "below 1"),

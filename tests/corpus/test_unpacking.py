@@ -48,7 +48,7 @@ def test_a_damaged_or_wrong_archive_is_told(tmp_path):
         unpack(TAR, tar(tmp_path / "half.tar", {"STS/a": b"1"}), tmp_path / "work")
     whole = tar(tmp_path / "whole.tar.gz", {"STS/a": bytes(5000), "SICK/b": b"2"}).read_bytes()
     (tmp_path / "cut.tar").write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(ValueError, match="no whole archive"):
+    with pytest.raises(ValueError, match="not a complete archive"):
         unpack(TAR, tmp_path / "cut.tar", tmp_path / "work2")
 
 
@@ -70,7 +70,7 @@ def test_labelled_pairs_become_three_files_a_line_a_pair(tmp_path, names):
 
 def test_a_table_of_something_else_is_told(tmp_path):
     pyarrow.parquet.write_table(pyarrow.table({"text": ["a"]}), tmp_path / "x.parquet")
-    with pytest.raises(ValueError, match="no table of premise"):
+    with pytest.raises(ValueError, match="not a table of premise"):
         unpack(NLI, tmp_path / "x.parquet", tmp_path / "work")
     wrong = pyarrow.table({"premise": ["a"], "hypothesis": ["b"], "label": [3]})
     pyarrow.parquet.write_table(wrong, tmp_path / "y.parquet")

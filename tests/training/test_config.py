@@ -30,7 +30,7 @@ def test_a_finished_training_says_how_to_make_it_again(corpus_file, tiny_base, t
         ('corpus = "a.txt"\n', "recipe .* or an objective"),
         ('recipe = "simcse"\nrows = "a.tsv"\n', "no option rows"),
         ('recipe = "simcse"\noptions = 3\n', r"\[options\]"),
-        ('recipe = "simcse"\n[options]\nout = "b"\n', "out is no option"),
+        ('recipe = "simcse"\n[options]\nout = "b"\n', "out is not an option"),
         ('recipe = "simcse"\n[corpus_options]\nmin_word = 1\n', "min_words"),
         ("recipe = \n", "not TOML"),
     ],
