@@ -184,7 +184,7 @@ def test_a_small_fake_is_refused_and_not_kept(served, tmp_path):
 def test_a_fake_of_the_right_size_is_refused(served, tmp_path, monkeypatch, content):
     monkeypatch.setattr(downloads, "DATASETS", small(len(content)))
     served.put(DATASETS["wiki1m"][0], content)
-    with pytest.raises(DownloadError, match=r"wiki1m_for_simcse\.txt: it is no (plain|UTF-8) text"):
+    with pytest.raises(DownloadError, match=r"wiki1m_for_simcse\.txt: it is not (plain|UTF-8) text"):
         get_data("wiki1m", tmp_path / "data")
     assert list((tmp_path / "data").iterdir()) == []
     assert [path for path in (tmp_path / "cache").rglob("*") if path.is_file()] == []
@@ -244,7 +244,7 @@ def test_bad_input_is_refused(archive, tmp_path, monkeypatch):
         get_data("sts", tmp_path, files={"senteval.tar": tmp_path / "missing.tar"})
     archive.write_bytes(b"not an archive")
     monkeypatch.setattr(downloads, "DATASETS", small(14))
-    with pytest.raises(DownloadError, match=r"senteval\.tar: it is no whole archive"):
+    with pytest.raises(DownloadError, match=r"senteval\.tar: it is not a complete archive"):
         get_data("sts", tmp_path / "data", files={"senteval.tar": archive})
     (tmp_path / "data" / LOCK).write_text("{")
     with pytest.raises(DownloadError, match="mend it"):

@@ -82,7 +82,7 @@ def test_kind_is_seen_from_the_content(write, name, content, options, kind):
         ),
         ("a.txt", "One two three.", CorpusOptions(field="text"), "no file here is JSONL"),
         ("a.jsonl", ARTICLE, CorpusOptions(split="line"), "for plain text, and this file is articles"),
-        ("a.xml", "<html></html>", DEFAULT, r"a\.xml:1: this XML is no MediaWiki dump"),
+        ("a.xml", "<html></html>", DEFAULT, r"a\.xml:1: this XML is not a MediaWiki dump"),
         ("a.txt", "wide".encode("utf-16"), DEFAULT, r"a\.txt:1: unreadable encoding.*--encoding utf-16"),
         (
             "a.txt",

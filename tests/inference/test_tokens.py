@@ -47,7 +47,7 @@ def test_what_it_cannot_take(tiny_model, monkeypatch):
         Tokens(static)
     own = tiny_model[0].preprocess
     monkeypatch.setattr(tiny_model[0], "preprocess", lambda texts, **k: own([t.lower() + " the" for t in texts], **k))
-    with pytest.raises(UnfitModel, match="a way of its own"):
+    with pytest.raises(UnfitModel, match="a custom way"):
         Tokens(tiny_model)
 
 

@@ -42,7 +42,7 @@ def test_a_name_of_our_own_wins(installed):
     ("name", "message"),
     [
         ("broken", "'broken' of the package toy-recipes cannot be loaded .*MISSING"),
-        ("none", "'none' of the package toy-recipes is no Recipe but int"),
+        ("none", "'none' of the package toy-recipes is not a Recipe but int"),
         ("other", "there is no recipe 'other'; .*toy"),
     ],
 )

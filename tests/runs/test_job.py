@@ -125,13 +125,13 @@ def test_a_folder_of_other_files_is_never_touched(tmp_path: Path) -> None:
 
 def test_targets_of_the_wrong_kind(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(JobError, match="is no folder"):
+    with pytest.raises(JobError, match="is not a folder"):
         check_target(tmp_path / "file")
-    with pytest.raises(JobError, match="is no file"):
+    with pytest.raises(JobError, match="is not a file"):
         check_target(tmp_path, "file")
     with pytest.raises(JobError, match="there is no folder"):
         check_target(tmp_path / "none" / "v.npy", "file")
-    with pytest.raises(JobError, match="is no folder"):
+    with pytest.raises(JobError, match="is not a folder"):
         check_target("")
 
 

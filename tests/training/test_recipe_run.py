@@ -360,7 +360,7 @@ def test_a_killed_installation_in_place_of_the_base_is_completed(corpus_file, ti
 
 
 def test_a_base_that_is_no_model_is_told_before_the_corpus_is_read(corpus_file, tmp_path):
-    for base, match in ((corpus_file, "is a file"), ("", "no folder ''"), ("nobody/mistyped", "is no folder here")):
+    for base, match in ((corpus_file, "is a file"), ("", "no folder ''"), ("nobody/mistyped", "is not a folder here")):
         with pytest.raises(LoadError, match=match):
             likewise.train("simcse", tmp_path / "missing.txt", base=base, out=tmp_path / "run")
     assert not (tmp_path / "run").exists()

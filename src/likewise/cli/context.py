@@ -214,7 +214,7 @@ def _rated(task: str, data: Path | None, limit: int) -> tuple[list[tuple[str, st
     found = TASKS.get(task)
     if not isinstance(found, StsTask):
         known = ", ".join(name for name, one in TASKS.items() if isinstance(one, StsTask))
-        raise ContextError(f"--task {task} is no task of rated pairs; there are {known}")
+        raise ContextError(f"--task {task} is not a task of rated pairs; there are {known}")
     rated = found.pairs(data)
     rows = np.arange(len(rated.gold))
     if limit and limit < len(rows):
@@ -226,7 +226,7 @@ def _read_pairs(path: Path) -> list[tuple[str, str]]:
     """Return the pairs of a file.
 
     Raises:
-        ContextError: a line is no pair.
+        ContextError: a line is not a pair.
     """
     from likewise.context.workspace import ContextError
 

@@ -170,7 +170,7 @@ def _given(line: str) -> tuple[list[str], dict[str, str]]:
         name, equals, value = word.partition("=")
         name = name.replace("-", "_")
         if not equals or not name:
-            raise ComparisonError(f"Method '{line}': '{word}' is no option. Write NAME=VALUE.")
+            raise ComparisonError(f"Method '{line}': '{word}' is not an option. Write NAME=VALUE.")
         if name in given:
             raise ComparisonError(f"Method '{line}': {name} is given twice.")
         given[name] = value

@@ -131,7 +131,7 @@ class GeneratorOptions(Options):
                 f"late ({self.late}) leaves none of {self.decoder_layers} decoder_layers to read a context"
             )
         if self.width % self.heads:
-            raise OptionError(f"width {self.width} is no multiple of heads {self.heads}")
+            raise OptionError(f"width {self.width} is not a multiple of heads {self.heads}")
 
     def cutoffs(self, size: int) -> list[int]:
         """Return the cutoffs of the adaptive softmax over `size` ids, each four times the one before.

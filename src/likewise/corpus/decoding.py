@@ -99,7 +99,7 @@ def read_rows(
     Undecodable lines are counted in the report and left out.
 
     Raises:
-        CorpusError: a line is no JSON object or longer than 64 MiB, or half of the lines cannot be decoded.
+        CorpusError: a line is not a JSON object or longer than 64 MiB, or half of the lines cannot be decoded.
     """
     watch = Undecodable(path, options.encoding, report)
     codec = options.codec

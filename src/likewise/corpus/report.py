@@ -19,7 +19,7 @@ class CorpusReport:
             that cannot be decoded counts as one.
         kept: sentences kept.
         dropped: how many were dropped, by reason: "empty" (nothing but blanks and signs), "too short" and
-            "too long" (in words), "undecodable" (bytes that are no text in the encoding), "markup" (tables,
+            "too long" (in words), "undecodable" (bytes that are not text in the encoding), "markup" (tables,
             headings, list entries and captions of a wiki page), "duplicate".
         examples: for each reason the first 5 different places, as "file:line".
         files: how each file was read: path to "line", "prose", "jsonl", "articles" or "wiki".

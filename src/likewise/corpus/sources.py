@@ -84,7 +84,7 @@ def find_sources(spec: Spec, options: CorpusOptions) -> list[Source]:
     """Return the files of a spec with their formats, detected from the beginning of each file.
 
     Raises:
-        CorpusError: as `find_files`; a file that is no text; an option that does not fit the files.
+        CorpusError: as `find_files`; a file that is not text; an option that does not fit the files.
     """
     sources = [Source(path, _kind(path, options), path.stat().st_size) for path in find_files(spec)]
     if options.field is not None and all(source.kind != "jsonl" for source in sources):
@@ -103,7 +103,7 @@ def _kind(path: Path, options: CorpusOptions) -> Kind:
     if text.startswith(b"<mediawiki") or (text.startswith(b"<?xml") and b"<mediawiki" in text):
         kind = "wiki"
     elif suffix == ".xml":
-        raise CorpusError(f"{path}:1: this XML is no MediaWiki dump (no <mediawiki> at its top): make plain text of it")
+        raise CorpusError(f"{path}:1: this XML is not a MediaWiki dump (no <mediawiki> at the top): convert it to text")
     elif text.startswith(b"{") or (text and suffix in _JSON_SUFFIXES):
         kind = _json_kind(path, options, named=suffix in _JSON_SUFFIXES)
     if options.split == "line" and kind != "text":

@@ -127,7 +127,7 @@ def read_triplets(path: str | os.PathLike[str]) -> list[Triplet]:
     except UnicodeDecodeError as error:
         raise CorpusError(f"{path}: not UTF-8 ({error.reason}): convert it with iconv") from None
     except csv.Error as error:
-        raise CorpusError(f"{path}: no CSV file ({error}): copy it again") from None
+        raise CorpusError(f"{path}: not a CSV file ({error}): copy it again") from None
     except OSError as error:
         raise CorpusError(f"{path}: cannot be opened ({error.strerror}): check the path and its rights") from None
     if not found:

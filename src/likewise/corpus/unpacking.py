@@ -38,9 +38,9 @@ def _check_text(path: Path) -> None:
     try:
         text = codecs.getincrementaldecoder("utf-8")().decode(head)
     except UnicodeDecodeError as error:
-        raise ValueError(f"it is no UTF-8 text ({error.reason}); fetch it again") from error
+        raise ValueError(f"it is not UTF-8 text ({error.reason}); fetch it again") from error
     if not text.strip() or "\0" in text or text.lstrip()[:9].lower().startswith(("<!doctype", "<html")):
-        raise ValueError("it is no plain text; fetch it again")
+        raise ValueError("it is not plain text; fetch it again")
 
 
 def _from_tar(file: HubFile, path: Path, work: Path) -> None:
@@ -61,7 +61,7 @@ def _from_tar(file: HubFile, path: Path, work: Path) -> None:
                     shutil.copyfileobj(source, out)
                 counts[parts[top]] += 1
     except (tarfile.TarError, EOFError, OSError) as error:
-        raise ValueError(f"it is no whole archive ({error}); fetch it again") from error
+        raise ValueError(f"it is not a complete archive ({error}); fetch it again") from error
     if empty := [folder for folder, count in counts.items() if not count]:
         raise ValueError(f"the archive holds nothing of {', '.join(empty)}; is it the right one?")
 
@@ -74,7 +74,7 @@ def _from_parquet(file: HubFile, path: Path, work: Path) -> None:
         table = pyarrow.parquet.read_table(path)
         columns = [table.column(name).to_pylist() for name in ("premise", "hypothesis", "label")]
     except (pyarrow.ArrowException, KeyError, OSError) as error:
-        raise ValueError(f"it is no table of premise, hypothesis and label ({error}); fetch it again") from error
+        raise ValueError(f"it is not a table of premise, hypothesis and label ({error}); fetch it again") from error
     names = _label_names(table)
     targets = [work / made for made in file.made]
     targets[0].parent.mkdir(parents=True, exist_ok=True)
@@ -82,7 +82,7 @@ def _from_parquet(file: HubFile, path: Path, work: Path) -> None:
         first, second, labels = (stack.enter_context(target.open("w", encoding="utf-8")) for target in targets)
         for row, (premise, hypothesis, label) in enumerate(zip(*columns, strict=True)):
             if label is None or not -1 <= label < len(names):
-                raise ValueError(f"row {row}: {label!r} is no label; there are 0 to {len(names) - 1}")
+                raise ValueError(f"row {row}: {label!r} is not a label; there are 0 to {len(names) - 1}")
             # One line a sentence: white space of any kind is one blank.
             first.write(" ".join(str(premise).split()) + "\n")
             second.write(" ".join(str(hypothesis).split()) + "\n")

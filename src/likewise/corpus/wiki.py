@@ -114,7 +114,7 @@ def read_dump(path: Path, options: CorpusOptions, tick: Tick | None = None) -> I
     """Yield (line, id, title, sections) of each article in order, through gensim's segment_wiki.
 
     Its page function is called in this process: its pool of workers hides which page failed, and fails where
-    a program has no main module. Redirects, stubs and pages that are no articles are left out.
+    a program has no main module. Redirects, stubs and pages that are not articles are left out.
 
     Raises:
         CorpusError: gensim is missing, the XML is damaged or cut short.
@@ -129,7 +129,7 @@ def read_dump(path: Path, options: CorpusOptions, tick: Tick | None = None) -> I
             title, parts = segment(xml)
         except ParseError as error:
             raise CorpusError(
-                f"{path}:{line}: this page is no XML ({error}): copy or download the dump again"
+                f"{path}:{line}: this page is not XML ({error}): copy or download the dump again"
             ) from None
         except AttributeError:
             raise CorpusError(f"{path}:{line}: this page lacks its title, ns or text: export the dump again") from None

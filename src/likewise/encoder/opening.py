@@ -197,7 +197,7 @@ def _check_folder(folder: Path) -> None:
     if inside:
         names = ", ".join(f"'{path}'" for path in inside[-5:])
         raise LoadError(
-            f"'{folder}' is no model itself (it has no {_MODULES}), but it holds some. Give one of: {names}."
+            f"'{folder}' is not a model itself (it has no {_MODULES}), but it holds some. Give one of: {names}."
         )
     raise LoadError(
         f"'{folder}' holds no model: it has neither {_MODULES} nor {_CONFIG}. If it is the folder of a "
@@ -278,4 +278,4 @@ def _only_here(name: str) -> bool:
     with suppress(HFValidationError):
         if any(isinstance(try_to_load_from_cache(name, file), str) for file in (_MODULES, _CONFIG)):
             return True
-    raise LoadError(f"'{name}' is no folder here, {reason}, and no earlier download of it is on this machine: {cure}.")
+    raise LoadError(f"'{name}' is not a folder here, {reason}, and no earlier download is on this machine: {cure}.")

@@ -86,7 +86,7 @@ def only_pooled_token(model: nn.Module) -> Iterator[bool]:
     """Make the last layer of `model`, in this thread, compute the pooled token alone and zeros for the others.
 
     'sentence_embedding' is the same up to rounding, its gradients too. A model that pools otherwise, or whose last
-    layer is not one of BERT's, runs as ever. Yields whether it pools one token.
+    layer is not one of BERT's, runs as usual. Yields whether it pools one token.
     """
     found = _pooled(model)
     if found is None:

@@ -132,7 +132,7 @@ def _readable_errors(source: str) -> Iterator[None]:
         yield
     except LikewiseError:
         raise
-    except Exception as error:  # what is no such file raises whatever it likes
+    except Exception as error:  # what is not such a file raises whatever it likes
         raise WordVectorError(
             f"{source}: cannot be read as word vectors ({type(error).__name__}: {first_line(error)}). {_CURE}"
         ) from error
@@ -182,7 +182,7 @@ def _from_safetensors(path: Path, source: str) -> WordTable:
     if len(matrices) != 1 or not listing.is_file():
         raise WordVectorError(
             f"{source}: holds {len(matrices)} matrices and has {'a' if listing.is_file() else 'no'} tokenizer.json "
-            "beside it: one matrix is needed, and the words of its rows as the ids of a tokenizer.json"
+            "next to it: one matrix is needed, and the words of its rows as the ids of a tokenizer.json"
         )
     ids = Tokenizer.from_file(str(listing)).get_vocab()
     return WordTable(sorted(ids, key=lambda word: ids[word]), matrices[0].astype(np.float32), source)

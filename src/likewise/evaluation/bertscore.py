@@ -42,7 +42,7 @@ def match_tokens(
     """Return precision, recall and F1 of pairs by greedy matching (section 3, without importance weights).
 
     R = mean over the words x_i of `second` of max over j of cos(x_i, y_j), P the same with the sides changed, and
-    F1 = 2 P R / (P + R). As in the authors' code, the special tokens are no words, and a word may match one.
+    F1 = 2 P R / (P + R). As in the authors' code, the special tokens are not words, but a word may match one.
 
     Args:
         first: (P, T, D) token vectors y of the candidates.
@@ -67,7 +67,7 @@ def match_tokens(
 
 
 class BertScore:
-    """BERTScore of sentence pairs, a `PairScorer`.
+    """A `PairScorer` of sentence pairs by BERTScore.
 
     Args:
         model: a SentenceTransformer whose first module is a Transformer, or what `likewise.load` takes.
@@ -114,12 +114,12 @@ class BertScore:
 
     @property
     def name(self) -> str:
-        """The name in a report."""
+        """The name for reports."""
         return f"bertscore:{self._named}"
 
     @property
     def settings(self) -> dict[str, object]:
-        """The settings that decide its scores."""
+        """The settings that determine its scores."""
         return {
             "similarity": f"BERTScore {self.measure}, layer {self.layer}",
             "precision": self.precision or "fp32",
@@ -127,7 +127,7 @@ class BertScore:
         }
 
     def score_pairs(self, first: Sequence[str], second: Sequence[str], progress: Progress | None = None) -> np.ndarray:
-        """Return the score of each of P pairs, (P,) float64; the model's modes and the random state do not change."""
+        """Return the score of each of P pairs, (P,) float64; the model's modes and the random state are restored."""
         order = np.argsort([-len(a) - len(b) for a, b in zip(first, second, strict=True)], kind="stable")
         scores = np.zeros(len(first))
         bars = (progress or Progress(quiet=True)).bar("scoring pairs", len(first))
@@ -142,7 +142,7 @@ class BertScore:
         return scores
 
     def _tokens(self, texts: list[str]) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-        """Token vectors (P, T, D) of a layer, and the masks of tokens and of words, (P, T) each."""
+        """Return token vectors (P, T, D) of a layer, and the masks of tokens and of words, (P, T) each."""
         tokens = self.transformer.tokenizer(
             texts,
             padding=True,

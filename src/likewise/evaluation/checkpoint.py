@@ -35,7 +35,7 @@ _SHORTEST = 5  # words; with some of them removed, a shorter sentence may mean a
 
 
 class CheckpointEvaluator(SentenceEvaluator):
-    """Scores a model; the trainer keeps the checkpoint with the best value of one metric.
+    """An evaluator of checkpoints; the trainer keeps the one with the best value of its primary metric.
 
     The trainer puts `eval_` before the names of the metrics: "eval_sts_dev_spearman".
 
@@ -67,7 +67,7 @@ class CheckpointEvaluator(SentenceEvaluator):
 
     @property
     def description(self) -> str:
-        """One sentence on what it selects by."""
+        """A description of the selection in one sentence."""
         return self._description
 
     def __call__(
@@ -103,7 +103,7 @@ def ratings_evaluator(
     name: str = "sts_dev",
     description: str | None = None,
 ) -> CheckpointEvaluator:
-    """Return an evaluator on P pairs rated from 0 to 5, which selects by the highest Spearman correlation.
+    """Return an evaluator on P pairs rated from 0 to 5, which selects by Spearman correlation.
 
     Metrics: `spearman` and `pearson` of the cosines with the ratings, times 100 (0 where they are undefined, as for a
     collapsed model); `alignment` over the pairs rated above 4 (left out where there is none); `uniformity` over all
@@ -140,7 +140,7 @@ def sentences_evaluator(
     limit: int = 1000,
     seed: int = 0,
 ) -> CheckpointEvaluator:
-    """Return an evaluator on unrated sentences, which selects the model that tells damaged copies apart best.
+    """Return an evaluator on unrated sentences, which selects by the separation of damaged copies.
 
     Each sentence gets a copy without a share of its words, chosen by the seed; `sentences` of the evaluator are S
     sentences and their S copies. Metrics: `separation`, which it selects by, and `retrieval`, the mean reciprocal rank
@@ -150,7 +150,7 @@ def sentences_evaluator(
     Over 65 encoders made from all-MiniLM-L6-v2 (its layers, two poolings, five degrees of noise in the weights; 500
     Wikipedia sentences, rate 0.4) the rank correlation with the Spearman score on STS-B dev was 0.93 for separation,
     0.86 for retrieval, 0.77 for alignment plus uniformity, and below 0 for alignment alone. Among the better half it
-    was 0.67 for separation and 0.12 for retrieval: it tells broken models from good ones, and good ones less well.
+    was 0.67 for separation and 0.12 for retrieval: it separates broken models from good ones, but good ones less well.
 
     Args:
         sentences: sentences that are not trained on; those of fewer than five words, and repeats, are left out.
@@ -192,7 +192,7 @@ def sentences_evaluator(
 
 
 def damaged(sentence: str, rate: float, chance: random.Random) -> str:
-    """Return the sentence without a share of its words, one at least, drawn without regard to their places.
+    """Return the sentence without a random share of its words, at least one.
 
     >>> damaged("one two three four five", 0.2, random.Random(0))
     'one two three five'
@@ -269,7 +269,7 @@ def triplets_evaluator(
     *,
     distance: Distance = "euclidean",
 ) -> CheckpointEvaluator:
-    """Return an evaluator on R triplets: the share, times 100, whose positive is nearer than their negative.
+    """Return an evaluator on R triplets: the percentage whose positive is nearer than the negative.
 
     An equal distance counts as wrong, so that a collapsed model has 0.
     """

@@ -21,7 +21,7 @@ _CHUNKS = 32
 
 
 class CrossEncoderScorer:
-    """The scores of a cross-encoder, a `PairScorer`; `likewise context distill --structure cross` trains one.
+    """A `PairScorer` by a cross-encoder; `likewise context distill --structure cross` trains one.
 
     Args:
         model: a CrossEncoder with one output, or its folder or hub name.
@@ -43,12 +43,12 @@ class CrossEncoderScorer:
 
     @property
     def name(self) -> str:
-        """The name in a report."""
+        """The name for reports."""
         return f"cross-encoder:{self._named}"
 
     @property
     def settings(self) -> dict[str, object]:
-        """The settings that decide its scores."""
+        """The settings that determine its scores."""
         return {
             "similarity": "score of a cross-encoder",
             "precision": self.precision or "fp32",
@@ -69,7 +69,7 @@ class CrossEncoderScorer:
 def predict_pairs(
     model: Any, pairs: Sequence[tuple[str, str]], batch_size: int, precision: Precision | None
 ) -> np.ndarray:
-    """Return the scores of P pairs by a cross-encoder, (P,) float64; its modes and the random state do not change."""
+    """Return the scores of P pairs by a cross-encoder, (P,) float64; its modes and the random state are restored."""
     with undisturbed(model), autocast(model, precision):
         found = model.predict(list(pairs), batch_size=batch_size, show_progress_bar=False)
     return np.asarray(found, dtype=np.float64)
@@ -83,7 +83,7 @@ class PairPredictions:
         self._cache = TokenCache([*first, *second])
 
     def __call__(self, model: Any) -> np.ndarray:
-        """Return (P,) float64; the model's modes and the global random state stay as they were."""
+        """Return scores (P,) float64; the model's modes and the global random state are restored."""
         if isinstance(model, CrossEncoder):
             return predict_pairs(model, self._pairs, BATCH, "fp32")
         return pair_cosines(*np.split(self._cache.vectors(model)[0], 2))

@@ -1,4 +1,4 @@
-"""The folder of evaluation data, and how its files are read."""
+"""The folder of evaluation data, and the reading of its files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def find_data(data: str | os.PathLike[str] | None = None) -> Path:
 
     Args:
         data: the folder, or one that holds it as `senteval`; None takes the folder that the environment variable
-            LIKEWISE_DATA names, else the one that `likewise data get` writes to.
+            LIKEWISE_DATA names, or the one that `likewise data get` writes to.
 
     Raises:
         DataError: there is no data; the message names the three places and the layout.
@@ -39,7 +39,7 @@ def find_data(data: str | os.PathLike[str] | None = None) -> Path:
 
 
 def find_file(data: Path, name: Path | str) -> Path:
-    """Return a file that is in the data folder or beside it.
+    """Return a file in the data folder or next to it.
 
     Raises:
         TaskMissing: it is in neither.
@@ -47,11 +47,11 @@ def find_file(data: Path, name: Path | str) -> Path:
     for folder in (data, data.parent):
         if (folder / name).is_file():
             return folder / name
-    raise TaskMissing(f"there is no file {name} in or beside the data folder")
+    raise TaskMissing(f"there is no file {name} in or next to the data folder")
 
 
 def read_lines(path: Path, encoding: str = "utf-8-sig") -> list[str]:
-    """Return all lines, split at line feeds alone: some sentences hold other characters that Python splits at.
+    """Return all lines, split only at line feeds: some sentences contain other line separators.
 
     Raises:
         DataError: the file is not in this encoding.
@@ -67,16 +67,16 @@ def read_lines(path: Path, encoding: str = "utf-8-sig") -> list[str]:
 
 
 def read_rating(text: str, scale: tuple[float, float], where: str) -> float:
-    """Return a rating that was written as text.
+    """Return a rating parsed from text.
 
     Raises:
-        DataError: it is no number, or outside the scale.
+        DataError: it is not a number, or outside the scale.
     """
     try:
         value = float(text)
     except ValueError:
         raise DataError(
-            f"{where}: '{text.strip()}' is no rating. Put a number there, or copy the file again."
+            f"{where}: '{text.strip()}' is not a rating. Put a number there, or copy the file again."
         ) from None
     low, high = scale
     if not low <= value <= high:

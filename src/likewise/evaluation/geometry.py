@@ -1,4 +1,4 @@
-"""Measures of vectors without ratings: alignment, uniformity, and how well rows are told apart.
+"""Measures of vectors without ratings: alignment, uniformity and separation.
 
 Alignment and uniformity are those of Wang and Isola 2020, 'Understanding Contrastive Representation Learning through
 Alignment and Uniformity on the Hypersphere', as ArcCSE uses them (Zhang et al. 2022, equations 6 and 7). Lower is
@@ -17,7 +17,7 @@ _ROWS_AT_A_TIME = 2048  # a block of products is then 2048 x 2048 float64, 32 Mi
 
 
 def alignment(x: Any, y: Any) -> float:
-    """Return E |f(x) - f(x+)|^2 over rows that belong together (ArcCSE equation 6).
+    """Return E |f(x) - f(x+)|^2 over pairs of corresponding rows (ArcCSE equation 6).
 
     Args:
         x, y: (N, D) arrays or tensors; row i of `y` is the positive of row i of `x`. Rows are scaled to
@@ -73,7 +73,7 @@ def uniformity(x: Any) -> float:
 
 
 def reciprocal_rank(queries: np.ndarray, targets: np.ndarray) -> float:
-    """Return the mean of 1 / rank of row i of the targets for row i of the queries, by cosine, among all targets.
+    """Return the mean reciprocal rank, by cosine, of target i among all targets for query i.
 
     Args:
         queries, targets: (N, D) each.
@@ -89,7 +89,7 @@ def reciprocal_rank(queries: np.ndarray, targets: np.ndarray) -> float:
 
 
 def separation(queries: np.ndarray, targets: np.ndarray) -> float:
-    """Return the distance of own cosines from those of other rows, in standard deviations.
+    """Return the distance of the cosines of corresponding rows from those of other rows, in standard deviations.
 
     The mean over i of (cos(q_i, t_i) - m) / s, where m and s are the mean and the standard deviation of all
     cos(q_i, t_j) with j other than i. Unlike alignment it does not reward a model whose vectors all lie in

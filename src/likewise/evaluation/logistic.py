@@ -1,11 +1,11 @@
-"""Logistic regressions on many parts of one set of vectors at once, for the probing of frozen encoders.
+"""Logistic regressions fitted to many parts of one set of vectors at once, for probing frozen encoders.
 
 Cross-validation inside of cross-validation fits some hundred classifiers whose training parts overlap almost wholly.
 Fitted together they share each product with the vectors and one preconditioner, which takes a fraction of the time of
 scikit-learn's LogisticRegression (benchmarks/README.md, transfer tasks). The optimum is the same: it is unique.
 
 Letters of the shapes: N rows, D features, F = D + 1 with the intercept, P parts, C columns of scores a classifier has
-(1 for two classes, else one a class).
+(1 for two classes, otherwise one per class).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _SLOPE = 1e-6  # of the mean loss, in coordinates in which its curvature is at m
 
 @dataclass(frozen=True)
 class Rows:
-    """The rows of a probe, as all its fits use them.
+    """The rows of a probe, prepared for all its fits.
 
     Attributes:
         features: (N, F) float64, the last column 1.
@@ -57,7 +57,7 @@ class Rows:
         return cls(features, classes, targets, features.T @ features / len(features))
 
     def predict(self, weights: np.ndarray) -> np.ndarray:
-        """Return the class that each classifier gives each row: weights (P, F, C) -> (P, N)."""
+        """Return the class that each classifier predicts for each row: weights (P, F, C) -> (P, N)."""
         scores = np.moveaxis(self._scores(weights), 1, 0)  # (P, N, C)
         chosen = scores.argmax(axis=2) if scores.shape[2] > 1 else (scores[:, :, 0] > 0).astype(np.int64)
         return self.classes[chosen]
@@ -79,14 +79,14 @@ class Rows:
         return np.einsum("npc,np->p", losses, shares), gradient.transpose(1, 0, 2)
 
     def _scores(self, weights: np.ndarray) -> np.ndarray:
-        """Return (N, F), (P, F, C) -> (N, P, C) in one product."""
+        """Return the scores in one product: (N, F), (P, F, C) -> (N, P, C)."""
         parts, features, columns = weights.shape
         stacked = weights.transpose(1, 0, 2).reshape(features, -1)  # (F, P * C)
         return (self.features @ stacked).reshape(len(self.features), parts, columns)
 
 
 def fit(rows: Rows, parts: np.ndarray, strength: float, start: np.ndarray | None = None) -> np.ndarray:
-    """Fit one classifier to each part of the rows: argmin_w C sum_i loss(w, x_i) + |w|^2 / 2, the intercept free.
+    """Fit a classifier to each part of the rows: argmin_w C sum_i loss(w, x_i) + |w|^2 / 2, intercept unpenalised.
 
     The loss is the logistic one for two classes and the softmax cross-entropy for more: scikit-learn's
     LogisticRegression(C). Solved by L-BFGS on all parts together, in the metric of XᵀX / 4N + I / CN, which bounds the

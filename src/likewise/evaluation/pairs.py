@@ -20,7 +20,7 @@ Distance = Literal["euclidean", "cosine", "manhattan"]
 
 @dataclass(frozen=True)
 class RatedPairs:
-    """Rated pairs: `first`, `second` and `gold` (P,) side by side, and the rows of each subset."""
+    """Rated pairs: the parallel sequences `first`, `second` and `gold` (P,), and the rows of each subset."""
 
     first: list[str]
     second: list[str]
@@ -67,13 +67,13 @@ class PairResult(TaskResult):
     mean: float | None = None
 
     def cells(self) -> tuple[str, ...]:
-        """Return one table row, under COLUMNS."""
+        """Return the table row, in the order of COLUMNS."""
         scores = (self.spearman, self.pearson, self.weighted, self.mean)
         return (self.title, *(number(score) for score in scores), str(self.n))
 
 
 def prepare_pairs(name: str, title: str, pairs: RatedPairs) -> Prepared:
-    """Return a task of rated pairs that has read its data, to be scored by cosines or by scores of pairs."""
+    """Return a prepared task of rated pairs, to be scored by cosines or by a pair scorer."""
     count = len(pairs.gold)
 
     def by_scores(scores: np.ndarray) -> TaskResult:
@@ -127,7 +127,7 @@ def correlations(cosines: np.ndarray, gold: np.ndarray) -> tuple[float, float]:
     if len(gold) < 2 or not np.isfinite(cosines).all():
         return math.nan, math.nan
     with warnings.catch_warnings():
-        # The NaN tells of a constant side; scipy's own warning names neither task nor model.
+        # The NaN already says that a side is constant; scipy's warning names neither task nor model.
         warnings.simplefilter("ignore")
         return 100 * float(spearmanr(cosines, gold).statistic), 100 * float(pearsonr(cosines, gold).statistic)
 
@@ -148,7 +148,7 @@ def nearness(first: np.ndarray, second: np.ndarray, distance: Distance) -> np.nd
 
 
 def pair_features(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Return what a classifier of pairs is trained on, |u - v| and u * v: (P, D), (P, D) -> (P, 2D).
+    """Return the features of pairs for a classifier, |u - v| and u * v: (P, D), (P, D) -> (P, 2D).
 
     >>> pair_features(np.array([[1.0, 2.0]]), np.array([[3.0, -1.0]])).tolist()
     [[2.0, 3.0, 3.0, -2.0]]

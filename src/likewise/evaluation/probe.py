@@ -30,7 +30,7 @@ class Fold:
 
 @dataclass(frozen=True)
 class Trial:
-    """A classifier is trained on rows `train` with the strength that is best on the folds `checks`, then tested."""
+    """A trial: rows to train a classifier on, folds to select its regularisation, and rows to test it."""
 
     train: np.ndarray
     test: np.ndarray
@@ -57,7 +57,7 @@ class Probed:
 
 
 def folds(labels: np.ndarray, rows: np.ndarray, count: int = FOLDS, seed: int = SEED) -> tuple[Fold, ...]:
-    """Cut rows into shuffled folds in which each class has its share.
+    """Split rows into shuffled, stratified folds.
 
     Args:
         labels: (N,) of all rows.
@@ -72,7 +72,7 @@ def folds(labels: np.ndarray, rows: np.ndarray, count: int = FOLDS, seed: int = 
 
 
 def nested(labels: np.ndarray, count: int = FOLDS, seed: int = SEED) -> tuple[Trial, ...]:
-    """Return trials that test each fold once; as many folds of the others choose the strength (MR, CR, SUBJ, MPQA)."""
+    """Return nested cross-validation trials: each fold is tested once, inner folds select C (MR, CR, SUBJ, MPQA)."""
     return tuple(
         Trial(outer.train, outer.test, folds(labels, outer.train, count, seed))
         for outer in folds(labels, np.arange(len(labels)), count, seed)

@@ -58,7 +58,7 @@ def spearman_of_ranks(estimated: np.ndarray, gold: np.ndarray) -> float:
 
 @dataclass(frozen=True)
 class MisrankedPair:
-    """One pair and the error of its rank.
+    """A pair and its rank error.
 
     Attributes:
         index: its place in the task, from 0.
@@ -82,7 +82,7 @@ class MisrankedPair:
 
     @property
     def direction(self) -> str:
-        """'overestimated' where the model ranks the pair higher than people do, 'underestimated' where lower."""
+        """The direction: 'overestimated' if the model ranks the pair higher than people do, else 'underestimated'."""
         if self.estimated_rank == self.gold_rank:
             return "exact"
         return "overestimated" if self.estimated_rank > self.gold_rank else "underestimated"
@@ -90,7 +90,7 @@ class MisrankedPair:
 
 @dataclass(frozen=True)
 class ErrorAnalysis:
-    """The errors of a model on a task.
+    """The rank errors of a model on a task.
 
     Attributes:
         model: its name or folder.
@@ -120,7 +120,7 @@ class ErrorAnalysis:
         return sum(pair.direction == "overestimated" for pair in self.worst)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON, without the ranks of the pairs that are not among the worst."""
+        """Return plain values for JSON, with the ranks of the worst pairs only."""
         return plain(
             {
                 "model": self.model,

@@ -1,4 +1,4 @@
-"""The evaluation tasks by name: those of likewise, and those that other packages register."""
+"""The evaluation tasks by name: built-in ones, and those that other packages register."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _registered() -> dict[str, Task]:
         except Exception as error:
             raise EvaluationError(f"{where} cannot be loaded ({error!r}): mend or uninstall the package") from error
         if not isinstance(task, Task):
-            raise EvaluationError(f"{where} is no likewise.evaluation.Task but {type(task).__name__}")
+            raise EvaluationError(f"{where} is not a likewise.evaluation.Task but {type(task).__name__}")
         if task.name in TASKS or task.name in GROUPS or task.name in found:
             raise EvaluationError(f"{where}: there is a task {task.name!r} already")
         found[task.name] = task
@@ -64,7 +64,7 @@ def resolve(tasks: str | Task | Iterable[str | Task]) -> tuple[tuple[Task, ...],
             string with commas.
 
     Returns:
-        The tasks, each once and in the order given, and the groups of which all members are among them.
+        The tasks, each once and in the order given, and the groups whose members are all among them.
 
     Raises:
         EvaluationError: a name is unknown, or there is none; the message lists the known names.

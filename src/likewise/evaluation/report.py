@@ -1,4 +1,4 @@
-"""The report of an evaluation, as typed results, JSON or a table."""
+"""The report of an evaluation: typed results, exported as JSON or a table."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class EvaluationReport:
         model: the name or folder of the model, or its class where it was handed over in memory.
         results: a result for each task that ran, in the order given.
         missing: the tasks that did not run.
-        averages: for each group of which all tasks were asked for ("sts"), the plain mean of its main scores, times
+        averages: for each group whose tasks were all asked for ("sts"), the plain mean of its main scores, times
             100; None if one of its tasks is missing or undefined.
         settings: other facts that decide a score: precision, similarity, the model's longest sequence, versions.
         seconds: wall time of reading, encoding and scoring.
@@ -47,7 +47,7 @@ class EvaluationReport:
 
     @property
     def average(self) -> float | None:
-        """The average of the only group; None if there is none or several, or a task is missing."""
+        """The average of the group; None if there is not exactly one group, or if a task is missing."""
         return next(iter(self.averages.values())) if len(self.averages) == 1 else None
 
     def __getitem__(self, name: str) -> TaskResult:
@@ -76,7 +76,7 @@ class EvaluationReport:
         }
 
     def to_json(self, path: str | os.PathLike[str]) -> None:
-        """Write `to_dict` to a file, by rename.
+        """Write `to_dict` to a file, atomically.
 
         Raises:
             JobError: the folder to write in is not there.

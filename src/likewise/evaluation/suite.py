@@ -1,4 +1,4 @@
-"""Evaluation of a model on tasks: every sentence is encoded once, whichever tasks it belongs to."""
+"""Evaluation of a model on tasks, with each distinct sentence encoded once."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ CROSS_ENCODER = "cross-encoder:"
 
 
 class PairScorer(Protocol):
-    """A model that scores how alike two sentences are, and has no sentence vectors."""
+    """A model that scores the similarity of two sentences directly, without sentence vectors."""
 
     @property
     def name(self) -> str:
-        """The name in the report."""
+        """The name for reports."""
 
     @property
     def settings(self) -> dict[str, object]:
-        """The settings that decide its scores."""
+        """The settings that determine its scores."""
 
     def score_pairs(self, first: Sequence[str], second: Sequence[str], progress: Progress) -> np.ndarray:
-        """Return a score for each of P pairs, (P,): the higher, the more alike."""
+        """Return a score for each of P pairs, (P,); higher is more similar."""
 
 
 def evaluate(

@@ -19,20 +19,20 @@ from likewise.errors import LikewiseError
 
 
 class EvaluationError(LikewiseError):
-    """An evaluation that cannot be made as it was asked for; the message names the cure."""
+    """Raised if an evaluation cannot be made as asked; the message names the cure."""
 
 
 class DataError(EvaluationError):
-    """Evaluation data that is malformed or not found; the message names the file, the line and the cure."""
+    """Raised if evaluation data is malformed or not found; the message names the file, the line and the cure."""
 
 
 class TaskMissing(EvaluationError):  # noqa: N818 - an outcome that the report names, not a failure
-    """The data of one task is not there: the other tasks are scored, and the report gives the reason."""
+    """Raised if the data of one task is missing: the others are scored, and the report gives the reason."""
 
 
 @dataclass(frozen=True)
 class TaskResult:
-    """The score of one task.
+    """The result of one task.
 
     Attributes:
         name: the task's name ("sts12").
@@ -51,7 +51,7 @@ class TaskResult:
     n: int
 
     def cells(self) -> tuple[str, ...]:
-        """Return one table row, under COLUMNS."""
+        """Return the table row, in the order of COLUMNS."""
         return (self.title, self.metric, number(self.score), str(self.n))
 
     def to_dict(self) -> dict[str, Any]:
@@ -61,7 +61,7 @@ class TaskResult:
 
 @dataclass(frozen=True)
 class Prepared:
-    """A task that has read its data.
+    """A task whose data has been read.
 
     Attributes:
         sentences: S sentences to encode, with repeats.
@@ -91,7 +91,7 @@ class Task(ABC):
 
     @property
     def of_pairs(self) -> bool:
-        """Whether `Prepared.score_pairs` is given, so that a `PairScorer` can be evaluated on the task."""
+        """True if `Prepared.score_pairs` is available, so that a `PairScorer` can be evaluated on the task."""
         return False
 
     @abstractmethod
@@ -104,19 +104,19 @@ class Task(ABC):
         """
 
     def prepare(self, data: Path | None) -> Prepared:
-        """Read the task; raises as `read` does, and TaskMissing where it needs a data folder and there is none."""
+        """Read the task; raise as `read` does, and TaskMissing if it needs a data folder and there is none."""
         if data is None and self.needs_data:
             raise TaskMissing("no data folder")
         return self.read(data or Path())
 
 
 def number(value: float | None) -> str:
-    """Return two decimals, or a dash for what is undefined."""
+    """Return a value with two decimals, or a dash if it is undefined."""
     return "-" if value is None or math.isnan(value) else f"{value:.2f}"
 
 
 def plain(value: Any) -> Any:
-    """Return the value with tuples as lists, and with None for NaN and infinity, which JSON lacks."""
+    """Return the value with tuples converted to lists, and with None for NaN and infinity, which JSON lacks."""
     if isinstance(value, dict):
         return {key: plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

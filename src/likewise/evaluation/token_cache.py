@@ -1,4 +1,4 @@
-"""Sentences that are tokenized once and encoded repeatedly during a run.
+"""A cache of tokenized sentences that are encoded repeatedly during a run.
 
 Letters of the shapes: S sentences, D embedding.
 """
@@ -25,7 +25,7 @@ BATCH = 32
 
 
 class TokenCache:
-    """Encodes one list of sentences repeatedly with a model that changes in between.
+    """A list of tokenized sentences, to be encoded repeatedly while the model changes.
 
     Repeats are encoded once; batches hold different sentences of near-equal length, and their tokens are kept, so that
     a call costs the forward passes only. The tokens are made again when the tokenizing module, its longest sequence or
@@ -50,7 +50,7 @@ class TokenCache:
         self._setting: tuple[Any, ...] = ()
 
     def vectors(self, model: SentenceTransformer) -> tuple[np.ndarray, np.ndarray]:
-        """Encode all sentences; the model's modes and the global random state stay as they were.
+        """Encode all sentences; the model's modes and the global random state are restored.
 
         Returns:
             The vectors of the sentences, (S, D) float32, and those of the different ones in order of first appearance.

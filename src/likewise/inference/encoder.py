@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 
 class Encoder(OwnInference):
-    """A SentenceTransformer in all but the inside of its `encode`.
+    """A SentenceTransformer with a faster implementation of `encode`.
 
     The vectors of texts come from batches by a budget of tokens, repeats are encoded once, and `choice` says which
     engine runs. Whatever else `encode` is asked for (token embeddings, images, several processes) is left to
@@ -43,7 +43,7 @@ class Encoder(OwnInference):
     """What the last `encode` ran on; None where SentenceTransformer's own way was taken."""
 
     def infer(self, inputs: list[Any], **settings: Any) -> Any:
-        """Return what `encode`, which has read its arguments by now, turns into what it was asked for."""
+        """Return the vectors of texts, which `encode` then converts to the requested type."""
         self.last_engine = None
         if len(inputs) <= DEFAULT_BATCH and self.choice in (Choice(), Choice("torch")):
             # One batch of sentence-transformers: nothing to win, and its vectors to the last bit.
@@ -80,7 +80,7 @@ class Encoder(OwnInference):
         if device is not None and torch.device(device) != self.device:
             raise UnfitModel("its texts go to another device")
         self.eval()
-        # A batch size that was not chosen is no limit: the tokens are.
+        # The default batch size is not a limit: batches are limited by tokens.
         at_most = batch_size if batch_size != DEFAULT_BATCH else None
         shown = Progress(quiet=not show_progress_bar)
         found, chosen = fast_vectors(self, inputs, self.choice, prompt=prompt, at_most=at_most, progress=shown)
@@ -98,7 +98,7 @@ def fast_vectors(
     at_most: int | None = None,
     progress: Progress,
 ) -> tuple[Tensor, Chosen]:
-    """Return the vectors of texts by the fast path, and what it ran on.
+    """Return the vectors of texts by the fast path, and the engine used.
 
     Args:
         model: the encoder, in evaluation mode.
@@ -125,7 +125,7 @@ def fast_vectors(
 
 
 def default_prompt(model: SentenceTransformer) -> str | None:
-    """Return the prompt that `encode` puts before each text where none is asked for."""
+    """Return the default prompt that `encode` puts before each text."""
     return model.prompts.get(model.default_prompt_name) if model.default_prompt_name is not None else None
 
 

@@ -37,21 +37,21 @@ def encode(
 ) -> np.ndarray:
     """Encode sentences: the vectors of `model.encode`, as float32 rows in the order given.
 
-    Args:
-        model: the encoder; its train or eval mode and the global random state are left as they were.
-        sentences: S strings; one that occurs again is encoded once.
-        batch_size: sentences a batch at most; None leaves it to the number of their tokens.
-        precision: None for the model's own choice (torch, if it was not loaded by `likewise.load`), "fp32" for
-            torch as it is, "bf16" for torch under bfloat16 autocast (faster on hardware that has it; changes the
-            third digit or so).
-        normalize: scale each row to length 1.
-        progress: where to show a bar; True: on standard error.
+        Args:
+            model: the encoder; its train or eval mode and the global random state are left as they were.
+            sentences: S strings; one that occurs again is encoded once.
+            batch_size: sentences a batch at most; None leaves it to the number of their tokens.
+            precision: None for the model's own choice (torch, if it was not loaded by `likewise.load`), "fp32" for
+    unchanged torch, "bf16" for torch under bfloat16 autocast (faster on hardware that has it; changes the
+                third digit or so).
+            normalize: scale each row to length 1.
+            progress: where to show a bar; True: on standard error.
 
-    Returns:
-        (S, D) float32.
+        Returns:
+            (S, D) float32.
 
-    Raises:
-        LikewiseError: the batch size is not positive, the precision is unknown, or the vectors are not finite.
+        Raises:
+            LikewiseError: the batch size is not positive, the precision is unknown, or the vectors are not finite.
     """
     if batch_size is not None and batch_size < 1:
         raise LikewiseError(f"batch_size is {batch_size}; give 1 or more.")
@@ -86,7 +86,7 @@ def similarity(
     *,
     model: SentenceTransformer | str | os.PathLike[str],
 ) -> np.ndarray:
-    """Return the cosines of texts with others, whatever similarity the model card names: the papers score with it.
+    """Return the cosines of texts with others, whichever similarity the model card names.
 
     Args:
         texts: S texts, or one.
@@ -113,7 +113,7 @@ def dimension(model: SentenceTransformer) -> int:
 
 
 def all_finite(vectors: np.ndarray) -> np.ndarray:
-    """Return vectors as they are.
+    """Return vectors unchanged, if all of them are finite.
 
     Raises:
         LikewiseError: a number is NaN or infinite.
@@ -138,7 +138,7 @@ def autocast(model: SentenceTransformer, precision: Precision | None) -> Abstrac
 
 @contextmanager
 def undisturbed(model: torch.nn.Module) -> Iterator[None]:
-    """Put the model in eval mode for the time of a `with` block, and give back everything as it was found.
+    """Put the model in evaluation mode in a `with` block, and restore its modes and the random state.
 
     Each module gets its own train or eval flag back (a run may keep some parts frozen in eval mode), and the
     random states of torch, its devices, numpy and Python are restored: an evaluation in the middle of a run

@@ -1,4 +1,4 @@
-"""A model as one graph in a folder: for a server, another language, or a machine without torch."""
+"""The export of a model as one graph: for a server, another language, or a machine without torch."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from likewise.runs.job import check_target, open_job
 from likewise.runs.plan import Plan
 
 ABOUT = "likewise_export.json"
-# Short, long, empty and with signs of its own: what a graph is compared with torch on.
+# Short, long, empty and special texts on which a graph is compared with torch.
 _TEXTS = ["A cat.", "", "It isn't 3.5, says \u201cX\u201d.", *("a few words more " * n for n in (2, 9, 40))]
 
 
@@ -32,7 +32,7 @@ def export(
     *,
     overwrite: bool = False,
 ) -> list[Path]:
-    """Write a model's graph, pooling and all, with its tokenizer beside it.
+    """Write a model's graph, including the pooling, together with its tokenizer.
 
     Ids and mask, (B, T) int64 each, go in under their usual names; 'sentence_embedding', (B, D) float32, comes out.
     `likewise_export.json` holds what a caller must know: how many tokens are read, with what and on which side

@@ -1,4 +1,4 @@
-"""From a text file to a file of vectors: streamed in constant memory, in order, and resumed after a stop.
+"""Encoding of a text file into a file of vectors: in constant memory, in order, and resumable.
 
 A window of lines is a part of the job: `000000.npy` and so on, and for a table its sentences as text.
 Letters of the shapes: S sentences, D embedding.
@@ -43,7 +43,7 @@ _UNKNOWN_TOTAL = 16  # windows that a stream is taken to have when it has more t
 
 
 class EncodedFile(NamedTuple):
-    """The shape of what `encode_file` wrote."""
+    """The result of `encode_file`: the file and its shape."""
 
     rows: int
     dimension: int
@@ -62,7 +62,7 @@ def encode_file(
     resume: Resume = "auto",
     overwrite: bool = False,
 ) -> EncodedFile:
-    """Encode a text file, one sentence a line; row i of what is written belongs to line i.
+    """Encode a text file with one sentence per line; row i of the output belongs to line i.
 
     The file is read as a stream and written in parts, so that memory does not grow with it. A run that was stopped is
     resumed where it was, if model and options are the same; a text that has changed is noticed, and encoded again from
@@ -79,7 +79,7 @@ def encode_file(
         engine, precision: as in `load`; None takes what the model was loaded with.
         quiet: show nothing on standard error: not the engine, nor sentences and time left.
         resume: True insists on a stopped run to resume.
-        overwrite: begin anew where a stopped run had other options or another model.
+        overwrite: start again if a stopped run had other options or another model.
 
     Returns:
         The shape (S, D) of what was written.
@@ -115,7 +115,7 @@ def encode_file(
 
 
 class _Work:
-    """Encodes windows of lines, by the fast path or, where that does not take the model, by the model's own."""
+    """The encoder of windows of lines, by the fast path or, if the model is unsupported, by its own `encode`."""
 
     def __init__(self, model: SentenceTransformer, batch_size: int | None, normalize: bool, progress: Progress) -> None:
         self.model, self.batch_size, self.normalize, self.progress = model, batch_size, normalize, progress
@@ -153,7 +153,7 @@ class _Work:
         return all_finite(finished(rows, self.model.truncate_dim, self.normalize).float().cpu().numpy())
 
     def windows(self, choice: Choice, lines: Lines) -> Iterator[tuple[list[str], Bar]]:
-        """Take an engine, and yield all lines window by window, with the bar to advance."""
+        """Choose an engine, and yield all lines window by window, with the bar to advance."""
         window, read = lines.window(_WINDOW, _WINDOW_CHARACTERS), 0
         whole = len(window) < _WINDOW and sum(map(len, window)) < _WINDOW_CHARACTERS
         total = len(window) if whole else lines.expected(len(window), len(window) * _UNKNOWN_TOTAL)
@@ -179,7 +179,7 @@ def _to_stream(work: _Work, choice: Choice, lines: Lines, out: IO[str]) -> Encod
 
 
 def _to_file(work: _Work, choice: Choice, lines: Lines, job: Job, stop: StopRequest) -> EncodedFile:
-    """Encode what is not there yet, put the parts together, and return the shape."""
+    """Encode the missing parts, join all parts, and return the shape."""
     parts, before = _Rows(job), job.notes.get("engine", "")
     if before.count(" ") == 1:  # what was left to 'auto' is chosen as before the stop
         choice = Choice(*before.split())
@@ -218,7 +218,7 @@ def _to_file(work: _Work, choice: Choice, lines: Lines, job: Job, stop: StopRequ
 def _with_known(
     work: _Work, lines: list[str], keys: list[bytes], seen: dict[bytes, int], parts: _Rows, bar: Bar
 ) -> np.ndarray:
-    """Return the vectors (S, D) of a window; rows of sentences of earlier windows are read back."""
+    """Return the vectors (S, D) of a window; repeated sentences are read from earlier windows."""
     fresh = [i for i, key in enumerate(keys) if key not in seen]
     vectors = work([lines[i] for i in fresh], bar) if fresh else np.empty((0, len(parts.row(0))), np.float32)
     if len(fresh) == len(lines):
@@ -233,7 +233,7 @@ def _with_known(
 
 
 class _Rows:
-    """The rows that are written so far, a part a window."""
+    """The rows written so far, one part per window."""
 
     def __init__(self, job: Job) -> None:
         self._parts = Parts(job.work / "parts")
@@ -243,12 +243,12 @@ class _Rows:
             self.counts.append(self._parts.facts[name]["rows"])
 
     def has(self, position: int, lines: Sequence[str]) -> bool:
-        """Return whether the part of a window is there, and of these lines."""
+        """Return whether the part of a window exists and was made from these lines."""
         wanted = _digest("\n".join(lines)).hex()
         return position < len(self.counts) and bool(self._parts.facts[_name(position)]["lines"] == wanted)
 
     def row(self, number: int) -> np.ndarray:
-        """Return a row that was written, (D,)."""
+        """Return a row written earlier, (D,)."""
         ends = list(accumulate(self.counts))
         part = bisect_right(ends, number)
         return np.asarray(self._array(part)[number - ends[part]])  # counted from the part's end
@@ -267,7 +267,7 @@ class _Rows:
         self.counts.append(len(lines))
 
     def drop_from(self, position: int) -> None:
-        """Remove the parts from one on: their lines are others now."""
+        """Remove the parts from a window on, because their lines have changed."""
         self._parts.drop(*[name for name in self._parts.facts if name >= _name(position)])
         del self.counts[position:]
 

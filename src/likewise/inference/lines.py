@@ -1,4 +1,4 @@
-"""Sentences from a text file, one a line, read as a stream."""
+"""Streaming of sentences from a text file, one per line."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ STREAM = "-"
 
 @dataclass(frozen=True)
 class Lines:
-    """The lines of an open file, which are read once.
+    """The lines of an open file, read once.
 
     Attributes:
         lines: an iterator over them.
@@ -36,7 +36,7 @@ class Lines:
         return self.lines
 
     def window(self, count: int, characters: int) -> list[str]:
-        """Return the next lines: up to `count`, fewer where `characters` are reached before."""
+        """Return up to `count` next lines, fewer if `characters` are reached first."""
         found: list[str] = []
         for line in islice(self.lines, count):
             found.append(line)
@@ -46,7 +46,7 @@ class Lines:
         return found
 
     def expected(self, read: int, of_stream: int) -> int:
-        """Return about how many lines there are, after `read` were read; `of_stream` where the size is not known."""
+        """Return the estimated number of lines, after `read` lines; `of_stream` if the size is unknown."""
         if self.size is None:
             return of_stream
         return max(read, round(read * self.size / max(1, self.position())))

@@ -1,4 +1,4 @@
-"""The loop of the fast encoder: repeats and tokens once, batches by a budget of tokens, rows in the order of the texts.
+"""The loop of the fast encoder: repeated texts once, batches by a budget of tokens, rows in the given order.
 
 Letters of the shapes: S sentences, D embedding.
 """
@@ -21,12 +21,12 @@ from likewise.inference.tokens import Tokens, UnfitModel, token_state
 
 Step = Callable[[int], object]
 WASTE = 64
-"""Tokens of padding at which a new batch is cheaper: a call costs about as much as so many (see benchmarks)."""
+"""Tokens of padding at which a new batch is cheaper: the fixed cost of a call in tokens (see benchmarks)."""
 _SETTING = threading.Lock()
 
 
 class Runner:
-    """Encodes texts with a model and an engine; `runner_of` keeps one for each model."""
+    """The fast encoder of texts with a model and an engine; `runner_of` keeps one for each model."""
 
     def __init__(self, model: SentenceTransformer) -> None:
         """Check the model.
@@ -44,8 +44,8 @@ class Runner:
         Args:
             texts: S of them, 1 or more.
             engine: what runs the model.
-            at_most: sentences a batch, if they are to be limited beside the tokens.
-            step: told how many sentences are done after each batch.
+            at_most: the most sentences in a batch, if they are limited in addition to the tokens.
+            step: called with the number of sentences done after each batch.
 
         Returns:
             (S, D), on the engine's device and of its type; row i belongs to text i.
@@ -87,7 +87,7 @@ class Runner:
 def _spread(
     run: Callable[[np.ndarray], Tensor], workers: int
 ) -> Iterator[Callable[[list[np.ndarray]], Iterator[Tensor]]]:
-    """Give a map over batches: a plain one, or one on threads that have one core each.
+    """Return a map over batches: the built-in one, or one over threads with one core each.
 
     One batch a core needs no waiting for each other inside a matrix product.
     """
@@ -113,7 +113,7 @@ def _spread(
 
 
 def by_budget(lengths: np.ndarray, budget: int, at_most: int | None = None) -> list[np.ndarray]:
-    """Cut sentences into batches, the longest first.
+    """Group sentences into batches, the longest first.
 
     A batch has at most `budget` cells (sentences times its longest), or one sentence; and less than `WASTE` of them
     are padding.
@@ -148,7 +148,7 @@ _RUNNERS: weakref.WeakKeyDictionary[SentenceTransformer, Runner] = weakref.WeakK
 
 
 def runner_of(model: SentenceTransformer) -> Runner:
-    """Return the runner of a model, made at the first call and again when its tokenizer or length is another.
+    """Return the runner of a model, made at the first call and again if its tokenizer or length changes.
 
     Raises:
         UnfitModel: the fast path cannot take the model.
@@ -160,7 +160,7 @@ def runner_of(model: SentenceTransformer) -> Runner:
 
 
 def fits(model: SentenceTransformer, texts: Sequence[object], prompt: str | None) -> Runner:
-    """Return the runner, if these texts can go through it.
+    """Return the runner for these texts.
 
     Raises:
         UnfitModel: they or the model cannot; the message says why.

@@ -1,4 +1,4 @@
-"""Texts to token ids by the fast tokenizer alone: as sentence-transformers' `preprocess`, without the padding.
+"""Tokenization by the fast tokenizer alone: as sentence-transformers' `preprocess`, without padding.
 
 Letters of the shapes: B sentences of a batch, T tokens.
 """
@@ -18,23 +18,23 @@ from likewise.encoder.word_vectors import WordVectors
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-# Longer than any model reads: tokenizers without a limit have 1e30 in its place.
+# Longer than any model reads: tokenizers without a limit say 1e30.
 _NO_LIMIT = 1 << 24
 _PIECE = 1024  # texts handed to the tokenizer at a time: its objects are far larger than the ids
 
 
 class UnfitModel(ValueError):  # noqa: N818 - the reason, not a fault
-    """The fast path cannot take a model; the message says why, and sentence-transformers' own path is used."""
+    """Raised if the fast path does not support a model; sentence-transformers' own path is then used."""
 
 
 class Tokens:
-    """The tokenizer of a model as a plain function.
+    """The tokenizer of a model as a function of texts.
 
-    It is a copy: its padding and truncation are set once, and the model's own stays as it is. Before it is used it is
+    It is a copy: its padding and truncation are set once, and the model's own is not changed. Before it is used it is
     compared with the model's `preprocess` on texts that differ in every way that matters.
 
     Raises:
-        UnfitModel: the first module is of another kind, has no fast tokenizer, or reads texts in a way of its own.
+        UnfitModel: the first module is of another kind, has no fast tokenizer, or preprocesses texts in a custom way.
     """
 
     def __init__(self, model: SentenceTransformer) -> None:
@@ -67,7 +67,7 @@ class Tokens:
         return found
 
     def batch(self, ids: Sequence[np.ndarray], at_least: int = 1) -> tuple[np.ndarray, np.ndarray]:
-        """Return ids and mask of a batch, both (B, T) int64, T the longest or `at_least`."""
+        """Return ids and mask of a batch, both (B, T) int64, with T the greatest length and `at_least`."""
         longest = max(at_least, *(len(row) for row in ids))
         padded = np.full((len(ids), longest), self.pad, dtype=np.int64)
         mask = np.zeros((len(ids), longest), dtype=np.int64)
@@ -77,7 +77,7 @@ class Tokens:
         return padded, mask
 
     def save(self, path: Path) -> None:
-        """Write the tokenizer, truncation and all, as tokenizer.json."""
+        """Write the tokenizer, including its truncation, as tokenizer.json."""
         self._backend.save(str(path))
 
     def _check(self, model: SentenceTransformer, limit: int) -> None:
@@ -94,10 +94,10 @@ class Tokens:
         ids, mask = self.batch(self(texts))
         same = wanted["input_ids"].shape == ids.shape and bool((wanted["attention_mask"].numpy() == mask).all())
         if not same or not bool((wanted["input_ids"].numpy() == ids)[mask == 1].all()):
-            raise UnfitModel("its preprocess cuts texts in a way of its own")
+            raise UnfitModel("its preprocess truncates texts in a custom way")
 
 
 def token_state(model: SentenceTransformer) -> tuple[Any, ...]:
-    """Return what the tokens depend on: they are made anew when it differs."""
+    """Return the state that the tokens depend on: if it changes, tokenize again."""
     tokenizer: Any = getattr(model[0], "tokenizer", None)
     return id(tokenizer), len(tokenizer) if tokenizer is not None else 0, model.max_seq_length

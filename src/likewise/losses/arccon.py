@@ -15,7 +15,7 @@ from likewise.losses import functional
 
 
 class ArcConLoss(nn.Module):
-    """Additive angular margin contrastive loss of each sentence with itself (ArcCSE, equation 3).
+    """The additive angular margin contrastive loss of each sentence with itself (ArcCSE, equation 3).
 
     The two views are two rows of one forward pass, so that each has its own dropout mask and the batch is padded
     and sent through the encoder once. With `margin_degrees=0` it is NT-Xent, the loss of SimCSE.
@@ -26,7 +26,7 @@ class ArcConLoss(nn.Module):
         temperature: tau.
         positive_dropout: False takes the second view without dropout (table 3, second row).
 
-    Inputs: one column of sentences, or two (a sentence and a positive of its own). No labels. The other processes'
+    Inputs: one column of sentences, or two (a sentence and its positive). No labels. The other processes'
     sentences are negatives too, with gradients.
     """
 
@@ -59,7 +59,7 @@ class ArcConLoss(nn.Module):
         return first, second
 
     def two_views(self, first: dict[str, Any], second: dict[str, Any]) -> tuple[Tensor, Tensor]:
-        """Return views from two columns, the second without dropout if so asked."""
+        """Return views from two columns, the second optionally without dropout."""
         anchors = self.model(dict(first))["sentence_embedding"]
         with nullcontext() if self.positive_dropout else dropout_off(self.model):
             return anchors, self.model(dict(second))["sentence_embedding"]

@@ -16,7 +16,7 @@ from likewise.losses.arccon import ArcConLoss
 
 
 class EntailmentTripletLoss(nn.Module):
-    """A sentence is nearer to its version masked less than to the one masked more (ArcCSE, equation 4).
+    """Triplet loss: a sentence is nearer to its less masked version than to the more masked (ArcCSE, equation 4).
 
     Args:
         model: the encoder.
@@ -42,7 +42,7 @@ class EntailmentTripletLoss(nn.Module):
 
 
 class ArcCSELoss(nn.Module):
-    """L = L_arccon + lambda L_triplet (ArcCSE, equation 5); either part may be left out.
+    """The loss L_arccon + lambda L_triplet (ArcCSE, equation 5); either part may be omitted.
 
     Args:
         arccon: the contrastive part, or None.

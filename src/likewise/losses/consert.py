@@ -19,7 +19,7 @@ ViewKind = Literal["none", "token-cutoff", "feature-cutoff", "shuffle", "dropout
 
 @dataclass(frozen=True)
 class EmbeddingView:
-    """One way to disturb the embeddings (ConSERT, section 3.3).
+    """A view: one way to perturb the embeddings (ConSERT, section 3.3).
 
     `share` is of the tokens or features that are cut, or the probability that an element of the embeddings is dropped.
     """

@@ -1,4 +1,4 @@
-"""A sentence vector that learns to be another encoder's vector of the same sentence."""
+"""Distillation: a sentence vector learns to match another encoder's vector of the same sentence."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from likewise.losses import functional
 
 
 class DistillationLoss(nn.Module):
-    """The mean of 1 - cos(vector, vector of the encoder's copy), which is not trained.
+    """The mean of 1 - cos(vector, vector of a teacher); the teacher is a fixed copy of an encoder.
 
     The encoder learns without dropout: what it should give is one vector, and not two views. Its own probability stays
     in its configuration, for whoever trains it next.

@@ -19,7 +19,7 @@ class ESimCSELoss(nn.Module):
     """NT-Xent of two columns, with the queue's vectors as further negatives (Wu et al. 2022, section 3.2).
 
     After each forward pass in training the momentum encoder takes a step towards the trained one, and its vectors of
-    the sentences go into the queue. A process of a distributed run has a queue of its own.
+    the sentences go into the queue. Each process of a distributed run has its own queue.
 
     Args:
         model: the encoder; a `MomentumQueue` among its modules gives the queue, without one there is none.

@@ -25,7 +25,7 @@ It is an angle of 0.06 degrees from 0 or 180; float32 cannot tell the cosine of 
 
 
 def gather_positives(positives: Tensor) -> tuple[Tensor, int]:
-    """Return the positives of all processes, (B x processes, D) with gradients, and the row where this one's begin.
+    """Return the positives of all processes, (B x processes, D) with gradients, and the first row of this one's.
 
     In a run of one process: `positives` as they are, and 0.
     """
@@ -41,12 +41,12 @@ def cosine_distance(vectors: Tensor, targets: Tensor) -> Tensor:
 
 
 def cosine_matrix(rows: Tensor, columns: Tensor) -> Tensor:
-    """Cosine of each row vector with each column vector: (B, D), (N, D) -> (B, N), float32."""
+    """Return the cosine of each row vector with each column vector: (B, D), (N, D) -> (B, N), float32."""
     return F.normalize(rows.float(), dim=-1) @ F.normalize(columns.float(), dim=-1).T
 
 
 def add_angle(cosine: Tensor, margin_degrees: float) -> Tensor:
-    """cos(theta + m) from cos(theta), any shape, monotone in theta and with finite gradients everywhere.
+    """Return cos(theta + m) for cos(theta), of any shape, monotone in theta and with finite gradients.
 
     cos(theta + m) = cos(theta) cos(m) - sin(theta) sin(m). Two departures from the bare formula:
 
@@ -71,7 +71,7 @@ def arccon(
     temperature: float = 0.05,
     offset: int = 0,
 ) -> Tensor:
-    """Additive angular margin contrastive loss (ArcCSE, equation 3), the mean over the anchors.
+    """Return the additive angular margin contrastive loss (ArcCSE, equation 3), the mean over the anchors.
 
     L_i = -log( e^(cos(t_ii + m)/tau) / (e^(cos(t_ii + m)/tau) + sum over j != i of e^(cos(t_ij)/tau)) ),
     t_ij the angle between anchor i and positive j.
@@ -99,14 +99,14 @@ def arccon(
 
 
 def nt_xent(anchors: Tensor, positives: Tensor, temperature: float = 0.05, offset: int = 0) -> Tensor:
-    """Normalised temperature-scaled cross-entropy (ArcCSE, equation 1): `arccon` without a margin."""
+    """Return the normalised temperature-scaled cross-entropy (ArcCSE, equation 1): `arccon` without a margin."""
     return arccon(anchors, positives, margin_degrees=0.0, temperature=temperature, offset=offset)
 
 
 def nt_xent_with_queue(
     anchors: Tensor, positives: Tensor, queue: Tensor, temperature: float = 0.05, offset: int = 0
 ) -> Tensor:
-    """NT-Xent with the vectors of a queue as further negatives (ESimCSE, section 3.2), the mean over the anchors.
+    """Return NT-Xent with the vectors of a queue as further negatives (ESimCSE, section 3.2), the mean over anchors.
 
     l_i = -log exp(cos(h_i, h_i+) / tau) / (sum over j of exp(cos(h_i, h_j+) / tau) + sum over m of
     exp(cos(h_i, q_m) / tau)).
@@ -123,7 +123,7 @@ def nt_xent_with_queue(
 
 
 def nt_xent_symmetric(first: Tensor, second: Tensor, temperature: float = 0.1) -> Tensor:
-    """NT-Xent over both views of a batch (Chen et al. 2020, SimCLR, as in ConSERT, equation 1), the mean over 2B rows.
+    """Return NT-Xent over both views of a batch (SimCLR, as in ConSERT, equation 1), the mean over 2B rows.
 
     Each of the 2B rows has the other view of its sentence as positive and the 2B - 2 rows of the other sentences as
     negatives.
@@ -142,7 +142,7 @@ def nt_xent_symmetric(first: Tensor, second: Tensor, temperature: float = 0.1) -
 
 
 def entailment_triplet(anchors: Tensor, closer: Tensor, farther: Tensor, margin: float = 0.0) -> Tensor:
-    """Entailment triplet loss (ArcCSE, equation 4), the mean over the triplets.
+    """Return the entailment triplet loss (ArcCSE, equation 4), the mean over the triplets.
 
     L_i = max(0, cos(h_i, h_i'') - cos(h_i, h_i') + m): the version masked more may not be nearer to the sentence
     than the version masked less.
@@ -164,7 +164,7 @@ def entailment_triplet(anchors: Tensor, closer: Tensor, farther: Tensor, margin:
 def bidirectional_margin(
     anchors: Tensor, positives: Tensor, soft_negatives: Tensor, alpha: float = 0.1, beta: float = 0.3
 ) -> Tensor:
-    """Bidirectional margin loss (SNCSE, equations 4 to 6), the mean over the sentences.
+    """Return the bidirectional margin loss (SNCSE, equations 4 to 6), the mean over the sentences.
 
     Delta = cos(h, h#) - cos(h, h+); L = max(0, Delta + alpha) + max(0, -Delta - beta). It is 0 where the sentence's own
     negation is farther than its positive by alpha to beta.
@@ -173,11 +173,11 @@ def bidirectional_margin(
         anchors: (B, D) the sentences h. B may be 0: the loss is then 0.
         positives: (B, D) h+, the other view of each.
         soft_negatives: (B, D) h#, the negation of each.
-        alpha, beta: least and largest difference of the cosines; a beta of 2 or more is no bound.
+        alpha, beta: least and largest difference of the cosines; a beta of 2 or more sets no bound.
     """
     _check_shapes(anchors, positives, soft_negatives)
     if alpha > beta:
-        raise LikewiseError(f"alpha {alpha} is larger than beta {beta}: no difference lies between them")
+        raise LikewiseError(f"alpha {alpha} is larger than beta {beta}: no difference fits between them")
     if len(anchors) == 0:
         return anchors.sum() * 0.0
     to_negation = F.cosine_similarity(anchors.float(), soft_negatives.float(), dim=-1)  # (B,)
@@ -189,7 +189,7 @@ def bidirectional_margin(
 def agreeing_opposites(
     sentences: Tensor, negations: Tensor, opposites: Tensor, opposite_negations: Tensor, temperature: float = 0.05
 ) -> Tensor:
-    """Cross entropy that picks, among the other three of 'A', 'not A', 'B' and 'not B', the one that agrees.
+    """Return the cross-entropy of picking the sentence that agrees among 'A', 'not A', 'B' and 'not B'.
 
     A and B are antonyms, so that 'A' agrees with 'not B' and 'not A' with 'B'. Each of the four is asked; chance is
     log 3. Not in SNCSE: its soft negatives push 'A' and 'not A' apart and say nothing of what 'not A' is near to.
@@ -218,7 +218,7 @@ def nt_xent_with_hard_negative(
     temperature: float = 0.05,
     offset: int = 0,
 ) -> Tensor:
-    """NT-Xent with one more negative for some of the anchors, their own (SNCSE, equation 9), the mean over the anchors.
+    """Return NT-Xent with a hard negative for some of the anchors (SNCSE, equation 9), the mean over the anchors.
 
     Args:
         anchors: (B, D) one view of each sentence.
@@ -239,10 +239,10 @@ def nt_xent_with_hard_negative(
 
 
 def grouped_cosine(predictions: Tensor, projections: Tensor, group_size: int = 16) -> Tensor:
-    """Negative mean over the groups of the cosine of prediction and projection (GCLSR, equation 6), mean over the rows.
+    """Return the negative mean cosine of prediction and projection over groups (GCLSR, equation 6) and rows.
 
     Each row is cut into M = D / group_size groups; l = -mean over m of p_m . z_m / (|p_m| |z_m|). (The paper prints the
-    norm of the product below the line; the text beside it says cosine.) No gradient flows into the projections.
+    norm of the product below the line; the text next to it says cosine.) No gradient flows into the projections.
 
     Args:
         predictions: (B, D) of one view.
@@ -258,7 +258,7 @@ def grouped_cosine(predictions: Tensor, projections: Tensor, group_size: int = 1
 
 
 def spread(vectors: Tensor) -> Tensor:
-    """Return how far the normalised rows are from each other: (B, D) to a scalar, detached.
+    """Return the spread of the normalised rows: (B, D) to a scalar, detached.
 
     The standard deviation over the rows of each number of x / |x|, times sqrt(D), root mean square over the numbers
     (Chen and He 2021, SimSiam, section 4.1): 1 where directions are even around the origin, 0 where all rows point one

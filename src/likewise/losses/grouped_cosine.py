@@ -12,16 +12,16 @@ from likewise.losses import functional
 
 
 class CollapseError(LikewiseError):
-    """All sentences have come to have one vector; the message says what was seen and what to change."""
+    """Raised if all sentences collapse to one vector; the message gives the figures and what to change."""
 
 
 class GroupedCosineLoss(nn.Module):
-    """Symmetric grouped loss with stop-gradient (GCLSR, equations 6 and 7).
+    """The symmetric grouped loss with stop-gradient (GCLSR, equations 6 and 7).
 
-    The two views go through the encoder one after the other, each with batch statistics of its own, as in SimSiam.
+    The two views go through the encoder one after the other, each with its own batch statistics, as in SimSiam.
 
     Args:
-        model: the encoder; in training it gives 'projection' and 'prediction' beside 'sentence_embedding'.
+        model: the encoder; in training it returns 'projection' and 'prediction' besides 'sentence_embedding'.
         group_size: features of a group; 0 takes all of them as one group.
         collapse_below: a spread of the normalised outputs below this counts as collapsed; 0 never does.
         patience: collapsed batches one after the other that end the run.
@@ -73,8 +73,8 @@ class GroupedCosineLoss(nn.Module):
         if self._collapsed >= self.patience:
             spreads = ", ".join(f"{name.replace('_', ' ')} {value:.4f}" for name, value in found.items())
             raise CollapseError(
-                f"training collapsed: in {self.patience} batches one after the other nearly all sentences got one "
+                f"training collapsed: in {self.patience} consecutive batches nearly all sentences had the same "
                 f"vector ({spreads}; 1 is even, below {self.collapse_below} is collapsed, nan is a rate too high). "
                 "Lower learning_rate or predictor_rate, lengthen warmup_epochs, or give larger batches; "
-                "collapse_below=0 goes on regardless."
+                "collapse_below=0 continues regardless."
             )

@@ -18,7 +18,7 @@ Role = Literal["soft-negative", "positive", "hard-negative", "none"]
 
 
 class SNCSELoss(nn.Module):
-    """L = L_InfoNCE + lambda L_BML (SNCSE, equations 3 to 7), or one of the paper's comparisons.
+    """The loss L_InfoNCE + lambda L_BML (SNCSE, equations 3 to 7), or one of the paper's comparisons.
 
     The two dropout views and the negations are rows of one forward pass.
 
@@ -91,7 +91,7 @@ class SNCSELoss(nn.Module):
         return found
 
     def parts(self, anchors: Tensor, positives: Tensor, negations: Tensor, rows: Tensor) -> dict[str, Tensor]:
-        """Return the parts for anchors (B, D), positives (B, D), and negations (K, D) of the sentences `rows` (K,)."""
+        """Return loss parts of anchors (B, D), positives (B, D), and negations (K, D) of the sentences `rows` (K,)."""
         everywhere, offset = functional.gather_positives(positives)
         if self.role == "hard-negative":
             loss = functional.nt_xent_with_hard_negative(anchors, everywhere, negations, rows, self.temperature, offset)

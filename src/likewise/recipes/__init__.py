@@ -23,7 +23,7 @@ RECIPES: dict[str, Recipe] = {
 """The recipes of this library."""
 
 GROUP = "likewise.recipes"
-"""The group of entry points by which an installed package registers a `Recipe` of its own."""
+"""The group of entry points by which an installed package registers a `Recipe`."""
 
 __all__ = ["RECIPES", "OptionError", "Recipe", "TrainingOptions", "find_recipe", "recipe_names"]
 
@@ -34,7 +34,7 @@ def recipe_names() -> list[str]:
 
 
 def find_recipe(recipe: str | Recipe) -> Recipe:
-    """Return the recipe of a name, this library's before any other package's; a `Recipe` comes back as it is.
+    """Return the recipe of a name, with precedence for this library's; a `Recipe` is returned unchanged.
 
     Raises:
         OptionError: there is none of that name, or the package that registers it is broken.
@@ -57,7 +57,7 @@ def find_recipe(recipe: str | Recipe) -> Recipe:
             f"{first_line(error)}): update or remove that package"
         ) from error
     if not isinstance(found, Recipe):
-        raise OptionError(f"the recipe {recipe!r} of the package {package} is no Recipe but {type(found).__name__}")
+        raise OptionError(f"the recipe {recipe!r} of the package {package} is not a Recipe but {type(found).__name__}")
     return found
 
 

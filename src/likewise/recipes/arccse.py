@@ -45,7 +45,7 @@ class ArcCSEOptions(HeadOptions):
 
 
 class TripletViews:
-    """Rows to the columns 'sentence' and 'triplet' (K sentences, then K closer, then K farther versions)."""
+    """The views of rows: 'sentence' and 'triplet' (K sentences, then K closer, then K farther versions)."""
 
     def __init__(self, options: ArcCSEOptions, mask_token: str | None, seed: int) -> None:
         if options.triplet_weight and mask_token is None:
@@ -53,7 +53,7 @@ class TripletViews:
         self.options, self.mask_token, self.seed = options, mask_token or "", seed
 
     def __call__(self, rows: list[dict[str, Any]]) -> dict[str, list[str]]:
-        """Return texts by column; no triplets where no sentence is long enough."""
+        """Return texts by column; without triplets if no sentence is long enough."""
         at_least = self.options.triplet_min_words if self.options.triplet_weight else math.inf
         long = [row["sentence"] for row in rows if row["words"] >= at_least]
         versions = [self._versions(sentence) for sentence in long]

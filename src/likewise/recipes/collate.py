@@ -1,4 +1,4 @@
-"""From corpus rows to the token tensors of a training batch."""
+"""The collator, which turns corpus rows into the token tensors of a training batch."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Views = Callable[[list[dict[str, Any]]], Mapping[str, Any]]
 
 @dataclass
 class TextCollator:
-    """Makes the views of a batch and tokenises them.
+    """A collator that makes the views of a batch and tokenises them.
 
     Args:
         tokenizers: a Hugging Face tokenizer and the number of tokens kept, by column.
@@ -30,11 +30,11 @@ class TextCollator:
 
     @classmethod
     def of(cls, encoder: Any, views: Views, *columns: str, length: int) -> TextCollator:
-        """Return the collator of an encoder's own tokenizer, of at most `length` tokens (0: all that it reads)."""
+        """Return the collator for an encoder's tokenizer, of at most `length` tokens (0: all that it reads)."""
         return cls(dict.fromkeys(columns, (encoder.tokenizer, tokens_read(encoder, length))), views)
 
     def __call__(self, rows: list[dict[str, Any]]) -> dict[str, Any]:
-        """Rows to {'<column>_input_ids': (rows, T), ...}, padded to the longest text of each column."""
+        """Return {'<column>_input_ids': (rows, T), ...} for rows, padded to the longest text of each column."""
         batch: dict[str, Any] = {}
         for column, texts in self.views(rows).items():
             if isinstance(texts, Tensor):
@@ -50,18 +50,18 @@ class TextCollator:
 
 
 def sentences_of(rows: list[dict[str, Any]]) -> dict[str, list[str]]:
-    """Return the view of the sentences as they are."""
+    """Return the view of the unchanged sentences."""
     return {"sentence": [row["sentence"] for row in rows]}
 
 
 def tokens_read(encoder: Any, wanted: int = 0) -> int:
-    """Return the tokens kept of a sentence: those wanted, as far as the encoder reads them; 0 wants all."""
+    """Return the length to truncate to: `wanted`, limited to what the encoder reads; 0 is no limit."""
     most: int = encoder.max_seq_length or encoder.tokenizer.model_max_length
     return min(wanted or most, most)
 
 
 def prompt_length(encoder: Any, max_length: int) -> tuple[int, int]:
-    """Return the tokens kept of a sentence in its prompt, and those among them that are the prompt's.
+    """Return the length to truncate to, including the prompt, and the length of the prompt.
 
     Raises:
         OptionError: the template leaves no room for a sentence.

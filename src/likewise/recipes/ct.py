@@ -1,4 +1,4 @@
-"""Contrastive tension: two encoders that start equal agree on a sentence and differ on two sentences.
+"""Contrastive tension: two encoders, equal at first, learn to agree on a sentence and to differ on two.
 
 Carlsson et al. 2021, "Semantic Re-tuning with Contrastive Tension"; the loss is sentence-transformers' own. Where a
 value comes from, and what differs from the paper: docs/papers.md.
@@ -39,7 +39,7 @@ class CTOptions(TrainingOptions):
     def _check(self) -> None:
         super()._check()
         if self.batch_size % (self.negatives + 1):
-            raise OptionError(f"batch_size {self.batch_size} is no multiple of negatives + 1 = {self.negatives + 1}")
+            raise OptionError(f"batch_size {self.batch_size} is not a multiple of negatives + 1 = {self.negatives + 1}")
         if self.sam_rho or self.warmup_ratio:
             raise OptionError("ct has RMSprop with a rate that falls in steps: drop sam_rho and warmup_ratio")
 
@@ -66,7 +66,7 @@ def _encoder(base: str, options: CTOptions) -> Any:
 
 
 def _loss(encoder: Any, options: CTOptions) -> nn.Module:
-    # The loss makes a copy of its own, which would be in no checkpoint: the encoder's takes its place.
+    # The loss makes its own copy, which would be in no checkpoint: it is replaced by the encoder's.
     placeholder: Any = nn.Identity()
     loss = ContrastiveTensionLoss(placeholder)
     copy: Any = find_part(encoder, EncoderCopy)

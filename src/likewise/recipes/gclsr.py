@@ -46,7 +46,7 @@ class GCLSROptions(TrainingOptions):
     eval_steps: int = option(19, "Updates between two evaluations; 0: only at the end.")
     sentences: int = option(10_000, "Sentences sampled from the corpus; 0: all.", ge=0)
     dimension: int = option(0, "Size the word vectors must have, or of an encoder's to keep; 0: any.", ge=0)
-    most_frequent: int = option(100_000, "Most frequent words of the vectors kept beside the corpus's own.", ge=0)
+    most_frequent: int = option(100_000, "Most frequent words to keep in addition to those of the corpus.", ge=0)
     weighted: bool = option(False, "Take the mean word off the word vectors and shorten frequent words.")
     trust_pickle: bool = option(False, "Read gensim's own files of word vectors: pickles, which can run any code.")
     attention: bool = option(True, "Word attention between word vectors and TextCNN.")
@@ -87,7 +87,7 @@ class GCLSROptions(TrainingOptions):
 
     @property
     def region_sizes(self) -> tuple[int, ...]:
-        """The regions as numbers."""
+        """The region sizes as integers."""
         parts = [part.strip() for part in self.regions.split(",")]
         if not all(part.isdigit() and int(part) for part in parts):
             raise OptionError(
@@ -97,7 +97,7 @@ class GCLSROptions(TrainingOptions):
 
     @property
     def noise(self) -> WordNoise:
-        """The noise as the encoder takes it."""
+        """The settings of the noise for the encoder."""
         kinds = (self.noise_white, self.noise_zeros, self.noise_fourier, self.noise_background)
         return WordNoise(share=1.0 if self.augmentation == "full" else self.noise_share, kinds=kinds)
 
@@ -121,7 +121,7 @@ def _encoder(base: str, options: GCLSROptions, sentences: Any = None) -> Sentenc
 
 
 def _rows(corpus: PreparedCorpus, dataset: Any, options: GCLSROptions, seed: int, progress: Progress) -> Any:
-    """Return the sampled rows, with the column 'view' where the second view is a text."""
+    """Return the sampled rows, with the column 'view' if the second view is a text."""
     if options.sentences and options.sentences < len(dataset):
         order = np.random.default_rng([seed, 2]).permutation(len(dataset))[: options.sentences]
         dataset = dataset.select(np.sort(order))

@@ -1,4 +1,4 @@
-"""Mask distillation: the mask of a prompt learns to give the base's own mean-pooled vector. No paper's; ours.
+"""Mask distillation: the mask of a prompt learns the base's mean-pooled vector. Not from a paper.
 
 The mask of a base that was never trained with prompts says little (39.77 on average over seven STS tasks for
 all-MiniLM-L6-v2, where mean pooling has 78.87), and most of a short contrastive run goes into making it speak. This
@@ -21,7 +21,7 @@ from likewise.runs.options import option
 
 
 class MaskDistillationOptions(PromptOptions):
-    """The options of mask distillation; none is a paper's."""
+    """The options of mask distillation; the defaults are this library's own."""
 
     learning_rate: float = option(4e-4, "Peak learning rate.")
     warmup_ratio: float = option(0.1, "Share of the updates in which the rate rises from 0.")

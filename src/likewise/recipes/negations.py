@@ -1,4 +1,4 @@
-"""Training rows with their negations: made once, kept beside the prepared corpus, read again ever after."""
+"""Training rows with their negations: made once, and cached next to the prepared corpus."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The definition of a recipe: the wiring of views, encoder and loss, and the values that go with it."""
+"""The definition of a recipe: its views, encoder, loss and defaults."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Collator = Callable[[list[dict[str, Any]]], dict[str, Any]]
 
 @dataclass(frozen=True)
 class Method:
-    """One way to train an encoder.
+    """The base class of recipes and objectives: a way to train an encoder.
 
     Args:
         name: what it is called on the command line.

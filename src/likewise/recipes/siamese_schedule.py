@@ -1,4 +1,4 @@
-"""SGD as SimSiam and GCLSR use it: warm-up, cosine decay, two momenta, and a predictor at a rate of its own."""
+"""SGD as SimSiam and GCLSR use it: warm-up, cosine decay, two momenta, and a separate rate for the predictor."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch.optim.lr_scheduler import LambdaLR
 
 
 class WarmupCosine(LambdaLR):
-    """The rate rises in a line for `warmup` updates and falls as half a cosine to 0 at `steps`.
+    """A schedule of linear warm-up over `warmup` updates and cosine decay to 0 at `steps`.
 
     A group of the optimizer with the entry 'constant' set to True keeps its rate. The momentum is the first of
     `momenta` during the rise, the second after it.
@@ -32,7 +32,7 @@ class WarmupCosine(LambdaLR):
         return 0.5 * (1 + math.cos(math.pi * (step - self.warmup) / max(1, self.steps - self.warmup)))
 
     def step(self, epoch: int | None = None) -> None:
-        """Set rates and momentum of the next update."""
+        """Set the rates and the momentum of the next update."""
         super().step(epoch)
         for group in self.optimizer.param_groups:
             group["momentum"] = self.momenta[self.last_epoch >= self.warmup]

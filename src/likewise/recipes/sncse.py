@@ -52,13 +52,13 @@ class SNCSEOptions(ContrastiveOptions, PromptOptions):
         if self.keep_weight and self.head:
             raise OptionError("keep_weight compares the saved encoder's own vectors: set head to false (--no-head)")
         if self.alpha > self.beta:
-            raise OptionError(f"alpha {self.alpha} is larger than beta {self.beta}: no difference lies between them")
+            raise OptionError(f"alpha {self.alpha} is larger than beta {self.beta}: no difference fits between them")
 
 
 def negation_views(rows: list[dict[str, Any]], with_opposites: bool = False) -> dict[str, Any]:
-    """Return B sentences and K negations, and the rows that these belong to.
+    """Return B sentences and K negations, and the rows of the negations.
 
-    With `with_opposites` the texts go on with the Q opposites that the negations have, and the Q negations of these.
+    With `with_opposites` these are followed by the Q opposites of negations, and the Q negations of these.
 
     Returns:
         {'sentence': B + K + 2Q texts, 'sentence_rows': (K,) of the sentences, 'sentence_pairs': (Q,) of the negations}.

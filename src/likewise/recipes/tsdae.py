@@ -1,4 +1,4 @@
-"""TSDAE: a decoder makes the sentence again from the vector of the sentence with most of its words deleted.
+"""TSDAE: a decoder reconstructs a sentence from the vector of its noisy version.
 
 Wang, Reimers, Gurevych 2021, "TSDAE: Using Transformer-based Sequential Denoising Auto-Encoder for Unsupervised
 Sentence Embedding Learning"; the loss is sentence-transformers' own. Where a value comes from: docs/papers.md.

@@ -232,7 +232,7 @@ def open_job(
 def complete_installation(target: str | os.PathLike[str]) -> dict[str, Any]:
     """Complete the installation of a folder that was interrupted by a kill, for a job that reads it as input.
 
-    `open_job` does so too, but only once the job's input is known, and a model that is half installed is no input.
+    `open_job` does so too, but only once the job's input is known, and a half-installed model is not a valid input.
 
     Returns:
         The record of the job that was completed, until `open_job` has taken note of it; {} where there is none.
@@ -275,7 +275,7 @@ def check_target(target: str | os.PathLike[str], kind: Kind = "folder") -> None:
     """
     path = Path(target)
     if not str(target) or (path.exists() and path.is_dir() != (kind == "folder")):
-        raise JobError(f"--out {str(target)!r} is no {kind}: give the name of a {kind}")
+        raise JobError(f"--out {str(target)!r} is not a {kind}: give the name of a {kind}")
     if kind == "file" and not path.parent.is_dir():
         raise JobError(f"there is no folder {path.parent} to write {path.name} in: make it first")
     if kind == "folder" and path.is_dir() and not read_record(path) and not work_of(path, kind).exists():

@@ -83,7 +83,7 @@ class Options(BaseModel):
         """Return a copy with options changed by text values: '0.5', 'true', 'linear'.
 
         Raises:
-            OptionError: there is no such option, or its text is no value of it.
+            OptionError: there is no such option, or its text is not a valid value.
         """
         if unknown := [name for name in changes if name not in type(self).model_fields]:
             raise OptionError(unknown_option(unknown[0], type(self).model_fields))
@@ -142,12 +142,12 @@ def unknown_option(name: str, known: Iterable[str]) -> str:
     """Return the message for an unknown option, with the most similar known one.
 
     >>> unknown_option("margn", ["margin", "temperature"])
-    'there is no option margn: did you mean margin? There are margin, temperature'
+    'there is not an option margn: did you mean margin? There are margin, temperature'
     """
     names = sorted(known)
     near = difflib.get_close_matches(name, names, n=1)
     there = f"There are {', '.join(names)}" if names else "There are none"
-    return f"there is no option {name}{f': did you mean {near[0]}?' if near else '.'} {there}"
+    return f"there is not an option {name}{f': did you mean {near[0]}?' if near else '.'} {there}"
 
 
 def read_toml(path: Path, known: Iterable[str]) -> dict[str, Any]:

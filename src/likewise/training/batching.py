@@ -1,4 +1,4 @@
-"""Batches of sentences of near-equal length, the same ones for the same seed and epoch."""
+"""Batches of sentences of similar length, determined by the seed and the epoch."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ BATCHES_IN_A_POOL = 50
 
 
 class LengthBatchSampler(BatchSampler):
-    """Row numbers of batches: shuffled, pooled, sorted by length inside a pool, cut, and the batches shuffled.
+    """A sampler of batches by length: rows are shuffled, sorted inside pools, cut, and the batches shuffled.
 
     A batch then wastes little on padding, and a sentence meets other negatives in every epoch. A last, smaller batch is
     dropped, since it would have fewer negatives.
@@ -30,7 +30,7 @@ class LengthBatchSampler(BatchSampler):
         self.batch_size, self.seed, self.by_length, self.epoch = batch_size, seed, by_length, 0
 
     def set_epoch(self, epoch: int) -> None:
-        """Take up an epoch; called by the trainer."""
+        """Set the epoch; called by the trainer."""
         self.epoch = epoch
 
     def __len__(self) -> int:

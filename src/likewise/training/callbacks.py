@@ -1,4 +1,4 @@
-"""The companions of a training: its log, the bar, an orderly stop, sealed checkpoints."""
+"""The callbacks of a training: log, progress bar, orderly stop and sealed checkpoints."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from likewise.training.trainer import TrainingError
 
 
 class Log:
-    """A file with every loss part and every score, a JSON object a line.
+    """A log of every loss part and every score, one JSON object per line.
 
-    Lines of steps after `done`, from which a run goes on, are dropped: these steps are done again.
+    Lines of steps after `done`, from which a run resumes, are dropped: these steps are repeated.
     """
 
     def __init__(self, path: Path, done: int = 0) -> None:
@@ -30,7 +30,7 @@ class Log:
         path.write_text("".join(f"{line}\n" for line in kept), encoding="utf-8")
 
     def write(self, **entry: Any) -> None:
-        """Append one entry; NaN and infinity, for which JSON has no word, become null."""
+        """Append one entry; NaN and infinity, which JSON lacks, become null."""
         entry = {"seconds": round(time.monotonic() - self._started, 2)} | entry
         plain = {name: None if _is_wild(value) else value for name, value in entry.items()}
         with self.path.open("a", encoding="utf-8") as file:
@@ -49,7 +49,7 @@ def _step_of(line: str) -> float:
 
 
 class Course(TrainerCallback):
-    """Follows the trainer from step to step, with the metric that selects the checkpoint ("" for none)."""
+    """The callback that follows the trainer, with the metric that selects the checkpoint ("" for none)."""
 
     def __init__(self, log: Log, bar: Bar, stop: StopRequest, metric: str) -> None:
         self.log, self.bar, self.stop, self.metric = log, bar, stop, metric
@@ -58,7 +58,7 @@ class Course(TrainerCallback):
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Show the step; save after the last one and before a stop."""
         self.bar.update(done=state.global_step)
-        if state.global_step >= state.max_steps:  # also where it is no multiple of eval_steps
+        if state.global_step >= state.max_steps:  # also where it is not a multiple of eval_steps
             control.should_save = True
             control.should_evaluate = bool(self.metric)
         elif self.stop.asked:
@@ -66,7 +66,7 @@ class Course(TrainerCallback):
             control.should_evaluate = False
 
     def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """Seal the checkpoint: from here on, a change of its files is noticed."""
+        """Seal the checkpoint, so that later changes of its files are detected."""
         seal(Path(args.output_dir) / f"checkpoint-{state.global_step}")
 
     def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **_: Any) -> None:

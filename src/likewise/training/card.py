@@ -44,7 +44,7 @@ scores = model.predict([("A man is playing a guitar.", "Somebody plays music.")]
 
 
 def model_card(record: Mapping[str, Any], model: Any) -> str:
-    """Return the text of README.md, from what the record of a training says and the model that it made."""
+    """Return the text of README.md for a model and the record of its training."""
     best = record.get("best")
     score = (
         f"Checkpoint of step {best['step']}, selected by: {record['selection']}; {best['metric']} {best['score']:.4g}."

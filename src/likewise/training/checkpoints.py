@@ -1,4 +1,4 @@
-"""The start of a training: its base, or the newest of its own checkpoints that is whole."""
+"""The start of a training: its base, or its newest intact checkpoint."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NOT_OF_A_MODEL = ("likewise.json", "trainer_state.json")
 
 
 def base_fingerprint(base: str) -> str:
-    """Return the checksum of a local base's weights, vocabulary and settings; else the name of the base."""
+    """Return the checksum of a local base's weights, vocabulary and settings, or the name of another base."""
     path = Path(base).expanduser()
     if path.is_file():
         return checksum(path)
@@ -33,7 +33,7 @@ def base_fingerprint(base: str) -> str:
 
 
 def made_by(base: str) -> dict[str, Any] | None:
-    """Return how the base was made, where it is a model of likewise."""
+    """Return the record of the base, if it is a model made by likewise."""
     try:
         made = read_record(Path(base))
     except (OSError, JobError):
@@ -44,7 +44,7 @@ def made_by(base: str) -> dict[str, Any] | None:
 
 
 def newest_checkpoint(folder: Path) -> tuple[Path | None, int]:
-    """Return the newest checkpoint that is whole, with its step; (None, 0) where there is none.
+    """Return the newest intact checkpoint with its step; (None, 0) if there is none.
 
     One that was cut by a kill or has changed since is removed, and so is one whose best checkpoint is gone.
     """
@@ -57,7 +57,7 @@ def newest_checkpoint(folder: Path) -> tuple[Path | None, int]:
 
 
 def _best_is_whole(checkpoint: Path) -> bool:
-    """Return whether the best checkpoint, by a checkpoint's own state, is here and whole."""
+    """Return whether the best checkpoint, according to a checkpoint's state, is there and intact."""
     state = read_json(checkpoint / "trainer_state.json")
     if not state.get("best_model_checkpoint"):
         return True

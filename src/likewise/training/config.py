@@ -1,4 +1,4 @@
-"""The arguments of a training as a TOML file, and back.
+"""The arguments of a training, read from and written to TOML.
 
     recipe = "arccse"
     corpus = ["wiki.txt.gz"]
@@ -51,17 +51,17 @@ def read_config(source: str | os.PathLike[str] | Mapping[str, Any]) -> dict[str,
         raise OptionError(f"{where}: {unknown_option(unknown[0], known)}")
     for name in ("options", "corpus_options"):
         if not isinstance(found.get(name, {}), Mapping):
-            raise OptionError(f"{where}: {name} is a table: write [{name}] on a line of its own, its entries below")
+            raise OptionError(f"{where}: {name} is a table: write [{name}] on a separate line, its entries below")
     options = found.pop("options", {})
     if taken := [name for name in options if name in _ARGUMENTS]:
-        raise OptionError(f"{where}: {taken[0]} is no option: write it above the tables")
+        raise OptionError(f"{where}: {taken[0]} is not an option: write it above the tables")
     if "corpus_options" in found:
         found["corpus_options"] = CorpusOptions(**found["corpus_options"])
     return found | options
 
 
 def config_of(**arguments: Any) -> dict[str, Any]:
-    """Return the arguments of a training as plain values that `write_toml` writes; what is None is left out."""
+    """Return the arguments of a training as plain values that `write_toml` writes; None is left out."""
     return {name: _plain(value) for name, value in arguments.items() if value is not None}
 
 

@@ -1,4 +1,4 @@
-"""Train any encoder further on labelled rows."""
+"""Fine-tuning of any encoder on labelled rows."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def finetune(
     quiet: bool = False,
     **options: Any,
 ) -> TrainingResult:
-    """Train an encoder further on labelled rows.
+    """Fine-tune an encoder on labelled rows.
 
     Args:
         objective: 'nli', 'sts' or 'triplets'.
@@ -64,7 +64,7 @@ def finetune(
 
     Raises:
         LikewiseError: the input is wrong or training diverged; the message names the cure.
-        Stopped: it was interrupted; the same call goes on from there.
+        Stopped: it was interrupted; the same call resumes it.
     """
     progress = Progress(quiet)
     task = find_objective(objective)
@@ -106,11 +106,11 @@ def finetune(
 
 @dataclasses.dataclass(frozen=True)
 class Continued:
-    """A finished encoder that is trained further and stays what it was.
+    """A finished encoder that is trained further and keeps its architecture.
 
     Attributes:
         encoder: its modules, less a last one that scales vectors to length 1.
-        scaled: whether there was such a last one; it comes back in what is saved.
+        scaled: whether there was one at the end; it is restored in the saved model.
     """
 
     encoder: SentenceTransformer
@@ -118,7 +118,7 @@ class Continued:
 
     @classmethod
     def load(cls, base: str) -> Continued:
-        """Load what `likewise.load` takes.
+        """Load a model from anything that `likewise.load` takes.
 
         The vectors are trained at their own length: a classifier, or a margin of distances, says little to vectors
         that all have length 1. What was a choice of tokens and not learnt (the weights of a mask prompt) stays.
@@ -132,11 +132,11 @@ class Continued:
         return cls(with_modules(model, modules[:-1] if scaled else modules), scaled)
 
     def with_training_only(self, modules: list[nn.Module]) -> SentenceTransformer:
-        """Return the encoder to train, with modules that `export` takes out again."""
+        """Return the encoder to train, with modules that `export` removes."""
         return with_modules(self.encoder, [*self.encoder, *modules]) if modules else self.encoder
 
     def export(self, model: SentenceTransformer) -> SentenceTransformer:
-        """Return the model to save: without what was for training alone, its vectors scaled again if they were."""
+        """Return the model to save, without training-only modules and with its normalisation restored."""
         bare = without_training_head(model)
         return with_modules(bare, [*bare, Normalize()]).eval() if self.scaled else bare
 
@@ -149,7 +149,7 @@ def choose_rows(
     seed: int,
     data: str | os.PathLike[str] | None,
 ) -> Selection:
-    """Return what picks the checkpoint: dev rows where there are any, else STS-B dev where found, else held-out rows.
+    """Return the selection of the checkpoint: by dev rows if any, or STS-B dev if found, or held-out rows.
 
     Raises:
         DataError: STS-B dev is asked for and not found, or it is malformed; or `data` is given and holds none.

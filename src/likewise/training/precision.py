@@ -14,14 +14,14 @@ from likewise.runs.options import OptionError
 
 
 def bf16_is_fast() -> bool:
-    """Return True on a GPU with bfloat16, or on a processor with instructions made for it (AMX, AVX-512 BF16)."""
+    """Return whether the GPU or the processor has instructions for bfloat16 (AMX, AVX-512 BF16)."""
     if torch.cuda.is_available():
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
     return processor.has_bf16() and "bf16" not in processor.flags()  # that of ARM: not measured
 
 
 def use_bf16(precision: Precision) -> bool:
-    """Return whether a run takes bfloat16.
+    """Return whether a run uses bfloat16.
 
     Raises:
         OptionError: bf16 is asked for on a GPU that has none.
@@ -33,7 +33,7 @@ def use_bf16(precision: Precision) -> bool:
 
 @contextmanager
 def as_saved(model: nn.Module) -> Iterator[None]:
-    """Run a model in float32 for the time of a `with` block, as its saved folder will run.
+    """Run a model in float32 in a `with` block, as the saved model will run.
 
     To train it in bfloat16, accelerate puts a `forward` under autocast in front of the model's own.
     """

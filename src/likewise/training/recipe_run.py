@@ -1,4 +1,4 @@
-"""Train a recipe on plain text."""
+"""Training of a recipe on plain text."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def train(
 ) -> TrainingResult:
     """Train a sentence encoder on plain text.
 
-    All input is checked before `out` is touched. A training that was stopped or killed goes on, by the same call, to
+    All input is checked before `out` is touched. A training that was stopped or killed resumes, by the same call, to
     the same weights as one that was never stopped; where it is finished already, its result is returned.
 
     Args:
@@ -62,7 +62,7 @@ def train(
 
     Raises:
         LikewiseError: the input is wrong or training diverged; the message names the cure.
-        Stopped: it was interrupted; the same call goes on from there.
+        Stopped: it was interrupted; the same call resumes it.
     """
     progress = Progress(quiet)
     method = find_recipe(recipe)
@@ -116,12 +116,12 @@ def train(
 
 
 def _shipped(method: Recipe, base: str, options: TrainingOptions) -> Callable[[], Any] | None:
-    """Return how the base is loaded as it is shipped, where the encoder to train is something else; else None."""
+    """Return a loader of the unchanged base if it differs from the encoder to train, otherwise None."""
     if method.encoder_reads_corpus or getattr(options, "pooling", "") == "own" or not is_sentence_encoder(base):
         return None
 
     def load_it() -> Any:
-        with torch.random.fork_rng():  # to load a model may draw numbers, and training goes on as it would without
+        with torch.random.fork_rng():  # loading a model may draw numbers, and training must not depend on it
             return load(base)
 
     return load_it

@@ -1,4 +1,4 @@
-"""One training as a job: everything checked first, checkpoints that survive a kill, a model that appears whole."""
+"""A training as a job: checked before it starts, resumed after a kill, with an atomically written model."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ CONFIG = "run.toml"
 
 @dataclass(frozen=True)
 class TrainingResult:
-    """A finished training.
+    """The result of a finished training.
 
     Attributes:
         path: the model's folder.
@@ -52,15 +52,15 @@ class TrainingResult:
 
     @property
     def before(self) -> dict[str, float]:
-        """Scores of the base as it is shipped by metric, {} where nothing selects the checkpoint.
+        """The scores of the unchanged base by metric, {} if nothing selects the checkpoint.
 
-        Where the base is no sentence encoder, those of the untrained encoder.
+        Where the base is not a sentence encoder, those of the untrained encoder.
         """
         return self.record["before"]
 
     @property
     def best(self) -> dict[str, Any] | None:
-        """The checkpoint that was kept: 'metric', 'score', 'step', and 'improved', False where the base scores as well.
+        """The kept checkpoint: 'metric', 'score', 'step', and 'improved', False if the base scores as well.
 
         None where it is simply the last.
         """
@@ -68,12 +68,12 @@ class TrainingResult:
 
     @property
     def steps(self) -> int:
-        """Updates done."""
+        """The number of updates done."""
         return self.record["steps"]
 
     @cached_property
     def model(self) -> Any:
-        """The trained model, loaded when it is first asked for."""
+        """The trained model, loaded on first access."""
         if self.record["kind"] == "cross-encoder":
             return CrossEncoder(str(self.path))
         from likewise.inference.loading import load
@@ -101,7 +101,7 @@ class Training:
         at_end: from the saved model to further facts, as its scores on a test part.
         facts: more for the record.
         completed: what `check_start` returned.
-        shipped: gives the base as it is shipped, where it is scored in place of the untrained encoder; else None.
+        shipped: returns the unchanged base, if it is scored instead of the untrained encoder; otherwise None.
     """
 
     job: str
@@ -135,13 +135,13 @@ class Training:
         overwrite: bool,
         keep_checkpoints: bool,
     ) -> TrainingResult:
-        """Train into a folder, or return at once where the same training is finished there.
+        """Train into a folder, or return at once if the same training is finished there.
 
         Raises:
             TrainingError: the base gives vectors that are not finite, or training diverged; nothing is installed.
             CollapseError: all sentences have come to have one vector.
             JobError: the folder cannot be taken, see `open_job`.
-            Stopped: it was interrupted; the same command goes on.
+            Stopped: it was interrupted; the same command resumes it.
         """
         check_finite(self.model, self.dataset, f"the base {self.base}")
         with open_job(out, self.plan(out), resume=resume, overwrite=overwrite) as job:
@@ -155,7 +155,7 @@ class Training:
             return TrainingResult(job.target, job.finished)
 
     def plan(self, out: str | os.PathLike[str]) -> Plan:
-        """Return what decides the result."""
+        """Return the plan: everything that determines the result."""
         options = self.options.to_dict() | {"precision": self.precision}
         options |= {"base": self.base, "seed": self.seed, "selection": self.selection.description}
         inputs = {"base": base_fingerprint(self.base), "corpus": self.corpus["sha256"]}
@@ -165,7 +165,7 @@ class Training:
 
     @property
     def precision(self) -> str:
-        """The type of the numbers, resolved for this machine."""
+        """The numerical precision, resolved for this machine."""
         return "bf16" if use_bf16(self.options.precision) else "fp32"
 
     def _train(self, job: Job, progress: Progress, keep_checkpoints: bool) -> None:
@@ -203,7 +203,7 @@ class Training:
             "before": before,
             "best": self.selection.best(trainer.state, before),
         }
-        with as_saved(trainer.model):  # a cross-encoder is saved as it is, and not copied
+        with as_saved(trainer.model):  # a cross-encoder is saved directly, and not copied
             model = self.export(trainer.model)
             check_finite(model, self.dataset, f"training diverged by step {most}: the model")
             facts |= {"kind": "cross-encoder" if isinstance(model, CrossEncoder) else "encoder", **self.at_end(model)}
@@ -230,13 +230,13 @@ class Training:
 
 
 def check_start(out: str | os.PathLike[str], options: TrainingOptions) -> dict[str, Any]:
-    """Check what can be known before base and data are read.
+    """Check the arguments before base and data are read.
 
     Returns:
         The record of a training into `out` that was killed while it was installed, {} where there is none.
 
     Raises:
-        JobError: the target is no folder for a job.
+        JobError: the target is not a folder for a job.
         OptionError: bf16 is asked for on a GPU that has none.
     """
     use_bf16(options.precision)
@@ -258,7 +258,7 @@ def check_updates(n_rows: int, options: TrainingOptions, unit: str = "sentences"
 
 
 def check_finite(model: Any, dataset: Any, what: str) -> None:
-    """Check the vectors of a few texts; the model's mode and all chance stay as they were.
+    """Check the vectors of a few texts; the model's mode and the random state are restored.
 
     Raises:
         TrainingError: a number of them is NaN or infinite.
@@ -276,7 +276,7 @@ def check_finite(model: Any, dataset: Any, what: str) -> None:
 
 
 def _fill(job: Job, model: Any, facts: Mapping[str, Any], config: Mapping[str, Any], checkpoints: Path | None) -> None:
-    """Put into a job's result what a finished training leaves."""
+    """Write the files of a finished training into a job's result."""
     shutil.rmtree(job.result)  # half of a model, after a kill
     model.save_pretrained(str(job.result), create_model_card=False)
     write_text(job.result / "README.md", model_card(facts, model))
@@ -292,7 +292,7 @@ def _texts(dataset: Any) -> list[str]:
 
 
 def _words(dataset: Any) -> np.ndarray:
-    """Return the words of each row's texts together, (rows,)."""
+    """Return the number of words in the texts of each row, (rows,)."""
     if "words" in dataset.column_names:
         return np.asarray(dataset.with_format("numpy")["words"][:])
     return np.array([[len(text.split()) for text in dataset[name]] for name in _texts(dataset)]).sum(axis=0)

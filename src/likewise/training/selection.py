@@ -1,4 +1,4 @@
-"""The choice of the checkpoint: by STS-B dev where it is found, else by held-out rows.
+"""The selection of the checkpoint: by STS-B dev if it is found, otherwise by held-out rows.
 
 Checkpoints are scored in float32, whatever they are trained in, as the saved model runs.
 """
@@ -24,7 +24,7 @@ _STS_DEV = "sts-b-dev"
 
 @dataclass(frozen=True)
 class Selection:
-    """An evaluator and the rows that are left for training.
+    """A selection of the checkpoint: an evaluator, and the rows left for training.
 
     Attributes:
         name: 'sts-b-dev', 'dev', 'held-out' or 'last'.
@@ -42,15 +42,15 @@ class Selection:
 
     @property
     def metric(self) -> str:
-        """Name of the score, as the trainer logs it."""
+        """The name of the score in the trainer's log."""
         return f"eval_{self.evaluator.primary_metric}" if self.evaluator else ""
 
     def training_rows(self, dataset: Any) -> Any:
-        """Return the rows of the data that are trained on."""
+        """Return the rows to train on."""
         return dataset if self.rows is None else dataset.select(self.rows)
 
     def best(self, state: Any, before: Mapping[str, float]) -> dict[str, Any] | None:
-        """Return the checkpoint that was chosen, from the trainer's state and the scores before training."""
+        """Return the selected checkpoint, from the trainer's state and the scores before training."""
         if not self.evaluator or state.best_metric is None:
             return None
         metric, score = self.metric.removeprefix("eval_"), float(state.best_metric)
@@ -60,7 +60,7 @@ class Selection:
 
 
 def last_checkpoint(why: str = "") -> Selection:
-    """Return the selection that takes the last checkpoint."""
+    """Return the selection of the last checkpoint."""
     return Selection("last", None, None, f"{why}the last checkpoint is kept")
 
 
@@ -84,7 +84,7 @@ def choose_selection(
 
 
 def sts_dev(options: TrainingOptions, data: str | os.PathLike[str] | None) -> Selection | None:
-    """Return the selection by STS-B dev; None where the options want another, or leave it open and it is not found.
+    """Return the selection by STS-B dev; None if the options want another one, or if it is not found.
 
     Raises:
         DataError: it is asked for and not found, or it is malformed; or `data` is given and holds none.
@@ -102,7 +102,7 @@ def sts_dev(options: TrainingOptions, data: str | os.PathLike[str] | None) -> Se
 
 
 def hold_out(groups: Sequence[Any], wanted: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the rows to train on and the rows held out, both in order.
+    """Split rows into those to train on and those held out, both in order.
 
     Args:
         groups: of each row; rows of one group (those with the same first sentence) stay together.

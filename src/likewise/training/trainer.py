@@ -30,11 +30,11 @@ from likewise.training.selection import Selection
 
 
 class TrainingError(LikewiseError):
-    """A training cannot begin or has diverged; the message names the step and the cure."""
+    """Raised if a training cannot start or has diverged; the message names the step and the cure."""
 
     @classmethod
     def diverged(cls, what: str, value: float, step: int) -> Self:
-        """Return the error of a number that should be finite."""
+        """Return the error for a value that should be finite."""
         return cls(
             f"training diverged: {what} is {value} at step {step}. Nothing was saved. Lower learning_rate, lengthen "
             "warmup_ratio, or take precision fp32"
@@ -42,7 +42,7 @@ class TrainingError(LikewiseError):
 
 
 class TwoPassSAM(SAM):
-    """SAM (Foret et al. 2021) in two halves: `first_step` goes to the worst point within `rho`, `step` comes back.
+    """SAM (Foret et al. 2021): `first_step` moves to the worst point within `rho`, `step` returns and updates.
 
     The trainer computes the gradients of the base optimizer's step in between.
     """
@@ -53,7 +53,7 @@ class TwoPassSAM(SAM):
 
 
 class _Steps(BaseTrainer):
-    """The steps of either trainer.
+    """The training steps of both trainers.
 
     Args:
         lengths: words of each training row.
@@ -80,7 +80,7 @@ class _Steps(BaseTrainer):
         super().__init__(**settings)
 
     def go_on(self, checkpoint: Path | None) -> None:
-        """Train from a checkpoint, or from the beginning."""
+        """Train from a checkpoint, or from the start."""
         if checkpoint:
             state = TrainerState.load_from_json(str(checkpoint / "trainer_state.json"))
             if state.global_step >= self.args.max_steps:  # killed behind the last step: `train` would do one more
@@ -90,10 +90,10 @@ class _Steps(BaseTrainer):
         self.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
 
     def add_model_card_callback(self, default_args_dict: dict[str, Any]) -> None:
-        """Add none: the record of the run says more, and takes no time."""
+        """Add no callback: the record of the run says more."""
 
     def log(self, logs: dict[str, float], *args: Any, **kwargs: Any) -> None:
-        """Log what the loss measures without minimising it (its `measures`, where it has them) with the loss."""
+        """Log the loss, and what it measures without minimising it (its `measures`, if any)."""
         if "loss" in logs and hasattr(self.loss, "measures"):
             logs |= self.loss.measures()
         super().log(logs, *args, **kwargs)
@@ -105,7 +105,7 @@ class _Steps(BaseTrainer):
         torch.save(self.args, folder / "training_args.bin")
 
     def evaluate(self, *args: Any, **kwargs: Any) -> dict[str, float]:
-        """Score the model as it would be saved now, also where it is trained in bfloat16."""
+        """Score the model as it would be saved, in float32 even if it is trained in bfloat16."""
         with as_saved(self.model):
             found: dict[str, float] = super().evaluate(*args, **kwargs)
         return found
@@ -115,7 +115,7 @@ class _Steps(BaseTrainer):
         return LengthBatchSampler(self.lengths, batch_size, seed, self.by_length)
 
     def create_optimizer(self, model: Any = None) -> torch.optim.Optimizer:
-        """Return AdamW, in SAM if asked for, or the optimizer that the trainer was given."""
+        """Return AdamW, wrapped in SAM if asked for, or the optimizer that the trainer was given."""
         optimizer: torch.optim.Optimizer = super().create_optimizer(model)
         if self.sam_rho and not isinstance(optimizer, TwoPassSAM):
             # One group a rate and decay, as the trainer made them; AdamW's state starts empty either way.
@@ -132,7 +132,7 @@ class _Steps(BaseTrainer):
     def training_step(
         self, model: nn.Module, inputs: dict[str, Any], num_items_in_batch: Tensor | int | None = None
     ) -> Tensor:
-        """Run one forward and backward pass; with SAM, the passes of an update once more at the perturbed weights.
+        """Run one forward and backward pass; with SAM, repeat the passes of an update at the perturbed weights.
 
         The second pass runs under the same dropout masks: both gradients are of one function, as in SAM's paper.
 
@@ -174,13 +174,13 @@ class _Steps(BaseTrainer):
 
 
 class LikewiseTrainer(_Steps, SentenceTransformerTrainer):
-    """Trains an encoder: one vector a sentence."""
+    """The trainer of an encoder, with one vector per sentence."""
 
     arguments_type = SentenceTransformerTrainingArguments
 
 
 class PairTrainer(_Steps, CrossEncoderTrainer):
-    """Trains a cross-encoder: one number a pair of sentences."""
+    """The trainer of a cross-encoder, with one score per pair of sentences."""
 
     arguments_type = CrossEncoderTrainingArguments
 
@@ -204,7 +204,7 @@ def trainer_arguments(
     bf16: bool,
     kind: type[LikewiseTrainer] | type[PairTrainer] = LikewiseTrainer,
 ) -> Any:
-    """Return a recipe's options in the words of transformers' trainer."""
+    """Return a recipe's options as the arguments of transformers' trainer."""
     steps_an_epoch = n_rows // options.batch_size // options.accumulation
     steps = options.max_steps or steps_an_epoch * options.epochs
     every = min(options.eval_steps or steps, steps)

@@ -66,7 +66,7 @@ def test_malformed_files_are_named_with_the_line(senteval):
         TASKS["sts-b-dev"].load(senteval)
     lines = good.decode().split("\n")
     for rating, reason in (
-        ("much", "'much' is no rating"),
+        ("much", "'much' is not a rating"),
         ("7.5", "7.5 is outside 0 to 5"),
         ("nan", "outside"),
     ):

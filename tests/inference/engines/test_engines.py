@@ -106,7 +106,7 @@ def test_what_an_engine_cannot_take_runs_on_torch_and_is_said(engine, tiny_model
         found = model.encode(texts, batch_size=1)
     assert model.last_engine == "torch fp32"
     assert f"The engine {engine} (fp32) cannot be used" in caplog.text
-    assert "torch runs in its place" in caplog.text
+    assert "torch runs instead" in caplog.text
     model.choice = Choice("torch")
     np.testing.assert_allclose(found, model.encode(texts, batch_size=1), atol=1e-5)
     model = load(tmp_path / "model", device="cpu", engine=engine).bfloat16()

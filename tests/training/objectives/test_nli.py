@@ -60,7 +60,7 @@ def test_the_hash_is_of_the_rows(tmp_path):
 
 def test_broken_files(tmp_path):
     path = side_by_side(tmp_path, ["neutral", "maybe"])
-    with pytest.raises(LabelledDataError, match=r"labels\.train:2: 'maybe' is no label"):
+    with pytest.raises(LabelledDataError, match=r"labels\.train:2: 'maybe' is not a label"):
         read_nli([path])
     side_by_side(tmp_path, ["neutral", "neutral"], second=["b"])
     with pytest.raises(LabelledDataError, match=r"s2\.train:2: the file ends before the others"):

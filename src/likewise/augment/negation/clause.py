@@ -24,7 +24,7 @@ from likewise.augment.negation.words import (
 if TYPE_CHECKING:
     from spacy.tokens import Span, Token
 
-# Where a statement can hide when the root is no verb; a relative or adverbial clause is no statement.
+# Where a statement can hide when the root is not a verb; a relative or adverbial clause is not a statement.
 _STATEMENT_DEPS = frozenset(("conj", "ccomp", "parataxis", "dep", "appos", "nsubj", "pcomp", "npadvmod", "intj"))
 # Words that bring an auxiliary before its subject: 'Only then did he understand'.
 _INVERTERS = listed("""only never so nor neither not no rarely seldom hardly scarcely little nowhere""")
@@ -149,7 +149,7 @@ def _is_operator(token: Token, head: Token, subject: Token | None) -> bool:
     inverted = subject is not None and subject.i > token.i
     if token.i == head.i:
         return (word in MODALS and token.tag_ == "MD") or word[0] in "'’" or (word in DO and inverted)
-    # 'did a turn' is no auxiliary, whatever the parser says.
+    # 'did a turn' is not an auxiliary, whatever the parser says.
     return word in HAVE or (word in DO and (head.tag_ in VERB_TAGS or inverted)) or word in MODALS
 
 

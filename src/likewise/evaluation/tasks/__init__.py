@@ -1,1 +1,1 @@
-"""The evaluation tasks, a family a file."""
+"""The evaluation tasks, one module per family."""

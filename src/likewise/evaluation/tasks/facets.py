@@ -66,14 +66,14 @@ class FacetResult(TaskResult):
     parts: tuple[SubsetResult, ...]
 
     def cells(self) -> tuple[str, ...]:
-        """Return one table row, under COLUMNS."""
+        """Return the table row, in the order of COLUMNS."""
         each = [part.spearman for part in self.parts]
         scores = (self.spearman, self.pearson, min(each), max(each))
         return (self.title, *(number(score) for score in scores), str(self.n))
 
 
 def read_facets(data: Path) -> RatedPairs:
-    """Read ArgPairs_DP.csv, ArgPairs_GC.csv and ArgPairs_GM.csv from the folder AFS in the data folder or beside it.
+    """Read ArgPairs_DP.csv, ArgPairs_GC.csv and ArgPairs_GM.csv from the folder AFS in the data folder or next to it.
 
     Returns:
         The pairs, with the topics as subsets.
@@ -88,7 +88,7 @@ def read_facets(data: Path) -> RatedPairs:
     for topic, name in TOPICS.items():
         path = folder / f"ArgPairs_{topic}.csv"
         if not path.is_file():
-            raise TaskMissing(f"there is no file {FOLDER}/{path.name} in or beside the data folder")
+            raise TaskMissing(f"there is no file {FOLDER}/{path.name} in or next to the data folder")
         found = _read(path)
         subsets.append((name, slice(len(rows), len(rows) + len(found))))
         rows += found
@@ -115,7 +115,7 @@ def facet_folds(pairs: RatedPairs, scheme: Scheme, count: int = FOLDS, seed: int
 
 
 def regress(first: np.ndarray, second: np.ndarray, gold: np.ndarray, fold: Fold) -> np.ndarray:
-    """Return the ratings that a ridge regression on |u - v| and u * v gives to the test pairs of a fold.
+    """Return the ratings that a ridge regression on |u - v| and u * v predicts for the test pairs of a fold.
 
     Its strength is chosen by leaving out one training pair.
 
@@ -132,11 +132,11 @@ def regress(first: np.ndarray, second: np.ndarray, gold: np.ndarray, fold: Fold)
 
 
 def fine_tuned(pairs: RatedPairs, scheme: Scheme, fit: Fit, seed: int = SEED) -> FacetResult:
-    """Return the papers' supervised score: an encoder is fine-tuned for each fold, and its cosines are correlated.
+    """Return the papers' supervised score: the correlation of the cosines of an encoder fine-tuned for each fold.
 
     Args:
         pairs: from `read_facets`.
-        scheme: "folds", of which there are ten, or "topics", of which there are three.
+        scheme: "folds" (ten) or "topics" (three).
         fit: trains an encoder from its beginning on sentences and their ratings, scaled to 0 to 1, as a regression of
             the cosine does it (sentence-transformers' CosineSimilarityLoss).
         seed: of the folds.
@@ -159,7 +159,7 @@ def fine_tuned(pairs: RatedPairs, scheme: Scheme, fit: Fit, seed: int = SEED) ->
 
 
 def _result(name: str, title: str, pairs: RatedPairs, cut: Sequence[Fold], given: Sequence[np.ndarray]) -> FacetResult:
-    """Return the result from the ratings or cosines given to the test pairs of each fold."""
+    """Return the result from the predictions for the test pairs of each fold."""
     parts = tuple(
         SubsetResult(fold.name, *correlations(scores, pairs.gold[fold.test]), n=len(fold.test))
         for fold, scores in zip(cut, given, strict=True)
@@ -170,14 +170,14 @@ def _result(name: str, title: str, pairs: RatedPairs, cut: Sequence[Fold], given
 
 @dataclass(frozen=True)
 class FacetTask(Task):
-    """The pairs of all topics; `scheme` None is unsupervised, by the cosine, with each topic as a subset."""
+    """The task on all topics; with `scheme` None it is unsupervised, by the cosine, with topics as subsets."""
 
     scheme: Scheme | None
     seed: int = SEED
 
     @property
     def of_pairs(self) -> bool:
-        """Whether the cosines are taken as they are."""
+        """True for the unsupervised scheme, which uses the cosines themselves."""
         return self.scheme is None
 
     def read(self, data: Path) -> Prepared:
@@ -196,7 +196,7 @@ class FacetTask(Task):
 
 
 def _read(path: Path) -> list[tuple[str, str, float]]:
-    """Return the rows of a file; its first line is a header where the rating is no number."""
+    """Return the rows of a file; the first line is a header if its rating is not a number."""
     found = []
     reader = csv.reader(_text(path.read_bytes()).splitlines(keepends=True))
     for i, cells in enumerate(reader):

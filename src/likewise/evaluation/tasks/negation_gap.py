@@ -3,7 +3,7 @@
 The mean of cos(s, s) - cos(s, not s) over sentences s of STS-B test and SICK-R. SNCSE (Wang et al. 2022) calls a small
 gap feature suppression: the two share nearly all words, and an encoder that looks at the words takes them for one.
 
-The gap is no score of quality by itself: an encoder that spreads all sentences far apart has a large one, so the result
+The gap alone does not measure quality: an encoder that spreads all sentences far apart has a large one, so the result
 also gives the distance of two *different* sentences. The negations are made by rules (`likewise.augment.negation`), so
 the gap depends on their version and on the parser's.
 """
@@ -43,13 +43,13 @@ class NegationGapResult(TaskResult):
     other: float
 
     def cells(self) -> tuple[str, ...]:
-        """Return one table row, under COLUMNS."""
+        """Return the table row, in the order of COLUMNS."""
         return (self.title, number(self.score), number(self.median), number(self.other), str(self.n))
 
 
 @dataclass(frozen=True)
 class NegationGapTask(Task):
-    """Mean gap over a fixed draw of `size` sentences that have a negation; a larger gap sees 'not' better."""
+    """The mean gap over a fixed draw of `size` sentences with a negation; larger is more sensitive to 'not'."""
 
     name: str = "negation-gap"
     title: str = "Negation gap"

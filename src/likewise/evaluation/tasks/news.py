@@ -17,7 +17,7 @@ from likewise.evaluation.task import Prepared, Task, TaskMissing, TaskResult
 
 @dataclass(frozen=True)
 class NewsTask(Task):
-    """Pearson correlation, as Lee et al. report it, of cosines with ratings (0 to 1) over the pairs i < j of texts."""
+    """The Pearson correlation of cosines with ratings (0 to 1) over all pairs of texts, as in Lee et al."""
 
     name: str = "news"
     title: str = "News"

@@ -1,4 +1,4 @@
-"""SemAntoNeg: a test of whether an encoder sees 'not' (Vahtola, Creutz and Tiedemann 2022).
+"""SemAntoNeg: a test of an encoder's sensitivity to 'not' (Vahtola, Creutz and Tiedemann 2022).
 
 Each row has a sentence with a negation and three candidates that differ from it by a negation, an antonym, or both;
 both together mean the same. An encoder that looks at the words alone takes one of the first two: all-MiniLM-L6-v2 is
@@ -22,7 +22,7 @@ FILE = Path("semantoneg") / "SemAntoNeg_v1.0.jsonl"
 
 @dataclass(frozen=True)
 class SemAntoNegTask(Task):
-    """Share of rows, times 100, in which the right candidate has the highest cosine, and no other as high.
+    """The percentage of rows in which only the right candidate has the highest cosine.
 
     The right candidate is always the last one, so a tie is wrong: an encoder that gives all candidates one vector
     would be right in all rows if the last of equals counted.
@@ -33,7 +33,7 @@ class SemAntoNegTask(Task):
     size: int = 3152
 
     def read(self, data: Path) -> Prepared:
-        """Read the rows from the data folder or beside it."""
+        """Read the rows from the data folder or next to it."""
         path = find_file(data, FILE)
         rows = [_row(line, f"{path}:{number}") for number, line in enumerate(read_lines(path), start=1)]
         if len(rows) != self.size:
@@ -47,7 +47,7 @@ class SemAntoNegTask(Task):
 
 
 def accuracy(vectors: np.ndarray, labels: np.ndarray) -> float:
-    """Return the share of rows whose right candidate alone is the nearest to the input.
+    """Return the share of rows in which only the right candidate is nearest to the input.
 
     Args:
         vectors: (4R, D): of each row the input, then its three candidates.

@@ -55,7 +55,7 @@ class StsTask(Task):
 
     @property
     def of_pairs(self) -> bool:
-        """True: a scorer of pairs can be evaluated."""
+        """True: a `PairScorer` can be evaluated on the task."""
         return True
 
     def pairs(self, data: str | os.PathLike[str] | None = None) -> RatedPairs:
@@ -82,7 +82,7 @@ class StsTask(Task):
             if len(found) != file.size:
                 raise DataError(
                     f"{data / file.path}: {len(found)} rated pairs, and {self.title} has {file.size} there. Put "
-                    "SentEval's own file in its place."
+                    "SentEval's own file there."
                 )
             subsets.append((file.subset, slice(len(rows), len(rows) + len(found))))
             rows += found
@@ -126,7 +126,7 @@ _SCALE = (0.0, 5.0)
 
 
 def _year(year: int, sizes: dict[str, int], source: str) -> StsTask:
-    """Return the task of a SemEval year: an input and a gold file a subset."""
+    """Return the task of a SemEval year, with an input and a gold file for each subset."""
     folder = f"STS/STS{year}-en-test"
     files = tuple(
         StsFile(subset, f"{folder}/STS.input.{subset}.txt", size, gold=f"{folder}/STS.gs.{subset}.txt")

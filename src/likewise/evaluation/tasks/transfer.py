@@ -43,21 +43,21 @@ class TransferResult(TaskResult):
     seed: int
 
     def cells(self) -> tuple[str, ...]:
-        """Return one table row, under COLUMNS."""
+        """Return the table row, in the order of COLUMNS."""
         ends = dict.fromkeys((min(self.strengths, default=None), max(self.strengths, default=None)))
         chosen = " to ".join("-" if end is None else f"{end:g}" for end in ends)
         return (self.title, number(self.score), number(self.f1), number(self.dev), chosen, str(self.n))
 
 
 class Row(NamedTuple):
-    """One labelled row: a sentence, or two for a task of pairs."""
+    """A labelled row: a sentence, or two for a task of pairs."""
 
     texts: tuple[str, ...]
     label: str
 
 
 class TransferFile(NamedTuple):
-    """One file: its path in the data folder, its number of rows, and how they are read.
+    """A data file: its path in the data folder, its number of rows, and their reader.
 
     `row` reads a line, and raises a ValueError with the reason where it cannot.
     """
@@ -85,7 +85,7 @@ class TransferTask(Task):
     strengths: tuple[float, ...] = STRENGTHS
 
     def load(self, data: Path) -> tuple[list[Row], np.ndarray]:
-        """Read all rows, the files one after another, and the part of each row, (N,); raises as `read` does."""
+        """Read all rows of all files, and the part of each row, (N,); raise as `read` does."""
         rows: list[Row] = []
         parts: list[str] = []
         for file in self.files:
@@ -157,12 +157,12 @@ def _read(path: Path, file: TransferFile) -> list[Row]:
 
 
 def _sentence(text: str) -> str:
-    """Return single blanks between words, and a stop for a line without any, as in SentEval's examples."""
+    """Return a line with single spaces, or a full stop if it is empty, as in SentEval's examples."""
     return " ".join(text.split()) or "."
 
 
 def _labelled(label: str) -> Callable[[str], Row]:
-    """Return a reader of lines that are sentences of one class."""
+    """Return a reader of lines that are sentences of the same class."""
     return lambda line: Row((_sentence(line),), label)
 
 

@@ -1,4 +1,4 @@
-"""Wikipedia sections: sentences of one section should be nearer than those of two (Ein Dor et al. 2018).
+"""Wikipedia sections: sentences of the same section should be nearer (Ein Dor et al. 2018).
 
 `wiki-sections` draws 10,000 triplets from articles and needs plain Wikipedia text; `wiki-sections-test` is the test set
 of the paper, which published tables use. Their scores are not comparable.
@@ -35,13 +35,13 @@ class TripletResult(TaskResult):
     euclidean: float
 
     def cells(self) -> tuple[str, ...]:
-        """Return one table row, under COLUMNS."""
+        """Return the table row, in the order of COLUMNS."""
         return (self.title, number(self.score), number(self.euclidean), str(self.n))
 
 
 @dataclass(frozen=True)
 class WikiSectionsTask(Task):
-    """Share of triplets, times 100, whose anchor is nearer to the sentence of its section; a tie is wrong.
+    """The percentage of triplets whose anchor is nearer to the sentence of its section; a tie is wrong.
 
     Attributes:
         size: number of triplets drawn from articles, or taken from the paper's file; None takes the whole file.
@@ -57,7 +57,7 @@ class WikiSectionsTask(Task):
         """Draw or read the triplets.
 
         Raises:
-            TaskMissing: the file is neither in the data folder nor beside it.
+            TaskMissing: the file is neither in the data folder nor next to it.
             DataError: there are too few triplets.
             CorpusError: the file is malformed.
         """

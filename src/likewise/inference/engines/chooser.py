@@ -1,4 +1,4 @@
-"""The engine that runs: the one asked for, or the first that keeps the vectors of those that are fast here.
+"""The choice of the engine: the requested one, or the fastest one that preserves the vectors.
 
 What is fast follows from the processor and was measured (benchmarks/README.md): int8 where the processor multiplies
 it, bfloat16 where it has that, else the exported graphs where there is AVX2, and torch. An export takes 15 to 40 s, so
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
     from likewise.inference.runner import Runner
 
 FEW = 256
-"""Below so many texts 'auto' takes torch at once: to open an export takes about as long as to encode them."""
+"""For fewer texts 'auto' takes torch at once: opening an export takes about as long as encoding them."""
 LONG = 5e12
 """Operations from which 'auto' makes exports: about a minute of two cores with AVX2."""
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """The engine that runs, how near its vectors are (None: they are torch's), and what the user should know."""
+    """The chosen engine, the fidelity of its vectors (None for torch), and notes for the user."""
 
     engine: Engine
     fidelity: Fidelity | None = None
@@ -50,7 +50,7 @@ class Chosen:
 
 
 def choose(model: SentenceTransformer, runner: Runner, choice: Choice, texts: Sequence[str], total: int) -> Chosen:
-    """Take an engine.
+    """Choose an engine.
 
     Args:
         model: what is to be run.
@@ -91,7 +91,7 @@ def choose(model: SentenceTransformer, runner: Runner, choice: Choice, texts: Se
                 raise
             notes.append(str(refusal))
         except CannotExport as reason:
-            instead = "" if auto else " torch runs in its place."
+            instead = "" if auto else " torch runs instead."
             notes.append(f"The engine {pair[0]} ({pair[1]}) cannot be used: {reason}.{instead}")
     if named and auto:
         raise QuantisationRefused(f"No engine here gives {choice.precision}. {' '.join(notes)}")
@@ -116,7 +116,7 @@ def fast_pairs(precision: EnginePrecision) -> list[Pair]:
 
 
 def _precisions(choice: Choice) -> list[EnginePrecision]:
-    """Return those of an engine that was asked for to try, the fastest first."""
+    """Return the precisions to try on the requested engine, the fastest first."""
     if choice.precision != "auto":
         return [choice.precision]
     found: list[EnginePrecision] = []

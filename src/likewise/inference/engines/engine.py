@@ -37,20 +37,20 @@ DEVICE_BUDGET = 32_768
 
 
 class EngineError(LikewiseError):
-    """An engine or precision is unknown, or cannot be had here; the message names the cure."""
+    """Raised if an engine or precision is unknown or unavailable; the message names the cure."""
 
 
 class CannotExport(EngineError):  # noqa: N818 - a reason to fall back, not a fault of the user
-    """An engine does not take this model; the message says why. Callers fall back to torch and pass it on."""
+    """Raised if an engine does not support a model; the message says why. Callers fall back to torch."""
 
 
 class QuantisationRefused(EngineError):  # noqa: N818 - said of the vectors, which are not good enough
-    """The vectors of a lower precision are too far from those of float32; the message has the figures."""
+    """Raised if the vectors of a lower precision differ too much from float32; the message has the figures."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The engine to run and its precision; 'auto' is resolved when there is something to encode.
+    """The requested engine and precision; 'auto' is resolved at the first call.
 
     Raises:
         EngineError: an unknown name, or a pair that does not exist.

@@ -1,6 +1,6 @@
-"""The exports of one model: made where there is none of its weights, kept, opened, and checked against torch's vectors.
+"""The exports of a model: made if needed, kept, opened, and checked against torch's vectors.
 
-They are in `engines/` in the model's folder where that can be written, else in the cache; each has a note of the
+They are in `engines/` in the model's folder if that is writable, otherwise in the cache; each has a note of the
 weights that it was made of.
 """
 
@@ -51,11 +51,11 @@ class Store:
             self.home = cache_folder() / "engines" / fingerprint[:16]
 
     def folder(self, pair: Pair) -> Path:
-        """Return where an export is, or would be."""
+        """Return the folder of an export, which need not exist."""
         return self.home / "-".join(pair)
 
     def about(self, pair: Pair) -> dict[str, Any] | None:
-        """Return what is known of an export; None if there is none or it was made of other weights."""
+        """Return the facts about an export; None if there is none or it was made from other weights."""
         try:
             found = json.loads((self.folder(pair) / _ABOUT).read_text(encoding="utf-8"))
             return found if found["model"] == self.fingerprint else None
@@ -63,7 +63,7 @@ class Store:
             return None
 
     def put(self, pair: Pair, write: Callable[[Path], None]) -> None:
-        """Make an export: `write` fills a folder, which then replaces an older one; one process at a time."""
+        """Make an export: `write` fills a folder that replaces the older one, one process at a time."""
         self.home.mkdir(parents=True, exist_ok=True)
         unfinished = self.home / ".unfinished"
         with FileLock(self.home / ".lock"):
@@ -78,13 +78,13 @@ class Store:
                 shutil.rmtree(unfinished, ignore_errors=True)
 
     def note(self, pair: Pair, **about: Any) -> None:
-        """Add to what is known of an export."""
+        """Add to the facts about an export."""
         self.folder(pair).mkdir(parents=True, exist_ok=True)
         write_json(self.folder(pair) / _ABOUT, (self.about(pair) or {"model": self.fingerprint}) | about)
 
 
 class Exports:
-    """Engines of one model with the weights that it has now; it is referred to weakly, so that it can be freed."""
+    """The engines of a model with its present weights; holds only a weak reference to the model."""
 
     def __init__(self, model: SentenceTransformer) -> None:
         self._model = weakref.ref(model)
@@ -94,11 +94,11 @@ class Exports:
         self.checked: dict[Pair, Fidelity] = {}
 
     def has(self, pair: Pair) -> bool:
-        """Return whether an engine can run without an export that is made first."""
+        """Return whether an engine can run without making an export first."""
         return pair[0] == "torch" or self.store.about(_file_of(pair)) is not None
 
     def ready(self, pair: Pair, sample: Sample) -> Engine:
-        """Return an engine that keeps the vectors.
+        """Return an engine that preserves the vectors.
 
         Raises:
             CannotExport: the engine does not take the model.
@@ -153,7 +153,7 @@ class Exports:
 
 
 def _file_of(pair: Pair) -> Pair:
-    """Return the export that a pair runs: bf16 is the float32 export, run otherwise."""
+    """Return the export for an engine and precision: bf16 runs the float32 export."""
     return (pair[0], "fp32") if pair[1] == "bf16" else pair
 
 
@@ -182,7 +182,7 @@ _EXPORTS: weakref.WeakKeyDictionary[SentenceTransformer, Exports] = weakref.Weak
 
 
 def exports_of(model: SentenceTransformer) -> Exports:
-    """Return the exports of a model, found anew when its weights were written since."""
+    """Return the exports of a model, looked up again if its weights have changed."""
     known = _EXPORTS.get(model)
     if known is None or known.mark != mark(model):
         known = _EXPORTS[model] = Exports(model)

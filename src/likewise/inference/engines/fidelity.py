@@ -1,4 +1,4 @@
-"""The distance of an engine's vectors from those of the model in float32, taken on a sample of the texts to encode.
+"""The fidelity of an engine's vectors to the model in float32, measured on a sample of the texts.
 
 Letters of the shapes: S sentences, D embedding.
 """
@@ -36,7 +36,7 @@ MAX_DIFFERENCE = 1e-5
 
 @dataclass(frozen=True)
 class Fidelity:
-    """Two sets of vectors of the same sentences compared."""
+    """The comparison of two sets of vectors of the same sentences."""
 
     cosine: float
     """Mean cosine of a sentence's two vectors."""
@@ -50,12 +50,12 @@ class Fidelity:
 
     @property
     def same(self) -> bool:
-        """Whether they are the same but for rounding."""
+        """True if they are the same up to rounding."""
         return self.difference <= MAX_DIFFERENCE
 
     @property
     def near(self) -> bool:
-        """Whether they are near enough for a lower precision."""
+        """True if they are near enough for a lower precision."""
         return self.cosine >= MIN_COSINE and self.rank >= MIN_RANK
 
     def __str__(self) -> str:
@@ -66,7 +66,7 @@ class Fidelity:
 
 
 class Sample:
-    """Up to `SIZE` texts, evenly taken from those to encode, and their vectors in float32 by torch."""
+    """A sample of up to `SIZE` evenly spaced texts, and their vectors in float32 by torch."""
 
     def __init__(self, model: SentenceTransformer, runner: Runner, texts: Sequence[str]) -> None:
         unique = list(dict.fromkeys(texts))
@@ -84,13 +84,13 @@ class Sample:
         return compare(self._vectors(engine), self.reference)
 
     def operations(self, total: int) -> float:
-        """Return about how many multiplications and additions `total` such texts take: 2 x weights x tokens."""
+        """Return the approximate number of operations for `total` such texts: 2 x weights x tokens."""
         parts = [module for module in self._model.modules() if isinstance(module, (nn.Linear, nn.Conv1d))]
         tokens = sum(map(len, self._runner.tokens(self.texts))) / len(self.texts)
         return 2.0 * sum(part.weight.numel() for part in parts) * tokens * total
 
     def batches(self, at_least: int) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Return ids and mask of each text as a batch of its own: what the ranges of int8 are taken from."""
+        """Return ids and mask of each text as a separate batch, for the calibration of int8."""
         return [self._runner.tokens.batch([ids], at_least) for ids in self._runner.tokens(self.texts)]
 
     def _vectors(self, engine: Engine) -> np.ndarray:
@@ -98,7 +98,7 @@ class Sample:
 
 
 def compare(found: np.ndarray, wanted: np.ndarray) -> Fidelity:
-    """Compare vectors with those of float32.
+    """Compare vectors with the ones in float32.
 
     Args:
         found, wanted: (S, D) each, S of 1 or more; a row that is zero in both counts as equal.

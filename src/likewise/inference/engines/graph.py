@@ -1,4 +1,4 @@
-"""A whole encoder, pooling and all, as one function of ids and mask: the graph that is exported, and its fingerprint.
+"""An encoder, including its pooling, as one function of ids and mask: the exported graph and its fingerprint.
 
 Letters of the shapes: B sentences of a batch, T tokens, D embedding.
 """
@@ -30,20 +30,20 @@ _FORMAT = "2"
 
 
 class PooledGraph(nn.Module):
-    """The modules of an encoder in a row: (B, T) ids and mask to (B, D)."""
+    """The modules of an encoder in sequence: (B, T) ids and mask to (B, D)."""
 
     def __init__(self, model: SentenceTransformer) -> None:
         super().__init__()
         self.model = model
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        """Ids and mask, (B, T) int64 each, to vectors (B, D)."""
+        """Return the vectors (B, D) of ids and mask, (B, T) int64 each."""
         found: Tensor = self.model({"input_ids": input_ids, "attention_mask": attention_mask})[OUTPUT]
         return found
 
 
 def least_tokens(model: SentenceTransformer) -> int:
-    """Return the tokens that a batch of an exported graph must have.
+    """Return the least length in tokens of a batch for an exported graph.
 
     A trace keeps one side of a branch on the length: TextCNN pads batches that are shorter than its longest filter.
     """
@@ -51,7 +51,7 @@ def least_tokens(model: SentenceTransformer) -> int:
 
 
 def example(model: SentenceTransformer) -> tuple[Tensor, Tensor]:
-    """Return ids and mask to trace with: three sentences, one of them padded."""
+    """Return example ids and mask for tracing: three sentences, one of them padded."""
     longest = least_tokens(model) + 5
     mask = torch.ones(3, longest, dtype=torch.long)
     mask[1, longest // 2 :] = 0
@@ -59,7 +59,7 @@ def example(model: SentenceTransformer) -> tuple[Tensor, Tensor]:
 
 
 def check_exportable(model: SentenceTransformer) -> None:
-    """Refuse what an engine would not run as torch does.
+    """Raise CannotExport for a model that an engine would not run as torch does.
 
     Raises:
         CannotExport: the model is on another device than the CPU, or not in float32.
@@ -72,7 +72,7 @@ def check_exportable(model: SentenceTransformer) -> None:
 
 
 def fingerprint(model: SentenceTransformer) -> str:
-    """Return a hash of the weights and of what is done with them: it changes when the vectors do."""
+    """Return a hash of the weights and the computation: it changes when the vectors do."""
     digest = hashlib.blake2b(f"{_FORMAT} {model!r}".encode(), digest_size=16)
     for name, tensor in chain(model.state_dict().items(), _unsaved(model)):
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
@@ -81,7 +81,7 @@ def fingerprint(model: SentenceTransformer) -> str:
 
 
 def mark(model: SentenceTransformer) -> tuple[tuple[int, int], ...]:
-    """Return where the weights are and how often each was written: while it is equal, the fingerprint is.
+    """Return addresses and versions of the weights: while these are equal, so is the fingerprint.
 
     A write that torch does not count (through `.data` or a numpy view) is not seen.
     """
@@ -102,7 +102,7 @@ def _unsaved(model: SentenceTransformer) -> Iterator[tuple[str, Tensor]]:
 
 @contextmanager
 def tracing(model: SentenceTransformer) -> Iterator[PooledGraph]:
-    """Give the graph in evaluation mode and without gradients, and keep a tracer's warnings off the screen.
+    """Provide the graph in evaluation mode, without gradients and without a tracer's warnings.
 
     Raises:
         CannotExport: whatever the exporter inside raises, with its reason.

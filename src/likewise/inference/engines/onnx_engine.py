@@ -1,4 +1,4 @@
-"""ONNX Runtime: export by torch, int8 with ranges taken at run time, and running.
+"""ONNX Runtime: export by torch, dynamic int8 quantisation, and running.
 
 Not through optimum-onnx, which sentence-transformers' own ONNX backend uses: its release 0.1 wants transformers below
 4.58, and its graph ends before the pooling.
@@ -56,7 +56,7 @@ def export(model: SentenceTransformer, folder: Path) -> None:
 
 
 def quantise(source: Path, folder: Path, batches: object = None) -> None:
-    """Write a copy of an export whose matrix products take int8 weights, and activations quantised batch by batch.
+    """Write an int8 copy of an export, with quantised weights and activations quantised per batch.
 
     Embeddings stay as they are: they cost no time, and their rounding would cost most of the accuracy.
 
@@ -84,11 +84,11 @@ def quantise(source: Path, folder: Path, batches: object = None) -> None:
         root.setLevel(level)
     kinds = {node.op_type for node in onnx.load(folder / FILE, load_external_data=False).graph.node}
     if "MatMulInteger" not in kinds:
-        raise CannotExport("int8 has nothing to quantise in it: there is no product of a matrix of weights")
+        raise CannotExport("there is nothing to quantise to int8: the graph has no product with a weight matrix")
 
 
 class OnnxEngine(Engine):
-    """Runs an exported graph."""
+    """An engine that runs an exported graph."""
 
     name = "onnx"
 

@@ -52,7 +52,7 @@ def export(model: SentenceTransformer, folder: Path) -> None:
 
 
 def quantise(source: Path, folder: Path, batches: Sequence[tuple[np.ndarray, np.ndarray]]) -> None:
-    """Write an int8 copy of an export, its ranges taken from batches of the corpus.
+    """Write an int8 copy of an export, calibrated on batches of the corpus.
 
     Args:
         source: the folder of the float32 export.
@@ -85,7 +85,7 @@ def quantise(source: Path, folder: Path, batches: Sequence[tuple[np.ndarray, np.
 
 
 class OpenVINOEngine(Engine):
-    """Runs an exported graph."""
+    """An engine that runs an exported graph."""
 
     name = "openvino"
 

@@ -1,4 +1,4 @@
-"""Natural language inference: a softmax over (u, v, |u - v|) that says how the second sentence follows from the first.
+"""Natural language inference: a softmax over (u, v, |u - v|) for the relation of two sentences.
 
 Reimers and Gurevych 2019, "Sentence-BERT", section 3, classification objective: o = softmax(W (u, v, |u - v|)), cross
 entropy. The contexts paper trains its surrogate further on SNLI and MultiNLI in this way (section 4.3).
@@ -53,7 +53,7 @@ def read_nli(files: Sequence[Path], data: str | os.PathLike[str] | None = None, 
     if not files:
         raise LabelledDataError(
             "nli has no data to train on: name it (--train): SNLI's .jsonl, a table, or labels.train with s1.train and "
-            "s2.train beside it"
+            "s2.train next to it"
         )
     named = [_labels_of(path) if path.is_dir() else path for path in files]
     rows = (
@@ -68,7 +68,7 @@ def _number(label: str, place: str) -> int | None:
     if label == _NO_GOLD:
         return None
     if label.lower() not in LABELS:
-        raise LabelledDataError(f"{place}: '{label}' is no label; there are {', '.join(LABELS)}, and - for none")
+        raise LabelledDataError(f"{place}: '{label}' is not a label; there are {', '.join(LABELS)}, and - for none")
     return LABELS[label.lower()]
 
 

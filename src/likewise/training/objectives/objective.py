@@ -1,4 +1,4 @@
-"""The definition of an objective: labelled rows of one kind, their loss, and what picks the checkpoint."""
+"""The definition of an objective: labelled rows of one kind, their loss and their selection of the checkpoint."""
 
 from __future__ import annotations
 

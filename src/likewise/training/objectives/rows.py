@@ -20,14 +20,14 @@ from likewise.training.running import LABEL
 _CHUNK = 10_000
 
 Columns = Mapping[str, Sequence[str]]
-"""The names that files give a column, the likeliest first, by its name here. Case does not matter."""
+"""The names of each column in files, the likeliest first. Case does not matter."""
 
 Row = tuple[str, Sequence[Any]]
 """Its place, 'file:line', and its cells."""
 
 
 class LabelledDataError(LikewiseError):
-    """Labelled data that cannot be read as asked; the message names the file, the line and the cure."""
+    """Raised if labelled data cannot be read as asked; the message names the file, the line and the cure."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class LabelledRows:
         return f"{len(self):,} {self.unit} from {', '.join(self.sources)}\n{self.left_out}".rstrip()
 
     def record(self) -> dict[str, Any]:
-        """Return what the run's record says of them."""
+        """Return the facts about the rows for the record of a run."""
         return {
             "sources": list(self.sources),
             "sentences": len(self),
@@ -75,7 +75,7 @@ def collect(
     kind: str | None = None,
     number: Callable[[Any, str], Any] | None = None,
 ) -> LabelledRows:
-    """Put rows into a dataset, a block at a time; those with an empty text or without a label are left out.
+    """Collect rows in a dataset, block by block; those with an empty text or without a label are left out.
 
     Args:
         rows: the texts of each, then its label.
@@ -193,7 +193,7 @@ def _objects(path: Path, columns: Columns) -> Iterator[Row]:
 
 
 def _places(names: Sequence[str], columns: Columns, where: str) -> list[int]:
-    """Return the number of each wanted column."""
+    """Return the index of each wanted column."""
     lower = [name.strip().lower() for name in names]
     places = []
     for known in columns.values():
@@ -208,7 +208,7 @@ def _places(names: Sequence[str], columns: Columns, where: str) -> list[int]:
 
 
 def text_lines(path: Path) -> Iterator[str]:
-    """Read the lines of a file, with their ends.
+    """Yield the lines of a file, with their line ends.
 
     Raises:
         LabelledDataError: a line is not UTF-8.

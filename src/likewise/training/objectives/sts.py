@@ -1,4 +1,4 @@
-"""Rated pairs: the cosine of two vectors is to be the rating.
+"""Rated pairs: the cosine of two vectors is trained towards the rating.
 
 Reimers and Gurevych 2019, "Sentence-BERT", section 3, regression objective: mean squared error of the cosine. The
 contexts paper's L2 regression (section 4.1) is the same.
@@ -42,7 +42,7 @@ class STSOptions(FinetuneOptions):
 
 
 def read_sts(files: Sequence[Path], data: str | os.PathLike[str] | None, options: STSOptions) -> LabelledRows:
-    """Read rated pairs, their ratings moved to 0 ... 1.
+    """Read rated pairs, with ratings scaled to 0 ... 1.
 
     Args:
         files: tables with a header (or JSONL) and the columns sentence1, sentence2 and score; none: STS-B train of the
@@ -71,7 +71,7 @@ def read_sts(files: Sequence[Path], data: str | os.PathLike[str] | None, options
             rating = math.nan
         if not low <= rating <= high:
             raise LabelledDataError(
-                f"{place}: the rating '{score}' is no number from {low:g} to {high:g}; mend it, or give the scale "
+                f"{place}: the rating '{score}' is not a number from {low:g} to {high:g}; mend it, or give the scale "
                 "(--lowest, --highest)"
             )
         return (rating - low) / (high - low)

@@ -1,4 +1,4 @@
-"""Triplets: a sentence lies nearer to one of its own section than to one of another.
+"""Triplets: a sentence should be nearer to one of its own section than to one of another.
 
 Reimers and Gurevych 2019, "Sentence-BERT", section 3, triplet objective: max(|a - p| - |a - n| + 1, 0) with Euclidean
 distances. The contexts paper trains on the Wikipedia sections of Ein Dor et al. 2018 with it (section 4.5).
@@ -63,7 +63,7 @@ SBERT = TripletOptions()
 
 TRIPLETS = Objective(
     name="triplets",
-    summary="Triplets: a sentence of the own section lies nearer than one of another.",
+    summary="Triplets: a sentence should be nearer to one of its own section than to one of another.",
     source="Reimers and Gurevych 2019, SBERT; data of Ein Dor et al. 2018",
     presets={"sbert": SBERT, "cpu": SBERT.updated(length_batches=True, eval_steps=200)},
     read=read_triplets,
