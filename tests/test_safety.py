@@ -222,6 +222,24 @@ def test_a_training_says_nothing_of_transformers_own(corpus_file, tiny_base, tmp
     assert "LOAD REPORT" not in caplog.text
 
 
+@pytest.mark.parametrize(
+    "verb",
+    [
+        ("train", "simcse", "--corpus", "none.txt", "--base", "BASE", "--seed"),
+        ("finetune", "nli", "--train", "none.txt", "--base", "BASE", "--seed"),
+        ("baseline", "whitening", "--corpus", "none.txt", "--base", "BASE", "--seed"),
+        ("compare", "--method", "simcse", "--corpus", "none.txt", "--base", "BASE", "--steps", 1, "--seeds"),
+        ("analyze", "similarity", "BASE", "--sentences", "none.txt", "--seed"),
+    ],
+    ids=lambda verb: verb[0],
+)
+def test_a_seed_below_zero_is_told_before_anything_is_read(verb, tiny_base, tmp_path):
+    done = cli(*(tiny_base if word == "BASE" else word for word in verb), -1, "--out", tmp_path / "run")
+    assert done.exit_code == 2
+    assert "seed must be a whole number from 0" in done.output
+    assert not content(tmp_path)
+
+
 def test_a_demo_of_no_steps_is_refused(tmp_path):
     done = cli("demo", "--steps", 0, "--out", tmp_path / "demo")
     assert done.exit_code == 2

@@ -37,7 +37,7 @@ def test_modes_and_precision(tiny_model, sentences):
 
 
 def test_file_row_by_row(tiny_model, sentences, tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "_WINDOW", 24)
+    monkeypatch.setattr(files, "WINDOW", 24)
     texts = [*sentences[:50], "", "a line\u2028with a break that is none", *sentences[50:60], ""]
     (tmp_path / "in.txt").write_bytes(b"\xef\xbb\xbf" + "\n".join(texts[:30]).encode() + b"\r\n")
     with (tmp_path / "in.txt").open("ab") as file:

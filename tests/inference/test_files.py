@@ -14,7 +14,7 @@ from likewise.runs.plan import Plan
 @pytest.fixture
 def windows(monkeypatch):
     """Windows of 16 lines."""
-    monkeypatch.setattr(files, "_WINDOW", 16)
+    monkeypatch.setattr(files, "WINDOW", 16)
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from likewise.baselines.whitening import WHITENING
 from likewise.corpus import CorpusOptions, prepare
 from likewise.errors import counted
 from likewise.runs.job import check_target, open_job
-from likewise.runs.options import OptionError
+from likewise.runs.options import OptionError, checked_seed
 from likewise.runs.plan import Plan
 from likewise.runs.progress import Progress
 from likewise.training.card import usage
@@ -108,6 +108,7 @@ def baseline(
     progress = Progress(quiet)
     method = find_baseline(name)
     chosen = method.options.updated(**options)
+    checked_seed(seed)
     if corpus is None and method.corpus == "required":
         raise BaselineError(f"{name} is fitted to text: give a corpus (--corpus FILE, or bundled:wiki-sample)")
     if corpus is not None and method.corpus == "none":

@@ -31,7 +31,7 @@ VERBS: dict[str, tuple[str, str]] = {
 
 def build_app() -> typer.Typer:
     """Return the command line with all its commands; each is built when it is called."""
-    from likewise.cli.commands import LazyGroup, Table, app_of
+    from likewise.cli.groups import LazyGroup, Table, app_of
     from likewise.cli.messages import clean_errors
 
     class Root(LazyGroup):

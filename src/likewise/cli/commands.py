@@ -6,13 +6,12 @@ import inspect
 import re
 import typing
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Optional
 
 import typer
-from typer.core import TyperGroup
+
+from likewise.cli.groups import command
 
 if TYPE_CHECKING:
     from likewise.runs.options import Options
@@ -132,16 +131,6 @@ def command_of(
     call.__annotations__ = {one.name: one.annotation for one in (context, *own)}
     call.__doc__ = summary or (inspect.getdoc(function) or "").partition("\n")[0]
     return command(call)
-
-
-def command(function: Callable[..., Any]) -> Any:
-    """Return a function with typer's annotations as a command."""
-    app = typer.Typer(add_completion=False, rich_markup_mode=None, context_settings={"help_option_names": HELP})
-    app.command()(function)
-    return typer.main.get_command(app)
-
-
-HELP = ["-h", "--help"]
 
 
 def describe(function: Callable[..., Any]) -> dict[str, str]:
@@ -264,64 +253,3 @@ def _config(known: Mapping[str, bool]) -> inspect.Parameter:
 
     text = "A TOML file with any of these options; what is given on the command line comes first."
     return _keyword("config", Optional[Path], None, typer.Option("--config", help=text, callback=read, is_eager=True))
-
-
-Table = Mapping[str, tuple[Any, str]]
-"""Name to what makes its command (a function, or 'module:function') and its summary."""
-
-
-class LazyGroup(TyperGroup):
-    """A group whose commands are built when they are called, because building one imports torch.
-
-    A subclass gives the table of its commands.
-    """
-
-    def table(self) -> Table:
-        """Return the table of commands, called when one is needed."""
-        raise NotImplementedError
-
-    def list_commands(self, ctx: Any) -> list[str]:
-        """Return the names of the commands, in their order."""
-        return list(self.table())
-
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Build and return a command; None if there is none of that name."""
-        if cmd_name not in self.table():
-            return None
-        make = self.table()[cmd_name][0]
-        if isinstance(make, str):
-            module, _, name = make.partition(":")
-            make = getattr(import_module(module), name)
-        made = make()
-        made.name = cmd_name
-        return made
-
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write the names and their summaries without building the commands."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, summary) for name, (_, summary) in self.table().items()])
-
-
-def app_of(kind: type[LazyGroup], help: str, root: Callable[..., None] = lambda: None) -> typer.Typer:
-    """Return a group as a typer application; `root` holds the options that belong to no command."""
-    app = typer.Typer(
-        cls=kind,
-        help=help,
-        no_args_is_help=True,
-        add_completion=False,
-        rich_markup_mode=None,
-        context_settings={"help_option_names": HELP},
-    )
-    app.callback()(root)
-    return app
-
-
-def group_of(table: Callable[[], Table], help: str, kind: type[LazyGroup] = LazyGroup) -> Any:
-    """Return a group of commands; the table is called when one of them is needed."""
-    remembered = cache(table)
-
-    class Group(kind):  # type: ignore[valid-type, misc]
-        def table(self) -> Table:
-            return remembered()
-
-    return typer.main.get_command(app_of(Group, help))

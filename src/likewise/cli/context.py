@@ -8,7 +8,8 @@ from typing import Annotated, Any, Literal, Optional
 
 import typer
 
-from likewise.cli.commands import command, command_of, group_of
+from likewise.cli.commands import command_of
+from likewise.cli.groups import command, group_of
 from likewise.cli.training import show_outcome
 
 Work = Annotated[Path, typer.Option(help="The workspace: a folder that holds every stage.")]

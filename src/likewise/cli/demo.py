@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from likewise.cli.commands import command
+from likewise.cli.groups import command
 
 QUERY = "The government announced a plan to help refugees."
 STEPS = 12

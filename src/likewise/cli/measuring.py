@@ -8,7 +8,8 @@ from typing import Any, Optional
 
 import typer
 
-from likewise.cli.commands import command_of, group_of
+from likewise.cli.commands import command_of
+from likewise.cli.groups import group_of
 from likewise.errors import counted
 from likewise.runs.job import check_target
 

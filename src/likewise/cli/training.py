@@ -7,7 +7,8 @@ from typing import Any
 
 import typer
 
-from likewise.cli.commands import LazyGroup, command_of, group_of
+from likewise.cli.commands import command_of
+from likewise.cli.groups import LazyGroup, group_of
 
 _OBJECTIVE_ROWS = {
     "nli": "SNLI's .jsonl, a table with sentence1, sentence2 and gold_label, or labels.train with s1.train and "

@@ -7,7 +7,8 @@ from typing import Annotated, Any, Optional
 
 import typer
 
-from likewise.cli.commands import command, command_of, group_of
+from likewise.cli.commands import command_of
+from likewise.cli.groups import command, group_of
 from likewise.errors import counted
 
 Model = Annotated[str, typer.Argument(help="A model's folder, its hub name, or bundled:minilm.")]

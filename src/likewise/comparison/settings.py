@@ -12,7 +12,7 @@ from likewise.evaluation.registry import resolve
 from likewise.evaluation.task import TaskMissing
 from likewise.recipes import find_recipe
 from likewise.recipes.options import TrainingOptions
-from likewise.runs.options import OptionError, unknown_option
+from likewise.runs.options import OptionError, checked_seed, unknown_option
 from likewise.runs.plan import Plan
 from likewise.runs.progress import Progress
 
@@ -43,6 +43,8 @@ class Settings:
     def __post_init__(self) -> None:
         if not self.methods:
             raise ComparisonError("There is no method to compare. Give one or more, as: simcse, 'arccse margin=0'.")
+        for seed in self.seeds:
+            checked_seed(seed)
         if not self.seeds or len(set(self.seeds)) < len(self.seeds):
             raise ComparisonError(f"Seeds are one or more different numbers, not {list(self.seeds)}.")
         trained = [method for method in self.methods if method.kind == "recipe"]

@@ -35,6 +35,7 @@ from likewise.evaluation.data import find_data
 from likewise.evaluation.registry import TASKS
 from likewise.evaluation.task import TaskMissing
 from likewise.evaluation.tasks.sts import SEVEN, StsTask
+from likewise.runs.options import checked_seed
 from likewise.runs.whole_files import write_json, write_text
 
 if TYPE_CHECKING:
@@ -136,7 +137,7 @@ def analyze_similarity(
     from likewise.inference.encoding import encode
     from likewise.inference.loading import load
 
-    drawn, source = draw_sentences(sentences, data, n, seed)
+    drawn, source = draw_sentences(sentences, data, n, checked_seed(seed))
     negated = negate_batch(drawn)
     kept = [(item.sentence, item.negation) for item in negated if item.negation is not None]
     left_out = Counter(item.reason or "unknown" for item in negated if item.negation is None)

@@ -8,16 +8,12 @@ from __future__ import annotations
 
 import os
 import sys
-from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from hashlib import blake2b
-from itertools import accumulate
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 import numpy as np
 import torch
-from numpy.lib import format as npy
 from sentence_transformers import SentenceTransformer
 
 from likewise.errors import LikewiseError, counted
@@ -29,14 +25,13 @@ from likewise.inference.engines.graph import fingerprint
 from likewise.inference.lines import STREAM, Lines, check_lines, open_lines
 from likewise.inference.loading import load
 from likewise.inference.runner import UnfitModel, fits, runner_of
+from likewise.inference.vector_parts import WINDOW, VectorParts, digest
 from likewise.runs.job import Job, Resume, check_target, open_job
-from likewise.runs.parts import Parts
 from likewise.runs.plan import Plan
 from likewise.runs.progress import Bar, Progress
 from likewise.runs.stopping import StopRequest, orderly_stop
 
 # A window is read, sorted by length and encoded at a time: 8,192 texts, or 16 million characters of longer ones.
-_WINDOW = 8192
 _WINDOW_CHARACTERS = 1 << 24
 _REMEMBERED = 1 << 18  # sentences that are recognised when they occur again, about 40 MB
 _UNKNOWN_TOTAL = 16  # windows that a stream is taken to have when it has more than one
@@ -154,15 +149,15 @@ class _Work:
 
     def windows(self, choice: Choice, lines: Lines) -> Iterator[tuple[list[str], Bar]]:
         """Choose an engine, and yield all lines window by window, with the bar to advance."""
-        window, read = lines.window(_WINDOW, _WINDOW_CHARACTERS), 0
-        whole = len(window) < _WINDOW and sum(map(len, window)) < _WINDOW_CHARACTERS
+        window, read = lines.window(WINDOW, _WINDOW_CHARACTERS), 0
+        whole = len(window) < WINDOW and sum(map(len, window)) < _WINDOW_CHARACTERS
         total = len(window) if whole else lines.expected(len(window), len(window) * _UNKNOWN_TOTAL)
         self._choose(choice, window, total)
         with self.progress.bar("encoding", total) as bar:
             while window:
                 read += len(window)
                 yield window, bar
-                window = lines.window(_WINDOW, _WINDOW_CHARACTERS)
+                window = lines.window(WINDOW, _WINDOW_CHARACTERS)
                 bar.update(total=lines.expected(read + len(window), total))
 
 
@@ -180,7 +175,7 @@ def _to_stream(work: _Work, choice: Choice, lines: Lines, out: IO[str]) -> Encod
 
 def _to_file(work: _Work, choice: Choice, lines: Lines, job: Job, stop: StopRequest) -> EncodedFile:
     """Encode the missing parts, join all parts, and return the shape."""
-    parts, before = _Rows(job), job.notes.get("engine", "")
+    parts, before = VectorParts(job), job.notes.get("engine", "")
     if before.count(" ") == 1:  # what was left to 'auto' is chosen as before the stop
         choice = Choice(*before.split())
     seen: dict[bytes, int] = {}  # sentence to the number of its row
@@ -188,7 +183,7 @@ def _to_file(work: _Work, choice: Choice, lines: Lines, job: Job, stop: StopRequ
     for window, bar in work.windows(choice, lines):
         if not rows and before not in ("", work.name):
             parts.drop_from(0)
-        keys = [_digest(line) for line in window]
+        keys = [digest(line) for line in window]
         if parts.has(position, window):
             if not rows:
                 work.progress.tell(f"resuming after {counted(earlier, 'row')}")
@@ -216,7 +211,7 @@ def _to_file(work: _Work, choice: Choice, lines: Lines, job: Job, stop: StopRequ
 
 
 def _with_known(
-    work: _Work, lines: list[str], keys: list[bytes], seen: dict[bytes, int], parts: _Rows, bar: Bar
+    work: _Work, lines: list[str], keys: list[bytes], seen: dict[bytes, int], parts: VectorParts, bar: Bar
 ) -> np.ndarray:
     """Return the vectors (S, D) of a window; repeated sentences are read from earlier windows."""
     fresh = [i for i, key in enumerate(keys) if key not in seen]
@@ -230,79 +225,3 @@ def _with_known(
             found[i] = parts.row(seen[key])
     bar.advance(len(lines) - len(fresh))
     return found
-
-
-class _Rows:
-    """The rows written so far, one part per window."""
-
-    def __init__(self, job: Job) -> None:
-        self._parts = Parts(job.work / "parts")
-        self._table = job.target.suffix == ".parquet"
-        self.counts: list[int] = []
-        while (name := _name(len(self.counts))) in self._parts and (not self._table or f"{name}.txt" in self._parts):
-            self.counts.append(self._parts.facts[name]["rows"])
-
-    def has(self, position: int, lines: Sequence[str]) -> bool:
-        """Return whether the part of a window exists and was made from these lines."""
-        wanted = _digest("\n".join(lines)).hex()
-        return position < len(self.counts) and bool(self._parts.facts[_name(position)]["lines"] == wanted)
-
-    def row(self, number: int) -> np.ndarray:
-        """Return a row written earlier, (D,)."""
-        ends = list(accumulate(self.counts))
-        part = bisect_right(ends, number)
-        return np.asarray(self._array(part)[number - ends[part]])  # counted from the part's end
-
-    def add(self, lines: Sequence[str], vectors: np.ndarray) -> None:
-        """Write the next part."""
-        name = _name(len(self.counts))
-        if self._table:
-            with self._parts.new(f"{name}.txt") as path:
-                path.write_bytes("\n".join(lines).encode())
-        with (
-            self._parts.new(name, rows=len(lines), lines=_digest("\n".join(lines)).hex()) as path,
-            path.open("wb") as file,
-        ):
-            np.save(file, np.ascontiguousarray(vectors, dtype="<f4"))
-        self.counts.append(len(lines))
-
-    def drop_from(self, position: int) -> None:
-        """Remove the parts from a window on, because their lines have changed."""
-        self._parts.drop(*[name for name in self._parts.facts if name >= _name(position)])
-        del self.counts[position:]
-
-    def join(self, path: Path, shape: EncodedFile) -> None:
-        """Write all rows as one file."""
-        if self._table:
-            self._join_table(path, shape[1])
-            return
-        with path.open("wb") as file:
-            npy.write_array_header_1_0(file, {"descr": "<f4", "fortran_order": False, "shape": tuple(shape)})
-            for number in range(len(self.counts)):
-                file.write(self._array(number).tobytes())
-
-    def _array(self, number: int) -> np.ndarray:
-        found: np.ndarray = np.load(self._parts.path(_name(number)), mmap_mode="r")
-        return found
-
-    def _join_table(self, path: Path, size: int) -> None:
-        import pyarrow as pa
-        from pyarrow import parquet
-
-        schema = pa.schema([("sentence", pa.string()), ("embedding", pa.list_(pa.float32(), size))])
-        with parquet.ParquetWriter(path, schema) as writer:
-            for number in range(len(self.counts)):
-                rows = self._array(number)
-                lines = self._parts.path(f"{_name(number)}.txt").read_bytes().decode().split("\n")
-                for start in range(0, len(lines), _WINDOW):
-                    piece = slice(start, start + _WINDOW)
-                    vectors = pa.FixedSizeListArray.from_arrays(pa.array(rows[piece].reshape(-1)), size)
-                    writer.write_table(pa.Table.from_arrays([pa.array(lines[piece]), vectors], schema=schema))
-
-
-def _name(number: int) -> str:
-    return f"{number:06d}.npy"
-
-
-def _digest(text: str) -> bytes:
-    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()

@@ -69,13 +69,14 @@ def finetune(
     progress = Progress(quiet)
     task = find_objective(objective)
     chosen = task.options(preset, **options)
+    checked_seed(seed)
     completed = check_start(out, chosen)
     check_loadable(base := os.fspath(base))
     with progress.bar("reading the rows"):
         read = task.read(_paths(rows), data, chosen)
         dev_rows = task.read(_paths(dev), data, chosen) if dev else None
     progress.tell(read)
-    selection = choose_rows(task, read, dev_rows, chosen, checked_seed(seed), data)
+    selection = choose_rows(task, read, dev_rows, chosen, seed, data)
     progress.tell(f"checkpoint selected by: {selection.description}")
     dataset = selection.training_rows(read.dataset)
     check_updates(len(dataset), chosen, read.unit)

@@ -1,0 +1,80 @@
+"""Groups of commands that are made only when they are called."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+HELP = ["-h", "--help"]
+
+Table = Mapping[str, tuple[Any, str]]
+"""Name to what makes its command (a function, or 'module:function') and its summary."""
+
+
+def command(function: Callable[..., Any]) -> Any:
+    """Return a function with typer's annotations as a command."""
+    app = typer.Typer(add_completion=False, rich_markup_mode=None, context_settings={"help_option_names": HELP})
+    app.command()(function)
+    return typer.main.get_command(app)
+
+
+class LazyGroup(TyperGroup):
+    """A group whose commands are built when they are called, because building one imports torch.
+
+    A subclass gives the table of its commands.
+    """
+
+    def table(self) -> Table:
+        """Return the table of commands, called when one is needed."""
+        raise NotImplementedError
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names of the commands, in their order."""
+        return list(self.table())
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Build and return a command; None if there is none of that name."""
+        if cmd_name not in self.table():
+            return None
+        make = self.table()[cmd_name][0]
+        if isinstance(make, str):
+            module, _, name = make.partition(":")
+            make = getattr(import_module(module), name)
+        made = make()
+        made.name = cmd_name
+        return made
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the names and their summaries without building the commands."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, summary) for name, (_, summary) in self.table().items()])
+
+
+def app_of(kind: type[LazyGroup], help: str, root: Callable[..., None] = lambda: None) -> typer.Typer:
+    """Return a group as a typer application; `root` holds the options that belong to no command."""
+    app = typer.Typer(
+        cls=kind,
+        help=help,
+        no_args_is_help=True,
+        add_completion=False,
+        rich_markup_mode=None,
+        context_settings={"help_option_names": HELP},
+    )
+    app.callback()(root)
+    return app
+
+
+def group_of(table: Callable[[], Table], help: str, kind: type[LazyGroup] = LazyGroup) -> Any:
+    """Return a group of commands; the table is called when one of them is needed."""
+    remembered = cache(table)
+
+    class Group(kind):  # type: ignore[valid-type, misc]
+        def table(self) -> Table:
+            return remembered()
+
+    return typer.main.get_command(app_of(Group, help))
