@@ -55,7 +55,7 @@ def test_resumed_is_the_same_as_never_stopped(examples, tiny_generators, tmp_pat
         return real(self, batch)
 
     monkeypatch.setattr(Generators, "loss", stopping)
-    with pytest.raises(Stopped, match=r"after step 6 of 12\. The same command"):
+    with pytest.raises(Stopped, match=r"after step 6 of 12\. Run the same command"):
         fit(examples, tmp_path / "half", options, vocabulary)
     with pytest.raises(JobError, match="seed 1, not 2"):
         fit(examples, tmp_path / "half", options.updated(seed=2), vocabulary)
