@@ -31,7 +31,8 @@ def read_record(target: str | os.PathLike[str]) -> dict[str, Any]:
         return {}
     try:
         found: dict[str, Any] = read_json(path)
-        found["plan"], _checked_names(Path(target), found["files"])
+        _ = found["plan"]
+        _checked_names(Path(target), found["files"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise JobError(f"{path} is damaged ({error!r}): choose another --out") from None
     return found
