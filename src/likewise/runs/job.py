@@ -221,7 +221,7 @@ def open_job(
         yield job
     except Exception as error:
         if is_full_disk(error):
-            cure = "Make room, and the same command goes on from what is saved; or choose another --out"
+            cure = "Make room and run the same command again to resume, or choose another --out"
             raise JobError(f"{target}: the disk is full. {cure}") from error
         raise
     finally:
