@@ -151,7 +151,7 @@ def test_no_temporary_file_stays(write, cache):
 
 def test_too_few(write, cache):
     path = write("a.txt", "One two three\nno\n")
-    with pytest.raises(CorpusError, match=r"a\.txt:1: 1 sentences .* 64 are needed(.|\n)*too short +1"):
+    with pytest.raises(CorpusError, match=r"a\.txt:1: 1 sentence .* 64 are needed(.|\n)*too short +1"):
         prepare(path, cache_dir=cache, at_least=64)
     corpus = prepare(path, cache_dir=cache)
     assert corpus.require(1) is corpus

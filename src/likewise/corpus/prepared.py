@@ -63,7 +63,7 @@ class PreparedCorpus:
         if len(self) < at_least:
             raise CorpusError(
                 f"{self.sources[0]}:1: {counted(len(self), 'sentence')} left of {counted(len(self.sources), 'file')}, "
-                f"and {at_least:,} needed: give more text, a smaller batch, or looser limits\n{self.report}"
+                f"and {at_least:,} are needed: give more text, a smaller batch, or looser limits\n{self.report}"
             )
         return self
 
