@@ -13,10 +13,11 @@ from likewise.training.trainer import LikewiseTrainer, TwoPassSAM
 
 ARCCSE = RECIPES["arccse"]
 RHO, RATE = 0.05, 1e-2
+EPSILON = 1e-4  # AdamW's, above the rounding of gradients: at 1e-8 one near zero moves a weight by either sign
 
 
-@pytest.mark.parametrize(("every", "updates", "tolerance"), [(1, 1, RATE / 1000), (2, 2, RATE / 100)])
-def test_sam_over_accumulated_passes_is_sam_over_their_mean(tiny_base, sentences, tmp_path, every, updates, tolerance):
+@pytest.mark.parametrize(("every", "updates"), [(1, 1), (2, 2)])
+def test_sam_over_accumulated_passes_is_sam_over_their_mean(tiny_base, sentences, tmp_path, every, updates):
     """Updates of two passes in the trainer, beside the same by hand. Triplets alone: no dropout, no chance."""
     options = ARCCSE.options(contrastive="none", triplet_weight=1.0, triplet_margin=0.5, triplet_min_words=1)
     n = 8 * updates
@@ -33,7 +34,7 @@ def test_sam_over_accumulated_passes_is_sam_over_their_mean(tiny_base, sentences
         output_dir=str(tmp_path), per_device_train_batch_size=4, gradient_accumulation_steps=2, max_steps=updates,
         learning_rate=RATE, lr_scheduler_type="constant", max_grad_norm=0, report_to="none", disable_tqdm=True,
         save_strategy="no", seed=5, use_cpu=True, remove_unused_columns=False, dataloader_drop_last=True,
-        weight_decay=0.0,
+        weight_decay=0.0, adam_epsilon=EPSILON,
     )  # fmt: skip
     trainer = LikewiseTrainer(
         lengths=lengths, by_length=True, sam_rho=RHO, sam_every=every, model=encoder, args=arguments,
@@ -44,7 +45,7 @@ def test_sam_over_accumulated_passes_is_sam_over_their_mean(tiny_base, sentences
     by_hand, collator, loss = build()
     by_hand.train()
     batches = [collator([rows[i] for i in batch]) for batch in LengthBatchSampler(lengths, 4, seed=5)]
-    sam = TwoPassSAM(by_hand.parameters(), torch.optim.AdamW, rho=RHO, lr=RATE, weight_decay=0.0)
+    sam = TwoPassSAM(by_hand.parameters(), torch.optim.AdamW, rho=RHO, lr=RATE, eps=EPSILON, weight_decay=0.0)
     sharp, plain = (lambda: sam.first_step(zero_grad=True), sam.step), (sam.step,)
     for update in range(updates):
         sam.zero_grad()
@@ -54,7 +55,7 @@ def test_sam_over_accumulated_passes_is_sam_over_their_mean(tiny_base, sentences
                     {key.removeprefix(name): value for key, value in batch.items() if key.startswith(name)}
                     for name in ("sentence_", "triplet_")
                 ]
-                with only_pooled_token(by_hand):  # as the trainer: AdamW's first step makes much of rounding
+                with only_pooled_token(by_hand):  # as the trainer
                     (sum(loss(columns).values()) / 2).backward()
             half()
     trained = dict(trainer.model.named_parameters())
@@ -62,9 +63,8 @@ def test_sam_over_accumulated_passes_is_sam_over_their_mean(tiny_base, sentences
     moved = [name for name, value in by_hand.named_parameters() if not torch.equal(value, start[name])]
     assert len(moved) > 20
     for name, value in by_hand.named_parameters():
-        # AdamW's first step is the sign of the gradient times the rate: a thousandth of it is agreement. In the second
-        # step gradients near zero weigh in, rounded otherwise in the two.
-        assert torch.allclose(trained[name], value, atol=tolerance), name
+        # A step is the rate at most: a thousandth of it is agreement.
+        assert torch.allclose(trained[name], value, rtol=0, atol=RATE / 1000), name
 
 
 @pytest.mark.parametrize(("devices", "rows"), [(1, 1), (2, 11)])
