@@ -13,7 +13,7 @@ from likewise.training.trainer import LikewiseTrainer, TwoPassSAM
 
 ARCCSE = RECIPES["arccse"]
 RHO, RATE = 0.05, 1e-2
-EPSILON = 1e-4  # AdamW's, above the rounding of gradients: at 1e-8 one near zero moves a weight by either sign
+EPSILON = 1e-3  # AdamW's, above the rounding of gradients: at 1e-8 one near zero moves a weight by either sign
 
 
 @pytest.mark.parametrize(("every", "updates"), [(1, 1), (2, 2)])
