@@ -5,6 +5,7 @@ import pytest
 from tokenizers import Tokenizer
 
 from likewise.inference import export
+from likewise.inference.engines import openvino_engine
 from likewise.inference.engines.engine import CannotExport, EngineError
 from likewise.runs.job import JobError
 
@@ -33,10 +34,10 @@ def test_onnx_graph_and_what_to_feed_it(tiny_model, sentences, tmp_path):
 
 
 def test_openvino_graph(tiny_model, sentences, tmp_path):
-    openvino = pytest.importorskip("openvino", reason="not installed: pip install 'likewise[openvino]'")
+    pytest.importorskip("openvino", reason="not installed: pip install 'likewise[openvino]'")
     export(tiny_model, "openvino", tmp_path)
     read = tiny_model.preprocess(sentences[:5])
-    compiled = openvino.Core().compile_model(tmp_path / "model.xml", "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+    compiled = openvino_engine._core().compile_model(tmp_path / "model.xml", "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
     (found,) = compiled([read["input_ids"].numpy(), read["attention_mask"].numpy()]).values()
     np.testing.assert_allclose(found, tiny_model.encode(sentences[:5]), atol=1e-5)
 

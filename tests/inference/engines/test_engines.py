@@ -2,6 +2,7 @@
 
 import json
 import logging
+import subprocess
 import sys
 
 import numpy as np
@@ -30,6 +31,35 @@ def engine(request):
 def saved(model, folder, **settings):
     model.save(str(folder), create_model_card=False)
     return load(folder, device="cpu", **settings)
+
+
+SIGNALS = """
+import gc, signal, sys
+from likewise.inference.engines.openvino_engine import OpenVINOEngine
+from pathlib import Path
+engines = [OpenVINOEngine(Path(sys.argv[1]), "fp32", 1) for _ in range(2)]
+for engine in engines:
+    engine.open(1)
+while engines:
+    engines.pop(0)
+    gc.collect()
+del engine
+gc.collect()
+try:
+    signal.raise_signal(signal.SIGINT)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+def test_an_interruption_after_openvino(tiny_model, tmp_path):
+    """OpenVINO's cores change the stack that signals are handled on: Ctrl-C after two engines must not crash."""
+    pytest.importorskip("openvino")
+    openvino_engine.export(tiny_model, tmp_path)
+    found = subprocess.run(
+        [sys.executable, "-X", "faulthandler", "-c", SIGNALS, tmp_path], capture_output=True, text=True
+    )
+    assert (found.returncode, found.stdout) == (0, "interrupted\n")
 
 
 @pytest.mark.parametrize("kind", KINDS)

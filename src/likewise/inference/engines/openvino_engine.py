@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Sequence
 from contextlib import redirect_stdout
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,16 @@ def _openvino() -> Any:
     import openvino
 
     return openvino
+
+
+@lru_cache(maxsize=1)
+def _core() -> Any:
+    """Return the one core of this process.
+
+    Each core puts a signal stack of its own in place, and frees it when it goes: after two of them the next signal,
+    such as Ctrl-C, would find freed memory and end the process with a segmentation fault (OpenVINO 2026.4).
+    """
+    return _openvino().Core()
 
 
 def export(model: SentenceTransformer, folder: Path) -> None:
@@ -74,7 +85,7 @@ def quantise(source: Path, folder: Path, batches: Sequence[tuple[np.ndarray, np.
     overflow = OverflowFix.DISABLE if processor.has_int8() else OverflowFix.ENABLE
     with redirect_stdout(sys.stderr):  # its progress bars
         found = nncf.quantize(
-            openvino.Core().read_model(source / FILE),
+            _core().read_model(source / FILE),
             nncf.Dataset([dict(zip(INPUTS, batch, strict=True)) for batch in batches]),
             subset_size=len(batches),
             model_type=nncf.ModelType.TRANSFORMER,
@@ -92,8 +103,7 @@ class OpenVINOEngine(Engine):
     def __init__(self, folder: Path, precision: EnginePrecision, at_least: int) -> None:
         self.precision = precision
         self.at_least = at_least
-        self._core = _openvino().Core()
-        self._model = self._core.read_model(folder / FILE)
+        self._model = _core().read_model(folder / FILE)
         self._compiled: dict[tuple[int, int], Any] = {}
 
     def open(self, workers: int) -> Call:
@@ -106,7 +116,7 @@ class OpenVINOEngine(Engine):
                 "NUM_STREAMS": workers,
                 "INFERENCE_NUM_THREADS": max(threads, workers),
             }
-            self._compiled[workers, threads] = self._core.compile_model(self._model, "CPU", settings)
+            self._compiled[workers, threads] = _core().compile_model(self._model, "CPU", settings)
         compiled = self._compiled[workers, threads]
         own = threading.local()  # a request serves one thread at a time
 
