@@ -82,7 +82,7 @@ FLOW = Baseline(
     name="flow",
     summary="A normalizing flow under which the corpus's vectors are Gaussian (BERT-flow).",
     source="Li et al. 2020, BERT-flow",
-    options=FlowOptions(),
+    presets={"paper": FlowOptions()},
     build=build,
     corpus="required",
 )

@@ -104,7 +104,7 @@ WHITENING = Baseline(
     name="whitening",
     summary="Vectors of mean zero and covariance one on the corpus (BERT-whitening).",
     source="Su et al. 2021, BERT-whitening",
-    options=WhiteningOptions(),
+    presets={"paper": WhiteningOptions()},
     build=build,
     corpus="required",
 )

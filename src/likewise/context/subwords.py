@@ -174,9 +174,6 @@ class Piece:
     def __len__(self) -> int:
         return len(self.ids)
 
-    def __add__(self, other: Piece) -> Piece:
-        return Piece(self.ids + other.ids, self.tokens + other.tokens, self.sentences + other.sentences)
-
 
 ExamplePieces = dict[Task, Piece]
 """An example in pieces."""

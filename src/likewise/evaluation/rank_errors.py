@@ -15,6 +15,8 @@ import numpy as np
 from likewise.evaluation.pairs import RatedPairs, correlations, pair_cosines
 from likewise.evaluation.registry import rated_task
 from likewise.evaluation.task import EvaluationError, plain
+from likewise.evaluation.tasks.sts import StsTask
+from likewise.runs.progress import Progress
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -135,14 +137,8 @@ class ErrorAnalysis:
         )
 
 
-def worst_pairs(
-    pairs: RatedPairs, cosines: np.ndarray, worst: int
-) -> tuple[np.ndarray, np.ndarray, tuple[MisrankedPair, ...]]:
-    """Rank rated pairs by their cosines (P,).
-
-    Returns:
-        R_G (P,), R_E (P,) and the `worst` pairs with the largest errors, the largest first.
-    """
+def ranked(cosines: np.ndarray, pairs: RatedPairs, task: StsTask, worst: int, model: str = "") -> ErrorAnalysis:
+    """Rank the rated pairs of a task by their cosines (P,), and keep the `worst` pairs with the largest errors."""
     gold, estimated = ranks(pairs.gold), ranks(cosines)
     errors = rank_errors(estimated, gold)
     names = pairs.subset_names
@@ -160,7 +156,18 @@ def worst_pairs(
         )
         for i in np.argsort(-errors, kind="stable")[:worst].tolist()
     )
-    return gold, estimated, picked
+    return ErrorAnalysis(
+        model=model,
+        task=task.name,
+        title=task.title,
+        scale=task.scale,
+        n=len(gold),
+        spearman=correlations(cosines, pairs.gold)[0],
+        spearman_equation_10=100 * spearman_of_ranks(estimated, gold),
+        gold_ranks=gold,
+        estimated_ranks=estimated,
+        worst=picked,
+    )
 
 
 def analyze_errors(
@@ -197,18 +204,7 @@ def analyze_errors(
 
     encoder = load(model) if isinstance(model, (str, os.PathLike)) else model
     texts = [*pairs.first, *pairs.second]
-    vectors = encode(encoder, texts, batch_size=batch_size, precision=precision, progress=not quiet)  # (2P, D)
+    vectors = encode(encoder, texts, batch_size=batch_size, precision=precision, progress=Progress(quiet))  # (2P, D)
     cosines = pair_cosines(*np.split(vectors, 2))
-    gold, estimated, picked = worst_pairs(pairs, cosines, worst)
-    return ErrorAnalysis(
-        model=os.fspath(model) if isinstance(model, (str, os.PathLike)) else type(model).__name__,
-        task=chosen.name,
-        title=chosen.title,
-        scale=chosen.scale,
-        n=len(gold),
-        spearman=correlations(cosines, pairs.gold)[0],
-        spearman_equation_10=100 * spearman_of_ranks(estimated, gold),
-        gold_ranks=gold,
-        estimated_ranks=estimated,
-        worst=picked,
-    )
+    named = os.fspath(model) if isinstance(model, (str, os.PathLike)) else type(model).__name__
+    return ranked(cosines, pairs, chosen, worst, named)
