@@ -3,7 +3,7 @@
     python benchmarks/facets.py --base bundled:minilm --data DATA --scheme topics
 
 Ten folds over all pairs, or training on two topics and testing on the third; the score is the mean over the folds of
-the correlation of the cosines with the ratings. It takes hours on a CPU, so the tasks `afs-folds` and `afs-topics` are a
+the correlation of the cosines with the ratings. It takes hours on a CPU: the tasks `afs-folds` and `afs-topics` are a
 regression on frozen vectors instead.
 """
 

@@ -36,10 +36,6 @@ def word_average(
 
     A word without a vector counts as zeros: it shortens the mean and does not turn it, so that every cosine is that of
     the mean over the known words, as SentEval takes it.
-
-    Raises:
-        WordVectorError: the vectors cannot be read, or know no word of the corpus.
-        BaselineError: `weighted` without a corpus.
     """
     if options.weighted and not sentences:
         raise BaselineError("weighted counts the words of a corpus: give --corpus")

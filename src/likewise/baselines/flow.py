@@ -34,11 +34,7 @@ class FlowOptions(Options):
 
 
 def fit_flow(vectors: Tensor, options: FlowOptions, seed: int, progress: Progress) -> NormalizingFlow:
-    """Fit a flow to vectors (N, D) by maximum likelihood, reproducibly for a seed.
-
-    Raises:
-        BaselineError: fewer vectors than a batch, or a likelihood that is not finite.
-    """
+    """Fit a flow to vectors (N, D) by maximum likelihood, reproducibly for a seed."""
     count, size = vectors.shape
     if count < options.flow_batch_size:
         raise BaselineError(

@@ -42,10 +42,6 @@ def pooled_encoder(base: str, pooled: Pooled) -> SentenceTransformer:
 
     Args:
         base: a Hugging Face name, a folder, or `bundled:minilm`; with 'own' also any model that `likewise.load` takes.
-        pooled: which vectors.
-
-    Raises:
-        LoadError: the base cannot be loaded; each message names the cure.
     """
     if pooled == "own":
         from likewise.inference.loading import load

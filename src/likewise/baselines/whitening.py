@@ -67,9 +67,6 @@ def fit_whitening(vectors: np.ndarray, dimensions: int = 0) -> Whitening:
     Args:
         vectors: (N, D), N above D: of fewer, a covariance has no inverse.
         dimensions: K; 0 keeps all directions that vary at all.
-
-    Raises:
-        BaselineError: too few vectors, or fewer directions vary than are asked for.
     """
     from sklearn.decomposition import PCA
 

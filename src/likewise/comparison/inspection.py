@@ -42,8 +42,6 @@ class Material:
         negated: rows of those that have a negation, and the negations; None without the extra 'negation'.
         mapped: the sentences of the map, related to each other.
         task: the task of rated pairs whose worst pairs are shown; None where there is none.
-        pairs: its pairs.
-        seed: of the draw, the dropout and the map.
     """
 
     sentences: tuple[str, ...]
@@ -60,10 +58,7 @@ class Material:
         """Draw from a corpus (a dataset with the column 'sentence'), and read the task.
 
         Args:
-            dataset: the corpus.
             tasks: of the comparison; the first one of rated pairs is taken, STS-B dev before all others.
-            data: the folder of SentEval's data.
-            seed: of the draw.
             mapped: the sentences of the map; without them one of the corpus, and the same one without 20% and 40% of
                 its words (the shares of ArcCSE's triplets).
         """

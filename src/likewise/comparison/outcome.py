@@ -47,7 +47,6 @@ class Row:
     """A row of the table: a method with all its runs.
 
     Attributes:
-        method: the method.
         finished, failed: results of its runs, in the order of the seeds.
         waiting: seeds whose run is not done.
         same_for_every_seed: whether it has one run for this reason.

@@ -64,7 +64,6 @@ def page(found: Comparison, pictures: Mapping[str, Path]) -> str:
     """Return the page of a comparison.
 
     Args:
-        found: the comparison.
         pictures: PNG files by a name of `PICTURES`; they are put into the page.
     """
     best = {column.name: found.best(column) for column in found.columns}

@@ -25,11 +25,6 @@ class Generators(nn.Module):
 
     Equation 2: the probability of a text is the product of its tokens', each given the tokens before it and what is
     read. The end token is one of them, so that the probabilities of all texts sum to one.
-
-    Attributes:
-        options: how they were built.
-        vocabulary: their sub-words.
-        cutter: turns text into what they read.
     """
 
     def __init__(self, options: GeneratorOptions, vocabulary: Vocabulary) -> None:

@@ -43,8 +43,6 @@ class ContextScorer:
 
     Args:
         generators: in evaluation mode, on the device that is to be used.
-        discriminator: gives the first term.
-        options: weights and sizes of batches.
     """
 
     def __init__(
@@ -74,11 +72,8 @@ class ContextScorer:
         """Return the four terms of equation 3, not yet weighted.
 
         Args:
-            sentences: S of them.
-            contexts: C of them.
             cells: (K, 2), a sentence's and a context's number in each row; a row that comes again is computed once.
             wanted: which terms; the others are 0.
-            progress: shows the cells that are done.
 
         Returns:
             (K, 4) float64, each at most 0.

@@ -36,7 +36,6 @@ class Vocabulary:
     softmax wants them.
 
     Attributes:
-        tokenizer: the `tokenizers` object.
         pad, bos, eos, sep: padding, the start and the end of a text, and what stands between two sentences.
         tasks: the start token of each task: "centre", "left", "right" (which sentence of a context is generated).
     """
@@ -191,7 +190,6 @@ class Cutter:
     """A converter of texts to pieces, which encodes each distinct sentence once per call.
 
     Args:
-        vocabulary: whose ids.
         max_tokens: a sentence is cut off after this many sub-words.
         max_sentences: a side keeps this many sentences, those nearest to the centre.
     """

@@ -27,9 +27,6 @@ if TYPE_CHECKING:
 def ranks(values: np.ndarray) -> np.ndarray:
     """Return the ranks (P,) of P values: 1 for the lowest, and for equal values the mean of their ranks.
 
-    Raises:
-        EvaluationError: a value is not finite.
-
     >>> ranks(np.array([0.3, 0.1, 0.3])).tolist()
     [2.5, 1.0, 2.5]
     """
@@ -64,10 +61,6 @@ class MisrankedPair:
 
     Attributes:
         index: its place in the task, from 0.
-        subset: its part of the task.
-        first, second: the two sentences.
-        gold: the human rating.
-        cosine: of the model's vectors.
         gold_rank, estimated_rank: R_G by the rating and R_E by the cosine, 1 for the least similar pair.
         error: (R_E - R_G)^2, equation 11.
     """

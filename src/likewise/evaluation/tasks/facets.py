@@ -50,10 +50,6 @@ def read_facets(data: Path) -> RatedPairs:
 
     Returns:
         The pairs, with the topics as subsets.
-
-    Raises:
-        TaskMissing: a file is not there.
-        DataError: a file is malformed.
     """
     folder = next((f / FOLDER for f in (data, data.parent) if (f / FOLDER).is_dir()), data / FOLDER)
     rows: list[tuple[str, str, float]] = []
@@ -70,11 +66,7 @@ def read_facets(data: Path) -> RatedPairs:
 
 
 def facet_folds(pairs: RatedPairs, scheme: Scheme, count: int = FOLDS, seed: int = SEED) -> tuple[Fold, ...]:
-    """Return `count` folds with their share of each topic, or three that train on two topics and test on the third.
-
-    Raises:
-        DataError: a topic has fewer pairs than there are folds.
-    """
+    """Return `count` folds with their share of each topic, or three that train on two topics and test on the third."""
     topic = pairs.subset_names
     if scheme == "topics":
         return tuple(
@@ -95,7 +87,6 @@ def regress(first: np.ndarray, second: np.ndarray, gold: np.ndarray, fold: Fold)
     Args:
         first, second: (P, D) vectors of all pairs.
         gold: (P,) ratings.
-        fold: the rows to train and to test on.
     """
     from sklearn.linear_model import RidgeCV
 
