@@ -130,14 +130,14 @@ def test_another_model_or_other_options_are_refused(indexed, tiny_base, notes):
         index(notes, model=str(tiny_base), out=indexed, quiet=True)
     with pytest.raises(LikewiseError, match=r"was made with words \d+, not 5"):
         index(notes, words=5, out=indexed, quiet=True)
-    with pytest.raises(SearchError, match="made with another model.*index again"):
+    with pytest.raises(SearchError, match=r"made with another model.*index again"):
         likewise.search(indexed, "the cat", model=str(tiny_base))
 
 
 def test_what_is_not_an_index_is_said_with_the_cure(tmp_path, notes, saved_model):
-    with pytest.raises(SearchError, match="no index at .*likewise index TEXT"):
+    with pytest.raises(SearchError, match=r"no index at .*likewise index TEXT"):
         likewise.search(tmp_path / "none", "a")
-    with pytest.raises(SearchError, match="names no model: .*--model"):
+    with pytest.raises(SearchError, match=r"names no model: .*--model"):
         index(notes, out=tmp_path / "new.index", quiet=True)
     with pytest.raises(SearchError, match="cannot be called 'line'"):
         index(notes, model=saved_model, metadata=["line"], out=tmp_path / "new.index", quiet=True)
@@ -148,7 +148,7 @@ def test_a_damaged_table_is_said_with_the_cure(notes, saved_model, tmp_path):
     index(notes / "heads.md", model=saved_model, out=out, quiet=True)
     for path in next(out.glob("*.lance")).rglob("*.manifest"):
         path.write_bytes(b"nonsense")
-    with pytest.raises(SearchError, match="is damaged.*--overwrite"):
+    with pytest.raises(SearchError, match=r"is damaged.*--overwrite"):
         likewise.search(out, "the cat")
     assert index(notes / "heads.md", model=saved_model, out=out, overwrite=True, quiet=True).passages == 2
     assert len(list(out.glob("*.lance"))) == 1

@@ -41,7 +41,7 @@ Placed = tuple[str, str, bool, Passage]
 
 @dataclass(frozen=True)
 class Indexed:
-    """What an index holds after `index`.
+    """The content of an index, as `index` leaves it.
 
     Attributes:
         passages: how many there are.

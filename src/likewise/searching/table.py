@@ -87,7 +87,7 @@ class Table:
 
     @property
     def rows(self) -> int:
-        """How many passages there are."""
+        """The number of passages."""
         return int(self._table.count_rows())
 
     @property
