@@ -37,6 +37,7 @@ def one_core_threads(count: int) -> ThreadPoolExecutor:
         all_set = threading.Barrier(count)
 
         def one_core(_: int) -> None:
+            torch.get_num_threads()  # or the first use in this thread would give it the setting of the process again
             torch.set_num_threads(1)
             all_set.wait()  # a thread that is done would take another one's turn
 
