@@ -36,9 +36,13 @@ def train_group() -> Any:
 
 
 def _recipes() -> Mapping[str, tuple[Any, str]]:
-    from likewise.recipes import RECIPES
+    from likewise.recipes import RECIPES, recipe_names
 
-    return {name: (lambda name=name: _train_command(name), recipe.summary) for name, recipe in RECIPES.items()}
+    summaries = {name: recipe.summary for name, recipe in RECIPES.items()}
+    return {
+        name: (lambda name=name: _train_command(name), summaries.get(name, "A recipe of another package."))
+        for name in recipe_names()
+    }
 
 
 def _train_command(name: str) -> Any:

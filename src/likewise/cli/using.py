@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Optional
+from typing import Annotated, Any, Literal, Optional
 
 import typer
 
@@ -54,12 +54,19 @@ def similarity_command() -> Any:
 def export_command() -> Any:
     """Return `likewise export`."""
     import likewise
+    from likewise.inference.engines.exports import MAKERS
 
     def show(paths: Any) -> None:
         for path in paths:
             typer.echo(path)
 
-    return command_of(likewise.export, show, arguments=("model",))
+    return command_of(
+        likewise.export,
+        show,
+        arguments=("model",),
+        types={"format": Literal.__getitem__(tuple(MAKERS))},
+        texts={"format": "The format of the graph.", "out": "The folder to write."},
+    )
 
 
 def negate_command() -> Any:

@@ -149,7 +149,7 @@ def _file_of(pair: Pair) -> Pair:
 def release(engine: EngineName) -> str:
     """Return the installed release of an engine; empty where there is none."""
     try:
-        return version({"openvino": "openvino", "onnx": "onnxruntime"}[engine])
+        return version(MAKERS[engine].PACKAGE)
     except (KeyError, PackageNotFoundError):
         return ""
 
