@@ -12,13 +12,13 @@ from likewise.cli.commands import command_of
 from likewise.cli.groups import command, group_of
 from likewise.cli.training import show_outcome
 
-Work = Annotated[Path, typer.Option(help="The workspace: a folder that holds every stage.")]
+Work = Annotated[Path, typer.Option(help="The workspace: the folder of all stages.")]
 Config = Annotated[Optional[Path], typer.Option(help="A TOML file with a section for each stage.")]
 Set = Annotated[
     Optional[list[str]],
-    typer.Option("--set", help="One option as section.name=value; may be repeated, and outranks the file."),
+    typer.Option("--set", help="One option as section.name=value; repeatable, and takes precedence over the file."),
 ]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what was made or begun with other options.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace a result of other options.")]
 
 
 def context_group() -> Any:
@@ -88,7 +88,7 @@ def score(
     pairs: Annotated[Optional[Path], typer.Option(help="A file of pairs, a tab between two sentences.")] = None,
     task: Annotated[Optional[str], typer.Option(help="A task of rated pairs, as sts-b or sts-b-dev.")] = None,
     data: Annotated[Optional[Path], typer.Option(help="Folder in SentEval's layout, for --task.")] = None,
-    limit: Annotated[int, typer.Option(help="So many pairs of the task, drawn with seed 1; 0: all.", min=0)] = 0,
+    limit: Annotated[int, typer.Option(help="Number of pairs of the task to draw (with seed 1); 0: all.", min=0)] = 0,
     choose: Annotated[bool, typer.Option("--choose", help="Choose the weights on the task, and record them.")] = False,
     out: Annotated[Optional[Path], typer.Option(help="A TSV file to write: similarity and sentences.")] = None,
     config: Config = None,
@@ -146,8 +146,8 @@ def score(
 
 def harvest(
     work: Work,
-    out: Annotated[Optional[Path], typer.Option(help="Folder of the shards; 'harvest' in the workspace.")] = None,
-    shard: Annotated[str, typer.Option(help="This machine's share, number/machines.")] = "1/1",
+    out: Annotated[Optional[Path], typer.Option(help="Folder of the shards; by default in the workspace.")] = None,
+    shard: Annotated[str, typer.Option(help="The share of this machine, as NUMBER/MACHINES.")] = "1/1",
     processes: Annotated[int, typer.Option(help="Processes that score at the same time.", min=1)] = 1,
     config: Config = None,
     assignments: Set = None,
@@ -197,8 +197,8 @@ def _distill_command() -> Any:
         show,
         summary="Train a Siamese encoder, or a cross-encoder, towards harvested similarity. (Sun et al. 2022, sections "
         f"3.4 and 5.6.)\n\nPresets: {', '.join(PRESETS)}.",
-        names={"harvest": "harvest"},
         types={"harvest": str},
+        texts={"harvest": "The folder that likewise context harvest wrote."},
         options=next(iter(PRESETS.values())),
         config=True,
     )

@@ -57,6 +57,7 @@ def _train_command(name: str) -> Any:
         given={"recipe": name},
         defaults={"base": recipe.default_base},
         options=recipe.options(),
+        texts={"base": "A Hugging Face name, a folder, bundled:minilm, or the word vectors that the recipe takes."},
         config=True,
     )
 
@@ -84,7 +85,7 @@ def _finetune_command(name: str) -> Any:
         given={"objective": name},
         defaults={} if name == "sts" else {"rows": ...},
         names={"rows": "train"},
-        texts={"rows": _OBJECTIVE_ROWS[name]},
+        texts={"rows": _OBJECTIVE_ROWS[name], "dev": "Files like those of --train that select the checkpoint."},
         options=objective.options(),
         config=True,
     )
@@ -112,6 +113,7 @@ def _baseline_command(name: str) -> Any:
         summary=f"{baseline.summary} ({baseline.source}.)",
         given={"name": name},
         leave_out=("corpus", "corpus_options", "seed") if baseline.corpus == "none" else (),
+        texts={"base": "A Hugging Face name, a folder, bundled:minilm, or a file of word vectors."},
         defaults={"base": baseline.default_base} | ({"corpus": ...} if baseline.corpus == "required" else {}),
         options=baseline.options(),
         config=True,

@@ -29,6 +29,7 @@ def encode_command() -> Any:
         texts={
             "model": "A model's folder, its hub name, or bundled:minilm.",
             "out": "X.npy (a row per line), X.parquet (sentence and embedding), or '-' (a JSON array per line).",
+            "batch_size": "Sentences of a batch at most; by default the number of their tokens is the limit.",
             "engine": "What runs the model; auto takes the fastest that keeps the vectors.",
             "precision": "fp32 keeps the vectors; auto goes lower where they stay near enough, and says how near.",
         },
@@ -83,7 +84,19 @@ def negate_command() -> Any:
         typer.echo(f"  {counts}")
 
     return command_of(
-        negate_corpus, show, arguments=("sources",), types={"sources": list[Path]}, given={"progress": Progress()}
+        negate_corpus,
+        show,
+        arguments=("sources",),
+        types={"sources": list[Path]},
+        texts={
+            "sources": "Text files (plain, .gz, .bz2 or .zst) with one sentence per line; blank lines are skipped.",
+            "out": "The JSONL file to write.",
+            "model": "The spaCy model that parses.",
+            "processes": "Number of processes that parse.",
+            "batch_size": "Sentences that a process parses, and that are written, at a time.",
+            "cache": "Read known negations from the cache, and keep the new ones there.",
+        },
+        given={"progress": Progress()},
     )
 
 
@@ -100,7 +113,7 @@ def sections_command() -> Any:
         skip: Annotated[
             int,
             typer.Option(
-                help="Triplets whose articles are passed over: 10000 leaves those of `wiki-sections` out.", min=0
+                help="Skip the articles of this many triplets: 10000 skips those of the task wiki-sections.", min=0
             ),
         ] = 0,
     ) -> None:
