@@ -97,7 +97,8 @@ def command_of(
                 fields[name] = group
                 value = getattr(values, name)
                 shown = str(value).lower() if isinstance(value, bool) else str(value)
-                text = (item.description or "") + ("" if value in (None, "") else f" [default: {shown}]")
+                text = (texts or {}).get(name, item.description or "")
+                text += "" if value in (None, "") else f" [default: {shown}]"
                 own.append(_option(name, Optional[item.annotation], None, text))
     if config:
         own.append(_config({one.name: _is_list(one.annotation) for one in own}))
@@ -212,7 +213,8 @@ def _numbers(text: Any) -> Any:
 
 
 def _option(name: str, kind: Any, default: Any, text: str, *, called: str | None = None) -> inspect.Parameter:
-    flag = "--" + (called or name).replace("_", "-")
+    word = (called or name).replace("_", "-")
+    flag = ("-" if len(word) == 1 else "--") + word
     # A flag that is off by default needs no opposite, one that may be either has both forms.
     declared = [] if kind is Optional[bool] or default is True else [flag]
     shown = default not in (None, ..., False, [])
