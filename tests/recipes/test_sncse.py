@@ -71,6 +71,21 @@ def test_batch_goes_on_with_the_opposites_of_some_negations(tiny_base):
     assert len(batch["sentence_input_ids"]) == 2 + 2 + 2
 
 
+def test_a_negation_that_truncation_makes_equal_to_its_sentence_is_dropped(tiny_base):
+    encoder = SNCSE.build_encoder(str(tiny_base), SNCSE.options())
+    rows = [
+        {"sentence": "the river is old and the cat sees a dog", "negation": "the river is old and the cat sees no dog"},
+        {"sentence": "the river is old and the cat sees a dog", "negation": "the river is not old and the cat sees"},
+    ]
+    whole = len(encoder.tokenizer(rows[0]["sentence"])["input_ids"])
+    for length, kept in ((whole, [0, 1]), (whole - 2, [1])):
+        batch = SNCSE.build_collator(encoder, SNCSE.options(max_length=length), 1)(rows)
+        assert batch["sentence_rows"].tolist() == kept
+        assert len(batch["sentence_input_ids"]) == 2 + len(kept)
+    none = SNCSE.build_collator(encoder, SNCSE.options(max_length=whole - 2), 1)(rows[:1])
+    assert none["sentence_rows"].tolist() == []
+
+
 def test_candidates_for_opposites_replace_a_share_of_the_rows():
     texts = [f"number {i} is old" if i % 10 == 0 else f"number {i} runs" for i in range(400)]
     corpus = Dataset.from_dict({"sentence": texts, "words": [len(text.split()) for text in texts]})

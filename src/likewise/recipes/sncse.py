@@ -7,6 +7,7 @@ value comes from, and what differs from the paper: docs/papers.md.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -18,7 +19,7 @@ from likewise.encoder.encoder_copy import FrozenCopy
 from likewise.encoder.mask_prompt import build_mask_prompt_encoder
 from likewise.losses.sncse import Role, SNCSELoss
 from likewise.recipes.collate import TextCollator, prompt_length
-from likewise.recipes.negations import rows_needed, with_candidates, with_negations
+from likewise.recipes.negations import rows_needed, told_apart, with_candidates, with_negations
 from likewise.recipes.options import ContrastiveOptions, PromptOptions
 from likewise.recipes.recipe import Recipe
 from likewise.runs.options import OptionError, option
@@ -55,22 +56,33 @@ class SNCSEOptions(ContrastiveOptions, PromptOptions):
             raise OptionError(f"alpha {self.alpha} is larger than beta {self.beta}: no difference fits between them")
 
 
-def negation_views(rows: list[dict[str, Any]], with_opposites: bool = False) -> dict[str, Any]:
+def negation_views(
+    rows: list[dict[str, Any]], with_opposites: bool = False, differ: Callable[..., list[bool]] | None = None
+) -> dict[str, Any]:
     """Return B sentences and K negations, and the rows of the negations.
 
     With `with_opposites` these are followed by the Q opposites of negations, and the Q negations of these.
+
+    Args:
+        rows: {'sentence', 'negation'} each.
+        with_opposites: see above.
+        differ: from sentences and their negations to whether the encoder can tell each two apart; a negation that it
+            cannot is left out.
 
     Returns:
         {'sentence': B + K + 2Q texts, 'sentence_rows': (K,) of the sentences, 'sentence_pairs': (Q,) of the negations}.
     """
     negated = [i for i, row in enumerate(rows) if row.get("negation")]
+    if differ:
+        kept = differ([rows[i]["sentence"] for i in negated], [rows[i]["negation"] for i in negated])
+        negated = [i for i, one in zip(negated, kept, strict=True) if one]
     negations = [rows[i]["negation"] for i in negated]
     texts = [*(row["sentence"] for row in rows), *negations]
     columns: dict[str, Any] = {"sentence": texts, "sentence_rows": torch.tensor(negated, dtype=torch.long)}
     if with_opposites:
         found = [opposites(rows[i]["sentence"], negation) for i, negation in zip(negated, negations, strict=True)]
-        kept = [four for four in found if four]
-        texts += [*(four.opposite for four in kept), *(four.opposite_negation for four in kept)]
+        fours = [four for four in found if four]
+        texts += [*(four.opposite for four in fours), *(four.opposite_negation for four in fours)]
         pairs = [place for place, four in enumerate(found) if four]
         columns["sentence_pairs"] = torch.tensor(pairs, dtype=torch.long)
     return columns
@@ -99,7 +111,8 @@ def _encoder(base: str, options: SNCSEOptions) -> Any:
 
 def _collator(encoder: Any, options: SNCSEOptions, seed: int) -> TextCollator:
     length, _ = prompt_length(encoder, options.max_length)
-    views = partial(negation_views, with_opposites=options.opposite_weight > 0)
+    differ = partial(told_apart, encoder.tokenizer, length)
+    views = partial(negation_views, with_opposites=options.opposite_weight > 0, differ=differ)
     return TextCollator.of(encoder, views, "sentence", length=length)
 
 
