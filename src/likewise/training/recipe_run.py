@@ -17,7 +17,8 @@ from likewise.runs.job import Resume
 from likewise.runs.options import checked_seed
 from likewise.runs.progress import Progress
 from likewise.training.config import config_of
-from likewise.training.running import Training, TrainingResult, check_start, check_updates
+from likewise.training.checks import check_start, check_updates
+from likewise.training.running import Training, TrainingResult
 from likewise.training.selection import choose_selection
 
 

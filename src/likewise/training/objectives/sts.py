@@ -13,7 +13,8 @@ from pathlib import Path
 
 from sentence_transformers.sentence_transformer.losses import CosineSimilarityLoss
 
-from likewise.evaluation.checkpoint import CheckpointEvaluator, ratings_evaluator
+from likewise.evaluation.checkpoint import ratings_evaluator
+from likewise.evaluation.evaluator import CheckpointEvaluator
 from likewise.evaluation.data import find_data
 from likewise.evaluation.registry import rated_task
 from likewise.runs.options import OptionError, option
