@@ -9,19 +9,21 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import torch
 
 from likewise.augment.negation.antonyms import opposites
 from likewise.corpus import PreparedCorpus
 from likewise.encoder.encoder_copy import FrozenCopy
-from likewise.encoder.mask_prompt import build_mask_prompt_encoder
+from likewise.encoder.mask_prompt import build_mask_prompt_encoder, reads_a_mask
+from likewise.encoder.opening import is_sentence_encoder
 from likewise.losses.sncse import Role, SNCSELoss
 from likewise.recipes.collate import TextCollator, prompt_length
+from likewise.recipes.mask_distillation import MASK_DISTILLATION
 from likewise.recipes.negations import rows_needed, told_apart, with_candidates, with_negations
 from likewise.recipes.options import ContrastiveOptions, PromptOptions
-from likewise.recipes.recipe import Recipe
+from likewise.recipes.recipe import FirstStage, Recipe
 from likewise.runs.options import OptionError, option
 from likewise.runs.progress import Progress
 
@@ -43,6 +45,9 @@ class SNCSEOptions(ContrastiveOptions, PromptOptions):
     )
     keep_weight: float = option(
         0.0, "Weight of the distance of a sentence's vector to the one that the base gives it.", ge=0
+    )
+    distil_mask: Literal["auto", "always", "never"] = option(
+        "never", "Mask distillation before; auto: where the mask is behind the base's own vector by more than the noise."
     )
     processes: int = option(1, "Processes that parse the sentences for their negations.", gt=0, exclude=True)
 
@@ -121,9 +126,23 @@ def _loss(encoder: Any, options: SNCSEOptions) -> SNCSELoss:
     return SNCSELoss(encoder, options.negation, **{name: getattr(options, name) for name in weights})
 
 
+def _distillation(options: SNCSEOptions) -> dict[str, Any]:
+    """Return the options of the mask's distillation."""
+    size = min(options.batch_size, MASK_DISTILLATION.options().batch_size)
+    # The last checkpoint is the best or close to it, so that what is distilled does not depend on labelled data.
+    return {"template": options.template, "batch_size": size, "precision": options.precision, "select_by": "last"}
+
+
+def _may_distil(base: str, options: SNCSEOptions) -> bool:
+    """Return whether a base has a vector of its own for its mask to learn. A raw language model has none."""
+    if options.distil_mask == "never":
+        return False
+    return options.distil_mask == "always" or (is_sentence_encoder(base) and not reads_a_mask(base))
+
+
 PAPER_BASE = SNCSEOptions(batch_size=256, learning_rate=1e-5, sam_rho=0.0)
 PAPER_LARGE = PAPER_BASE.updated(batch_size=128, learning_rate=5e-6)
-CPU = SNCSEOptions(batch_size=64, learning_rate=1e-4, max_length=48, eval_steps=75, sam_rho=0.0)
+CPU = SNCSEOptions(batch_size=64, learning_rate=1e-4, max_length=48, eval_steps=75, sam_rho=0.0, distil_mask="auto")
 # For a base that mask distillation has made: its mask speaks already, and is what is trained.
 DISTILLED = CPU.updated(head=False, learning_rate=3e-5)
 # Not the paper's: what makes an encoder see 'not' (docs/papers.md).
@@ -155,4 +174,5 @@ SNCSE = Recipe(
     build_collator=_collator,
     build_loss=_loss,
     add_columns=_add_negations,
+    first=FirstStage(MASK_DISTILLATION, _may_distil, lambda options: options.distil_mask == "always", _distillation),
 )
