@@ -42,7 +42,9 @@ class TrainingOptions(Options):
 
     def _check(self) -> None:
         if self.keep_base_if_better and self.select_by == "last":
-            raise OptionError("keep_base_if_better compares with the base, and select_by=last measures nothing: drop one")
+            raise OptionError(
+                "keep_base_if_better compares with the base, and select_by=last measures nothing: drop one"
+            )
         if self.max_length and self.max_length < 3:
             raise OptionError("max_length counts the two special tokens, so it is 3 or more (or 0)")
 

@@ -47,7 +47,8 @@ class SNCSEOptions(ContrastiveOptions, PromptOptions):
         0.0, "Weight of the distance of a sentence's vector to the one that the base gives it.", ge=0
     )
     distil_mask: Literal["auto", "always", "never"] = option(
-        "never", "Mask distillation before; auto: where the mask is behind the base's own vector by more than the noise."
+        "never",
+        "Mask distillation before; auto: where the mask is behind the base's own vector by more than the noise.",
     )
     processes: int = option(1, "Processes that parse the sentences for their negations.", gt=0, exclude=True)
 

@@ -18,9 +18,9 @@ from likewise.runs.job import Resume
 from likewise.runs.options import checked_seed
 from likewise.runs.progress import Progress
 from likewise.training.checkpoints import made_by
+from likewise.training.checks import check_start, check_updates
 from likewise.training.config import config_of
 from likewise.training.first_stage import base_to_train
-from likewise.training.checks import check_start, check_updates
 from likewise.training.running import Training, TrainingResult
 from likewise.training.selection import choose_selection
 

@@ -26,8 +26,8 @@ from likewise.runs.stopping import orderly_stop
 from likewise.runs.whole_files import write_text
 from likewise.training.callbacks import Course, Log
 from likewise.training.card import model_card
-from likewise.training.checks import check_finite, texts_of
 from likewise.training.checkpoints import base_fingerprint, made_by, newest_checkpoint
+from likewise.training.checks import check_finite, texts_of
 from likewise.training.precision import as_saved, use_bf16
 from likewise.training.selection import Selection
 from likewise.training.trainer import LikewiseTrainer, PairTrainer, TrainingError, trainer_arguments
