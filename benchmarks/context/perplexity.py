@@ -1,6 +1,6 @@
 """Held-out perplexity of the generators beside a unigram and a trigram model of the same sub-words.
 
-    python benchmarks/context/perplexity.py --tokens 1000000 --arm '' --arm networks=three --arm reading=joint
+    python benchmarks/context/perplexity.py --tokens 1000000 --arm '' --arm networks=three --arm softmax=full
 
 Trains on the first documents of the corpus that hold so many sub-words, for a given time: the number of steps is taken
 from a few trial steps, and the learning rate falls to zero at the last. Prints a row a setting (a row for each --arm).

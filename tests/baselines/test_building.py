@@ -61,6 +61,6 @@ def test_a_baseline_may_be_made_again_over_itself(tiny_base, tmp_path):
 
 def test_every_baseline_names_its_source_and_every_option_has_a_help_text():
     for one in BASELINES.values():
-        assert all((item.description or "").endswith(".") for item in type(one.options).model_fields.values())
+        assert all((item.description or "").endswith(".") for item in one.options_type.model_fields.values())
     assert all(one.source and one.summary for one in BASELINES.values())
     assert [name for name, one in BASELINES.items() if one.corpus == "required"] == ["whitening", "flow"]

@@ -15,7 +15,7 @@ def run(*arguments):
 @pytest.mark.parametrize("name", list(BASELINES))
 def test_every_option_of_a_baseline_is_on_the_command_line(name):
     shown = run("baseline", name, "--help").output
-    for option in BASELINES[name].options.to_dict():
+    for option in BASELINES[name].options().to_dict():
         assert f"--{option.replace('_', '-')}" in shown
     assert ("--corpus" in shown) == (BASELINES[name].corpus != "none")
 

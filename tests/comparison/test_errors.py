@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -7,7 +8,8 @@ import pytest
 from likewise.comparison.errors import errors_table, write_errors
 from likewise.comparison.page import differences
 from likewise.evaluation.pairs import RatedPairs
-from likewise.evaluation.rank_errors import ErrorAnalysis, worst_pairs
+from likewise.evaluation.rank_errors import ranked
+from likewise.evaluation.registry import rated_task
 
 FIRST = ["I oppose it.", "<b>tags</b> & a | bar", "It rains.", "A man sings."]
 SECOND = ["I support it.", "tags", "It pours.", "A man is singing."]
@@ -16,8 +18,8 @@ SECOND = ["I support it.", "tags", "It pours.", "A man is singing."]
 @pytest.fixture
 def analysis():
     pairs = RatedPairs(FIRST, SECOND, np.array([0.0, 5.0, 4.0, 4.0]), (("forum", slice(0, 4)),))
-    gold, estimated, worst = worst_pairs(pairs, np.array([0.9, 0.1, 0.2, 0.3]), 3)
-    return ErrorAnalysis("runs/a", "sts14", "STS14", (0.0, 5.0), 4, -60.0, -65.0, gold, estimated, worst)
+    found = ranked(np.array([0.9, 0.1, 0.2, 0.3]), pairs, rated_task("sts14"), 3, "runs/a")
+    return replace(found, spearman=-60.0, spearman_equation_10=-65.0)
 
 
 class Page(HTMLParser):

@@ -36,7 +36,7 @@ def test_distributions_and_worst_pairs_are_those_of_the_model(tiny_base, sentenc
     assert by_kind["pair rated 4 to 5"]["mean"] == pytest.approx(cosines[gold >= 4].mean(), abs=1e-6)
     assert by_kind["pair rated 1 to 2"]["pairs"] == ((gold >= 1) & (gold < 2)).sum()
     ranks = np.argsort(np.argsort(cosines)) + 1
-    worst = found["worst"]["pairs"][0]
+    worst = found["worst"]["worst"][0]
     assert worst["error"] == max((ranks - np.arange(1, 41)) ** 2)
 
 

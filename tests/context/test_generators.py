@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from likewise.context.generators import Generators, batch_of, joined, perplexity
+from likewise.context.generators import Generators, batch_of, perplexity
 from likewise.context.subwords import SOURCES, TASKS, Example, ExamplePieces, Piece, Vocabulary, examples_of, pad
 from likewise.context.workspace import ContextError
 
@@ -28,8 +28,6 @@ def one_token_at_a_time(distribution, generators, pieces: ExamplePieces, task) -
     """log p of each token: one example, no padding, no cache, the target cut off behind the token."""
     network, pad_id = generators.network(task), generators.vocabulary.pad
     sources = [pieces[side] for side in SOURCES[task]]
-    if generators.options.reading == "joint":
-        sources = [sources[0] + sources[1]]
     found = []
     target = pieces[task]
     for t in range(len(target)):
@@ -48,8 +46,8 @@ def one_token_at_a_time(distribution, generators, pieces: ExamplePieces, task) -
     [
         {},
         {"networks": "three"},
-        {"reading": "joint", "late": 0},
-        {"networks": "three", "reading": "joint", "softmax": "full"},
+        {"late": 0},
+        {"networks": "three", "softmax": "full"},
     ],
     ids=str,
 )
@@ -75,16 +73,6 @@ def test_the_end_token_makes_texts_a_distribution(distribution, tiny_generators,
     everything = distribution(network, last[0]).exp()
     torch.testing.assert_close(everything.sum(1), torch.ones(len(piece)))
     assert (everything[:, vocabulary.eos] > 0).all()
-
-
-def test_joined_texts_are_what_padding_the_joined_pieces_gives(vocabulary, tiny_generators, examples):
-    generators = build(tiny_generators, vocabulary)
-    pieces = generators.cutter.examples(examples)
-    found = joined(pad([p["left"] for p in pieces], 0), pad([p["right"] for p in pieces], 0))
-    expected = pad([p["left"] + p["right"] for p in pieces], 0)
-    assert torch.equal(found.mask, expected.mask)
-    for name in ("ids", "tokens", "sentences"):
-        assert torch.equal(getattr(found, name)[found.mask], getattr(expected, name)[expected.mask])
 
 
 def test_the_loss_is_the_mean_over_tasks_of_the_mean_over_tokens(tiny_generators, vocabulary, examples):

@@ -91,7 +91,7 @@ def test_a_missing_file(tmp_path):
     [
         (GeneratorOptions, {"width": 10, "heads": 3}, "not a multiple"),
         (GeneratorOptions, {"late": 2}, "leaves none"),
-        (GeneratorOptions, {"reading": "both"}, "separate, joint"),
+        (GeneratorOptions, {"networks": "two"}, "one, three"),
         (GeneratorOptions, {"dropout": 1.0}, "below 1"),
         (GeneratorOptions, {"batch_size": 0}, "1 or more"),
         (GeneratorOptions, {"widht": 1}, "no option widht"),

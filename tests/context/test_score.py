@@ -74,7 +74,7 @@ def literal_terms(generators, discriminator, sentence, context):
 
 @pytest.mark.parametrize(
     "changes",
-    [{}, {"networks": "three"}, {"reading": "joint"}, {"networks": "three", "reading": "joint", "softmax": "full"}],
+    [{}, {"networks": "three"}, {"late": 0}, {"networks": "three", "softmax": "full"}],
     ids=str,
 )
 @pytest.mark.parametrize("sizes", [(4096, 256), (40, 2)], ids=str)

@@ -6,10 +6,11 @@ from likewise.evaluation.pairs import RatedPairs
 from likewise.evaluation.rank_errors import (
     analyze_errors,
     rank_errors,
+    ranked,
     ranks,
     spearman_of_ranks,
-    worst_pairs,
 )
+from likewise.evaluation.registry import rated_task
 from likewise.evaluation.suite import evaluate
 from likewise.evaluation.task import DataError, EvaluationError
 
@@ -43,7 +44,7 @@ def test_worst_pairs_beside_a_sort_by_hand():
                   (("one", slice(0, 25)), ("two", slice(25, 40))))  # fmt: skip
     by_rating, by_cosine = ranks_by_counting(gold.tolist()), ranks_by_counting(cosines.tolist())
     expected = sorted(range(40), key=lambda i: (-((by_rating[i] - by_cosine[i]) ** 2), i))[:7]
-    _, _, worst = worst_pairs(pairs, cosines, 7)
+    worst = ranked(cosines, pairs, rated_task("sts14"), 7).worst
     assert [pair.index for pair in worst] == expected
     for pair in worst:
         i = pair.index

@@ -18,10 +18,6 @@ def cut_tokens(embeddings: Tensor, mask: Tensor, share: float) -> Tensor:
     Args:
         embeddings: (B, T, D).
         mask: (B, T), 1 at tokens and 0 at padding.
-        share: from 0 to 1.
-
-    Raises:
-        ValueError: the share is not one.
     """
     _check(share)
     lengths = mask.sum(dim=1, keepdim=True)  # (B, 1)
@@ -38,9 +34,6 @@ def cut_features(embeddings: Tensor, share: float) -> Tensor:
     Args:
         embeddings: (B, T, D).
         share: from 0 to 1.
-
-    Raises:
-        ValueError: the share is not one.
     """
     _check(share)
     n_sentences, _, size = embeddings.shape

@@ -41,13 +41,6 @@ def nested_spans(
     Args:
         n_words: number of words of the sentence, 0 or more.
         ratios: share of words masked in the closer and in the farther version, 0 <= first <= second <= 1.
-        rng: source of chance; the same state gives the same spans. None takes a generator seeded with 0.
-
-    Returns:
-        Two sorted tuples of positions in range(n_words); the second contains the first.
-
-    Raises:
-        ValueError: `n_words` is negative, or the ratios are not in order inside [0, 1].
 
     >>> closer, farther = nested_spans(10, (0.2, 0.4), np.random.default_rng(1))
     >>> len(closer), len(farther), set(closer) <= set(farther)

@@ -23,10 +23,6 @@ def delete_words(sentence: str, share: float, rng: np.random.Generator) -> str:
     Args:
         sentence: the text.
         share: probability that a word goes, from 0 to 1.
-        rng: where chance comes from.
-
-    Raises:
-        ValueError: the share is not one.
 
     >>> delete_words("the small cat sees a dog", 0.6, np.random.default_rng(2))
     'cat a dog'
@@ -51,10 +47,6 @@ def repeat_tokens(tokens: Sequence[int], rate: float, rng: np.random.Generator) 
     Args:
         tokens: N token ids, without special tokens.
         rate: dup_rate, the largest share of tokens repeated in a long sentence, from 0 to 1.
-        rng: where chance comes from.
-
-    Raises:
-        ValueError: the rate is not a share.
 
     >>> repeat_tokens([7, 8, 9], 0.32, np.random.default_rng(0))
     [7, 8, 8, 9, 9]
@@ -71,11 +63,7 @@ class WordEditor:
     """A random edit of a sentence by textaugment: synonyms replaced or inserted, words swapped or deleted.
 
     Args:
-        seed: with the sentence, fixes the edit.
         synonyms: False leaves out the two edits that need WordNet.
-
-    Raises:
-        LikewiseError: textaugment is not installed, or WordNet is asked for and not on this machine.
     """
 
     def __init__(self, seed: int = 1, synonyms: bool = True) -> None:

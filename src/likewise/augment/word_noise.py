@@ -14,11 +14,7 @@ from likewise.runs.options import OptionError, Options, option
 
 
 class WordNoise(Options):
-    """The settings of the noise on word vectors.
-
-    Raises:
-        OptionError: a probability outside [0, 1], or kinds that do not add up to 1.
-    """
+    """The settings of the noise on word vectors."""
 
     share: float = option(
         0.5, "Probability p that a word is disturbed at all (equation 2); 1 is 'full' augmentation.", ge=0, le=1
@@ -84,14 +80,10 @@ def add_word_noise(
     Args:
         vectors: (B, T, D) word vectors.
         mask: (B, T) 1 for a word; padding is left alone.
-        noise: how; the defaults of WordNoise.
         generator: source of chance; torch's global one by default.
 
     Returns:
         (B, T, D), a new tensor.
-
-    Raises:
-        ValueError: the shapes do not match.
     """
     if vectors.ndim != 3 or vectors.shape[:2] != mask.shape:
         raise LikewiseError(

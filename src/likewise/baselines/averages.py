@@ -36,10 +36,6 @@ def word_average(
 
     A word without a vector counts as zeros: it shortens the mean and does not turn it, so that every cosine is that of
     the mean over the known words, as SentEval takes it.
-
-    Raises:
-        WordVectorError: the vectors cannot be read, or know no word of the corpus.
-        BaselineError: `weighted` without a corpus.
     """
     if options.weighted and not sentences:
         raise BaselineError("weighted counts the words of a corpus: give --corpus")
@@ -57,10 +53,6 @@ def word_average(
     return SentenceTransformer(modules=[StaticEmbedding(tokenizer, embedding_weights=vectors)])
 
 
-class NoOptions(Options):
-    """The options of a baseline that has none."""
-
-
 class FirstLastOptions(Options):
     """The option of the first-last average."""
 
@@ -76,23 +68,11 @@ def first_last_average(
     return build_layer_average(base, (1 if options.first == "layer-1" else 0, -1))
 
 
-def last_average(
-    base: str, options: NoOptions, sentences: Sequence[str], seed: int, progress: Progress
-) -> SentenceTransformer:
-    """Return the mean over tokens of the last layer."""
-    return pooled_encoder(base, "last")
-
-
-def cls(base: str, options: NoOptions, sentences: Sequence[str], seed: int, progress: Progress) -> SentenceTransformer:
-    """Return the last layer at [CLS]."""
-    return pooled_encoder(base, "cls")
-
-
 WORD_AVERAGE = Baseline(
     name="word-average",
     summary="The average of word vectors, as GloVe's.",
     source="Pennington et al. 2014, GloVe; as in Reimers and Gurevych 2019",
-    options=WordAverageOptions(),
+    presets={"paper": WordAverageOptions()},
     build=word_average,
     corpus="optional",
     default_base="bundled:glove",
@@ -101,20 +81,20 @@ LAST_AVERAGE = Baseline(
     name="last-average",
     summary="The average over the tokens of a transformer's last layer.",
     source="Reimers and Gurevych 2019, SBERT",
-    options=NoOptions(),
-    build=last_average,
+    presets={"paper": Options()},
+    build=lambda base, *_: pooled_encoder(base, "last"),
 )
 FIRST_LAST_AVERAGE = Baseline(
     name="first-last-average",
     summary="The average over the tokens of a transformer's first and last layer.",
     source="Su et al. 2021, BERT-whitening; Gao et al. 2021, SimCSE",
-    options=FirstLastOptions(),
+    presets={"paper": FirstLastOptions()},
     build=first_last_average,
 )
 CLS = Baseline(
     name="cls",
     summary="A transformer's last layer at [CLS].",
     source="Reimers and Gurevych 2019, SBERT",
-    options=NoOptions(),
-    build=cls,
+    presets={"paper": Options()},
+    build=lambda base, *_: pooled_encoder(base, "cls"),
 )

@@ -107,7 +107,7 @@ def baseline(
     """
     progress = Progress(quiet)
     method = find_baseline(name)
-    chosen = method.options.updated(**options)
+    chosen = method.options(**options)
     checked_seed(seed)
     if corpus is None and method.corpus == "required":
         raise BaselineError(f"{name} is fitted to text: give a corpus (--corpus FILE, or bundled:wiki-sample)")

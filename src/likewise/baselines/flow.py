@@ -34,11 +34,7 @@ class FlowOptions(Options):
 
 
 def fit_flow(vectors: Tensor, options: FlowOptions, seed: int, progress: Progress) -> NormalizingFlow:
-    """Fit a flow to vectors (N, D) by maximum likelihood, reproducibly for a seed.
-
-    Raises:
-        BaselineError: fewer vectors than a batch, or a likelihood that is not finite.
-    """
+    """Fit a flow to vectors (N, D) by maximum likelihood, reproducibly for a seed."""
     count, size = vectors.shape
     if count < options.flow_batch_size:
         raise BaselineError(
@@ -82,7 +78,7 @@ FLOW = Baseline(
     name="flow",
     summary="A normalizing flow under which the corpus's vectors are Gaussian (BERT-flow).",
     source="Li et al. 2020, BERT-flow",
-    options=FlowOptions(),
+    presets={"paper": FlowOptions()},
     build=build,
     corpus="required",
 )

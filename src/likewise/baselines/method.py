@@ -11,7 +11,7 @@ from sentence_transformers import SentenceTransformer
 
 from likewise.encoder.build import FIRST_LAST, LAST_TWO, build_encoder, build_layer_average
 from likewise.errors import LikewiseError
-from likewise.runs.options import Options
+from likewise.recipes.recipe import Method
 from likewise.runs.progress import Progress
 
 Pooled = Literal["first-last", "last-two", "last", "cls", "own"]
@@ -23,23 +23,15 @@ class BaselineError(LikewiseError):
 
 
 @dataclass(frozen=True)
-class Baseline:
+class Baseline(Method):
     """The definition of one baseline.
 
     Args:
-        name: what it is called on the command line.
-        summary: one sentence.
-        source: the paper.
-        options: its options with their defaults.
         build: (base, options, sentences, seed, progress) to a model; `sentences` are the corpus's, in order.
         corpus: whether it is fitted to a corpus: it must be, it may be, or it is not.
         default_base: the base where none is given.
     """
 
-    name: str
-    summary: str
-    source: str
-    options: Options
     build: Callable[[str, Any, Sequence[str], int, Progress], SentenceTransformer]
     corpus: Literal["required", "optional", "none"] = "none"
     default_base: str = "bundled:minilm"
@@ -50,10 +42,6 @@ def pooled_encoder(base: str, pooled: Pooled) -> SentenceTransformer:
 
     Args:
         base: a Hugging Face name, a folder, or `bundled:minilm`; with 'own' also any model that `likewise.load` takes.
-        pooled: which vectors.
-
-    Raises:
-        LoadError: the base cannot be loaded; each message names the cure.
     """
     if pooled == "own":
         from likewise.inference.loading import load

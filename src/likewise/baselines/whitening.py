@@ -67,9 +67,6 @@ def fit_whitening(vectors: np.ndarray, dimensions: int = 0) -> Whitening:
     Args:
         vectors: (N, D), N above D: of fewer, a covariance has no inverse.
         dimensions: K; 0 keeps all directions that vary at all.
-
-    Raises:
-        BaselineError: too few vectors, or fewer directions vary than are asked for.
     """
     from sklearn.decomposition import PCA
 
@@ -104,7 +101,7 @@ WHITENING = Baseline(
     name="whitening",
     summary="Vectors of mean zero and covariance one on the corpus (BERT-whitening).",
     source="Su et al. 2021, BERT-whitening",
-    options=WhiteningOptions(),
+    presets={"paper": WhiteningOptions()},
     build=build,
     corpus="required",
 )

@@ -224,11 +224,7 @@ def _rated(task: str, data: Path | None, limit: int) -> tuple[list[tuple[str, st
 
 
 def _read_pairs(path: Path) -> list[tuple[str, str]]:
-    """Return the pairs of a file.
-
-    Raises:
-        ContextError: a line is not a pair.
-    """
+    """Return the pairs of a file."""
     from likewise.context.workspace import ContextError
 
     if not path.is_file():

@@ -111,7 +111,7 @@ def _baseline_command(name: str) -> Any:
         given={"name": name},
         leave_out=("corpus", "corpus_options", "seed") if baseline.corpus == "none" else (),
         defaults={"base": baseline.default_base} | ({"corpus": ...} if baseline.corpus == "required" else {}),
-        options=baseline.options,
+        options=baseline.options(),
         config=True,
     )
 

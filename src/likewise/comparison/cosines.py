@@ -28,8 +28,6 @@ class Distribution:
     """The cosines of one model on one kind of pairs.
 
     Attributes:
-        label: of the model, as 'before'.
-        model: its name or folder.
         kind: VIEWS, NEGATION, OTHER, or a band of ratings.
         cosines: (S,) float64, in the order of the sentences.
     """
@@ -76,7 +74,6 @@ def related_cosines(
         own: (S, D) vectors of the sentences.
         rows: of the sentences that have a negation.
         negated: the vectors of these negations, row by row.
-        seed: of the random partners.
     """
     found = {} if views is None else {VIEWS: pair_cosines(*views)}
     if len(rows):
@@ -112,9 +109,6 @@ def dropout_views(
 
     Args:
         model: the encoder; its modes and the global random state are left as they were.
-        sentences: S strings.
-        seed: fixes the dropout.
-        batch_size, precision: as in `likewise.inference.encode`.
 
     Returns:
         Two matrices (S, D) float32; None where the model has no dropout, so that both would be equal.

@@ -135,7 +135,7 @@ def draw_grids(found: Comparison, path: Path) -> Path | None:
         further = ", ".join(f"{name}={_text(value)}" for name, value in list(row.method.varied.items())[2:])
         if row.method.varied and row.finished:
             members.setdefault((row.method.grid, further), []).append(row)
-    column = next((c for c in found.columns if c.kind == DEV or c.name == "sts-b-dev"), next(iter(found.columns), None))
+    column = next((c for c in found.columns if c.name in (DEV, "sts-b-dev")), next(iter(found.columns), None))
     if not members or column is None:
         return None
     figure, grid = panels(
@@ -152,7 +152,7 @@ def draw_grids(found: Comparison, path: Path) -> Path | None:
         title = " ".join(word for word in line.split() if "{" not in word) or line
         axes.set_title(cut_middle(f"{title}: {further}" if further else title, 56), loc="left", fontsize=9.5)
         _legend(axes, loc="upper left", bbox_to_anchor=(-0.02, -0.14))
-    name_y(grid, _score_name(found) if column.kind == DEV else column.title)
+    name_y(grid, _score_name(found) if column.name == DEV else column.title)
     return save(figure, path)
 
 

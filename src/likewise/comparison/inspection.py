@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,8 +17,8 @@ from likewise.augment.spans import nested_spans, sentence_rng
 from likewise.baselines.method import sample_rows
 from likewise.comparison.cosines import Distribution, dropout_views, related_cosines
 from likewise.evaluation.data import find_data
-from likewise.evaluation.pairs import RatedPairs, correlations, pair_cosines
-from likewise.evaluation.rank_errors import worst_pairs
+from likewise.evaluation.pairs import RatedPairs, pair_cosines
+from likewise.evaluation.rank_errors import ranked
 from likewise.evaluation.registry import TASKS, resolve
 from likewise.evaluation.task import TaskMissing, plain
 from likewise.evaluation.tasks.sts import StsTask
@@ -42,8 +42,6 @@ class Material:
         negated: rows of those that have a negation, and the negations; None without the extra 'negation'.
         mapped: the sentences of the map, related to each other.
         task: the task of rated pairs whose worst pairs are shown; None where there is none.
-        pairs: its pairs.
-        seed: of the draw, the dropout and the map.
     """
 
     sentences: tuple[str, ...]
@@ -60,10 +58,7 @@ class Material:
         """Draw from a corpus (a dataset with the column 'sentence'), and read the task.
 
         Args:
-            dataset: the corpus.
             tasks: of the comparison; the first one of rated pairs is taken, STS-B dev before all others.
-            data: the folder of SentEval's data.
-            seed: of the draw.
             mapped: the sentences of the map; without them one of the corpus, and the same one without 20% and 40% of
                 its words (the shares of ArcCSE's triplets).
         """
@@ -125,7 +120,8 @@ def inspect(model: SentenceTransformer, label: str, material: Material) -> dict[
     if pairs is not None and material.task is not None:
         cosines = pair_cosines(of(pairs.first), of(pairs.second))
         found |= _bands(cosines, pairs.gold, material.task.scale)
-        worst = _worst(cosines, pairs, material.task)
+        if np.isfinite(cosines).all():
+            worst = ranked(cosines, pairs, material.task, WORST).to_dict()
     kept = {kind: cosines for kind, cosines in found.items() if len(cosines) and np.isfinite(cosines).all()}
     return plain(
         {
@@ -169,17 +165,3 @@ def _bands(cosines: np.ndarray, gold: np.ndarray, scale: tuple[float, float]) ->
     edges = np.linspace(*scale, _BANDS + 1)
     band = np.clip(np.searchsorted(edges, gold, side="right") - 1, 0, _BANDS - 1)
     return {f"pair rated {edges[i]:g} to {edges[i + 1]:g}": cosines[band == i] for i in reversed(range(_BANDS))}
-
-
-def _worst(cosines: np.ndarray, pairs: RatedPairs, task: StsTask) -> dict[str, Any] | None:
-    if not np.isfinite(cosines).all():
-        return None
-    _, _, picked = worst_pairs(pairs, cosines, WORST)
-    return {
-        "task": task.name,
-        "title": task.title,
-        "n": len(pairs.gold),
-        "scale": list(task.scale),
-        "spearman": correlations(cosines, pairs.gold)[0],
-        "pairs": [asdict(pair) | {"direction": pair.direction} for pair in picked],
-    }

@@ -100,7 +100,7 @@ class Method:
         """Return all of its options: the preset's, then the comparison's, then its own; None if it takes none."""
         if self.kind == "recipe":
             return find_recipe(self.name).options(self.preset or preset, **{**shared, **self.options})
-        return BASELINES[self.name].options.updated(**self.options) if self.kind == "baseline" else None
+        return BASELINES[self.name].options(**self.options) if self.kind == "baseline" else None
 
     def differs_by_seed(self, sentences: int) -> bool:
         """Return whether the seed changes the model, for a corpus of that many sentences."""

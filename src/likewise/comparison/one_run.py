@@ -28,10 +28,7 @@ class RunMaker:
     """The maker of the runs of a comparison.
 
     Attributes:
-        settings: what is compared.
-        corpus: read.
         models: the folder of the models, which are removed after their run; a training found there is resumed.
-        keep_models: leave them there.
         pace: the file of the measured seconds an update, by the key of the method.
         material: returns what models are inspected with; it is called when the first one is.
     """

@@ -36,11 +36,10 @@ class Cell:
 
 @dataclass(frozen=True)
 class Column:
-    """A column of the table, of the kind 'task', 'average' or 'dev'."""
+    """A column of the table: the name of a task, 'average NAME' or `DEV`, and its title."""
 
     name: str
     title: str
-    kind: str
 
 
 @dataclass(frozen=True)
@@ -48,7 +47,6 @@ class Row:
     """A row of the table: a method with all its runs.
 
     Attributes:
-        method: the method.
         finished, failed: results of its runs, in the order of the seeds.
         waiting: seeds whose run is not done.
         same_for_every_seed: whether it has one run for this reason.
@@ -127,11 +125,11 @@ class Comparison:
         """The columns: first the averages, then the tasks in the order asked for, then the selection metric."""
         titles = {name: title for result in self._finished for name, title in result["titles"].items()}
         averages = dict.fromkeys(name for result in self._finished for name in result["averages"])
-        found = [Column(f"average {name}", f"Average of {name}", "average") for name in averages]
-        found += [Column(name, titles[name], "task") for name in self.settings["tasks"] if name in titles]
+        found = [Column(f"average {name}", f"Average of {name}") for name in averages]
+        found += [Column(name, titles[name]) for name in self.settings["tasks"] if name in titles]
         # Where the task itself is in the table, its column is enough.
         if (metric := self.dev_metric) and not (metric == "sts_dev_spearman" and "sts-b-dev" in titles):
-            found.append(Column(DEV, "STS-B dev" if metric == "sts_dev_spearman" else "held-out separation", DEV))
+            found.append(Column(DEV, "STS-B dev" if metric == "sts_dev_spearman" else "held-out separation"))
         return tuple(found)
 
     @cached_property

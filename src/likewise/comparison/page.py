@@ -64,7 +64,6 @@ def page(found: Comparison, pictures: Mapping[str, Path]) -> str:
     """Return the page of a comparison.
 
     Args:
-        found: the comparison.
         pictures: PNG files by a name of `PICTURES`; they are put into the page.
     """
     best = {column.name: found.best(column) for column in found.columns}
@@ -89,8 +88,8 @@ def page(found: Comparison, pictures: Mapping[str, Path]) -> str:
 
 def errors_page(analysis: ErrorAnalysis, headline: str, about: str, picture: Path) -> str:
     """Return the page of an error analysis."""
-    worst = {"title": analysis.title, "n": analysis.n, "spearman": analysis.spearman, "pairs": analysis.worst}
-    return _rendered(headline, about, {"errors": picture}, [(analysis.model, worst)], found=None, shared={})
+    worst = [(analysis.model, analysis.to_dict())]
+    return _rendered(headline, about, {"errors": picture}, worst, found=None, shared={})
 
 
 def _rendered(
@@ -115,7 +114,7 @@ def shared_errors(found: Comparison) -> dict[int, list[str]]:
     """Return the pairs that are among the worst of several methods: the methods, by the index of the pair."""
     methods: dict[int, list[str]] = {}
     for row in found.rows:
-        for pair in (row.inspection.get("worst") or {}).get("pairs", ()):
+        for pair in (row.inspection.get("worst") or {}).get("worst", ()):
             methods.setdefault(pair["index"], []).append(row.label)
     return {index: labels for index, labels in methods.items() if len(labels) > 1}
 

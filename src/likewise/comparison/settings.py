@@ -21,11 +21,7 @@ _BUDGET = {"max_steps", "epochs"}
 
 @dataclass(frozen=True)
 class Settings:
-    """The arguments of `likewise.compare` that decide its results, checked.
-
-    Raises:
-        ComparisonError, OptionError: no method, no seed, no budget or two, or options that do not go together.
-    """
+    """The arguments of `likewise.compare` that decide its results, checked."""
 
     methods: tuple[Method, ...]
     seeds: tuple[int, ...]

@@ -156,7 +156,6 @@ def markdown_table(columns: Sequence[str], rows: Sequence[Sequence[str]], left: 
     """Return a Markdown table that is readable as plain text.
 
     Args:
-        columns: the header.
         rows: the cells; a '|' in one is escaped, line breaks become blanks.
         left: how many columns from the left are text; the others are numbers, aligned to the right.
 

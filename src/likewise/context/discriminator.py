@@ -44,11 +44,7 @@ class Discriminator(nn.Module):
 
     Args:
         vocabulary: number of ids; 0 is padding.
-        embedding: numbers of a word's vector.
-        hidden: units of each direction (H).
-        left, right: places before and after the centre.
         head: "product" or "linear", see the module.
-        rank: R of the head `product`.
     """
 
     def __init__(
@@ -199,11 +195,7 @@ def save_discriminator(folder: Path, model: Discriminator, max_tokens: int) -> N
 
 
 def load_discriminator(folder: Path) -> tuple[Discriminator, int]:
-    """Return the model, in evaluation mode, and the number of sub-words it reads of a sentence.
-
-    Raises:
-        ContextError: the folder holds none, or it is damaged.
-    """
+    """Return the model, in evaluation mode, and the number of sub-words it reads of a sentence."""
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 

@@ -176,11 +176,7 @@ class Accuracy:
 
 @torch.no_grad()
 def accuracy_of(model: Discriminator, representations: Tensor, batch: ContextBatch, seed: int) -> Accuracy:
-    """Return the accuracy at p = 1/2 from the representations (S, 2H) of a batch's sentences.
-
-    Raises:
-        ContextError: there is no negative among them.
-    """
+    """Return the accuracy at p = 1/2 from the representations (S, 2H) of a batch's sentences."""
     drawn, of_document = draw_negatives(batch, seed)
     there = drawn >= 0
     if not there.any():

@@ -63,10 +63,6 @@ def fit_generators(
     """Train generators into the result of a job; return the facts for its record.
 
     Some examples are held out, drawn by the seed. Without a vocabulary, one is made from the others.
-
-    Raises:
-        ContextError: too few examples, or the training diverged.
-        OptionError: this machine has no bfloat16, which is asked for.
     """
     bf16 = use_bf16(options.precision)
     training, held_out = split(examples, options.held_out, options.seed)

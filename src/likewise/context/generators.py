@@ -25,11 +25,6 @@ class Generators(nn.Module):
 
     Equation 2: the probability of a text is the product of its tokens', each given the tokens before it and what is
     read. The end token is one of them, so that the probabilities of all texts sum to one.
-
-    Attributes:
-        options: how they were built.
-        vocabulary: their sub-words.
-        cutter: turns text into what they read.
     """
 
     def __init__(self, options: GeneratorOptions, vocabulary: Vocabulary) -> None:
@@ -56,15 +51,11 @@ class Generators(nn.Module):
         network = self.network(task)
         cache = {} if cache is None else cache
         read = SOURCES[task]
-        if self.options.reading == "joint":
-            both = joined(batch[read[0]], batch[read[1]])
-            memory, mask = network.remember(network.encode(both)), both.mask
-        else:
-            for side in read:
-                if (id(network), side) not in cache:
-                    cache[id(network), side] = network.remember(network.encode(batch[side]))
-            memory = torch.cat([cache[id(network), side] for side in read], dim=1)
-            mask = torch.cat([batch[side].mask for side in read], dim=1)
+        for side in read:
+            if (id(network), side) not in cache:
+                cache[id(network), side] = network.remember(network.encode(batch[side]))
+        memory = torch.cat([cache[id(network), side] for side in read], dim=1)
+        mask = torch.cat([batch[side].mask for side in read], dim=1)
         states: Tensor = network.finish(network.start(batch[task], self.first(task)), memory, mask)
         return states
 
@@ -118,15 +109,6 @@ class Generators(nn.Module):
         found = cls(options, vocabulary)
         load_model(found, str(folder / WEIGHTS))
         return found.to(device).eval()
-
-
-def joined(first: Padded, second: Padded) -> Padded:
-    """Join two texts into one, with the padding at the end, for generators that read them together."""
-    parts = [torch.cat([getattr(first, name), getattr(second, name)], dim=1) for name in Padded.__dataclass_fields__]
-    # A stable sort by 'is padding' moves the real tokens of both to the front, in their order.
-    order = (~parts[-1]).to(torch.int8).argsort(dim=1, stable=True)
-    longest = int(parts[-1].sum(1).max())
-    return Padded(*(part.gather(1, order)[:, :longest] for part in parts))
 
 
 def batch_of(pieces: Sequence[ExamplePieces], padding: int) -> dict[Task, Padded]:

@@ -47,10 +47,6 @@ class PairSource:
 
     Args:
         sentences: of the corpus; equal ones, and those too short or too long, are left out.
-        options: what is drawn.
-
-    Raises:
-        ContextError: the pool is too small for one shard.
     """
 
     def __init__(self, sentences: Sequence[str], options: HarvestOptions) -> None:

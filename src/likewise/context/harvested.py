@@ -65,9 +65,6 @@ def read_harvest(folder: str | os.PathLike[str]) -> Harvest:
 
     The folder holds *.parquet, itself or in its folders, with the columns sentence1 and sentence2 (strings), score (a
     number) and split ("train", "dev" or "test"). Hidden files and names that begin with an underscore are ignored.
-
-    Raises:
-        ContextError: there are no shards, or a broken one; the message names the file and the row.
     """
     import pyarrow as pa
 
@@ -148,11 +145,7 @@ class ScoreScale:
 
     @classmethod
     def fit(cls, rule: Rule, scores: np.ndarray) -> ScoreScale:
-        """Fit the scale of a harvest to the scores (P,) of its training pairs.
-
-        Raises:
-            ContextError: scores outside -1 to 1 with rule cosine; nearly all scores equal with rule stretch.
-        """
+        """Fit the scale of a harvest to the scores (P,) of its training pairs."""
         if rule == "cosine":
             least, most = float(scores.min()), float(scores.max())
             if least < -1.000001 or most > 1.000001:

@@ -137,17 +137,9 @@ def score_shards(
     """Score the pairs of a source, shard by shard.
 
     Args:
-        source: the pairs.
-        out: the folder of the harvest.
         make_scorer: called once in each process; with more than one, a function that can be pickled.
-        progress: shows the shards that are done.
         asked, inputs: options and fingerprints that the scores depend on, for the plan.
         machine: number and count of the machines that share the work.
-        processes: that score at the same time.
-        resume, overwrite: as in `likewise.runs.job.open_job`.
-
-    Raises:
-        ContextError: the scorer gives no finite number.
     """
     out, (number, machines) = Path(out), machine
     options = {"harvest": source.options.to_dict(), **(asked or {}), "machines": machines}

@@ -50,11 +50,7 @@ def hashing(bits: int) -> HashingVectorizer:
 
 
 def build_retrieval(folder: Path, texts: Iterable[str], bits: int) -> None:
-    """Index texts, the i-th of which is chunk i, and save the index in a folder.
-
-    Raises:
-        ContextError: no text holds a word.
-    """
+    """Index texts, the i-th of which is chunk i, and save the index in a folder."""
     import scipy.sparse as sp
     from sklearn.feature_extraction.text import TfidfTransformer
 
@@ -86,11 +82,7 @@ def build_retrieval(folder: Path, texts: Iterable[str], bits: int) -> None:
 
 
 class Retrieval:
-    """The index that `build_retrieval` saved in a folder, mapped from disk.
-
-    Raises:
-        ContextError: there is none.
-    """
+    """The index that `build_retrieval` saved in a folder, mapped from disk."""
 
     def __init__(self, folder: Path) -> None:
         self._arrays: dict[str, Any] = {}

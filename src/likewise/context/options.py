@@ -90,9 +90,6 @@ class GeneratorOptions(Options):
     """The options of the generators (equation 2) and their training. The defaults are the preset `cpu`."""
 
     networks: Literal["one", "three"] = option("one", "One network with three task tokens, or one for each task.")
-    reading: Literal["separate", "joint"] = option(
-        "separate", "Encode the two texts of a task each by itself (and share that between pairs), or as one text."
-    )
     width: int = option(128, "Width of all layers.", ge=1)
     heads: int = option(4, "Attention heads.", ge=1)
     feed_forward: int = option(512, "Width of the feed-forward layers.", ge=1)
@@ -146,7 +143,6 @@ class GeneratorOptions(Options):
 # it hurts perplexity (section 5.4 there), and here the probability itself is the score.
 LARGE = GeneratorOptions(
     networks="three",
-    reading="joint",
     width=1024,
     heads=16,
     feed_forward=4096,

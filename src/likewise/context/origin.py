@@ -86,13 +86,6 @@ def pair_terms(
     A sentence in a context is computed once, in however many pairs both meet; so is a context that several
     sentences have. A sentence without contexts leaves those of the other; where neither has any, the pair has no row,
     and its similarity is 0.
-
-    Args:
-        pairs: P of them.
-        contexts: the context set of each sentence.
-        scorer: equation 3.
-        wanted: which of the four terms are computed.
-        progress: shows the (sentence, context) cells that are done.
     """
     sentences = {text: i for i, text in enumerate(dict.fromkeys(text for pair in pairs for text in pair))}
     numbers: dict[Context, int] = {}
@@ -208,12 +201,7 @@ def choose_weights(
     Args:
         terms: all four terms of P pairs.
         gold: their ratings (P,).
-        metric, source: see `Weights`.
-        steps: of the grid.
         without: names of `TERMS` whose weight stays 0 (table 9).
-
-    Raises:
-        ContextError: fewer than two pairs, as many ratings are not there, or a term has no such name.
     """
     from scipy.stats import rankdata
 

@@ -3,10 +3,9 @@
     S(s, c) = w1 log p(y = 1 | s, left, right) + w2 / |s| log p(s | left, right)
             + w3 / |left| log p(left | s, right) + w4 / |right| log p(right | left, s)
 
-A length counts the end token, whose probability is in the sum too. Computed once: the encoding of each text
-for all that read it (with `reading` "separate"; with "joint" only that of a whole context), the keys and values the
-decoder reads of it, the decoder's layers that read the target alone, and each (sentence, context) however many pairs
-ask for it.
+A length counts the end token, whose probability is in the sum too. Computed once: the encoding of each text for all
+that read it, the keys and values the decoder reads of it, the decoder's layers that read the target alone, and each
+(sentence, context) however many pairs ask for it.
 
 Letters of the shapes: S sentences, C contexts, K cells (a sentence in a context), T target tokens, M memory tokens,
 D width, F numbers of a memory token.
@@ -44,8 +43,6 @@ class ContextScorer:
 
     Args:
         generators: in evaluation mode, on the device that is to be used.
-        discriminator: gives the first term.
-        options: weights and sizes of batches.
     """
 
     def __init__(
@@ -75,11 +72,8 @@ class ContextScorer:
         """Return the four terms of equation 3, not yet weighted.
 
         Args:
-            sentences: S of them.
-            contexts: C of them.
             cells: (K, 2), a sentence's and a context's number in each row; a row that comes again is computed once.
             wanted: which terms; the others are 0.
-            progress: shows the cells that are done.
 
         Returns:
             (K, 4) float64, each at most 0.
@@ -128,30 +122,17 @@ class ContextScorer:
     def _generate(self, task: Task, texts: dict[str, _Texts], memories: dict[Any, Tensor]) -> np.ndarray:
         """Return the mean log probability of a token of each cell's target: (K,)."""
         network, device = self.generators.network(task), self.generators.device
-        target, sources = texts[task], [texts[side] for side in SOURCES[task]]
-        keys: list[Any] = [(id(network), side) for side in SOURCES[task]]
+        target, sources = texts[task], {(id(network), side): texts[side] for side in SOURCES[task]}
         ids = self._pad(target.pieces).ids
-        if self.generators.options.reading == "joint":
-            sources, keys = [_joined(*sources)], [(id(network), task)]
-        # Where both texts are read as one and one is a sentence, no two cells share what they read.
-        shared = self.generators.options.reading == "separate" or task == "centre"
-
-        def remember(part: Padded) -> Tensor:
-            return network.remember(network.encode(part))
-
         found = torch.zeros(len(target.rows), dtype=torch.float64, device=device)
         with torch.autocast(device.type, dtype=torch.bfloat16, enabled=self.bf16):
             started = self._in_batches(target.pieces, lambda part: network.start(part, self.generators.first(task)))
-            for source, key in zip(sources, keys, strict=True):
-                if shared and key not in memories:
-                    memories[key] = self._in_batches(source.pieces, remember)
-            for cells in self._batches(target, sources):
-                if shared:
-                    parts = [source.take(memories[key], cells) for source, key in zip(sources, keys, strict=True)]
-                    memory, mask = (torch.cat([part[i] for part in parts], dim=1) for i in (0, 1))
-                else:
-                    batch = self._pad([sources[0].pieces[row] for row in sources[0].rows[cells]])
-                    memory, mask = remember(batch), batch.mask
+            for key, source in sources.items():
+                if key not in memories:
+                    memories[key] = self._in_batches(source.pieces, lambda part: network.remember(network.encode(part)))
+            for cells in self._batches(target, list(sources.values())):
+                parts = [source.take(memories[key], cells) for key, source in sources.items()]
+                memory, mask = (torch.cat([part[i] for part in parts], dim=1) for i in (0, 1))
                 prefix, real = target.take(started, cells)
                 wanted = ids[torch.as_tensor(target.rows[cells], device=device), : real.shape[1]][real]
                 logs = network.log_probabilities(network.finish(prefix, memory, mask)[real], wanted).double()
@@ -203,12 +184,6 @@ class _Texts:
         longest = int(self.lengths[rows].max())
         mask = torch.arange(longest, device=values.device) < lengths[:, None]
         return values[torch.as_tensor(rows, device=values.device), :longest], mask
-
-
-def _joined(first: _Texts, second: _Texts) -> _Texts:
-    """Return the two texts of each cell joined."""
-    pairs, rows = np.unique(np.stack([first.rows, second.rows], axis=1), axis=0, return_inverse=True)
-    return _Texts([first.pieces[i] + second.pieces[j] for i, j in pairs], rows)
 
 
 def _cut(order: Sequence[int] | np.ndarray, lengths: Sequence[int] | np.ndarray, most: int) -> Iterator[list[int]]:

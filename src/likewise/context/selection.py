@@ -83,10 +83,6 @@ class CachedRanker:
 
     The parts of the contexts come from disk and those of a sentence are computed at its first use; the rest is
     `Discriminator.combine`, one matrix product for the default head.
-
-    Args:
-        folder: of the finished stage `discriminator`.
-        store: the chunks that it was trained on.
     """
 
     def __init__(self, folder: Path, store: ChunkStore) -> None:
@@ -226,7 +222,6 @@ def choose(
         scores: [C], higher is better; of equal ones the first is taken first.
         chunks: [C], the chunk of each.
         preceding: C word sets, of the sentence before each place.
-        size: stop after this many.
         max_overlap: Jaccard similarity with every one taken must be below it.
 
     Returns:

@@ -36,7 +36,6 @@ class Vocabulary:
     softmax wants them.
 
     Attributes:
-        tokenizer: the `tokenizers` object.
         pad, bos, eos, sep: padding, the start and the end of a text, and what stands between two sentences.
         tasks: the start token of each task: "centre", "left", "right" (which sentence of a context is generated).
     """
@@ -174,9 +173,6 @@ class Piece:
     def __len__(self) -> int:
         return len(self.ids)
 
-    def __add__(self, other: Piece) -> Piece:
-        return Piece(self.ids + other.ids, self.tokens + other.tokens, self.sentences + other.sentences)
-
 
 ExamplePieces = dict[Task, Piece]
 """An example in pieces."""
@@ -194,7 +190,6 @@ class Cutter:
     """A converter of texts to pieces, which encodes each distinct sentence once per call.
 
     Args:
-        vocabulary: whose ids.
         max_tokens: a sentence is cut off after this many sub-words.
         max_sentences: a side keeps this many sentences, those nearest to the centre.
     """

@@ -78,11 +78,7 @@ PRESETS = {"cpu": CPU, "paper": PAPER}
 
 
 def surrogate_options(preset: str | None = None, **changes: Any) -> SurrogateOptions:
-    """Return the options of a preset (the first one by default) with changes.
-
-    Raises:
-        OptionError: no such preset or option, or values that do not go together.
-    """
+    """Return the options of a preset (the first one by default) with changes."""
     return of_preset("the surrogate", PRESETS, preset, **changes)
 
 

@@ -30,7 +30,6 @@ class Loop:
 
     Attributes:
         job: keeps the states, and the log in its result.
-        model: what is trained.
         optimizer, schedule: of its parameters; the schedule steps after each update.
         loss: gives the loss of a batch, a scalar.
         evaluate: gives plain values for the log; where "score" is among them, the weights of the highest are kept.
@@ -74,13 +73,6 @@ class Loop:
 
         Args:
             updates: the batches of each update from the first one on; those that were done are passed over.
-            steps: updates in all.
-            what: is trained, for messages.
-            progress, stop: of the job.
-
-        Raises:
-            ContextError: the loss is not finite.
-            Stopped: a stop was asked for; the state is saved.
         """
         chance = _chance()  # to pass over updates may draw
         for _ in range(self.step):

@@ -73,9 +73,6 @@ def text_lines(
     """Yield (line number, text) of each line, including blank ones; a very long line is split into pieces.
 
     Undecodable lines are counted in the report and left out.
-
-    Raises:
-        CorpusError: half of the lines or more cannot be decoded.
     """
     codec = options.codec
     watch = Undecodable(path, options.encoding, report)
@@ -97,9 +94,6 @@ def read_rows(
     """Yield (line number, object) of each line of a JSONL file that is not blank.
 
     Undecodable lines are counted in the report and left out.
-
-    Raises:
-        CorpusError: a line is not a JSON object or longer than 64 MiB, or half of the lines cannot be decoded.
     """
     watch = Undecodable(path, options.encoding, report)
     codec = options.codec
@@ -140,11 +134,7 @@ def field_text(path: Path, number: int, row: dict[str, Any], field: str) -> str:
 
 
 def article_parts(path: Path, number: int, row: dict[str, Any]) -> tuple[str, str, Sections]:
-    """Return (id, title, sections) of an articles file's row; paragraphs are cleaned of wiki leftovers.
-
-    Raises:
-        CorpusError: a section is not {"heading": text, "paragraphs": [text, ...]}.
-    """
+    """Return (id, title, sections) of an articles file's row; paragraphs are cleaned of wiki leftovers."""
     sections: Sections = []
     try:
         for section in row["sections"]:

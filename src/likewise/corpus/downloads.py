@@ -37,7 +37,6 @@ class Fetched:
     """The outcome of the download of one file.
 
     Attributes:
-        file: the file of the hub.
         state: "there" (nothing was done), "checked" (against a known checksum) or "recorded" (the first fetch).
         made: the paths that it became.
     """
@@ -69,13 +68,6 @@ def get_data(
     Args:
         name: one of `DATASETS`.
         out: the data folder; `data_folder()` if None.
-        files: copies on this machine, by the file's name in the repository ('senteval.tar').
-        overwrite: fetch again, and replace what is there.
-        progress: shows the megabytes fetched; nothing is shown if None.
-
-    Raises:
-        DownloadError: no such data set; the hub cannot be reached, with what to put where; or a file is not the one
-            that is pinned.
     """
     if name not in DATASETS:
         raise DownloadError(f"there is no data set {name!r}; there are {', '.join(DATASETS)}")

@@ -21,9 +21,7 @@ class HubFile:
     """One file of a dataset repository.
 
     Attributes:
-        repo: organization/name.
         revision: the commit, 40 hexadecimal digits.
-        path: the file in the repository.
         megabytes: its size in 10^6 bytes, rounded, as the hub's page says.
         kind: "tar" an archive of which `folders` are taken, "text" a file that is copied, "nli" a Parquet table
             of labelled pairs that is written as SentEval writes SNLI.

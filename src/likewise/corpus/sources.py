@@ -33,10 +33,8 @@ class Source:
     """One file of a corpus.
 
     Attributes:
-        path: the file.
         kind: what it holds: plain "text", "jsonl" rows with a text field, "articles" (rows of id, title,
             sections), or a MediaWiki dump ("wiki").
-        size: bytes on disk.
     """
 
     path: Path
@@ -45,11 +43,7 @@ class Source:
 
 
 def find_files(spec: Spec) -> list[Path]:
-    """Return the files that a spec names, sorted by path and without duplicates.
-
-    Raises:
-        CorpusError: a file is missing, a glob matches nothing, or the path is a folder.
-    """
+    """Return the files that a spec names, sorted by path and without duplicates."""
     found: dict[Path, Path] = {}
     entries = [spec] if isinstance(spec, str | PathLike) else list(spec)
     if not entries:
@@ -81,11 +75,7 @@ def _expand(entry: str) -> list[Path]:
 
 
 def find_sources(spec: Spec, options: CorpusOptions) -> list[Source]:
-    """Return the files of a spec with their formats, detected from the beginning of each file.
-
-    Raises:
-        CorpusError: as `find_files`; a file that is not text; an option that does not fit the files.
-    """
+    """Return the files of a spec with their formats, detected from the beginning of each file."""
     sources = [Source(path, _kind(path, options), path.stat().st_size) for path in find_files(spec)]
     if options.field is not None and all(source.kind != "jsonl" for source in sources):
         raise CorpusError(

@@ -61,9 +61,6 @@ def section_triplets(
         skip: pass over the articles of the first `skip` triplets, which are kept to evaluate on: training triplets
             then share no article with them.
         per_article: triplets of an article at most, each of another anchor.
-
-    Raises:
-        ValueError: `count` or `per_article` is below 1, or `skip` is negative.
     """
     if count < 1 or skip < 0 or per_article < 1:
         raise LikewiseError(
@@ -105,11 +102,7 @@ def _draw(document: Document, seed: int, most: int) -> list[Triplet]:
 
 
 def read_triplets(path: str | os.PathLike[str]) -> list[Triplet]:
-    """Read a CSV file whose header names Sentence1 (the anchor), Sentence2 (its section) and Sentence3 (another).
-
-    Raises:
-        CorpusError: there is no such file, it has other columns, a row is incomplete, or it has none.
-    """
+    """Read a CSV file whose header names Sentence1 (the anchor), Sentence2 (its section) and Sentence3 (another)."""
     found = []
     # A sentence may be longer than the module's own bound of 128 KiB to a cell.
     csv.field_size_limit(min(sys.maxsize, 2**31 - 1))

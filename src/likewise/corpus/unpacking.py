@@ -17,11 +17,7 @@ NLI_LABELS = ("entailment", "neutral", "contradiction")
 
 
 def unpack(file: HubFile, path: Path, work: Path) -> None:
-    """Write `file.made` below the folder `work`.
-
-    Raises:
-        ValueError: the file is not what its kind says, or a part of it is missing.
-    """
+    """Write `file.made` below the folder `work`."""
     if file.kind == "tar":
         _from_tar(file, path, work)
     elif file.kind == "nli":

@@ -115,9 +115,6 @@ def read_dump(path: Path, options: CorpusOptions, tick: Tick | None = None) -> I
 
     Its page function is called in this process: its pool of workers hides which page failed, and fails where
     a program has no main module. Redirects, stubs and pages that are not articles are left out.
-
-    Raises:
-        CorpusError: gensim is missing, the XML is damaged or cut short.
     """
     try:
         from gensim.scripts.segment_wiki import IGNORED_NAMESPACES, segment

@@ -34,10 +34,6 @@ def load_transformer(base: str, dropout: float | None = None) -> Transformer:
     Args:
         base: a Hugging Face name, a folder, or `bundled:minilm`.
         dropout: probability for hidden states and attention; None keeps the base's own.
-
-    Raises:
-        LoadError: there is no such model here, it holds no transformer, or hides the size of its vectors.
-        LikewiseError: a dropout outside [0, 1).
     """
     if dropout is not None and not 0 <= dropout < 1:
         raise LikewiseError(f"dropout is a probability in [0, 1), not {dropout}")
@@ -70,7 +66,6 @@ def build_encoder(
     """Return a trainable encoder: the base's transformer, a pooling, and optionally the training head.
 
         Args:
-            base: see `load_transformer`.
             pooling: how token vectors (B, T, D) become a sentence vector (B, D). "own" takes a base that is a sentence
     encoder unchanged, with its pooling and normalisation and without a head, and is "cls" for every
                 other base. The others leave what the base brings along behind.
@@ -110,12 +105,7 @@ def build_layer_average(base: str, layers: Sequence[int], dropout: float | None 
     It is made of stock modules, so that what is saved loads with no flag.
 
     Args:
-        base: see `load_transformer`.
         layers: 0 for the embeddings, 1 for the first layer, -1 for the last, and so on; equal ones count once.
-        dropout: see `load_transformer`.
-
-    Raises:
-        LoadError: the base cannot be loaded, hides the number of its layers, or has no such layer.
     """
     transformer = load_transformer(base, dropout)
     width = transformer.get_embedding_dimension()

@@ -76,11 +76,7 @@ def lowers(model: Any) -> bool:
 
 
 def load_encoder(source: str) -> Any:
-    """Load the encoder that a source names.
-
-    Raises:
-        WordVectorError: it cannot be loaded, or has no vocabulary.
-    """
+    """Load the encoder that a source names."""
     try:
         model = open_model(SentenceTransformer, check_loadable(source.removeprefix(PREFIX)))
     except LoadError as error:
@@ -114,11 +110,7 @@ def frequency_weighted(vectors: _Array, shares: _Array, mean: _Array) -> _Array:
     needs the sentences.
 
     Args:
-        vectors: (V, D).
         shares: (V,) p, each word's share of the corpus's tokens.
         mean: (D,) what is taken off.
-
-    Returns:
-        (V, D).
     """
     return (vectors - mean) * (SMOOTHING / (SMOOTHING + shares))[:, None]

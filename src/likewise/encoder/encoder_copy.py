@@ -55,11 +55,7 @@ class EncoderCopy(TrainingOnly, SavedModule):
 
 
 class FrozenCopy(EncoderCopy):
-    """A copy that is not trained and has no dropout: a teacher.
-
-    Args:
-        encoder: of stock modules.
-    """
+    """A copy that is not trained and has no dropout: a teacher."""
 
     def __init__(self, encoder: SentenceTransformer) -> None:
         super().__init__(encoder)
@@ -78,9 +74,7 @@ class MomentumQueue(FrozenCopy):
     The copy has no dropout, as in the authors' code.
 
     Args:
-        encoder: of stock modules.
         size: vectors that the queue holds.
-        dimension: D.
         momentum: lambda of theta_m <- lambda theta_m + (1 - lambda) theta_e.
     """
 

@@ -62,13 +62,6 @@ def prompt_tokenizer(tokenizer: Any, prompt: MaskPrompt) -> PreTrainedTokenizerF
     """Return a copy of a tokenizer that puts every text into the prompt.
 
     A mask token (or any special token) in a text is read as plain characters and changes nothing.
-
-    Args:
-        tokenizer: a fast Hugging Face tokenizer with a mask token.
-        prompt: the template.
-
-    Raises:
-        LoadError: the tokenizer is not a fast one, or has no mask token.
     """
     if not getattr(tokenizer, "is_fast", False) or tokenizer.mask_token is None:
         raise LoadError("a mask prompt needs a fast tokenizer with a mask token; take a BERT- or RoBERTa-like base")
@@ -131,14 +124,7 @@ def build_mask_prompt_encoder(
     """Return a trainable encoder whose sentence vector is the hidden state at the template's mask.
 
     Args:
-        base: see `likewise.encoder.build.load_transformer`.
         template: text with one X, where the sentence goes, and one [MASK].
-        head: add the MLP head of contrastive training (SNCSE, equation 2).
-        dropout: probability for hidden states and attention; None keeps the base's own.
-
-    Raises:
-        LoadError: the base cannot be loaded, has no mask token, or reads fewer tokens than the template has.
-        ValueError: the template is not one.
     """
     prompt = MaskPrompt.parse(template)
     transformer = load_transformer(base, dropout)

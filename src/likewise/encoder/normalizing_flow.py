@@ -19,11 +19,7 @@ Coupling = Literal["additive", "affine"]
 
 
 def require_zuko() -> None:
-    """Check that zuko is installed, before long work starts.
-
-    Raises:
-        MissingExtraError: it is not installed.
-    """
+    """Check that zuko is installed, before long work starts."""
     require_extra("flow", "a normalizing flow", "zuko")
 
 
@@ -35,8 +31,6 @@ class NormalizingFlow(SavedModule):
     The vectors are first made standard with the mean and deviation of the sample that the flow is fitted to.
 
     Args:
-        dimension: D, 2 or more.
-        steps: couplings.
         hidden: size of the hidden layer of each coupling's network.
         coupling: additive moves numbers, affine scales them too.
     """

@@ -99,11 +99,7 @@ def check_loadable(name: str) -> Found:
 
 
 def is_sentence_encoder(name: str) -> bool:
-    """Return whether a model, local or on the hub, is in the format of sentence-transformers, with a pooling.
-
-    Raises:
-        LoadError, CorpusError: as `check_loadable`.
-    """
+    """Return whether a model, local or on the hub, is in the format of sentence-transformers, with a pooling."""
     from sentence_transformers.util import is_sentence_transformer_model
 
     found = check_loadable(name)
@@ -119,9 +115,6 @@ def open_model(kind: type[_Model], found: Found, device: Any = None) -> _Model:
         kind: SentenceTransformer, or a subclass of it.
         found: what `check_loadable` returned.
         device: where to put it ("cpu", "cuda:0"); by default the best device there is.
-
-    Raises:
-        LoadError: its files are broken or incomplete, or ask for code of their own.
     """
     with readable_errors(found.name), no_bar(), no_report_of_spares():
         classes = _own_classes(found)
@@ -132,11 +125,7 @@ def open_model(kind: type[_Model], found: Found, device: Any = None) -> _Model:
 
 @contextmanager
 def readable_errors(name: str) -> Iterator[None]:
-    """Convert any error that a library raises over the files of a model into a one-sentence message.
-
-    Raises:
-        LoadError: with the model's name, the reason and the cure.
-    """
+    """Convert any error that a library raises over the files of a model into a one-sentence message."""
     try:
         yield
     except LikewiseError:
@@ -158,11 +147,7 @@ def readable_errors(name: str) -> Iterator[None]:
 
 
 def check_tokenizer(tokenizer: Any, name: str) -> None:
-    """Raise a LoadError for an empty tokenizer, which transformers makes if its files are missing.
-
-    Raises:
-        LoadError: with the name of the model.
-    """
+    """Raise a LoadError for an empty tokenizer, which transformers makes if its files are missing."""
     if hasattr(tokenizer, "all_special_tokens") and len(tokenizer) <= len(tokenizer.all_special_tokens):
         raise LoadError(
             f"The model '{name}' has no tokenizer files (tokenizer.json or vocab.txt): copy the folder again."
@@ -238,11 +223,7 @@ def _own_classes(found: Found) -> dict[str, Any]:
 
 
 def _check_is_module(name: str, kind: str) -> None:
-    """Check a class of sentence-transformers, which itself would take anything that it imports: `json`, `torch`.
-
-    Raises:
-        LoadError: it is no class of modules, or of another release.
-    """
+    """Check a class of sentence-transformers, which itself would take anything that it imports: `json`, `torch`."""
     with suppress(ImportError, AttributeError):
         found = import_from_string(kind)
         if isinstance(found, type) and issubclass(found, torch.nn.Module):
@@ -257,9 +238,6 @@ def _only_here(name: str) -> bool:
     """Return whether a name on the hub can only be loaded from an earlier download.
 
     The hub is asked once and briefly, because its client tries again for minutes.
-
-    Raises:
-        LoadError: the hub does not have it or does not answer, and no earlier download is here.
     """
     from huggingface_hub import HfApi, constants, try_to_load_from_cache
     from huggingface_hub.errors import HFValidationError, RepositoryNotFoundError

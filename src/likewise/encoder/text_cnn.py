@@ -29,10 +29,6 @@ class TextCNN(SavedModule):
     Args:
         dimension: D.
         regions: words a filter spans, one entry a bank of filters.
-        filters: filters of a bank.
-
-    Raises:
-        ValueError: no regions, or one below 1.
     """
 
     config_keys: list[str] = ["dimension", "regions", "filters"]  # noqa: RUF012 - the base class declares it so

@@ -41,7 +41,6 @@ class PairClassifier(TrainingOnly, SavedModule):
 
     Args:
         dimension: D of the sentence vectors.
-        classes: C.
     """
 
     config_keys: list[str] = ["dimension", "classes"]  # noqa: RUF012 - the base class declares it so

@@ -41,7 +41,6 @@ class WordTable:
     Attributes:
         words: V words, in the order of the file: the most frequent first, as all of these files have it.
         vectors: (V, D) float32, may be mapped from disk.
-        source: what was asked for.
     """
 
     words: Sequence[str]
@@ -59,14 +58,8 @@ def read_word_vectors(source: str, dimension: int = 0, trust_pickle: bool = Fals
     """Read word vectors; the format is detected from the file's name and beginning.
 
     Args:
-        source: a path, or `bundled:glove`.
         dimension: the size that the vectors must have; 0 takes any.
         trust_pickle: read gensim's own files (.kv, .model) too. They are pickles, which can run any code.
-
-    Raises:
-        WordVectorError: nothing there, not such a file, a pickle that is not trusted, a line of another size, or
-            vectors that are not of `dimension`.
-        MissingExtraError: gensim or the bundled vectors are not installed.
     """
     if source == BUNDLED:
         table = _bundled()
@@ -81,11 +74,7 @@ def read_word_vectors(source: str, dimension: int = 0, trust_pickle: bool = Fals
 
 
 def check_word_vectors(source: str, dimension: int = 0, trust_pickle: bool = False) -> None:
-    """Check quickly that a file exists and looks like word vectors, by its first line.
-
-    Raises:
-        WordVectorError: as `read_word_vectors`, for what a name and the first kilobyte show.
-    """
+    """Check quickly that a file exists and looks like word vectors, by its first line."""
     if source == BUNDLED:
         _need_bundled()
         return
@@ -205,11 +194,7 @@ def _inner(path: Path) -> Path:
 
 
 def _is_trusted_pickle(start: bytes, inner: Path, source: str, trust_pickle: bool) -> bool:
-    """Return whether a file is one of gensim's own.
-
-    Raises:
-        WordVectorError: it is, and is not trusted. No other file is ever unpickled.
-    """
+    """Return whether a file is one of gensim's own."""
     if inner.suffix not in (".kv", ".model") and not start.startswith(b"\x80"):
         return False
     if not trust_pickle:

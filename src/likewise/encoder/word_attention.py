@@ -27,9 +27,6 @@ def attend(vectors: Tensor, mask: Tensor) -> Tensor:
 
     Returns:
         (B, T, D); zero where a padding's vector is zero.
-
-    Raises:
-        ValueError: the two shapes do not match.
     """
     if vectors.ndim != 3 or vectors.shape[:2] != mask.shape:
         raise LikewiseError(

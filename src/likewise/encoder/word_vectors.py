@@ -32,8 +32,6 @@ def word_tokenizer(words: Sequence[str], lower: bool, max_words: int = MAX_WORDS
 
     Args:
         words: the vocabulary; word i has the id i + 2, after padding (0) and the unknown word (1).
-        lower: texts are lower-cased.
-        max_words: texts are truncated to this number of words.
     """
     vocabulary = {PAD: 0, UNKNOWN: 1} | {word: i + 2 for i, word in enumerate(words)}
     backend = Tokenizer(WordLevel(vocabulary, unk_token=UNKNOWN))
@@ -54,9 +52,7 @@ class WordVectors(InputModule):
     """A module from texts to fixed word vectors (B, T, D).
 
     Args:
-        tokenizer: from `word_tokenizer`.
         vectors: (V + 2, D): of padding (zeros), of every unknown word, and of the words.
-        max_seq_length: words read of a text.
         report: where the vectors come from and how much of the corpus they know, for the user.
     """
 
@@ -124,11 +120,7 @@ class WordVectors(InputModule):
 
 
 def check_source(source: str, dimension: int = 0, trust_pickle: bool = False) -> None:
-    """Check a source of word vectors before the corpus is read; takes the arguments of `build_word_vectors`.
-
-    Raises:
-        WordVectorError: as far as a short look shows it.
-    """
+    """Check a source of word vectors before the corpus is read; takes the arguments of `build_word_vectors`."""
     if is_distilled(source):
         load_encoder(source)
     else:
@@ -153,13 +145,7 @@ def build_word_vectors(
         source: see `read_word_vectors`; or an encoder (`distilled:bundled:minilm`), see `distilled_vectors`.
         sentences: the corpus; None keeps the most frequent words alone.
         most_frequent: number of the file's first words to keep in addition to those of the corpus.
-        dimension: the size the vectors must have (of an encoder's: the components to keep); 0 takes any.
-        max_words: words read of a text.
         weighted: shorten frequent words and take off the mean word, see `frequency_weighted`. An encoder's always are.
-        trust_pickle: see `read_word_vectors`.
-
-    Raises:
-        WordVectorError: as `read_word_vectors`, or no word of the corpus has a vector.
     """
     if is_distilled(source):
         encoder = load_encoder(source)

@@ -24,6 +24,5 @@ from .task import Prepared as Prepared
 from .task import Task as Task
 from .task import TaskMissing as TaskMissing
 from .task import TaskResult as TaskResult
-from .tasks.facets import FacetResult as FacetResult
 from .tasks.transfer import TransferResult as TransferResult
 from .tasks.wiki_sections import TripletResult as TripletResult

@@ -74,8 +74,7 @@ class BertScore:
         layer: the hidden layer taken, 0 for the embeddings and -1 for the last; None takes the authors' choice for the
             models that they name, and the last one of others.
         measure: the score of a pair; F1 is the same in both orders.
-        batch_size: pairs at a time.
-        precision: None or "fp32", or "bf16" for bfloat16 autocast.
+        batch_size, precision: as in `likewise.evaluate`.
 
     Raises:
         EvaluationError: the model has no transformer, or no such layer.
@@ -110,19 +109,10 @@ class BertScore:
         self.measure = measure
         self.batch_size = batch_size
         self.precision: Precision | None = precision
-        self._named = named or type(self.model).__name__
-
-    @property
-    def name(self) -> str:
-        """The name for reports."""
-        return f"bertscore:{self._named}"
-
-    @property
-    def settings(self) -> dict[str, object]:
-        """The settings that determine its scores."""
-        return {
-            "similarity": f"BERTScore {self.measure}, layer {self.layer}",
-            "precision": self.precision or "fp32",
+        self.name = f"bertscore:{named or type(self.model).__name__}"
+        self.settings = {
+            "similarity": f"BERTScore {measure}, layer {self.layer}",
+            "precision": precision or "fp32",
             "device": str(self.model.device),
         }
 

@@ -202,10 +202,6 @@ def scores_evaluator(
     Args:
         first, second, scores: P of each.
         to_target, from_target: from scores to training targets, and back.
-        name: put before each metric.
-
-    Raises:
-        EvaluationError: the three differ in length, or there are fewer than two pairs.
     """
     _check_pairs(first, second, scores, "scores")
     if len(scores) < 2:

@@ -25,33 +25,23 @@ class CrossEncoderScorer:
 
     Args:
         model: a CrossEncoder with one output, or its folder or hub name.
-        batch_size: pairs at a time.
-        precision: None or "fp32", or "bf16" for bfloat16 autocast.
+        batch_size, precision: as in `likewise.evaluate`.
 
     Raises:
         LoadError: there is no such model, or it has more than one output.
     """
 
     def __init__(self, model: CrossEncoder | str, *, batch_size: int = 64, precision: Precision | None = None) -> None:
-        self._named = model if isinstance(model, str) else type(model).__name__
+        named = model if isinstance(model, str) else type(model).__name__
         self.model = _load(model) if isinstance(model, str) else model
-        outputs = self.model.num_labels
-        if outputs != 1:
-            raise LoadError(f"'{self._named}' has {outputs} outputs a pair: give a cross-encoder with one score")
+        if (outputs := self.model.num_labels) != 1:
+            raise LoadError(f"'{named}' has {outputs} outputs a pair: give a cross-encoder with one score")
         self.batch_size = batch_size
         self.precision: Precision | None = precision
-
-    @property
-    def name(self) -> str:
-        """The name for reports."""
-        return f"cross-encoder:{self._named}"
-
-    @property
-    def settings(self) -> dict[str, object]:
-        """The settings that determine its scores."""
-        return {
+        self.name = f"cross-encoder:{named}"
+        self.settings = {
             "similarity": "score of a cross-encoder",
-            "precision": self.precision or "fp32",
+            "precision": precision or "fp32",
             "device": str(self.model.device),
         }
 

@@ -39,11 +39,7 @@ def find_data(data: str | os.PathLike[str] | None = None) -> Path:
 
 
 def find_file(data: Path, name: Path | str) -> Path:
-    """Return a file in the data folder or next to it.
-
-    Raises:
-        TaskMissing: it is in neither.
-    """
+    """Return a file in the data folder or next to it."""
     for folder in (data, data.parent):
         if (folder / name).is_file():
             return folder / name
@@ -51,11 +47,7 @@ def find_file(data: Path, name: Path | str) -> Path:
 
 
 def read_lines(path: Path, encoding: str = "utf-8-sig") -> list[str]:
-    """Return all lines, split only at line feeds: some sentences contain other line separators.
-
-    Raises:
-        DataError: the file is not in this encoding.
-    """
+    """Return all lines, split only at line feeds: some sentences contain other line separators."""
     raw = path.read_bytes()
     try:
         text = raw.decode(encoding)
@@ -67,11 +59,7 @@ def read_lines(path: Path, encoding: str = "utf-8-sig") -> list[str]:
 
 
 def read_rating(text: str, scale: tuple[float, float], where: str) -> float:
-    """Return a rating parsed from text.
-
-    Raises:
-        DataError: it is not a number, or outside the scale.
-    """
+    """Return a rating parsed from text."""
     try:
         value = float(text)
     except ValueError:

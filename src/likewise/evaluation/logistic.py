@@ -28,7 +28,6 @@ class Rows:
 
     Attributes:
         features: (N, F) float64, the last column 1.
-        classes: the different labels, in order.
         targets: (N, C): 1 where a row has the class; two classes have one column, for the second.
         gram: (F, F), the mean of x x^T over the rows.
     """
@@ -40,11 +39,7 @@ class Rows:
 
     @classmethod
     def of(cls, vectors: np.ndarray, labels: np.ndarray) -> Rows:
-        """Prepare vectors (N, D) and their labels (N,).
-
-        Raises:
-            EvaluationError: a vector is not finite, the sizes differ, or there are fewer than two classes.
-        """
+        """Prepare vectors (N, D) and their labels (N,)."""
         if len(vectors) != len(labels):
             raise EvaluationError(f"{len(vectors)} vectors and {len(labels)} labels do not go together.")
         if not np.isfinite(vectors).all():
@@ -93,16 +88,12 @@ def fit(rows: Rows, parts: np.ndarray, strength: float, start: np.ndarray | None
     Hessian of two classes from above.
 
     Args:
-        rows: N rows.
         parts: (P, N) bool, the rows that each classifier is fitted to.
         strength: C of scikit-learn, the inverse of the regularisation.
         start: (P, F, C) weights to begin at, as those of another strength; zeros by default.
 
     Returns:
         (P, F, C) weights, the last of F the intercept.
-
-    Raises:
-        EvaluationError: the strength is not positive, a part is empty, or the optimum is not reached.
     """
     if strength <= 0:
         raise EvaluationError(f"The strength C is {strength:g}; give a positive number.")

@@ -96,7 +96,6 @@ def score_pairs(
     """Return the result of a task from the cosines (P,) of its pairs and their human ratings (P,).
 
     Args:
-        name, title: of the task.
         cosines, gold: (P,) each.
         subsets: the name and the rows of each subset.
         metric: the main score, "spearman" or "pearson".

@@ -62,8 +62,6 @@ def folds(labels: np.ndarray, rows: np.ndarray, count: int = FOLDS, seed: int = 
     Args:
         labels: (N,) of all rows.
         rows: indices of the rows to cut.
-        count: number of folds.
-        seed: of the shuffle.
     """
     from sklearn.model_selection import StratifiedKFold
 
@@ -85,11 +83,7 @@ def probe(vectors: np.ndarray, labels: np.ndarray, trials: Sequence[Trial], stre
     Args:
         vectors: (N, D).
         labels: (N,).
-        trials: the rows to train and to test on.
         strengths: the values of C to choose from. Of equals the smallest is taken, as by SentEval.
-
-    Raises:
-        EvaluationError: the vectors are not finite, or there are fewer than two classes.
     """
     rows = Rows.of(vectors, labels)
     parts: dict[bytes, int] = {}  # trials and checks that are trained on the same rows share a classifier

@@ -15,6 +15,8 @@ import numpy as np
 from likewise.evaluation.pairs import RatedPairs, correlations, pair_cosines
 from likewise.evaluation.registry import rated_task
 from likewise.evaluation.task import EvaluationError, plain
+from likewise.evaluation.tasks.sts import StsTask
+from likewise.runs.progress import Progress
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -24,9 +26,6 @@ if TYPE_CHECKING:
 
 def ranks(values: np.ndarray) -> np.ndarray:
     """Return the ranks (P,) of P values: 1 for the lowest, and for equal values the mean of their ranks.
-
-    Raises:
-        EvaluationError: a value is not finite.
 
     >>> ranks(np.array([0.3, 0.1, 0.3])).tolist()
     [2.5, 1.0, 2.5]
@@ -62,10 +61,6 @@ class MisrankedPair:
 
     Attributes:
         index: its place in the task, from 0.
-        subset: its part of the task.
-        first, second: the two sentences.
-        gold: the human rating.
-        cosine: of the model's vectors.
         gold_rank, estimated_rank: R_G by the rating and R_E by the cosine, 1 for the least similar pair.
         error: (R_E - R_G)^2, equation 11.
     """
@@ -135,14 +130,8 @@ class ErrorAnalysis:
         )
 
 
-def worst_pairs(
-    pairs: RatedPairs, cosines: np.ndarray, worst: int
-) -> tuple[np.ndarray, np.ndarray, tuple[MisrankedPair, ...]]:
-    """Rank rated pairs by their cosines (P,).
-
-    Returns:
-        R_G (P,), R_E (P,) and the `worst` pairs with the largest errors, the largest first.
-    """
+def ranked(cosines: np.ndarray, pairs: RatedPairs, task: StsTask, worst: int, model: str = "") -> ErrorAnalysis:
+    """Rank the rated pairs of a task by their cosines (P,), and keep the `worst` pairs with the largest errors."""
     gold, estimated = ranks(pairs.gold), ranks(cosines)
     errors = rank_errors(estimated, gold)
     names = pairs.subset_names
@@ -160,7 +149,18 @@ def worst_pairs(
         )
         for i in np.argsort(-errors, kind="stable")[:worst].tolist()
     )
-    return gold, estimated, picked
+    return ErrorAnalysis(
+        model=model,
+        task=task.name,
+        title=task.title,
+        scale=task.scale,
+        n=len(gold),
+        spearman=correlations(cosines, pairs.gold)[0],
+        spearman_equation_10=100 * spearman_of_ranks(estimated, gold),
+        gold_ranks=gold,
+        estimated_ranks=estimated,
+        worst=picked,
+    )
 
 
 def analyze_errors(
@@ -197,18 +197,7 @@ def analyze_errors(
 
     encoder = load(model) if isinstance(model, (str, os.PathLike)) else model
     texts = [*pairs.first, *pairs.second]
-    vectors = encode(encoder, texts, batch_size=batch_size, precision=precision, progress=not quiet)  # (2P, D)
+    vectors = encode(encoder, texts, batch_size=batch_size, precision=precision, progress=Progress(quiet))  # (2P, D)
     cosines = pair_cosines(*np.split(vectors, 2))
-    gold, estimated, picked = worst_pairs(pairs, cosines, worst)
-    return ErrorAnalysis(
-        model=os.fspath(model) if isinstance(model, (str, os.PathLike)) else type(model).__name__,
-        task=chosen.name,
-        title=chosen.title,
-        scale=chosen.scale,
-        n=len(gold),
-        spearman=correlations(cosines, pairs.gold)[0],
-        spearman_equation_10=100 * spearman_of_ranks(estimated, gold),
-        gold_ranks=gold,
-        estimated_ranks=estimated,
-        worst=picked,
-    )
+    named = os.fspath(model) if isinstance(model, (str, os.PathLike)) else type(model).__name__
+    return ranked(cosines, pairs, chosen, worst, named)

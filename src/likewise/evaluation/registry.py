@@ -65,9 +65,6 @@ def resolve(tasks: str | Task | Iterable[str | Task]) -> tuple[tuple[Task, ...],
 
     Returns:
         The tasks, each once and in the order given, and the groups whose members are all among them.
-
-    Raises:
-        EvaluationError: a name is unknown, or there is none; the message lists the known names.
     """
     known = known_tasks()
     given = tasks.split(",") if isinstance(tasks, str) else [tasks] if isinstance(tasks, Task) else list(tasks)
@@ -88,11 +85,7 @@ def resolve(tasks: str | Task | Iterable[str | Task]) -> tuple[tuple[Task, ...],
 
 
 def rated_task(name: str) -> sts.StsTask:
-    """Find one task of rated pairs by name.
-
-    Raises:
-        EvaluationError: the name is unknown, or the task is another one; the message lists the tasks of rated pairs.
-    """
+    """Find one task of rated pairs by name."""
     rated = ", ".join(name for name, task in known_tasks().items() if isinstance(task, sts.StsTask))
     try:
         found, _ = resolve(name)

@@ -51,11 +51,7 @@ class EvaluationReport:
         return next(iter(self.averages.values())) if len(self.averages) == 1 else None
 
     def __getitem__(self, name: str) -> TaskResult:
-        """Return the result of a task by its name.
-
-        Raises:
-            KeyError: it was not asked for, or it is missing (then with the reason).
-        """
+        """Return the result of a task by its name."""
         for result in self.results:
             if result.name == name:
                 return result

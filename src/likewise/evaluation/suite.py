@@ -29,15 +29,13 @@ CROSS_ENCODER = "cross-encoder:"
 
 
 class PairScorer(Protocol):
-    """A model that scores the similarity of two sentences directly, without sentence vectors."""
+    """A model that scores the similarity of two sentences directly, without sentence vectors.
 
-    @property
-    def name(self) -> str:
-        """The name for reports."""
+    Its name and its settings (`similarity`, `precision`) are shown in the report.
+    """
 
-    @property
-    def settings(self) -> dict[str, object]:
-        """The settings that determine its scores."""
+    name: str
+    settings: dict[str, str]
 
     def score_pairs(self, first: Sequence[str], second: Sequence[str], progress: Progress) -> np.ndarray:
         """Return a score for each of P pairs, (P,); higher is more similar."""
@@ -103,7 +101,7 @@ def evaluate(
         from likewise.inference.loading import load
 
         encoder: Any = load(model) if isinstance(model, (str, os.PathLike)) else model
-        vectors = encode(encoder, texts, batch_size=batch_size, precision=precision, progress=not quiet)  # (U, D)
+        vectors = encode(encoder, texts, batch_size=batch_size, precision=precision, progress=progress)  # (U, D)
         place = {text: i for i, text in enumerate(texts)}
         results = []
         with progress.bar("scoring", len(prepared)) as bar:

@@ -30,9 +30,6 @@ class TokenCache:
     Repeats are encoded once; batches hold different sentences of near-equal length, and their tokens are kept, so that
     a call costs the forward passes only. The tokens are made again when the tokenizing module, its longest sequence or
     the model's prompt has changed.
-
-    Raises:
-        EvaluationError: the batch size is not positive.
     """
 
     def __init__(self, sentences: Sequence[str], batch_size: int = BATCH) -> None:

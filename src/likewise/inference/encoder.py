@@ -101,19 +101,11 @@ def fast_vectors(
     """Return the vectors of texts by the fast path, and the engine used.
 
     Args:
-        model: the encoder, in evaluation mode.
         inputs: S texts, 1 or more.
-        choice: which engine, or the engine itself.
-        prompt: put before each text.
         at_most: sentences a batch at most.
-        progress: where to show a bar.
 
     Returns:
         (S, D), not truncated and not normalised.
-
-    Raises:
-        UnfitModel: the fast path takes neither this model nor these inputs.
-        EngineError: as `likewise.inference.engines.chooser.choose`.
     """
     runner = fits(model, inputs, prompt)
     texts = [prompt + text for text in inputs] if prompt else list(inputs)

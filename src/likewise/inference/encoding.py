@@ -113,22 +113,14 @@ def dimension(model: SentenceTransformer) -> int:
 
 
 def all_finite(vectors: np.ndarray) -> np.ndarray:
-    """Return vectors unchanged, if all of them are finite.
-
-    Raises:
-        LikewiseError: a number is NaN or infinite.
-    """
+    """Return vectors unchanged, if all of them are finite."""
     if not np.isfinite(vectors).all():
         raise LikewiseError("The model's vectors are not finite numbers: its weights are broken, so train it again.")
     return vectors
 
 
 def autocast(model: SentenceTransformer, precision: Precision | None) -> AbstractContextManager[Any]:
-    """Return the context for a precision: bfloat16 autocast for "bf16", otherwise nothing.
-
-    Raises:
-        LikewiseError: the precision is unknown.
-    """
+    """Return the context for a precision: bfloat16 autocast for "bf16", otherwise nothing."""
     if precision not in _PRECISIONS:
         raise LikewiseError(f"Unknown precision {precision!r}; known are 'fp32' and 'bf16'.")
     if precision == "bf16":

@@ -23,7 +23,6 @@ class Lines:
     """The lines of an open file, read once.
 
     Attributes:
-        lines: an iterator over them.
         size: bytes of the file on disk; None for a stream.
         position: gives how many of them are read.
     """
@@ -59,9 +58,6 @@ def open_lines(path: str) -> Iterator[Lines]:
     Every line gives one string, an empty line the empty string, so that row i belongs to line i; the line
     break and a byte order mark are taken off, nothing else is. Only '\\n' and '\\r\\n' end a line, as `wc -l`
     counts.
-
-    Raises:
-        LikewiseError: there is no such file, it is not UTF-8, or a broken archive.
     """
     if path == STREAM:
         yield Lines(_decode(sys.stdin.buffer, "standard input"), None, lambda: 0)

@@ -32,9 +32,6 @@ class Tokens:
 
     It is a copy: its padding and truncation are set once, and the model's own is not changed. Before it is used it is
     compared with the model's `preprocess` on texts that differ in every way that matters.
-
-    Raises:
-        UnfitModel: the first module is of another kind, has no fast tokenizer, or preprocesses texts in a custom way.
     """
 
     def __init__(self, model: SentenceTransformer) -> None:

@@ -19,7 +19,7 @@ Collator = Callable[[list[dict[str, Any]]], dict[str, Any]]
 
 @dataclass(frozen=True)
 class Method:
-    """The base class of recipes and objectives: a way to train an encoder.
+    """The base class of recipes, objectives and baselines: a way to make an encoder.
 
     Args:
         name: what it is called on the command line.

@@ -21,11 +21,7 @@ class JobError(LikewiseError):
 
 
 def read_record(target: str | os.PathLike[str]) -> dict[str, Any]:
-    """Return the record of a finished job in a folder, {} if there is none.
-
-    Raises:
-        JobError: the record is damaged.
-    """
+    """Return the record of a finished job in a folder, {} if there is none."""
     path = Path(target) / RECORD
     if not path.is_file():
         return {}
@@ -84,11 +80,7 @@ def _move(source: Path, target: Path) -> None:
 
 
 def read_working_file(path: Path) -> dict[str, Any]:
-    """Return the content of a working file, {} if there is none.
-
-    Raises:
-        JobError: it is damaged.
-    """
+    """Return the content of a working file, {} if there is none."""
     try:
         found: dict[str, Any] = read_json(path)
         return found

@@ -50,9 +50,6 @@ class Job:
     """A long job, opened by `open_job`.
 
     Attributes:
-        target: the folder or file that it makes.
-        work: its working folder; its content is kept after a stop for the next run of the same plan.
-        plan: what was asked.
         resumed: whether a stopped run of the same plan is resumed.
         finished: the record of a finished job of the same plan, which need not be done again; otherwise None.
     """
@@ -132,9 +129,6 @@ class Job:
         """Compare the plan with the existing work, and save it.
 
         A job whose installation was just completed is finished, also for the command with `overwrite` that began it.
-
-        Raises:
-            JobError: a finished or stopped job of another plan is here, or nothing to resume.
         """
         record = read_record(self.target) if self.kind == "folder" else {}
         if completed and not self.grows and not self.plan.difference(record["plan"]):
@@ -196,17 +190,9 @@ def open_job(
     command resumes from them; a job that made none leaves nothing behind.
 
     Args:
-        target: the folder or file that the job makes.
-        plan: what is asked.
         resume: "auto" resumes stopped work of the same plan, or starts if there is none; True requires
             stopped work.
-        overwrite: discard stopped work, and replace a finished result once its successor is complete.
-        kind: whether the target is a folder or a file.
         grows: open a finished folder of the same plan again, to add to it: `result` starts as a copy of it.
-
-    Raises:
-        JobError: the target holds other files, or a finished or stopped job of another plan; another process is
-            writing it; it cannot be written, or the disk is full; or there is nothing to resume.
     """
     job = Job(Path(target), plan, kind, grows)
     check_target(target, kind)
@@ -236,9 +222,6 @@ def complete_installation(target: str | os.PathLike[str]) -> dict[str, Any]:
 
     Returns:
         The record of the job that was completed, until `open_job` has taken note of it; {} where there is none.
-
-    Raises:
-        JobError: another process is installing it.
     """
     work = work_of(target)
     if not (work / INSTALLING).exists():
@@ -249,11 +232,7 @@ def complete_installation(target: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def _locked(work: Path, target: Path) -> Any:
-    """Return the lock of a working folder, acquired.
-
-    Raises:
-        JobError: another process holds it, or the folder cannot be written.
-    """
+    """Return the lock of a working folder, acquired."""
     try:
         work.mkdir(parents=True, exist_ok=True)
         return FileLock(work / "lock").acquire(timeout=0).lock
@@ -267,12 +246,7 @@ def _locked(work: Path, target: Path) -> Any:
 
 
 def check_target(target: str | os.PathLike[str], kind: Kind = "folder") -> None:
-    """Check a target before the input is read, so that a wrong --out fails at once. Writes nothing.
-
-    Raises:
-        JobError: it is a file where a folder is made or the other way round, its folder is not there, or it holds
-            files that are not of a job.
-    """
+    """Check a target before the input is read, so that a wrong --out fails at once. Writes nothing."""
     path = Path(target)
     if not str(target) or (path.exists() and path.is_dir() != (kind == "folder")):
         raise JobError(f"--out {str(target)!r} is not a {kind}: give the name of a {kind}")

@@ -27,8 +27,6 @@ def option(default: Any, help: str, **limits: Any) -> Any:
     """Return a field of an options class.
 
     Args:
-        default: its value where none is given.
-        help: the text that help pages and the documentation show.
         limits: what pydantic checks: gt, ge, lt, le, min_length ...
     """
     return Field(default=default, description=help, **limits)
@@ -38,9 +36,6 @@ class Options(BaseModel):
     """A frozen set of options with validated ranges.
 
     A subclass declares its fields by `option(...)` and finds contradictions between them in `_check`.
-
-    Raises:
-        OptionError: a value out of range, of another type, or an option that does not exist.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True, allow_inf_nan=False)
@@ -72,19 +67,11 @@ class Options(BaseModel):
         """Raise an OptionError if two options contradict each other."""
 
     def updated(self, **changes: Any) -> Self:
-        """Return a copy with some options changed.
-
-        Raises:
-            OptionError: there is no such option, or the copy is not valid.
-        """
+        """Return a copy with some options changed."""
         return type(self)(**{**dict(self), **changes})
 
     def updated_from_strings(self, changes: Mapping[str, str]) -> Self:
-        """Return a copy with options changed by text values: '0.5', 'true', 'linear'.
-
-        Raises:
-            OptionError: there is no such option, or its text is not a valid value.
-        """
+        """Return a copy with options changed by text values: '0.5', 'true', 'linear'."""
         if unknown := [name for name in changes if name not in type(self).model_fields]:
             raise OptionError(unknown_option(unknown[0], type(self).model_fields))
         try:
@@ -110,11 +97,7 @@ _O = TypeVar("_O", bound=Options)
 
 
 def of_preset(owner: str, presets: Mapping[str, _O], name: str | None = None, **changes: Any) -> _O:
-    """Return the options of a preset (the first one by default) with changes.
-
-    Raises:
-        OptionError: `owner` has no such preset or option, or values do not go together.
-    """
+    """Return the options of a preset (the first one by default) with changes."""
     name = name or next(iter(presets))
     if name not in presets:
         raise OptionError(f"{owner} has no preset {name!r}; there are {', '.join(presets)}")
@@ -122,11 +105,7 @@ def of_preset(owner: str, presets: Mapping[str, _O], name: str | None = None, **
 
 
 def checked_seed(seed: int) -> int:
-    """Return a seed that is valid for every random generator.
-
-    Raises:
-        OptionError: it is negative, or larger than 32 bits.
-    """
+    """Return a seed that is valid for every random generator."""
     if not 0 <= seed < 2**32:
         raise OptionError(f"seed must be a whole number from 0 to {2**32 - 1}, not {seed}")
     return seed
@@ -151,11 +130,7 @@ def unknown_option(name: str, known: Iterable[str]) -> str:
 
 
 def read_toml(path: Path, known: Iterable[str]) -> dict[str, Any]:
-    """Return the content of a TOML file whose top-level names are all known.
-
-    Raises:
-        OptionError: there is no such file, it is not TOML, or it holds an unknown name.
-    """
+    """Return the content of a TOML file whose top-level names are all known."""
     try:
         found = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:

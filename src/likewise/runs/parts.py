@@ -19,9 +19,6 @@ class Parts:
 
     A part counts once its line is in the index, which is only ever appended to; after a kill, a line that was cut in
     two is ignored. Parts that are missing or whose bytes have changed do not count, so that they are made again.
-
-    Args:
-        folder: where the files are; made with the first of them.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -46,7 +43,6 @@ class Parts:
         """Provide a path to write a part to; the part is installed if the block ends without an error.
 
         Args:
-            name: of the file; a part of that name is replaced.
             facts: plain values to keep with it.
         """
         self.folder.mkdir(parents=True, exist_ok=True)

@@ -53,7 +53,6 @@ class Progress:
     """The display of a job: on standard error, or nowhere.
 
     Args:
-        quiet: tell nothing.
         console: a rich console in place of standard error.
     """
 
@@ -91,7 +90,6 @@ class Progress:
 
         Args:
             what: is under way, as "encoding".
-            total: how many there are, where it is known.
             done: how many were done before this run.
             unit: what is counted; bytes are shown as megabytes.
             stays: leave the bar on the screen when it is done.

@@ -11,11 +11,7 @@ _KEPT = 2
 
 
 class States:
-    """The states from which a loop resumes with bit-equal results: tensors and plain values by step.
-
-    Args:
-        folder: where they lie, inside a job's working folder.
-    """
+    """The states from which a loop resumes with bit-equal results: tensors and plain values by step."""
 
     def __init__(self, folder: Path) -> None:
         self._parts = Parts(folder)

@@ -31,9 +31,6 @@ class StopRequest:
 
         Args:
             done: how far the job came, for the message.
-
-        Raises:
-            Stopped: a stop was requested.
         """
         if self.asked:
             raise Stopped(f"Stopped{f' {done}' if done else ''}. Run the same command again to resume.")

@@ -61,8 +61,6 @@ def write_json(path: Path, content: Any, *, strict: bool = False) -> Path:
     """Write plain values as JSON, atomically.
 
     Args:
-        path: where.
-        content: what json can write.
         strict: NaN and infinity are a ValueError: JSON has no word for them, and other readers stumble over ours.
     """
     return write_text(path, json.dumps(content, indent=2, ensure_ascii=False, allow_nan=not strict) + "\n")

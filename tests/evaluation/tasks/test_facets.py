@@ -16,7 +16,6 @@ from likewise.evaluation.tasks.facets import (
     TASKS,
     TOPICS,
     facet_folds,
-    fine_tuned,
     read_facets,
     regress,
 )
@@ -140,29 +139,12 @@ def test_supervised_tasks_are_means_over_folds_and_topics(data, pairs):
     given = np.concatenate([first, second]).astype(np.float32)
     for task, count in zip(TASKS[1:], (10, 3), strict=True):
         result = task.prepare(data).score(given)
-        assert len(result.parts) == count
-        assert result.score == result.spearman == pytest.approx(np.mean([p.spearman for p in result.parts]))
-        assert result.pearson == pytest.approx(np.mean([p.pearson for p in result.parts]))
+        assert len(result.subsets) == count
+        assert result.score == result.spearman == pytest.approx(np.mean([p.spearman for p in result.subsets]))
+        assert result.pearson == pytest.approx(np.mean([p.pearson for p in result.subsets]))
         assert result.pearson > 99
-        assert sum(part.n for part in result.parts) == result.n == 120
+        assert sum(part.n for part in result.subsets) == result.n == 120
         assert len(result.cells()) == len(result.COLUMNS)
-
-
-def test_fine_tuning_trains_afresh_for_each_split(tiny_model, pairs, monkeypatch):
-    seen = []
-
-    def fit(first, second, gold):
-        seen.append((len(first), min(gold), max(gold)))
-        assert len(first) == len(second) == len(gold)
-        return tiny_model
-
-    monkeypatch.setattr("likewise.inference.encoding.encode", lambda model, texts: vectors(texts))
-    result = fine_tuned(pairs, "topics", fit)
-    assert seen == [(80, 0.0, 1.0), (90, 0.0, 1.0), (70, 0.0, 1.0)]
-    for part, name in zip(result.parts, TOPICS.values(), strict=True):
-        own = pairs.subset_names == name
-        assert part.pearson == pytest.approx(100 * pearsonr(cosines(pairs, own), pairs.gold[own]).statistic)
-    assert result.score == pytest.approx(np.mean([part.spearman for part in result.parts]))
 
 
 def test_quotes_that_went_through_two_encodings(tmp_path, few):

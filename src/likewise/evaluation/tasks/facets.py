@@ -6,7 +6,7 @@ are supervised, by cross-validation over all pairs, and by training on two topic
 The papers fine-tune the encoder for each fold, under the squared error of the cosine (Reimers and Gurevych 2019,
 section 4.3, which 'Sentence Similarity Based on Contexts' follows). The two tasks train a ridge regression on frozen
 vectors instead, which takes seconds where fine-tuning takes hours on a CPU, and is not comparable with those tables.
-`fine_tuned` is the papers' way, with a training of your choice.
+benchmarks/facets.py has the papers' way.
 
 Letters of the shapes: P pairs, D embedding.
 """
@@ -15,31 +15,26 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 
 from likewise.evaluation.data import read_rating
 from likewise.evaluation.pairs import (
+    PairResult,
     RatedPairs,
     SubsetResult,
     correlations,
-    pair_cosines,
     pair_features,
     prepare_pairs,
 )
 from likewise.evaluation.probe import FOLDS, SEED, Fold, folds
-from likewise.evaluation.task import DataError, Prepared, Task, TaskMissing, TaskResult, number
-
-if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
+from likewise.evaluation.task import DataError, Prepared, Task, TaskMissing, TaskResult
 
 Scheme = Literal["folds", "topics"]
-Fit = Callable[[list[str], list[str], list[float]], "SentenceTransformer"]
-"""Trains a fresh encoder on first sentences, second sentences and ratings from 0 to 1."""
 
 TOPICS = {"DP": "death penalty", "GC": "gun control", "GM": "gay marriage"}
 FOLDER = "AFS"
@@ -50,37 +45,11 @@ _RIDGES = tuple(10.0**power for power in range(-3, 4))
 _BROKEN = {0xAA: "'", 0xCF: '"', 0x9D: '"', 0xD2: "-", 0xD3: "-"}
 
 
-@dataclass(frozen=True)
-class FacetResult(TaskResult):
-    """Scores of a supervised task, times 100: means over its folds or topics.
-
-    Attributes:
-        spearman, pearson: the means; `score` is Spearman's.
-        parts: each fold or topic by itself.
-    """
-
-    COLUMNS: ClassVar[tuple[str, ...]] = ("Task", "Spearman", "Pearson", "Lowest Spearman", "Highest", "Pairs")
-
-    spearman: float
-    pearson: float
-    parts: tuple[SubsetResult, ...]
-
-    def cells(self) -> tuple[str, ...]:
-        """Return the table row, in the order of COLUMNS."""
-        each = [part.spearman for part in self.parts]
-        scores = (self.spearman, self.pearson, min(each), max(each))
-        return (self.title, *(number(score) for score in scores), str(self.n))
-
-
 def read_facets(data: Path) -> RatedPairs:
     """Read ArgPairs_DP.csv, ArgPairs_GC.csv and ArgPairs_GM.csv from the folder AFS in the data folder or next to it.
 
     Returns:
         The pairs, with the topics as subsets.
-
-    Raises:
-        TaskMissing: a file is not there.
-        DataError: a file is malformed.
     """
     folder = next((f / FOLDER for f in (data, data.parent) if (f / FOLDER).is_dir()), data / FOLDER)
     rows: list[tuple[str, str, float]] = []
@@ -97,11 +66,7 @@ def read_facets(data: Path) -> RatedPairs:
 
 
 def facet_folds(pairs: RatedPairs, scheme: Scheme, count: int = FOLDS, seed: int = SEED) -> tuple[Fold, ...]:
-    """Return `count` folds with their share of each topic, or three that train on two topics and test on the third.
-
-    Raises:
-        DataError: a topic has fewer pairs than there are folds.
-    """
+    """Return `count` folds with their share of each topic, or three that train on two topics and test on the third."""
     topic = pairs.subset_names
     if scheme == "topics":
         return tuple(
@@ -122,7 +87,6 @@ def regress(first: np.ndarray, second: np.ndarray, gold: np.ndarray, fold: Fold)
     Args:
         first, second: (P, D) vectors of all pairs.
         gold: (P,) ratings.
-        fold: the rows to train and to test on.
     """
     from sklearn.linear_model import RidgeCV
 
@@ -131,41 +95,16 @@ def regress(first: np.ndarray, second: np.ndarray, gold: np.ndarray, fold: Fold)
     return np.asarray(model.predict(features[fold.test]))
 
 
-def fine_tuned(pairs: RatedPairs, scheme: Scheme, fit: Fit, seed: int = SEED) -> FacetResult:
-    """Return the papers' supervised score: the correlation of the cosines of an encoder fine-tuned for each fold.
-
-    Args:
-        pairs: from `read_facets`.
-        scheme: "folds" (ten) or "topics" (three).
-        fit: trains an encoder from its beginning on sentences and their ratings, scaled to 0 to 1, as a regression of
-            the cosine does it (sentence-transformers' CosineSimilarityLoss).
-        seed: of the folds.
-    """
-    from likewise.inference.encoding import encode
-
-    given = []
-    cut = facet_folds(pairs, scheme, seed=seed)
-    low, high = SCALE
-    for fold in cut:
-        train = fold.train.tolist()
-        model = fit(
-            [pairs.first[i] for i in train],
-            [pairs.second[i] for i in train],
-            [(float(pairs.gold[i]) - low) / (high - low) for i in train],
-        )
-        vectors = (encode(model, [side[i] for i in fold.test]) for side in (pairs.first, pairs.second))
-        given.append(pair_cosines(*vectors))
-    return _result(f"afs-{scheme}-fine-tuned", f"AFS {scheme}, fine-tuned", pairs, cut, given)
-
-
-def _result(name: str, title: str, pairs: RatedPairs, cut: Sequence[Fold], given: Sequence[np.ndarray]) -> FacetResult:
-    """Return the result from the predictions for the test pairs of each fold."""
+def fold_result(
+    name: str, title: str, pairs: RatedPairs, cut: Sequence[Fold], given: Sequence[np.ndarray]
+) -> PairResult:
+    """Return the result from the predictions for the test pairs of each fold: the means over the folds."""
     parts = tuple(
         SubsetResult(fold.name, *correlations(scores, pairs.gold[fold.test]), n=len(fold.test))
         for fold, scores in zip(cut, given, strict=True)
     )
     spearman, pearson = (float(np.mean(found)) for found in zip(*((p.spearman, p.pearson) for p in parts), strict=True))
-    return FacetResult(name, title, "spearman", spearman, len(pairs.gold), spearman, pearson, parts)
+    return PairResult(name, title, "spearman", spearman, len(pairs.gold), spearman, pearson, parts)
 
 
 @dataclass(frozen=True)
@@ -190,7 +129,7 @@ class FacetTask(Task):
         def score(vectors: np.ndarray) -> TaskResult:
             first, second = np.split(vectors, 2)  # each (P, D)
             given = [regress(first, second, pairs.gold, fold) for fold in cut]
-            return _result(self.name, self.title, pairs, cut, given)
+            return fold_result(self.name, self.title, pairs, cut, given)
 
         return Prepared([*pairs.first, *pairs.second], score)
 

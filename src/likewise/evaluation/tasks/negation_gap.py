@@ -56,12 +56,7 @@ class NegationGapTask(Task):
     size: int = 1000
 
     def read(self, data: Path) -> Prepared:
-        """Draw the sentences and negate them.
-
-        Raises:
-            TaskMissing: the sets are not there, or the extra 'negation' is not installed.
-            DataError: the sets hold too few sentences that can be negated.
-        """
+        """Draw the sentences and negate them."""
         rows = [task.load(data) for task in STS_TASKS if task.name in _SOURCES]
         sentences = [sentence for pairs in rows for sentence in (*pairs.first, *pairs.second)]
         try:

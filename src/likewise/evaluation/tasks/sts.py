@@ -22,8 +22,6 @@ class StsFile(NamedTuple):
     """One file of `size` pairs, in tab-separated columns from 0.
 
     Attributes:
-        subset: its name within the task.
-        path: the file, relative to the data folder.
         size: the number of rated pairs, which is checked when the file is read.
         gold: a second file with a rating a line, an empty line where a pair was not rated; or None.
         columns: of the two sentences.
@@ -59,11 +57,7 @@ class StsTask(Task):
         return True
 
     def pairs(self, data: str | os.PathLike[str] | None = None) -> RatedPairs:
-        """Read all pairs from the data folder, which `find_data` finds.
-
-        Raises:
-            DataError: there is no data folder, or a file is missing or malformed.
-        """
+        """Read all pairs from the data folder, which `find_data` finds."""
         folder = find_data(data)
         try:
             return self.load(folder)

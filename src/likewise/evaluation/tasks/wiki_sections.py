@@ -46,7 +46,6 @@ class WikiSectionsTask(Task):
     Attributes:
         size: number of triplets drawn from articles, or taken from the paper's file; None takes the whole file.
         original: whether the triplets are the paper's file, or drawn from articles.
-        seed: of the draw.
     """
 
     size: int | None

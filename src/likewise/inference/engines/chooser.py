@@ -53,15 +53,9 @@ def choose(model: SentenceTransformer, runner: Runner, choice: Choice, texts: Se
     """Choose an engine.
 
     Args:
-        model: what is to be run.
         runner: the model's.
-        choice: what is asked for.
         texts: what is to be encoded, or the first of it, 1 or more: checks and int8's ranges are made on a sample.
         total: how many there are in all, about.
-
-    Raises:
-        MissingExtraError: the engine asked for is not installed.
-        QuantisationRefused: the precision asked for does not keep the vectors.
     """
     auto = choice.engine == "auto"
     few = auto and (total < FEW or model.device.type != "cpu")

@@ -50,11 +50,7 @@ class QuantisationRefused(EngineError):  # noqa: N818 - said of the vectors, whi
 
 @dataclass(frozen=True)
 class Choice:
-    """The requested engine and precision; 'auto' is resolved at the first call.
-
-    Raises:
-        EngineError: an unknown name, or a pair that does not exist.
-    """
+    """The requested engine and precision; 'auto' is resolved at the first call."""
 
     engine: EngineName = "auto"
     precision: EnginePrecision = "fp32"

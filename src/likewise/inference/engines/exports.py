@@ -35,12 +35,7 @@ MAKERS: dict[str, Any] = {"openvino": openvino_engine, "onnx": onnx_engine}
 
 
 class Store:
-    """The exports of a model on disk.
-
-    Args:
-        model_folder: where the model was loaded from, if that is known.
-        fingerprint: of its weights.
-    """
+    """The exports of a model on disk."""
 
     def __init__(self, model_folder: Path | None, fingerprint: str) -> None:
         self.fingerprint = fingerprint
@@ -98,13 +93,7 @@ class Exports:
         return pair[0] == "torch" or self.store.about(_file_of(pair)) is not None
 
     def ready(self, pair: Pair, sample: Sample) -> Engine:
-        """Return an engine that preserves the vectors.
-
-        Raises:
-            CannotExport: the engine does not take the model.
-            MissingExtraError: the engine is not installed.
-            QuantisationRefused: its vectors are too far from float32.
-        """
+        """Return an engine that preserves the vectors."""
         engine, precision = pair
         known = self.checked.get(pair)
         if known is None and precision == "fp32":  # a lower precision depends on the texts too

@@ -59,11 +59,7 @@ def example(model: SentenceTransformer) -> tuple[Tensor, Tensor]:
 
 
 def check_exportable(model: SentenceTransformer) -> None:
-    """Raise CannotExport for a model that an engine would not run as torch does.
-
-    Raises:
-        CannotExport: the model is on another device than the CPU, or not in float32.
-    """
+    """Raise CannotExport for a model that an engine would not run as torch does."""
     if model.device.type != "cpu":
         raise CannotExport(f"the model is on {model.device}, and the engines run on the CPU")
     kinds = {str(p.dtype).removeprefix("torch.") for p in model.parameters() if p.is_floating_point()}
@@ -102,11 +98,7 @@ def _unsaved(model: SentenceTransformer) -> Iterator[tuple[str, Tensor]]:
 
 @contextmanager
 def tracing(model: SentenceTransformer) -> Iterator[PooledGraph]:
-    """Provide the graph in evaluation mode, without gradients and without a tracer's warnings.
-
-    Raises:
-        CannotExport: whatever the exporter inside raises, with its reason.
-    """
+    """Provide the graph in evaluation mode, without gradients and without a tracer's warnings."""
     modes = {module: module.training for module in model.modules()}
     try:
         with torch.no_grad(), only_errors(), warnings.catch_warnings(), only_pooled_token(model):

@@ -59,10 +59,6 @@ def quantise(source: Path, folder: Path, batches: object = None) -> None:
     """Write an int8 copy of an export, with quantised weights and activations quantised per batch.
 
     Embeddings stay as they are: they cost no time, and their rounding would cost most of the accuracy.
-
-    Raises:
-        CannotExport: there is no product with weights in the graph.
-        MissingExtraError: onnx or onnxruntime is not installed.
     """
     _runtime()
     import onnx

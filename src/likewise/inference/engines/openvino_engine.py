@@ -68,10 +68,6 @@ def quantise(source: Path, folder: Path, batches: Sequence[tuple[np.ndarray, np.
     Args:
         source: the folder of the float32 export.
         folder: where the copy goes.
-        batches: ids and mask of each, (B, T).
-
-    Raises:
-        MissingExtraError: nncf is not installed.
     """
     openvino = _openvino()
     require_extra("openvino", "int8 under openvino", "nncf")
