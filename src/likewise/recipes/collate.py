@@ -14,7 +14,7 @@ Views = Callable[[list[dict[str, Any]]], Mapping[str, Any]]
 
 
 class Reading(NamedTuple):
-    """How the texts of a column are tokenised.
+    """The way in which the texts of a column are tokenised.
 
     Attributes:
         tokenizer: a Hugging Face tokenizer.
