@@ -96,7 +96,8 @@ def command_of(
                 fields[name] = group
                 value = getattr(values, name)
                 shown = False if value in (None, "") else str(value).lower() if isinstance(value, bool) else str(value)
-                own.append(_option(name, Optional[item.annotation], None, item.description or "", shown=shown))
+                text = (texts or {}).get(name, item.description or "")
+                own.append(_option(name, Optional[item.annotation], None, text, shown=shown))
     if config:
         own.append(_config({one.name: _is_list(one.annotation) for one in own}))
 
@@ -218,7 +219,8 @@ def _option(
     called: str | None = None,
     shown: bool | str | None = None,
 ) -> inspect.Parameter:
-    flag = "--" + (called or name).replace("_", "-")
+    word = (called or name).replace("_", "-")
+    flag = ("-" if len(word) == 1 else "--") + word
     # A flag that is off by default needs no opposite, one that may be either has both forms.
     declared = [] if kind is Optional[bool] or default is True else [flag]
     if shown is None:
