@@ -17,6 +17,8 @@ _OBJECTIVE_ROWS = {
     "triplets": "train.csv of the Wikipedia sections, or another table with Sentence1, Sentence2 and Sentence3.",
 }
 
+_CURE = "Stay with the base, or try fewer --max-steps, a lower --learning-rate or other data."
+
 
 class _TrainGroup(LazyGroup):
     """A group that takes the recipe from the file of `--config` if none is named."""
@@ -121,13 +123,14 @@ def _baseline_command(name: str) -> Any:
 
 
 def show_outcome(result: Any) -> None:
-    """Print the scores of the base and of the model, and the model's folder."""
+    """Print the scores of the base and of the model, the model's folder, and whether training paid."""
     if result.best:
         metric = result.best["metric"]
         typer.echo(f"{metric}: {result.before[metric]:.4g} before, {result.best['score']:.4g} after")
-        if not result.best["improved"]:
-            typer.echo(
-                "The base was better: stay with it, or try fewer --max-steps, a lower --learning-rate or other data.",
-                err=True,
-            )
+    if reason := result.record.get("kept_base"):
+        typer.echo(f"model: {result.path}  (the unchanged base)")
+        typer.echo(f"The base was kept: {reason}.", err=True)
+        return
     typer.echo(f"model: {result.path}  (step {(result.best or {}).get('step', result.steps)})")
+    if result.no_gain:
+        typer.echo(f"No gain: {result.no_gain}. {_CURE}", err=True)

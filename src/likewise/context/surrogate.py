@@ -24,18 +24,20 @@ from likewise.encoder.build import build_encoder
 from likewise.encoder.modules import without_training_head
 from likewise.encoder.opening import LoadError, check_loadable
 from likewise.errors import first_line
-from likewise.evaluation.checkpoint import CheckpointEvaluator, scores_evaluator
+from likewise.evaluation.checkpoint import scores_evaluator
 from likewise.evaluation.cross_encoder import PairPredictions
 from likewise.evaluation.data import find_data
+from likewise.evaluation.evaluator import CheckpointEvaluator
 from likewise.evaluation.pairs import RatedPairs, correlations
 from likewise.evaluation.registry import rated_task
 from likewise.evaluation.task import DataError, TaskMissing
 from likewise.runs.job import Resume
 from likewise.runs.options import OptionError, checked_seed, of_preset, option
 from likewise.runs.progress import Progress
+from likewise.training.checks import LABEL, check_start, check_updates
 from likewise.training.finetuning import collate_rows
 from likewise.training.objectives.objective import FinetuneOptions
-from likewise.training.running import LABEL, Training, TrainingResult, check_start, check_updates
+from likewise.training.running import Training, TrainingResult
 from likewise.training.selection import Selection, last_checkpoint
 from likewise.transformers_output import no_bar, only_errors
 
