@@ -11,6 +11,7 @@ import typer
 from likewise.cli.commands import command_of
 from likewise.cli.groups import command, group_of
 from likewise.cli.training import show_outcome
+from likewise.errors import counted
 
 Work = Annotated[Path, typer.Option(help="The workspace: the folder of all stages.")]
 Config = Annotated[Optional[Path], typer.Option(help="A TOML file with a section for each stage.")]
@@ -119,10 +120,10 @@ def score(
     # All terms if weights are to be chosen, otherwise those with a weight.
     terms = origin.terms(asked, [True] * 4 if choose else origin.scorer.weights > 0)
     if bare := sum(not len(pair.first) for pair in terms):
-        typer.echo(f"{bare:,} pairs have no context in this index, and the similarity 0", err=True)
+        typer.echo(f"without a context in this index, and so of similarity 0: {counted(bare, 'pair')}", err=True)
     if choose:
         assert gold is not None
-        chosen = choose_weights(terms, gold, metric=options.metric, source=f"{task}, {len(gold)} pairs")
+        chosen = choose_weights(terms, gold, metric=options.metric, source=f"{task}, {counted(len(gold), 'pair')}")
         chosen.save(work / WEIGHTS)
         typer.echo(f"{work / WEIGHTS}: weights {chosen.values}")
         weights: Any = chosen.values
@@ -133,7 +134,7 @@ def score(
         from likewise.evaluation.pairs import correlations
 
         spearman, pearson = correlations(values, gold)
-        typer.echo(f"{task}: Spearman {spearman:.2f}, Pearson {pearson:.2f} on {len(gold):,} pairs")
+        typer.echo(f"{task}: Spearman {spearman:.2f}, Pearson {pearson:.2f} on {counted(len(gold), 'pair')}")
     if out is not None:
         with out.open("w", encoding="utf-8", newline="") as file:
             for value, (one, other) in zip(values, asked, strict=True):
@@ -173,10 +174,10 @@ def harvest(
         typer.echo(f"{result.path}: the shards of part {shard} are done; those of other machines are missing")
         return
     splits = ", ".join(f"{count:,} {name}" for name, count in found["splits"].items())
-    typer.echo(f"{result.path}: {found['pairs']:,} pairs ({splits})")
+    typer.echo(f"{result.path}: {counted(found['pairs'], 'pair')} ({splits})")
     for kind, spread in found["scores"].items():
         typer.echo(
-            f"  {kind}: {spread['pairs']:,} pairs, similarity {spread['mean']:.3f} "
+            f"  {kind}: {counted(spread['pairs'], 'pair')}, similarity {spread['mean']:.3f} "
             f"({spread['5%']:.3f} to {spread['95%']:.3f})"
         )
 

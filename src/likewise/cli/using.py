@@ -1,4 +1,4 @@
-"""`likewise encode`, `similarity`, `export`, `negate`, `sections` and `data`: the commands that use models and text."""
+"""`likewise encode`, `similarity`, `export`, `negate`, `sections`, `data` and `cache`: the use of models and text."""
 
 from __future__ import annotations
 
@@ -175,3 +175,40 @@ def _get_command() -> Any:
             typer.echo(f"evaluate with --data {folder}, or set LIKEWISE_DATA to it")
 
     return command(get)
+
+
+def cache_group() -> Any:
+    """Return `likewise cache`."""
+    return group_of(
+        lambda: {
+            "show": (lambda: command(_show_cache), "Print where the cache is, and what it holds."),
+            "clear": (lambda: command(_clear_cache), "Remove files from the cache."),
+        },
+        help="Show or clear what likewise keeps to save time. Everything in it is made again when it is needed.",
+    )
+
+
+def _show_cache() -> None:
+    """Print where the cache is, and what it holds."""
+    from likewise.runs.cache import KINDS, cache_folder, kept_in_cache
+
+    typer.echo(cache_folder())
+    for kept in kept_in_cache():
+        typer.echo(
+            f"  {kept.kind:<9}  {kept.bytes / 1e6:>8,.1f} MB  {counted(kept.files, 'file'):>12}  {KINDS[kept.kind]}"
+        )
+
+
+def _clear_cache(
+    kinds: Annotated[
+        Optional[list[str]], typer.Argument(metavar="[KIND]...", help="What to remove, as `show` names it; or all.")
+    ] = None,
+) -> None:
+    """Remove files from the cache: all of them, or the kinds that are named."""
+    from likewise.runs.cache import clear_cache
+
+    removed = clear_cache(*kinds or ())
+    for kept in removed:
+        typer.echo(f"removed: {kept.kind}, {counted(kept.files, 'file')}, {kept.bytes / 1e6:,.1f} MB")
+    if not removed:
+        typer.echo("there was nothing to remove")
