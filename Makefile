@@ -19,7 +19,7 @@ lint: $(VENV)/.dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# Half an hour and more on two cores; needs the data beside the repository.
+# Half an hour and more on two cores; needs the evaluation data.
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/all.py --readme README.md
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import re
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -64,6 +64,7 @@ def table_rows(path: Path, separator: str = "\t") -> Iterator[tuple[str, list[st
     Cells are stripped. With a comma as the separator they may be quoted; between tabs a quote is only a sign.
     """
     lines = read_lines(path)
+    rows: Iterable[tuple[int, list[str]]]
     if separator == "\t":
         rows = enumerate((line.split("\t") for line in lines), start=1)
     else:

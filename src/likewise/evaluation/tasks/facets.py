@@ -22,6 +22,7 @@ from typing import Literal
 
 import numpy as np
 
+from likewise.errors import counted
 from likewise.evaluation.data import read_rating
 from likewise.evaluation.own_data import is_number
 from likewise.evaluation.pairs import (
@@ -145,7 +146,8 @@ def _read(path: Path) -> list[tuple[str, str, float]]:
             continue
         if len(cells) <= _SECOND:
             raise DataError(
-                f"{where}: {len(cells)} columns, and the sentences are in columns 9 and 10. Copy the file again."
+                f"{where}: {counted(len(cells), 'column')}, and the sentences are in columns 9 and 10. "
+                "Copy the file again."
             )
         try:
             rating = read_rating(cells[_SCORE], SCALE, where)
