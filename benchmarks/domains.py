@@ -5,8 +5,8 @@
 
 A cell is the main measure of one method on one set's dev or test part: nDCG@10 (retrieval), Spearman or average
 precision (pairs), 10-nearest-neighbour accuracy (classes). Methods: the base as it is shipped; BM25; their hybrid, the
-sum of both scores after each is brought to mean 0 and deviation 1 (of a query's scores; of all pairs); the base less the
-mean vector of `corpus.txt.gz`; and the models of --model. Nothing is fitted on the test texts of pairs and classes.
+sum of both scores after each is brought to mean 0 and deviation 1 (of a query's scores; of all pairs); the base less
+the mean vector of `corpus.txt.gz`; and the models of --model. Nothing is fitted on the test texts of pairs and classes.
 
 Cells are lines of cells.jsonl, and what is there is not done again; vectors are kept in --vectors.
 """

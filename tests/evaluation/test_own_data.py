@@ -53,9 +53,9 @@ def test_they_are_evaluated_like_every_other_task(own, few, tiny_model):
 
 
 def test_on_the_command_line(own, tiny_base):
-    from likewise.cli import app
+    from likewise.cli import build_app
 
-    found = CliRunner().invoke(app, ["evaluate", str(tiny_base), "--tasks", NAMES])
+    found = CliRunner().invoke(build_app(), ["evaluate", str(tiny_base), "--tasks", NAMES], env={"COLUMNS": "200"})
     assert found.exit_code == 0, found.output
     assert "nDCG@10" in found.output
     assert "10 neighbours" in found.output

@@ -73,7 +73,7 @@ class RatedFileTask(OwnTask):
                 continue
             if len(cells) <= max(place.values()):
                 raise DataError(
-                    f"{where}: {len(cells)} columns, and a pair has three: score, sentence, sentence, with tabs between."
+                    f"{where}: {len(cells)} columns, and a pair has three: score, sentence, sentence, tabs between."
                 )
             score, *sentences = (cells[place[name]] for name in _COLUMNS)
             if not is_number(score) or not math.isfinite(float(score)):
