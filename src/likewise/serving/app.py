@@ -11,11 +11,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 import orjson
-from fastapi import FastAPI, Request, Response
+from fastapi import FastAPI, HTTPException, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.middleware.cors import CORSMiddleware
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
-from starlette.exceptions import HTTPException
 
 from likewise.errors import LikewiseError
 from likewise.inference.encoder import finished
@@ -72,13 +71,13 @@ def _answer_errors(app: FastAPI) -> None:
                 return RequestError(f"the body is not valid JSON at character {first['loc'][-1]}").response()
             place = ".".join(str(part) for part in first["loc"][1:] if not str(part).startswith(("list[", "str")))
             return RequestError(f"{place or 'body'}: {first['msg']}", param=place or None).response()
-        if isinstance(error, HTTPException):
-            return RequestError(f"{error.detail}: {request.url.path}", status=error.status_code).response()
         if isinstance(error, LikewiseError):
             return RequestError(str(error)).response()
+        if hasattr(error, "status_code"):  # of the framework: no such path, another method, a body it cannot read
+            return RequestError(f"{error.detail}: {request.url.path}", status=error.status_code).response()
         return RequestError("an error of the service; its log says more", status=500, kind="server_error").response()
 
-    for kind in (LikewiseError, RequestValidationError, HTTPException, Exception):
+    for kind in (LikewiseError, RequestValidationError, HTTPException, 400, 404, 405, 413, Exception):
         app.add_exception_handler(kind, answer)
 
 

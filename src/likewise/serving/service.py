@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from starlette.concurrency import run_in_threadpool
+from fastapi.concurrency import run_in_threadpool
 
 from likewise.inference.cores import one_core_threads, torch_threads
 from likewise.inference.loading import load
@@ -98,7 +98,7 @@ class Service:
 
     @property
     def ready(self) -> bool:
-        """Whether a request would be taken."""
+        """True if a request would be taken."""
         return all(batcher.waiting < batcher.limit for batcher in self.batchers.values())
 
     async def vectors(
