@@ -18,6 +18,7 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/deptry src
 
 # Half an hour and more on two cores; needs the evaluation data.
 bench: $(VENV)/.dev
