@@ -13,6 +13,7 @@ from .inference import load as load
 from .inference import similarity as similarity
 from .recipes import RECIPES as RECIPES
 from .recipes import Recipe as Recipe
+from .training import adapt as adapt
 from .training import finetune as finetune
 from .training import train as train
 from .version import __version__ as __version__
