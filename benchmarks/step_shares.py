@@ -18,7 +18,7 @@ from typing import Any
 import torch
 
 import likewise
-from likewise.evaluation.checkpoint import CheckpointEvaluator
+from likewise.evaluation.evaluator import CheckpointEvaluator
 from likewise.recipes import RECIPES
 from likewise.runs.provenance import machine
 

@@ -5,7 +5,15 @@ import pytest
 
 
 @pytest.mark.parametrize(
-    "package", ["likewise", "likewise.context", "likewise.evaluation", "likewise.inference", "likewise.comparison"]
+    "package",
+    [
+        "likewise",
+        "likewise.context",
+        "likewise.evaluation",
+        "likewise.inference",
+        "likewise.comparison",
+        "likewise.searching",
+    ],
 )
 def test_every_public_name_is_what_it_says_also_the_second_time(package):
     module = importlib.import_module(package)

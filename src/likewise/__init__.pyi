@@ -13,6 +13,10 @@ from .inference import load as load
 from .inference import similarity as similarity
 from .recipes import RECIPES as RECIPES
 from .recipes import Recipe as Recipe
+from .searching import Hit as Hit
+from .searching import Index as Index
+from .searching import index as index
+from .searching import search as search
 from .training import adapt as adapt
 from .training import finetune as finetune
 from .training import train as train

@@ -6,11 +6,30 @@ from likewise.cli.training import show_outcome
 from likewise.training import TrainingResult
 
 
-@pytest.mark.parametrize("score", [85.0, 75.0])
-def test_a_training_that_cost_more_than_it_brought_is_told(score, capsys):
-    best = {"metric": "sts_dev_spearman", "score": score, "step": 5, "improved": score > 80}
+@pytest.mark.parametrize(
+    ("score", "noise", "last"),
+    [
+        (85.0, 0.4, "model: run  (step 5)"),
+        (80.2, 0.4, "from 80 to 80.2, and a change of 0.4 may be chance. Stay with the base"),
+        (75.0, None, "from 80 to 75. Stay with the base"),
+    ],
+)
+def test_the_last_line_says_that_training_was_no_gain(score, noise, last, capfd):
+    best = {"metric": "sts_dev_spearman", "score": score, "step": 5, "improved": score > 81, "noise": noise}
     record = {"steps": 5, "before": {"sts_dev_spearman": 80.0}, "best": best}
     show_outcome(TrainingResult(Path("run"), record))
-    said = capsys.readouterr()
+    said = capfd.readouterr()
     assert f"80 before, {score:.4g} after" in said.out
-    assert ("The base was better" in said.err) == (score < 80)
+    assert last in (said.err or said.out).splitlines()[-1]
+
+
+def test_the_last_line_says_that_the_base_was_kept(capfd):
+    record = {
+        "steps": 5,
+        "before": {"x": 80.0},
+        "best": {"metric": "x", "score": 79.0, "improved": False, "noise": None},
+    }
+    show_outcome(TrainingResult(Path("run"), record | {"kept_base": "training brought x from 80 to 79"}))
+    said = capfd.readouterr()
+    assert "model: run  (the unchanged base)" in said.out
+    assert said.err == "The base was kept: training brought x from 80 to 79.\n"

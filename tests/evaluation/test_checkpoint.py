@@ -252,3 +252,22 @@ def test_a_sentence_is_nearest_to_itself_and_a_tie_is_wrong(tiny_model):
 def test_bad_triplets():
     with pytest.raises(ValueError, match="1 anchors, 0 positives"):
         triplets_evaluator(["a"], [], ["b"])
+
+
+def test_noise_of_a_change_is_that_of_other_samples():
+    """The correlation of n pairs changes by 1 / sqrt(n) or so from sample to sample; a common part cancels out."""
+    rng = np.random.default_rng(3)
+    gold = rng.normal(size=400)
+
+    evaluator = ratings_evaluator(["a"] * 400, ["b"] * 400, gold)
+    shared, other = gold + rng.normal(size=400), gold + rng.normal(size=400)
+    # By hand: the spread of the difference over fresh samples of the same distribution.
+    changes = []
+    for _ in range(300):
+        new = rng.normal(size=400)
+        scores = [100 * spearmanr(new + rng.normal(size=400), new).statistic for _ in range(2)]
+        changes.append(scores[1] - scores[0])
+    assert evaluator.noise(shared, other) == pytest.approx(1.96 * np.std(changes), rel=0.3)
+    assert evaluator.noise(shared, shared) == 0
+    assert evaluator.noise(shared, shared + 0.05 * rng.normal(size=400)) < evaluator.noise(shared, other) / 4
+    assert evaluator.noise(None, shared) is None

@@ -54,6 +54,26 @@ def test_a_trained_folder_is_of_the_same_modules(shipped, corpus_file, tmp_path)
     assert model[1].pooling_mode == "mean"
 
 
+@pytest.mark.parametrize("included", [True, False])
+@pytest.mark.parametrize("recipe", ["arccse", "mask-distillation"])
+def test_a_default_prompt_is_in_training_what_it_is_in_encode(tiny_base, tmp_path, recipe, included):
+    transformer = Transformer(str(tiny_base))
+    pooling = Pooling(transformer.get_embedding_dimension(), pooling_mode="mean", include_prompt=included)
+    model = SentenceTransformer(
+        modules=[transformer, pooling, Normalize()], prompts={"q": "the cat sees "}, default_prompt_name="q"
+    )
+    model.save(str(tmp_path / "prompted"))
+    method = RECIPES[recipe]
+    options = method.options()
+    encoder = method.build_encoder(str(tmp_path / "prompted"), options)
+    rows = [{"sentence": text, "words": 3} for text in ("the old river", "a dog")]
+    batch = method.build_collator(encoder, options, 1)(rows)
+    column, reader = ("plain", encoder[-1].encoder) if recipe == "mask-distillation" else ("sentence", encoder)
+    features = {name[len(column) + 1 :]: value for name, value in batch.items() if name.startswith(column)}
+    found = reader.eval()(features)["sentence_embedding"].detach().numpy()
+    np.testing.assert_allclose(found, model.encode([row["sentence"] for row in rows]), atol=1e-6)
+
+
 @pytest.mark.parametrize("pooling", ["own", "cls"])
 def test_before_is_the_score_of_the_base_as_it_is_shipped(shipped, corpus_file, tmp_path, pooling):
     from likewise.training.selection import choose_selection

@@ -6,8 +6,12 @@ from datasets import Dataset
 from sentence_transformers import SentenceTransformer
 
 import likewise
+from likewise.encoder.build import build_encoder
+from likewise.encoder.mask_prompt import build_mask_prompt_encoder
+from likewise.evaluation.evaluator import CheckpointEvaluator
 from likewise.recipes import RECIPES, OptionError
 from likewise.recipes.negations import rows_needed, with_candidates
+from likewise.training import first_stage
 
 SNCSE = RECIPES["sncse"]
 
@@ -71,6 +75,21 @@ def test_batch_goes_on_with_the_opposites_of_some_negations(tiny_base):
     assert len(batch["sentence_input_ids"]) == 2 + 2 + 2
 
 
+def test_a_negation_that_truncation_makes_equal_to_its_sentence_is_dropped(tiny_base):
+    encoder = SNCSE.build_encoder(str(tiny_base), SNCSE.options())
+    rows = [
+        {"sentence": "the river is old and the cat sees a dog", "negation": "the river is old and the cat sees no dog"},
+        {"sentence": "the river is old and the cat sees a dog", "negation": "the river is not old and the cat sees"},
+    ]
+    whole = len(encoder.tokenizer(rows[0]["sentence"])["input_ids"])
+    for length, kept in ((whole, [0, 1]), (whole - 2, [1])):
+        batch = SNCSE.build_collator(encoder, SNCSE.options(max_length=length), 1)(rows)
+        assert batch["sentence_rows"].tolist() == kept
+        assert len(batch["sentence_input_ids"]) == 2 + len(kept)
+    none = SNCSE.build_collator(encoder, SNCSE.options(max_length=whole - 2), 1)(rows[:1])
+    assert none["sentence_rows"].tolist() == []
+
+
 def test_candidates_for_opposites_replace_a_share_of_the_rows():
     texts = [f"number {i} is old" if i % 10 == 0 else f"number {i} runs" for i in range(400)]
     corpus = Dataset.from_dict({"sentence": texts, "words": [len(text.split()) for text in texts]})
@@ -113,3 +132,55 @@ def test_trains_on_real_negations_and_loads_in_plain_sentence_transformers(
 
     monkeypatch.setattr(negation, "negate_corpus", parsed)
     likewise.train("sncse", corpus_file, base=tiny_base, out=tmp_path / "b", **settings)
+
+
+@pytest.fixture
+def shipped(tiny_base, tmp_path):
+    """A sentence encoder whose mask was never trained."""
+    build_encoder(str(tiny_base), pooling="mean", head=False).save(str(tmp_path / "shipped"))
+    return str(tmp_path / "shipped")
+
+
+STAGED = {"batch_size": 8, "max_steps": 2, "select_by": "last", "negation": "none", "quiet": True, "precision": "fp32"}
+
+
+def test_a_mask_behind_the_base_s_own_vector_is_distilled_first_and_once(
+    corpus_file, shipped, tmp_path, monkeypatch, stopping_after
+):
+    monkeypatch.setenv("LIKEWISE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(first_stage, "_behind", lambda *_: True)
+    with stopping_after(3):  # in the stage, which goes on from there
+        likewise.train("sncse", corpus_file, base=shipped, out=tmp_path / "a", head=False, learning_rate=1e-9, **STAGED)
+    a = likewise.train("sncse", corpus_file, base=shipped, out=tmp_path / "a", head=False, learning_rate=1e-9, **STAGED)
+    by_hand = likewise.train(
+        "mask-distillation",
+        corpus_file,
+        base=shipped,
+        out=tmp_path / "mask",
+        **{name: STAGED[name] for name in ("batch_size", "select_by", "quiet", "precision")},
+    )
+    texts = ["the cat sees the dog", "the old river"]
+    assert a.model.encode(texts) == pytest.approx(by_hand.model.encode(texts), abs=1e-4)
+    assert a.record["base"] == shipped
+    assert a.record["first_stage"]["recipe"] == "mask-distillation"
+    trained = []
+    monkeypatch.setattr(first_stage, "_behind", lambda *_: trained.append("measured"))
+    likewise.train("sncse", corpus_file, base=shipped, out=tmp_path / "b", seed=2, **STAGED)
+    assert trained == []  # the stage's model is there: nothing is measured or distilled again
+    (record,) = (tmp_path / "cache").rglob("likewise.json")
+    assert json.loads(record.read_text())["recipe"] == "mask-distillation"
+
+
+def test_what_is_not_distilled(corpus_file, tiny_base, shipped, tmp_path, monkeypatch):
+    monkeypatch.setenv("LIKEWISE_CACHE", str(tmp_path / "cache"))
+    masked = build_mask_prompt_encoder(str(tiny_base), head=False)
+    masked.save(str(tmp_path / "masked"))
+    wanted = SNCSE.first.wanted
+    assert wanted(shipped, SNCSE.options())
+    assert not wanted(str(tiny_base), SNCSE.options())
+    assert not wanted(str(tmp_path / "masked"), SNCSE.options())
+    assert not wanted(shipped, SNCSE.options("paper-base"))
+    # A mask that is no worse than the base's own vector, by the corpus's own sentences.
+    monkeypatch.setattr(CheckpointEvaluator, "noise", lambda *_: 1e9)
+    result = likewise.train("sncse", corpus_file, base=shipped, out=tmp_path / "out", **STAGED)
+    assert "first_stage" not in result.record

@@ -153,8 +153,23 @@ def test_selects_by_sts_b_dev_where_it_is_found(corpus_file, tiny_base, tmp_path
     scores = {e["step"]: e["eval_sts_dev_spearman"] for e in entries if "eval_sts_dev_spearman" in e}
     assert set(scores) == {0, 1, 2}
     assert result.best["score"] == pytest.approx(max(scores[1], scores[2]))
-    assert result.best["improved"] == (result.best["score"] > scores[0])
+    assert result.best["improved"] == (result.best["score"] - scores[0] > (result.best["noise"] or 0))
     assert "STS-B dev" in result.record["selection"]
+
+
+@pytest.mark.parametrize(("rate", "kept"), [(0.5, True), (1e-3, False)])
+def test_the_base_is_kept_where_training_is_no_gain(corpus_file, tiny_base, tmp_path, rate, kept, monkeypatch):
+    from likewise.encoder.build import build_encoder
+    from likewise.evaluation.evaluator import CheckpointEvaluator
+
+    if not kept:  # a gain larger than its noise
+        monkeypatch.setattr(CheckpointEvaluator, "noise", lambda *_: 1e-9)
+    settings = {"select_by": "held-out", "max_steps": 4, "pooling": "mean", "keep_base_if_better": True}
+    result = train(corpus_file, tiny_base, tmp_path / "run", learning_rate=rate, **settings)
+    texts = ["the cat sees the dog", "the old river"]
+    same = np.allclose(result.model.encode(texts), build_encoder(str(tiny_base), "mean", False).eval().encode(texts))
+    assert same == kept == bool(result.no_gain) == ("kept_base" in result.record)
+    assert ("This is the unchanged base" in (tmp_path / "run" / "README.md").read_text()) == kept
 
 
 def test_input_that_is_wrong_is_told_before_a_model_is_loaded(corpus_file, tiny_base, tmp_path, monkeypatch):

@@ -21,10 +21,13 @@ VERBS: dict[str, tuple[str, str]] = {
     "encode": ("likewise.cli.using:encode_command", "Encode a text file into a file of vectors."),
     "similarity": ("likewise.cli.using:similarity_command", "Print the cosine of two sentences."),
     "export": ("likewise.cli.using:export_command", "Write a model as one ONNX or OpenVINO graph."),
+    "index": ("likewise.cli.searching:index_command", "Index files for search, or update an index."),
+    "search": ("likewise.cli.searching:search_command", "Search an index by meaning and by words."),
     "negate": ("likewise.cli.using:negate_command", "Write the negation of every sentence of a text file."),
     "sections": ("likewise.cli.using:sections_command", "Draw triplets of sentences from articles."),
     "context": ("likewise.cli.context:context_group", "Sentence similarity based on contexts, stage by stage."),
     "data": ("likewise.cli.using:data_group", "Fetch evaluation data and training text from the hub."),
+    "cache": ("likewise.cli.using:cache_group", "Show or clear what likewise keeps to save time."),
     "demo": ("likewise.cli.demo:demo_command", "Train on what the package registry carries, and show what came of it."),
 }
 """Verb to the function that makes its command, and its summary."""

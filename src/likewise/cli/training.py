@@ -17,6 +17,8 @@ _OBJECTIVE_ROWS = {
     "triplets": "train.csv of the Wikipedia sections, or another table with Sentence1, Sentence2 and Sentence3.",
 }
 
+_CURE = "Stay with the base, or try fewer --max-steps, a lower --learning-rate or other data."
+
 
 class _TrainGroup(LazyGroup):
     """A group that takes the recipe from the file of `--config` if none is named."""
@@ -36,9 +38,13 @@ def train_group() -> Any:
 
 
 def _recipes() -> Mapping[str, tuple[Any, str]]:
-    from likewise.recipes import RECIPES
+    from likewise.recipes import RECIPES, recipe_names
 
-    return {name: (lambda name=name: _train_command(name), recipe.summary) for name, recipe in RECIPES.items()}
+    summaries = {name: recipe.summary for name, recipe in RECIPES.items()}
+    return {
+        name: (lambda name=name: _train_command(name), summaries.get(name, "A recipe of another package."))
+        for name in recipe_names()
+    }
 
 
 def _train_command(name: str) -> Any:
@@ -53,6 +59,7 @@ def _train_command(name: str) -> Any:
         given={"recipe": name},
         defaults={"base": recipe.default_base},
         options=recipe.options(),
+        texts={"base": "A Hugging Face name, a folder, bundled:minilm, or the word vectors that the recipe takes."},
         config=True,
     )
 
@@ -80,7 +87,7 @@ def _finetune_command(name: str) -> Any:
         given={"objective": name},
         defaults={} if name == "sts" else {"rows": ...},
         names={"rows": "train"},
-        texts={"rows": _OBJECTIVE_ROWS[name]},
+        texts={"rows": _OBJECTIVE_ROWS[name], "dev": "Files like those of --train that select the checkpoint."},
         options=objective.options(),
         config=True,
     )
@@ -108,6 +115,7 @@ def _baseline_command(name: str) -> Any:
         summary=f"{baseline.summary} ({baseline.source}.)",
         given={"name": name},
         leave_out=("corpus", "corpus_options", "seed") if baseline.corpus == "none" else (),
+        texts={"base": "A Hugging Face name, a folder, bundled:minilm, or a file of word vectors."},
         defaults={"base": baseline.default_base} | ({"corpus": ...} if baseline.corpus == "required" else {}),
         options=baseline.options(),
         config=True,
@@ -146,13 +154,14 @@ def _show_adapted(result: Any) -> None:
 
 
 def show_outcome(result: Any) -> None:
-    """Print the scores of the base and of the model, and the model's folder."""
+    """Print the scores of the base and of the model, the model's folder, and whether training paid."""
     if result.best:
         metric = result.best["metric"]
         typer.echo(f"{metric}: {result.before[metric]:.4g} before, {result.best['score']:.4g} after")
-        if not result.best["improved"]:
-            typer.echo(
-                "The base was better: stay with it, or try fewer --max-steps, a lower --learning-rate or other data.",
-                err=True,
-            )
+    if reason := result.record.get("kept_base"):
+        typer.echo(f"model: {result.path}  (the unchanged base)")
+        typer.echo(f"The base was kept: {reason}.", err=True)
+        return
     typer.echo(f"model: {result.path}  (step {(result.best or {}).get('step', result.steps)})")
+    if result.no_gain:
+        typer.echo(f"No gain: {result.no_gain}. {_CURE}", err=True)

@@ -7,8 +7,10 @@ the mask's vector. A folder saved from this loads in plain sentence-transformers
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from sentence_transformers import SentenceTransformer
@@ -19,7 +21,7 @@ from tokenizers.processors import TemplateProcessing
 from transformers import PreTrainedTokenizerFast
 
 from likewise.encoder.build import load_transformer
-from likewise.encoder.opening import LoadError
+from likewise.encoder.opening import LoadError, check_loadable
 from likewise.encoder.training_modules import TrainingHead
 from likewise.errors import LikewiseError
 
@@ -81,7 +83,7 @@ def prompt_tokenizer(tokenizer: Any, prompt: MaskPrompt) -> PreTrainedTokenizerF
     text_at = special.index(0)
     text_end = len(special) - special[::-1].index(0)
     # Of a prompt that the base has already, only the marks of start and end stay.
-    marks = set(tokenizer.all_special_ids) - {tokenizer.mask_token_id}
+    marks = set(tokenizer.all_special_ids) - {tokenizer.mask_token_id, tokenizer.unk_token_id}
     lead = [token for token in whole["input_ids"][:text_at] if token in marks]
     trail = [token for token in whole["input_ids"][text_end:] if token in marks]
     parts = {
@@ -108,6 +110,12 @@ def prompt_tokenizer(tokenizer: Any, prompt: MaskPrompt) -> PreTrainedTokenizerF
         model_input_names=tokenizer.model_input_names,
         **{name: token for name in named if (token := getattr(tokenizer, name)) is not None},
     )
+
+
+def reads_a_mask(base: str) -> bool:
+    """Return whether a base is the folder of a mask-prompt encoder: it weighs the tokens, all but one by 0."""
+    listing = Path(check_loadable(base).path) / "modules.json"
+    return listing.is_file() and any(one["type"].endswith("WordWeights") for one in json.loads(listing.read_text()))
 
 
 def build_mask_prompt_encoder(

@@ -17,7 +17,6 @@ from torch.nn import functional as F
 
 from likewise.encoder.modules import SavedModule
 
-
 _SHARED = 2048  # rows for the pieces that a corpus does not hold
 
 

@@ -1,10 +1,10 @@
 from .bertscore import BertScore as BertScore
-from .checkpoint import CheckpointEvaluator as CheckpointEvaluator
 from .checkpoint import ratings_evaluator as ratings_evaluator
 from .checkpoint import sentences_evaluator as sentences_evaluator
 from .checkpoint import sts_b_dev_evaluator as sts_b_dev_evaluator
 from .cross_encoder import CrossEncoderScorer as CrossEncoderScorer
 from .data import find_data as find_data
+from .evaluator import CheckpointEvaluator as CheckpointEvaluator
 from .geometry import alignment as alignment
 from .geometry import uniformity as uniformity
 from .pairs import PairResult as PairResult
@@ -24,5 +24,8 @@ from .task import Prepared as Prepared
 from .task import Task as Task
 from .task import TaskMissing as TaskMissing
 from .task import TaskResult as TaskResult
+from .tasks.classes import ClassesResult as ClassesResult
+from .tasks.rated_file import RatedFileResult as RatedFileResult
+from .tasks.retrieval import RetrievalResult as RetrievalResult
 from .tasks.transfer import TransferResult as TransferResult
 from .tasks.wiki_sections import TripletResult as TripletResult

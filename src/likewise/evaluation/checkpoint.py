@@ -8,17 +8,17 @@ from __future__ import annotations
 import math
 import os
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from sentence_transformers.sentence_transformer.evaluation import SentenceEvaluator
 
 from likewise.encoder.modules import find_part
 from likewise.encoder.training_modules import PairClassifier
 from likewise.evaluation.cross_encoder import PairPredictions
-from likewise.evaluation.geometry import alignment, reciprocal_rank, separation, uniformity
+from likewise.evaluation.evaluator import CheckpointEvaluator, Metrics
+from likewise.evaluation.geometry import alignment, reciprocal_rank, separation_of_each, uniformity
 from likewise.evaluation.pairs import Distance, correlations, nearness, pair_cosines
 from likewise.evaluation.registry import rated_task
 from likewise.evaluation.task import EvaluationError
@@ -27,60 +27,9 @@ from likewise.evaluation.token_cache import TokenCache
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-Metrics = dict[str, float]
-
 # Pairs rated above this mean the same: SimCSE's choice for alignment on STS-B (Gao et al. 2021, section 6).
 _SAME = 4.0
 _SHORTEST = 5  # words; with some of them removed, a shorter sentence may mean anything
-
-
-class CheckpointEvaluator(SentenceEvaluator):
-    """An evaluator of checkpoints; the trainer keeps the one with the best value of its primary metric.
-
-    The trainer puts `eval_` before the names of the metrics: "eval_sts_dev_spearman".
-
-    Args:
-        metric: the metric to select by.
-        name: put before each metric, with an underscore.
-        score: from a model to its metrics.
-        description, config: one sentence for the user, and plain values for the model card.
-        sentences: the encoded sentences.
-    """
-
-    def __init__(
-        self,
-        metric: str,
-        name: str,
-        score: Callable[[Any], Metrics],
-        description: str,
-        sentences: Sequence[str],
-        config: Mapping[str, Any],
-        *,
-        greater_is_better: bool = True,
-    ) -> None:
-        super().__init__()
-        self.name = name
-        self.primary_metric = f"{name}_{metric}"
-        self.greater_is_better = greater_is_better
-        self.sentences = tuple(sentences)
-        self._score, self._description, self._config = score, description, dict(config)
-
-    @property
-    def description(self) -> str:
-        """A description of the selection in one sentence."""
-        return self._description
-
-    def __call__(
-        self, model: Any, output_path: str | None = None, epoch: float = -1, steps: int = -1
-    ) -> dict[str, float]:
-        """Score the model; nothing is written to `output_path`."""
-        named = self.prefix_name_to_metrics(self._score(model), self.name)
-        self.store_metrics_in_model_card_data(model, named, int(epoch), steps)
-        return named
-
-    def get_config_dict(self) -> dict[str, Any]:
-        """Return plain values for the model card."""
-        return self._config
 
 
 def sts_b_dev_evaluator(data: str | os.PathLike[str] | None = None) -> CheckpointEvaluator:
@@ -118,19 +67,24 @@ def ratings_evaluator(
     gold = np.asarray(ratings, dtype=np.float64)  # (P,)
     cache = TokenCache([*first, *second])
 
-    def score(model: SentenceTransformer) -> Metrics:
+    def score(model: SentenceTransformer) -> tuple[Metrics, np.ndarray]:
         vectors, unique = cache.vectors(model)
         one, other = np.split(vectors, 2)  # each (P, D)
-        metrics = _correlations(pair_cosines(one, other), gold)
+        cosines = pair_cosines(one, other)
+        metrics = _correlations(cosines, gold)
         same = gold > _SAME
         if same.any():
             metrics["alignment"] = alignment(one[same], other[same])
         if len(unique) > 1:
             metrics["uniformity"] = uniformity(unique)
-        return metrics
+        return metrics, cosines
+
+    def of_items(cosines: np.ndarray, rows: np.ndarray) -> float:
+        return _correlations(cosines[rows], gold[rows])["spearman"]
 
     description = description or f"Spearman correlation on {len(gold)} rated pairs"
-    return CheckpointEvaluator("spearman", name, score, description, [*first, *second], {"pairs": len(gold)})
+    config = {"pairs": len(gold)}
+    return CheckpointEvaluator("spearman", name, score, description, [*first, *second], config, of_items=of_items)
 
 
 def sentences_evaluator(
@@ -174,21 +128,31 @@ def sentences_evaluator(
     copies = [damaged(sentence, rate, chance) for sentence in kept]
     cache = TokenCache([*kept, *copies])
 
-    def score(model: SentenceTransformer) -> Metrics:
+    def score(model: SentenceTransformer) -> tuple[Metrics, np.ndarray]:
         own, found = np.split(cache.vectors(model)[0], 2)  # each (S, D)
-        return {
-            "separation": separation(found, own),
+        separations = separation_of_each(found, own)
+        metrics = {
+            "separation": float(separations.mean()),
             "retrieval": 100 * reciprocal_rank(found, own),
             "alignment": alignment(own, found),
             "uniformity": uniformity(own),
         }
+        return metrics, separations
 
     description = (
         f"Separation of {len(kept)} held-out sentences from each other by copies without {rate:.0%} of their words "
         "(no ratings)"
     )
     config = {"sentences": len(kept), "rate": rate, "seed": seed}
-    return CheckpointEvaluator("separation", "held_out", score, description, [*kept, *copies], config)
+    return CheckpointEvaluator(
+        "separation",
+        "held_out",
+        score,
+        description,
+        [*kept, *copies],
+        config,
+        of_items=lambda separations, rows: float(separations[rows].mean()),
+    )
 
 
 def damaged(sentence: str, rate: float, chance: random.Random) -> str:

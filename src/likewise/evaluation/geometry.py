@@ -101,12 +101,17 @@ def separation(queries: np.ndarray, targets: np.ndarray) -> float:
     Returns:
         0 for chance and for a collapsed model; all-MiniLM-L6-v2 has 8.6 at rate 0.4.
     """
+    return float(separation_of_each(queries, targets).mean())
+
+
+def separation_of_each(queries: np.ndarray, targets: np.ndarray) -> np.ndarray:
+    """Return (cos(q_i, t_i) - m) / s for each i, (N,): what `separation` is the mean of."""
     cosines = _cosines(queries, targets)  # (N, N)
     own = np.diag(cosines)
     others = cosines[~np.eye(len(cosines), dtype=bool)]  # (N * (N - 1),)
     spread = float(others.std())
     # Below this the differences are rounding errors.
-    return float((own.mean() - others.mean()) / spread) if spread > 1e-6 else 0.0
+    return (own - others.mean()) / spread if spread > 1e-6 else np.zeros(len(own))
 
 
 def _cosines(queries: np.ndarray, targets: np.ndarray) -> np.ndarray:

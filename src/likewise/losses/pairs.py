@@ -46,7 +46,7 @@ def filtered_contrast(first: Tensor, second: Tensor, left_out: Tensor, temperatu
 
 
 def listwise_keep(cosines: Tensor, wanted: Tensor, temperature: float = 0.05) -> Tensor:
-    """Return how far the similarities of a batch are from wanted ones: KL(wanted || found), the mean of both directions.
+    """Return KL(wanted || found) of the similarities of a batch, the mean of both directions.
 
     Args:
         cosines: (B, B) of the encoder that is trained.

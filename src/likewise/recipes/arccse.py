@@ -14,7 +14,7 @@ from likewise.augment.spans import mask_words, nested_spans, sentence_rng
 from likewise.encoder.build import build_encoder
 from likewise.losses.arccon import ArcConLoss
 from likewise.losses.arccse import ArcCSELoss, EntailmentTripletLoss
-from likewise.recipes.collate import TextCollator, tokens_read
+from likewise.recipes.collate import Reading, TextCollator
 from likewise.recipes.options import HeadOptions
 from likewise.recipes.recipe import Recipe
 from likewise.runs.options import OptionError, option
@@ -68,11 +68,10 @@ class TripletViews:
 
 
 def _collator(encoder: Any, options: ArcCSEOptions, seed: int) -> TextCollator:
-    tokenizer = encoder.tokenizer
     wanted = {"sentence": options.max_length, "triplet": options.triplet_max_length}
     return TextCollator(
-        {column: (tokenizer, tokens_read(encoder, length)) for column, length in wanted.items()},
-        TripletViews(options, tokenizer.mask_token, seed),
+        {column: Reading.of(encoder, length) for column, length in wanted.items()},
+        TripletViews(options, encoder.tokenizer.mask_token, seed),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from torch import Tensor
 
@@ -13,25 +13,49 @@ from likewise.runs.options import OptionError
 Views = Callable[[list[dict[str, Any]]], Mapping[str, Any]]
 
 
+class Reading(NamedTuple):
+    """The way in which the texts of a column are tokenised.
+
+    Attributes:
+        tokenizer: a Hugging Face tokenizer.
+        length: the number of tokens kept.
+        prompt: put before each text.
+        unpooled: tokens of the prompt that the pooling leaves out; 0 where it takes them all.
+    """
+
+    tokenizer: Any
+    length: int
+    prompt: str = ""
+    unpooled: int = 0
+
+    @classmethod
+    def of(cls, encoder: Any, length: int = 0) -> Reading:
+        """Return an encoder's own, with its default prompt, of at most `length` tokens (0: all that it reads)."""
+        prompt = encoder.prompts.get(encoder.default_prompt_name) or ""
+        left_out = prompt and any(getattr(module, "include_prompt", True) is False for module in encoder)
+        unpooled = encoder.preprocess([""], prompt=prompt)["prompt_length"] if left_out else 0
+        return cls(encoder.tokenizer, tokens_read(encoder, length), prompt, unpooled)
+
+
 @dataclass
 class TextCollator:
     """A collator that makes the views of a batch and tokenises them.
 
     Args:
-        tokenizers: a Hugging Face tokenizer and the number of tokens kept, by column.
+        readings: how each column is tokenised.
         views: rows to texts by column (or to lists of token numbers), and to tensors, which go into the batch as they
             are; an empty column is left out. The loss gets one set of features for each column, in this order.
     """
 
-    tokenizers: Mapping[str, tuple[Any, int]]
+    readings: Mapping[str, Reading]
     views: Views
     # Read by sentence-transformers' trainer; the corpus has no labels.
     valid_label_columns: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, encoder: Any, views: Views, *columns: str, length: int) -> TextCollator:
-        """Return the collator for an encoder's tokenizer, of at most `length` tokens (0: all that it reads)."""
-        return cls(dict.fromkeys(columns, (encoder.tokenizer, tokens_read(encoder, length))), views)
+        """Return the collator that tokenises all columns as an encoder does; see `Reading.of`."""
+        return cls(dict.fromkeys(columns, Reading.of(encoder, length)), views)
 
     def __call__(self, rows: list[dict[str, Any]]) -> dict[str, Any]:
         """Return {'<column>_input_ids': (rows, T), ...} for rows, padded to the longest text of each column."""
@@ -40,12 +64,15 @@ class TextCollator:
             if isinstance(texts, Tensor):
                 batch[column] = texts
             elif texts:
-                tokenizer, length = self.tokenizers[column]
+                tokenizer, length, prompt, unpooled = self.readings[column]
                 if isinstance(texts[0], str):
+                    texts = [prompt + text for text in texts] if prompt else texts
                     tokens = tokenizer(texts, padding=True, truncation=True, max_length=length, return_tensors="pt")
                 else:
                     tokens = tokenizer.pad({"input_ids": texts}, padding=True, return_tensors="pt")
                 batch |= {f"{column}_{name}": value for name, value in tokens.items()}
+                if unpooled:
+                    batch[f"{column}_prompt_length"] = unpooled
         return batch
 
 

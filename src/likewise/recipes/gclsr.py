@@ -20,7 +20,7 @@ from likewise.encoder.training_modules import NoisyWords, Predictor, Projector
 from likewise.encoder.word_attention import WordAttention
 from likewise.encoder.word_vectors import MAX_WORDS, build_word_vectors, check_source
 from likewise.losses.grouped_cosine import GroupedCosineLoss
-from likewise.recipes.collate import TextCollator
+from likewise.recipes.collate import Reading, TextCollator
 from likewise.recipes.options import TrainingOptions
 from likewise.recipes.recipe import Recipe
 from likewise.recipes.siamese_schedule import siamese_sgd
@@ -189,7 +189,7 @@ GCLSR = Recipe(
     presets={"cpu": CPU, "paper": PAPER, "light": LIGHT},
     build_encoder=_encoder,
     build_collator=lambda encoder, options, seed: TextCollator(
-        dict.fromkeys(("sentence", "view"), (encoder.tokenizer, options.max_length or MAX_WORDS)), _views
+        dict.fromkeys(("sentence", "view"), Reading(encoder.tokenizer, options.max_length or MAX_WORDS)), _views
     ),
     build_loss=lambda encoder, options: GroupedCosineLoss(encoder, options.group_size, options.collapse_below),
     add_columns=_rows,

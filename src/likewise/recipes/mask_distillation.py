@@ -1,20 +1,21 @@
-"""Mask distillation: the mask of a prompt learns the base's mean-pooled vector. Not from a paper.
+"""Mask distillation: the mask of a prompt learns the base's own vector. Not from a paper.
 
 The mask of a base that was never trained with prompts says little (39.77 on average over seven STS tasks for
-all-MiniLM-L6-v2, where mean pooling has 78.87), and most of a short contrastive run goes into making it speak. This
-step costs a third of SNCSE's, wants no negative, and what comes out is a base for `sncse --base`. docs/papers.md.
+all-MiniLM-L6-v2, whose own, mean-pooled vector has 78.87), and most of a short contrastive run goes into making it
+speak. This step costs a third of SNCSE's, wants no negative, and is the first stage of `sncse`. docs/papers.md.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from likewise.encoder.build import build_encoder
+from likewise.encoder.build import OwnOrMode, build_encoder
 from likewise.encoder.encoder_copy import FrozenCopy
 from likewise.encoder.mask_prompt import build_mask_prompt_encoder
 from likewise.encoder.modules import find_part
+from likewise.encoder.opening import is_sentence_encoder
 from likewise.losses.distillation import DistillationLoss
-from likewise.recipes.collate import TextCollator, prompt_length
+from likewise.recipes.collate import Reading, TextCollator, prompt_length
 from likewise.recipes.options import PromptOptions
 from likewise.recipes.recipe import Recipe
 from likewise.runs.options import option
@@ -40,22 +41,24 @@ def _twice(rows: list[dict[str, Any]]) -> dict[str, list[str]]:
 
 def _encoder(base: str, options: MaskDistillationOptions) -> Any:
     encoder = build_mask_prompt_encoder(base, options.template, head=False)
-    encoder.append(FrozenCopy(build_encoder(base, pooling="mean", head=False)))
+    pooling: OwnOrMode = "own" if is_sentence_encoder(base) else "mean"
+    encoder.append(FrozenCopy(build_encoder(base, pooling=pooling, head=False)))
     return encoder
 
 
 def _collator(encoder: Any, options: MaskDistillationOptions, seed: int) -> TextCollator:
     length, taken = prompt_length(encoder, options.max_length)
     copy: Any = find_part(encoder, FrozenCopy)
-    teacher = copy.encoder.tokenizer
+    teacher = Reading.of(copy.encoder)
     # The teacher sees what the prompt leaves room for.
-    plain = length - taken + len(teacher("")["input_ids"])
-    return TextCollator({"sentence": (encoder.tokenizer, length), "plain": (teacher, plain)}, _twice)
+    room = length - taken + len(teacher.tokenizer(teacher.prompt)["input_ids"])
+    plain = teacher._replace(length=min(room, teacher.length))
+    return TextCollator({"sentence": Reading(encoder.tokenizer, length), "plain": plain}, _twice)
 
 
 MASK_DISTILLATION = Recipe(
     name="mask-distillation",
-    summary="The mask of a prompt learns the base's own mean-pooled vector: a better start for sncse.",
+    summary="The mask of a prompt learns the base's own vector: a better start for sncse.",
     source="this library; docs/papers.md",
     presets={"cpu": MaskDistillationOptions()},
     build_encoder=_encoder,

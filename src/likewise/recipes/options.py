@@ -32,12 +32,19 @@ class TrainingOptions(Options):
         "auto",
         "What picks the checkpoint: STS-B dev, held-out sentences of the corpus, or simply the last one.",
     )
+    keep_base_if_better: bool = option(
+        False, "Save the unchanged base where training does not raise the selection's measure by more than its noise."
+    )
     held_out: int = option(500, "Sentences held out of training where the selection needs them.", gt=0)
     precision: Precision = option(
         "auto", "bf16 where the processor is made for it (auto), or always this. Checkpoints are scored in fp32."
     )
 
     def _check(self) -> None:
+        if self.keep_base_if_better and self.select_by == "last":
+            raise OptionError(
+                "keep_base_if_better compares with the base, and select_by=last measures nothing: drop one"
+            )
         if self.max_length and self.max_length < 3:
             raise OptionError("max_length counts the two special tokens, so it is 3 or more (or 0)")
 

@@ -48,6 +48,23 @@ class Method:
 
 
 @dataclass(frozen=True)
+class FirstStage:
+    """A recipe whose model is the base of another one's.
+
+    Args:
+        recipe: the stage's.
+        wanted: (base, options of the run) to whether it is considered for this base.
+        insisted: (options of the run) to whether it is not asked if the base needs it.
+        options: (options of the run) to those of the stage.
+    """
+
+    recipe: Recipe
+    wanted: Callable[[str, Any], bool]
+    insisted: Callable[[Any], bool]
+    options: Callable[[Any], dict[str, Any]]
+
+
+@dataclass(frozen=True)
 class Recipe(Method):
     """A method for plain text: how its encoder is built, how a batch is made of sentences, and its loss.
 
@@ -64,6 +81,7 @@ class Recipe(Method):
             By default, the base must be a model.
         build_optimizer: (encoder, options, updates in all) to an optimizer and its schedule; (None, None) is AdamW.
         default_base: the base where none is given.
+        first: the stage that makes its base, if there is one.
     """
 
     build_encoder: Callable[..., Any]
@@ -74,3 +92,4 @@ class Recipe(Method):
     check_base: Callable[[str, Any], Any] = lambda base, options: check_loadable(base)
     build_optimizer: Callable[[Any, Any, int], tuple[Any, Any]] = lambda *_: (None, None)
     default_base: str = "bundled:minilm"
+    first: FirstStage | None = None

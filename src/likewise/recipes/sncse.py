@@ -7,20 +7,23 @@ value comes from, and what differs from the paper: docs/papers.md.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import torch
 
 from likewise.augment.negation.antonyms import opposites
 from likewise.corpus import PreparedCorpus
 from likewise.encoder.encoder_copy import FrozenCopy
-from likewise.encoder.mask_prompt import build_mask_prompt_encoder
+from likewise.encoder.mask_prompt import build_mask_prompt_encoder, reads_a_mask
+from likewise.encoder.opening import is_sentence_encoder
 from likewise.losses.sncse import Role, SNCSELoss
 from likewise.recipes.collate import TextCollator, prompt_length
-from likewise.recipes.negations import rows_needed, with_candidates, with_negations
+from likewise.recipes.mask_distillation import MASK_DISTILLATION
+from likewise.recipes.negations import rows_needed, told_apart, with_candidates, with_negations
 from likewise.recipes.options import ContrastiveOptions, PromptOptions
-from likewise.recipes.recipe import Recipe
+from likewise.recipes.recipe import FirstStage, Recipe
 from likewise.runs.options import OptionError, option
 from likewise.runs.progress import Progress
 
@@ -43,6 +46,10 @@ class SNCSEOptions(ContrastiveOptions, PromptOptions):
     keep_weight: float = option(
         0.0, "Weight of the distance of a sentence's vector to the one that the base gives it.", ge=0
     )
+    distil_mask: Literal["auto", "always", "never"] = option(
+        "never",
+        "Mask distillation before; auto: where the mask is behind the base's own vector by more than the noise.",
+    )
     processes: int = option(1, "Processes that parse the sentences for their negations.", gt=0, exclude=True)
 
     def _check(self) -> None:
@@ -55,22 +62,33 @@ class SNCSEOptions(ContrastiveOptions, PromptOptions):
             raise OptionError(f"alpha {self.alpha} is larger than beta {self.beta}: no difference fits between them")
 
 
-def negation_views(rows: list[dict[str, Any]], with_opposites: bool = False) -> dict[str, Any]:
+def negation_views(
+    rows: list[dict[str, Any]], with_opposites: bool = False, differ: Callable[..., list[bool]] | None = None
+) -> dict[str, Any]:
     """Return B sentences and K negations, and the rows of the negations.
 
     With `with_opposites` these are followed by the Q opposites of negations, and the Q negations of these.
+
+    Args:
+        rows: {'sentence', 'negation'} each.
+        with_opposites: see above.
+        differ: from sentences and their negations to whether the encoder can tell each two apart; a negation that it
+            cannot is left out.
 
     Returns:
         {'sentence': B + K + 2Q texts, 'sentence_rows': (K,) of the sentences, 'sentence_pairs': (Q,) of the negations}.
     """
     negated = [i for i, row in enumerate(rows) if row.get("negation")]
+    if differ:
+        kept = differ([rows[i]["sentence"] for i in negated], [rows[i]["negation"] for i in negated])
+        negated = [i for i, one in zip(negated, kept, strict=True) if one]
     negations = [rows[i]["negation"] for i in negated]
     texts = [*(row["sentence"] for row in rows), *negations]
     columns: dict[str, Any] = {"sentence": texts, "sentence_rows": torch.tensor(negated, dtype=torch.long)}
     if with_opposites:
         found = [opposites(rows[i]["sentence"], negation) for i, negation in zip(negated, negations, strict=True)]
-        kept = [four for four in found if four]
-        texts += [*(four.opposite for four in kept), *(four.opposite_negation for four in kept)]
+        fours = [four for four in found if four]
+        texts += [*(four.opposite for four in fours), *(four.opposite_negation for four in fours)]
         pairs = [place for place, four in enumerate(found) if four]
         columns["sentence_pairs"] = torch.tensor(pairs, dtype=torch.long)
     return columns
@@ -99,7 +117,8 @@ def _encoder(base: str, options: SNCSEOptions) -> Any:
 
 def _collator(encoder: Any, options: SNCSEOptions, seed: int) -> TextCollator:
     length, _ = prompt_length(encoder, options.max_length)
-    views = partial(negation_views, with_opposites=options.opposite_weight > 0)
+    differ = partial(told_apart, encoder.tokenizer, length)
+    views = partial(negation_views, with_opposites=options.opposite_weight > 0, differ=differ)
     return TextCollator.of(encoder, views, "sentence", length=length)
 
 
@@ -108,9 +127,23 @@ def _loss(encoder: Any, options: SNCSEOptions) -> SNCSELoss:
     return SNCSELoss(encoder, options.negation, **{name: getattr(options, name) for name in weights})
 
 
+def _distillation(options: SNCSEOptions) -> dict[str, Any]:
+    """Return the options of the mask's distillation."""
+    size = min(options.batch_size, MASK_DISTILLATION.options().batch_size)
+    # The last checkpoint is the best or close to it, so that what is distilled does not depend on labelled data.
+    return {"template": options.template, "batch_size": size, "precision": options.precision, "select_by": "last"}
+
+
+def _may_distil(base: str, options: SNCSEOptions) -> bool:
+    """Return whether a base has a vector of its own for its mask to learn. A raw language model has none."""
+    if options.distil_mask == "never":
+        return False
+    return options.distil_mask == "always" or (is_sentence_encoder(base) and not reads_a_mask(base))
+
+
 PAPER_BASE = SNCSEOptions(batch_size=256, learning_rate=1e-5, sam_rho=0.0)
 PAPER_LARGE = PAPER_BASE.updated(batch_size=128, learning_rate=5e-6)
-CPU = SNCSEOptions(batch_size=64, learning_rate=1e-4, max_length=48, eval_steps=75, sam_rho=0.0)
+CPU = SNCSEOptions(batch_size=64, learning_rate=1e-4, max_length=48, eval_steps=75, sam_rho=0.0, distil_mask="auto")
 # For a base that mask distillation has made: its mask speaks already, and is what is trained.
 DISTILLED = CPU.updated(head=False, learning_rate=3e-5)
 # Not the paper's: what makes an encoder see 'not' (docs/papers.md).
@@ -142,4 +175,5 @@ SNCSE = Recipe(
     build_collator=_collator,
     build_loss=_loss,
     add_columns=_add_negations,
+    first=FirstStage(MASK_DISTILLATION, _may_distil, lambda options: options.distil_mask == "always", _distillation),
 )

@@ -84,12 +84,10 @@ class Judge:
 
     def keeps_sts(self, candidate: Candidate) -> bool:
         """Return whether a candidate loses no more of STS-B dev than the guard allows; True without its data."""
-        return (
-            candidate.sts_dev is None or self.sts_dev is None or candidate.sts_dev >= self.sts_dev - GUARD
-        )
+        return candidate.sts_dev is None or self.sts_dev is None or candidate.sts_dev >= self.sts_dev - GUARD
 
     def best(self, candidates: Sequence[Candidate]) -> tuple[Candidate | None, str]:
-        """Return the best candidate by held-out retrieval, None if the base is to stay, and the reason in a sentence."""
+        """Return the best candidate, None if the base is to stay, and the reason in a sentence."""
         kept = [one for one in candidates if self.keeps_sts(one)]
         if not kept:
             return None, f"every candidate loses more than {GUARD:.0f} point of STS-B dev"

@@ -2,35 +2,32 @@
 
 from __future__ import annotations
 
+import copy
 import os
-import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
-from sentence_transformers import SentenceTransformer
 
-from likewise.corpus import CorpusError, CorpusOptions
+from likewise.corpus import CorpusOptions
 from likewise.corpus.passages import OfferedPair, Passage, offered_pairs, read_passages
-from likewise.encoder.opening import LoadError
 from likewise.encoder.word_part import fit_word_part
-from likewise.errors import LikewiseError, counted
-from likewise.inference.encoding import encode
+from likewise.errors import counted
 from likewise.inference.loading import load
-from likewise.inference.tokens import Tokens, UnfitModel
 from likewise.runs.job import Job, Resume, check_target, complete_installation, open_job
 from likewise.runs.options import OptionError, checked_seed
-from likewise.runs.parts import Parts
 from likewise.runs.plan import Plan
 from likewise.runs.progress import Progress
-from likewise.runs.stopping import orderly_stop
+from likewise.runs.whole_files import write_text
 from likewise.training.adapt_choice import Candidate, Judge, StsDev, reciprocal_ranks
-from likewise.training.adapt_head import FrozenTexts, Head, HeadOptions, centred, softly_whitened, train_head
+from likewise.training.adapt_head import Head, HeadOptions, centred, softly_whitened, train_head
+from likewise.training.adapt_page import adapted_card, adapted_page, changed_neighbours
+from likewise.training.adapt_texts import HELD_OUT, BaseTexts, frozen_texts, held_out, sample_passages
 from likewise.training.checkpoints import base_fingerprint
 from likewise.transformers_output import no_bar
 
@@ -40,9 +37,7 @@ WEIGHTS = (0.3, 0.5, 0.7)
 PHRASE = 6.0
 """Mean words of a passage below which a text is phrases: a missing word changes these, so nothing is learnt from it."""
 
-_BLOCK = 2048  # texts of a saved part
-_HELD_OUT, _DISTRACTORS = 500, 4500
-_FEWEST = 50  # held-out sentences below which nothing is measured
+_DISTRACTORS = 4500
 
 
 @dataclass(frozen=True)
@@ -95,10 +90,11 @@ def adapt(
 ) -> AdaptResult:
     """Adapt a sentence encoder to a text, without labels.
 
-    The text offers pairs (a title and its text, a sentence and the rest of its passage, neighbours). Candidates are made
-    from the base: its mean taken off, soft whitening, a part of the corpus's words, and a head trained on the pairs with
-    hard negatives. The one that finds the passages of held-out sentences best is saved; STS-B dev, where it is found,
-    may not fall by more than a point. Where nothing beats the base by more than the noise, the base itself is saved.
+    The text offers pairs: a title and its text, a question and what follows, a sentence and the rest of its passage.
+    Candidates are made from the base by centring, by soft whitening, by adding the corpus's words, and by training on
+    the pairs with hard negatives. The one that finds the passages of held-out sentences best is saved; STS-B dev, where
+    its data is found, may not fall by more than a point. Where nothing beats the base by more than the noise, the base
+    itself is saved.
 
     Args:
         corpus: a file, a folder, a glob, `bundled:wiki-sample`, or a list of these.
@@ -131,10 +127,12 @@ def adapt(
     if before and Path(base).expanduser().resolve() == Path(out).resolve():
         fingerprint = before["plan"]["inputs"].get("base")
     encoder = load(base)
-    texts = _Texts(encoder, base)
+    texts = BaseTexts(encoder, base)
     passages = read_passages(corpus, corpus_options, seed=seed)
     progress.tell(f"{counted(len(passages), 'passage')}, {_words(passages):.1f} words each")
-    digest = blake2b("\n".join(f"{one.title}\t{one.text}" for one in passages).encode("utf-8", "replace"), digest_size=16)
+    digest = blake2b(
+        "\n".join(f"{one.title}\t{one.text}" for one in passages).encode("utf-8", "replace"), digest_size=16
+    )
     sts = StsDev.find(data)
     options = {"base": base, "minutes": minutes, "seed": seed, "keep_base_if_better": keep_base_if_better}
     inputs = {"base": fingerprint, "corpus": digest.hexdigest(), "STS-B dev": sts is not None}
@@ -150,37 +148,13 @@ def _words(passages: Sequence[Passage]) -> float:
     return float(np.mean([len(one.text.split()) for one in passages]))
 
 
-class _Texts:
-    """The base as a function of texts: vectors, and the pieces that the part of words counts."""
-
-    def __init__(self, encoder: SentenceTransformer, base: str) -> None:
-        try:
-            self.tokens = Tokens(encoder)
-        except UnfitModel as reason:
-            raise LoadError(f"--base {base} cannot be adapted: {reason}. Give another base") from None
-        self.encoder = encoder
-
-    def vectors(self, texts: Sequence[str]) -> np.ndarray:
-        """Return the vectors of the base, (S, D) float32, each of length 1."""
-        return encode(self.encoder, texts, precision="fp32", normalize=True)
-
-    @property
-    def embeddings(self) -> np.ndarray:
-        """The input embeddings of the base, (V, E); (V, 1) zeros where it has none to share."""
-        try:
-            found = self.encoder[0].auto_model.get_input_embeddings().weight.detach().float().cpu().numpy()
-        except (AttributeError, NotImplementedError):
-            return np.zeros((len(self.encoder.tokenizer), 1), dtype=np.float32)
-        return found
-
-
 class _Adapting:
     """The stages of one job."""
 
     def __init__(
         self,
         job: Job,
-        base: _Texts,
+        base: BaseTexts,
         passages: Sequence[Passage],
         sts: StsDev | None,
         minutes: float,
@@ -195,61 +169,29 @@ class _Adapting:
         self.heads: dict[str, Head] = {}
 
     def run(self, keep_base_if_better: bool) -> None:
-        passages = self._sample()
+        passages = sample_passages(self.job, self.base, self.all_passages, self.seconds, self.seed, self.progress)
         pairs = offered_pairs(passages, seed=self.seed)
-        held, training = _split(pairs, passages, self.seed)
+        held, training = held_out(pairs, passages, self.seed)
         self.phrases = _words(passages) < PHRASE
-        texts, place = self._encode(pairs)
+        wanted = [text for pair in pairs for text in (pair.first, pair.second)]
+        wanted += self.sts.texts if self.sts else []
+        texts, place = frozen_texts(self.job, self.base, wanted, self.progress)
         self.texts, self.place, self.held = texts, place, held
-        shown = [place[pair.second] for pair in pairs]
-        self.pool = np.array(list(dict.fromkeys([place[pair.second] for pair in held] + shown)))[
-            : len(held) + _DISTRACTORS
-        ]
+        self.pool = np.array(
+            list(dict.fromkeys(place[pair.second] for pair in (*held, *pairs)))[: HELD_OUT + _DISTRACTORS]
+        )
+        where = {row: i for i, row in enumerate(self.pool.tolist())}
+        self.own = np.array([where[place[pair.second]] for pair in held], dtype=np.int64)
         self._score("base", Head.identity(texts.vectors.shape[1]))
         rows = np.array([[place[pair.first], place[pair.second]] for pair in training]).reshape(-1, 2)
         self._try_all(rows)
         chosen, reason = self._choose(keep_base_if_better)
         self._save(chosen, reason, passages, pairs)
 
-    def _sample(self) -> list[Passage]:
-        """Return the passages that fit the time, measured once on a few of them."""
-        rng = np.random.default_rng([self.seed, 3])
-        order = rng.permutation(len(self.all_passages))
-        if "passages" not in self.job.notes:
-            probe = [self.all_passages[int(i)].text for i in order[:256]]
-            self.base.vectors(probe[:32])  # the first call is slower
-            begun = time.perf_counter()
-            self.base.vectors(probe)
-            pace = (time.perf_counter() - begun) / len(probe)
-            # Both sides of a pair, in half of the time.
-            self.job.note(passages=int(max(256, 0.5 * self.seconds / (2 * pace))))
-        most = self.job.notes["passages"]
-        if most < len(self.all_passages):
-            self.progress.tell(f"{most:,} of {len(self.all_passages):,} passages are used: what fits the time given")
-        return [self.all_passages[int(i)] for i in np.sort(order[:most])]
-
-    def _encode(self, pairs: Sequence[OfferedPair]) -> tuple[FrozenTexts, dict[str, int]]:
-        """Return all texts under the base, and the row of each; finished blocks are kept for a resumed run."""
-        texts = list(dict.fromkeys(text for pair in pairs for text in (pair.first, pair.second)))
-        texts += [text for text in dict.fromkeys(self.sts.texts if self.sts else ()) if text not in set(texts)]
-        parts = Parts(self.job.work / "vectors")
-        blocks: list[np.ndarray] = []
-        with orderly_stop(self.progress) as stop, self.progress.bar("encoding with the base", len(texts)) as bar:
-            for start in range(0, len(texts), _BLOCK):
-                name = f"{start:09d}.npy"
-                if name not in parts:
-                    stop.check(f"after {start:,} of {len(texts):,} texts")
-                    with parts.new(name) as path, path.open("wb") as file:
-                        np.save(file, self.base.vectors(texts[start : start + _BLOCK]))
-                blocks.append(np.load(parts.path(name)))
-                bar.update(min(start + _BLOCK, len(texts)))
-        found = FrozenTexts(torch.from_numpy(np.concatenate(blocks)), self.base.tokens(texts))
-        return found, {text: row for row, text in enumerate(texts)}
-
     def _try_all(self, pairs: np.ndarray) -> None:
         """Make and score the candidates: those that need no training first."""
         vectors = self.texts.vectors.numpy()[np.unique(pairs[:, 1])] if len(pairs) else self.texts.vectors.numpy()
-        self._score("mean taken off", centred(vectors))
+        self._score("centred", centred(vectors))
         if len(vectors) > 4 * vectors.shape[1]:
             self._score("soft whitening", softly_whitened(vectors))
         if self.phrases:
@@ -267,7 +209,9 @@ class _Adapting:
 
     def _best_weight(self) -> float:
         """Return the best weight by held-out retrieval; the middle one where nothing is measured."""
-        found = {weight: next(one.gain for one in self.candidates if one.name == f"words {weight}") for weight in WEIGHTS}
+        found = {
+            weight: next(one.gain for one in self.candidates if one.name == f"words {weight}") for weight in WEIGHTS
+        }
         return max(WEIGHTS, key=lambda weight: found[weight]) if self.held else WEIGHTS[1]  # type: ignore[arg-type, return-value]
 
     def _score(self, name: str, head: Head) -> None:
@@ -275,7 +219,7 @@ class _Adapting:
         ranks = sts = None
         if self.held:
             queries = head.all(self.texts, np.array([self.place[pair.first] for pair in self.held]))
-            ranks = reciprocal_ranks(queries, head.all(self.texts, self.pool), np.arange(len(self.held)))
+            ranks = reciprocal_ranks(queries, head.all(self.texts, self.pool), self.own)
         if self.sts is not None:
             sts = self.sts.spearman(head.all(self.texts, np.array([self.place[text] for text in self.sts.texts])))
         if not self.candidates:
@@ -294,8 +238,8 @@ class _Adapting:
             return best or base, reason
         if self.phrases:
             return base, (
-                "the text is short phrases: it holds no passages to measure on, and a missing word changes a phrase, so "
-                "the base is kept"
+                "the text is short phrases: it has no passages to measure on, and a phrase without one of its words "
+                "means something else, so the base is kept"
             )
         name = next(one.name for one in others if one.name.endswith("trained map"))
         kept = [one for one in others if one.name == name and self.judge.keeps_sts(one)]
@@ -318,33 +262,36 @@ class _Adapting:
             "chosen": chosen.name,
             "reason": reason,
             "candidates": [one.to_dict() for one in self.candidates],
-            "corpus": {"passages": len(passages), "pairs": kinds, "held_out": len(self.held)},
+            "corpus": {
+                "passages": len(passages),
+                "pairs": kinds,
+                "held_out": len(self.held),
+                "searched": len(self.pool),
+            },
         }
+        shutil.rmtree(self.job.result)  # half of a model, after a kill
         model.save_pretrained(str(self.job.result), create_model_card=False)
+        write_text(self.job.result / "README.md", adapted_card(facts, model))
+        write_text(self.job.result / "report.html", adapted_page(facts, self._changes(chosen, pairs)))
         self.job.finish(facts)
+
+    def _changes(self, chosen: Candidate, pairs: Sequence[OfferedPair]) -> list[Any]:
+        """Return queries with their nearest passages before and after, for the page."""
+        asked = (self.held or list(pairs))[:HELD_OUT]
+        texts = {row: text for text, row in self.place.items()}
+        rows = np.array([self.place[pair.first] for pair in asked])
+        own = self.own.tolist() if self.held else [-1] * len(asked)
+        sides = [
+            head.all(self.texts, rows) @ head.all(self.texts, self.pool).T
+            for head in (self.heads["base"], self.heads[chosen.name])
+        ]
+        return [
+            (asked[query].first, *([(texts[int(self.pool[i])], i == own[query]) for i in side] for side in both))
+            for query, *both in changed_neighbours(sides[0], sides[1], own)
+        ]
 
 
 def _weighted(part: Any, weight: float) -> Any:
-    import copy
-
     found = copy.deepcopy(part)
     found.weight = weight
     return found
-
-
-def _split(
-    pairs: Sequence[OfferedPair], passages: Sequence[Passage], seed: int
-) -> tuple[list[OfferedPair], list[OfferedPair]]:
-    """Return held-out pairs to measure on, and those to train on; no passage is in both.
-
-    Sentences with the rest of their passage measure; deletions do not, as any weight on words solves them.
-    """
-    measuring = [pair for pair in pairs if pair.kind in ("rest", "title", "question")]
-    if len({pair.passage for pair in measuring}) < 0.3 * len(passages):
-        measuring = []
-    rng = np.random.default_rng([seed, 4])
-    one_each = list({pair.passage: pair for pair in rng.permutation(np.array(measuring, dtype=object))}.values())
-    wanted = min(_HELD_OUT, len(one_each) // 5)
-    held = one_each[:wanted] if wanted >= _FEWEST else []
-    gone = {pair.passage for pair in held}
-    return held, [pair for pair in pairs if pair.passage not in gone]

@@ -51,6 +51,8 @@ def model_card(record: Mapping[str, Any], model: Any) -> str:
         if best
         else f"Checkpoint: {record['selection']}."
     )
+    if reason := record.get("kept_base"):
+        score = f"This is the unchanged base: {reason}."
     pairs = isinstance(model, CrossEncoder)
     return CARD.format(
         what="cross-encoder" if pairs else "sentence encoder",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -16,8 +17,11 @@ from likewise.recipes import Recipe, TrainingOptions, find_recipe
 from likewise.runs.job import Resume
 from likewise.runs.options import checked_seed
 from likewise.runs.progress import Progress
+from likewise.training.checkpoints import made_by
+from likewise.training.checks import check_start, check_updates
 from likewise.training.config import config_of
-from likewise.training.running import Training, TrainingResult, check_start, check_updates
+from likewise.training.first_stage import base_to_train
+from likewise.training.running import Training, TrainingResult
 from likewise.training.selection import choose_selection
 
 
@@ -78,13 +82,22 @@ def train(
     progress.tell(f"checkpoint selected by: {selection.description}")
     dataset = selection.training_rows(sentences.dataset)
     check_updates(len(dataset), chosen)
+    start = base_to_train(
+        method,
+        base,
+        chosen,
+        sentences,
+        selection.evaluator,
+        progress,
+        partial(train, corpus=corpus, data=data, corpus_options=corpus_options, quiet=quiet),
+    )
     set_seed(seed)  # the training head starts at random
-    encoder = None if method.encoder_reads_corpus else method.build_encoder(base, chosen)
+    encoder = None if method.encoder_reads_corpus else method.build_encoder(start, chosen)
     dataset = method.add_columns(sentences, dataset, chosen, seed, progress)
     check_updates(len(dataset), chosen)
     if encoder is None:
         set_seed(seed)
-        encoder = method.build_encoder(base, chosen, dataset["sentence"])
+        encoder = method.build_encoder(start, chosen, dataset["sentence"])
     for module in encoder:
         if report := getattr(module, "report", None):
             progress.tell(report)
@@ -111,6 +124,7 @@ def train(
         config=config_of(recipe=method.name, corpus=corpus, corpus_options=corpus_options, **arguments),
         completed=completed,
         shipped=_shipped(method, base, chosen),
+        facts={"first_stage": made_by(start)} if start != base else {},
     )
     return training.run(out, progress, resume=resume, overwrite=overwrite, keep_checkpoints=keep_checkpoints)
 

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from sentence_transformers import CrossEncoder
 from torch import nn
 from transformers import PrinterCallback, ProgressCallback
@@ -19,8 +18,8 @@ from transformers import PrinterCallback, ProgressCallback
 from likewise.encoder.modules import without_training_head
 from likewise.losses.grouped_cosine import CollapseError
 from likewise.recipes.options import TrainingOptions
-from likewise.runs.job import Job, Resume, check_target, complete_installation, open_job
-from likewise.runs.options import OptionError, write_toml
+from likewise.runs.job import Job, Resume, open_job
+from likewise.runs.options import write_toml
 from likewise.runs.plan import Plan
 from likewise.runs.progress import Progress
 from likewise.runs.stopping import orderly_stop
@@ -28,12 +27,13 @@ from likewise.runs.whole_files import write_text
 from likewise.training.callbacks import Course, Log
 from likewise.training.card import model_card
 from likewise.training.checkpoints import base_fingerprint, made_by, newest_checkpoint
+from likewise.training.checks import check_finite, texts_of
 from likewise.training.precision import as_saved, use_bf16
 from likewise.training.selection import Selection
 from likewise.training.trainer import LikewiseTrainer, PairTrainer, TrainingError, trainer_arguments
 from likewise.transformers_output import no_bar, no_warning_of_times
 
-LABEL = "label"
+_ITEMS, _BASE = "before.npy", "base"
 CONFIG = "run.toml"
 """In the folder of a finished training: its arguments, as `likewise.training.config` reads them."""
 
@@ -60,11 +60,17 @@ class TrainingResult:
 
     @property
     def best(self) -> dict[str, Any] | None:
-        """The kept checkpoint: 'metric', 'score', 'step', and 'improved', False if the base scores as well.
+        """The best checkpoint: 'metric', 'score', 'step', 'noise' and 'improved'.
 
-        None where it is simply the last.
+        'improved' is whether it is better than the base by more than the noise of the change (None where the noise is
+        not known). None where the checkpoint is simply the last.
         """
         return self.record["best"]
+
+    @property
+    def no_gain(self) -> str:
+        """A sentence on a training that did not raise the selection's measure by more than its noise, or ''."""
+        return no_gain(self.record)
 
     @property
     def steps(self) -> int:
@@ -74,11 +80,17 @@ class TrainingResult:
     @cached_property
     def model(self) -> Any:
         """The trained model, loaded on first access."""
-        if self.record["kind"] == "cross-encoder":
-            return CrossEncoder(str(self.path))
-        from likewise.inference.loading import load
+        return _opened(self.path, self.record["kind"] == "cross-encoder")
 
-        return load(self.path)
+
+def no_gain(record: Mapping[str, Any]) -> str:
+    """Return `TrainingResult.no_gain` of a record."""
+    best = record["best"]
+    if not best or best["improved"]:
+        return ""
+    metric, noise = best["metric"], best.get("noise")
+    within = "" if noise is None else f", and a change of {noise:.2g} may be chance"
+    return f"training brought {metric} from {record['before'][metric]:.4g} to {best['score']:.4g}{within}"
 
 
 @dataclass(frozen=True)
@@ -179,6 +191,11 @@ class Training:
             before = {name: float(value) for name, value in evaluator(base).items()}
             log.write(step=0, seconds=0.0, **{f"eval_{name}": value for name, value in before.items()})
             job.note(before=before)
+            if evaluator.items is not None:
+                np.save(job.work / _ITEMS, evaluator.items)
+        if self.options.keep_base_if_better and not done:
+            base = self.shipped() if self.shipped else self.export(trainer.model)
+            base.save_pretrained(str(job.work / _BASE), create_model_card=False)
         for callback in (PrinterCallback, ProgressCallback):
             trainer.remove_callback(callback)
         most = trainer.args.max_steps
@@ -206,9 +223,22 @@ class Training:
         with as_saved(trainer.model):  # a cross-encoder is saved directly, and not copied
             model = self.export(trainer.model)
             check_finite(model, self.dataset, f"training diverged by step {most}: the model")
+            facts["best"] = self._judged(facts["best"], before, model, job)
+            if self.options.keep_base_if_better and (reason := no_gain(facts)):
+                facts["kept_base"] = reason
+                model = _opened(job.work / _BASE, isinstance(model, CrossEncoder))
             facts |= {"kind": "cross-encoder" if isinstance(model, CrossEncoder) else "encoder", **self.at_end(model)}
             _fill(job, model, facts, self.config, checkpoints if keep_checkpoints else None)
         job.finish(facts)
+
+    def _judged(self, best: dict[str, Any] | None, before: Mapping[str, float], model: Any, job: Job) -> Any:
+        """Return the best checkpoint's record with the noise of its gain, and whether the gain is larger."""
+        if not best or not best["improved"] or not (job.work / _ITEMS).exists():
+            return best and best | {"noise": None}
+        self.selection.evaluator(model)
+        noise = self.selection.evaluator.noise(np.load(job.work / _ITEMS), self.selection.evaluator.items)
+        larger = noise is None or abs(best["score"] - before[best["metric"]]) > noise
+        return best | {"noise": noise, "improved": larger}
 
     def _trainer(self, checkpoints: Path) -> LikewiseTrainer | PairTrainer:
         options, bf16 = self.options, use_bf16(self.options.precision)
@@ -229,50 +259,12 @@ class Training:
         )
 
 
-def check_start(out: str | os.PathLike[str], options: TrainingOptions) -> dict[str, Any]:
-    """Check the arguments before base and data are read.
+def _opened(path: Path, cross_encoder: bool) -> Any:
+    if cross_encoder:
+        return CrossEncoder(str(path))
+    from likewise.inference.loading import load
 
-    Returns:
-        The record of a training into `out` that was killed while it was installed, {} where there is none.
-
-    Raises:
-        JobError: the target is not a folder for a job.
-        OptionError: bf16 is asked for on a GPU that has none.
-    """
-    use_bf16(options.precision)
-    check_target(out)
-    return complete_installation(out)
-
-
-def check_updates(n_rows: int, options: TrainingOptions, unit: str = "sentences") -> None:
-    """Check that the rows fill one update.
-
-    Raises:
-        OptionError: they do not.
-    """
-    if n_rows < options.batch_size * options.accumulation:
-        raise OptionError(
-            f"{n_rows:,} training {unit} do not fill one update of {options.batch_size} x {options.accumulation}: "
-            "give more of them, or a smaller batch_size or accumulation"
-        )
-
-
-def check_finite(model: Any, dataset: Any, what: str) -> None:
-    """Check the vectors of a few texts; the model's mode and the random state are restored.
-
-    Raises:
-        TrainingError: a number of them is NaN or infinite.
-    """
-    texts = dataset[:8][_texts(dataset)[0]]
-    training = model.training
-    with torch.random.fork_rng():
-        if isinstance(model, CrossEncoder):
-            found = model.predict([(text, text) for text in texts], show_progress_bar=False)
-        else:
-            found = model.encode(list(texts), show_progress_bar=False)
-    model.train(training)
-    if not np.isfinite(np.asarray(found, dtype=np.float64)).all():
-        raise TrainingError(f"{what} gives vectors that are not finite: take another base or a lower learning_rate")
+    return load(path)
 
 
 def _fill(job: Job, model: Any, facts: Mapping[str, Any], config: Mapping[str, Any], checkpoints: Path | None) -> None:
@@ -287,12 +279,8 @@ def _fill(job: Job, model: Any, facts: Mapping[str, Any], config: Mapping[str, A
         shutil.copytree(checkpoints, job.result / checkpoints.name)
 
 
-def _texts(dataset: Any) -> list[str]:
-    return [name for name in dataset.column_names if name != LABEL]
-
-
 def _words(dataset: Any) -> np.ndarray:
     """Return the number of words in the texts of each row, (rows,)."""
     if "words" in dataset.column_names:
         return np.asarray(dataset.with_format("numpy")["words"][:])
-    return np.array([[len(text.split()) for text in dataset[name]] for name in _texts(dataset)]).sum(axis=0)
+    return np.array([[len(text.split()) for text in dataset[name]] for name in texts_of(dataset)]).sum(axis=0)

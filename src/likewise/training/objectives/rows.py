@@ -15,7 +15,7 @@ from typing import Any
 from likewise.corpus.decoding import json_type
 from likewise.corpus.files import format_suffix, numbered_lines
 from likewise.errors import LikewiseError
-from likewise.training.running import LABEL
+from likewise.training.checks import LABEL
 
 _CHUNK = 10_000
 

@@ -1,0 +1,91 @@
+"""The evaluator of a checkpoint, and the noise of what it measures.
+
+Letters of the shapes: R items (pairs, sentences) that a metric is computed from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from sentence_transformers.sentence_transformer.evaluation import SentenceEvaluator
+
+Metrics = dict[str, float]
+
+
+class CheckpointEvaluator(SentenceEvaluator):
+    """An evaluator of checkpoints; the trainer keeps the one with the best value of its primary metric.
+
+    The trainer puts `eval_` before the names of the metrics: "eval_sts_dev_spearman".
+
+    Args:
+        metric: the metric to select by.
+        name: put before each metric, with an underscore.
+        score: from a model to its metrics, or to these and the values of `items`.
+        description, config: one sentence for the user, and plain values for the model card.
+        sentences: the encoded sentences.
+        of_items: the primary metric from some of the items that `score` leaves in `items`, and their numbers; None
+            where its noise is not known.
+
+    Attributes:
+        items: one value for each item (a pair's cosine, say) of the last model scored, (R,); None before the first.
+    """
+
+    def __init__(
+        self,
+        metric: str,
+        name: str,
+        score: Callable[[Any], Metrics | tuple[Metrics, np.ndarray]],
+        description: str,
+        sentences: Sequence[str],
+        config: Mapping[str, Any],
+        *,
+        greater_is_better: bool = True,
+        of_items: Callable[[np.ndarray, np.ndarray], float] | None = None,
+    ) -> None:
+        super().__init__()
+        self.name = name
+        self.primary_metric = f"{name}_{metric}"
+        self.greater_is_better = greater_is_better
+        self.sentences = tuple(sentences)
+        self.items: np.ndarray | None = None
+        self._of_items = of_items
+        self._score, self._description, self._config = score, description, dict(config)
+
+    @property
+    def description(self) -> str:
+        """A description of the selection in one sentence."""
+        return self._description
+
+    def __call__(
+        self, model: Any, output_path: str | None = None, epoch: float = -1, steps: int = -1
+    ) -> dict[str, float]:
+        """Score the model; nothing is written to `output_path`."""
+        found = self._score(model)
+        if isinstance(found, tuple):
+            found, self.items = found
+        named = self.prefix_name_to_metrics(found, self.name)
+        self.store_metrics_in_model_card_data(model, named, int(epoch), steps)
+        return named
+
+    def get_config_dict(self) -> dict[str, Any]:
+        """Return plain values for the model card."""
+        return self._config
+
+    def noise(self, before: np.ndarray | None, after: np.ndarray | None, draws: int = 500) -> float | None:
+        """Return the noise of the primary metric's change from one model to another, None where it is not known.
+
+        It is half of the 95% interval of the change: 1.96 standard deviations over samples of the items, drawn with
+        replacement (a paired bootstrap). Another sample of sentences might undo a smaller change.
+
+        Args:
+            before, after: the `items` of both models.
+            draws: samples.
+        """
+        if self._of_items is None or before is None or after is None:
+            return None
+        rng = np.random.default_rng(0)
+        samples = (rng.integers(len(before), size=len(before)) for _ in range(draws))
+        changes = [self._of_items(after, rows) - self._of_items(before, rows) for rows in samples]
+        return 1.96 * float(np.std(changes))

@@ -1,0 +1,260 @@
+"""Indexing of files: passages, their vectors and their words, updated by what has changed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+from sentence_transformers import SentenceTransformer
+
+from likewise.corpus.options import CorpusError, CorpusOptions
+from likewise.errors import counted
+from likewise.inference.encoding import dimension
+from likewise.inference.engines.engine import EngineName, EnginePrecision
+from likewise.inference.engines.graph import fingerprint
+from likewise.inference.loading import load
+from likewise.runs.job import Job, Resume, check_target, open_job, read_record
+from likewise.runs.parts import checksum
+from likewise.runs.plan import Plan
+from likewise.runs.progress import Progress
+from likewise.runs.stopping import StopRequest, orderly_stop
+from likewise.searching.passages import Passage, Splitting, files_of
+from likewise.searching.table import SearchError, Table, key_of
+from likewise.searching.vectors import Vectors, prompt_of
+
+WINDOW = 1024
+"""Passages that are encoded and written at a time: a stop waits for one of these."""
+WORDS = 100
+"""Of a passage at most, if the model reads that much."""
+_TOKENS_A_WORD = 1.4
+APPROXIMATE = 200_000
+"""Passages from which an approximate index of the vectors is built (see benchmarks/README.md)."""
+_TRIED = 100
+Placed = tuple[str, str, bool, Passage]
+"""Source, file, whether it is the last of its source, and the passage."""
+
+
+@dataclass(frozen=True)
+class Indexed:
+    """The content of an index, as `index` leaves it.
+
+    Attributes:
+        passages: how many there are.
+        files: of how many files.
+        encoded: passages that were encoded by this call; the others were there.
+        added, removed: files that were new or changed, and files that changed or are gone.
+        skipped: files of folders that are not text, each with the reason.
+        recall: of the approximate index, if there is one: the share of the 10 exact nearest that it finds.
+    """
+
+    passages: int
+    files: int
+    encoded: int
+    added: int
+    removed: int
+    skipped: tuple[str, ...] = ()
+    recall: float | None = None
+
+
+def index(
+    texts: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    *,
+    out: str | os.PathLike[str],
+    model: SentenceTransformer | str | os.PathLike[str] | None = None,
+    corpus_options: CorpusOptions | None = None,
+    words: int | None = None,
+    metadata: Sequence[str] = (),
+    language: str = "English",
+    keep: bool = False,
+    approximate: int = APPROXIMATE,
+    engine: EngineName = "auto",
+    precision: EnginePrecision = "fp32",
+    quiet: bool = False,
+    resume: Resume = "auto",
+    overwrite: bool = False,
+) -> Indexed:
+    """Index files for search: their passages by meaning and by words.
+
+    Run it again after files have changed: only new passages are encoded, and those of files that are gone or no longer
+    named are removed. A stopped run is resumed. Other processes can search the index meanwhile: they see it as it was
+    before, until everything is in.
+
+    Args:
+        texts: files, folders (without their hidden files), or patterns: text, Markdown, JSONL, CSV, Parquet, articles,
+            MediaWiki dumps.
+        out: the folder of the index.
+        model: the encoder, or what `load` takes; None for that of the index.
+        corpus_options: how the files are read; `field` names the text of JSONL, CSV and Parquet rows.
+        words: of a passage at most; None for 100, or fewer if the model reads less.
+        metadata: fields of such rows to keep with their passages, for filters.
+        language: of the text, for the stems of words.
+        keep: keep the passages of files that are not named.
+        approximate: passages from which an approximate index of the vectors is built.
+        engine, precision: as in `load`.
+        quiet: show nothing on standard error.
+        resume: True insists on a stopped run to resume.
+        overwrite: make the index again if it was made with another model or other options.
+
+    Returns:
+        What the index holds.
+
+    Raises:
+        CorpusError: a file cannot be read.
+        JobError: the folder holds other files, or an index with another model or other options.
+        SearchError: no model is named, or the index is damaged.
+        MissingExtraError: LanceDB is not installed.
+    """
+    target, progress = Path(out), Progress(quiet)
+    check_target(target)
+    named, walked = files_of([texts] if isinstance(texts, str | os.PathLike) else list(texts), target)
+    encoder = opened(target, model, engine, precision)
+    options = corpus_options or CorpusOptions()
+    most = words or min(WORDS, max(8, int((encoder.max_seq_length or 2 * WORDS) / _TOKENS_A_WORD)))
+    settings: dict[str, Any] = {"words": most, "metadata": list(metadata), "language": language}
+    settings |= {"split": options.split, "field": options.field, "encoding": options.encoding}
+    settings |= {"prompt": prompt_of(encoder, "document"), "truncate_dim": encoder.truncate_dim}
+    plan = Plan("index", settings, inputs={"model": fingerprint(encoder)})
+    with open_job(target, plan, resume=resume, overwrite=overwrite, grows=True) as job, orderly_stop(progress) as stop:
+        table = _table(job, dimension(encoder), metadata, overwrite)
+        job.note(table=table.name)
+        work = _Work(table, Vectors(encoder, "document"), Splitting(most, options, tuple(metadata)), progress, stop)
+        found = work.update(named, walked, keep)
+        table.index_words(language)
+        if table.rows >= approximate:
+            progress.tell("building the approximate index of the vectors")
+            table.index_vectors()
+        table.optimize()
+        recall = recall_of(table) if table.is_approximate else None
+        result = Indexed(table.rows, len(table.sources()), *found, recall=recall)
+        table.finish()
+        job.finish({"table": table.name, "model": _name_of(encoder, model), "passages": result.passages})
+        table.clean()
+    return result
+
+
+def opened(
+    target: Path,
+    model: SentenceTransformer | str | os.PathLike[str] | None,
+    engine: EngineName = "auto",
+    precision: EnginePrecision = "fp32",
+) -> SentenceTransformer:
+    """Return the encoder that was given, or that of an index.
+
+    Raises:
+        SearchError: none was given, and the index names none.
+        LoadError: it cannot be loaded.
+    """
+    if isinstance(model, SentenceTransformer):
+        return model
+    name = model or read_record(target).get("model")
+    if name is None:
+        raise SearchError(f"{target} names no model: give the one to index with, as --model runs/arc")
+    return load(name, engine=engine, precision=precision)
+
+
+def recall_of(table: Table, count: int = 10) -> float:
+    """Return the share of the exact nearest passages that the approximate search finds, for 100 of the passages."""
+    found, wanted = 0, 0
+    for vector in table.sample(_TRIED):
+        exact, fast = (
+            {(row["source"], row["line"], row["text"]) for row in table.by_vector(vector, count, exact=exact)}
+            for exact in (True, False)
+        )
+        found, wanted = found + len(exact & fast), wanted + len(exact)
+    return found / max(1, wanted)
+
+
+class _Work:
+    """The update of a table by the files that have changed."""
+
+    def __init__(
+        self, table: Table, vectors: Vectors, splitting: Splitting, progress: Progress, stop: StopRequest
+    ) -> None:
+        self.table, self.vectors, self.splitting, self.progress, self.stop = table, vectors, splitting, progress, stop
+        self.there = table.sources()
+        self.skipped: dict[str, str] = {}  # source to the reason
+        self.encoded = self.added = 0
+
+    def update(self, named: list[Path], walked: list[Path], keep: bool) -> tuple[int, int, int, tuple[str, ...]]:
+        """Bring the table in line with the files, and return how much was encoded, added, removed and skipped."""
+        wanted = {_source_of(path): path for path in [*walked, *named]}
+        fresh = {one: path for one, path in wanted.items() if one not in self.there or not self.there[one][2]}
+        size = sum(path.stat().st_size for path in fresh.values())
+        total = 0
+        with self.progress.bar("indexing") as bar:
+            for window in self._windows(fresh, set(named)):
+                if not total:
+                    total = max(len(window), size * len(window) // sum(len(one.text.encode()) for *_, one in window))
+                    bar.update(total=total)
+                self._add(window, total)
+                bar.advance(len(window))
+                self.stop.check(f"after {counted(bar.done, 'passage')}")
+        files = {str(path.resolve()) for path in wanted.values()}
+        stale = [
+            one for one, (file, *_) in self.there.items() if one not in wanted and not (keep and file not in files)
+        ]
+        self.table.remove([*stale, *self.skipped])
+        return self.encoded, self.added, len(stale), tuple(self.skipped.values())
+
+    def _windows(self, fresh: Mapping[str, Path], named: set[Path]) -> Iterator[list[Placed]]:
+        """Yield the passages of files that are not in the table yet, in pieces of `WINDOW`."""
+        window: list[Placed] = []
+        for source, path in fresh.items():
+            before = self.there[source][1] if source in self.there else 0  # written before a stop
+            passages, number = self.splitting.read(path), 0
+            try:
+                passage = next(passages, None)
+                self.added += passage is not None
+                while passage is not None:
+                    following = next(passages, None)
+                    if number >= before:
+                        window.append((source, str(path.resolve()), following is None, passage))
+                    number, passage = number + 1, following
+                    if len(window) == WINDOW:
+                        yield window
+                        window = []
+            except CorpusError as reason:
+                if path in named:
+                    raise
+                self.skipped[source] = str(reason)
+        if window:
+            yield window
+
+    def _add(self, window: list[Placed], total: int) -> None:
+        """Encode the passages whose text is not in the table, and write all of them."""
+        keys = [key_of(passage.encoded) for *_, passage in window]
+        vectors = self.table.known(keys)
+        new = {key: one.encoded for key, (*_, one) in zip(keys, window, strict=True) if key not in vectors}
+        if new:
+            if not self.encoded:
+                self.vectors.choose(list(new.values()), total, self.progress)
+            vectors |= dict(zip(new, self.vectors(list(new.values())), strict=True))
+        self.encoded += len(new)
+        self.table.add(window, keys, np.stack([vectors[key] for key in keys]))
+
+
+def _source_of(path: Path) -> str:
+    """Return a hash of the path and the content of a file."""
+    return key_of(f"{path.resolve()}\0{checksum(path)}")
+
+
+def _table(job: Job, dimension: int, metadata: Sequence[str], overwrite: bool) -> Table:
+    """Return the table to write to: of the stopped run, of the index, or a new one."""
+    record = {} if overwrite else read_record(job.target)
+    name = job.notes.get("table") or record.get("table")
+    if name and (job.target / f"{name}.lance").is_dir():
+        return Table(job.target, name)
+    return Table.create(job.target, f"passages-{uuid4().hex[:8]}", dimension, metadata)
+
+
+def _name_of(encoder: SentenceTransformer, model: object) -> str | None:
+    """Return the name by which a search loads the model again: an absolute path, or one of the hub."""
+    folder = getattr(encoder, "folder", None)
+    if isinstance(model, str) and not Path(model).exists():
+        return model
+    return str(folder.resolve()) if folder else None

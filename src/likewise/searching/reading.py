@@ -1,0 +1,193 @@
+"""Searching an index: by meaning, by words, or both, fused by the reciprocals of the ranks."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from sentence_transformers import SentenceTransformer
+
+from likewise.corpus.splitting import sentence_spans
+from likewise.inference.engines.graph import fingerprint
+from likewise.runs.job import read_record, work_of
+from likewise.searching.hits import Hit
+from likewise.searching.table import SHOWN, SearchError, Table
+
+Mode = Literal["hybrid", "vectors", "words"]
+RANK = 60
+"""The constant of reciprocal rank fusion (Cormack et al. 2009): a hit of rank r counts 1 / (60 + r)."""
+DEPTH = 100
+"""Hits of each kind that are fused."""
+_WORD = re.compile(r"\w+")
+_WAIT = 2.0
+
+
+class Index:
+    """An index, opened to search it; an update by another process is seen at the next search.
+
+    Args:
+        path: of the index.
+        model: the encoder of the queries, or what `load` takes; None for the one that made the index. It is loaded
+            at the first search that needs it.
+
+    Raises:
+        SearchError: there is no such index, or it is damaged.
+        MissingExtraError: LanceDB is not installed.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], model: SentenceTransformer | str | os.PathLike[str] | None = None
+    ) -> None:
+        self.path = Path(path)
+        self._model = model
+        self._seen: Any = None
+        self._vectors: Any = None
+        self._fits = ""
+        _ = self.table
+
+    @property
+    def table(self) -> Table:
+        """The table, as it was when the index was finished the last time."""
+        seen = _state(self.path)
+        if seen is None or seen != self._seen:
+            self._record = _finished(self.path)
+            self._table = Table(self.path, self._record["table"], finished=True)
+            self._seen = seen
+        return self._table
+
+    def _encode(self, texts: Sequence[str]) -> np.ndarray:
+        """Return the vectors (S, D) of queries."""
+        made_with = self._record["plan"]["inputs"]["model"]
+        if self._vectors is None or self._fits != made_with:
+            from likewise.searching.indexing import opened
+            from likewise.searching.vectors import Vectors
+
+            encoder = opened(self.path, self._model)
+            if fingerprint(encoder) != made_with:
+                name = self._record.get("model")
+                raise SearchError(
+                    f"{self.path} was made with another model{f' ({name})' if name else ''}: search with that one, or "
+                    "index again with --model and --overwrite"
+                )
+            self._vectors, self._fits = Vectors(encoder, "query"), made_with
+        return self._vectors(texts)
+
+    def search(
+        self, query: str, k: int = 10, *, mode: Mode = "hybrid", where: str | None = None, mark: bool = True
+    ) -> list[Hit]:
+        """Search, as `likewise.search`.
+
+        Args:
+            query, k, where: as in `likewise.search`.
+            mode: by both, by meaning, or by words.
+            mark: find the sentence that fits best; otherwise it is the whole passage.
+        """
+        if k < 1:
+            raise SearchError(f"k is {k}: give 1 or more")
+        if mode not in ("hybrid", "vectors", "words"):
+            raise SearchError(f"unknown mode {mode!r}: give hybrid, vectors or words")
+        table, depth = self.table, max(k, DEPTH) if mode == "hybrid" else k
+        if not query.strip() or not table.rows:
+            return []
+        vector = None if mode == "words" else self._encode([query])[0]  # (D,)
+        found = [] if vector is None else [table.by_vector(vector, depth, where)]
+        found += [] if mode == "vectors" else [table.by_words(query, depth, where)]
+        rows = fused(found)[:k] if mode == "hybrid" else found[0]
+        texts = [row["text"] for row in rows]
+        sentences = self._marked(query, vector, texts) if mark else texts
+        return [_hit(row, mode, sentence, table.metadata) for row, sentence in zip(rows, sentences, strict=True)]
+
+    def _marked(self, query: str, vector: np.ndarray | None, texts: Sequence[str]) -> list[str]:
+        """Return the sentence of each text that fits the query best."""
+        split = [[text[begin:end].strip() for begin, end in sentence_spans(text)] or [text] for text in texts]
+        several = list(dict.fromkeys(one for some in split if len(some) > 1 for one in some))
+        fit: dict[str, float] = {}
+        if vector is None:
+            wanted = {word.lower() for word in _WORD.findall(query)}
+            fit = {one: sum(word.lower() in wanted for word in _WORD.findall(one)) for one in several}
+        elif several:
+            fit = dict(zip(several, (self._encode(several) @ vector).tolist(), strict=True))
+        return [max(some, key=lambda one: fit.get(one, 0.0)) for some in split]
+
+
+def search(
+    index: str | os.PathLike[str] | Index,
+    query: str,
+    k: int = 10,
+    *,
+    vectors_only: bool = False,
+    words_only: bool = False,
+    where: str | None = None,
+    model: SentenceTransformer | str | os.PathLike[str] | None = None,
+) -> list[Hit]:
+    """Search an index, and return the passages that fit best.
+
+    Args:
+        index: made by `index`; for many queries an `Index`, which keeps the model.
+        query: a question, a sentence, or words.
+        k: how many passages.
+        vectors_only: search by meaning alone, not also by words.
+        words_only: search by words alone (BM25); the model is not loaded.
+        where: a condition on file, line, title, text and metadata, as in SQL: "year = '2020' AND file LIKE '%.md'".
+        model: in place of the one that made the index, if that has moved.
+
+    Returns:
+        Up to k hits, the best first.
+
+    Raises:
+        SearchError: there is no such index, it is damaged, it was made with another model, or `where` is not valid.
+        MissingExtraError: LanceDB is not installed.
+    """
+    if vectors_only and words_only:
+        raise SearchError("a search cannot be both vectors only and words only: give one of them")
+    mode: Mode = "vectors" if vectors_only else "words" if words_only else "hybrid"
+    opened = index if isinstance(index, Index) else Index(index, model)
+    return opened.search(query, k, mode=mode, where=where)
+
+
+def fused(rankings: Sequence[Sequence[dict[str, Any]]]) -> list[dict[str, Any]]:
+    """Return the rows of several rankings by the sum of 1 / (60 + rank), the best first."""
+    rows: dict[Any, dict[str, Any]] = {}
+    for ranking in rankings:
+        for rank, row in enumerate(ranking, start=1):
+            same = (row["source"], row["line"], row["text"])
+            score = rows.get(same, {}).get("score", 0.0) + 1 / (RANK + rank)
+            rows[same] = rows.get(same, {}) | row | {"score": score}
+    return sorted(rows.values(), key=lambda row: -row["score"])
+
+
+def _hit(row: dict[str, Any], mode: Mode, sentence: str, metadata: Sequence[str]) -> Hit:
+    return Hit(
+        score=row["score"] if mode == "hybrid" else row["similarity"] if mode == "vectors" else row["words"],
+        **{name: row[name] for name in SHOWN},
+        sentence=sentence,
+        similarity=row.get("similarity"),
+        words=row.get("words"),
+        metadata={name: row[name] for name in metadata if row[name]},
+    )
+
+
+def _state(path: Path) -> Any:
+    """Return what changes when an index is finished again."""
+    try:
+        found = (path / "likewise.json").stat()
+        return found.st_mtime_ns, found.st_ino
+    except OSError:
+        return None
+
+
+def _finished(path: Path) -> dict[str, Any]:
+    """Return the record of an index, which is missing for a moment while a new one is put in its place."""
+    end = time.monotonic() + _WAIT
+    while not (record := read_record(path)) and work_of(path).is_dir() and time.monotonic() < end:
+        time.sleep(0.05)
+    if record.get("plan", {}).get("job") == "index":
+        return record
+    if work_of(path).is_dir():
+        raise SearchError(f"{path} is not finished: run the same `likewise index` again")
+    raise SearchError(f"there is no index at {path}: make one with `likewise index TEXT --model DIR --out {path}`")

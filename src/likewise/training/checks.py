@@ -1,0 +1,69 @@
+"""The checks of a training, before long work starts and before its model is saved."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+import torch
+from sentence_transformers import CrossEncoder
+
+from likewise.recipes.options import TrainingOptions
+from likewise.runs.job import check_target, complete_installation
+from likewise.runs.options import OptionError
+from likewise.training.precision import use_bf16
+from likewise.training.trainer import TrainingError
+
+LABEL = "label"
+
+
+def texts_of(dataset: Any) -> list[str]:
+    """Return the names of the columns that hold texts."""
+    return [name for name in dataset.column_names if name != LABEL]
+
+
+def check_start(out: str | os.PathLike[str], options: TrainingOptions) -> dict[str, Any]:
+    """Check the arguments before base and data are read.
+
+    Returns:
+        The record of a training into `out` that was killed while it was installed, {} where there is none.
+
+    Raises:
+        JobError: the target is not a folder for a job.
+        OptionError: bf16 is asked for on a GPU that has none.
+    """
+    use_bf16(options.precision)
+    check_target(out)
+    return complete_installation(out)
+
+
+def check_updates(n_rows: int, options: TrainingOptions, unit: str = "sentences") -> None:
+    """Check that the rows fill one update.
+
+    Raises:
+        OptionError: they do not.
+    """
+    if n_rows < options.batch_size * options.accumulation:
+        raise OptionError(
+            f"{n_rows:,} training {unit} do not fill one update of {options.batch_size} x {options.accumulation}: "
+            "give more of them, or a smaller batch_size or accumulation"
+        )
+
+
+def check_finite(model: Any, dataset: Any, what: str) -> None:
+    """Check the vectors of a few texts; the model's mode and the random state are restored.
+
+    Raises:
+        TrainingError: a number of them is NaN or infinite.
+    """
+    texts = dataset[:8][texts_of(dataset)[0]]
+    training = model.training
+    with torch.random.fork_rng():
+        if isinstance(model, CrossEncoder):
+            found = model.predict([(text, text) for text in texts], show_progress_bar=False)
+        else:
+            found = model.encode(list(texts), show_progress_bar=False)
+    model.train(training)
+    if not np.isfinite(np.asarray(found, dtype=np.float64)).all():
+        raise TrainingError(f"{what} gives vectors that are not finite: take another base or a lower learning_rate")

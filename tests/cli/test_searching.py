@@ -1,0 +1,20 @@
+import json
+
+
+def test_index_and_search(cli, tiny_model, sentences, tmp_path):
+    tiny_model.save(str(tmp_path / "model"), create_model_card=False)
+    (tmp_path / "notes.md").write_text(f"# Tea\n\n{sentences[0]} {sentences[1]}\n")
+    out = tmp_path / "notes.index"
+    result = cli("index", tmp_path / "notes.md", "--model", tmp_path / "model", "--out", out)
+    assert result.exit_code == 0, result.output
+    assert "1 passage of 1 file: 1 encoded now, 1 file added, 0 removed" in result.stdout
+    result = cli("search", out, sentences[1], "-k", "3")
+    assert result.exit_code == 0, result.output
+    assert "notes.md:3  Tea" in result.stdout
+    assert sentences[1] in " ".join(result.stdout.split())
+    result = cli("search", out, sentences[1], "--json", "--words-only")
+    assert [hit["line"] for hit in json.loads(result.stdout)] == [3]
+    assert cli("search", out, "zebra", "--words-only").stdout == "Nothing found.\n"
+    result = cli("search", tmp_path / "none", "a")
+    assert result.exit_code == 2
+    assert "likewise index" in result.stderr

@@ -1,0 +1,108 @@
+import json
+
+import numpy as np
+import pytest
+from sentence_transformers import SentenceTransformer
+
+import likewise
+from likewise.searching import Index, SearchError
+from likewise.searching.reading import fused
+
+
+@pytest.fixture(scope="module")
+def reader(_indexed):
+    return Index(_indexed)
+
+
+def test_vectors_are_ranked_by_the_cosine(reader, sentences, saved_model):
+    query = "the old dog near the river"
+    model = SentenceTransformer(str(saved_model))
+    rows = model.encode([query, *sentences[:40]], normalize_embeddings=True)
+    cosines = dict(zip(sentences[:40], (rows[1:] @ rows[0]).tolist(), strict=True))
+    hits = [hit for hit in reader.search(query, 42, mode="vectors") if hit.file.endswith("lines.txt")]
+    assert {hit.text for hit in hits} == set(cosines)
+    assert [hit.score for hit in hits] == pytest.approx([cosines[hit.text] for hit in hits], abs=1e-5)
+    assert [hit.score for hit in hits] == pytest.approx(sorted(cosines.values(), reverse=True), abs=1e-5)
+    assert all(hit.words is None for hit in hits)
+
+
+def test_words_find_what_holds_them_also_by_their_stem_and_in_the_heading(reader, sentences):
+    hits = reader.search("dogs", 100, mode="words")
+    wanted = {text for text in sentences[:40] if "dog" in text.split()} | {sentences[42]}
+    assert {hit.text for hit in hits} >= wanted
+    assert all("dog" in f"{hit.title} {hit.text}".lower() for hit in hits)
+    assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+    assert reader.search("zebra", mode="words") == []
+
+
+def test_hybrid_is_the_sum_of_reciprocal_ranks(reader):
+    query = "the famous captain"
+    rankings = [[(hit.file, hit.line) for hit in reader.search(query, 100, mode=mode)] for mode in ("vectors", "words")]
+    scores: dict = {}
+    for ranking in rankings:
+        for rank, place in enumerate(ranking, start=1):
+            scores[place] = scores.get(place, 0) + 1 / (60 + rank)
+    hits = reader.search(query, 5)
+    assert [hit.score for hit in hits] == pytest.approx(sorted(scores.values(), reverse=True)[:5])
+    assert all(hit.score == pytest.approx(scores[hit.file, hit.line]) for hit in hits)
+
+
+def test_fusing_by_hand():
+    a, b, c = ({"source": "s", "line": line, "text": "t"} for line in (1, 2, 3))
+    found = fused([[a, b], [c, b]])
+    assert [row["line"] for row in found] == [2, 1, 3]
+    assert found[0]["score"] == pytest.approx(2 / 62)
+
+
+def test_the_sentence_that_fits_is_marked(reader, sentences, saved_model):
+    hit = next(hit for hit in reader.search(sentences[41], mode="vectors", k=42) if hit.title == "Rivers")
+    model = SentenceTransformer(str(saved_model))
+    rows = model.encode([sentences[41], sentences[40], sentences[41]], normalize_embeddings=True)
+    assert rows[0] @ rows[2] > rows[0] @ rows[1]
+    assert hit.sentence == sentences[41]
+    assert hit.parts == (f"{sentences[40]} ", sentences[41], "")
+
+
+def test_filters_on_places_and_metadata(saved_model, tmp_path):
+    rows = [{"body": f"the cat number {i}", "year": str(2000 + i), "kind": "a" if i % 2 else "b"} for i in range(8)]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    likewise.index(
+        tmp_path / "rows.jsonl",
+        model=saved_model,
+        out=tmp_path / "rows.index",
+        corpus_options=likewise.CorpusOptions(field="body"),
+        metadata=["year", "kind"],
+        quiet=True,
+    )
+    reader = Index(tmp_path / "rows.index")
+    for mode in ("hybrid", "vectors", "words"):
+        hits = reader.search("the cat", mode=mode, where="year >= '2004' AND kind = 'a'")
+        assert {hit.line for hit in hits} == {6, 8}
+        assert {hit.metadata["year"] for hit in hits} == {"2005", "2007"}
+    with pytest.raises(SearchError, match=r"the filter 'yeer = 1' is not valid.*year, kind"):
+        reader.search("the cat", where="yeer = 1")
+    with pytest.raises(SearchError, match="is not valid"):
+        reader.search("the cat", where="line = = 2", mode="words")
+
+
+@pytest.mark.parametrize("query", ["'; DROP TABLE x", 'a AND (b:"', "\0\u202e", "*" * 5000, "\U0001f600", "-"])
+def test_no_query_is_a_fault(reader, query):
+    assert isinstance(reader.search(query, 3), list)
+
+
+def test_wrong_arguments_are_refused_and_an_empty_query_finds_nothing(reader, indexed):
+    assert reader.search("  ") == []
+    with pytest.raises(SearchError, match="k is 0"):
+        reader.search("a", 0)
+    with pytest.raises(SearchError, match="one of them"):
+        likewise.search(indexed, "a", vectors_only=True, words_only=True)
+
+
+def test_hits_are_plain_values_for_json(reader):
+    hit = reader.search("the cat", 1)[0]
+    plain = json.loads(json.dumps(hit.to_dict()))
+    assert plain["file"] == hit.file
+    assert set(plain) == {
+        "score", "file", "line", "title", "text", "sentence", "similarity", "words", "metadata",
+    }  # fmt: skip
+    assert np.isfinite(plain["score"])
