@@ -1,4 +1,4 @@
-"""What is fitted and trained on the frozen vectors of a base: a linear map and a part of the corpus's words.
+"""The head of an adapted encoder: a linear map and the words of a corpus, fitted and trained on frozen vectors.
 
 The transformer runs once over every text, so that hundreds of updates take seconds. Letters of the shapes: U different
 texts, B pairs, D embedding.
