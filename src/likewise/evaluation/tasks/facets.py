@@ -24,6 +24,7 @@ import numpy as np
 
 from likewise.errors import counted
 from likewise.evaluation.data import read_rating
+from likewise.evaluation.own_data import is_number
 from likewise.evaluation.pairs import (
     PairResult,
     RatedPairs,
@@ -151,21 +152,13 @@ def _read(path: Path) -> list[tuple[str, str, float]]:
         try:
             rating = read_rating(cells[_SCORE], SCALE, where)
         except DataError:
-            if i == 0 and not _is_number(cells[_SCORE]):
+            if i == 0 and not is_number(cells[_SCORE]):
                 continue
             raise
         found.append((" ".join(cells[_FIRST].split()), " ".join(cells[_SECOND].split()), rating))
     if not found:
         raise DataError(f"{path}: there is no rated pair. Copy the file again.")
     return found
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _text(raw: bytes) -> str:
