@@ -11,6 +11,7 @@ import typer
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
 
 VERBS: dict[str, tuple[str, str]] = {
+    "adapt": ("likewise.cli.training:adapt_command", "Adapt an encoder to your own text, without labels."),
     "train": ("likewise.cli.training:train_group", "Train a sentence encoder on plain text."),
     "finetune": ("likewise.cli.training:finetune_group", "Train an encoder further on labelled rows."),
     "baseline": ("likewise.cli.training:baseline_group", "Make a model to compare with: averages, whitening, flow."),
@@ -22,6 +23,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "export": ("likewise.cli.using:export_command", "Write a model as one ONNX or OpenVINO graph."),
     "index": ("likewise.cli.searching:index_command", "Index files for search, or update an index."),
     "search": ("likewise.cli.searching:search_command", "Search an index by meaning and by words."),
+    "serve": ("likewise.cli.searching:serve_command", "Serve models and indexes over HTTP, with OpenAI's API."),
     "negate": ("likewise.cli.using:negate_command", "Write the negation of every sentence of a text file."),
     "sections": ("likewise.cli.using:sections_command", "Draw triplets of sentences from articles."),
     "context": ("likewise.cli.context:context_group", "Sentence similarity based on contexts, stage by stage."),
