@@ -66,6 +66,38 @@ def test_the_loss_is_equation_5(tiny_base, sentences):
     assert torch.allclose(parts["triplet"], 0.3 * functional.entailment_triplet(*t, 0.2), atol=1e-5)
 
 
+def test_triplets_by_deletion_lack_the_words_that_would_be_masked(sentences):
+    texts = [s for s in sentences if len(s.split()) >= 25][:3]
+    masked = TripletViews(ARCCSE.options(), "[MASK]", seed=1)(rows(texts))["triplet"]
+    deleted = TripletViews(ARCCSE.options(triplet_by="delete"), None, seed=1)(rows(texts))["triplet"]
+    assert deleted == [" ".join(text.replace("[MASK]", "").split()) for text in masked]
+    with pytest.raises(OptionError, match="triplet_by to delete"):
+        TripletViews(ARCCSE.options(), None, seed=1)
+
+
+def test_the_second_view_may_lack_words_and_both_keep_the_base_s_similarities(tiny_base, sentences):
+    options = ARCCSE.options(positive_deletion=0.25, keep_weight=0.5, margin=15.0, temperature=0.1, head=False)
+    encoder = ARCCSE.build_encoder(str(tiny_base), options).eval()
+    texts = [s for s in sentences if len(s.split()) >= 25][:6]
+    batch = ARCCSE.build_collator(encoder, options, 1)(rows(texts))
+    views = ("sentence", "shortened", "triplet")
+    features = [{k.removeprefix(f"{v}_"): x for k, x in batch.items() if k.startswith(v)} for v in views]
+    for text, ids in zip(texts, features[1]["input_ids"], strict=True):
+        kept = encoder.tokenizer.decode(ids, skip_special_tokens=True).split()
+        words = encoder.tokenizer.decode(encoder.tokenizer(text)["input_ids"], skip_special_tokens=True).split()
+        assert len(kept) < len(words)
+        left = iter(words)
+        assert all(word in left for word in kept)  # in order, and none that was not there
+    encoder[0].auto_model.embeddings.word_embeddings.weight.data.mul_(0.5)  # no longer the base
+    parts = ARCCSE.build_loss(encoder, options)(features)
+    x, y = (encoder(dict(one))["sentence_embedding"] for one in features[:2])
+    before = torch.tensor(encoder[-1].encoder.encode(texts))
+    kept = (functional.listwise_keep(x, before, 0.1) + functional.listwise_keep(y, before, 0.1)) / 2
+    assert torch.allclose(parts["contrastive"], functional.arccon(x, y, 15, 0.1), atol=1e-5)
+    assert torch.allclose(parts["keep"], 0.5 * kept, atol=1e-4)
+    assert set(parts) == {"contrastive", "keep", "triplet"}
+
+
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [

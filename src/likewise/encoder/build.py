@@ -9,6 +9,7 @@ import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Pooling, Transformer, WeightedLayerPooling, WordWeights
 
+from likewise.encoder.modules import with_modules
 from likewise.encoder.opening import (
     LoadError,
     check_loadable,
@@ -65,16 +66,19 @@ def build_encoder(
 ) -> SentenceTransformer:
     """Return a trainable encoder: the base's transformer, a pooling, and optionally the training head.
 
-        Args:
-            pooling: how token vectors (B, T, D) become a sentence vector (B, D). "own" takes a base that is a sentence
-    encoder unchanged, with its pooling and normalisation and without a head, and is "cls" for every
-                other base. The others leave what the base brings along behind.
-            head: add the MLP head of contrastive training (see `TrainingHead`).
-            dropout: see `load_transformer`.
+    Args:
+        base: see `load_transformer`.
+        pooling: how token vectors (B, T, D) become a sentence vector (B, D). "own" takes a base that is a sentence
+            encoder unchanged, with its pooling and normalisation, and is "cls" for every other base. The others
+            leave what the base brings along behind.
+        head: add the MLP head of contrastive training (see `TrainingHead`).
+        dropout: see `load_transformer`.
     """
     if pooling == "own":
         if is_sentence_encoder(base):
-            return _as_shipped(base, dropout)
+            model = _as_shipped(base, dropout)
+            width = model.get_embedding_dimension()
+            return with_modules(model, [*model, TrainingHead(width)]).train() if head and width else model
         pooling = "cls"
     transformer = load_transformer(base, dropout)
     width = transformer.get_embedding_dimension()

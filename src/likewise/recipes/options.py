@@ -79,6 +79,4 @@ class HeadOptions(ContrastiveOptions):
     pooling: OwnOrMode = option(
         "cls", "Which token vectors make the sentence vector; own: as the base has it, cls where it has none."
     )
-    head: bool = option(
-        True, "Train through an MLP head that the saved model does not have; not with the base's own pooling."
-    )
+    head: bool = option(True, "Train through an MLP head that the saved model does not have.")
