@@ -43,13 +43,8 @@ def cosine_distance(vectors: Tensor, targets: Tensor) -> Tensor:
 def listwise_keep(vectors: Tensor, targets: Tensor, temperature: float = 0.05) -> Tensor:
     """Return the divergence of the similarities within a batch from those of a teacher, the mean over the rows.
 
-    L_i = KL(softmax over j != i of cos(t_i, t_j) / tau || softmax over j != i of cos(v_i, v_j) / tau): who is near to
-    whom is kept, and how near all are is free.
-
-    Args:
-        vectors: (B, D), B at least 2.
-        targets: (B, E) of the teacher, detached here.
-        temperature: tau.
+    L_i = KL(softmax over j != i of cos(t_i, t_j) / tau || the same of v), of vectors v (B, D) and a teacher's t (B, E),
+    which are detached here: who is near to whom is kept, and how near all are is free.
     """
     _check_temperature(temperature)
     own = torch.eye(len(vectors), dtype=torch.bool, device=vectors.device)
@@ -175,8 +170,8 @@ def entailment_triplet(
         closer: (B, D) h', the versions masked less.
         farther: (B, D) h'', the versions masked more.
         margin: m, in units of cosine.
-        temperature: tau of the softplus log(1 + exp((...) / tau)), which has a slope where the order is right already
-            and one of 1 / tau where it is wrong; 0 is the paper's hinge, with a slope of 1.
+        temperature: tau of log(1 + exp((...) / tau)), which has a slope where the order is right already, too; 0 is
+            the paper's hinge.
     """
     _check_shapes(anchors, closer, farther)
     if len(anchors) == 0:
