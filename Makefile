@@ -18,8 +18,9 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/deptry src
 
-# Half an hour and more on two cores; needs the data beside the repository.
+# Half an hour and more on two cores; needs the evaluation data.
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/all.py --readme README.md
 

@@ -1,4 +1,4 @@
-"""Every speed that is claimed, measured beside its peer on this machine, as the README's table: `make bench`.
+"""Every speed that is claimed, measured against its peer on this machine, as the README's table: `make bench`.
 
     python benchmarks/all.py --readme README.md
 
@@ -67,7 +67,7 @@ def table(claims: list[Claim], failed: list[str]) -> str:
         + ", ".join(f"{name} {version}" for name, version in versions().items() if name in ("torch", "transformers"))
         + ".",
         "",
-        "| what: beside what | peer | likewise | ratio |",
+        "| task: peer | peer | likewise | ratio |",
         "| --- | ---: | ---: | ---: |",
     ]
     for claim in claims:

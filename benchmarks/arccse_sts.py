@@ -1,4 +1,4 @@
-"""ArcCSE beside sentence-transformers' SimCSE recipe and its own parts: seven STS tasks, several seeds.
+"""ArcCSE compared with sentence-transformers' SimCSE recipe and with its own parts: seven STS tasks, several seeds.
 
     python benchmarks/arccse_sts.py --corpus ../shared/data/wikipedia/sentences-250k.txt.gz --seeds 1 2 3 --jobs 2
 

@@ -18,7 +18,7 @@ class Claim:
     """One row.
 
     Attributes:
-        name: what was done, and beside what.
+        name: the task, and the peer.
         unit: of the two figures: '/s', where more is better, or 's', where less is.
         peer: the peer's figure.
         ours: ours, of the same run.

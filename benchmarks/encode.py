@@ -1,4 +1,4 @@
-"""Sentences a second of `encode` beside sentence-transformers', in turn, in one run; STS-B dev beside it.
+"""Sentences a second of `encode` and of sentence-transformers', in alternation, in one run; and STS-B dev.
 
     python benchmarks/encode.py --corpus ../shared/data/wikipedia/sentences-250k.txt.gz --data ../shared/data/senteval
 

@@ -1,4 +1,4 @@
-"""Seconds of a training step beside sentence-transformers' trainer at its defaults, in turn, in one run.
+"""Seconds of a training step, and of sentence-transformers' trainer at its defaults, in alternation, in one run.
 
     python benchmarks/step_time.py --corpus ../shared/data/wikipedia/sentences-250k.txt.gz
 

@@ -1,4 +1,4 @@
-"""The transfer tasks beside both protocols of SentEval, on the same vectors and folds.
+"""The transfer tasks compared with both protocols of SentEval, on the same vectors and folds.
 
     python benchmarks/transfer_protocol.py --model bundled:minilm --outer 3 --classifier logistic
 

@@ -246,6 +246,21 @@ def test_a_demo_of_no_steps_is_refused(tmp_path):
     assert "--steps" in done.output
 
 
+def test_a_demo_over_another_model_is_refused_before_it_reads_anything(own, monkeypatch):
+    monkeypatch.setattr("likewise.corpus.prepare", lambda *_, **__: pytest.fail("it read the corpus"))
+    done = cli("demo", "--steps", 1, "--out", own)
+    assert done.exit_code == 2
+    assert "holds another model: choose another --out" in done.output
+    assert "overwrite" not in done.output
+
+
+def test_an_analysis_that_fails_makes_no_folder(model, tmp_path):
+    for verb, more in (("similarity", ("--sentences", tmp_path / "no.txt")), ("errors", ("--task", "no"))):
+        done = cli("analyze", verb, model, "--out", tmp_path / "report", *more)
+        assert done.exit_code == 2, done.output
+        assert not (tmp_path / "report").exists()
+
+
 def test_messages_count_one_as_one(tiny_base, tmp_path):
     (tmp_path / "one.txt").write_text("The old cat sees the dog near the river and the small bridge.\n")
     assert "1 sentence left of 1 file," in train(tmp_path / "one.txt", tiny_base, tmp_path / "run").output

@@ -3,7 +3,7 @@
     python benchmarks/context/frozen_encoder.py --work runs/contexts --documents 700 --encoder bundled:minilm
 
 Takes the head, loss, batches and held-out negatives of the discriminator, over the first documents of a workspace's
-index. The vectors are kept beside the index: a second run takes a minute.
+index. The vectors are kept next to the index: a second run takes a minute.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Pairs a minute of the Origin similarity beside the plain double loop, in one run on the same pairs.
+"""Pairs a minute of the Origin similarity and of the plain double loop, in one run on the same pairs.
 
     python benchmarks/context/pairs_a_minute.py
 

@@ -1,4 +1,4 @@
-"""Held-out perplexity of the generators beside a unigram and a trigram model of the same sub-words.
+"""Held-out perplexity of the generators, a unigram and a trigram model of the same sub-words.
 
     python benchmarks/context/perplexity.py --tokens 1000000 --arm '' --arm networks=three --arm softmax=full
 

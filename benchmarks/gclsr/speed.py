@@ -1,4 +1,4 @@
-"""Sentences a second of light encoders beside all-MiniLM-L6-v2 in sentence-transformers, in turn, in one run.
+"""Sentences a second of light encoders and of all-MiniLM-L6-v2 in sentence-transformers, in alternation, in one run.
 
     python benchmarks/gclsr/speed.py --corpus ../shared/data/wikipedia/sentences-250k.txt.gz
 

@@ -1,4 +1,4 @@
-"""Time of the word noise on a whole batch beside a loop over the words, the same noise, in one run.
+"""Time of the word noise on a whole batch, and of a loop over the words, the same noise, in one run.
 
 python benchmarks/gclsr/word_noise.py [--batch 512 --words 30 --dimension 50]
 """

@@ -1,4 +1,4 @@
-"""Speed, coverage and correctness of likewise's negation beside one-by-one parsing and the package `negate`.
+"""Speed, coverage and correctness of likewise's negation, of one-by-one parsing and of the package `negate`.
 
     pip install "likewise[negation]" && pip install --no-deps negate
     python benchmarks/negation/compare.py SENTENCES.txt.gz --pairs tests/augment/negation/pairs.tsv

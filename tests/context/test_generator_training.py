@@ -86,7 +86,7 @@ def test_documents_are_held_out_whole(examples):
 
 
 def test_errors_come_before_training(examples, tiny_generators, tmp_path):
-    with pytest.raises(ContextError, match="4 training examples are left after 20 are held out"):
+    with pytest.raises(ContextError, match="4 training examples left after 20 held out"):
         fit(examples[:24], tmp_path / "run", tiny_generators)
     with pytest.raises(ContextError, match="0 training examples"):
         fit([], tmp_path / "run", tiny_generators)

@@ -9,7 +9,7 @@ import torch
 from safetensors.torch import load_file
 from sentence_transformers import CrossEncoder, SentenceTransformer
 
-from likewise.context.surrogate import distill, surrogate_options
+from likewise.context.surrogate import PRESETS, distill
 from likewise.context.workspace import ContextError
 from likewise.encoder.opening import LoadError
 from likewise.recipes import OptionError
@@ -51,7 +51,7 @@ def finished(harvest, tiny_base, _no_data_found, tmp_path_factory):
 
 
 def test_paper_preset_holds_the_values_of_section_4_1():
-    paper = surrogate_options("paper")
+    paper = PRESETS["paper"]
     assert (paper.learning_rate, paper.structure, paper.scale) == (1e-4, "siamese", "cosine")
     assert (paper.weight_decay, paper.sam_rho) == (0, 0)
 

@@ -1,6 +1,8 @@
 """Which files a spec names, and what each holds."""
 
 import json
+import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -116,3 +118,17 @@ def test_looking_needs_no_heavy_library():
         "assert not heavy, heavy"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parent)
+
+
+def test_a_pipe_is_read_once_and_kept_by_its_content(tmp_path, monkeypatch):
+    monkeypatch.setenv("LIKEWISE_CACHE", str(tmp_path / "cache"))
+    kept = []
+    for name in ("one", "two"):
+        os.mkfifo(tmp_path / name)
+        writer = threading.Thread(target=(tmp_path / name).write_text, args=("The old cat sees a dog.\n",))
+        writer.start()
+        kept += [find_sources(str(tmp_path / name), DEFAULT), find_sources(str(tmp_path / name), DEFAULT)]
+        writer.join()
+    assert all(sources == kept[0] for sources in kept)
+    assert kept[0][0].path.read_text() == "The old cat sees a dog.\n"
+    assert list((tmp_path / "cache" / "pipes").iterdir()) == [kept[0][0].path]

@@ -3,8 +3,10 @@
 import sys
 
 import pytest
+from typer.testing import CliRunner
 
 import likewise
+from likewise.cli import build_app
 from likewise.recipes import RECIPES, OptionError, find_recipe, recipe_names
 
 
@@ -32,6 +34,13 @@ def test_a_registered_recipe_is_found_and_trained(installed, corpus_file, tiny_b
     settings = {"batch_size": 8, "max_steps": 1, "select_by": "last", "quiet": True}
     result = likewise.train("toy", corpus_file, base=tiny_base, out=tmp_path / "run", **settings)
     assert result.record["recipe"] == "toy"
+
+
+def test_a_registered_recipe_is_on_the_command_line(installed):
+    run = CliRunner().invoke
+    assert "toy" in run(build_app(), ["train", "--help"]).output
+    assert "--temperature" in run(build_app(), ["train", "toy", "--help"]).output
+    assert "'broken' of the package toy-recipes" in run(build_app(), ["train", "broken", "--help"]).output
 
 
 def test_a_name_of_our_own_wins(installed):

@@ -367,8 +367,13 @@ def test_damage_is_named_with_its_cure(tmp_path: Path) -> None:
     with open_job(tmp_path / "two", PLAN) as job:
         (job.work / "state").write_text("1")
     (work_of(tmp_path / "two") / "plan.json").write_text("{")
+    with open_job(tmp_path / "two", PLAN) as job:  # the copy of the plan is whole
+        assert job.resumed
+        assert (job.work / "state").read_text() == "1"
+    for name in ("plan.json", "plan-copy.json"):
+        (work_of(tmp_path / "two") / name).write_text("{")
     with (
-        pytest.raises(JobError, match=r"plan\.json is damaged .*start again with --overwrite"),
+        pytest.raises(JobError, match=r"plan-copy\.json is damaged .*start again with --overwrite"),
         open_job(tmp_path / "two", PLAN),
     ):
         pass

@@ -26,6 +26,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "sections": ("likewise.cli.using:sections_command", "Draw triplets of sentences from articles."),
     "context": ("likewise.cli.context:context_group", "Sentence similarity based on contexts, stage by stage."),
     "data": ("likewise.cli.using:data_group", "Fetch evaluation data and training text from the hub."),
+    "cache": ("likewise.cli.using:cache_group", "Show or clear what likewise keeps to save time."),
     "demo": ("likewise.cli.demo:demo_command", "Train on what the package registry carries, and show what came of it."),
 }
 """Verb to the function that makes its command, and its summary."""

@@ -20,9 +20,10 @@ _TEXTS = {
     "model": "A model's folder, its hub name, or bundled:minilm.",
     "data": "The folder of SentEval's data [otherwise $LIKEWISE_DATA, or the folder `likewise data get` writes to].",
     "out": "The folder to write; it becomes the model.",
+    "corpus": "Text: a file, a glob or bundled:wiki-sample; repeatable.",
     "precision": "fp32, or bf16 for bfloat16 autocast.",
     "resume": "Require stopped work to resume; without this option it is resumed if there is any.",
-    "overwrite": "Replace a finished job once its successor is whole, and throw stopped work away.",
+    "overwrite": "Discard stopped work, and replace a finished result once the new one is complete.",
     "quiet": "Print nothing but errors.",
 }
 """Help texts of what many commands have, where a docstring speaks of Python objects."""
@@ -95,9 +96,10 @@ def command_of(
             if name not in taken and name not in given and name not in leave_out:
                 fields[name] = group
                 value = getattr(values, name)
-                shown = False if value in (None, "") else str(value).lower() if isinstance(value, bool) else str(value)
+                shown = str(value).lower() if isinstance(value, bool) else str(value)
                 text = (texts or {}).get(name, item.description or "")
-                own.append(_option(name, Optional[item.annotation], None, text, shown=shown))
+                text += "" if value in (None, "") else f" [default: {shown}]"
+                own.append(_option(name, Optional[item.annotation], None, text))
     if config:
         own.append(_config({one.name: _is_list(one.annotation) for one in own}))
 
@@ -210,21 +212,12 @@ def _numbers(text: Any) -> Any:
         raise typer.BadParameter(f"'{text}' is not a list of whole numbers") from None
 
 
-def _option(
-    name: str,
-    kind: Any,
-    default: Any,
-    text: str,
-    *,
-    called: str | None = None,
-    shown: bool | str | None = None,
-) -> inspect.Parameter:
+def _option(name: str, kind: Any, default: Any, text: str, *, called: str | None = None) -> inspect.Parameter:
     word = (called or name).replace("_", "-")
     flag = ("-" if len(word) == 1 else "--") + word
     # A flag that is off by default needs no opposite, one that may be either has both forms.
     declared = [] if kind is Optional[bool] or default is True else [flag]
-    if shown is None:
-        shown = default not in (None, ..., False, [])
+    shown = default not in (None, ..., False, [])
     return _keyword(name, kind, default, typer.Option(*declared, help=text, show_default=shown))
 
 
@@ -253,5 +246,5 @@ def _config(known: Mapping[str, bool]) -> inspect.Parameter:
             ctx.default_map = {**(ctx.default_map or {}), **found, **listed}
         return path
 
-    text = "A TOML file with any of these options; what is given on the command line comes first."
+    text = "A TOML file with any of these options; those on the command line take precedence."
     return _keyword("config", Optional[Path], None, typer.Option("--config", help=text, callback=read, is_eager=True))

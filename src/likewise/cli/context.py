@@ -11,14 +11,15 @@ import typer
 from likewise.cli.commands import command_of
 from likewise.cli.groups import command, group_of
 from likewise.cli.training import show_outcome
+from likewise.errors import counted
 
-Work = Annotated[Path, typer.Option(help="The workspace: a folder that holds every stage.")]
+Work = Annotated[Path, typer.Option(help="The workspace: the folder of all stages.")]
 Config = Annotated[Optional[Path], typer.Option(help="A TOML file with a section for each stage.")]
 Set = Annotated[
     Optional[list[str]],
-    typer.Option("--set", help="One option as section.name=value; may be repeated, and outranks the file."),
+    typer.Option("--set", help="One option as section.name=value; repeatable, and takes precedence over the file."),
 ]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what was made or begun with other options.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace a result of other options.")]
 
 
 def context_group() -> Any:
@@ -88,7 +89,7 @@ def score(
     pairs: Annotated[Optional[Path], typer.Option(help="A file of pairs, a tab between two sentences.")] = None,
     task: Annotated[Optional[str], typer.Option(help="A task of rated pairs, as sts-b or sts-b-dev.")] = None,
     data: Annotated[Optional[Path], typer.Option(help="Folder in SentEval's layout, for --task.")] = None,
-    limit: Annotated[int, typer.Option(help="So many pairs of the task, drawn with seed 1; 0: all.", min=0)] = 0,
+    limit: Annotated[int, typer.Option(help="Number of pairs of the task to draw (with seed 1); 0: all.", min=0)] = 0,
     choose: Annotated[bool, typer.Option("--choose", help="Choose the weights on the task, and record them.")] = False,
     out: Annotated[Optional[Path], typer.Option(help="A TSV file to write: similarity and sentences.")] = None,
     config: Config = None,
@@ -119,10 +120,10 @@ def score(
     # All terms if weights are to be chosen, otherwise those with a weight.
     terms = origin.terms(asked, [True] * 4 if choose else origin.scorer.weights > 0)
     if bare := sum(not len(pair.first) for pair in terms):
-        typer.echo(f"{bare:,} pairs have no context in this index, and the similarity 0", err=True)
+        typer.echo(f"without a context in this index, and so of similarity 0: {counted(bare, 'pair')}", err=True)
     if choose:
         assert gold is not None
-        chosen = choose_weights(terms, gold, metric=options.metric, source=f"{task}, {len(gold)} pairs")
+        chosen = choose_weights(terms, gold, metric=options.metric, source=f"{task}, {counted(len(gold), 'pair')}")
         chosen.save(work / WEIGHTS)
         typer.echo(f"{work / WEIGHTS}: weights {chosen.values}")
         weights: Any = chosen.values
@@ -133,7 +134,7 @@ def score(
         from likewise.evaluation.pairs import correlations
 
         spearman, pearson = correlations(values, gold)
-        typer.echo(f"{task}: Spearman {spearman:.2f}, Pearson {pearson:.2f} on {len(gold):,} pairs")
+        typer.echo(f"{task}: Spearman {spearman:.2f}, Pearson {pearson:.2f} on {counted(len(gold), 'pair')}")
     if out is not None:
         with out.open("w", encoding="utf-8", newline="") as file:
             for value, (one, other) in zip(values, asked, strict=True):
@@ -146,8 +147,8 @@ def score(
 
 def harvest(
     work: Work,
-    out: Annotated[Optional[Path], typer.Option(help="Folder of the shards; 'harvest' in the workspace.")] = None,
-    shard: Annotated[str, typer.Option(help="This machine's share, number/machines.")] = "1/1",
+    out: Annotated[Optional[Path], typer.Option(help="Folder of the shards; by default in the workspace.")] = None,
+    shard: Annotated[str, typer.Option(help="The share of this machine, as NUMBER/MACHINES.")] = "1/1",
     processes: Annotated[int, typer.Option(help="Processes that score at the same time.", min=1)] = 1,
     config: Config = None,
     assignments: Set = None,
@@ -173,10 +174,10 @@ def harvest(
         typer.echo(f"{result.path}: the shards of part {shard} are done; those of other machines are missing")
         return
     splits = ", ".join(f"{count:,} {name}" for name, count in found["splits"].items())
-    typer.echo(f"{result.path}: {found['pairs']:,} pairs ({splits})")
+    typer.echo(f"{result.path}: {counted(found['pairs'], 'pair')} ({splits})")
     for kind, spread in found["scores"].items():
         typer.echo(
-            f"  {kind}: {spread['pairs']:,} pairs, similarity {spread['mean']:.3f} "
+            f"  {kind}: {counted(spread['pairs'], 'pair')}, similarity {spread['mean']:.3f} "
             f"({spread['5%']:.3f} to {spread['95%']:.3f})"
         )
 
@@ -197,8 +198,8 @@ def _distill_command() -> Any:
         show,
         summary="Train a Siamese encoder, or a cross-encoder, towards harvested similarity. (Sun et al. 2022, sections "
         f"3.4 and 5.6.)\n\nPresets: {', '.join(PRESETS)}.",
-        names={"harvest": "harvest"},
         types={"harvest": str},
+        texts={"harvest": "The folder that likewise context harvest wrote."},
         options=next(iter(PRESETS.values())),
         config=True,
     )

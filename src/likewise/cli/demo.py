@@ -30,7 +30,12 @@ def demo_command() -> Any:
         import likewise
         from likewise.corpus import prepare
         from likewise.evaluation import DataError, find_data
+        from likewise.runs.job import JobError, read_record
 
+        if record := read_record(out):
+            asked = {"recipe": "arccse", "base": BASE, "steps": steps}
+            if asked != {name: record.get(name) for name in asked}:
+                raise JobError(f"{out} holds another model: choose another --out for the demo")
         console = Console(highlight=False)
         console.rule("1. Train ArcCSE, without labels")
         console.print(f"base {BASE} with its mean pooling, corpus: gensim's Wikipedia sample", markup=False)

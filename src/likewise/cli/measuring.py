@@ -29,6 +29,11 @@ def evaluate_command() -> Any:
         show,
         arguments=("model",),
         given={"quiet": not sys.stderr.isatty()},
+        texts={
+            "model": "A model's folder, its hub name, or bundled:minilm; bertscore:MODEL or cross-encoder:MODEL.",
+            "tasks": "Names with commas: sts (the seven test sets of the papers), transfer (SentEval's seven tasks), "
+            "sts12, sts-b-dev, mr, semantoneg, negation-gap, wiki-sections, news ...",
+        },
         added={"json": (Optional[Path], None, "Write the whole report to this file as well.")},
         before=_check_json,
     )
@@ -83,6 +88,13 @@ def compare_command() -> Any:
         likewise.compare,
         show,
         names={"methods": "method"},
+        texts={
+            "out": "The folder of the report.",
+            "minutes": "Minutes of updates for each training, converted to a number of updates by a short training.",
+            "preset": "The preset of every recipe that does not name one; by default each recipe's first.",
+            "seeds": "Seeds; each method that depends on the seed is trained once with each.",
+            "tasks": "Evaluation tasks, as for likewise evaluate.",
+        },
         leave_out=("max_steps", "epochs"),
         options=TrainingOptions(),
         config=True,
@@ -101,7 +113,7 @@ def analyze_group() -> Any:
     )
 
 
-_OUT = {"out": (Path, ..., "The folder to write to; made where it is not there.")}
+_OUT = {"out": (Path, ..., "The folder to write to.")}
 
 
 def _similarity() -> Any:
@@ -121,6 +133,7 @@ def _similarity() -> Any:
         arguments=("model",),
         given={"quiet": not sys.stderr.isatty()},
         types={"sentences": str},
+        texts={"sentences": "A text file with one sentence per line; by default the seven STS test sets."},
         added=_OUT,
         before=_prepare,
     )
@@ -156,10 +169,10 @@ def _errors() -> Any:
 def _prepare(out: Path) -> None:
     """Check the extra and the folder before minutes of encoding."""
     from likewise.comparison.pictures import check_extra
-    from likewise.comparison.tables import open_folder
+    from likewise.comparison.tables import check_folder
 
     check_extra()
-    open_folder(out)
+    check_folder(out)
 
 
 def _tell(paths: list[Path]) -> None:

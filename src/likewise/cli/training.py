@@ -38,9 +38,13 @@ def train_group() -> Any:
 
 
 def _recipes() -> Mapping[str, tuple[Any, str]]:
-    from likewise.recipes import RECIPES
+    from likewise.recipes import RECIPES, recipe_names
 
-    return {name: (lambda name=name: _train_command(name), recipe.summary) for name, recipe in RECIPES.items()}
+    summaries = {name: recipe.summary for name, recipe in RECIPES.items()}
+    return {
+        name: (lambda name=name: _train_command(name), summaries.get(name, "A recipe of another package."))
+        for name in recipe_names()
+    }
 
 
 def _train_command(name: str) -> Any:
@@ -55,6 +59,7 @@ def _train_command(name: str) -> Any:
         given={"recipe": name},
         defaults={"base": recipe.default_base},
         options=recipe.options(),
+        texts={"base": "A Hugging Face name, a folder, bundled:minilm, or the word vectors that the recipe takes."},
         config=True,
     )
 
@@ -82,7 +87,7 @@ def _finetune_command(name: str) -> Any:
         given={"objective": name},
         defaults={} if name == "sts" else {"rows": ...},
         names={"rows": "train"},
-        texts={"rows": _OBJECTIVE_ROWS[name]},
+        texts={"rows": _OBJECTIVE_ROWS[name], "dev": "Files like those of --train that select the checkpoint."},
         options=objective.options(),
         config=True,
     )
@@ -110,6 +115,7 @@ def _baseline_command(name: str) -> Any:
         summary=f"{baseline.summary} ({baseline.source}.)",
         given={"name": name},
         leave_out=("corpus", "corpus_options", "seed") if baseline.corpus == "none" else (),
+        texts={"base": "A Hugging Face name, a folder, bundled:minilm, or a file of word vectors."},
         defaults={"base": baseline.default_base} | ({"corpus": ...} if baseline.corpus == "required" else {}),
         options=baseline.options(),
         config=True,

@@ -1,9 +1,9 @@
-"""`likewise encode`, `similarity`, `export`, `negate`, `sections` and `data`: the commands that use models and text."""
+"""`likewise encode`, `similarity`, `export`, `negate`, `sections`, `data` and `cache`: the use of models and text."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Optional
+from typing import Annotated, Any, Literal, Optional
 
 import typer
 
@@ -29,6 +29,7 @@ def encode_command() -> Any:
         texts={
             "model": "A model's folder, its hub name, or bundled:minilm.",
             "out": "X.npy (a row per line), X.parquet (sentence and embedding), or '-' (a JSON array per line).",
+            "batch_size": "Sentences of a batch at most; by default the number of their tokens is the limit.",
             "engine": "What runs the model; auto takes the fastest that keeps the vectors.",
             "precision": "fp32 keeps the vectors; auto goes lower where they stay near enough, and says how near.",
         },
@@ -54,12 +55,19 @@ def similarity_command() -> Any:
 def export_command() -> Any:
     """Return `likewise export`."""
     import likewise
+    from likewise.inference.engines.exports import MAKERS
 
     def show(paths: Any) -> None:
         for path in paths:
             typer.echo(path)
 
-    return command_of(likewise.export, show, arguments=("model",))
+    return command_of(
+        likewise.export,
+        show,
+        arguments=("model",),
+        types={"format": Literal.__getitem__(tuple(MAKERS))},
+        texts={"format": "The format of the graph.", "out": "The folder to write."},
+    )
 
 
 def negate_command() -> Any:
@@ -76,7 +84,19 @@ def negate_command() -> Any:
         typer.echo(f"  {counts}")
 
     return command_of(
-        negate_corpus, show, arguments=("sources",), types={"sources": list[Path]}, given={"progress": Progress()}
+        negate_corpus,
+        show,
+        arguments=("sources",),
+        types={"sources": list[Path]},
+        texts={
+            "sources": "Text files (plain, .gz, .bz2 or .zst) with one sentence per line; blank lines are skipped.",
+            "out": "The JSONL file to write.",
+            "model": "The spaCy model that parses.",
+            "processes": "Number of processes that parse.",
+            "batch_size": "Sentences that a process parses, and that are written, at a time.",
+            "cache": "Read known negations from the cache, and keep the new ones there.",
+        },
+        given={"progress": Progress()},
     )
 
 
@@ -93,7 +113,7 @@ def sections_command() -> Any:
         skip: Annotated[
             int,
             typer.Option(
-                help="Triplets whose articles are passed over: 10000 leaves those of `wiki-sections` out.", min=0
+                help="Skip the articles of this many triplets: 10000 skips those of the task wiki-sections.", min=0
             ),
         ] = 0,
     ) -> None:
@@ -155,3 +175,40 @@ def _get_command() -> Any:
             typer.echo(f"evaluate with --data {folder}, or set LIKEWISE_DATA to it")
 
     return command(get)
+
+
+def cache_group() -> Any:
+    """Return `likewise cache`."""
+    return group_of(
+        lambda: {
+            "show": (lambda: command(_show_cache), "Print where the cache is, and what it holds."),
+            "clear": (lambda: command(_clear_cache), "Remove files from the cache."),
+        },
+        help="Show or clear what likewise keeps to save time. Everything in it is made again when it is needed.",
+    )
+
+
+def _show_cache() -> None:
+    """Print where the cache is, and what it holds."""
+    from likewise.runs.cache import KINDS, cache_folder, kept_in_cache
+
+    typer.echo(cache_folder())
+    for kept in kept_in_cache():
+        typer.echo(
+            f"  {kept.kind:<9}  {kept.bytes / 1e6:>8,.1f} MB  {counted(kept.files, 'file'):>12}  {KINDS[kept.kind]}"
+        )
+
+
+def _clear_cache(
+    kinds: Annotated[
+        Optional[list[str]], typer.Argument(metavar="[KIND]...", help="What to remove, as `show` names it; or all.")
+    ] = None,
+) -> None:
+    """Remove files from the cache: all of them, or the kinds that are named."""
+    from likewise.runs.cache import clear_cache
+
+    removed = clear_cache(*kinds or ())
+    for kept in removed:
+        typer.echo(f"removed: {kept.kind}, {counted(kept.files, 'file')}, {kept.bytes / 1e6:,.1f} MB")
+    if not removed:
+        typer.echo("there was nothing to remove")

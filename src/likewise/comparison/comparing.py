@@ -60,7 +60,7 @@ def compare(
     """Train and evaluate methods under one budget: one table, one page and its pictures.
 
     A stopped comparison is resumed by the same call, and a finished one grows by new methods and seeds. The bases that
-    the methods start from are always rows, as they are shipped.
+    the methods start from are always rows, unchanged.
 
     Args:
         methods: a method and its options, as "simcse", "arccse margin=0", "sncse alpha={0.1,0.2}" (a grid), or "all".

@@ -8,8 +8,9 @@ from pathlib import Path
 from likewise.comparison.page import errors_page, rank
 from likewise.comparison.pictures import check_extra
 from likewise.comparison.sight_pictures import draw_errors
-from likewise.comparison.tables import markdown_table, open_folder
+from likewise.comparison.tables import open_folder
 from likewise.evaluation.rank_errors import ErrorAnalysis
+from likewise.evaluation.report import markdown_table
 from likewise.runs.whole_files import write_json, write_text
 
 

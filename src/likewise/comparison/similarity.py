@@ -29,10 +29,11 @@ from likewise.comparison.cosines import (
 from likewise.comparison.methods import ComparisonError
 from likewise.comparison.pictures import check_extra, shorten
 from likewise.comparison.sight_pictures import draw_similarity
-from likewise.comparison.tables import markdown_table, open_folder
+from likewise.comparison.tables import open_folder
 from likewise.errors import counted
 from likewise.evaluation.data import find_data
 from likewise.evaluation.registry import TASKS
+from likewise.evaluation.report import markdown_table
 from likewise.evaluation.task import TaskMissing
 from likewise.evaluation.tasks.sts import SEVEN, StsTask
 from likewise.runs.options import checked_seed

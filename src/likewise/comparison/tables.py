@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from likewise.comparison.methods import ComparisonError
 from likewise.comparison.outcome import Cell, Column, Comparison, Row
+from likewise.evaluation.report import markdown_table
 
 _NO = "–"
 
@@ -143,6 +143,14 @@ def markdown(found: Comparison) -> str:
     )
 
 
+def check_folder(out: str | os.PathLike[str]) -> None:
+    """Raise a ComparisonError if a report cannot be written to a folder; nothing is made."""
+    there = next(path for path in (Path(out).absolute(), *Path(out).absolute().parents) if path.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK):
+        reason = "Permission denied" if there.is_dir() else f"'{there}' is a file"
+        raise ComparisonError(f"--out '{out}' cannot be made a folder ({reason}). Give another one.")
+
+
 def open_folder(out: str | os.PathLike[str]) -> Path:
     """Return the folder of a report, created if needed."""
     try:
@@ -150,24 +158,3 @@ def open_folder(out: str | os.PathLike[str]) -> Path:
     except OSError as error:
         raise ComparisonError(f"--out '{out}' cannot be made a folder ({error.strerror}). Give another one.") from None
     return Path(out)
-
-
-def markdown_table(columns: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:
-    """Return a Markdown table that is readable as plain text.
-
-    Args:
-        rows: the cells; a '|' in one is escaped, line breaks become blanks.
-        left: how many columns from the left are text; the others are numbers, aligned to the right.
-
-    >>> print(markdown_table(("Pair", "Rank"), [("a", "1"), ("long", "12")]))
-    | Pair | Rank |
-    | ---- | ---: |
-    | a    |    1 |
-    | long |   12 |
-    """
-    cells = [[" ".join(cell.replace("|", "\\|").split()) for cell in row] for row in (columns, *rows)]
-    widths = [max(3, *(len(row[i]) for row in cells)) for i in range(len(columns))]
-    cells.insert(1, ["-" * width if i < left else "-" * (width - 1) + ":" for i, width in enumerate(widths)])
-    sides = ["<" if i < left else ">" for i in range(len(columns))]
-    lines = [[f"{cell:{side}{width}}" for cell, side, width in zip(row, sides, widths, strict=True)] for row in cells]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)

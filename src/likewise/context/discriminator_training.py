@@ -27,6 +27,7 @@ from likewise.context.selection import cache_contexts
 from likewise.context.subwords import Vocabulary
 from likewise.context.training_loop import Loop
 from likewise.context.workspace import ContextError, Stage, Workspace
+from likewise.errors import counted
 from likewise.runs.job import Job, Resume
 from likewise.runs.parts import checksum
 from likewise.runs.progress import Progress
@@ -77,7 +78,9 @@ def train_discriminator(
 def _train(job: Job, store: ChunkStore, options: DiscriminatorOptions, progress: Progress) -> None:
     n_documents = int(store.documents[-1]) + 1
     if n_documents < 4:
-        raise ContextError(f"{store.path}: {n_documents} documents: four or more are needed, two of them held out")
+        raise ContextError(
+            f"{store.path}: {counted(n_documents, 'document')}: four or more are needed, two of them held out"
+        )
     train, choose, test = split_documents(n_documents, options.held_out, options.seed)
     units = training_units(train, store.documents, store.lengths, _UNIT)
     vocabulary = _vocabulary(job, store, train, options.vocabulary)

@@ -19,6 +19,7 @@ from likewise.context.options import GeneratorOptions
 from likewise.context.subwords import Example, Vocabulary, examples_of
 from likewise.context.training_loop import Loop
 from likewise.context.workspace import ContextError, Stage, Workspace
+from likewise.errors import counted
 from likewise.runs.job import Job, Resume
 from likewise.runs.parts import checksum
 from likewise.runs.progress import Progress
@@ -68,7 +69,7 @@ def fit_generators(
     training, held_out = split(examples, options.held_out, options.seed)
     if len(training) < options.batch_size * options.accumulation:
         raise ContextError(
-            f"{len(training):,} training examples are left after {len(held_out):,} are held out with their documents: "
+            f"{counted(len(training), 'training example')} left after {len(held_out):,} held out with their documents: "
             "give more documents, or a smaller held_out"
         )
     if vocabulary is None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from likewise.context.workspace import ContextError
+from likewise.errors import counted
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -47,7 +48,10 @@ class Harvest:
 
     def __str__(self) -> str:
         counts = ", ".join(f"{len(pairs):,} {name}" for name, pairs in self.splits.items())
-        return f"{sum(map(len, self.splits.values())):,} scored pairs in {len(self.sources)} shards ({counts})"
+        return (
+            f"{counted(sum(map(len, self.splits.values())), 'scored pair')} in {counted(len(self.sources), 'shard')} "
+            f"({counts})"
+        )
 
     def record(self) -> dict[str, Any]:
         """Return the facts for the record of a run."""
@@ -87,7 +91,7 @@ def read_harvest(folder: str | os.PathLike[str]) -> Harvest:
         part = whole.filter(pa.array(split == name))
         splits[name] = ScoredPairs(part.select(_TEXTS), part["score"].to_numpy())
     if not len(splits["train"]):
-        raise ContextError(f"{folder}: {len(whole):,} pairs, none of them with split 'train'; harvest more")
+        raise ContextError(f"{folder}: {counted(len(whole), 'pair')}, none of them with split 'train'; harvest more")
     digest = hashlib.sha256()
     for file in files:
         with file.open("rb") as stream:

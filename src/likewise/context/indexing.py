@@ -22,6 +22,7 @@ from likewise.context.options import IndexOptions
 from likewise.context.workspace import ContextError, Stage, Workspace
 from likewise.corpus import CorpusOptions, read_documents
 from likewise.corpus.sources import Spec, find_sources
+from likewise.errors import counted
 from likewise.runs.job import Resume
 from likewise.runs.parts import checksum
 from likewise.runs.progress import Progress
@@ -183,7 +184,7 @@ def _write_index(
     sources = [str(source.path) for source in find_sources(corpus, reading)]
     if not len(store):
         raise ContextError(f"{sources[0]}: no document has three sentences, so nothing has a context")
-    progress.tell(f"{len(store):,} chunks; indexing their words")
+    progress.tell(f"{counted(len(store), 'chunk')}; indexing their words")
     build_retrieval(
         folder / _RETRIEVAL, (" ".join(store[chunk].sentences) for chunk in range(len(store))), options.hash_bits
     )

@@ -2,7 +2,7 @@
 
 1. Retrieval brings the chunks nearest to the sentence (20,000).
 2. The discriminator ranks all contexts of these chunks; the best ones are left (`screened`).
-3. A scorer, equation 3 where generators are at hand and else the discriminator's log p, ranks what is left, and
+3. A scorer, equation 3 if there are generators and otherwise the discriminator's log p, ranks what is left, and
    contexts are taken one at a time, the best first, unless their chunk has given one already or the sentence before
    the place is too like the sentence before a place already taken (Jaccard similarity of their words of 0.5 or more).
 

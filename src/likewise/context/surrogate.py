@@ -31,12 +31,12 @@ from likewise.evaluation.evaluator import CheckpointEvaluator
 from likewise.evaluation.pairs import RatedPairs, correlations
 from likewise.evaluation.registry import rated_task
 from likewise.evaluation.task import DataError, TaskMissing
-from likewise.recipes.options import TrainingOptions
 from likewise.runs.job import Resume
 from likewise.runs.options import OptionError, checked_seed, of_preset, option
 from likewise.runs.progress import Progress
 from likewise.training.checks import LABEL, check_start, check_updates
 from likewise.training.finetuning import collate_rows
+from likewise.training.objectives.objective import FinetuneOptions
 from likewise.training.running import Training, TrainingResult
 from likewise.training.selection import Selection, last_checkpoint
 from likewise.transformers_output import no_bar, only_errors
@@ -44,7 +44,7 @@ from likewise.transformers_output import no_bar, only_errors
 STS_TASKS = ("sts-b-dev", "sts-b")
 
 
-class SurrogateOptions(TrainingOptions):
+class SurrogateOptions(FinetuneOptions):
     """The options of the surrogate; the defaults are the paper's (section 4.1) where it gives any."""
 
     structure: Literal["siamese", "cross"] = option(
@@ -54,13 +54,10 @@ class SurrogateOptions(TrainingOptions):
         "cosine", "Targets: the harvested scores as they are, or stretched so that 98% of them fill 0 to 1."
     )
     batch_size: int = option(32, "Pairs of a forward pass.")
-    accumulation: int = option(1, "Forward passes of one update.")
     learning_rate: float = option(1e-4, "Peak learning rate of Adam.")
-    epochs: int = option(1, "Passes over the harvest.")
-    sam_rho: float = option(0.0, "Radius of sharpness-aware minimisation; 0: plain Adam.")
+    warmup_ratio: float = option(0.0, "Share of the updates in which the rate rises from 0.")
     max_length: int = option(0, "Tokens kept of a sentence (of a pair, in a cross-encoder); 0: all the base reads.")
     length_batches: bool = option(True, "Batches of pairs of near-equal length.")
-    eval_steps: int = option(1000, "Updates between two evaluations; 0: only at the end.")
     select_by: Literal["auto", "sts-b-dev", "held-out", "last"] = option(
         "held-out", "What picks the checkpoint: the error on the harvest's dev pairs, or simply the last one."
     )
@@ -75,11 +72,6 @@ class SurrogateOptions(TrainingOptions):
 PAPER = SurrogateOptions()
 CPU = PAPER.updated(scale="stretch", max_length=64, eval_steps=200, warmup_ratio=0.1)
 PRESETS = {"cpu": CPU, "paper": PAPER}
-
-
-def surrogate_options(preset: str | None = None, **changes: Any) -> SurrogateOptions:
-    """Return the options of a preset (the first one by default) with changes."""
-    return of_preset("the surrogate", PRESETS, preset, **changes)
 
 
 def distill(
@@ -117,7 +109,7 @@ def distill(
         Stopped: it was interrupted; the same call resumes it.
     """
     progress = Progress(quiet)
-    chosen = surrogate_options(preset, **options)
+    chosen = of_preset("the surrogate", PRESETS, preset, **options)
     completed = check_start(out, chosen)
     check_loadable(base := os.fspath(base))
     with progress.bar("reading the harvest"):

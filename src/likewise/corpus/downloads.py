@@ -16,7 +16,7 @@ from typing import Any
 from likewise.corpus.hub_sources import DATASETS, HubFile
 from likewise.corpus.unpacking import unpack
 from likewise.errors import LikewiseError, first_line
-from likewise.runs.cache import cache_folder
+from likewise.runs.cache import cache_folder, made_in_cache
 from likewise.runs.progress import Bar, Progress
 from likewise.runs.whole_files import write_json
 
@@ -171,7 +171,7 @@ def _from_hub(name: str, file: HubFile, folder: Path, checksum: str | None, prog
     import pooch
 
     address = f"{os.environ.get('HF_ENDPOINT') or HUB}/datasets/{file.repo}/resolve/{file.revision}/{file.path}"
-    cache = cache_folder() / "downloads" / file.revision
+    cache = made_in_cache(cache_folder() / "downloads" / file.revision)
     pooch.get_logger().setLevel("WARNING")
     try:
         with progress.bar(f"fetching {file.name}", unit="bytes") as bar:

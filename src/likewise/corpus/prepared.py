@@ -21,7 +21,7 @@ from likewise.corpus.report import CorpusReport
 from likewise.corpus.sentences import Sentence, kept_sentences
 from likewise.corpus.sources import Source, Spec, find_sources
 from likewise.errors import counted
-from likewise.runs.cache import cache_folder
+from likewise.runs.cache import cache_folder, made_in_cache
 from likewise.runs.progress import Progress
 from likewise.runs.whole_files import is_full_disk
 
@@ -102,8 +102,7 @@ def prepare(
     folder = root / _key(sources, options)
     corpus = _load(folder)
     if corpus is None:
-        root.mkdir(parents=True, exist_ok=True)
-        _remove_unfinished(root)
+        _remove_unfinished(made_in_cache(root))
         work = Path(tempfile.mkdtemp(prefix=_UNFINISHED, dir=root))
         total = sum(source.size for source in sources)
         try:

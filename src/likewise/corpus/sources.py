@@ -1,6 +1,9 @@
 """The files of a corpus, and the format of each."""
 
 import glob
+import hashlib
+import shutil
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -12,6 +15,7 @@ from likewise.corpus.decoding import read_rows
 from likewise.corpus.files import format_suffix, read_head
 from likewise.corpus.options import CorpusError, CorpusOptions
 from likewise.corpus.report import CorpusReport
+from likewise.runs.cache import cache_folder, made_in_cache
 
 Kind = Literal["text", "jsonl", "articles", "wiki"]
 Spec = str | PathLike[str] | Sequence[str | PathLike[str]]
@@ -62,6 +66,8 @@ def _expand(entry: str) -> list[Path]:
             raise CorpusError(f"unknown corpus {entry!r}: the one that is bundled is bundled:wiki-sample")
         return [wiki_sample_path()]
     path = Path(entry).expanduser()
+    if path.is_fifo():
+        return [_read_pipe(path)]
     if path.exists():
         return [path]
     if not glob.has_magic(entry):
@@ -72,6 +78,26 @@ def _expand(entry: str) -> list[Path]:
     if not files:
         raise CorpusError(f"{entry}: no file matches this pattern: check it (it is relative to {Path.cwd()})")
     return files
+
+
+_PIPES: dict[tuple[int, int], Path] = {}
+"""The files of the pipes that this process has read, by device and inode: a pipe can be read only once."""
+
+
+def _read_pipe(path: Path) -> Path:
+    """Copy a pipe, as of a shell's <(...), into the cache, and return the file: its name is its content's hash."""
+    key = path.stat().st_dev, path.stat().st_ino
+    if key not in _PIPES:
+        digest = hashlib.blake2b(digest_size=16)
+        with tempfile.NamedTemporaryFile(dir=made_in_cache(cache_folder() / "pipes")) as kept, path.open("rb") as pipe:
+            while piece := pipe.read(1 << 20):
+                digest.update(piece)
+                kept.write(piece)
+            kept.flush()
+            _PIPES[key] = Path(kept.name).with_name(digest.hexdigest())
+            if not _PIPES[key].exists():  # the same text again keeps its time, and so its prepared corpus
+                shutil.copyfile(kept.name, _PIPES[key])
+    return _PIPES[key]
 
 
 def find_sources(spec: Spec, options: CorpusOptions) -> list[Source]:

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from likewise.encoder.opening import LoadError, check_loadable, open_model
 from likewise.encoder.vector_files import WordTable, WordVectorError
-from likewise.runs.cache import cache_folder
+from likewise.runs.cache import cache_folder, made_in_cache
 from likewise.runs.whole_files import written_whole
 
 _Array = TypeVar("_Array", np.ndarray, Tensor)
@@ -96,7 +96,7 @@ def _cached(model: Any, words: Sequence[str]) -> np.ndarray:
     path = home / f"{digest.hexdigest()}.npy"
     if path.exists():
         return np.load(path)
-    home.mkdir(parents=True, exist_ok=True)
+    made_in_cache(home)
     vectors = model.encode(list(words), batch_size=128, normalize_embeddings=True, show_progress_bar=len(words) > 5000)
     with written_whole(path) as unfinished, unfinished.open("wb") as file:
         np.save(file, vectors)

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from likewise.corpus.downloads import data_folder
+from likewise.corpus.files import numbered_lines
 from likewise.evaluation.task import DataError, TaskMissing
 
 # A folder that holds one of these is a data folder.
@@ -47,8 +48,8 @@ def find_file(data: Path, name: Path | str) -> Path:
 
 
 def read_lines(path: Path, encoding: str = "utf-8-sig") -> list[str]:
-    """Return all lines, split only at line feeds: some sentences contain other line separators."""
-    raw = path.read_bytes()
+    """Return all lines, decompressed, split only at line feeds: some sentences contain other line separators."""
+    raw = b"".join(piece for _, piece in numbered_lines(path))
     try:
         text = raw.decode(encoding)
     except UnicodeDecodeError as error:

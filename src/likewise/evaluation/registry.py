@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import cache
 from importlib.metadata import entry_points
 
+from likewise.evaluation.own_data import OwnTask
 from likewise.evaluation.task import EvaluationError, Task
 from likewise.evaluation.tasks import facets, negation_gap, news, semantoneg, sts, transfer, wiki_sections
+from likewise.evaluation.tasks.classes import ClassesTask
+from likewise.evaluation.tasks.rated_file import RatedFileTask
+from likewise.evaluation.tasks.retrieval import RetrievalTask
 
 _FAMILIES = (sts, transfer, news, semantoneg, negation_gap, facets, wiki_sections)
 
@@ -19,6 +25,9 @@ ENTRY_POINTS = "likewise.tasks"
 
 GROUPS: dict[str, tuple[str, ...]] = {"sts": sts.SEVEN, "transfer": transfer.SEVEN}
 """Names for several tasks whose mean is reported, in the order of the papers' tables."""
+
+OWN_TASKS: dict[str, type[OwnTask]] = {"retrieval": RetrievalTask, "pairs": RatedFileTask, "classes": ClassesTask}
+"""The families of tasks on files of one's own, by the word before the colon: retrieval:FOLDER."""
 
 _ALSO = {
     "sts-b-test": "sts-b",
@@ -60,8 +69,8 @@ def resolve(tasks: str | Task | Iterable[str | Task]) -> tuple[tuple[Task, ...],
     """Find tasks by name.
 
     Args:
-        tasks: names of tasks or groups, in upper or lower case, and `Task` objects; in a sequence, or names in one
-            string with commas.
+        tasks: names of tasks or groups, in upper or lower case (but a path as it is), and `Task` objects; in a
+            sequence, or names in one string with commas.
 
     Returns:
         The tasks, each once and in the order given, and the groups whose members are all among them.
@@ -74,6 +83,11 @@ def resolve(tasks: str | Task | Iterable[str | Task]) -> tuple[tuple[Task, ...],
             if found.setdefault(item.name, item) != item:
                 raise EvaluationError(f"Two tasks are called '{item.name}'; give one of them another name.")
             continue
+        family, colon, place = item.strip().partition(":")
+        if colon and place and (own := OWN_TASKS.get(family.lower())):
+            name = f"{family.lower()}:{place}"
+            found.setdefault(name, own.at(name, place))
+            continue
         name = item.strip().lower()
         name = _ALSO.get(name, name)
         if name not in GROUPS and name not in known:
@@ -81,7 +95,13 @@ def resolve(tasks: str | Task | Iterable[str | Task]) -> tuple[tuple[Task, ...],
         for member in GROUPS.get(name, (name,)):
             found.setdefault(member, known[member])
     groups = tuple(group for group, members in GROUPS.items() if set(members) <= set(found))
-    return tuple(found.values()), groups
+    titles = Counter(task.title for task in found.values())
+    # Two folders may have the same last name.
+    named = [
+        replace(task, title=task.name) if isinstance(task, OwnTask) and titles[task.title] > 1 else task
+        for task in found.values()
+    ]
+    return tuple(named), groups
 
 
 def rated_task(name: str) -> sts.StsTask:
@@ -99,4 +119,5 @@ def rated_task(name: str) -> sts.StsTask:
 def _listed(known: Iterable[str]) -> str:
     groups = [f"{group} ({', '.join(members)})" for group, members in GROUPS.items()]
     grouped: Sequence[str] = [member for members in GROUPS.values() for member in members]
-    return ", ".join([*groups, *(name for name in known if name not in grouped)])
+    own = ["retrieval:FOLDER", "pairs:FILE", "classes:FOLDER"]
+    return ", ".join([*groups, *(name for name in known if name not in grouped), *own])

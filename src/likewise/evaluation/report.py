@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -108,24 +108,27 @@ class EvaluationReport:
 
     def table(self) -> str:
         """Return the scores as Markdown."""
-        blocks = []
-        for columns, rows in self.sections():
-            widths = [max(len(row[i]) for row in (columns, *rows)) for i in range(len(columns))]
-            lines = [_line(columns, widths)]
-            lines.append("| " + " | ".join(_rule(i, width) for i, width in enumerate(widths)) + " |")
-            lines += [_line(row, widths) for row in rows]
-            blocks.append("\n".join(lines))
+        blocks = [markdown_table(columns, rows) for columns, rows in self.sections()]
         blocks += ["\n".join(f"{note}  " for note in self.notes()).rstrip()] if self.notes() else []
         return "\n\n".join(blocks)
 
 
-def _line(cells: tuple[str, ...], widths: list[int]) -> str:
-    # Names on the left, numbers on the right.
-    padded = [
-        cell.rjust(width) if i else cell.ljust(width) for i, (cell, width) in enumerate(zip(cells, widths, strict=True))
-    ]
-    return "| " + " | ".join(padded) + " |"
+def markdown_table(columns: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:
+    """Return a Markdown table that is readable as plain text.
 
+    Args:
+        rows: the cells; a '|' in one is escaped, line breaks become blanks.
+        left: how many columns from the left are text; the others are numbers, aligned to the right.
 
-def _rule(i: int, width: int) -> str:
-    return "-" * (width - 1) + ":" if i else "-" * width
+    >>> print(markdown_table(("Pair", "Rank"), [("a", "1"), ("long", "12")]))
+    | Pair | Rank |
+    | ---- | ---: |
+    | a    |    1 |
+    | long |   12 |
+    """
+    cells = [[" ".join(cell.replace("|", "\\|").split()) for cell in row] for row in (columns, *rows)]
+    widths = [max(3, *(len(row[i]) for row in cells)) for i in range(len(columns))]
+    cells.insert(1, ["-" * width if i < left else "-" * (width - 1) + ":" for i, width in enumerate(widths)])
+    sides = ["<" if i < left else ">" for i in range(len(columns))]
+    lines = [[f"{cell:{side}{width}}" for cell, side, width in zip(row, sides, widths, strict=True)] for row in cells]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)

@@ -80,7 +80,7 @@ class Task(ABC):
     """One evaluation task.
 
     Attributes:
-        name: lower case, as `likewise.evaluate` takes it.
+        name: lower case, as `likewise.evaluate` takes it; a path in it as it is.
         title: its name in a table.
         needs_data: whether it reads from the folder of SentEval's data.
     """

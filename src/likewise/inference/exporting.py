@@ -55,7 +55,7 @@ def export(
     """
     check_target(out)
     if format not in MAKERS:
-        raise EngineError(f"Unknown format {format!r}; known are onnx, openvino.")
+        raise EngineError(f"Unknown format {format!r}; known are {', '.join(MAKERS)}.")
     encoder = model if isinstance(model, SentenceTransformer) else load(model, device="cpu")
     try:
         runner = runner_of(encoder)

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from sentence_transformers import SentenceTransformer
 
+from likewise.corpus import CorpusOptions
 from likewise.errors import LikewiseError, counted
 from likewise.inference.encoder import DEFAULT_BATCH, default_prompt, finished
 from likewise.inference.encoding import all_finite, dimension, undisturbed
@@ -53,6 +54,8 @@ def encode_file(
     batch_size: int | None = None,
     engine: EngineName | None = None,
     precision: EnginePrecision | None = None,
+    field: str | None = None,
+    encoding: str = "utf-8",
     quiet: bool = False,
     resume: Resume = "auto",
     overwrite: bool = False,
@@ -66,12 +69,14 @@ def encode_file(
 
     Args:
         model: the encoder, or what `load` takes.
-        source: a text file, plain, .gz, .bz2 or .zst, or '-' for standard input. An empty line keeps its row.
+        source: a text or JSONL file, plain, .gz, .bz2 or .zst, or '-' for standard input. An empty line keeps its row.
         out: a .npy file of float32 rows or a .parquet file of 'sentence' and 'embedding', in a folder that is there.
             '-' writes each row to standard output as it comes, a JSON array a line, and cannot be resumed.
         normalize: scale each row to length 1.
         batch_size: sentences a batch at most; None leaves it to the number of their tokens.
         engine, precision: as in `load`; None takes what the model was loaded with.
+        field: the field with the text, if the file is JSONL.
+        encoding: of the file, as Python names it.
         quiet: show nothing on standard error: not the engine, nor sentences and time left.
         resume: True insists on a stopped run to resume.
         overwrite: start again if a stopped run had other options or another model.
@@ -91,11 +96,12 @@ def encode_file(
         check_target(out, "file")
         if Path(out).suffix not in (".npy", ".parquet"):
             raise LikewiseError(f"'{out}': the vectors go to a .npy or a .parquet file, or to '-' (standard output).")
+    reading = CorpusOptions(field=field, encoding=encoding)
     encoder = model if isinstance(model, SentenceTransformer) else load(model)
     own: Choice = getattr(encoder, "choice", Choice())
     choice = Choice(engine or own.engine, precision or own.precision)
     work = _Work(encoder, batch_size, normalize, Progress(quiet))
-    with open_lines(source) as lines, undisturbed(encoder), torch.inference_mode():
+    with open_lines(source, reading) as lines, undisturbed(encoder), torch.inference_mode():
         if out == STREAM:
             return _to_stream(work, choice, lines, sys.stdout)
         options: dict[str, Any] = {"normalize": normalize, "batch_size": batch_size, "form": Path(out).suffix}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import zlib
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,6 +13,8 @@ from itertools import islice
 from pathlib import Path
 from typing import IO
 
+from likewise.corpus import CorpusOptions
+from likewise.corpus.decoding import field_text, json_type
 from likewise.corpus.files import reading
 from likewise.errors import LikewiseError
 
@@ -52,19 +56,23 @@ class Lines:
 
 
 @contextmanager
-def open_lines(path: str) -> Iterator[Lines]:
-    """Open a text file (plain, .gz, .bz2, .zst, or '-' for standard input) and give its lines.
+def open_lines(path: str, options: CorpusOptions | None = None) -> Iterator[Lines]:
+    """Open a text file (plain, .gz, .bz2, .zst, a pipe, or '-' for standard input) and give its lines.
 
     Every line gives one string, an empty line the empty string, so that row i belongs to line i; the line
     break and a byte order mark are taken off, nothing else is. Only '\\n' and '\\r\\n' end a line, as `wc -l`
-    counts.
+    counts. With a `field` in the options, each line is a JSON object and gives the text of that field.
     """
+    options = options or CorpusOptions()
     if path == STREAM:
-        yield Lines(_decode(sys.stdin.buffer, "standard input"), None, lambda: 0)
+        if options.is_wide:
+            raise LikewiseError(f"standard input is not read as {options.encoding}: convert it with iconv")
+        yield Lines(_texts(sys.stdin.buffer, Path("standard input"), options), None, lambda: 0)
         return
     check_lines(path)
-    with reading(Path(path)) as (stream, position):
-        yield Lines(_decode(stream, path), Path(path).stat().st_size, position)
+    with reading(Path(path), options) as (stream, position):
+        size = Path(path).stat().st_size if Path(path).is_file() else None
+        yield Lines(_texts(stream, Path(path), options), size, position)
 
 
 def check_lines(path: str) -> None:
@@ -73,15 +81,31 @@ def check_lines(path: str) -> None:
         raise LikewiseError(f"There is no file '{path}'.")
 
 
-def _decode(raw: IO[bytes], name: str) -> Iterator[str]:
+def _texts(raw: IO[bytes], path: Path, options: CorpusOptions) -> Iterator[str]:
+    lines = _decode(raw, path, options)
+    if options.field is None:
+        yield from lines
+        return
+    for number, line in enumerate(lines, start=1):
+        try:
+            row = json.loads(line or "{}")
+            if not isinstance(row, dict):
+                raise ValueError(f"it is {json_type(row)}")
+        except ValueError as error:
+            raise LikewiseError(f"{path}, line {number}: not a JSON object ({error}).") from None
+        yield field_text(path, number, row, options.field) if line else ""
+
+
+def _decode(raw: IO[bytes], path: Path, options: CorpusOptions) -> Iterator[str]:
     number = 0
     try:
         for number, line in enumerate(raw, start=1):
-            text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+            text = line.removeprefix(BOM_UTF8 if number == 1 else b"").decode(options.codec)
             yield text.removesuffix("\n").removesuffix("\r")
     except UnicodeDecodeError as error:
         raise LikewiseError(
-            f"{name}, line {number}: not UTF-8 ({error.reason}). Convert it first, e.g. iconv -f latin1 -t utf-8 FILE."
+            f"{path}, line {number}: not {options.encoding.upper()} ({error.reason}). Name its encoding, as --encoding "
+            "latin-1, or convert it with iconv."
         ) from None
     except (EOFError, OSError, zlib.error) as error:
-        raise LikewiseError(f"{name}, after line {number}: the archive is broken ({error}). Copy it again.") from None
+        raise LikewiseError(f"{path}, after line {number}: the archive is broken ({error}). Copy it again.") from None

@@ -28,8 +28,9 @@ from likewise.runs.plan import Plan
 from likewise.runs.provenance import machine
 from likewise.runs.whole_files import give_usual_mode, is_full_disk, write_json
 
-_UNFINISHED, _PLAN, _NOTES, _HOLDER = ".unfinished", "plan.json", "notes.json", "holder.json"
-_ADMINISTRATIVE = {_PLAN, _NOTES, _HOLDER, "lock"}
+_UNFINISHED, _NOTES, _HOLDER = ".unfinished", "notes.json", "holder.json"
+_PLANS = ("plan.json", "plan-copy.json")
+_ADMINISTRATIVE = {*_PLANS, _NOTES, _HOLDER, "lock"}
 __all__ = [
     "Job",
     "JobError",
@@ -136,7 +137,7 @@ class Job:
             return
         if overwrite:
             _clear(self.work)
-        stopped = read_working_file(self.work / _PLAN)
+        stopped = self._stopped_plan()
         if stopped:
             if change := self.plan.difference(stopped, unfinished=True):
                 raise JobError(
@@ -156,9 +157,20 @@ class Job:
             raise JobError(f"{self.target} holds nothing to resume: start without --resume")
         if not stopped:
             _clear(self.work)
-            write_json(self.work / _PLAN, self.plan.to_dict())
+        for name in _PLANS:
+            write_json(self.work / name, stopped or self.plan.to_dict())
         if self.grows and not overwrite:
             self._take_up(record)
+
+    def _stopped_plan(self) -> dict[str, Any]:
+        """Return the plan of stopped work, {} for none; if its file is damaged, from the copy."""
+        plan, copy = (self.work / name for name in _PLANS)
+        try:
+            return read_working_file(plan) or read_working_file(copy)
+        except JobError:
+            if copied := read_working_file(copy):
+                return copied
+            raise
 
     def _close(self, target_existed: bool) -> None:
         """Remove the working folder if it holds nothing to resume."""

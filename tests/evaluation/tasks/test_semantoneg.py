@@ -47,7 +47,7 @@ def test_missing_and_malformed_are_told(tmp_path):
         SemAntoNegTask(size=2).prepare(write(tmp_path, json.dumps(ROW), "{"))
     with pytest.raises(DataError, match=r"jsonl:1"):
         SemAntoNegTask(size=1).prepare(write(tmp_path, json.dumps(ROW | {"label": 3})))
-    with pytest.raises(DataError, match="1 rows"):
+    with pytest.raises(DataError, match="1 row, and"):
         SemAntoNegTask(size=2).prepare(write(tmp_path, json.dumps(ROW)))
 
 

@@ -89,7 +89,7 @@ def negate_corpus(
         model: an installed spaCy model of English, or its folder.
         processes: processes that parse; with more than one, a script needs `if __name__ == "__main__":`.
         batch_size: sentences that a process takes, and that are written, at a time.
-        overwrite: throw away what a stopped run left.
+        overwrite: discard what a stopped run left.
         cache: read known negations from the cache (see `NegationCache`) and keep the new ones there.
         progress: shows the sentences done; None shows nothing.
 

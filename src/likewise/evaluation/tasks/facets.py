@@ -22,7 +22,9 @@ from typing import Literal
 
 import numpy as np
 
+from likewise.errors import counted
 from likewise.evaluation.data import read_rating
+from likewise.evaluation.own_data import is_number
 from likewise.evaluation.pairs import (
     PairResult,
     RatedPairs,
@@ -144,26 +146,19 @@ def _read(path: Path) -> list[tuple[str, str, float]]:
             continue
         if len(cells) <= _SECOND:
             raise DataError(
-                f"{where}: {len(cells)} columns, and the sentences are in columns 9 and 10. Copy the file again."
+                f"{where}: {counted(len(cells), 'column')}, and the sentences are in columns 9 and 10. "
+                "Copy the file again."
             )
         try:
             rating = read_rating(cells[_SCORE], SCALE, where)
         except DataError:
-            if i == 0 and not _is_number(cells[_SCORE]):
+            if i == 0 and not is_number(cells[_SCORE]):
                 continue
             raise
         found.append((" ".join(cells[_FIRST].split()), " ".join(cells[_SECOND].split()), rating))
     if not found:
         raise DataError(f"{path}: there is no rated pair. Copy the file again.")
     return found
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _text(raw: bytes) -> str:

@@ -17,6 +17,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from likewise.errors import counted
 from likewise.evaluation.pairs import pair_cosines
 from likewise.evaluation.task import DataError, Prepared, Task, TaskMissing, TaskResult, number
 from likewise.evaluation.tasks.sts import TASKS as STS_TASKS
@@ -65,8 +66,8 @@ class NegationGapTask(Task):
             raise TaskMissing(f"it needs the extra 'negation': pip install \"likewise[negation]\" ({error})") from None
         if len(drawn) < self.size:
             raise DataError(
-                f"{data}: {len(drawn)} sentences of STS-B test and SICK-R can be negated, and {self.title} takes "
-                f"{self.size}. Put SentEval's own files there."
+                f"{data}: {counted(len(drawn), 'sentence')} of STS-B test and SICK-R can be negated, and "
+                f"{self.title} takes {self.size}. Put SentEval's own files there."
             )
 
         def score(vectors: np.ndarray) -> TaskResult:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from likewise.errors import counted
 from likewise.evaluation.data import find_file, read_lines
 from likewise.evaluation.pairs import pair_cosines
 from likewise.evaluation.task import DataError, Prepared, Task, TaskResult
@@ -37,7 +38,9 @@ class SemAntoNegTask(Task):
         path = find_file(data, FILE)
         rows = [_row(line, f"{path}:{number}") for number, line in enumerate(read_lines(path), start=1)]
         if len(rows) != self.size:
-            raise DataError(f"{path}: {len(rows)} rows, and {self.title} has {self.size}. Put the whole file there.")
+            raise DataError(
+                f"{path}: {counted(len(rows), 'row')}, and {self.title} has {self.size}. Put the whole file there."
+            )
         labels = np.array([label for _, label in rows])
 
         def score(vectors: np.ndarray) -> TaskResult:

@@ -15,6 +15,7 @@ from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
+from likewise.errors import counted
 from likewise.evaluation.data import read_lines
 from likewise.evaluation.pairs import pair_features
 from likewise.evaluation.probe import SEED, Fold, Probed, Trial, folds, nested, probe
@@ -95,8 +96,8 @@ class TransferTask(Task):
             found = _read(path, file)
             if len(found) != file.size:
                 raise DataError(
-                    f"{path}: {len(found)} rows, and {self.title} has {file.size} there. Put SentEval's own file in "
-                    "its place."
+                    f"{path}: {counted(len(found), 'row')}, and {self.title} has {file.size} there. Put SentEval's "
+                    "own file in its place."
                 )
             rows += found
             parts += [file.part] * len(found)

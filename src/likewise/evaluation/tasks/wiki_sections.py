@@ -14,6 +14,7 @@ from typing import ClassVar
 import numpy as np
 
 from likewise.corpus.triplets import SEED, Triplet, read_triplets, section_triplets
+from likewise.errors import counted
 from likewise.evaluation.data import find_file
 from likewise.evaluation.pairs import pair_cosines
 from likewise.evaluation.task import DataError, Prepared, Task, TaskResult, number
@@ -71,7 +72,8 @@ class WikiSectionsTask(Task):
             found = list(section_triplets(read_documents(path), self.size, self.seed))
         if self.size is not None and len(found) != self.size:
             raise DataError(
-                f"{path}: {len(found)} triplets, and {self.title} takes {self.size}. Put the whole file there."
+                f"{path}: {counted(len(found), 'triplet')}, and {self.title} takes {self.size}. "
+                "Put the whole file there."
             )
         return found
 

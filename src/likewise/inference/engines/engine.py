@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 import torch
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 EngineName = Literal["auto", "torch", "openvino", "onnx"]
 EnginePrecision = Literal["auto", "fp32", "bf16", "int8"]
-ENGINES: tuple[EngineName, ...] = ("auto", "torch", "openvino", "onnx")
-PRECISIONS: tuple[EnginePrecision, ...] = ("auto", "fp32", "bf16", "int8")
+ENGINES: tuple[EngineName, ...] = get_args(EngineName)
+PRECISIONS: tuple[EnginePrecision, ...] = get_args(EnginePrecision)
 Pair = tuple[EngineName, EnginePrecision]
 
 Call = Callable[[np.ndarray, np.ndarray], Tensor]

@@ -22,7 +22,7 @@ from likewise.inference.engines import onnx_engine, openvino_engine
 from likewise.inference.engines.engine import CannotExport, Engine, EngineName, Pair, QuantisationRefused, TorchEngine
 from likewise.inference.engines.fidelity import ENOUGH, MAX_DIFFERENCE, MIN_COSINE, MIN_RANK, Fidelity, Sample
 from likewise.inference.engines.graph import check_exportable, fingerprint, least_tokens, mark
-from likewise.runs.cache import cache_folder
+from likewise.runs.cache import cache_folder, made_in_cache
 from likewise.runs.whole_files import write_json
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class Store:
 
     def put(self, pair: Pair, write: Callable[[Path], None]) -> None:
         """Make an export: `write` fills a folder that replaces the older one, one process at a time."""
-        self.home.mkdir(parents=True, exist_ok=True)
+        made_in_cache(self.home)
         unfinished = self.home / ".unfinished"
         with FileLock(self.home / ".lock"):
             try:
@@ -149,7 +149,7 @@ def _file_of(pair: Pair) -> Pair:
 def release(engine: EngineName) -> str:
     """Return the installed release of an engine; empty where there is none."""
     try:
-        return version({"openvino": "openvino", "onnx": "onnxruntime"}[engine])
+        return version(MAKERS[engine].PACKAGE)
     except (KeyError, PackageNotFoundError):
         return ""
 

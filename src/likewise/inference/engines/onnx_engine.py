@@ -22,7 +22,7 @@ from likewise.inference.engines.graph import INPUTS, OUTPUT, example, tracing
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-FILE = "model.onnx"
+FILE, PACKAGE = "model.onnx", "onnxruntime"
 _OPSET = 17  # the first with LayerNormalization
 
 

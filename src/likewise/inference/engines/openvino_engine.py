@@ -26,7 +26,7 @@ from likewise.inference.engines.graph import INPUTS, example, tracing
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-FILE = "model.xml"
+FILE, PACKAGE = "model.xml", "openvino"
 
 
 def _openvino() -> Any:

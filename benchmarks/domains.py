@@ -1,0 +1,297 @@
+"""Encoders and free baselines on seven domains: regulation, aviation, exclusion, patents, tweets, biomedicine, threats.
+
+    python benchmarks/domains.py --data ../shared/data/domain --out benchmarks/results/domains
+    python benchmarks/domains.py ... --model adapt=runs/adapt-{set}
+
+A cell is the main measure of one method on one set's dev or test part: nDCG@10 (retrieval), Spearman or average
+precision (pairs), 10-nearest-neighbour accuracy (classes). Methods: the base as it is shipped; BM25; their hybrid, the
+sum of both scores after each is brought to mean 0 and deviation 1 (of a query's scores; of all pairs); the base less
+the mean vector of `corpus.txt.gz`; and the models of --model. Nothing is fitted on the test texts of pairs and classes.
+
+Cells are lines of cells.jsonl, and what is there is not done again; vectors are kept in --vectors.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import hashlib
+import json
+import random
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from scipy.sparse import csr_matrix, diags
+
+from likewise.evaluation import TaskResult
+from likewise.evaluation.pairs import pair_cosines
+from likewise.evaluation.registry import resolve
+from likewise.evaluation.tasks.classes import NEIGHBOURS, ClassesTask
+from likewise.evaluation.tasks.rated_file import RatedFileTask
+from likewise.evaluation.tasks.retrieval import RetrievalTask, cosines
+from likewise.runs.provenance import machine, versions
+from likewise.runs.whole_files import write_text
+
+SETS = {
+    "aviation": "retrieval",
+    "exclusion": "retrieval",
+    "threats": "classes",
+    "patents": "pairs",
+    "biomedicine": "classes",
+    "tweets": "pairs",
+    "regulation": "retrieval",
+}
+PARTS = ("dev", "test")
+BASE, BM25, HYBRID, CENTRED = "base", "BM25", "hybrid of BM25 and base", "base, corpus mean taken off"
+SAMPLE = 2000  # lines of the corpus that the mean is of
+K1, B = 1.5, 0.75  # bm25s's defaults
+BLOCK = 512
+
+
+class Scores(Protocol):
+    """Similarities of texts on the left with texts on the right."""
+
+    def rows(self, block: slice) -> np.ndarray:
+        """Those of some on the left with all on the right, (B, N)."""
+
+    def pairs(self) -> np.ndarray:
+        """Those of each on the left with the one beside it, (P,)."""
+
+
+class Cosines:
+    def __init__(self, left: np.ndarray, right: np.ndarray) -> None:
+        self.left, self.right, self.rows = left, right, cosines(left, right)
+
+    def pairs(self) -> np.ndarray:
+        return pair_cosines(self.left, self.right)
+
+
+@cache
+def stem(word: str) -> str:
+    from nltk.stem import SnowballStemmer
+
+    return SnowballStemmer("english").stem(word)
+
+
+def words(texts: Sequence[str]) -> list[list[str]]:
+    """Lower-case stems without Lucene's 33 stop words."""
+    import bm25s
+
+    found = bm25s.tokenize(list(texts), stopwords="en", return_ids=False, show_progress=False)
+    return [[stem(word) for word in text] for text in found]
+
+
+class Bm25:
+    """BM25 as bm25s computes it (Lucene's), with the frequencies of words in other texts than the ranked ones.
+
+    bm25s takes them from the texts that it ranks, which for pairs would be the test's own.
+    """
+
+    def __init__(self, left: Sequence[str], right: Sequence[str], corpus: Sequence[str]) -> None:
+        self.place: dict[str, int] = {}
+        seen, self.left, self.right = (self._counts(words(texts)) for texts in (corpus, left, right))
+        for counts in (seen, self.left, self.right):
+            counts.resize(counts.shape[0], len(self.place))
+        holding = np.bincount(seen.indices, minlength=len(self.place))
+        self.idf = np.log(1 + (len(corpus) - holding + 0.5) / (holding + 0.5))
+        self.usual = seen.sum() / len(corpus)
+        self.weights = self._weights(self.right)
+
+    def _counts(self, texts: list[list[str]]) -> csr_matrix:
+        ids = [[self.place.setdefault(word, len(self.place)) for word in text] for text in texts]
+        ends = np.cumsum([0, *map(len, ids)])
+        flat = np.array([i for text in ids for i in text], dtype=np.int64)
+        counts = csr_matrix((np.ones(len(flat)), flat, ends), shape=(len(ids), len(self.place)))
+        counts.sum_duplicates()
+        return counts
+
+    def _weights(self, counts: csr_matrix) -> csr_matrix:
+        lengths = np.asarray(counts.sum(axis=1)).ravel()
+        found = counts.copy()
+        room = np.repeat(K1 * (1 - B + B * lengths / self.usual), np.diff(counts.indptr))
+        found.data = counts.data / (counts.data + room)
+        return (found @ diags(self.idf)).tocsr()
+
+    def rows(self, block: slice) -> np.ndarray:
+        return (self.left[block] @ self.weights.T).toarray()
+
+    def pairs(self) -> np.ndarray:
+        """The mean of both directions."""
+        there, back = self.left.multiply(self.weights), self._weights(self.left).multiply(self.right)
+        return np.asarray((there + back).sum(axis=1)).ravel() / 2
+
+
+class Hybrid:
+    def __init__(self, *parts: Scores) -> None:
+        self.parts = parts
+
+    def rows(self, block: slice) -> np.ndarray:
+        return sum(standard(part.rows(block)) for part in self.parts)
+
+    def pairs(self) -> np.ndarray:
+        return sum(standard(part.pairs()) for part in self.parts)
+
+
+def standard(scores: np.ndarray) -> np.ndarray:
+    """Scores with mean 0 and deviation 1 along the last axis; zeros where all are equal."""
+    spread = scores.std(axis=-1, keepdims=True)
+    return (scores - scores.mean(axis=-1, keepdims=True)) / np.where(spread > 0, spread, 1)
+
+
+def by_scores(task: Any, scores_of: Callable[[list[str], list[str]], Scores]) -> TaskResult:
+    """The result of a task from similarities that need not be of vectors."""
+    if isinstance(task, RetrievalTask):
+        found = task.load()
+        return task.result(found, scores_of([*found.queries.values()], [*found.documents.values()]).rows)
+    if isinstance(task, RatedFileTask):
+        pairs = task.load()
+        return task.result(scores_of(pairs.first, pairs.second).pairs(), pairs.gold)
+    assert isinstance(task, ClassesTask)
+    training, part = task.load()
+    scores = scores_of([text for _, text in part], [text for _, text in training])
+    names, known = np.unique([label for label, _ in training], return_inverse=True)
+    right = 0
+    for start in range(0, len(part), BLOCK):
+        nearest = np.argpartition(scores.rows(slice(start, start + BLOCK)), -NEIGHBOURS)[:, -NEIGHBOURS:]
+        votes = [names[np.bincount(known[row]).argmax()] for row in nearest]
+        right += sum(vote == label for vote, (label, _) in zip(votes, part[start : start + BLOCK], strict=True))
+    return TaskResult(task.name, task.title, "10-nn accuracy", 100 * right / len(part), len(part))
+
+
+def task_of(data: Path, name: str, part: str) -> Any:
+    kind = SETS[name]
+    place = f"{data / name}/pairs-{part}.tsv" if kind == "pairs" else f"{data / name}:{part}"
+    return resolve([f"{kind}:{place}"])[0][0]
+
+
+def corpus_of(data: Path, name: str) -> list[str]:
+    with gzip.open(data / name / "corpus.txt.gz", "rt", encoding="utf-8") as file:
+        return [line.strip() for line in file if line.strip()]
+
+
+def sample_of(corpus: list[str]) -> list[str]:
+    return random.Random(1).sample(corpus, min(SAMPLE, len(corpus)))
+
+
+class Encoded:
+    """The vectors of a model, kept on disk in pieces so that an interrupted run goes on."""
+
+    def __init__(self, model: str, folder: Path) -> None:
+        self.model, self.folder, self.found = model, folder, {}
+
+    def __call__(self, texts: Sequence[str]) -> np.ndarray:
+        new = sorted({text for text in texts if text not in self.found}, key=lambda text: (len(text), text))
+        for start in range(0, len(new), BLOCK):
+            piece = new[start : start + BLOCK]
+            self.found |= zip(piece, self._encoded(piece), strict=True)
+        return np.stack([self.found[text] for text in texts])
+
+    def _encoded(self, texts: list[str]) -> np.ndarray:
+        key = hashlib.sha256("\0".join([self.model, *texts]).encode()).hexdigest()[:24]
+        path = self.folder / f"{key}.npy"
+        if not path.exists():
+            from likewise.inference import encode
+
+            self.folder.mkdir(parents=True, exist_ok=True)
+            half = path.with_suffix(".half.npy")
+            np.save(half, encode(opened(self.model), texts, precision="fp32"))
+            half.replace(path)
+        return np.load(path)
+
+
+@cache
+def opened(model: str) -> Any:
+    from likewise.inference import load
+
+    return load(model)
+
+
+def cells(name: str, parts: Sequence[str], arms: dict[str, str], args: argparse.Namespace) -> Any:
+    """Yield (arm, part, function to its result) of one set."""
+    corpus = corpus_of(args.data, name)
+    vectors = {arm: Encoded(model.replace("{set}", name), args.vectors) for arm, model in arms.items()}
+    base = vectors[BASE]
+    for part in parts:
+        task = task_of(args.data, name, part)
+        statistics = [*task.load().documents.values()] if SETS[name] == "retrieval" else corpus
+
+        def own(arm: str, task: Any = task) -> TaskResult:
+            ready = task.read(Path())
+            return ready.score(vectors[arm](ready.sentences))
+
+        def centred(task: Any = task) -> TaskResult:
+            ready = task.read(Path())
+            return ready.score(base(ready.sentences) - base(sample_of(corpus)).mean(axis=0))
+
+        def words_alone(left: list[str], right: list[str], statistics: list[str] = statistics) -> Scores:
+            return Bm25(left, right, statistics)
+
+        def both(left: list[str], right: list[str], words_alone: Any = words_alone) -> Scores:
+            return Hybrid(words_alone(left, right), Cosines(base(left), base(right)))
+
+        yield BM25, part, lambda task=task, scores=words_alone: by_scores(task, scores)
+        yield BASE, part, lambda own=own: own(BASE)
+        yield HYBRID, part, lambda task=task, scores=both: by_scores(task, scores)
+        yield CENTRED, part, centred
+        for arm in arms:
+            if arm != BASE:
+                yield arm, part, lambda own=own, arm=arm: own(arm)
+
+
+def read(path: Path) -> dict[tuple[str, str, str], dict[str, Any]]:
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    return {(row["arm"], row["set"], row["part"]): row for row in map(json.loads, lines)}
+
+
+def table(done: dict[tuple[str, str, str], dict[str, Any]], part: str) -> str:
+    """Markdown: a row for each method, a column for each set, and the mean where no cell is missing."""
+    arms = list(dict.fromkeys(arm for arm, _, _ in done))
+    arms.sort(key=lambda arm: (BASE, BM25, HYBRID, CENTRED).index(arm) if arm in (BASE, BM25, HYBRID, CENTRED) else 4)
+    lines = [
+        f"| {part} | {' | '.join(SETS)} | mean | exclusion, share of pairs |",
+        f"| --- |{' ---: |' * (len(SETS) + 2)}",
+    ]
+    for arm in arms:
+        rows = [done.get((arm, name, part)) for name in SETS]
+        mean = "" if None in rows else f"**{np.mean([row['score'] for row in rows]):.2f}**"
+        obeyed = (done.get((arm, "exclusion", part)) or {}).get("obeyed")
+        shown = ["" if row is None else f"{row['score']:.2f}" for row in rows]
+        lines.append(f"| {arm} | {' | '.join(shown)} | {mean} | {'' if obeyed is None else f'{obeyed:.1f}'} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, default=Path("../shared/data/domain"))
+    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/domains"))
+    parser.add_argument("--vectors", type=Path, default=Path.home() / ".cache/likewise/benchmarks/domains")
+    parser.add_argument("--base", default="bundled:minilm")
+    parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
+    parser.add_argument("--model", action="append", default=[], metavar="NAME=PATTERN", help="{set} is the set's name")
+    args = parser.parse_args()
+    if wrong := [model for model in args.model if "=" not in model]:
+        parser.error(f"--model {wrong[0]}: write NAME=PATTERN, as adapt=runs/adapt-{{set}}")
+    arms = {BASE: args.base, **dict(model.split("=", 1) for model in args.model)}
+    args.out.mkdir(parents=True, exist_ok=True)
+    path = args.out / "cells.jsonl"
+    for name in args.sets:
+        for arm, part, result_of in cells(name, args.parts, arms, args):
+            if (arm, name, part) in read(path):
+                continue
+            result = result_of().to_dict()
+            row = {"arm": arm, "set": name, "part": part, "model": arms.get(arm, args.base), **result}
+            row["name"] = f"{SETS[name]}:{name}"  # without the folder of this machine
+            with path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps({**row, "machine": machine(), "versions": versions()}) + "\n")
+            print(f"{arm}, {name}, {part}: {result['score']:.2f} {result['metric']}", flush=True)
+    text = "\n\n".join(table(read(path), part) for part in PARTS)
+    write_text(args.out / "table.md", text + "\n")
+    print(f"\n{text}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,190 @@
+"""Long jobs that are killed at random moments and resumed: bit-equal to undisturbed ones, no row lost or doubled.
+
+    python benchmarks/kill.py --kills 20                       # every job
+    python benchmarks/kill.py --kills 5 --only encode,negate   # some of them
+
+A job is done once undisturbed. Then, for each kill, it is started in a fresh folder, gets SIGKILL at a moment drawn
+from the time that the undisturbed run took, and the same call is made again until it ends by itself. What it left is
+compared byte by byte, but for records and logs, which hold times. The processes are forked from a server that has
+imported likewise, so that the moments fall into the work and not into the imports.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import importlib
+import json
+import multiprocessing
+import random
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+NOT_COMPARED = {"likewise.json", "log.jsonl", "README.md", "run.toml", "about.json"}
+"""Files that hold times or the name of the folder."""
+
+_SERVER = multiprocessing.get_context("forkserver")
+PRELOADED = [
+    "likewise.training.recipe_run",
+    "likewise.inference.files",
+    "likewise.context.discriminator_training",
+    "datasets",
+    "sklearn.linear_model",
+]
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call of a public function: 'likewise:train' and its arguments; 'OUT' in them stands for the target."""
+
+    function: str
+    arguments: Mapping[str, Any]
+
+    def run(self, out: Path) -> None:
+        """Make the call in this process."""
+        module, _, name = self.function.partition(":")
+        given = {key: str(out) if value == "OUT" else value for key, value in self.arguments.items()}
+        function = importlib.import_module(module)
+        for part in name.split("."):
+            function = getattr(function, part)
+        function(**given)
+
+
+@dataclass(frozen=True)
+class Job:
+    """A long job: its calls in order, and the name of its target in the folder of a trial."""
+
+    name: str
+    calls: Sequence[Call]
+    target: str = "out"
+
+
+@dataclass
+class Outcome:
+    """What became of a job's kills.
+
+    Attributes:
+        seconds: of the undisturbed run.
+        killed: the kills that came before the end.
+        equal: the trials that ended with the same files.
+        faults: the others, in words.
+    """
+
+    name: str
+    seconds: float = 0.0
+    killed: int = 0
+    equal: int = 0
+    faults: list[str] = field(default_factory=list)
+
+
+def try_job(job: Job, folder: Path, kills: int, seed: int = 1) -> Outcome:
+    """Run a job undisturbed, then kill and resume it."""
+    _SERVER.set_forkserver_preload(PRELOADED)
+    rng, outcome = random.Random(seed), Outcome(job.name)
+    (folder / "whole").mkdir(parents=True)
+    _run(Job("", ()), folder)  # the server imports before the clock runs
+    begun = time.monotonic()
+    if not _run(job, folder / "whole" / job.target):
+        raise SystemExit(f"{job.name} fails without a kill")
+    outcome.seconds = round(time.monotonic() - begun, 2)
+    wanted = content(folder / "whole" / job.target)
+    for trial in range(kills):
+        place = folder / f"kill-{trial}"
+        place.mkdir()
+        moment = rng.uniform(0, outcome.seconds)
+        outcome.killed += not _run(job, place / job.target, moment)
+        if not _run(job, place / job.target):
+            outcome.faults.append(f"killed after {moment:.2f} s, it does not resume")
+        elif (found := content(place / job.target)) != wanted:
+            names = sorted(name for name in {*found, *wanted} if found.get(name) != wanted.get(name))
+            outcome.faults.append(f"killed after {moment:.2f} s, it ends with other {', '.join(names)}")
+        else:
+            outcome.equal += 1
+    return outcome
+
+
+def content(target: Path) -> dict[str, str]:
+    """Return the hash of each file of a result; a rest of the work is part of it."""
+    paths = [target] if target.is_file() else [path for path in target.rglob("*") if path.is_file()]
+    return {
+        path.relative_to(target.parent).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(paths)
+        if path.name not in NOT_COMPARED
+    }
+
+
+def _run(job: Job, out: Path, seconds: float | None = None) -> bool:
+    """Make a job's calls in a process of their own; return whether they ended, False if they were killed."""
+    process = _SERVER.Process(target=_calls, args=(job.calls, out))
+    process.start()
+    process.join(seconds)
+    if process.is_alive():
+        process.kill()
+        process.join()
+        return False
+    if process.exitcode:
+        sys.stderr.write(f"{job.name}: exit code {process.exitcode}\n")
+    return process.exitcode == 0
+
+
+def _calls(calls: Sequence[Call], out: Path) -> None:
+    for call in calls:
+        call.run(out)
+
+
+def training(name: str, base: str, corpus: str, steps: int, **options: Any) -> Job:
+    """Return the job of a recipe's training."""
+    common = {"batch_size": 8, "max_steps": steps, "eval_steps": 3, "held_out": 40, "precision": "fp32", "quiet": True}
+    given = {"recipe": name, "corpus": corpus, "base": base, "out": "OUT", **common, **options}
+    return Job(f"train {name}", [Call("likewise:train", given)])
+
+
+def jobs(base: str, corpus: str, articles: str, steps: int = 12, discriminator: Any = None) -> list[Job]:
+    """Return the long jobs of the library on a text and on articles."""
+    context = "likewise.context:"
+    stages = [
+        Call(f"{context}build_index", {"work": "OUT", "corpus": articles, "quiet": True}),
+        Call(f"{context}train_discriminator", {"work": "OUT", "options": discriminator, "quiet": True}),
+    ]
+    return [
+        *(training(name, base, corpus, steps) for name in ("simcse", "arccse", "esimcse", "ct", "tsdae")),
+        training("sncse", base, corpus, steps, preset="cpu"),
+        training("gclsr", "bundled:glove", corpus, steps, sentences=0),
+        Job("encode", [Call("likewise:encode_file", {"model": base, "source": corpus, "out": "OUT"})], "out.npy"),
+        Job(
+            "negate",
+            [Call("likewise.augment.negation:negate_corpus", {"sources": corpus, "out": "OUT", "cache": False})],
+            "out.jsonl",
+        ),
+        Job("context index, discriminator", stages),
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--only", default="", help="jobs, with commas")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--base", default="bundled:minilm")
+    parser.add_argument("--corpus", default="bundled:wiki-sample", help="text")
+    parser.add_argument("--articles", default="bundled:wiki-sample", help="articles, for the context stages")
+    args = parser.parse_args()
+    wanted = [name.strip() for name in args.only.split(",") if name.strip()]
+    failed = 0
+    for job in jobs(args.base, args.corpus, args.articles):
+        if wanted and not any(name in job.name for name in wanted):
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            outcome = try_job(job, Path(folder), args.kills, args.seed)
+        failed += len(outcome.faults)
+        print(json.dumps(asdict(outcome)), flush=True)
+    sys.exit(int(failed > 0))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,125 @@
+"""Sentences of one's own in classes: `classes:FOLDER`.
+
+A folder holds `train.tsv` or `classes-train.tsv`, and `PART.tsv` or `classes-PART.tsv`: label, tab, text. Nothing is
+trained on the labels: a text of the part takes the class of its nearest training texts.
+
+Letters of the shapes: N training texts, M texts of the part, D embedding.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Self
+
+import numpy as np
+
+from likewise.evaluation.own_data import OwnTask, table_rows
+from likewise.evaluation.task import DataError, Prepared, TaskResult, number
+
+NEIGHBOURS = 10
+SEED = 42
+
+
+@dataclass(frozen=True)
+class ClassesResult(TaskResult):
+    """The accuracy of the 10 nearest neighbours, and the agreement of clusters with classes, times 100.
+
+    Attributes:
+        v_measure: of k-means on the part's vectors, as many clusters as the part has labels (Rosenberg and Hirschberg
+            2007).
+        classes: number of labels in the part.
+        training: number of training texts.
+    """
+
+    COLUMNS: ClassVar[tuple[str, ...]] = ("Task", "10 neighbours", "V-measure", "Texts", "Classes", "Training texts")
+
+    v_measure: float
+    classes: int
+    training: int
+
+    def cells(self) -> tuple[str, ...]:
+        """Return the table row, in the order of COLUMNS."""
+        counts = (self.n, self.classes, self.training)
+        return (self.title, number(self.score), number(self.v_measure), *map(str, counts))
+
+
+@dataclass(frozen=True)
+class ClassesTask(OwnTask):
+    """Classification of a part's texts by their nearest training texts."""
+
+    @classmethod
+    def at(cls, name: str, place: str) -> Self:
+        """Return the task on a folder."""
+        return cls.of_folder(name, place)
+
+    def load(self) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+        """Read label and text of the training rows and of the part's."""
+        if self.part == "train":
+            raise DataError(f"{self.name}: the neighbours come from the part train. Score another part, as test.")
+        training, part = (_labelled(self.find(f"classes-{p}.tsv", f"{p}.tsv")) for p in ("train", self.part))
+        if len(training) < NEIGHBOURS:
+            raise DataError(
+                f"{self.path}: {len(training)} training texts, and {NEIGHBOURS} neighbours are asked. Add more."
+            )
+        return training, part
+
+    def read(self, data: Path) -> Prepared:
+        """Read the training texts, then the part's, for the suite."""
+        training, part = self.load()
+        count = len(training)
+        known, right = (np.array([label for label, _ in rows]) for rows in (training, part))
+
+        def score(vectors: np.ndarray) -> TaskResult:
+            sizes = (len(set(right)), count)
+            if not np.isfinite(vectors).all():
+                # A broken model has no score here, and keeps those of the other tasks.
+                return ClassesResult(self.name, self.title, "10-nn accuracy", math.nan, len(right), math.nan, *sizes)
+            vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+            accuracy = 100 * neighbour_accuracy(vectors[:count], known, vectors[count:], right)
+            agreement = 100 * cluster_agreement(vectors[count:], right)
+            return ClassesResult(self.name, self.title, "10-nn accuracy", accuracy, len(right), agreement, *sizes)
+
+        return Prepared([text for _, text in (*training, *part)], score)
+
+
+def neighbour_accuracy(training: np.ndarray, known: np.ndarray, vectors: np.ndarray, right: np.ndarray) -> float:
+    """Return the share of texts whose class most of their 10 nearest training texts have.
+
+    Between vectors of length 1 the nearest are those of the largest cosine. Of classes with equal votes the first in
+    alphabetical order is taken.
+
+    Args:
+        training: (N, D) of length 1, with the labels `known` (N,).
+        vectors: (M, D) of length 1, with the labels `right` (M,).
+    """
+    from sklearn.neighbors import KNeighborsClassifier
+
+    # 'brute' works in small blocks of the distances.
+    model = KNeighborsClassifier(NEIGHBOURS, algorithm="brute").fit(training, known)
+    return float((model.predict(vectors) == right).mean())
+
+
+def cluster_agreement(vectors: np.ndarray, right: np.ndarray) -> float:
+    """Return the V-measure of k-means with as many clusters as labels: (M, D), (M,).
+
+    The clustering is the best of ten starts by its own inertia, with a fixed seed.
+    """
+    from sklearn.cluster import KMeans
+    from sklearn.metrics import v_measure_score
+
+    return float(v_measure_score(right, KMeans(len(set(right)), n_init=10, random_state=SEED).fit_predict(vectors)))
+
+
+def _labelled(path: Path) -> list[tuple[str, str]]:
+    found = []
+    for i, (where, cells) in enumerate(table_rows(path)):
+        if i == 0 and [cell.lower() for cell in cells] == ["label", "text"]:
+            continue
+        if len(cells) != 2 or not all(cells):
+            raise DataError(f"{where}: not a label, a tab and a text. Write both, and no other tab.")
+        found.append((cells[0], cells[1]))
+    if not found:
+        raise DataError(f"{path}: the file is empty. Put a label, a tab and a text on each line.")
+    return found

@@ -1,0 +1,113 @@
+"""Rated pairs of sentences of one's own: `pairs:FILE`.
+
+The file is a table with tabs, or with commas where its name ends in .csv: score, sentence, sentence; or columns called
+sentence1, sentence2 and score, in any order. Scores may be on any scale.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Self
+
+import numpy as np
+
+from likewise.corpus.files import format_suffix
+from likewise.evaluation.own_data import OwnTask, is_number, table_rows
+from likewise.evaluation.pairs import RatedPairs, correlations, pair_cosines
+from likewise.evaluation.task import DataError, Prepared, TaskResult, number
+
+_COLUMNS = ("score", "sentence1", "sentence2")
+
+
+@dataclass(frozen=True)
+class RatedFileResult(TaskResult):
+    """The agreement of cosines with scores, times 100.
+
+    Attributes:
+        spearman: the rank correlation; the main score, unless all scores are 0 or 1.
+        average_precision: of ranking the pairs scored 1 before those scored 0; the main score there, else None.
+    """
+
+    COLUMNS: ClassVar[tuple[str, ...]] = ("Task", "Metric", "Score", "Spearman", "Average precision", "Pairs")
+
+    spearman: float
+    average_precision: float | None
+
+    def cells(self) -> tuple[str, ...]:
+        """Return the table row, in the order of COLUMNS."""
+        scores = (self.score, self.spearman, self.average_precision)
+        return (self.title, self.metric, *map(number, scores), str(self.n))
+
+
+@dataclass(frozen=True)
+class RatedFileTask(OwnTask):
+    """Rated pairs of a file."""
+
+    @classmethod
+    def at(cls, name: str, place: str) -> Self:
+        """Return the task on a file."""
+        path = Path(place).expanduser()
+        # The folder tells one pairs-test.tsv from another.
+        title = "/".join(part.partition(".")[0] or part for part in path.resolve().parts[-2:])
+        return cls(name, title, path, needs_data=False)
+
+    @property
+    def of_pairs(self) -> bool:
+        """True: a `PairScorer` can be evaluated on the task."""
+        return True
+
+    def load(self) -> RatedPairs:
+        """Read the file."""
+        path = self.path
+        if not path.is_file():
+            raise DataError(f"{self.name}: there is no file '{path}'. Check the path.")
+        rows = table_rows(path, "," if format_suffix(path) == ".csv" else "\t")
+        place = dict(zip(_COLUMNS, range(3), strict=True))
+        first, second, gold = [], [], []
+        for i, (where, cells) in enumerate(rows):
+            names = [cell.lower() for cell in cells]
+            if i == 0 and set(_COLUMNS) <= set(names):
+                place = {name: names.index(name) for name in _COLUMNS}
+                continue
+            if len(cells) <= max(place.values()):
+                raise DataError(
+                    f"{where}: {len(cells)} columns, and a pair has three: score, sentence, sentence, tabs between."
+                )
+            score, *sentences = (cells[place[name]] for name in _COLUMNS)
+            if not is_number(score) or not math.isfinite(float(score)):
+                cure = " or name the columns score, sentence1 and sentence2" if i == 0 else ""
+                raise DataError(f"{where}: the score '{score}' is no number. Put one there{cure}.")
+            if not all(sentences):
+                raise DataError(f"{where}: a sentence is empty. Write it, or remove the line.")
+            first.append(sentences[0])
+            second.append(sentences[1])
+            gold.append(float(score))
+        if len(set(gold)) < 2:
+            what = f"all scores are {gold[0]:g}" if gold else "there is no pair"
+            raise DataError(f"{path}: {what}. Put pairs with different scores there: score, sentence, sentence.")
+        return RatedPairs(first, second, np.array(gold))
+
+    def read(self, data: Path) -> Prepared:
+        """Read the pairs for the suite."""
+        pairs = self.load()
+        count = len(pairs.gold)
+
+        def by_scores(scores: np.ndarray) -> TaskResult:
+            return self.result(scores, pairs.gold)
+
+        def by_vectors(vectors: np.ndarray) -> TaskResult:  # (2P, D), all first sentences before all second ones
+            return by_scores(pair_cosines(vectors[:count], vectors[count:]))
+
+        return Prepared([*pairs.first, *pairs.second], by_vectors, by_scores)
+
+    def result(self, scores: np.ndarray, gold: np.ndarray) -> RatedFileResult:
+        """Return the result from a model's scores of the pairs and their own, (P,) each."""
+        spearman, _ = correlations(scores, gold)
+        if not set(gold) <= {0.0, 1.0}:
+            return RatedFileResult(self.name, self.title, "spearman", spearman, len(gold), spearman, None)
+        from sklearn.metrics import average_precision_score
+
+        precision = math.nan if math.isnan(spearman) else 100 * float(average_precision_score(gold, scores))
+        return RatedFileResult(self.name, self.title, "average precision", precision, len(gold), spearman, precision)

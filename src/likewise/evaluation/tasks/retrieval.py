@@ -1,0 +1,232 @@
+"""Retrieval on one's own documents and questions: `retrieval:FOLDER`, in BEIR's layout (Thakur et al. 2021).
+
+Documents are ranked by the cosine with the query. The measures are trec_eval's, by pytrec_eval, as in BEIR's and MTEB's
+tables. scikit-learn's ndcg_score gives the same nDCG (a test compares them), but from the grades and scores of all
+documents, which it sorts whole for each query; it has no recall at a depth. trec_eval needs the first hundred only.
+
+A folder holds `corpus.jsonl` or `docs.jsonl` (_id, title, text), `queries.jsonl` (_id, text), each also as .gz, and
+`qrels/PART.tsv` or `qrels-PART.tsv` (query, document, grade; a header is optional). `violations-PART.tsv` (query,
+document) may name documents that answer all of a query but what it excludes.
+
+Letters of the shapes: Q queries, N documents, D embedding.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Self
+
+import numpy as np
+
+from likewise.errors import require_extra
+from likewise.evaluation.own_data import OwnTask, is_number, json_rows, table_rows
+from likewise.evaluation.task import DataError, Prepared, TaskResult, number
+
+DEPTH = 100
+_CELLS = 2**24  # scores held at once: 64 MB in float32
+
+
+@dataclass(frozen=True)
+class RetrievalResult(TaskResult):
+    """The measures of a ranking, times 100, as means over the queries; `score` is nDCG@10.
+
+    Attributes:
+        recall: the share of the relevant documents among the first 100.
+        obeyed: of all pairs of a relevant and a violating document, the share in which the relevant one is nearer to
+            the query; None without violations.
+        left_out: queries of the part that have no relevant document; they are not scored.
+        documents: number of documents.
+    """
+
+    COLUMNS: ClassVar[tuple[str, ...]] = (
+        "Task",
+        "nDCG@10",
+        "Recall@100",
+        "Relevant before violating",
+        "Queries",
+        "Left out",
+        "Documents",
+    )
+
+    recall: float
+    obeyed: float | None
+    left_out: int
+    documents: int
+
+    def cells(self) -> tuple[str, ...]:
+        """Return the table row, in the order of COLUMNS."""
+        scores = (self.score, self.recall, self.obeyed)
+        return (self.title, *map(number, scores), str(self.n), str(self.left_out), str(self.documents))
+
+
+@dataclass(frozen=True)
+class Collection:
+    """Documents, the queries that are scored, and the judgements.
+
+    Attributes:
+        documents: id to text.
+        queries: id to text, of the queries with a relevant document.
+        grades: query to document to grade; a grade above 0 is relevant.
+        violations: query to documents.
+        left_out: number of judged queries without a relevant document.
+    """
+
+    documents: dict[str, str]
+    queries: dict[str, str]
+    grades: dict[str, dict[str, int]]
+    violations: dict[str, list[str]]
+    left_out: int
+
+
+@dataclass(frozen=True)
+class RetrievalTask(OwnTask):
+    """Ranking of all documents for each query of a part."""
+
+    @classmethod
+    def at(cls, name: str, place: str) -> Self:
+        """Return the task on a folder."""
+        return cls.of_folder(name, place)
+
+    def load(self) -> Collection:
+        """Read the folder."""
+        documents = _texts(self.find("corpus.jsonl", "corpus.jsonl.gz", "docs.jsonl", "docs.jsonl.gz"), "document")
+        queries = _texts(self.find("queries.jsonl", "queries.jsonl.gz"), "query")
+        judged = self.find(f"qrels/{self.part}.tsv", f"qrels-{self.part}.tsv")
+        grades = _grades(judged, documents, queries)
+        scored = {query: given for query, given in grades.items() if max(given.values()) > 0}
+        if not scored:
+            raise DataError(f"{judged}: no query has a document with a grade above 0. Add the relevant documents.")
+        violations: dict[str, list[str]] = {}
+        path = self.path / f"violations-{self.part}.tsv"
+        if path.is_file():
+            for _, (query, document) in _judgements(path, ("query", "document"), documents, queries):
+                violations.setdefault(query, []).append(document)
+        asked = {query: queries[query] for query in scored}
+        return Collection(documents, asked, scored, violations, len(grades) - len(scored))
+
+    def read(self, data: Path) -> Prepared:
+        """Read the documents, then the queries, for the suite."""
+        require_extra("retrieval", self.name, "pytrec_eval")
+        found = self.load()
+        count = len(found.documents)
+
+        def score(vectors: np.ndarray) -> TaskResult:
+            return self.result(found, cosines(vectors[count:], vectors[:count]))
+
+        return Prepared([*found.documents.values(), *found.queries.values()], score)
+
+    def result(self, found: Collection, scores_of: Callable[[slice], np.ndarray]) -> RetrievalResult:
+        """Return the result of a ranking.
+
+        Args:
+            found: the documents and queries.
+            scores_of: from a slice of the queries to their scores of all documents, (Q, N); higher is nearer.
+        """
+        documents, queries = list(found.documents), list(found.queries)
+        place = {document: i for i, document in enumerate(documents)}
+        ranking: dict[str, dict[str, float]] = {}
+        obeyed: list[np.ndarray] = []
+        step = max(1, _CELLS // len(documents))
+        for start in range(0, len(queries), step):
+            block = slice(start, min(start + step, len(queries)))
+            for query, scores in zip(queries[block], scores_of(block), strict=True):
+                if not np.isfinite(scores).all():
+                    # A broken model has no score here, and keeps those of the other tasks.
+                    return self._with(math.nan, math.nan, None, found)
+                if (itself := place.get(query)) is not None and found.documents[query] == found.queries[query]:
+                    scores[itself] = -np.inf  # a query that is a document of the collection must not find itself
+                first = np.argpartition(scores, -DEPTH)[-DEPTH:] if len(scores) > DEPTH else np.arange(len(scores))
+                ranking[query] = {documents[i]: float(scores[i]) for i in first}
+                if query in found.violations:
+                    near = scores[[place[d] for d, grade in found.grades[query].items() if grade > 0]]
+                    far = scores[[place[d] for d in found.violations[query]]]
+                    obeyed.append((near[:, None] > far[None, :]).ravel())
+        share = 100 * float(np.concatenate(obeyed).mean()) if obeyed else None
+        return self._with(*measures(found.grades, ranking), share, found)
+
+    def _with(self, ndcg: float, recall: float, obeyed: float | None, found: Collection) -> RetrievalResult:
+        counts = (len(found.queries), recall, obeyed, found.left_out, len(found.documents))
+        return RetrievalResult(self.name, self.title, "ndcg@10", ndcg, *counts)
+
+
+def cosines(queries: np.ndarray, documents: np.ndarray) -> Callable[[slice], np.ndarray]:
+    """Return a function from a slice of the queries to their cosines with all documents: (Q, D), (N, D) -> (Q, N)."""
+    lengths = np.maximum(np.linalg.norm(documents, axis=1), 1e-12)  # (N,)
+
+    def of(block: slice) -> np.ndarray:
+        asked = queries[block] / np.maximum(np.linalg.norm(queries[block], axis=1, keepdims=True), 1e-12)
+        scores = asked @ documents.T  # (Q, N)
+        scores /= lengths
+        return scores
+
+    return of
+
+
+def measures(grades: dict[str, dict[str, int]], ranking: dict[str, dict[str, float]]) -> tuple[float, float]:
+    """Return trec_eval's nDCG@10 and recall@100, times 100, as means over the queries of the ranking.
+
+    Args:
+        grades: query to document to grade.
+        ranking: query to document to score.
+    """
+    import pytrec_eval
+
+    # -inf stands for a document that is left out, which trec_eval would rank last instead.
+    kept = {q: {d: s for d, s in found.items() if s > -math.inf} for q, found in ranking.items()}
+    judged = pytrec_eval.RelevanceEvaluator(grades, {"ndcg_cut.10", f"recall.{DEPTH}"}).evaluate(kept)
+    ndcg, recall = (np.mean([one[name] for one in judged.values()]) for name in ("ndcg_cut_10", f"recall_{DEPTH}"))
+    return 100 * float(ndcg), 100 * float(recall)
+
+
+def _texts(path: Path, kind: str) -> dict[str, str]:
+    """Read id to text; the title of a document stands before its text, as in BEIR."""
+    found: dict[str, str] = {}
+    for where, row in json_rows(path):
+        name, text, title = row.get("_id"), row.get("text"), row.get("title") or ""
+        if not isinstance(name, str | int) or not isinstance(text, str) or not isinstance(title, str):
+            raise DataError(f"{where}: a {kind} has the fields _id and text; this row has {', '.join(row) or 'none'}.")
+        if str(name) in found:
+            raise DataError(f"{where}: there is a {kind} '{name}' already. Give each its own _id.")
+        if kind == "query" and not text.strip():
+            raise DataError(f"{where}: the query '{name}' is empty. Write its text, or remove the line.")
+        found[str(name)] = f"{title} {text}".strip()
+    if not found:
+        raise DataError(f"{path}: the file is empty. Put one {kind} a line there, as a JSON object with _id and text.")
+    return found
+
+
+def _judgements(
+    path: Path, names: tuple[str, ...], documents: dict[str, str], queries: dict[str, str]
+) -> list[tuple[str, list[str]]]:
+    """Read lines that begin with a query and a document."""
+    found = []
+    for i, (where, cells) in enumerate(table_rows(path)):
+        if len(cells) != len(names):
+            raise DataError(
+                f"{where}: {len(cells)} tab-separated columns, and there must be {len(names)}: {', '.join(names)}."
+            )
+        if i == 0 and cells[0] not in queries and cells[-1] not in documents and not is_number(cells[-1]):
+            continue  # a header, as BEIR's: query-id, corpus-id, score
+        for kind, name, known in (("query", cells[0], queries), ("document", cells[1], documents)):
+            if name not in known:
+                raise DataError(f"{where}: there is no {kind} '{name}'. Add it to the {kind} file or remove the line.")
+        found.append((where, cells))
+    if not found:
+        raise DataError(f"{path}: the file is empty. Put {', '.join(names)} there, a line each, with tabs between.")
+    return found
+
+
+def _grades(path: Path, documents: dict[str, str], queries: dict[str, str]) -> dict[str, dict[str, int]]:
+    grades: dict[str, dict[str, int]] = {}
+    for where, (query, document, grade) in _judgements(path, ("query", "document", "grade"), documents, queries):
+        given = grades.setdefault(query, {})
+        if document in given:
+            raise DataError(f"{where}: query '{query}' and document '{document}' are judged already. Keep one line.")
+        try:
+            given[document] = int(grade)
+        except ValueError:
+            raise DataError(f"{where}: the grade '{grade}' is no whole number. Put 0 or 1 there, or more.") from None
+    return grades

@@ -1,0 +1,86 @@
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from likewise.evaluation.registry import resolve
+from likewise.evaluation.task import DataError
+
+
+def task(path: Path):
+    return resolve([f"pairs:{path}"])[0][0]
+
+
+def write(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def scored(path: Path, scores: list[float]):
+    return task(path).prepare(None).score_pairs(np.array(scores))
+
+
+def test_spearman_by_hand(tmp_path):
+    path = write(tmp_path / "pairs.tsv", '0.1\ta "cat\ta dog\n3\tone\ttwo\n\n2.5\tthree\tfour\n')
+    prepared = task(path).prepare(None)
+    assert prepared.sentences == ['a "cat', "one", "three", "a dog", "two", "four"]
+    # Ranks 1, 3, 2 of the file and 1, 2, 3 of the model: 1 - 6 (0 + 1 + 1) / (3 (9 - 1)) = 0.5.
+    found = scored(path, [0.0, 0.5, 0.9])
+    assert (found.metric, found.n, found.average_precision) == ("spearman", 3, None)
+    assert found.score == found.spearman == pytest.approx(50)
+    turned = np.radians([0, 0, 0, 80, 60, 10])  # cosines rise
+    vectors = np.stack([np.cos(turned), np.sin(turned)], axis=1)
+    assert prepared.score(vectors).score == pytest.approx(50)
+
+
+def test_average_precision_by_hand_is_the_main_score_of_yes_and_no(tmp_path):
+    path = write(tmp_path / "pairs.tsv", "1\ta\tb\n0\tc\td\n1.0\te\tf\n0\tg\th\n")
+    # In the order of the scores: no, yes, no, yes; the precision at the two is 1/2 and 2/4.
+    found = scored(path, [0.8, 0.9, 0.1, 0.5])
+    assert found.metric == "average precision"
+    assert found.score == found.average_precision == pytest.approx(50)
+    # Ranks 3.5, 1.5, 3.5, 1.5 beside 3, 4, 1, 2: less their means, products sum to -2, squares to 4 and 5.
+    assert found.spearman == pytest.approx(-200 / math.sqrt(20))
+    assert math.isnan(scored(path, [1, 1, 1, 1]).score)
+    assert math.isnan(scored(path, [math.nan, 1, 1, 1]).score)
+
+
+@pytest.mark.parametrize("end", ["csv", "tsv"])
+def test_columns_by_name_in_any_order(end, tmp_path):
+    if end == "csv":
+        text = 'id,Sentence1,score,sentence2\n1,"one, two",4,three\n2,"a\nb",5,c\n'
+    else:
+        text = "id\tSentence1\tscore\tsentence2\n1\tone, two\t4\tthree\n2\ta\nb\t5\tc\n".replace("a\nb", "a b")
+    pairs = task(write(tmp_path / f"pairs.{end}", text)).load()
+    assert [" ".join(text.split()) for text in pairs.first] == ["one, two", "a b"]
+    assert (pairs.second, pairs.gold.tolist()) == (["three", "c"], [4.0, 5.0])
+
+
+def test_the_title_names_folder_and_file(tmp_path):
+    one = task(write(tmp_path / "Pairs-test.tsv", "1\ta\tb\n2\tc\td\n"))
+    assert (one.name, one.title) == (f"pairs:{tmp_path}/Pairs-test.tsv", f"{tmp_path.name}/Pairs-test")
+    assert one.of_pairs
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("1\ta\tb\nhigh\tc\td\n", r"line 2: the score 'high' is no number. Put one there\.$"),
+        ("high\tc\td\n", r"line 1: the score 'high' is no number. Put one there or name the columns score, sentence1"),
+        ("1\ta\tb\nnan\tc\td\n", r"line 2: the score 'nan' is no number"),
+        ("1\ta\tb\n2\tc\t \n", r"line 2: a sentence is empty"),
+        ("1\ta\tb\n2\tc\n", r"line 2: 2 columns"),
+        ("", r"pairs.tsv: there is no pair"),
+        ("score\tsentence1\tsentence2\n", r"pairs.tsv: there is no pair"),
+        ("1\ta\tb\n1\tc\td\n", r"pairs.tsv: all scores are 1. Put pairs with different scores"),
+    ],
+)
+def test_broken_files_are_named_with_the_line(text, message, tmp_path):
+    with pytest.raises(DataError, match=message):
+        task(write(tmp_path / "pairs.tsv", text)).prepare(None)
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(DataError, match=r"there is no file '.*gone.tsv'. Check the path."):
+        task(tmp_path / "gone.tsv").prepare(None)

@@ -1,0 +1,170 @@
+import gzip
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from likewise.corpus import CorpusError
+from likewise.evaluation.registry import resolve
+from likewise.evaluation.task import DataError, EvaluationError
+from likewise.evaluation.tasks import retrieval
+
+DOCUMENTS = {"d1": "river", "d2": "song", "d3": "market", "d4": "king"}
+QUERIES = {"q1": "water", "q2": "music", "q3": "nothing"}
+
+
+def write(folder: Path, grades: list[str], documents=DOCUMENTS, queries=QUERIES, part="test") -> Path:
+    folder.mkdir(exist_ok=True)
+    for name, rows in (("docs", documents), ("queries", queries)):
+        lines = [json.dumps({"_id": key, "text": text}) for key, text in rows.items()]
+        (folder / f"{name}.jsonl").write_text("\n".join(lines) + "\n")
+    (folder / f"qrels-{part}.tsv").write_text("\n".join(grades) + "\n")
+    return folder
+
+
+def task(folder: Path, part: str = ""):
+    return resolve([f"retrieval:{folder}{part}"])[0][0]
+
+
+def at(*angles: float) -> np.ndarray:
+    """Vectors in the plane, of different lengths, at angles in degrees."""
+    turn = np.radians(angles)
+    return (np.stack([np.cos(turn), np.sin(turn)], axis=1) * np.arange(1, len(angles) + 1)[:, None]).astype(np.float32)
+
+
+def test_measures_by_hand(tmp_path):
+    folder = write(tmp_path / "own", ["q1\td1\t2", "q1\td3\t1", "q1\td2\t0", "q2\td4\t1", "q3\td1\t0"])
+    prepared = task(folder).prepare(None)
+    assert prepared.sentences == ["river", "song", "market", "king", "water", "music"]
+    # q1 stands at 0 and ranks d2, d3, d1, d4; q2 stands at 90 and ranks d4, d1, d3, d2.
+    found = prepared.score(at(60, 10, 30, 85, 0, 90))
+    first = (1 / math.log2(3) + 2 / math.log2(4)) / (2 + 1 / math.log2(3))
+    assert found.score == pytest.approx(100 * (first + 1) / 2, abs=1e-4)
+    assert (found.metric, found.recall, found.n, found.left_out, found.documents) == ("ndcg@10", 100, 2, 1, 4)
+    assert found.obeyed is None
+    assert found.cells()[3:] == ("-", "2", "1", "4")
+
+
+def test_recall_and_ndcg_of_many_documents_beside_other_formulas(tmp_path, monkeypatch):
+    from sklearn.metrics import ndcg_score
+
+    rng = np.random.default_rng(0)
+    documents = {f"d{i}": f"text {i}" for i in range(300)}
+    queries = {f"q{i}": f"query {i}" for i in range(7)}
+    grades = rng.integers(0, 40, size=(7, 300)) * (rng.random((7, 300)) < 0.1) // 13  # 0, 1, 2 or 3
+    lines = [f"q{i}\td{j}\t{grades[i, j]}" for i, j in zip(*np.nonzero(grades), strict=True)]
+    prepared = task(write(tmp_path / "own", lines, documents, queries)).prepare(None)
+    vectors = rng.normal(size=(307, 16)).astype(np.float32)
+    unit = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float64)
+    cosines = unit[300:] @ unit[:300].T
+    monkeypatch.setattr(retrieval, "_CELLS", 900)  # blocks of 3 queries
+    found = prepared.score(vectors)
+    assert found.score == pytest.approx(100 * ndcg_score(grades, cosines, k=10), abs=1e-4)
+    shares = []
+    for i in range(7):
+        first = np.argsort(-cosines[i])[:100]
+        shares.append((grades[i, first] > 0).sum() / (grades[i] > 0).sum())
+    assert 0 < np.mean(shares) < 1
+    assert found.recall == pytest.approx(100 * np.mean(shares), abs=1e-4)
+
+
+def test_scores_are_made_in_blocks():
+    asked = []
+    collection = retrieval.Collection(
+        {f"d{i}": "x" for i in range(2**20)}, {f"q{i}": "y" for i in range(40)}, {}, {}, 0
+    )
+
+    def scores_of(block):
+        asked.append((block.stop - block.start) * len(collection.documents))
+        return np.full((block.stop - block.start, len(collection.documents)), np.nan, dtype=np.float32)
+
+    own = retrieval.RetrievalTask.at("retrieval:x", "x")
+    assert math.isnan(own.result(collection, scores_of).score)
+    assert asked == [2**24]  # 64 MB in float32, and no more after a score that is no number
+
+
+def test_violations_by_hand(tmp_path):
+    folder = write(tmp_path / "own", ["q1\td1\t1", "q1\td2\t1", "q2\td4\t1"])
+    (folder / "violations-test.tsv").write_text("q1\td3\nq2\td3\n")
+    prepared = task(folder).prepare(None)
+    # q1 at 0: d1 (10) is nearer than d3 (20), d2 (40) is not; q2 at 90: d4 (80) is.
+    assert prepared.score(at(10, 40, 20, 80, 0, 90)).obeyed == pytest.approx(100 * 2 / 3)
+    # A tie is not nearer.
+    assert prepared.score(np.ones((6, 2), dtype=np.float32)).obeyed == 0
+    (folder / "violations-test.tsv").write_text("q1\td9\n")
+    with pytest.raises(DataError, match=r"violations-test.tsv, line 1: there is no document 'd9'"):
+        task(folder).prepare(None)
+
+
+def test_the_layout_of_beir(tmp_path):
+    (tmp_path / "qrels").mkdir()
+    (tmp_path / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\n7\tx\t1\n")
+    with gzip.open(tmp_path / "corpus.jsonl.gz", "wt", encoding="utf-8") as file:
+        file.write('{"_id": "x", "title": "The title", "text": "The text", "metadata": {}}\n')
+    (tmp_path / "queries.jsonl").write_text('{"_id": 7, "text": "asked"}\n{"_id": 8, "text": "of another part"}\n')
+    assert task(tmp_path).prepare(None).sentences == ["The title The text", "asked"]
+    assert task(tmp_path).prepare(None).score(np.ones((2, 3), dtype=np.float32)).left_out == 0
+
+
+def test_a_query_that_is_a_document_does_not_find_itself(tmp_path):
+    documents = {"a": "the same text", "b": "another one", "c": "a third"}
+    prepared = task(write(tmp_path / "own", ["a\tb\t1"], documents, {"a": "the same text"})).prepare(None)
+    assert prepared.score(at(0, 10, 20, 0)).score == 100
+    # The same id alone says nothing: there ids of queries and documents are numbers from 1.
+    prepared = task(write(tmp_path / "own", ["a\tb\t1"], documents, {"a": "a question"})).prepare(None)
+    assert prepared.score(at(0, 10, 20, 0)).score == pytest.approx(100 / math.log2(3), abs=1e-4)
+
+
+def test_parts(tmp_path):
+    folder = write(write(tmp_path / "Own", ["q1\td1\t1"]), ["q2\td2\t1"], part="dev")
+    tasks, _ = resolve([f"RETRIEVAL:{folder}", f"retrieval:{folder}:dev"])
+    assert [one.name for one in tasks] == [f"retrieval:{folder}", f"retrieval:{folder}:dev"]
+    assert [one.title for one in tasks] == ["Own", "Own dev"]
+    assert [one.prepare(None).sentences[-1] for one in tasks] == ["water", "music"]
+    with pytest.raises(DataError, match=r"no qrels/train.tsv or qrels-train.tsv; the folder holds .*qrels-dev.tsv"):
+        task(folder, ":train").prepare(None)
+
+
+def test_a_broken_model_has_no_score(tmp_path):
+    prepared = task(write(tmp_path / "own", ["q1\td1\t1"])).prepare(None)
+    assert math.isnan(prepared.score(np.full((5, 2), np.nan, dtype=np.float32)).score)
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "message"),
+    [
+        ("qrels-test.tsv", "q1\td1\t1\nq1\td9\t1\n", r"qrels-test.tsv, line 2: there is no document 'd9'. Add it"),
+        ("qrels-test.tsv", "q1\td1\t1\nq9\td1\t1\n", r"qrels-test.tsv, line 2: there is no query 'q9'"),
+        ("qrels-test.tsv", "q9\td9\t1\n", r"qrels-test.tsv, line 1: there is no query 'q9'"),
+        ("qrels-test.tsv", "q1\td1\t1\nq1\td1\t2\n", r"line 2: query 'q1' and document 'd1' are judged already"),
+        ("qrels-test.tsv", "q1\td1\t1\nq2\td1\thigh\n", r"line 2: the grade 'high' is no whole number"),
+        ("qrels-test.tsv", "q1 d1 1\n", r"line 1: 1 tab-separated columns, and there must be 3: query, document"),
+        ("qrels-test.tsv", "\n", r"qrels-test.tsv: the file is empty"),
+        ("qrels-test.tsv", "q1\td1\t0\n", r"no query has a document with a grade above 0"),
+        ("docs.jsonl", '{"_id": "d1", "text": "a"}\n{"_id": "d1", "text": "b"}\n', r"line 2: there is a document 'd1'"),
+        ("docs.jsonl", "", r"docs.jsonl: the file is empty. Put one document a line"),
+        ("docs.jsonl", '{"_id": "d1", "body": "a"}\n', r"docs.jsonl, line 1: .*_id and text; this row has _id, body"),
+        ("queries.jsonl", '{"_id": "q1", "text": " "}\n', r"queries.jsonl, line 1: the query 'q1' is empty"),
+        ("queries.jsonl", "water\n", r"queries.jsonl:1: not a JSON object"),
+    ],
+)
+def test_broken_files_are_named_with_the_line(file, text, message, tmp_path):
+    folder = write(tmp_path / "own", ["q1\td1\t1"])
+    (folder / file).write_text(text)
+    with pytest.raises((EvaluationError, CorpusError), match=message):
+        task(folder).prepare(None)
+
+
+def test_other_encodings_and_missing_files_are_named(tmp_path):
+    folder = write(tmp_path / "own", ["q1\td1\t1"])
+    good = (folder / "docs.jsonl").read_bytes()
+    (folder / "docs.jsonl").write_bytes(good + '{"_id": "d5", "text": "café"}'.encode("latin-1"))
+    with pytest.raises(DataError, match=r"docs.jsonl:5: not UTF-8"):
+        task(folder).prepare(None)
+    (folder / "docs.jsonl").unlink()
+    with pytest.raises(DataError, match=r"no corpus.jsonl or .* or docs.jsonl.gz; the folder holds qrels-test.tsv"):
+        task(folder).prepare(None)
+    with pytest.raises(DataError, match=r"retrieval:.*gone: there is no folder '.*gone'. Check the path."):
+        task(tmp_path / "gone").prepare(None)
