@@ -46,7 +46,7 @@ def train(corpus_file, tiny_base, out, recipe="arccse", **changes):
 def finished(corpus_file, tiny_base, tmp_path_factory):
     """A run with SAM, accumulation, triplets and training head that went through in one go."""
     out = tmp_path_factory.mktemp("runs") / "whole"
-    return train(corpus_file, tiny_base, out, sam_rho=0.05, accumulation=2)
+    return train(corpus_file, tiny_base, out, sam_rho=0.05, accumulation=2, triplet_weight=0.1)
 
 
 def test_the_folder_loads_with_no_flag_and_has_no_head(finished, sentences):
@@ -101,7 +101,7 @@ def test_the_log_holds_every_part_and_score(finished):
 
 @pytest.mark.parametrize("sam_rho", [0.0, 0.05])
 def test_resume_gives_the_weights_of_an_uninterrupted_run(corpus_file, tiny_base, tmp_path, sam_rho, stopping_after):
-    settings = {"sam_rho": sam_rho, "accumulation": 2, "select_by": "last"}
+    settings = {"sam_rho": sam_rho, "accumulation": 2, "select_by": "last", "triplet_weight": 0.1}
     train(corpus_file, tiny_base, tmp_path / "whole", **settings)
     with stopping_after(3):
         train(corpus_file, tiny_base, tmp_path / "cut", **settings)

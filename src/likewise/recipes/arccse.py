@@ -14,6 +14,8 @@ from likewise.augment.spans import mask_words, nested_spans, sentence_rng, witho
 from likewise.augment.word_edits import delete_words
 from likewise.encoder.build import build_encoder
 from likewise.encoder.encoder_copy import FrozenCopy
+from likewise.encoder.modules import find_part
+from likewise.encoder.opening import is_sentence_encoder
 from likewise.losses.arccon import ArcConLoss
 from likewise.losses.arccse import ArcCSELoss, EntailmentTripletLoss
 from likewise.recipes.collate import Reading, TextCollator
@@ -45,13 +47,13 @@ class ArcCSEOptions(HeadOptions):
     mask_farther: float = option(0.4, "Share of words masked (or deleted) in the farther version.", ge=0, le=1)
 
     keep_weight: float = option(
-        0.0, "Weight of the divergence (KL) of the similarities within the batch from those of the base.", ge=0
+        0.0,
+        "Weight of the divergence (KL) of a batch's similarities from the base's, if it is a sentence encoder.",
+        ge=0,
     )
 
     def _check(self) -> None:
         super()._check()
-        if self.keep_weight and self.contrastive == "none":
-            raise OptionError("keep_weight is for the views of ArcCon: set contrastive to arccon or nt-xent")
         if self.mask_closer > self.mask_farther:
             raise OptionError(f"mask_closer {self.mask_closer} must be at most mask_farther {self.mask_farther}")
         if self.contrastive == "none" and self.triplet_weight == 0:
@@ -110,13 +112,13 @@ def _loss(encoder: Any, options: ArcCSEOptions) -> ArcCSELoss:
         triplet = EntailmentTripletLoss(
             encoder, options.triplet_margin, options.triplet_dropout, options.triplet_temperature
         )
-    shortened = options.positive_deletion > 0
-    return ArcCSELoss(arccon, triplet, options.triplet_weight, options.keep_weight, shortened)
+    keep_weight = options.keep_weight if arccon and find_part(encoder, FrozenCopy) else 0.0
+    return ArcCSELoss(arccon, triplet, options.triplet_weight, keep_weight, options.positive_deletion > 0)
 
 
 def _encoder(base: str, options: ArcCSEOptions) -> Any:
     encoder = build_encoder(base, pooling=options.pooling, head=options.head, dropout=options.dropout)
-    if options.keep_weight:
+    if options.keep_weight and is_sentence_encoder(base):
         encoder.append(FrozenCopy.of(encoder))
     return encoder
 
