@@ -13,6 +13,7 @@ import pytest
         "likewise.inference",
         "likewise.comparison",
         "likewise.searching",
+        "likewise.serving",
     ],
 )
 def test_every_public_name_is_what_it_says_also_the_second_time(package):

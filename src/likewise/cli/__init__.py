@@ -22,6 +22,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "export": ("likewise.cli.using:export_command", "Write a model as one ONNX or OpenVINO graph."),
     "index": ("likewise.cli.searching:index_command", "Index files for search, or update an index."),
     "search": ("likewise.cli.searching:search_command", "Search an index by meaning and by words."),
+    "serve": ("likewise.cli.searching:serve_command", "Serve models and indexes over HTTP, with OpenAI's API."),
     "negate": ("likewise.cli.using:negate_command", "Write the negation of every sentence of a text file."),
     "sections": ("likewise.cli.using:sections_command", "Draw triplets of sentences from articles."),
     "context": ("likewise.cli.context:context_group", "Sentence similarity based on contexts, stage by stage."),

@@ -32,7 +32,8 @@ def evaluate_command() -> Any:
         texts={
             "model": "A model's folder, its hub name, or bundled:minilm; bertscore:MODEL or cross-encoder:MODEL.",
             "tasks": "Names with commas: sts (the seven test sets of the papers), transfer (SentEval's seven tasks), "
-            "sts12, sts-b-dev, mr, semantoneg, negation-gap, wiki-sections, news ...",
+            "sts12, sts-b-dev, mr, semantoneg, negation-gap, wiki-sections, news ...; your own data: "
+            "retrieval:FOLDER, pairs:FILE, classes:FOLDER (docs/evaluation.md).",
         },
         added={"json": (Optional[Path], None, "Write the whole report to this file as well.")},
         before=_check_json,
@@ -56,9 +57,9 @@ def _show_report(report: Any) -> None:
     how = f"{settings['similarity']}, {settings['precision']}"
     console.print(f"{how}, {counted(settings['sentences'], 'sentence')}, {report.seconds:.0f} s", style="dim")
     for columns, rows in report.sections():
-        table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 3, 0, 0))
+        table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
         for i, column in enumerate(columns):
-            table.add_column(column, justify="right" if i else "left")
+            table.add_column(column, justify="right" if i else "left", overflow="fold")  # a path may be long
         for row in rows:
             table.add_row(*(Text(cell) for cell in row))
         console.print()

@@ -1,4 +1,4 @@
-"""`likewise index` and `search`: an index of one's own text."""
+"""`likewise index`, `search` and `serve`: an index of one's own text, and models over HTTP."""
 
 from __future__ import annotations
 
@@ -65,6 +65,20 @@ def search_command() -> Any:
         texts={"index": "The folder of the index.", "model": "A model in place of that of the index, if it has moved."},
         types={"index": str, "model": str},
         added={"json": (bool, False, "Print a JSON array of all that is known of each hit.")},
+    )
+
+
+def serve_command() -> Any:
+    """Return `likewise serve`."""
+    import likewise
+    from likewise.serving import ServeOptions
+
+    return command_of(
+        likewise.serve,
+        lambda _: None,
+        arguments=("models",),
+        types={"models": list[str], "index": list[str], "cors": list[str], "api_key_file": Path},
+        options=ServeOptions(),
     )
 
 

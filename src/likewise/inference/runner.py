@@ -5,24 +5,21 @@ Letters of the shapes: S sentences, D embedding.
 
 from __future__ import annotations
 
-import threading
 import weakref
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
 from sentence_transformers import SentenceTransformer
 from torch import Tensor
 
+from likewise.inference.cores import one_core_threads, torch_threads
 from likewise.inference.engines.engine import Engine
 from likewise.inference.tokens import Tokens, UnfitModel, token_state
 
 Step = Callable[[int], object]
 WASTE = 64
 """Tokens of padding at which a new batch is cheaper: the fixed cost of a call in tokens (see benchmarks)."""
-_SETTING = threading.Lock()
 
 
 class Runner:
@@ -62,8 +59,7 @@ class Runner:
     def _unique(self, texts: list[str], engine: Engine, at_most: int | None, step: Step | None) -> Tensor:
         ids = self.tokens(texts)
         batches = by_budget(np.array([len(row) for row in ids]), engine.budget, at_most)
-        with _SETTING:  # a thread that asks for the first time must not see another's setting
-            threads = torch.get_num_threads() if engine.budget < 4096 else 1
+        threads = torch_threads() if engine.budget < 4096 else 1
         # Two batches a core, or the last one would wait for the others.
         workers = threads if len(batches) >= 2 * threads else 1
         call = engine.open(workers)
@@ -72,44 +68,16 @@ class Runner:
         def run(batch: np.ndarray) -> Tensor:
             return call(*self.tokens.batch([ids[i] for i in batch], engine.at_least))
 
-        with _spread(run, workers) as spread:
-            for batch, rows in zip(batches, spread(batches), strict=True):
-                if found is None:
-                    found = rows.new_empty((len(texts), rows.shape[1]))
-                found[torch.from_numpy(batch).to(rows.device)] = rows
-                if step is not None:
-                    step(len(batch))
+        # One batch a core needs no waiting for each other inside a matrix product.
+        spread = map if workers == 1 else one_core_threads(workers).map
+        for batch, rows in zip(batches, spread(run, batches), strict=True):
+            if found is None:
+                found = rows.new_empty((len(texts), rows.shape[1]))
+            found[torch.from_numpy(batch).to(rows.device)] = rows
+            if step is not None:
+                step(len(batch))
         assert found is not None
         return found
-
-
-@contextmanager
-def _spread(
-    run: Callable[[np.ndarray], Tensor], workers: int
-) -> Iterator[Callable[[list[np.ndarray]], Iterator[Tensor]]]:
-    """Return a map over batches: the built-in one, or one over threads with one core each.
-
-    One batch a core needs no waiting for each other inside a matrix product.
-    """
-    if workers == 1:
-        yield lambda batches: map(run, batches)
-        return
-    pool = ThreadPoolExecutor(workers)
-    with _SETTING:
-        # What is set counts for the thread that sets it, and for threads that start later: those get it back at once.
-        threads = torch.get_num_threads()
-        all_set = threading.Barrier(workers)
-
-        def one_core(_: int) -> None:
-            torch.set_num_threads(1)
-            all_set.wait()  # a thread that is done would take another one's turn
-
-        list(pool.map(one_core, range(workers)))
-        torch.set_num_threads(threads)
-    try:
-        yield lambda batches: pool.map(run, batches)
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
 
 
 def by_budget(lengths: np.ndarray, budget: int, at_most: int | None = None) -> list[np.ndarray]:

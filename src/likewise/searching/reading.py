@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -34,6 +34,7 @@ class Index:
         path: of the index.
         model: the encoder of the queries, or what `load` takes; None for the one that made the index. It is loaded
             at the first search that needs it.
+        vectors: gives the vectors (S, D) of S queries, in place of a model.
 
     Raises:
         SearchError: there is no such index, or it is damaged.
@@ -41,12 +42,16 @@ class Index:
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], model: SentenceTransformer | str | os.PathLike[str] | None = None
+        self,
+        path: str | os.PathLike[str],
+        model: SentenceTransformer | str | os.PathLike[str] | None = None,
+        *,
+        vectors: Callable[[Sequence[str]], np.ndarray] | None = None,
     ) -> None:
-        self.path = Path(path)
+        self.path, self.vectors = Path(path), vectors
         self._model = model
         self._seen: Any = None
-        self._vectors: Any = None
+        self._own: Any = None
         self._fits = ""
         _ = self.table
 
@@ -62,20 +67,33 @@ class Index:
 
     def _encode(self, texts: Sequence[str]) -> np.ndarray:
         """Return the vectors (S, D) of queries."""
-        made_with = self._record["plan"]["inputs"]["model"]
-        if self._vectors is None or self._fits != made_with:
+        if self.vectors is not None:
+            return self.vectors(texts)
+        made_with = self.made_with
+        if self._own is None or self._fits != made_with:
             from likewise.searching.indexing import opened
             from likewise.searching.vectors import Vectors
 
             encoder = opened(self.path, self._model)
             if fingerprint(encoder) != made_with:
-                name = self._record.get("model")
                 raise SearchError(
-                    f"{self.path} was made with another model{f' ({name})' if name else ''}: search with that one, or "
-                    "index again with --model and --overwrite"
+                    f"{self.path} was made with another model{f' ({self.model})' if self.model else ''}: search with "
+                    "that one, or index again with --model and --overwrite"
                 )
-            self._vectors, self._fits = Vectors(encoder, "query"), made_with
-        return self._vectors(texts)
+            self._own, self._fits = Vectors(encoder, "query"), made_with
+        found: np.ndarray = self._own(texts)
+        return found
+
+    @property
+    def made_with(self) -> str:
+        """The fingerprint of the model that made the index."""
+        _ = self.table
+        return str(self._record["plan"]["inputs"]["model"])
+
+    @property
+    def model(self) -> str | None:
+        """The name of that model, if it has one."""
+        return self._record.get("model")
 
     def search(
         self, query: str, k: int = 10, *, mode: Mode = "hybrid", where: str | None = None, mark: bool = True

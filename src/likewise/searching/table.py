@@ -35,7 +35,7 @@ class SearchError(LikewiseError):
 
 def _lancedb() -> Any:
     require_extra("search", "An index", "lancedb")
-    os.environ.setdefault("LANCE_LOG", "error")  # read at the import: it would warn of each table that it makes
+    os.environ.setdefault("LANCEDB_LOG", "error")  # read at the import: it would warn of each table that it makes
     import lancedb
 
     return lancedb

@@ -45,7 +45,7 @@ class RetrievalResult(TaskResult):
         "Task",
         "nDCG@10",
         "Recall@100",
-        "Relevant before violating",
+        "Exclusion",
         "Queries",
         "Left out",
         "Documents",

@@ -1,0 +1,207 @@
+"""The HTTP application: OpenAI's embeddings, similarity, search, health, metrics and the page."""
+
+# No `from __future__ import annotations`: FastAPI reads the annotations of the functions below.
+import asyncio
+import base64
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import orjson
+from fastapi import FastAPI, HTTPException, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.middleware.cors import CORSMiddleware
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+
+from likewise.errors import LikewiseError
+from likewise.inference.encoder import finished
+from likewise.serving.batching import TooBusyError
+from likewise.serving.guard import Guard
+from likewise.serving.requests import EmbeddingsBody, RequestError, SearchBody, SimilarityBody, checked_texts
+from likewise.serving.service import Service
+from likewise.version import __version__
+
+_PAGE = Path(__file__).parent / "page"
+_PAGE_HEADERS = {
+    "Content-Security-Policy": "default-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-cache",
+}
+_Found = TypeVar("_Found")
+
+
+def create_app(service: Service, keys: Sequence[str] = (), cors: Sequence[str] = ()) -> Any:
+    """Return the ASGI application of a service.
+
+    Args:
+        service: the models and indexes.
+        keys: of which a request must have one; none are wanted if there are none.
+        cors: the origins whose pages may call it, as "https://example.org".
+    """
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> Any:
+        service.start()
+        yield
+
+    app = FastAPI(title="likewise", version=__version__, lifespan=lifespan, redoc_url=None)
+    if cors:
+        app.add_middleware(CORSMiddleware, allow_origins=list(cors), allow_methods=["*"], allow_headers=["*"])
+    _answer_errors(app)
+    _add_routes(app, service)
+    _add_page(app)
+    paths = [str(getattr(route, "path", "")) for route in app.routes]
+    return Guard(app, service.options, keys, service.metrics, paths)
+
+
+def _answer_errors(app: FastAPI) -> None:
+    async def answer(request: Request, error: Any) -> Response:
+        if isinstance(error, RequestError):
+            return error.response()
+        if isinstance(error, TooBusyError):
+            headers = {"Retry-After": str(error.after)}
+            return RequestError(str(error), status=429, kind="rate_limit_error", headers=headers).response()
+        if isinstance(error, RequestValidationError):
+            first = error.errors()[0]
+            if first["type"] == "json_invalid":
+                return RequestError(f"the body is not valid JSON at character {first['loc'][-1]}").response()
+            place = ".".join(str(part) for part in first["loc"][1:] if not str(part).startswith(("list[", "str")))
+            return RequestError(f"{place or 'body'}: {first['msg']}", param=place or None).response()
+        if isinstance(error, LikewiseError):
+            return RequestError(str(error)).response()
+        if hasattr(error, "status_code"):  # of the framework: no such path, another method, a body it cannot read
+            return RequestError(f"{error.detail}: {request.url.path}", status=error.status_code).response()
+        return RequestError("an error of the service; its log says more", status=500, kind="server_error").response()
+
+    for kind in (LikewiseError, RequestValidationError, HTTPException, 400, 404, 405, 413, Exception):
+        app.add_exception_handler(kind, answer)
+
+
+def _add_routes(app: FastAPI, service: Service) -> None:
+    limits = service.options
+
+    async def encoded(request: Request, model: Any, texts: Sequence[str]) -> tuple[np.ndarray, int]:
+        return await _unless_gone(request, service.vectors(model, texts), limits.timeout)
+
+    @app.post("/v1/embeddings", tags=["OpenAI"], summary="Vectors of texts")
+    async def embeddings(body: EmbeddingsBody, request: Request) -> Response:
+        model = service.model(body.model)
+        texts = checked_texts(body.input, "input", limits.max_texts, limits.max_characters)
+        if body.dimensions is not None and body.dimensions > model.dimension:
+            raise RequestError(
+                f"dimensions: {body.dimensions} is more than the {model.dimension} of {model.name}", param="dimensions"
+            )
+        vectors, tokens = await encoded(request, model, texts)
+        if body.dimensions is not None and body.dimensions < model.dimension:
+            vectors = _cut(vectors, body.dimensions)
+        shown: Any = vectors
+        if body.encoding_format == "base64":
+            shown = [base64.b64encode(row.astype("<f4").tobytes()).decode() for row in vectors]
+        data = [{"object": "embedding", "index": i, "embedding": row} for i, row in enumerate(shown)]
+        usage = {"prompt_tokens": tokens, "total_tokens": tokens}
+        return _json({"object": "list", "data": data, "model": model.name, "usage": usage})
+
+    begun = int(time.time())
+
+    def listed(name: str) -> dict[str, Any]:
+        return {"id": name, "object": "model", "created": begun, "owned_by": "likewise"}
+
+    @app.get("/v1/models", tags=["OpenAI"], summary="The models")
+    async def models() -> Any:
+        return {"object": "list", "data": [listed(name) for name in service.models]}
+
+    @app.get("/v1/models/{name:path}", tags=["OpenAI"], summary="A model")
+    async def model(name: str) -> Any:
+        return listed(service.model(name).name)
+
+    @app.post("/similarity", tags=["likewise"], summary="Cosines of texts")
+    async def similarity(body: SimilarityBody, request: Request) -> Response:
+        model = service.model(body.model)
+        texts = list(checked_texts(body.texts, "texts", limits.max_texts, limits.max_characters))
+        others = list(
+            checked_texts(body.others, "others", limits.max_texts, limits.max_characters) if body.others else ()
+        )
+        if len(texts) * (len(others) or len(texts)) > 1 << 20:
+            raise RequestError("these are more than 1,048,576 pairs: send several requests", param="texts")
+        vectors, _ = await encoded(request, model, [*texts, *others])
+        cosines = np.clip(vectors[: len(texts)] @ (vectors[len(texts) :] if others else vectors).T, -1, 1)
+        return _json({"model": model.name, "similarity": cosines})
+
+    @app.post("/search", tags=["likewise"], summary="Passages of an index")
+    async def search(body: SearchBody, request: Request) -> Response:
+        if len(body.query) > limits.max_characters:
+            raise RequestError(f"the query has more than {limits.max_characters:,} characters", param="query")
+        asked = {"query": body.query, "k": body.k, "mode": body.mode, "where": body.where}
+        name, hits = await _unless_gone(request, service.search(body.index, **asked), limits.timeout)
+        return _json({"index": name, "hits": [hit.to_dict() for hit in hits]})
+
+    @app.get("/info", tags=["likewise"], summary="Models and indexes")
+    async def info() -> Any:
+        return service.about()
+
+    @app.get("/health", tags=["running"], summary="The process is alive")
+    async def health() -> Any:
+        return {"status": "ok"}
+
+    @app.get("/ready", tags=["running"], summary="Requests are taken")
+    async def ready() -> Any:
+        if not service.ready:
+            raise RequestError("too many texts are waiting", status=503, kind="server_error")
+        return {"status": "ready"}
+
+    @app.get("/metrics", tags=["running"], summary="Measurements for Prometheus")
+    async def metrics() -> Response:
+        service.measured()
+        return Response(generate_latest(service.metrics.registry), media_type=CONTENT_TYPE_LATEST)
+
+
+def _add_page(app: FastAPI) -> None:
+    def page(name: str, kind: str) -> Callable[[], Awaitable[Response]]:
+        content = (_PAGE / name).read_bytes()
+
+        async def answer() -> Response:
+            return Response(content, media_type=kind, headers=_PAGE_HEADERS)
+
+        return answer
+
+    kinds = {"/": "text/html", "/page.css": "text/css", "/page.js": "text/javascript"}
+    for path, kind in kinds.items():
+        app.get(path, include_in_schema=False)(page(path[1:] or "page.html", kind))
+
+
+async def _unless_gone(request: Request, work: Awaitable[_Found], seconds: float) -> _Found:
+    """Await work, and drop it when the client leaves or the time is up.
+
+    Raises:
+        RequestError: the client has left, or the time is up.
+    """
+
+    async def left() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+
+    doing, leaving = asyncio.ensure_future(work), asyncio.ensure_future(left())
+    try:
+        done, _ = await asyncio.wait({doing, leaving}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        if doing in done:
+            return await doing
+        if leaving in done:
+            raise RequestError("the client has left", status=499)
+        raise RequestError(f"no answer within {seconds:g} s: send fewer texts", status=504, kind="server_error")
+    finally:
+        doing.cancel()
+        leaving.cancel()
+
+
+def _cut(vectors: np.ndarray, dimensions: int) -> np.ndarray:
+    import torch
+
+    return np.asarray(finished(torch.from_numpy(vectors), dimensions, True).numpy())
+
+
+def _json(content: Any) -> Response:
+    return Response(orjson.dumps(content, option=orjson.OPT_SERIALIZE_NUMPY), media_type="application/json")

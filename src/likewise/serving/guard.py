@@ -1,0 +1,129 @@
+"""The outer layer of the service: limits of a body, keys, and the count of requests (pure ASGI, so it is cheap)."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import time
+from collections.abc import Sequence
+from hashlib import sha256
+from typing import Any
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+from likewise.serving.options import ServeOptions
+from likewise.serving.requests import RequestError
+
+OPEN = ("/health", "/ready", "/", "/page.css", "/page.js", "/favicon.ico")
+"""Paths that need no key: they tell nothing of models or texts."""
+_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
+_SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+
+
+class Metrics:
+    """The measurements for Prometheus."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        kept: dict[str, Any] = {"registry": self.registry}
+        self.requests = Counter("likewise_requests", "Requests by path and status.", ["path", "status"], **kept)
+        self.seconds = Histogram(
+            "likewise_request_seconds", "Seconds of a request.", ["path"], buckets=_SECONDS, **kept
+        )
+        self.texts = Counter("likewise_texts", "Texts encoded.", ["model"], **kept)
+        self.tokens = Counter("likewise_tokens", "Tokens encoded.", ["model"], **kept)
+        self.batches = Histogram("likewise_batch_texts", "Texts of a batch.", ["model"], buckets=_SIZES, **kept)
+        self.waiting = Gauge("likewise_waiting_texts", "Texts that wait for a batch.", ["model"], **kept)
+
+
+class Guard:
+    """An ASGI application around another one.
+
+    Args:
+        app: the other one.
+        options: the limits.
+        keys: those that are accepted; any request is if there are none.
+        metrics: counts the requests.
+        paths: that are counted by name; all others count as one.
+    """
+
+    def __init__(
+        self, app: Any, options: ServeOptions, keys: Sequence[str], metrics: Metrics, paths: Sequence[str]
+    ) -> None:
+        self.app, self.options, self.metrics, self.paths = app, options, metrics, frozenset(paths)
+        self._keys = [sha256(key.encode()).digest() for key in keys]
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answer a request."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        begun, status = time.monotonic(), 500
+
+        async def sending(message: Any) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            self._check_key(scope)
+            await self.app(scope, await self._with_body(scope, receive), sending)
+        except RequestError as error:
+            await error.response()(scope, receive, sending)
+        finally:
+            path = scope["path"] if scope["path"] in self.paths else "other"
+            self.metrics.requests.labels(path, str(status)).inc()
+            self.metrics.seconds.labels(path).observe(time.monotonic() - begun)
+
+    def _check_key(self, scope: Any) -> None:
+        if not self._keys or scope["path"] in OPEN or scope["method"] == "OPTIONS":
+            return
+        given = dict(scope["headers"]).get(b"authorization", b"")
+        digest = sha256(given.removeprefix(b"Bearer ").strip()).digest()
+        # Each is compared, in a time that tells nothing of where they differ.
+        if not sum(hmac.compare_digest(digest, key) for key in self._keys):
+            raise RequestError(
+                "this service wants an API key: send the header 'Authorization: Bearer KEY'",
+                status=401,
+                code="invalid_api_key",
+                headers={"WWW-Authenticate": "Bearer"},
+            )
+
+    async def _with_body(self, scope: Any, receive: Any) -> Any:
+        """Read the body, and return what gives it to the application, and tells it later if the client has left."""
+        if scope["method"] in ("GET", "HEAD", "OPTIONS"):
+            return receive
+        most, pieces, size, more = self.options.max_body, [], 0, True
+        declared = dict(scope["headers"]).get(b"content-length", b"0")
+        too_large = RequestError(
+            f"the body is larger than {most:,} bytes: send fewer texts", status=413, headers={"Connection": "close"}
+        )
+        if not declared.isdigit() or int(declared) > most:
+            raise too_large
+        try:
+            async with asyncio.timeout(self.options.body_timeout):
+                while more:
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        raise RequestError("the client has left", status=400)
+                    pieces.append(message.get("body", b""))
+                    size, more = size + len(pieces[-1]), message.get("more_body", False)
+                    if size > most:
+                        raise too_large
+        except TimeoutError:
+            raise RequestError(
+                f"the body did not arrive within {self.options.body_timeout:g} s",
+                status=408,
+                headers={"Connection": "close"},
+            ) from None
+        body: bytes | None = b"".join(pieces)
+
+        async def replay() -> Any:
+            nonlocal body
+            if body is None:
+                return await receive()
+            message, body = {"type": "http.request", "body": body, "more_body": False}, None
+            return message
+
+        return replay

@@ -1,0 +1,26 @@
+"""The limits of a service."""
+
+from __future__ import annotations
+
+from likewise.errors import LikewiseError
+from likewise.runs.options import Options, option
+
+
+class ServingError(LikewiseError):
+    """Raised if a service cannot be started; the message names the cure."""
+
+
+class ServeOptions(Options):
+    """The limits of a service: what a request may ask for, and how much may wait.
+
+    >>> ServeOptions(queue=10).max_texts
+    2048
+    """
+
+    queue: int = option(4096, "Texts that may wait; a request beyond that is answered by 429.", ge=1)
+    wait: float = option(2.0, "Milliseconds that a text waits at most for others to share its batch.", ge=0, le=1000)
+    timeout: float = option(60.0, "Seconds after which a request is given up and answered by 504.", gt=0)
+    body_timeout: float = option(10.0, "Seconds within which the body of a request must arrive.", gt=0)
+    max_body: int = option(8 << 20, "Bytes of a request's body at most.", ge=1024)
+    max_texts: int = option(2048, "Texts of a request at most.", ge=1)
+    max_characters: int = option(32_768, "Characters of a text at most; of these the model reads its length.", ge=1)

@@ -1,0 +1,111 @@
+"""The bodies of requests, and what is wrong with one in OpenAI's words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+from fastapi.responses import JSONResponse
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from likewise.errors import LikewiseError
+
+
+class RequestError(LikewiseError):
+    """Raised if a request cannot be answered.
+
+    Attributes:
+        status: of the response.
+        kind, param, code: as in OpenAI's error object.
+        headers: of the response.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int = 400,
+        param: str | None = None,
+        code: str | None = None,
+        kind: str = "invalid_request_error",
+        headers: dict[str, str] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status, self.kind, self.param, self.code, self.headers = status, kind, param, code, headers
+
+    def response(self) -> JSONResponse:
+        """Return the response, with the error object of OpenAI's API."""
+        error = {"message": str(self), "type": self.kind, "param": self.param, "code": self.code}
+        return JSONResponse({"error": error}, self.status, self.headers)
+
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def _encodable(text: str) -> str:
+    if _SURROGATE.search(text):
+        raise ValueError("half of a surrogate pair is not a character")
+    return text
+
+
+Text = Annotated[str, AfterValidator(_encodable)]
+
+
+class _Body(BaseModel):
+    model_config = ConfigDict(extra="ignore", protected_namespaces=())
+
+
+class EmbeddingsBody(_Body):
+    """A request for vectors, as OpenAI's API has it."""
+
+    input: Text | list[Text] | list[int] | list[list[int]] = Field(description="A text, or a list of texts.")
+    model: str
+    encoding_format: Literal["float", "base64"] = "float"
+    dimensions: Annotated[int, Field(ge=1)] | None = Field(None, description="Cut the vectors, and scale them again.")
+    user: str | None = None
+
+
+class SimilarityBody(_Body):
+    """A request for the cosines of texts with others, or with each other."""
+
+    texts: list[Text] = Field(min_length=1)
+    others: list[Text] | None = Field(None, min_length=1)
+    model: str | None = Field(None, description="The first model if it is left out.")
+
+
+class SearchBody(_Body):
+    """A request for passages."""
+
+    query: Text
+    k: int = Field(10, ge=1, le=100)
+    mode: Literal["hybrid", "vectors", "words"] = "hybrid"
+    where: Text | None = Field(None, max_length=2000, description="A condition as in SQL.")
+    index: str | None = Field(None, description="The first index if it is left out.")
+
+
+def checked_texts(given: Any, param: str, most: int, longest: int) -> Sequence[str]:
+    """Return the texts of a request as a list.
+
+    Raises:
+        RequestError: there is none, one is empty or too long, there are too many, or they are token ids.
+    """
+    texts = [given] if isinstance(given, str) else given
+    if not texts:
+        raise RequestError("the list of texts is empty: give 1 or more", param=param)
+    if not isinstance(texts[0], str):
+        raise RequestError(
+            "token ids are not accepted: each model has tokens of its own. Send texts; with LangChain, set "
+            "check_embedding_ctx_length=False",
+            param=param,
+        )
+    if len(texts) > most:
+        raise RequestError(f"{len(texts):,} texts are more than {most:,}: send several requests", param=param)
+    for number, text in enumerate(texts):
+        if not text:
+            raise RequestError(f"text {number} is empty: leave it out", param=param)
+        if len(text) > longest:
+            raise RequestError(
+                f"text {number} has {len(text):,} characters, more than {longest:,}: split it", param=param
+            )
+    return texts

@@ -1,0 +1,132 @@
+"""The running of a service: from the port to the last request."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from likewise.errors import require_extra
+from likewise.inference.engines.engine import EngineName, EnginePrecision
+from likewise.runs.progress import Progress
+from likewise.serving.options import ServeOptions, ServingError
+
+_NAMED = re.compile(r"([\w.-]+)=(.+)")
+
+
+def serve(
+    models: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | Mapping[str, Any],
+    *,
+    index: Sequence[str | os.PathLike[str]] = (),
+    host: str = "127.0.0.1",
+    port: int = 8080,
+    api_key_file: str | os.PathLike[str] | None = None,
+    cors: Sequence[str] = (),
+    engine: EngineName = "auto",
+    precision: EnginePrecision = "fp32",
+    quiet: bool = False,
+    **options: Any,
+) -> None:
+    """Serve models over HTTP, with OpenAI's API for embeddings, until the process is told to stop.
+
+    Ctrl-C and SIGTERM let it finish the requests that it has taken.
+
+    Args:
+        models: what `load` takes; `NAME=MODEL` gives a name, otherwise it is that of the folder.
+        index: indexes to search; each was made by one of the models.
+        host: the address to listen at; 0.0.0.0 for all.
+        port: the port; 0 for a free one.
+        api_key_file: a file with an API key on each line, of which a request must have one.
+        cors: origins whose pages may call the service, as https://example.org.
+        engine, precision: as in `load`; auto exports the models for the fastest engine at the first start.
+        quiet: show nothing on standard error.
+        options: the limits of `ServeOptions`.
+
+    Raises:
+        ServingError: the port is in use, the key file holds no key, or an index was made by another model.
+        LoadError: a model cannot be loaded.
+        MissingExtraError: FastAPI or uvicorn is not installed.
+    """
+    require_extra("serve", "A service", "fastapi", "uvicorn", "prometheus_client", "orjson")
+    limits, progress = ServeOptions(**options), Progress(quiet)
+    keys = _keys(Path(api_key_file)) if api_key_file is not None else []
+    named = _named(models)
+    with _bound(host, port) as listening:  # before the models: a port in use is said at once
+        import uvicorn
+
+        from likewise.serving.app import create_app
+        from likewise.serving.service import Service
+
+        service = Service(named, [Path(one) for one in index], limits, engine, precision, progress)
+        app = create_app(service, keys, cors)
+        at, taken = listening.getsockname()[:2]
+        progress.tell(f"http://{f'[{at}]' if ':' in at else at}:{taken} serves {', '.join(service.models)}")
+        if not keys and not at.startswith("127.") and at != "::1":
+            progress.tell("Everybody who can reach this address may use it: --api-key-file asks for a key.")
+        seconds = int(limits.timeout) + 5
+        config = uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=seconds)
+        server = uvicorn.Server(config)
+        # Its own context would send the signal again at the end, and so end the process as if it had failed.
+        server.capture_signals = lambda: _signals(server.handle_exit)  # type: ignore[method-assign]
+        server.run(sockets=[listening])
+        progress.tell("Stopped.")
+
+
+@contextmanager
+def _signals(stop: Any) -> Iterator[None]:
+    """Call `stop` on Ctrl-C and SIGTERM in a `with` block."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _named(models: Any) -> dict[str, Any]:
+    """Return models by name."""
+    if isinstance(models, Mapping):
+        return dict(models)
+    found: dict[str, Any] = {}
+    for given in [models] if isinstance(models, str | os.PathLike) else models:
+        text = os.fspath(given)
+        match = None if Path(text).exists() else _NAMED.fullmatch(text)
+        name, model = match.groups() if match else (Path(text).name.rpartition(":")[2], text)
+        if name in found:
+            raise ServingError(f"two models are called {name!r}: give names, as first={text}")
+        found[name] = model
+    if not found:
+        raise ServingError("no model was named: give one, as `likewise serve runs/arc`")
+    return found
+
+
+def _keys(path: Path) -> list[str]:
+    if not path.is_file():
+        raise ServingError(f"there is no file {path}: write an API key on each of its lines")
+    keys = [line.strip() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    if not keys:
+        raise ServingError(f"{path} holds no API key: write one on each of its lines")
+    return keys
+
+
+@contextmanager
+def _bound(host: str, port: int) -> Iterator[socket.socket]:
+    """Provide a socket at an address, which does not listen yet."""
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listening = socket.socket(family, kind)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(address)
+    except (OSError, OverflowError) as error:
+        raise ServingError(f"cannot listen at {host}:{port} ({error}): give another --port or --host") from None
+    with listening:
+        yield listening

@@ -1,0 +1,51 @@
+import socket
+import threading
+import time
+
+import pytest
+
+TIMEOUT = 20
+
+
+@pytest.fixture(scope="session")
+def running():
+    """Start services, each in a thread of its own, and return (address, service)."""
+    import uvicorn
+
+    from likewise.serving.app import create_app
+    from likewise.serving.service import Service
+
+    servers = []
+
+    def start(models, *, keys=(), cors=(), **service):
+        made = Service(models, engine="torch", **service)
+        listening = socket.create_server(("127.0.0.1", 0))
+        server = uvicorn.Server(uvicorn.Config(create_app(made, keys, cors), log_level="critical", access_log=False))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+        thread.start()
+        servers.append((server, thread))
+        end = time.monotonic() + TIMEOUT
+        while not server.started and time.monotonic() < end:
+            time.sleep(0.01)
+        return f"http://127.0.0.1:{listening.getsockname()[1]}", made
+
+    yield start
+    for server, _ in servers:
+        server.should_exit = True
+    for _, thread in servers:
+        thread.join(TIMEOUT)
+
+
+@pytest.fixture(scope="session")
+def address(running, saved_model, _indexed) -> str:
+    """A service of the tiny model, under two names, with the index of `notes`."""
+    return running({"tiny": saved_model, "again": saved_model}, indexes=[_indexed])[0]
+
+
+@pytest.fixture
+def client(address):
+    """An HTTP client of that service."""
+    import httpx
+
+    with httpx.Client(base_url=address, timeout=TIMEOUT) as opened:
+        yield opened

@@ -1,0 +1,216 @@
+import base64
+import json
+import socket
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from urllib.parse import urlsplit
+
+import httpx
+import numpy as np
+import openai
+import pytest
+from sentence_transformers import SentenceTransformer
+
+from likewise.serving import ServeOptions, ServingError
+from likewise.serving.service import Service
+
+
+@pytest.fixture(scope="module")
+def wanted(saved_model, sentences):
+    """The unit vectors of the first 40 sentences, by sentence-transformers."""
+    return SentenceTransformer(str(saved_model)).encode(sentences[:40], normalize_embeddings=True)
+
+
+@pytest.fixture
+def official(address):
+    with openai.OpenAI(base_url=f"{address}/v1", api_key="none", max_retries=0, timeout=20) as client:
+        yield client
+
+
+def test_the_official_client_gets_the_vectors_of_the_model(official, sentences, wanted, saved_model):
+    found = official.embeddings.create(model="tiny", input=sentences[:40])  # asks for base64
+    np.testing.assert_allclose([row.embedding for row in found.data], wanted, atol=1e-5)
+    assert [row.index for row in found.data] == list(range(40))
+    tokenizer = SentenceTransformer(str(saved_model)).tokenizer
+    assert found.usage.prompt_tokens == sum(len(tokenizer(text)["input_ids"]) for text in sentences[:40])
+    assert found.model == "tiny"
+    one = official.embeddings.create(model="again", input=sentences[3], encoding_format="float")
+    np.testing.assert_allclose(one.data[0].embedding, wanted[3], atol=1e-5)
+    cut = official.embeddings.create(model="tiny", input=sentences[:2], dimensions=8)
+    shorter = wanted[:2, :8] / np.linalg.norm(wanted[:2, :8], axis=1, keepdims=True)
+    np.testing.assert_allclose([row.embedding for row in cut.data], shorter, atol=1e-5)
+
+
+def test_the_official_client_lists_the_models_and_gets_its_own_errors(official):
+    assert [model.id for model in official.models.list()] == ["tiny", "again"]
+    assert official.models.retrieve("again").owned_by == "likewise"
+    with pytest.raises(openai.NotFoundError, match="there are tiny, again") as error:
+        official.embeddings.create(model="text-embedding-3-small", input="a")
+    assert (error.value.code, error.value.param) == ("model_not_found", "model")
+    with pytest.raises(openai.BadRequestError, match="token ids are not accepted") as error:
+        official.embeddings.create(model="tiny", input=[[1, 2], [3]])
+    assert (error.value.type, error.value.param) == ("invalid_request_error", "input")
+    with pytest.raises(openai.BadRequestError, match="64 is more than the 32 of tiny"):
+        official.embeddings.create(model="tiny", input="a", dimensions=64)
+
+
+def test_both_encodings_hold_the_same_numbers(client):
+    body = {"model": "tiny", "input": "the cat"}
+    plain = client.post("/v1/embeddings", json=body).json()["data"][0]["embedding"]
+    coded = client.post("/v1/embeddings", json=body | {"encoding_format": "base64"}).json()["data"][0]["embedding"]
+    assert np.frombuffer(base64.b64decode(coded), dtype="<f4").tolist() == np.float32(plain).tolist()
+
+
+def test_many_clients_at_once_get_what_each_would_get_alone_from_shared_batches(client, sentences, wanted):
+    def ask(number):
+        answer = client.post("/v1/embeddings", json={"model": "tiny", "input": sentences[number]})
+        return answer.json()["data"][0]["embedding"]
+
+    with ThreadPoolExecutor(16) as pool:
+        found = list(pool.map(ask, [*range(40)] * 4))
+    np.testing.assert_allclose(found, np.tile(wanted, (4, 1)), atol=1e-5)
+    told = dict(line.rsplit(" ", 1) for line in client.get("/metrics").text.splitlines() if line[0] != "#")
+    batches, texts = (float(told[f'likewise_batch_texts_{what}{{model="tiny"}}']) for what in ("count", "sum"))
+    assert batches < texts
+    assert float(told['likewise_requests_total{path="/v1/embeddings",status="200"}']) >= 160
+    assert float(told['likewise_waiting_texts{model="tiny"}']) == 0
+
+
+def test_similarity_is_the_cosine(client, sentences, wanted):
+    found = client.post("/similarity", json={"texts": sentences[:3], "others": sentences[3:5]}).json()
+    np.testing.assert_allclose(found["similarity"], wanted[:3] @ wanted[3:5].T, atol=1e-5)
+    alone = client.post("/similarity", json={"texts": sentences[:3], "model": "again"}).json()
+    np.testing.assert_allclose(alone["similarity"], wanted[:3] @ wanted[:3].T, atol=1e-5)
+
+
+def test_search_gives_what_the_index_gives(client, indexed, sentences):
+    from likewise.searching import Index
+
+    for mode in ("hybrid", "vectors", "words"):
+        found = client.post("/search", json={"query": sentences[7], "k": 4, "mode": mode}).json()
+        hits = [hit.to_dict() for hit in Index(indexed).search(sentences[7], 4, mode=mode)]
+        assert found["index"] == "notes"
+        assert [hit["text"] for hit in found["hits"]] == [hit["text"] for hit in hits]
+        assert [hit["score"] for hit in found["hits"]] == pytest.approx([hit["score"] for hit in hits], abs=1e-5)
+    found = client.post("/search", json={"query": "the cat", "where": "line = = 1"})
+    assert found.status_code == 400
+    assert "the filter 'line = = 1' is not valid" in found.json()["error"]["message"]
+    assert client.post("/search", json={"query": "the cat", "index": "none"}).status_code == 404
+
+
+def test_what_is_served_and_that_it_is_alive(client):
+    told = client.get("/info").json()
+    assert [model["name"] for model in told["models"]] == ["tiny", "again"]
+    assert told["indexes"] == [{"name": "notes", "model": "tiny", "passages": 42}]
+    assert client.get("/health").json() == {"status": "ok"}
+    assert client.get("/ready").json() == {"status": "ready"}
+    assert client.get("/openapi.json").json()["info"]["title"] == "likewise"
+    assert client.get("/nothing").json()["error"]["message"] == "Not Found: /nothing"
+    assert client.get("/v1/embeddings").status_code == 405
+
+
+HOSTILE = {
+    "not JSON": b'{"model": "tiny", ',
+    "nothing": b"",
+    "a list": b"[]",
+    "a wrong type": b'{"model": "tiny", "input": {"a": 1}}',
+    "a number among texts": b'{"model": "tiny", "input": ["a", 3]}',
+    "null": b'{"model": "tiny", "input": null}',
+    "no model": b'{"input": "a"}',
+    "NaN": b'{"model": "tiny", "input": "a", "dimensions": NaN}',
+    "NaN as text": b'{"model": "tiny", "input": NaN}',
+    "infinity": b'{"model": "tiny", "input": "a", "dimensions": 1e999}',
+    "zero dimensions": b'{"model": "tiny", "input": "a", "dimensions": 0}',
+    "half a surrogate pair": b'{"model": "tiny", "input": "\\ud83d"}',
+    "half a pair in a list": b'{"model": "tiny", "input": ["a", "\\udc00 b"]}',
+    "not UTF-8": b'{"model": "tiny", "input": "\xff\xfe"}',
+    "deep nesting": b'{"model": "tiny", "input": ' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+    "an empty text": b'{"model": "tiny", "input": ""}',
+    "no text": b'{"model": "tiny", "input": []}',
+    "a long text": json.dumps({"model": "tiny", "input": "a" * 100_000}).encode(),
+    "many texts": json.dumps({"model": "tiny", "input": ["a"] * 3000}).encode(),
+    "ten megabytes": json.dumps({"model": "tiny", "input": "a" * 10_000_000}).encode(),
+    "an unknown encoding": b'{"model": "tiny", "input": "a", "encoding_format": "utf-16"}',
+}
+
+
+@pytest.mark.parametrize("body", HOSTILE.values(), ids=HOSTILE)
+def test_a_bad_request_gets_a_4xx_in_the_error_format(client, body):
+    answer = client.post("/v1/embeddings", content=body, headers={"content-type": "application/json"})
+    assert 400 <= answer.status_code < 500
+    assert set(answer.json()["error"]) == {"message", "type", "param", "code"}
+    assert len(answer.json()["error"]["message"]) < 400
+    assert client.get("/health").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/similarity", {"texts": []}),
+        ("/similarity", {"texts": ["a"] * 1500, "others": ["b"] * 1500}),
+        ("/similarity", {"texts": "a"}),
+        ("/search", {"query": "a", "k": 0}),
+        ("/search", {"query": "a", "mode": "magic"}),
+        ("/search", {"query": "a" * 50_000}),
+    ],
+)
+def test_bad_requests_of_the_other_paths(client, path, body):
+    assert client.post(path, json=body).status_code == 400
+
+
+def test_a_body_that_is_too_large_or_too_slow_is_refused(running, saved_model):
+    limits = ServeOptions(body_timeout=0.3, max_body=2000)
+    address = urlsplit(running({"tiny": saved_model}, options=limits)[0])
+
+    def answer(*pieces):
+        with socket.create_connection((address.hostname, address.port), timeout=10) as opened:
+            for piece in pieces:
+                opened.sendall(piece)
+            return opened.recv(4096).split(b"\r\n")[0]
+
+    head = b"POST /v1/embeddings HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
+    assert b" 408 " in answer(head + b"Content-Length: 100\r\n\r\n", b'{"model"')
+    assert b" 413 " in answer(head + b"Content-Length: 10000000\r\n\r\n")
+    assert b" 413 " in answer(head + b"Transfer-Encoding: chunked\r\n\r\n", b"fff\r\n" + b" " * 4095 + b"\r\n")
+    assert httpx.get(f"{address.geturl()}/health").status_code == 200
+
+
+def test_a_full_queue_answers_429_and_a_slow_model_504(running, saved_model, monkeypatch):
+    address, service = running({"tiny": saved_model}, options=ServeOptions(queue=2, timeout=0.5))
+    model, free = service.models["tiny"], threading.Event()
+    vectors = model.vectors
+    monkeypatch.setattr(model, "vectors", lambda items: (free.wait(20), vectors(items))[1])
+
+    def ask(_):
+        return httpx.post(f"{address}/v1/embeddings", json={"model": "tiny", "input": ["a " * 100] * 20}, timeout=20)
+
+    with ThreadPoolExecutor(6) as pool:
+        answers = list(pool.map(ask, range(6)))
+    free.set()
+    statuses = [answer.status_code for answer in answers]
+    assert set(statuses) == {429, 504}
+    refused = answers[statuses.index(429)]
+    assert int(refused.headers["retry-after"]) >= 1
+    assert refused.json()["error"]["type"] == "rate_limit_error"
+    assert httpx.get(f"{address}/ready").status_code == 200
+    assert service.batchers["tiny"].waiting == 0
+
+
+def test_keys_are_wanted_where_there_are_some_and_cors_is_off_unless_named(running, saved_model, address):
+    locked = running({"tiny": saved_model}, keys=["first-key", "second-key"], cors=["https://example.org"])[0]
+    for header in ({}, {"Authorization": "Bearer first"}, {"Authorization": "Bearer x"}):
+        refused = httpx.get(f"{locked}/v1/models", headers=header)
+        assert (refused.status_code, refused.json()["error"]["code"]) == (401, "invalid_api_key")
+    for key in ("first-key", "second-key"):
+        assert httpx.get(f"{locked}/v1/models", headers={"Authorization": f"Bearer {key}"}).status_code == 200
+    assert httpx.get(f"{locked}/health").status_code == 200
+    assert httpx.get(f"{locked}/metrics").status_code == 401
+    origin = {"Origin": "https://example.org", "Access-Control-Request-Method": "POST"}
+    allowed = httpx.options(f"{locked}/v1/embeddings", headers=origin)
+    assert allowed.headers["access-control-allow-origin"] == "https://example.org"
+    assert "access-control-allow-origin" not in httpx.get(f"{address}/health", headers=origin).headers
+
+
+def test_an_index_of_another_model_is_refused(indexed, tiny_base):
+    with pytest.raises(ServingError, match=r"made by a model that is not served here .*: serve that one too"):
+        Service({"other": str(tiny_base)}, [indexed], engine="torch")
