@@ -225,7 +225,7 @@ def test_data_found_or_gone_between_start_and_resume_is_refused(
 def test_the_same_again_is_not_trained_again_and_overwriting_replaces_only_at_the_end(
     finished, corpus_file, tiny_base, tmp_path, stopping_after
 ):
-    again = train(corpus_file, tiny_base, finished.path, sam_rho=0.05, accumulation=2)
+    again = train(corpus_file, tiny_base, finished.path, sam_rho=0.05, accumulation=2, triplet_weight=0.1)
     assert again.record == finished.record
     out, settings = tmp_path / "run", {"select_by": "last", "max_steps": 2}
     train(corpus_file, tiny_base, out, **settings)
