@@ -1,4 +1,5 @@
 import pytest
+import torch
 
 from likewise import processor
 
@@ -30,7 +31,7 @@ def test_where_linux_does_not_tell_torch_does(monkeypatch):
         ("_is_amx_tile_supported", False),
         ("_is_vnni_supported", True),
     ):
-        monkeypatch.setattr(processor.torch.cpu, question, lambda answer=answer: answer, raising=False)
+        monkeypatch.setattr(torch.cpu, question, lambda answer=answer: answer, raising=False)
     assert processor._own_flags.__wrapped__() == {"avx512_bf16", "avx512_vnni"}
 
 

@@ -18,6 +18,7 @@ from .searching import Index as Index
 from .searching import index as index
 from .searching import search as search
 from .serving import serve as serve
+from .training import adapt as adapt
 from .training import finetune as finetune
 from .training import train as train
 from .version import __version__ as __version__

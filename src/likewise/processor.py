@@ -11,8 +11,6 @@ import platform
 from functools import cache
 from pathlib import Path
 
-import torch
-
 VARIABLE = "LIKEWISE_PROCESSOR"
 
 PROCESSORS = {
@@ -64,7 +62,8 @@ def _own_flags() -> frozenset[str]:
     told = _cpuinfo("flags", "Features")
     if told:
         return frozenset(told.split())
-    # Only Linux has the file; torch knows these elsewhere too.
+    import torch  # only Linux has the file; torch knows these elsewhere too, but takes seconds to import
+
     asked = {
         "avx512_bf16": "_is_avx512_bf16_supported",
         "amx_bf16": "_is_amx_tile_supported",

@@ -114,7 +114,7 @@ def test_too_few_documents(tmp_path, tiny_options):
     text = tmp_path / "a.txt"
     text.write_text("The first sentence is here. The second one follows it. The third one ends it. A fourth one.\n")
     build_index(tmp_path / "work", str(text), IndexOptions(hash_bits=10), quiet=True)
-    with pytest.raises(ContextError, match="1 documents: four or more"):
+    with pytest.raises(ContextError, match="1 document: four or more"):
         train_discriminator(tmp_path / "work", tiny_options)
 
 

@@ -39,8 +39,12 @@ def test_nothing_found(spec, words):
 
 
 def test_folder(tmp_path):
-    with pytest.raises(CorpusError, match=r"is a folder: name its files"):
+    with pytest.raises(CorpusError, match=r"no file in this folder ends in"):
         find_files(tmp_path)
+    (tmp_path / "deep").mkdir()
+    for name in ("b.txt", "a.MD.gz", "c.png", "deep/d.jsonl"):
+        (tmp_path / name).touch()
+    assert find_files(tmp_path) == [tmp_path / "a.MD.gz", tmp_path / "b.txt", tmp_path / "deep" / "d.jsonl"]
 
 
 ARTICLE = json.dumps({"id": "1", "title": "T", "sections": [{"heading": "", "paragraphs": ["One two three."]}]})

@@ -11,6 +11,7 @@ import typer
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
 
 VERBS: dict[str, tuple[str, str]] = {
+    "adapt": ("likewise.cli.training:adapt_command", "Adapt an encoder to your own text, without labels."),
     "train": ("likewise.cli.training:train_group", "Train a sentence encoder on plain text."),
     "finetune": ("likewise.cli.training:finetune_group", "Train an encoder further on labelled rows."),
     "baseline": ("likewise.cli.training:baseline_group", "Make a model to compare with: averages, whitening, flow."),

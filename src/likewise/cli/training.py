@@ -122,6 +122,37 @@ def _baseline_command(name: str) -> Any:
     )
 
 
+def adapt_command() -> Any:
+    """Return `likewise adapt`."""
+    import likewise
+
+    return command_of(
+        likewise.adapt,
+        _show_adapted,
+        arguments=("corpus",),
+        types={"corpus": list[str]},
+        config=True,
+    )
+
+
+def _show_adapted(result: Any) -> None:
+    """Print the scores of every candidate, the choice, and the model's folder."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("candidate", box=None, padding=(0, 3, 0, 0))
+    for column in ("held-out MRR", "gain", "noise", "STS-B dev"):
+        table.add_column(column, justify="right")
+    for one in result.candidates:
+        signed = "-" if one.gain is None else f"{one.gain:+.2f}"
+        cells = ["-" if value is None else f"{value:.2f}" for value in (one.mrr, one.noise, one.sts_dev)]
+        style = "bold" if one.name == result.chosen else ""
+        table.add_row(one.name, cells[0], signed, cells[1], cells[2], style=style)
+    Console(highlight=False).print(table)
+    typer.echo(f"chosen: {result.chosen}, because {result.reason}")
+    typer.echo(f"model: {result.path}")
+
+
 def show_outcome(result: Any) -> None:
     """Print the scores of the base and of the model, the model's folder, and whether training paid."""
     if result.best:

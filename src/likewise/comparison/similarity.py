@@ -37,6 +37,7 @@ from likewise.evaluation.report import markdown_table
 from likewise.evaluation.task import TaskMissing
 from likewise.evaluation.tasks.sts import SEVEN, StsTask
 from likewise.runs.options import checked_seed
+from likewise.runs.progress import Progress
 from likewise.runs.whole_files import write_json, write_text
 
 if TYPE_CHECKING:
@@ -153,7 +154,7 @@ def analyze_similarity(
         named = isinstance(which, (str, os.PathLike))
         name = os.fspath(which) if named else type(which).__name__  # type: ignore[arg-type]
         encoder: Any = load(which) if named else which  # type: ignore[arg-type]
-        vectors = encode(encoder, [*own, *negations], progress=not quiet, **how)  # (2 S, D)
+        vectors = encode(encoder, [*own, *negations], progress=Progress(quiet), **how)  # (2 S, D)
         views = dropout_views(encoder, own[:VIEWED], seed=seed, **how)
         cosines = related_cosines(views, vectors[: len(own)], range(len(own)), vectors[len(own) :], seed)
         distributions += [Distribution(label, name, kind, found) for kind, found in cosines.items()]

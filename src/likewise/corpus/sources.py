@@ -19,9 +19,10 @@ from likewise.runs.cache import cache_folder, made_in_cache
 
 Kind = Literal["text", "jsonl", "articles", "wiki"]
 Spec = str | PathLike[str] | Sequence[str | PathLike[str]]
-"""A path, a glob, `bundled:wiki-sample`, or a list of these."""
+"""A path, a folder, a glob, `bundled:wiki-sample`, or a list of these."""
 
 _JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
+_TEXT_SUFFIXES = (".txt", ".md", ".text", ".rst", *_JSON_SUFFIXES, ".xml")
 _BINARY = {
     b"PK\x03\x04": "a zip file",
     b"%PDF": "a PDF",
@@ -54,8 +55,6 @@ def find_files(spec: Spec) -> list[Path]:
         raise CorpusError("no corpus file was named: give a path, a glob, or a list of these")
     for entry in entries:
         for path in _expand(str(entry)):
-            if path.is_dir():
-                raise CorpusError(f"{path} is a folder: name its files, for example '{path}/*.txt'")
             found.setdefault(path.resolve(), path)
     return sorted(found.values())
 
@@ -66,6 +65,11 @@ def _expand(entry: str) -> list[Path]:
             raise CorpusError(f"unknown corpus {entry!r}: the one that is bundled is bundled:wiki-sample")
         return [wiki_sample_path()]
     path = Path(entry).expanduser()
+    if path.is_dir():
+        files = [file for file in sorted(path.rglob("*")) if file.is_file() and format_suffix(file) in _TEXT_SUFFIXES]
+        if not files:
+            raise CorpusError(f"{path}: no file in this folder ends in {', '.join(_TEXT_SUFFIXES)}: name its files")
+        return files
     if path.is_fifo():
         return [_read_pipe(path)]
     if path.exists():

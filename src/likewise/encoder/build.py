@@ -67,12 +67,11 @@ def build_encoder(
     """Return a trainable encoder: the base's transformer, a pooling, and optionally the training head.
 
     Args:
-        base: see `load_transformer`.
-        pooling: how token vectors (B, T, D) become a sentence vector (B, D). "own" takes a base that is a sentence
-            encoder unchanged, with its pooling and normalisation, and is "cls" for every other base. The others
-            leave what the base brings along behind.
+        base, dropout: see `load_transformer`.
+        pooling: how token vectors (B, T, D) become a sentence vector (B, D). "own" keeps a sentence encoder's pooling
+            and normalisation; for any other base it means "cls". The others use only the base's
+            transformer.
         head: add the MLP head of contrastive training (see `TrainingHead`).
-        dropout: see `load_transformer`.
     """
     if pooling == "own":
         if is_sentence_encoder(base):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import numpy as np
@@ -94,8 +95,9 @@ def _cached(model: Any, words: Sequence[str]) -> np.ndarray:
         digest.update(value.detach().cpu().contiguous().numpy().tobytes())
     home = cache_folder() / "distilled"
     path = home / f"{digest.hexdigest()}.npy"
-    if path.exists():
-        return np.load(path)
+    with suppress(OSError, ValueError, EOFError):  # not there, or damaged: made again
+        if len(found := np.load(path)) == len(words):
+            return found
     made_in_cache(home)
     vectors = model.encode(list(words), batch_size=128, normalize_embeddings=True, show_progress_bar=len(words) > 5000)
     with written_whole(path) as unfinished, unfinished.open("wb") as file:

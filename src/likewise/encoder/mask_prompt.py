@@ -44,11 +44,7 @@ class MaskPrompt:
 
     @classmethod
     def parse(cls, template: str) -> MaskPrompt:
-        """Split a template at its X.
-
-            Raises:
-        ValueError: the template does not hold exactly one X, as a separate word, and exactly one [MASK].
-        """
+        """Split a template, which holds exactly one X as a separate word and exactly one [MASK], at its X."""
         places = list(_PLACE.finditer(template))
         if len(places) != 1 or template.count(_MASK) != 1:
             raise LikewiseError(

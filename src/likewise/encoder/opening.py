@@ -44,6 +44,7 @@ CLASSES = {
     "TrainingDecoder": "training_modules",
     "TrainingHead": "training_modules",
     "WordAttention": "word_attention",
+    "WordPart": "word_part",
     "WordVectors": "word_vectors",
 }
 """The classes of likewise that a modules.json may name, and the module of this package that each is in."""

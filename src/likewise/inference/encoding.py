@@ -33,25 +33,25 @@ def encode(
     batch_size: int | None = None,
     precision: Precision | None = None,
     normalize: bool = False,
-    progress: Progress | bool = False,
+    progress: Progress | None = None,
 ) -> np.ndarray:
     """Encode sentences: the vectors of `model.encode`, as float32 rows in the order given.
 
-        Args:
-            model: the encoder; its train or eval mode and the global random state are left as they were.
-            sentences: S strings; one that occurs again is encoded once.
-            batch_size: sentences a batch at most; None leaves it to the number of their tokens.
-            precision: None for the model's own choice (torch, if it was not loaded by `likewise.load`), "fp32" for
-    unchanged torch, "bf16" for torch under bfloat16 autocast (faster on hardware that has it; changes the
-                third digit or so).
-            normalize: scale each row to length 1.
-            progress: where to show a bar; True: on standard error.
+    Args:
+        model: the encoder; its train or eval mode and the global random state are restored.
+        sentences: S strings; one that occurs again is encoded once.
+        batch_size: sentences a batch at most; None leaves it to the number of their tokens.
+        precision: None for the model's own choice (torch, if it was not loaded by `likewise.load`), "fp32" for
+            unchanged torch, "bf16" for torch under bfloat16 autocast (faster on hardware that has it; changes the
+            third digit or so).
+        normalize: scale each row to length 1.
+        progress: where to show a bar; None shows none.
 
-        Returns:
-            (S, D) float32.
+    Returns:
+        (S, D) float32.
 
-        Raises:
-            LikewiseError: the batch size is not positive, the precision is unknown, or the vectors are not finite.
+    Raises:
+        LikewiseError: the batch size is not positive, the precision is unknown, or the vectors are not finite.
     """
     if batch_size is not None and batch_size < 1:
         raise LikewiseError(f"batch_size is {batch_size}; give 1 or more.")
@@ -59,7 +59,7 @@ def encode(
         return np.zeros((0, dimension(model)), dtype=np.float32)
     if precision not in _PRECISIONS:
         raise LikewiseError(f"Unknown precision {precision!r}; known are 'fp32' and 'bf16'.")
-    shown = progress if isinstance(progress, Progress) else Progress(quiet=not progress)
+    shown = progress or Progress(quiet=True)
     own = getattr(model, "choice", Choice("torch"))
     choice = own if precision is None else TorchEngine(model, precision)
     with undisturbed(model):

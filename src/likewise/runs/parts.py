@@ -97,5 +97,6 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
         except ValueError:  # cut in two by a kill
             continue
         # A name that leads out of the folder is not ours: parts are removed by their names.
-        if isinstance(line, dict) and not {"..", "/"} & set(Path(line.get("name", "..")).parts):
+        name = line.get("name") if isinstance(line, dict) else None
+        if isinstance(name, str) and not {"..", "/"} & set(Path(name).parts):
             yield line

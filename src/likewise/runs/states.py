@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any
 
 from likewise.runs.parts import Parts
@@ -29,5 +30,8 @@ class States:
         import torch
 
         for name in sorted(self._parts.facts, reverse=True):
-            return int(Path(name).stem), torch.load(self._parts.path(name), weights_only=True)
+            try:
+                return int(Path(name).stem), torch.load(self._parts.path(name), weights_only=True)
+            except (UnpicklingError, RuntimeError, ValueError):  # not of this class: it is never unpickled further
+                continue
         return None

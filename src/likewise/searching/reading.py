@@ -7,16 +7,17 @@ import re
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from sentence_transformers import SentenceTransformer
 
 from likewise.corpus.splitting import sentence_spans
-from likewise.inference.engines.graph import fingerprint
 from likewise.runs.job import read_record, work_of
 from likewise.searching.hits import Hit
 from likewise.searching.table import SHOWN, SearchError, Table
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
 
 Mode = Literal["hybrid", "vectors", "words"]
 RANK = 60
@@ -71,6 +72,8 @@ class Index:
             return self.vectors(texts)
         made_with = self.made_with
         if self._own is None or self._fits != made_with:
+            # torch takes seconds to import, and a search by words does without.
+            from likewise.inference.engines.graph import fingerprint
             from likewise.searching.indexing import opened
             from likewise.searching.vectors import Vectors
 

@@ -23,6 +23,7 @@ from likewise.inference.engines.engine import CannotExport, Engine, EngineName, 
 from likewise.inference.engines.fidelity import ENOUGH, MAX_DIFFERENCE, MIN_COSINE, MIN_RANK, Fidelity, Sample
 from likewise.inference.engines.graph import check_exportable, fingerprint, least_tokens, mark
 from likewise.runs.cache import cache_folder, made_in_cache
+from likewise.runs.parts import checksum
 from likewise.runs.whole_files import write_json
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ class Store:
 
     def __init__(self, model_folder: Path | None, fingerprint: str) -> None:
         self.fingerprint = fingerprint
+        self._whole: set[Pair] = set()
         folder = model_folder.resolve() if model_folder else None
         if folder and os.access(folder, os.W_OK) and not _NOT_OURS & set(folder.parts):
             self.home = folder / "engines"
@@ -50,11 +52,18 @@ class Store:
         return self.home / "-".join(pair)
 
     def about(self, pair: Pair) -> dict[str, Any] | None:
-        """Return the facts about an export; None if there is none or it was made from other weights."""
+        """Return the facts about an export; None if there is none, it is damaged, or was made from other weights."""
+        folder = self.folder(pair)
         try:
-            found = json.loads((self.folder(pair) / _ABOUT).read_text(encoding="utf-8"))
-            return found if found["model"] == self.fingerprint else None
-        except (OSError, ValueError, KeyError, TypeError):
+            found = json.loads((folder / _ABOUT).read_text(encoding="utf-8"))
+            if found["model"] != self.fingerprint:
+                return None
+            if pair not in self._whole:  # looked at once
+                if any(checksum(folder / name) != known for name, known in found["files"].items()):
+                    return None
+                self._whole.add(pair)
+            return found
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None
 
     def put(self, pair: Pair, write: Callable[[Path], None]) -> None:
@@ -66,7 +75,8 @@ class Store:
                 shutil.rmtree(unfinished, ignore_errors=True)
                 unfinished.mkdir()
                 write(unfinished)
-                write_json(unfinished / _ABOUT, {"model": self.fingerprint})
+                files = {path.name: checksum(path) for path in sorted(unfinished.iterdir())}
+                write_json(unfinished / _ABOUT, {"model": self.fingerprint, "files": files})
                 shutil.rmtree(self.folder(pair), ignore_errors=True)
                 unfinished.rename(self.folder(pair))
             finally:

@@ -1,0 +1,205 @@
+"""Reading of passages: the paragraphs of any text with their sentences and titles, and the pairs that they offer."""
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from itertools import groupby, pairwise
+from operator import itemgetter
+
+from likewise.corpus.decoding import field_text, read_rows, text_lines
+from likewise.corpus.options import CorpusError, CorpusOptions
+from likewise.corpus.plain import text_layout, text_paragraphs
+from likewise.corpus.report import CorpusReport
+from likewise.corpus.sentences import read_articles
+from likewise.corpus.sources import Source, Spec, find_sources
+from likewise.corpus.splitting import paragraphs_of, sentences_of
+from likewise.corpus.wiki import is_sentence_like
+
+LONGEST = 180
+"""Words of a passage; a longer paragraph is divided, as encoders read 128 to 512 word pieces."""
+
+_TITLES = ("title", "question", "heading", "headline", "subject", "name")
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A paragraph, or a part of a long one.
+
+    Attributes:
+        sentences: in order.
+        title: the title or heading above it, "" without one.
+        document: the number of the document that it is from; neighbouring passages of one document follow each other.
+    """
+
+    sentences: tuple[str, ...]
+    title: str = ""
+    document: int = 0
+
+    @property
+    def text(self) -> str:
+        """The sentences in one string."""
+        return " ".join(self.sentences)
+
+
+@dataclass(frozen=True)
+class OfferedPair:
+    """Two texts that belong together, as the corpus itself shows.
+
+    Attributes:
+        first, second: the texts; where they differ in length, `first` is the shorter one, as a query is.
+        kind: "title", "question", "rest" (a sentence and the rest of its passage), "neighbour" or "deletion".
+        passage: the number of the passage that `second` is from.
+    """
+
+    first: str
+    second: str
+    kind: str
+    passage: int
+
+
+def read_passages(
+    spec: Spec, options: CorpusOptions | None = None, most: int = 200_000, seed: int = 1
+) -> list[Passage]:
+    """Return the passages of a corpus in the order of its files.
+
+    Plain text gives a passage for each paragraph, or for each line where a line is one; JSONL for each paragraph of
+    its field, with the row's title or question above it; articles and MediaWiki dumps for each paragraph of a section.
+    Equal passages are given once, with `options.deduplicate`.
+
+    Args:
+        spec: a path, a folder, a glob, `bundled:wiki-sample`, or a list of these.
+        options: how files are read; passages of fewer than `min_words` words are left out.
+        most: passages kept; of a larger corpus a random sample.
+        seed: fixes the sample.
+
+    Raises:
+        CorpusError: a file cannot be read, or no passage is left.
+    """
+    options = options or CorpusOptions()
+    sources = find_sources(spec, options)
+    rng = random.Random(seed)
+    kept: list[tuple[int, Passage]] = []
+    seen: set[bytes] = set()
+    count = 0
+    for passage in _passages(sources, options):
+        if options.deduplicate:
+            digest = blake2b(passage.text.encode("utf-8", "replace"), digest_size=12).digest()
+            if digest in seen:
+                continue
+            seen.add(digest)
+        if len(kept) < most:
+            kept.append((count, passage))
+        elif (place := rng.randrange(count + 1)) < most:
+            kept[place] = (count, passage)
+        count += 1
+    if not kept:
+        raise CorpusError(f"{sources[0].path}:1: no passage of {options.min_words} words in {len(sources)} file(s)")
+    return [passage for _, passage in sorted(kept, key=itemgetter(0))]
+
+
+def _passages(sources: list[Source], options: CorpusOptions) -> Iterator[Passage]:
+    for document, (title, sentences) in _documents(sources, options):
+        for part in _parts(sentences):
+            if sum(len(sentence.split()) for sentence in part) >= options.min_words:
+                yield Passage(part, title, document)
+
+
+def _documents(sources: list[Source], options: CorpusOptions) -> Iterator[tuple[int, tuple[str, list[str]]]]:
+    """Yield the number of the document, and title and sentences of each paragraph."""
+    report, document = CorpusReport(), -1
+    for source in sources:
+        if source.kind == "text":
+            document += 1
+            for sentences in _text(source, options, report):
+                yield document, ("", sentences)
+        elif source.kind == "jsonl":
+            for line, row in read_rows(source.path, options, report):
+                document += 1
+                text = field_text(source.path, line, row, options.field or "")
+                title = next((row[name] for name in _TITLES if name != options.field and _is_title(row.get(name))), "")
+                for paragraph in paragraphs_of(text):
+                    yield document, (" ".join(title.split()), sentences_of(paragraph))
+        else:
+            for _, _, title, sections in read_articles(source, options, report):
+                document += 1
+                for heading, paragraphs in sections:
+                    above = f"{title}: {heading}" if heading else title
+                    for paragraph in paragraphs:
+                        yield document, (above, [one for one in sentences_of(paragraph) if is_sentence_like(one)])
+
+
+def _is_title(value: object) -> bool:
+    return isinstance(value, str) and bool(value.strip())
+
+
+def _text(source: Source, options: CorpusOptions, report: CorpusReport) -> Iterator[list[str]]:
+    prose, _ = text_layout(source.path, options)
+    if prose:
+        for paragraph in text_paragraphs(source.path, options, report):
+            yield [text for _, text in paragraph]
+        return
+    for _, pieces in groupby(text_lines(source.path, options, report), key=itemgetter(0)):
+        line = " ".join("".join(text for _, text in pieces).split())
+        if line:
+            yield sentences_of(line) if options.split == "auto" else [line]
+
+
+def _parts(sentences: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """Yield the sentences of a paragraph in passages of at most `LONGEST` words."""
+    part: list[str] = []
+    words = 0
+    for sentence in sentences:
+        size = len(sentence.split())
+        if part and words + size > LONGEST:
+            yield tuple(part)
+            part, words = [], 0
+        part.append(sentence)
+        words += size
+    if part:
+        yield tuple(part)
+
+
+def offered_pairs(passages: Sequence[Passage], *, seed: int = 1, neighbours: bool = False) -> list[OfferedPair]:
+    """Return the pairs of texts that passages offer, in the order of the passages.
+
+    Of each passage: its title with its text, of the first one below it; a question in it with what follows; a random
+    sentence of five words or more with the rest of the passage, the inverse cloze task (Lee et al. 2019, section 4). A
+    passage of one sentence gives its text with a tenth to a third of its words deleted. With `neighbours` also the
+    passages that follow each other in a document.
+    """
+    rng = random.Random(seed)
+    found: list[OfferedPair] = []
+    titles: set[str] = set()
+    for number, passage in enumerate(passages):
+        if passage.title not in ("", passage.text) and passage.title not in titles:
+            found.append(OfferedPair(passage.title, passage.text, "title", number))
+            titles.add(passage.title)
+        for place, sentence in enumerate(passage.sentences[:-1]):
+            if sentence.endswith("?"):
+                found.append(OfferedPair(sentence, " ".join(passage.sentences[place + 1 :]), "question", number))
+        long = [place for place, one in enumerate(passage.sentences) if len(one.split()) >= 5]
+        if len(passage.sentences) > 1 and long:
+            place = rng.choice(long)
+            rest = [one for i, one in enumerate(passage.sentences) if i != place]
+            found.append(OfferedPair(passage.sentences[place], " ".join(rest), "rest", number))
+        else:
+            found.append(OfferedPair(without_words(passage.text, rng), passage.text, "deletion", number))
+    if neighbours:
+        found += [
+            OfferedPair(one.text, other.text, "neighbour", number + 1)
+            for number, (one, other) in enumerate(pairwise(passages))
+            if one.document == other.document
+        ]
+    return found
+
+
+def without_words(text: str, rng: random.Random) -> str:
+    """Return a text without a tenth to a third of its words; at least one of several goes.
+
+    >>> without_words("one two three four", random.Random(1))
+    'one three four'
+    """
+    words = text.split()
+    gone = set(rng.sample(range(len(words)), max(1, round(rng.uniform(0.1, 1 / 3) * len(words)))))
+    return " ".join(word for i, word in enumerate(words) if i not in gone) if len(words) > 1 else text

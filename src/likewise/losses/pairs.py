@@ -1,0 +1,59 @@
+"""The loss on pairs that a text offers: a contrast that leaves out false negatives, and a term that keeps the base.
+
+Letters of the shapes: B pairs, D embedding.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from likewise.losses.functional import cosine_matrix
+
+SAME_TEXT = 0.85
+"""Two second texts with a higher cosine under the base may say the same, and are no negatives of each other."""
+
+
+def false_negatives(first: Tensor, second: Tensor, share: float = 0.95) -> Tensor:
+    """Return which pairs of a batch are no safe negatives, (B, B) bool, by the vectors of the frozen base.
+
+    Text j is left out of the contrast of text i where its cosine reaches `share` of the cosine of the pair i (taken as
+    0.6 if it is lower), or where it is nearly the same text as i's own partner. The filter by a share of the positive
+    is that of NV-Retriever (Moreira et al. 2024, section 4).
+
+    Args:
+        first, second: (B, D) the two texts of each pair under the base.
+        share: of the positive's cosine.
+    """
+    cosines = cosine_matrix(first, second)  # (B, B)
+    own = cosines.diagonal().clamp(min=0.6)[:, None]
+    found = (cosines >= share * own) | (cosine_matrix(second, second) > SAME_TEXT)
+    return found & ~torch.eye(len(first), dtype=torch.bool, device=first.device)
+
+
+def filtered_contrast(first: Tensor, second: Tensor, left_out: Tensor, temperature: float = 0.05) -> Tensor:
+    """Return NT-Xent in both directions over the pairs that are not left out, the mean over 2B rows.
+
+    Args:
+        first, second: (B, D), row i of both is a pair.
+        left_out: (B, B) bool, from `false_negatives`.
+        temperature: tau.
+    """
+    logits = (cosine_matrix(first, second) / temperature).masked_fill(left_out, -torch.inf)  # (B, B)
+    own = torch.arange(len(first), device=first.device)
+    return (F.cross_entropy(logits, own) + F.cross_entropy(logits.T, own)) / 2
+
+
+def listwise_keep(cosines: Tensor, wanted: Tensor, temperature: float = 0.05) -> Tensor:
+    """Return KL(wanted || found) of the similarities of a batch, the mean of both directions.
+
+    Args:
+        cosines: (B, B) of the encoder that is trained.
+        wanted: (B, B) of a teacher, detached here.
+        temperature: tau of both.
+    """
+    scaled, target = cosines / temperature, wanted.detach() / temperature
+    rows = F.kl_div(scaled.log_softmax(1), target.log_softmax(1), reduction="batchmean", log_target=True)
+    columns = F.kl_div(scaled.T.log_softmax(1), target.T.log_softmax(1), reduction="batchmean", log_target=True)
+    return (rows + columns) / 2

@@ -1,0 +1,136 @@
+"""The choice between adapted encoders without labels: retrieval on held-out passages, with STS-B dev as a guard.
+
+Letters of the shapes: Q held-out sentences, N passages, D embedding.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from likewise.evaluation.pairs import correlations, pair_cosines
+from likewise.evaluation.registry import rated_task
+from likewise.evaluation.task import DataError
+
+GUARD = 1.0
+"""Points of STS-B dev that an adapted encoder may lose."""
+
+_BLOCK = 256
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One adapted encoder and its scores.
+
+    Attributes:
+        name: what was done, in a few words.
+        mrr: mean reciprocal rank, times 100, of a held-out sentence's passage; None where the text has no passages.
+        gain: `mrr` minus that of the base.
+        noise: two standard errors of `gain`.
+        sts_dev: Spearman on STS-B dev, times 100; None without its data.
+    """
+
+    name: str
+    mrr: float | None
+    gain: float | None
+    noise: float | None
+    sts_dev: float | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for the record."""
+        return asdict(self)
+
+
+def reciprocal_ranks(queries: np.ndarray, passages: np.ndarray, own: np.ndarray) -> np.ndarray:
+    """Return the reciprocal rank of its own passage for each query, (Q,); ties rank behind their equals.
+
+    Args:
+        queries: (Q, D), each of length 1.
+        passages: (N, D), each of length 1.
+        own: (Q,) row of each query's passage.
+    """
+    found = np.empty(len(queries))
+    for start in range(0, len(queries), _BLOCK):
+        rows = slice(start, start + _BLOCK)
+        cosines = queries[rows] @ passages.T  # (block, N)
+        mine = cosines[np.arange(len(cosines)), own[rows]]
+        found[rows] = 1 / (cosines >= mine[:, None] - 1e-6).sum(axis=1)
+    return found
+
+
+class Judge:
+    """The scores of candidates beside those of the base.
+
+    Args:
+        base: reciprocal ranks of the base, (Q,); None where the text has no passages.
+        sts_dev: of the base; None without data.
+    """
+
+    def __init__(self, base: np.ndarray | None, sts_dev: float | None) -> None:
+        self.base, self.sts_dev = base, sts_dev
+
+    def score(self, name: str, ranks: np.ndarray | None, sts_dev: float | None) -> Candidate:
+        """Return the scores of a candidate, from its reciprocal ranks (Q,) and its STS-B dev."""
+        if ranks is None or self.base is None:
+            return Candidate(name, None, None, None, sts_dev)
+        change = 100 * (ranks - self.base)
+        noise = 2 * float(change.std()) / math.sqrt(len(change))
+        return Candidate(name, 100 * float(ranks.mean()), float(change.mean()), noise, sts_dev)
+
+    def keeps_sts(self, candidate: Candidate) -> bool:
+        """Return whether a candidate loses no more of STS-B dev than the guard allows; True without its data."""
+        return candidate.sts_dev is None or self.sts_dev is None or candidate.sts_dev >= self.sts_dev - GUARD
+
+    def best(self, candidates: Sequence[Candidate]) -> tuple[Candidate | None, str]:
+        """Return the best candidate, None if the base is to stay, and the reason in a sentence."""
+        kept = [one for one in candidates if self.keeps_sts(one)]
+        if not kept:
+            return None, f"every candidate loses more than {GUARD:.0f} point of STS-B dev"
+        best = max(kept, key=lambda one: one.gain or 0.0)
+        if (best.gain or 0.0) <= (best.noise or 0.0):
+            return None, (
+                f"no candidate finds the passages of held-out sentences better by more than the noise (best: "
+                f"{best.name}, {best.gain:+.2f} points of MRR, noise {best.noise:.2f})"
+            )
+        return best, (
+            f"it finds the passage of a held-out sentence best: MRR {best.mrr:.2f}, {best.gain:+.2f} over the base "
+            f"(noise {best.noise:.2f})"
+        )
+
+
+@dataclass(frozen=True)
+class StsDev:
+    """The pairs of STS-B dev as rows of texts.
+
+    Attributes:
+        texts: their sentences, the first ones and then the second ones.
+        gold: (P,) ratings.
+    """
+
+    texts: list[str]
+    gold: np.ndarray
+
+    @classmethod
+    def find(cls, data: str | os.PathLike[str] | None) -> StsDev | None:
+        """Return the pairs; None if there is no data.
+
+        Raises:
+            DataError: `data` is given and holds none, or the file is malformed.
+        """
+        try:
+            pairs = rated_task("sts-b-dev").pairs(data)
+        except DataError:
+            if data is not None:
+                raise
+            return None
+        return cls([*pairs.first, *pairs.second], np.asarray(pairs.gold, dtype=np.float64))
+
+    def spearman(self, vectors: np.ndarray) -> float:
+        """Return Spearman's correlation, times 100, of the vectors (2P, D) of the texts."""
+        count = len(self.gold)
+        return correlations(pair_cosines(vectors[:count], vectors[count:]), self.gold)[0]

@@ -1,0 +1,218 @@
+"""The head of an adapted encoder: a linear map and the words of a corpus, fitted and trained on frozen vectors.
+
+The transformer runs once over every text, so that hundreds of updates take seconds. Letters of the shapes: U different
+texts, B pairs, D embedding.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import Dense, Normalize
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from likewise.encoder.modules import with_modules
+from likewise.encoder.word_part import WordPart
+from likewise.losses.functional import cosine_matrix
+from likewise.losses.pairs import false_negatives, filtered_contrast, listwise_keep
+from likewise.runs.options import Options, option
+from likewise.runs.progress import Progress
+from likewise.runs.stopping import orderly_stop
+
+
+class HeadOptions(Options):
+    """The options of training on frozen vectors."""
+
+    steps: int = option(300, "Updates.", ge=0)
+    batch_size: int = option(128, "Pairs of an update.", ge=2)
+    neighbours: int = option(4, "Pairs of an update that are neighbours of each other: hard negatives; 1: none.", ge=1)
+    map_rate: float = option(1e-4, "Learning rate of the linear map; 0 leaves the identity.", ge=0)
+    word_rate: float = option(0.01, "Learning rate of the word pieces, as a share of their size; 0: fixed.", ge=0)
+    temperature: float = option(0.05, "Temperature of the contrast and of the keep term.", gt=0)
+    keep: float = option(1.0, "Weight of the keep term.", ge=0)
+
+
+@dataclass(frozen=True)
+class FrozenTexts:
+    """Texts under the unchanged base.
+
+    Attributes:
+        vectors: (U, D) float32, each of length 1.
+        ids: the tokens of each text.
+    """
+
+    vectors: Tensor
+    ids: Sequence[np.ndarray]
+
+    def batch(self, rows: np.ndarray) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the vectors (B, D) of some texts, their ids in a row, and where each text starts (B,)."""
+        ids = [self.ids[row] for row in rows]
+        starts = np.cumsum([0, *(len(one) for one in ids[:-1])])
+        flat = torch.from_numpy(np.concatenate(ids).astype(np.int64))
+        return self.vectors[torch.from_numpy(rows)], flat, torch.from_numpy(starts.astype(np.int64))
+
+
+class Head(nn.Module):
+    """A linear map of the base's vectors, followed by an optional `WordPart`.
+
+    Args:
+        linear: (D, D) with a bias (D,).
+        words: None for no part of words.
+    """
+
+    def __init__(self, linear: nn.Linear, words: WordPart | None = None) -> None:
+        super().__init__()
+        self.linear, self.words = linear, words
+
+    @classmethod
+    def identity(cls, dimension: int, words: WordPart | None = None) -> Head:
+        """Return a head that only adds the words."""
+        linear = nn.Linear(dimension, dimension)
+        with torch.no_grad():
+            nn.init.eye_(linear.weight)
+            linear.bias.zero_()
+        return cls(linear, words)
+
+    def forward(self, vectors: Tensor, ids: Tensor, starts: Tensor) -> Tensor:
+        """Return the vectors (B, D), each of length 1, of what `FrozenTexts.batch` returns."""
+        mapped = F.normalize(self.linear(vectors), dim=1)
+        return mapped if self.words is None else self.words.combine(mapped, self.words.words_of(ids, starts))
+
+    @torch.no_grad()
+    def all(self, texts: FrozenTexts, rows: np.ndarray | None = None) -> np.ndarray:
+        """Return the vectors of texts, (U, D) float32."""
+        wanted = np.arange(len(texts.ids)) if rows is None else rows
+        blocks = [self(*texts.batch(wanted[start : start + 512])).numpy() for start in range(0, len(wanted), 512)]
+        return np.concatenate(blocks)
+
+    def on(self, base: SentenceTransformer) -> SentenceTransformer:
+        """Return the base with this head behind its modules; the base's modules are shared."""
+        size = self.linear.in_features
+        modules: list[nn.Module] = [*base.children()]
+        changed = not torch.equal(self.linear.weight, torch.eye(size)) or bool(self.linear.bias.any())
+        if changed:
+            weight, bias = self.linear.weight.detach().clone(), self.linear.bias.detach().clone()
+            modules = modules if isinstance(modules[-1], Normalize) else [*modules, Normalize()]
+            modules.append(Dense(size, size, activation_function=nn.Identity(), init_weight=weight, init_bias=bias))
+            if self.words is None:
+                modules.append(Normalize())
+        if self.words is not None:
+            modules.append(copy.deepcopy(self.words))
+        return with_modules(base, modules).eval()
+
+
+def centred(vectors: np.ndarray) -> Head:
+    """Return the head that takes the mean of vectors (N, D) off."""
+    head = Head.identity(vectors.shape[1])
+    with torch.no_grad():
+        head.linear.bias.copy_(torch.from_numpy(-vectors.mean(axis=0)))
+    return head
+
+
+def softly_whitened(vectors: np.ndarray, power: float = 0.25) -> Head:
+    """Return the head that takes the mean of vectors (N, D) off and makes their directions more equal.
+
+    The matrix is C^(-power / 2) up to a factor, with the covariance C: power 1 whitens, 0 does nothing.
+    """
+    mean = vectors.mean(axis=0, dtype=np.float64)
+    values, axes = np.linalg.eigh(np.cov(vectors.T.astype(np.float64)))
+    values = np.maximum(values, 1e-6 * values.max())
+    matrix = axes * values ** (-power / 2) @ axes.T  # symmetric
+    head = Head.identity(len(mean))
+    with torch.no_grad():
+        head.linear.weight.copy_(torch.from_numpy(matrix))
+        head.linear.bias.copy_(torch.from_numpy(-mean @ matrix))
+    return head
+
+
+def train_head(
+    head: Head, texts: FrozenTexts, pairs: np.ndarray, options: HeadOptions, seed: int, progress: Progress
+) -> Head:
+    """Return a trained copy of a head.
+
+    Args:
+        head: the start, with a part of words.
+        texts: all texts of the pairs.
+        pairs: (P, 2) rows of the texts; row i belongs together.
+        options: how it is trained.
+        seed: fixes the batches.
+        progress: shows the updates.
+
+    Raises:
+        Stopped: it was interrupted; nothing is kept of it, as it takes seconds.
+    """
+    head = copy.deepcopy(head)
+    assert head.words is not None
+    start = copy.deepcopy(head.words)
+    size = float(head.words.table.detach().square().mean().sqrt())
+    optimizers: list[Any] = []
+    if options.map_rate:
+        optimizers.append(torch.optim.AdamW([head.linear.weight], lr=options.map_rate, weight_decay=0.0))
+    if options.word_rate:
+        optimizers.append(torch.optim.SparseAdam([head.words.table], lr=options.word_rate * size))
+    head.words.table.requires_grad_(bool(options.word_rate))
+    warm_up = max(1, options.steps // 10)
+
+    def share(step: int) -> float:
+        return min((step + 1) / warm_up, (options.steps - step) / (options.steps - warm_up + 1))
+
+    schedules = [torch.optim.lr_scheduler.LambdaLR(one, share) for one in optimizers]
+    batches = _batches(head, texts, pairs, options, seed)
+    with one_thread(), orderly_stop(progress) as stop, progress.bar("training the head", options.steps) as bar:
+        for _ in range(options.steps):
+            stop.check()
+            rows = pairs[next(batches)]
+            first, second = texts.batch(rows[:, 0]), texts.batch(rows[:, 1])
+            found = head(*first), head(*second)
+            with torch.no_grad():
+                left_out = false_negatives(first[0], second[0])
+                words = start.words_of(*first[1:]) @ start.words_of(*second[1:]).T
+                wanted = first[0] @ second[0].T + 0.5 * words
+            loss = filtered_contrast(*found, left_out, options.temperature)
+            loss = loss + options.keep * listwise_keep(cosine_matrix(*found), wanted, options.temperature)
+            head.zero_grad()
+            loss.backward()
+            for one in (*optimizers, *schedules):
+                one.step()
+            bar.update(bar.done + 1, note=f"loss {loss.item():.3f}")
+    return head.eval()
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Run torch on one core in a `with` block: matrices this small lose more by waiting than they gain."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _batches(
+    head: Head, texts: FrozenTexts, pairs: np.ndarray, options: HeadOptions, seed: int
+) -> Iterator[np.ndarray]:
+    """Yield the rows of each batch: random pairs, each with some of its nearest neighbours."""
+    rng = np.random.default_rng([seed, 5])
+    targets = torch.from_numpy(head.all(texts, pairs[:, 1]))  # (P, D)
+    size = min(options.batch_size, len(pairs))
+    order: list[int] = []
+    while True:
+        found: dict[int, None] = {}
+        while len(found) < size:
+            if not order:
+                order = rng.permutation(len(pairs)).tolist()
+            one = order.pop()
+            near = (targets @ targets[one]).topk(min(25, len(pairs))).indices.tolist()
+            for row in [one, *rng.permutation([i for i in near if i != one])[: options.neighbours - 1]]:
+                if len(found) < size:
+                    found.setdefault(int(row))
+        yield np.array(list(found))

@@ -1,0 +1,114 @@
+"""The texts of an adaptation: which passages fit the time, their vectors under the base, and those held out.
+
+Letters of the shapes: S texts, V pieces of the vocabulary, D and E embeddings.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from sentence_transformers import SentenceTransformer
+
+from likewise.corpus.passages import OfferedPair, Passage
+from likewise.encoder.opening import LoadError
+from likewise.inference.encoding import encode
+from likewise.inference.tokens import Tokens, UnfitModel
+from likewise.runs.job import Job
+from likewise.runs.parts import Parts
+from likewise.runs.progress import Progress
+from likewise.runs.stopping import orderly_stop
+from likewise.training.adapt_head import FrozenTexts
+
+HELD_OUT = 500
+"""Sentences that measure, at most."""
+
+_BLOCK = 2048  # texts of a saved part
+_FEWEST = 50  # held-out sentences below which nothing is measured
+_PASSAGES = 0.3  # share of passages that offer a measuring pair, below which the text is single sentences
+
+
+class BaseTexts:
+    """The base as a function of texts: vectors, and the pieces that the part of words counts."""
+
+    def __init__(self, encoder: SentenceTransformer, base: str) -> None:
+        try:
+            self.tokens = Tokens(encoder)
+        except UnfitModel as reason:
+            raise LoadError(f"--base {base} cannot be adapted: {reason}. Give another base") from None
+        self.encoder = encoder
+
+    def vectors(self, texts: Sequence[str]) -> np.ndarray:
+        """Return the vectors of the base, (S, D) float32, each of length 1."""
+        return encode(self.encoder, texts, precision="fp32", normalize=True)
+
+    @property
+    def embeddings(self) -> np.ndarray:
+        """The input embeddings of the base, (V, E); (V, 1) zeros where it has none to share."""
+        first: Any = self.encoder[0]
+        try:
+            found: np.ndarray = first.auto_model.get_input_embeddings().weight.detach().float().cpu().numpy()
+        except (AttributeError, NotImplementedError):
+            return np.zeros((len(first.tokenizer), 1), dtype=np.float32)
+        return found
+
+
+def sample_passages(
+    job: Job, base: BaseTexts, passages: Sequence[Passage], seconds: float, seed: int, progress: Progress
+) -> list[Passage]:
+    """Return the passages that fit the time, in order; the speed is measured once and noted in the job."""
+    order = np.random.default_rng([seed, 3]).permutation(len(passages))
+    if "passages" not in job.notes:
+        probe = [passages[int(i)].text for i in order[:256]]
+        base.vectors(probe[:32])  # the first call is slower
+        begun = time.perf_counter()
+        base.vectors(probe)
+        pace = (time.perf_counter() - begun) / len(probe)
+        # Both sides of a pair, in half of the time.
+        job.note(passages=int(max(256, 0.5 * seconds / (2 * pace))))
+    most = job.notes["passages"]
+    if most < len(passages):
+        progress.tell(f"{most:,} of {len(passages):,} passages are used: more do not fit the time given")
+    return [passages[int(i)] for i in np.sort(order[:most])]
+
+
+def frozen_texts(
+    job: Job, base: BaseTexts, texts: Sequence[str], progress: Progress
+) -> tuple[FrozenTexts, dict[str, int]]:
+    """Return the different texts under the base, and the row of each; a resumed job reads finished blocks back."""
+    unique = list(dict.fromkeys(texts))
+    parts = Parts(job.work / "vectors")
+    blocks: list[np.ndarray] = []
+    with orderly_stop(progress) as stop, progress.bar("encoding with the base", len(unique)) as bar:
+        for start in range(0, len(unique), _BLOCK):
+            name = f"{start:09d}.npy"
+            if name not in parts:
+                stop.check(f"after {start:,} of {len(unique):,} texts")
+                with parts.new(name) as path, path.open("wb") as file:
+                    np.save(file, base.vectors(unique[start : start + _BLOCK]))
+            blocks.append(np.load(parts.path(name)))
+            bar.update(min(start + _BLOCK, len(unique)))
+    found = FrozenTexts(torch.from_numpy(np.concatenate(blocks)), base.tokens(unique))
+    return found, {text: row for row, text in enumerate(unique)}
+
+
+def held_out(
+    pairs: Sequence[OfferedPair], passages: Sequence[Passage], seed: int
+) -> tuple[list[OfferedPair], list[OfferedPair]]:
+    """Return held-out pairs to measure on, and those to train on; no passage is in both.
+
+    Sentences with the rest of their passage measure, or titles where these are too few; deletions do not, as any weight
+    on words solves them.
+    """
+    held: list[OfferedPair] = []
+    for kind in ("rest", "title"):
+        measuring = [pair for pair in pairs if pair.kind == kind]
+        wanted = min(HELD_OUT, len(measuring) // 5)
+        if not held and wanted >= _FEWEST and len(measuring) >= _PASSAGES * len(passages):
+            chosen = np.random.default_rng([seed, 4]).permutation(len(measuring))[:wanted]
+            held = [measuring[int(i)] for i in chosen]
+    gone = {pair.passage for pair in held}
+    return held, [pair for pair in pairs if pair.passage not in gone]

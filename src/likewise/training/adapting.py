@@ -1,0 +1,297 @@
+"""`likewise adapt`: from any text to an encoder that is better on that text, or to the base and a plain statement."""
+
+from __future__ import annotations
+
+import copy
+import os
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from likewise.corpus import CorpusOptions
+from likewise.corpus.passages import OfferedPair, Passage, offered_pairs, read_passages
+from likewise.encoder.word_part import fit_word_part
+from likewise.errors import counted
+from likewise.inference.loading import load
+from likewise.runs.job import Job, Resume, check_target, complete_installation, open_job
+from likewise.runs.options import OptionError, checked_seed
+from likewise.runs.plan import Plan
+from likewise.runs.progress import Progress
+from likewise.runs.whole_files import write_text
+from likewise.training.adapt_choice import Candidate, Judge, StsDev, reciprocal_ranks
+from likewise.training.adapt_head import Head, HeadOptions, centred, softly_whitened, train_head
+from likewise.training.adapt_page import adapted_card, adapted_page, changed_neighbours
+from likewise.training.adapt_texts import HELD_OUT, BaseTexts, frozen_texts, held_out, sample_passages
+from likewise.training.checkpoints import base_fingerprint
+from likewise.transformers_output import no_bar
+
+WEIGHTS = (0.3, 0.5, 0.7)
+"""Weights of the part of words that are tried."""
+
+PHRASE = 6.0
+"""Mean words of a passage below which a text is phrases: a missing word changes these, so nothing is learnt from it."""
+
+_DISTRACTORS = 4500
+
+
+@dataclass(frozen=True)
+class AdaptResult:
+    """The result of `adapt`.
+
+    Attributes:
+        path: the model's folder.
+        record: the content of likewise.json.
+    """
+
+    path: Path
+    record: dict[str, Any]
+
+    @property
+    def chosen(self) -> str:
+        """The name of the candidate that was saved, "base" for the unchanged base."""
+        return self.record["chosen"]
+
+    @property
+    def reason(self) -> str:
+        """The reason for the choice, in one sentence."""
+        return self.record["reason"]
+
+    @property
+    def candidates(self) -> tuple[Candidate, ...]:
+        """All candidates with their scores, the base first."""
+        return tuple(Candidate(**one) for one in self.record["candidates"])
+
+    @cached_property
+    def model(self) -> Any:
+        """The saved model, loaded on first access."""
+        return load(self.path)
+
+
+@no_bar()  # one bar is enough
+def adapt(
+    corpus: str | os.PathLike[str] | list[str],
+    *,
+    base: str | os.PathLike[str] = "bundled:minilm",
+    out: str | os.PathLike[str],
+    minutes: float = 15.0,
+    seed: int = 1,
+    data: str | os.PathLike[str] | None = None,
+    corpus_options: CorpusOptions | None = None,
+    keep_base_if_better: bool = True,
+    resume: Resume = "auto",
+    overwrite: bool = False,
+    quiet: bool = False,
+) -> AdaptResult:
+    """Adapt a sentence encoder to a text, without labels.
+
+    The text offers pairs: a title and its text, a question and what follows, a sentence and the rest of its passage.
+    Candidates are made from the base by centring, by soft whitening, by adding the corpus's words, and by training on
+    the pairs with hard negatives. The one that finds the passages of held-out sentences best is saved; STS-B dev, where
+    its data is found, may not fall by more than a point. Where nothing beats the base by more than the noise, the base
+    itself is saved.
+
+    Args:
+        corpus: a file, a folder, a glob, `bundled:wiki-sample`, or a list of these.
+        base: a Hugging Face name, a folder, or `bundled:minilm`.
+        out: the folder that becomes the model.
+        minutes: time to spend, about; a larger corpus than fits is sampled.
+        seed: fixes pairs, batches and random vectors.
+        data: the folder of SentEval's data, for STS-B dev.
+        corpus_options: how the corpus is read.
+        keep_base_if_better: save the base where no candidate beats it; otherwise the best candidate is saved.
+        resume: True insists on stopped work.
+        overwrite: replace the model in `out` once the new one is whole, and throw stopped work away.
+        quiet: print nothing.
+
+    Returns:
+        The folder of the model and its record, with all candidates and the reason for the choice.
+
+    Raises:
+        LikewiseError: the input is wrong; the message names the cure.
+        Stopped: it was interrupted; the same call resumes it.
+    """
+    progress = Progress(quiet)
+    if not minutes > 0:
+        raise OptionError(f"minutes is {minutes}: give a number above 0")
+    checked_seed(seed)
+    check_target(out)
+    base = os.fspath(base)
+    before = complete_installation(out)
+    fingerprint = base_fingerprint(base)
+    if before and Path(base).expanduser().resolve() == Path(out).resolve():
+        fingerprint = before["plan"]["inputs"].get("base")
+    encoder = load(base)
+    texts = BaseTexts(encoder, base)
+    passages = read_passages(corpus, corpus_options, seed=seed)
+    progress.tell(f"{counted(len(passages), 'passage')}, {_words(passages):.1f} words each")
+    digest = blake2b(
+        "\n".join(f"{one.title}\t{one.text}" for one in passages).encode("utf-8", "replace"), digest_size=16
+    )
+    sts = StsDev.find(data)
+    options = {"base": base, "minutes": minutes, "seed": seed, "keep_base_if_better": keep_base_if_better}
+    inputs = {"base": fingerprint, "corpus": digest.hexdigest(), "STS-B dev": sts is not None}
+    with open_job(out, Plan("adapt", options, inputs), resume=resume, overwrite=overwrite) as job:
+        if job.finished is None:
+            work = _Adapting(job, texts, passages, sts, minutes, seed, progress)
+            work.run(keep_base_if_better)
+        assert job.finished is not None
+        return AdaptResult(job.target, job.finished)
+
+
+def _words(passages: Sequence[Passage]) -> float:
+    return float(np.mean([len(one.text.split()) for one in passages]))
+
+
+class _Adapting:
+    """The stages of one job."""
+
+    def __init__(
+        self,
+        job: Job,
+        base: BaseTexts,
+        passages: Sequence[Passage],
+        sts: StsDev | None,
+        minutes: float,
+        seed: int,
+        progress: Progress,
+    ) -> None:
+        self.job, self.base, self.sts, self.seed, self.progress = job, base, sts, seed, progress
+        self.seconds = 60 * minutes
+        self.all_passages = passages
+        self.judge = Judge(None, None)
+        self.candidates: list[Candidate] = []
+        self.heads: dict[str, Head] = {}
+
+    def run(self, keep_base_if_better: bool) -> None:
+        passages = sample_passages(self.job, self.base, self.all_passages, self.seconds, self.seed, self.progress)
+        pairs = offered_pairs(passages, seed=self.seed)
+        held, training = held_out(pairs, passages, self.seed)
+        self.phrases = _words(passages) < PHRASE
+        wanted = [text for pair in pairs for text in (pair.first, pair.second)]
+        wanted += self.sts.texts if self.sts else []
+        texts, place = frozen_texts(self.job, self.base, wanted, self.progress)
+        self.texts, self.place, self.held = texts, place, held
+        self.pool = np.array(
+            list(dict.fromkeys(place[pair.second] for pair in (*held, *pairs)))[: HELD_OUT + _DISTRACTORS]
+        )
+        where = {row: i for i, row in enumerate(self.pool.tolist())}
+        self.own = np.array([where[place[pair.second]] for pair in held], dtype=np.int64)
+        self._score("base", Head.identity(texts.vectors.shape[1]))
+        rows = np.array([[place[pair.first], place[pair.second]] for pair in training]).reshape(-1, 2)
+        self._try_all(rows)
+        chosen, reason = self._choose(keep_base_if_better)
+        self._save(chosen, reason, passages, pairs)
+
+    def _try_all(self, pairs: np.ndarray) -> None:
+        """Make and score the candidates: those that need no training first."""
+        vectors = self.texts.vectors.numpy()[np.unique(pairs[:, 1])] if len(pairs) else self.texts.vectors.numpy()
+        self._score("centred", centred(vectors))
+        if len(vectors) > 4 * vectors.shape[1]:
+            self._score("soft whitening", softly_whitened(vectors))
+        if self.phrases:
+            return
+        ids = [self.texts.ids[row] for row in np.unique(pairs[:, 1])]
+        size = vectors.shape[1]
+        part = fit_word_part(ids, self.base.encoder.tokenizer, self.base.embeddings, size, self.seed)
+        for weight in WEIGHTS:
+            self._score(f"words {weight}", Head.identity(size, _weighted(part, weight)))
+        for what, changes in (("map", {"word_rate": 0.0}), ("map and words", {})):
+            options = HeadOptions().updated(**changes)
+            start = Head.identity(size, _weighted(part, self._best_weight()))
+            trained = train_head(start, self.texts, pairs, options, self.seed, self.progress)
+            self._score(f"words {self._best_weight()}, trained {what}", trained)
+
+    def _best_weight(self) -> float:
+        """Return the best weight by held-out retrieval; the middle one where nothing is measured."""
+        found = {
+            weight: next(one.gain for one in self.candidates if one.name == f"words {weight}") for weight in WEIGHTS
+        }
+        return max(WEIGHTS, key=lambda weight: found[weight]) if self.held else WEIGHTS[1]  # type: ignore[arg-type, return-value]
+
+    def _score(self, name: str, head: Head) -> None:
+        self.heads[name] = head
+        ranks = sts = None
+        if self.held:
+            queries = head.all(self.texts, np.array([self.place[pair.first] for pair in self.held]))
+            ranks = reciprocal_ranks(queries, head.all(self.texts, self.pool), self.own)
+        if self.sts is not None:
+            sts = self.sts.spearman(head.all(self.texts, np.array([self.place[text] for text in self.sts.texts])))
+        if not self.candidates:
+            self.judge = Judge(ranks, sts)
+        self.candidates.append(self.judge.score(name, ranks, sts))
+        one = self.candidates[-1]
+        scores = [f"MRR {one.mrr:.2f}" if one.mrr is not None else "", f"STS-B dev {sts:.2f}" if sts else ""]
+        self.progress.tell(f"{name}: {', '.join(filter(None, scores)) or 'not measured'}")
+
+    def _choose(self, keep_base_if_better: bool) -> tuple[Candidate, str]:
+        base, others = self.candidates[0], self.candidates[1:]
+        if self.held:
+            best, reason = self.judge.best(others)
+            if best is None and not keep_base_if_better:
+                best = max(others, key=lambda one: one.gain or 0.0)
+            return best or base, reason
+        if self.phrases:
+            return base, (
+                "the text is short phrases: it has no passages to measure on, and a phrase without one of its words "
+                "means something else, so the base is kept"
+            )
+        name = next(one.name for one in others if one.name.endswith("trained map"))
+        kept = [one for one in others if one.name == name and self.judge.keeps_sts(one)]
+        if not kept:
+            return base, "the text has no passages to measure on, and the candidate loses too much of STS-B dev"
+        return kept[0], (
+            "the text is single sentences, on which nothing can be measured without labels: this is what paid on "
+            "labelled sets of the same kind (see docs/adapt.md)"
+        )
+
+    def _save(self, chosen: Candidate, reason: str, passages: Sequence[Passage], pairs: Sequence[OfferedPair]) -> None:
+        kinds: dict[str, int] = {}
+        for pair in pairs:
+            kinds[pair.kind] = kinds.get(pair.kind, 0) + 1
+        model = self.heads[chosen.name].on(self.base.encoder) if chosen.name != "base" else self.base.encoder
+        facts = {
+            "recipe": "adapt",
+            "kind": "encoder",
+            "base": self.job.plan.options["base"],
+            "chosen": chosen.name,
+            "reason": reason,
+            "candidates": [one.to_dict() for one in self.candidates],
+            "corpus": {
+                "passages": len(passages),
+                "pairs": kinds,
+                "held_out": len(self.held),
+                "searched": len(self.pool),
+            },
+        }
+        shutil.rmtree(self.job.result)  # half of a model, after a kill
+        model.save_pretrained(str(self.job.result), create_model_card=False)
+        write_text(self.job.result / "README.md", adapted_card(facts, model))
+        write_text(self.job.result / "report.html", adapted_page(facts, self._changes(chosen, pairs)))
+        self.job.finish(facts)
+
+    def _changes(self, chosen: Candidate, pairs: Sequence[OfferedPair]) -> list[Any]:
+        """Return queries with their nearest passages before and after, for the page."""
+        asked = (self.held or list(pairs))[:HELD_OUT]
+        texts = {row: text for text, row in self.place.items()}
+        rows = np.array([self.place[pair.first] for pair in asked])
+        own = self.own.tolist() if self.held else [-1] * len(asked)
+        sides = [
+            head.all(self.texts, rows) @ head.all(self.texts, self.pool).T
+            for head in (self.heads["base"], self.heads[chosen.name])
+        ]
+        return [
+            (asked[query].first, *([(texts[int(self.pool[i])], i == own[query]) for i in side] for side in both))
+            for query, *both in changed_neighbours(sides[0], sides[1], own)
+        ]
+
+
+def _weighted(part: Any, weight: float) -> Any:
+    found = copy.deepcopy(part)
+    found.weight = weight
+    return found

@@ -1,0 +1,83 @@
+import json
+
+import pytest
+
+from likewise.corpus import CorpusError, CorpusOptions
+from likewise.corpus.passages import LONGEST, Passage, offered_pairs, read_passages
+
+PROSE = """The pilot saw the runway. It was wet and the lights were out.
+
+The tower answered late. Nobody was hurt that day.
+"""
+
+
+def test_a_paragraph_of_prose_is_a_passage(tmp_path):
+    (tmp_path / "a.txt").write_text(PROSE)
+    found = read_passages(tmp_path / "a.txt")
+    assert [one.sentences for one in found] == [
+        ("The pilot saw the runway.", "It was wet and the lights were out."),
+        ("The tower answered late.", "Nobody was hurt that day."),
+    ]
+
+
+def test_a_line_is_a_passage_where_lines_are_sentences(tmp_path):
+    (tmp_path / "a.txt").write_text("wet runway lights\nthe tower answered late\nwet runway lights\nno\n")
+    assert [one.text for one in read_passages(tmp_path / "a.txt")] == ["wet runway lights", "the tower answered late"]
+    kept = read_passages(tmp_path / "a.txt", CorpusOptions(deduplicate=False, min_words=1))
+    assert [one.text for one in kept][2:] == ["wet runway lights", "no"]
+
+
+def test_rows_have_titles_and_folders_are_read_whole(tmp_path):
+    rows = [
+        {"title": "Wet runways", "body": "The pilot saw it. It was late."},
+        {"title": "", "body": "Nobody was hurt."},
+    ]
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "picture.png").write_bytes(b"\x89PNG")
+    found = read_passages(tmp_path, CorpusOptions(field="body"))
+    assert found == [
+        Passage(("The pilot saw it.", "It was late."), "Wet runways", 0),
+        Passage(("Nobody was hurt.",), "", 1),
+    ]
+    (tmp_path / "deep" / "rows.jsonl").unlink()
+    with pytest.raises(CorpusError, match=r"no file in this folder ends in \.txt"):
+        read_passages(tmp_path)
+
+
+def test_long_paragraphs_are_divided_and_large_corpora_sampled(tmp_path):
+    (tmp_path / "a.txt").write_text(" ".join(f"The {i}th pilot saw the wet runway at night." for i in range(60)))
+    found = read_passages(tmp_path / "a.txt", CorpusOptions(split="prose"))
+    assert len(found) > 1
+    assert all(len(one.text.split()) <= LONGEST for one in found)
+    assert sum(len(one.sentences) for one in found) == 60
+    (tmp_path / "b.txt").write_text("".join(f"the pilot saw runway {i}\n" for i in range(100)))
+    sample = read_passages(tmp_path / "b.txt", most=10)
+    numbers = [int(one.text.split()[-1]) for one in sample]
+    assert len(numbers) == 10
+    assert numbers == sorted(numbers)
+    assert numbers != list(range(10))
+    assert sample == read_passages(tmp_path / "b.txt", most=10)
+
+
+def test_the_pairs_that_passages_offer():
+    passages = [
+        Passage(("Was the runway wet that day?", "It was very wet all day.", "The lights were out."), "Wet runways", 0),
+        Passage(("one two three four five six seven eight nine ten",), "", 1),
+    ]
+    found = offered_pairs(passages)
+    kinds = [pair.kind for pair in found]
+    assert kinds == ["title", "question", "rest", "deletion"]
+    title, question, rest, deletion = found
+    assert (title.first, title.second) == ("Wet runways", passages[0].text)
+    assert question.second == "It was very wet all day. The lights were out."
+    assert rest.first in passages[0].sentences
+    assert sorted([rest.first, *(one for one in passages[0].sentences if one in rest.second)]) == sorted(
+        passages[0].sentences
+    )
+    shorter, whole = deletion.first.split(), deletion.second.split()
+    assert 0.6 * len(whole) <= len(shorter) < len(whole)
+    assert [word for word in whole if word in shorter] == shorter  # in order
+    assert [pair.kind for pair in offered_pairs(passages, neighbours=True)] == kinds  # of two documents
+    same = [passages[0], Passage(("A second part of it.",), "", 0)]
+    assert offered_pairs(same, neighbours=True)[-1].second == "A second part of it."

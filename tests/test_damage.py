@@ -1,0 +1,64 @@
+"""Caches that were cut, changed, or are written by several processes at once: they are made again, and equal."""
+
+import multiprocessing
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from likewise.corpus import prepare
+from likewise.encoder.distilled_vectors import distill
+from likewise.inference import load
+
+_SERVER = multiprocessing.get_context("forkserver")
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def flip(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 255
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("damage", [cut, flip])
+def test_a_damaged_export_is_made_again(damage, tiny_model, sentences, tmp_path):
+    pytest.importorskip("onnx")
+    pytest.importorskip("onnxruntime")
+    tiny_model.save(str(tmp_path / "model"), create_model_card=False)
+    wanted = load(tmp_path / "model", engine="onnx", device="cpu").encode(sentences[:5])
+    (graph,) = (tmp_path / "model").rglob("*.onnx")
+    before = graph.read_bytes()
+    damage(graph)
+    found = load(tmp_path / "model", engine="onnx", device="cpu").encode(sentences[:5])
+    np.testing.assert_array_equal(found, wanted)
+    assert graph.read_bytes() == before
+
+
+def test_damaged_word_vectors_are_made_again(tiny_model, tmp_path, monkeypatch):
+    monkeypatch.setenv("LIKEWISE_CACHE", str(tmp_path))
+    words = Counter({"cat": 3, "river": 2})
+    wanted = distill("distilled:tiny", words, model=tiny_model).vectors
+    (kept,) = (tmp_path / "distilled").iterdir()
+    cut(kept)
+    np.testing.assert_array_equal(distill("distilled:tiny", words, model=tiny_model).vectors, wanted)
+
+
+def read(corpus: str, cache: str, out: str) -> None:
+    Path(out).write_text(prepare(corpus, cache_dir=cache).sha256)
+
+
+def test_four_processes_at_once_on_one_cache(corpus_file, tmp_path):
+    _SERVER.set_forkserver_preload(["likewise.corpus.prepared", "datasets"])
+    given = [(str(corpus_file), str(tmp_path / "cache"), str(tmp_path / f"{i}.txt")) for i in range(4)]
+    processes = [_SERVER.Process(target=read, args=one) for one in given]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    assert [process.exitcode for process in processes] == [0] * 4
+    assert len({Path(out).read_text() for _, _, out in given}) == 1
+    assert len(list((tmp_path / "cache").iterdir())) == 1

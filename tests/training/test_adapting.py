@@ -1,0 +1,177 @@
+import json
+import random
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+from tests.conftest import sentence
+
+import likewise
+from likewise.corpus.passages import OfferedPair
+from likewise.errors import LikewiseError
+from likewise.runs.job import JobError
+from likewise.training import adapt, adapt_texts, adapting
+from likewise.training.adapt_choice import Candidate, Judge, reciprocal_ranks
+from likewise.training.adapt_head import Head, HeadOptions, centred, softly_whitened
+from likewise.training.adapt_page import changed_neighbours
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_updates():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(adapting, "HeadOptions", partial(HeadOptions, steps=10, batch_size=32))
+        yield
+
+
+@pytest.fixture(scope="module")
+def passages(tmp_path_factory):
+    """300 passages of three sentences: those of one passage share a number, which the words alone show."""
+    rng = random.Random(5)
+    path = tmp_path_factory.mktemp("passages") / "text.txt"
+    lines = []
+    for number in range(300):
+        lines.append(" ".join(f"{sentence(rng)[:-1]} at {number} k{number * 7}." for _ in range(3)))
+    path.write_text("\n\n".join(lines) + "\n")
+    return path
+
+
+@pytest.fixture(scope="module")
+def adapted(passages, tiny_base, tmp_path_factory):
+    return adapt(passages, base=tiny_base, out=tmp_path_factory.mktemp("adapted") / "model", minutes=1, quiet=True)
+
+
+def test_words_are_found_to_help(adapted, passages):
+    """The base has random weights: only the words can tell which passage a sentence is from."""
+    base, *others = adapted.candidates
+    chosen = next(one for one in others if one.name == adapted.chosen)
+    assert adapted.chosen.startswith("words")
+    assert chosen.gain > chosen.noise > 0
+    assert chosen.mrr == pytest.approx(base.mrr + chosen.gain)
+    assert {one.name for one in others} >= {"centred", "words 0.3", "words 0.5", "words 0.7"}
+    page = (adapted.path / "report.html").read_text()
+    assert "Neighbours that changed" in page
+    assert adapted.chosen in (adapted.path / "README.md").read_text()
+    assert json.loads((adapted.path / "likewise.json").read_text())["corpus"]["held_out"] == 60
+
+
+def test_the_measure_by_another_road(adapted, passages, tiny_base):
+    """The saved folder, encoded in the ordinary way, finds more passages than the base."""
+    lines = passages.read_text().split("\n\n")
+    found = []
+    for model in (likewise.load(tiny_base, engine="torch"), adapted.model):
+        queries = model.encode([line.split(". ")[0] for line in lines], normalize_embeddings=True)
+        rest = model.encode([line.split(". ", 1)[1] for line in lines], normalize_embeddings=True)
+        cosines = queries @ rest.T
+        found.append(float(np.mean(cosines.argmax(axis=1) == np.arange(len(lines)))))
+    assert found[1] > found[0]
+
+
+def test_a_stopped_run_ends_with_the_same_bytes(passages, tiny_base, adapted, tmp_path, monkeypatch):
+    def stopped(*arguments):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("likewise.training.adapting.train_head", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            adapt(passages, base=tiny_base, out=tmp_path / "model", minutes=1, quiet=True)
+    assert not (tmp_path / "model" / "modules.json").exists()
+    with monkeypatch.context() as patch:
+        patch.setattr(adapt_texts.BaseTexts, "vectors", stopped)  # nothing is encoded again
+        again = adapt(passages, base=tiny_base, out=tmp_path / "model", minutes=1, quiet=True)
+    assert again.record["candidates"] == adapted.record["candidates"]
+    for file in adapted.path.rglob("*.safetensors"):
+        assert (again.path / file.relative_to(adapted.path)).read_bytes() == file.read_bytes()
+    with pytest.raises(JobError, match="seed 1, not 2"):
+        adapt(passages, base=tiny_base, out=tmp_path / "model", minutes=1, seed=2, quiet=True)
+
+
+def test_phrases_keep_the_base(tiny_base, tmp_path):
+    path = tmp_path / "phrases.txt"
+    path.write_text("".join(f"old cat {i} garden\n" for i in range(300)))
+    found = adapt(path, base=tiny_base, out=tmp_path / "model", minutes=1, quiet=True)
+    assert found.chosen == "base"
+    assert "phrases" in found.reason
+    wanted = likewise.load(tiny_base, engine="torch").encode(["old cat"])
+    np.testing.assert_allclose(found.model.encode(["old cat"]), wanted, atol=1e-6)
+
+
+def test_single_sentences_take_what_paid_elsewhere(tiny_base, sentences, tmp_path):
+    path = tmp_path / "lines.txt"
+    path.write_text("\n".join(sentences))
+    found = adapt(path, base=tiny_base, out=tmp_path / "model", minutes=1, quiet=True)
+    assert found.chosen == "words 0.5, trained map"
+    assert all(one.mrr is None for one in found.candidates)
+
+
+def test_bad_input(tiny_base, tmp_path):
+    with pytest.raises(LikewiseError, match="minutes is 0"):
+        adapt(tmp_path / "a.txt", base=tiny_base, out=tmp_path / "model", minutes=0)
+    with pytest.raises(LikewiseError, match=r"a\.txt: no such file"):
+        adapt(tmp_path / "a.txt", base=tiny_base, out=tmp_path / "model")
+    assert not (tmp_path / "model").exists()
+
+
+def test_reciprocal_ranks_by_hand():
+    passages = np.eye(4, dtype=np.float32)
+    queries = np.array([[1, 0, 0, 0], [0.6, 0.8, 0, 0], [0.5, 0.5, 0.5, 0.5]], dtype=np.float32)
+    assert reciprocal_ranks(queries, passages, np.array([0, 0, 2])).tolist() == [1, 0.5, 0.25]
+
+
+def test_the_choice():
+    judge = Judge(np.array([0.5, 0.5, 1.0, 0.25]), 80.0)
+    better = judge.score("better", np.array([1.0, 1.0, 1.0, 1.0]), 79.5)
+    assert better.gain == pytest.approx(100 * (0.5 + 0.5 + 0 + 0.75) / 4)
+    forgetful = judge.score("forgetful", np.ones(4), 78.5)
+    same = judge.score("same", np.array([0.5, 1.0, 0.5, 0.25]), 80.0)
+    assert judge.best([same, better, forgetful])[0] == better
+    found, reason = judge.best([same])
+    assert found is None
+    assert "noise" in reason
+    assert judge.best([forgetful])[0] is None
+    assert judge.best([Candidate("x", 1.0, 5.0, 1.0, None)])[0].name == "x"  # no data for the guard
+
+
+def test_linear_heads_by_hand():
+    rng = np.random.default_rng(0)
+    vectors = rng.standard_normal((200, 6)).astype(np.float32) * np.array([3, 2, 1, 1, 0.5, 0.2]) + 1
+    vectors = vectors.astype(np.float32)
+    with torch.no_grad():
+        moved = centred(vectors).linear(torch.from_numpy(vectors)).numpy()
+        white = softly_whitened(vectors, power=1.0).linear(torch.from_numpy(vectors)).numpy()
+        half = softly_whitened(vectors, power=0.5).linear(torch.from_numpy(vectors)).numpy()
+    np.testing.assert_allclose(moved.mean(axis=0), 0, atol=1e-5)
+    np.testing.assert_allclose(np.cov(white.T), np.eye(6), atol=1e-3)
+    np.testing.assert_allclose(
+        np.linalg.eigvalsh(np.cov(half.T)), np.linalg.eigvalsh(np.cov(vectors.T)) ** 0.5, rtol=1e-3
+    )
+
+
+def test_a_head_is_saved_as_it_scored(tiny_model, sentences):
+    vectors = tiny_model.encode(sentences[:100], normalize_embeddings=True)
+    head = centred(vectors)
+    found = head.on(tiny_model).encode(sentences[:5])
+    wanted = vectors[:5] - vectors.mean(axis=0)
+    np.testing.assert_allclose(found, wanted / np.linalg.norm(wanted, axis=1, keepdims=True), atol=1e-5)
+    same = Head.identity(32).on(tiny_model).encode(sentences[:5])
+    np.testing.assert_allclose(same, tiny_model.encode(sentences[:5]), atol=1e-6)
+
+
+def test_neighbours_that_changed():
+    before = np.array([[3, 2, 1, 0], [0, 1, 2, 3]])
+    after = np.array([[3, 2, 1, 0], [3, 1, 2, 0]])
+    assert changed_neighbours(before, after, [0, 0], shown=1) == [(1, [3], [0])]
+
+
+def test_held_out_passages_are_not_trained_on():
+    pairs = [OfferedPair(f"a{i}", f"b{i}", "rest", i) for i in range(400)]
+    pairs += [OfferedPair(f"t{i}", f"b{i}", "title", i) for i in range(400)]
+    held, training = adapt_texts.held_out(pairs, [None] * 400, seed=1)
+    assert len(held) == 80
+    assert {pair.kind for pair in held} == {"rest"}
+    gone = {pair.passage for pair in held}
+    assert [pair for pair in pairs if pair.passage not in gone] == training
+    titles, _ = adapt_texts.held_out(pairs[350:], [None] * 400, seed=1)  # too few passages of several sentences
+    assert {pair.kind for pair in titles} == {"title"}
+    few, rest = adapt_texts.held_out(pairs[:100], [None] * 400, seed=1)  # most passages offer nothing to measure on
+    assert (few, len(rest)) == ([], 100)
