@@ -272,6 +272,7 @@ def main() -> None:
     parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--model", action="append", default=[], metavar="NAME=PATTERN", help="{set} is the set's name")
+    parser.add_argument("--arms", nargs="+", help=f"methods of the table, as '{BM25}'; all of them if not given")
     args = parser.parse_args()
     if wrong := [model for model in args.model if "=" not in model]:
         parser.error(f"--model {wrong[0]}: write NAME=PATTERN, as adapt=runs/adapt-{{set}}")
@@ -280,7 +281,7 @@ def main() -> None:
     path = args.out / "cells.jsonl"
     for name in args.sets:
         for arm, part, result_of in cells(name, args.parts, arms, args):
-            if (arm, name, part) in read(path):
+            if (arm, name, part) in read(path) or (args.arms and arm not in args.arms):
                 continue
             result = result_of().to_dict()
             row = {"arm": arm, "set": name, "part": part, "model": arms.get(arm, args.base), **result}

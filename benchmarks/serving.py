@@ -119,7 +119,7 @@ def main() -> None:
     parser.add_argument("--corpus", type=Path, required=True, help="a sentence on each line")
     parser.add_argument("--requests", type=int, default=300, help="of each arm, number of clients and kind")
     parser.add_argument("--clients", type=int, nargs="+", default=[1, 8, 64])
-    parser.add_argument("--batch", type=int, default=16, help="texts of a batch request")
+    parser.add_argument("--batch", type=int, default=16, help="texts of a batch request; 0 leaves these out")
     parser.add_argument("--precision", nargs="+", default=["fp32", "int8"])
     parser.add_argument("--plain", nargs="*", default=["async def", "def"], help="kinds of the plain loop")
     parser.add_argument("--port", type=int, default=8765)
@@ -146,7 +146,8 @@ def main() -> None:
         with service(command, options.port) as (pid, start):
             asyncio.run(load(options.port, [{"model": SERVED, "input": ["warm up"]}] * 20, 4))
             before = memory(pid)
-            for kind, size in (("one short text", 1), (f"{options.batch} sentences", options.batch)):
+            sizes = {"one short text": 1, f"{options.batch} sentences": options.batch}
+            for kind, size in [(kind, size) for kind, size in sizes.items() if size]:
                 for clients in options.clients:
                     count = max(clients, options.requests // (4 if size > 1 else 1))
                     inputs = [draw.choices(short if size == 1 else texts, k=size) for _ in range(count)]

@@ -159,3 +159,14 @@ def test_without_lancedb_the_extra_is_named(indexed, monkeypatch):
     monkeypatch.setattr("likewise.errors.find_spec", lambda name: None)
     with pytest.raises(MissingExtraError, match=r'pip install "likewise\[search\]"'):
         likewise.search(indexed, "the cat")
+
+
+def test_an_index_of_nothing_finds_nothing_and_may_grow(saved_model, tmp_path):
+    (tmp_path / "a.txt").write_text("\n---\n")
+    found = index(tmp_path / "a.txt", model=saved_model, out=tmp_path / "a.index", quiet=True)
+    assert (found.passages, found.files, found.encoded) == (0, 0, 0)
+    assert likewise.search(tmp_path / "a.index", "the cat") == []
+    (tmp_path / "a.txt").write_text("the old cat\n")
+    assert index(tmp_path / "a.txt", out=tmp_path / "a.index", quiet=True).passages == 1
+    for mode in ("vectors_only", "words_only"):
+        assert len(likewise.search(tmp_path / "a.index", "the cat", **{mode: True})) == 1

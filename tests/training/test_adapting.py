@@ -164,9 +164,14 @@ def test_neighbours_that_changed():
 
 
 def test_held_out_passages_are_not_trained_on():
-    pairs = [OfferedPair(f"a{i}", f"b{i}", "rest", i) for i in range(400)] + [OfferedPair("t", "b7", "title", 7)]
+    pairs = [OfferedPair(f"a{i}", f"b{i}", "rest", i) for i in range(400)]
+    pairs += [OfferedPair(f"t{i}", f"b{i}", "title", i) for i in range(400)]
     held, training = adapt_texts.held_out(pairs, [None] * 400, seed=1)
     assert len(held) == 80
-    assert not {pair.passage for pair in held} & {pair.passage for pair in training}
+    assert {pair.kind for pair in held} == {"rest"}
+    gone = {pair.passage for pair in held}
+    assert [pair for pair in pairs if pair.passage not in gone] == training
+    titles, _ = adapt_texts.held_out(pairs[350:], [None] * 400, seed=1)  # too few passages of several sentences
+    assert {pair.kind for pair in titles} == {"title"}
     few, rest = adapt_texts.held_out(pairs[:100], [None] * 400, seed=1)  # most passages offer nothing to measure on
     assert (few, len(rest)) == ([], 100)

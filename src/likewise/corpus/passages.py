@@ -163,16 +163,18 @@ def _parts(sentences: Sequence[str]) -> Iterator[tuple[str, ...]]:
 def offered_pairs(passages: Sequence[Passage], *, seed: int = 1, neighbours: bool = False) -> list[OfferedPair]:
     """Return the pairs of texts that passages offer, in the order of the passages.
 
-    Of each passage: its title with its text; a question in it with what follows; a random sentence of five words or
-    more with the rest of the passage, the inverse cloze task (Lee et al. 2019, section 4). A passage of one sentence
-    gives its text with a tenth to a third of its words deleted. With `neighbours` also the passages that follow each
-    other in a document.
+    Of each passage: its title with its text, of the first one below it; a question in it with what follows; a random
+    sentence of five words or more with the rest of the passage, the inverse cloze task (Lee et al. 2019, section 4). A
+    passage of one sentence gives its text with a tenth to a third of its words deleted. With `neighbours` also the
+    passages that follow each other in a document.
     """
     rng = random.Random(seed)
     found: list[OfferedPair] = []
+    titles: set[str] = set()
     for number, passage in enumerate(passages):
-        if passage.title and passage.title != passage.text:
+        if passage.title not in ("", passage.text) and passage.title not in titles:
             found.append(OfferedPair(passage.title, passage.text, "title", number))
+            titles.add(passage.title)
         for place, sentence in enumerate(passage.sentences[:-1]):
             if sentence.endswith("?"):
                 found.append(OfferedPair(sentence, " ".join(passage.sentences[place + 1 :]), "question", number))

@@ -100,14 +100,15 @@ def held_out(
 ) -> tuple[list[OfferedPair], list[OfferedPair]]:
     """Return held-out pairs to measure on, and those to train on; no passage is in both.
 
-    Sentences with the rest of their passage measure; deletions do not, as any weight on words solves them.
+    Sentences with the rest of their passage measure, or titles where these are too few; deletions do not, as any weight
+    on words solves them.
     """
-    measuring = [pair for pair in pairs if pair.kind in ("rest", "title", "question")]
-    if len({pair.passage for pair in measuring}) < _PASSAGES * len(passages):
-        measuring = []
-    rng = np.random.default_rng([seed, 4])
-    one_each = list({pair.passage: pair for pair in rng.permutation(np.array(measuring, dtype=object))}.values())
-    wanted = min(HELD_OUT, len(one_each) // 5)
-    held = one_each[:wanted] if wanted >= _FEWEST else []
+    held: list[OfferedPair] = []
+    for kind in ("rest", "title"):
+        measuring = [pair for pair in pairs if pair.kind == kind]
+        wanted = min(HELD_OUT, len(measuring) // 5)
+        if not held and wanted >= _FEWEST and len(measuring) >= _PASSAGES * len(passages):
+            chosen = np.random.default_rng([seed, 4]).permutation(len(measuring))[:wanted]
+            held = [measuring[int(i)] for i in chosen]
     gone = {pair.passage for pair in held}
     return held, [pair for pair in pairs if pair.passage not in gone]

@@ -1,0 +1,23 @@
+from functools import partial
+
+from typer.testing import CliRunner
+
+from likewise.cli import build_app
+from likewise.training import adapting
+from likewise.training.adapt_head import HeadOptions
+
+
+def test_adapt_shows_candidates_and_choice(tiny_base, sentences, tmp_path, monkeypatch):
+    monkeypatch.setattr(adapting, "HeadOptions", partial(HeadOptions, steps=5, batch_size=32))
+    (tmp_path / "text").mkdir()
+    (tmp_path / "text" / "lines.txt").write_text("\n".join(sentences))
+    arguments = ["adapt", str(tmp_path / "text"), "--base", str(tiny_base), "--minutes", "1"]
+    done = CliRunner().invoke(
+        build_app(), [*arguments, "--out", str(tmp_path / "model")], env={"COLUMNS": "120", "LIKEWISE_DATA": ""}
+    )
+    assert done.exit_code == 0, done.output
+    for part in ("words 0.5, trained map", "centred", "chosen: words 0.5", f"model: {tmp_path / 'model'}"):
+        assert part in done.output
+    again = CliRunner().invoke(build_app(), [*arguments, "--out", str(tmp_path / "model"), "--seed", "2"])
+    assert again.exit_code == 2
+    assert "seed 1, not 2" in " ".join(again.output.split())
