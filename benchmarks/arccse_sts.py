@@ -2,7 +2,7 @@
 
     python benchmarks/arccse_sts.py --corpus ../shared/data/wikipedia/sentences-250k.txt.gz --seeds 1 2 3 --jobs 2
 
-Every arm starts from the same base with [CLS]; see arms.py for what they share.
+The arms start from the same base, with [CLS] where their name says nothing else; see arms.py for what they share.
 """
 
 from __future__ import annotations
@@ -70,11 +70,12 @@ def train_with_sentence_transformers(args: argparse.Namespace, out: Path) -> dic
 
 
 # The paper's table 1, its ablations, and things that the paper did not try.
-CLS = {"pooling": "cls"}  # the paper's; the default keeps the base's own pooling
+# The paper's pooling and triplets; the default keeps the base's own pooling and what the base knows.
+CLS = {"pooling": "cls", "keep_weight": 0.0, "triplet_weight": 0.1}
 ARMS = {
     "untrained": Arm(untrained, seeds=False),
     "sentence-transformers": Arm(train_with_sentence_transformers),
-    "simcse": Arm("simcse", CLS),
+    "simcse": Arm("simcse", {"pooling": "cls"}),
     "arccon": Arm("arccse", CLS | {"triplet_weight": 0.0, "sam_rho": 0.0}),
     "nt-xent + triplets": Arm("arccse", CLS | {"contrastive": "nt-xent", "sam_rho": 0.0}),
     "arccse": Arm("arccse", CLS | {"sam_rho": 0.05}),
@@ -83,7 +84,12 @@ ARMS = {
     "arccse, triplet margin 0.1 and weight 1": Arm(
         "arccse", CLS | {"triplet_margin": 0.1, "triplet_weight": 1.0, "sam_rho": 0.0}
     ),
-    "arccse, mean pooling": Arm("arccse", {"pooling": "mean", "sam_rho": 0.0}),
+    "simcse, own pooling": Arm("simcse", {}),
+    "arccse, own pooling": Arm("arccse", {}),
+    "arccse, own pooling, keep 1": Arm("arccse", {"keep_weight": 1.0}),
+    "arccse, own pooling, without keep": Arm("arccse", {"keep_weight": 0.0}),
+    "arccse, own pooling, without keep, half-way": Arm("arccse", {"keep_weight": 0.0, "interpolation": 0.5}),
+    "arccse, mean pooling": Arm("arccse", CLS | {"pooling": "mean", "sam_rho": 0.0}),
 }
 
 if __name__ == "__main__":

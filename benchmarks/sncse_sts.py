@@ -1,10 +1,10 @@
 """SNCSE and the comparisons of its table 3, with what its users feel: SemAntoNeg and the negation gap.
 
     likewise train mask-distillation --corpus CORPUS --out runs/mask
-    python benchmarks/sncse_sts.py --base runs/mask --preset distilled --steps 20 --eval-steps 10 --seeds 1 2 3 --jobs 2
+    python benchmarks/sncse_sts.py --base runs/mask --steps 20 --eval-steps 10 --seeds 1 2 3 --jobs 2
 
 Every arm starts from the same base, at the mask of the paper's prompt; see arms.py for what they share. Without --base
-it is the untrained mask of all-MiniLM-L6-v2, with which 20 steps are far too few. The preset
+it is all-MiniLM-L6-v2, whose mask each arm distils first, once for all of them. The preset
 `negation` is this library's own, and so is its loss on opposites.
 """
 

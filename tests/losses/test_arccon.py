@@ -21,14 +21,15 @@ class Recorder(torch.nn.Module):
 
 def test_both_views_come_from_one_forward_with_different_dropout():
     model = Recorder().train()
-    first, second = ArcConLoss(model).twins({"x": torch.ones(4, 50)})
+    first, second = (view["sentence_embedding"] for view in ArcConLoss(model).views([{"x": torch.ones(4, 50)}]))
     assert model.sizes == [8]
     assert not torch.equal(first, second)
 
 
 def test_second_view_without_dropout():
     model = Recorder().train()
-    first, second = ArcConLoss(model, positive_dropout=False).twins({"x": torch.ones(4, 50)})
+    first, second = ArcConLoss(model, positive_dropout=False).views([{"x": torch.ones(4, 50)}])
+    first, second = first["sentence_embedding"], second["sentence_embedding"]
     assert (first == 0).any()
     assert torch.equal(second, torch.ones(4, 50))
     assert model.dropout.training

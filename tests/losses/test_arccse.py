@@ -1,6 +1,9 @@
 import pytest
 import torch
 
+from likewise.encoder.build import build_encoder
+from likewise.encoder.encoder_copy import FrozenCopy
+from likewise.losses import functional
 from likewise.losses.arccon import ArcConLoss
 from likewise.losses.arccse import ArcCSELoss, EntailmentTripletLoss
 
@@ -44,3 +47,19 @@ def test_the_trainers_wrapper_reaches_both_parts(tiny_model):
 def test_nothing_to_learn_from_is_refused():
     with pytest.raises(ValueError, match="nothing to learn"):
         ArcCSELoss(None, None)
+
+
+def test_the_base_s_similarities_are_kept_in_the_saved_vectors_and_not_in_the_head_s(tiny_base):
+    model = build_encoder(str(tiny_base), pooling="mean", head=True, dropout=0.0)
+    model.append(FrozenCopy.of(model))
+    model.train()
+    texts = ["the cat", "a dog", "the old river"]
+    loss = ArcCSELoss(ArcConLoss(model), None, keep_weight=2.0)
+    assert loss([column(model, texts)])["keep"].item() == pytest.approx(0, abs=1e-5)  # nothing was trained yet
+    model[0].auto_model.embeddings.word_embeddings.weight.data.mul_(0.5)
+    now, before = (torch.tensor(one.eval().encode(texts)) for one in (model, model[-1].encoder))
+    model.train()
+    expected = 2.0 * functional.listwise_keep(now, before, 0.05)
+    assert loss([column(model, texts)])["keep"].item() == pytest.approx(expected.item(), rel=1e-3)
+    with pytest.raises(ValueError, match="FrozenCopy"):
+        ArcCSELoss(ArcConLoss(build_encoder(str(tiny_base))), None, keep_weight=1.0)

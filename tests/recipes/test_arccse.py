@@ -2,6 +2,7 @@ import pytest
 import torch
 
 from likewise.augment.spans import nested_spans, sentence_rng
+from likewise.encoder.build import build_encoder
 from likewise.losses import functional
 from likewise.recipes import RECIPES, OptionError
 from likewise.recipes.arccse import TripletViews
@@ -9,12 +10,17 @@ from likewise.recipes.arccse import TripletViews
 ARCCSE = RECIPES["arccse"]
 
 
+def options_of(**changes):
+    """Options with the paper's triplets, which the default leaves out."""
+    return ARCCSE.options(**({"triplet_weight": 0.1} | changes))
+
+
 def rows(sentences):
     return [{"sentence": s, "words": len(s.split())} for s in sentences]
 
 
 def test_only_long_sentences_make_triplets_in_three_blocks(sentences):
-    options = ARCCSE.options(triplet_min_words=25)
+    options = options_of(triplet_min_words=25)
     columns = TripletViews(options, "[MASK]", seed=1)(rows(sentences[:50]))
     long = [s for s in sentences[:50] if len(s.split()) >= 25]
     k = len(long)
@@ -30,7 +36,7 @@ def test_only_long_sentences_make_triplets_in_three_blocks(sentences):
 
 
 def test_views_depend_on_the_seed_and_not_on_the_batch(sentences):
-    options = ARCCSE.options()
+    options = options_of()
     first = TripletViews(options, "[MASK]", seed=1)
     sentence = next(s for s in sentences if len(s.split()) >= 25)
     alone, among = first(rows([sentence]))["triplet"], first(rows([*sentences[:20], sentence]))["triplet"]
@@ -39,7 +45,7 @@ def test_views_depend_on_the_seed_and_not_on_the_batch(sentences):
 
 
 def test_batch_is_truncated_and_masks_are_mask_tokens(tiny_base, sentences):
-    options = ARCCSE.options(max_length=8, triplet_max_length=20)
+    options = options_of(max_length=8, triplet_max_length=20)
     encoder = ARCCSE.build_encoder(str(tiny_base), options)
     batch = ARCCSE.build_collator(encoder, options, 1)(rows(sentences[:30]))
     assert batch["sentence_input_ids"].shape == (30, 8)
@@ -52,7 +58,7 @@ def test_batch_is_truncated_and_masks_are_mask_tokens(tiny_base, sentences):
 
 
 def test_the_loss_is_equation_5(tiny_base, sentences):
-    options = ARCCSE.options(triplet_weight=0.3, margin=15.0, temperature=0.1, triplet_margin=0.2)
+    options = options_of(triplet_weight=0.3, margin=15.0, temperature=0.1, triplet_margin=0.2)
     encoder = ARCCSE.build_encoder(str(tiny_base), options).eval()
     batch = ARCCSE.build_collator(encoder, options, 1)(rows(sentences[:10]))
     features = [
@@ -66,6 +72,52 @@ def test_the_loss_is_equation_5(tiny_base, sentences):
     assert torch.allclose(parts["triplet"], 0.3 * functional.entailment_triplet(*t, 0.2), atol=1e-5)
 
 
+def test_triplets_by_deletion_lack_the_words_that_would_be_masked(sentences):
+    texts = [s for s in sentences if len(s.split()) >= 25][:3]
+    masked = TripletViews(options_of(), "[MASK]", seed=1)(rows(texts))["triplet"]
+    deleted = TripletViews(options_of(triplet_by="delete"), None, seed=1)(rows(texts))["triplet"]
+    assert deleted == [" ".join(text.replace("[MASK]", "").split()) for text in masked]
+    with pytest.raises(OptionError, match="triplet_by to delete"):
+        TripletViews(options_of(), None, seed=1)
+
+
+def test_a_raw_language_model_has_nothing_to_keep(tiny_base):
+    options = options_of(keep_weight=0.5, triplet_weight=0.0)
+    encoder = ARCCSE.build_encoder(str(tiny_base), options)
+    assert [type(module).__name__ for module in encoder] == ["Transformer", "Pooling", "TrainingHead"]
+    batch = ARCCSE.build_collator(encoder, options, 1)(rows(["the cat", "a dog"]))
+    features = [{k.removeprefix("sentence_"): x for k, x in batch.items()}]
+    assert set(ARCCSE.build_loss(encoder, options)(features)) == {"contrastive"}
+
+
+def test_the_second_view_may_lack_words_and_both_keep_the_base_s_similarities(tiny_base, sentences, tmp_path):
+    base = str(tmp_path / "base")
+    build_encoder(str(tiny_base), pooling="mean", head=False).save(base)
+    options = options_of(positive_deletion=0.25, keep_weight=0.5, margin=15.0, temperature=0.1, head=False)
+    encoder = ARCCSE.build_encoder(base, options).eval()
+    texts = [s for s in sentences if len(s.split()) >= 25][:6]
+    batch = ARCCSE.build_collator(encoder, options, 1)(rows(texts))
+    views = ("sentence", "shortened", "triplet")
+    features = [{k.removeprefix(f"{v}_"): x for k, x in batch.items() if k.startswith(v)} for v in views]
+    for text, ids in zip(texts, features[1]["input_ids"], strict=True):
+        kept = encoder.tokenizer.decode(ids, skip_special_tokens=True).split()
+        words = encoder.tokenizer.decode(encoder.tokenizer(text)["input_ids"], skip_special_tokens=True).split()
+        assert len(kept) < len(words)
+        left = iter(words)
+        assert all(word in left for word in kept)  # in order, and none that was not there
+    words = encoder[0].auto_model.embeddings.word_embeddings.weight
+    words.data = words.data.roll(1, 0)  # no longer the base
+    parts = ARCCSE.build_loss(encoder, options)(features)
+    x, y = (encoder(dict(one))["sentence_embedding"] for one in features[:2])
+    with torch.no_grad():
+        before = encoder[-1].encoder(dict(features[0]))["sentence_embedding"]
+    kept = (functional.listwise_keep(x, before, 0.1) + functional.listwise_keep(y, before, 0.1)) / 2
+    assert torch.allclose(parts["contrastive"], functional.arccon(x, y, 15, 0.1), atol=1e-5)
+    assert torch.allclose(parts["keep"], 0.5 * kept, rtol=1e-3, atol=1e-7)
+    assert parts["keep"] > 0
+    assert set(parts) == {"contrastive", "keep", "triplet"}
+
+
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
@@ -75,7 +127,7 @@ def test_the_loss_is_equation_5(tiny_base, sentences):
     ],
 )
 def test_ablations_leave_parts_out(tiny_base, sentences, changes, expected):
-    options = ARCCSE.options(**changes)
+    options = options_of(**changes)
     encoder = ARCCSE.build_encoder(str(tiny_base), options)
     loss = ARCCSE.build_loss(encoder, options)
     parts = {"contrastive": loss.arccon, "triplet": loss.triplet}
@@ -86,7 +138,7 @@ def test_ablations_leave_parts_out(tiny_base, sentences, changes, expected):
 
 def test_a_tokenizer_without_a_mask_is_told(tiny_base):
     with pytest.raises(OptionError, match="mask token"):
-        TripletViews(ARCCSE.options(), None, 1)
+        TripletViews(options_of(), None, 1)
 
 
 def test_simcse_is_arccse_without_margin_triplets_and_sam():

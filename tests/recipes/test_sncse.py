@@ -33,7 +33,7 @@ def test_paper_presets_hold_the_values_of_section_3_2():
         ({"opposite_weight": 1.0, "negation": "none"}, "negations"),
         ({"template": "no place"}, "one X"),
         ({"dropout": 0.0}, "dropout"),
-        ({"keep_weight": 1.0}, "head"),
+        ({"keep_weight": 1.0, "head": True}, "head"),
     ],
 )
 def test_contradictions_are_refused(changes, message):

@@ -15,12 +15,14 @@ from transformers.utils.logging import is_progress_bar_enabled
 
 import likewise
 from likewise.context import distill
-from likewise.corpus import CorpusError
+from likewise.corpus import CorpusError, prepare
+from likewise.encoder.build import build_encoder
 from likewise.encoder.opening import LoadError
 from likewise.recipes import OptionError, find_recipe
 from likewise.runs.job import JobError, work_of
 from likewise.runs.parts import is_sealed
 from likewise.training import TrainingError
+from likewise.training.selection import choose_selection
 
 SMALL = {
     "batch_size": 8,
@@ -44,7 +46,7 @@ def train(corpus_file, tiny_base, out, recipe="arccse", **changes):
 def finished(corpus_file, tiny_base, tmp_path_factory):
     """A run with SAM, accumulation, triplets and training head that went through in one go."""
     out = tmp_path_factory.mktemp("runs") / "whole"
-    return train(corpus_file, tiny_base, out, sam_rho=0.05, accumulation=2)
+    return train(corpus_file, tiny_base, out, sam_rho=0.05, accumulation=2, triplet_weight=0.1)
 
 
 def test_the_folder_loads_with_no_flag_and_has_no_head(finished, sentences):
@@ -99,7 +101,7 @@ def test_the_log_holds_every_part_and_score(finished):
 
 @pytest.mark.parametrize("sam_rho", [0.0, 0.05])
 def test_resume_gives_the_weights_of_an_uninterrupted_run(corpus_file, tiny_base, tmp_path, sam_rho, stopping_after):
-    settings = {"sam_rho": sam_rho, "accumulation": 2, "select_by": "last"}
+    settings = {"sam_rho": sam_rho, "accumulation": 2, "select_by": "last", "triplet_weight": 0.1}
     train(corpus_file, tiny_base, tmp_path / "whole", **settings)
     with stopping_after(3):
         train(corpus_file, tiny_base, tmp_path / "cut", **settings)
@@ -159,7 +161,6 @@ def test_selects_by_sts_b_dev_where_it_is_found(corpus_file, tiny_base, tmp_path
 
 @pytest.mark.parametrize(("rate", "kept"), [(0.5, True), (1e-3, False)])
 def test_the_base_is_kept_where_training_is_no_gain(corpus_file, tiny_base, tmp_path, rate, kept, monkeypatch):
-    from likewise.encoder.build import build_encoder
     from likewise.evaluation.evaluator import CheckpointEvaluator
 
     if not kept:  # a gain larger than its noise
@@ -224,7 +225,7 @@ def test_data_found_or_gone_between_start_and_resume_is_refused(
 def test_the_same_again_is_not_trained_again_and_overwriting_replaces_only_at_the_end(
     finished, corpus_file, tiny_base, tmp_path, stopping_after
 ):
-    again = train(corpus_file, tiny_base, finished.path, sam_rho=0.05, accumulation=2)
+    again = train(corpus_file, tiny_base, finished.path, sam_rho=0.05, accumulation=2, triplet_weight=0.1)
     assert again.record == finished.record
     out, settings = tmp_path / "run", {"select_by": "last", "max_steps": 2}
     train(corpus_file, tiny_base, out, **settings)
@@ -379,3 +380,21 @@ def test_a_base_that_is_no_model_is_told_before_the_corpus_is_read(corpus_file, 
         with pytest.raises(LoadError, match=match):
             likewise.train("simcse", tmp_path / "missing.txt", base=base, out=tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+def test_saved_weights_lie_between_the_base_s_and_the_trained_ones(corpus_file, tiny_base, tmp_path):
+    """Two runs of the same updates: the second saves a quarter of the way, and scores what it saves."""
+    settings = {"max_steps": 2, "pooling": "mean", "head": False, "learning_rate": 0.01}
+    whole = train(corpus_file, tiny_base, tmp_path / "whole", **settings)
+    part = train(corpus_file, tiny_base, tmp_path / "part", interpolation=0.25, **settings)
+    base = build_encoder(str(tiny_base), pooling="mean", head=False).state_dict()  # a pooler in it is random
+    ends, found = whole.model.state_dict(), part.model.state_dict()
+    assert any((ends[name] - value).abs().max() > 1e-6 for name, value in base.items())
+    for name in base.keys() - {name for name in base if "pooler" in name}:
+        torch.testing.assert_close(found[name], base[name] + 0.25 * (ends[name] - base[name]), atol=1e-6, rtol=0)
+    rows = prepare(corpus_file).dataset
+    evaluator = choose_selection(
+        rows, find_recipe("arccse").options(**{n: SMALL[n] for n in ("held_out", "select_by")}), 1, None
+    ).evaluator
+    assert part.best["score"] == pytest.approx(evaluator(part.model)[part.best["metric"]], abs=1e-4)
+    assert part.best["score"] != pytest.approx(whole.best["score"], abs=1e-4)

@@ -106,3 +106,13 @@ def mask_words(words: Sequence[str], positions: Sequence[int], mask_token: str) 
     """
     hidden = set(positions)
     return " ".join(mask_token if i in hidden else word for i, word in enumerate(words))
+
+
+def without_words(words: Sequence[str], positions: Sequence[int]) -> str:
+    """Leave the words at `positions` out, and join the others with spaces.
+
+    >>> without_words("It was of 800km .".split(), (2, 3))
+    'It was .'
+    """
+    gone = set(positions)
+    return " ".join(word for i, word in enumerate(words) if i not in gone)

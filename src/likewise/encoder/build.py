@@ -9,6 +9,7 @@ import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Pooling, Transformer, WeightedLayerPooling, WordWeights
 
+from likewise.encoder.modules import with_modules
 from likewise.encoder.opening import (
     LoadError,
     check_loadable,
@@ -68,13 +69,15 @@ def build_encoder(
     Args:
         base, dropout: see `load_transformer`.
         pooling: how token vectors (B, T, D) become a sentence vector (B, D). "own" keeps a sentence encoder's pooling
-            and normalisation and adds no head; for any other base it means "cls". The others use only the base's
+            and normalisation; for any other base it means "cls". The others use only the base's
             transformer.
         head: add the MLP head of contrastive training (see `TrainingHead`).
     """
     if pooling == "own":
         if is_sentence_encoder(base):
-            return _as_shipped(base, dropout)
+            model = _as_shipped(base, dropout)
+            width = model.get_embedding_dimension()
+            return with_modules(model, [*model, TrainingHead(width)]).train() if head and width else model
         pooling = "cls"
     transformer = load_transformer(base, dropout)
     width = transformer.get_embedding_dimension()

@@ -32,8 +32,13 @@ class TrainingHead(TrainingOnly, Dense):
         return {"dimension": self.dimension}
 
     def forward(self, features: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
-        """Map 'sentence_embedding' (B, D) to (B, D) in training; return the features unchanged in evaluation."""
-        return super().forward(features) if self.training else features
+        """Map 'sentence_embedding' (B, D) to (B, D) in training; return the features unchanged in evaluation.
+
+        What it maps stays in the features as 'saved_embedding': the vector that the saved model gives.
+        """
+        if not self.training:
+            return features
+        return super().forward(features | {"saved_embedding": features["sentence_embedding"]})
 
 
 class PairClassifier(TrainingOnly, SavedModule):

@@ -13,6 +13,9 @@ from torch import Tensor, nn
 from likewise.encoder.modules import dropout_off
 from likewise.losses import functional
 
+VECTORS = ("sentence_embedding", "saved_embedding")
+"""What an encoder gives that a loss may use: the vector of training, and that of the saved model behind a head."""
+
 
 class ArcConLoss(nn.Module):
     """The additive angular margin contrastive loss of each sentence with itself (ArcCSE, equation 3).
@@ -44,25 +47,25 @@ class ArcConLoss(nn.Module):
 
     def forward(self, sentence_features: Iterable[dict[str, Tensor]], labels: Tensor | None = None) -> Tensor:
         """Return the loss of a batch: features of one or two columns, in sentence-transformers' form -> scalar."""
-        columns = list(sentence_features)
-        views = self.two_views(*columns[:2]) if len(columns) > 1 else self.twins(columns[0])
-        return self.compute_loss_from_embeddings(list(views))
+        return self.compute_loss_from_embeddings([one["sentence_embedding"] for one in self.views(sentence_features)])
 
-    def twins(self, features: dict[str, Any]) -> tuple[Tensor, Tensor]:
-        """Return two views (B, D) and (B, D) of the same sentences, from independent dropout masks."""
-        if not self.positive_dropout:
-            return self.two_views(features, features)
-        doubled = {
-            key: torch.cat([value, value]) if isinstance(value, Tensor) else value for key, value in features.items()
+    def views(self, sentence_features: Iterable[dict[str, Any]]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return what the encoder makes of the two views, from one column (independent dropout masks) or from two."""
+        columns = list(sentence_features)
+        if len(columns) > 1 or not self.positive_dropout:
+            return self._two_passes(columns[0], columns[min(1, len(columns) - 1)])
+        both = {
+            key: torch.cat([value, value]) if isinstance(value, Tensor) else value for key, value in columns[0].items()
         }
-        first, second = self.model(doubled)["sentence_embedding"].chunk(2)  # (2B, D)
+        encoded = self.model(both)
+        vectors = {key: encoded[key] for key in VECTORS if key in encoded}  # (2B, D)
+        first, second = ({key: value.chunk(2)[i] for key, value in vectors.items()} for i in range(2))
         return first, second
 
-    def two_views(self, first: dict[str, Any], second: dict[str, Any]) -> tuple[Tensor, Tensor]:
-        """Return views from two columns, the second optionally without dropout."""
-        anchors = self.model(dict(first))["sentence_embedding"]
+    def _two_passes(self, first: dict[str, Any], second: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        anchors = self.model(dict(first))
         with nullcontext() if self.positive_dropout else dropout_off(self.model):
-            return anchors, self.model(dict(second))["sentence_embedding"]
+            return anchors, self.model(dict(second))
 
     def compute_loss_from_embeddings(self, embeddings: list[Tensor], labels: Tensor | None = None) -> Tensor:
         """Return the loss of anchors (B, D) and positives (B, D)."""

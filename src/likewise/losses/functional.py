@@ -40,6 +40,22 @@ def cosine_distance(vectors: Tensor, targets: Tensor) -> Tensor:
     return (1 - F.cosine_similarity(vectors, targets.detach(), dim=-1)).mean()
 
 
+def listwise_keep(vectors: Tensor, targets: Tensor, temperature: float = 0.05) -> Tensor:
+    """Return the divergence of the similarities within a batch from those of a teacher, the mean over the rows.
+
+    L_i = KL(softmax over j != i of cos(t_i, t_j) / tau || the same of v), of vectors v (B, D) and a teacher's t (B, E),
+    which are detached here: who is near to whom is kept, and how near all are is free.
+    """
+    _check_temperature(temperature)
+    own = torch.eye(len(vectors), dtype=torch.bool, device=vectors.device)
+    # No infinity: its product with a probability of 0 would be NaN.
+    found, wanted = (
+        F.log_softmax((cosine_matrix(rows, rows) / temperature).masked_fill(own, -1e4), dim=1)
+        for rows in (vectors, targets.detach())
+    )
+    return F.kl_div(found, wanted, reduction="batchmean", log_target=True)
+
+
 def cosine_matrix(rows: Tensor, columns: Tensor) -> Tensor:
     """Return the cosine of each row vector with each column vector: (B, D), (N, D) -> (B, N), float32."""
     return F.normalize(rows.float(), dim=-1) @ F.normalize(columns.float(), dim=-1).T
@@ -141,7 +157,9 @@ def nt_xent_symmetric(first: Tensor, second: Tensor, temperature: float = 0.1) -
     return F.cross_entropy(logits, other)
 
 
-def entailment_triplet(anchors: Tensor, closer: Tensor, farther: Tensor, margin: float = 0.0) -> Tensor:
+def entailment_triplet(
+    anchors: Tensor, closer: Tensor, farther: Tensor, margin: float = 0.0, temperature: float = 0.0
+) -> Tensor:
     """Return the entailment triplet loss (ArcCSE, equation 4), the mean over the triplets.
 
     L_i = max(0, cos(h_i, h_i'') - cos(h_i, h_i') + m): the version masked more may not be nearer to the sentence
@@ -152,13 +170,16 @@ def entailment_triplet(anchors: Tensor, closer: Tensor, farther: Tensor, margin:
         closer: (B, D) h', the versions masked less.
         farther: (B, D) h'', the versions masked more.
         margin: m, in units of cosine.
+        temperature: tau of log(1 + exp((...) / tau)), which has a slope where the order is right already, too; 0 is
+            the paper's hinge.
     """
     _check_shapes(anchors, closer, farther)
     if len(anchors) == 0:
         return anchors.sum() * 0.0  # keeps the graph, for processes that must run a backward pass all the same
     to_closer = F.cosine_similarity(anchors.float(), closer.float(), dim=-1)  # (B,)
     to_farther = F.cosine_similarity(anchors.float(), farther.float(), dim=-1)  # (B,)
-    return (to_farther - to_closer + margin).clamp(min=0).mean()
+    wrong = to_farther - to_closer + margin
+    return (F.softplus(wrong / temperature) if temperature else wrong.clamp(min=0)).mean()
 
 
 def bidirectional_margin(

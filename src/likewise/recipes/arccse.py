@@ -10,8 +10,12 @@ import dataclasses
 import math
 from typing import Any, Literal
 
-from likewise.augment.spans import mask_words, nested_spans, sentence_rng
+from likewise.augment.spans import mask_words, nested_spans, sentence_rng, without_words
+from likewise.augment.word_edits import delete_words
 from likewise.encoder.build import build_encoder
+from likewise.encoder.encoder_copy import FrozenCopy
+from likewise.encoder.modules import find_part
+from likewise.encoder.opening import is_sentence_encoder
 from likewise.losses.arccon import ArcConLoss
 from likewise.losses.arccse import ArcCSELoss, EntailmentTripletLoss
 from likewise.recipes.collate import Reading, TextCollator
@@ -26,13 +30,27 @@ class ArcCSEOptions(HeadOptions):
     contrastive: Literal["arccon", "nt-xent", "none"] = option("arccon", "The contrastive part of the loss.")
     margin: float = option(10.0, "Angular margin m of ArcCon, in degrees.", ge=0, le=90)
     positive_dropout: bool = option(True, "Dropout on in the second view of ArcCon too (the first always has it).")
+    positive_deletion: float = option(
+        0.0,
+        "Share of the words that the second view of a sentence lacks; 0: the views differ by dropout alone.",
+        ge=0,
+        lt=1,
+    )
     triplet_weight: float = option(0.1, "Weight lambda of the entailment triplets; 0: none.", ge=0)
     triplet_margin: float = option(0.0, "Margin of the triplets, in units of cosine.")
+    triplet_temperature: float = option(0.0, "Temperature of a softplus as the triplets' loss; 0: the hinge.", ge=0)
+    triplet_by: Literal["mask", "delete"] = option("mask", "What is done to the words that a version lacks.")
     triplet_dropout: bool = option(False, "Dropout on in the triplets.")
     triplet_min_words: int = option(25, "Shorter sentences make no triplet.", gt=0)
     triplet_max_length: int = option(0, "Tokens kept of a triplet's sentences; 0: as many as the base reads.", ge=0)
-    mask_closer: float = option(0.2, "Share of words masked in the closer version.", ge=0, le=1)
-    mask_farther: float = option(0.4, "Share of words masked in the farther version.", ge=0, le=1)
+    mask_closer: float = option(0.2, "Share of words masked (or deleted) in the closer version.", ge=0, le=1)
+    mask_farther: float = option(0.4, "Share of words masked (or deleted) in the farther version.", ge=0, le=1)
+
+    keep_weight: float = option(
+        0.0,
+        "Weight of the divergence (KL) of a batch's similarities from the base's, if it is a sentence encoder.",
+        ge=0,
+    )
 
     def _check(self) -> None:
         super()._check()
@@ -40,16 +58,21 @@ class ArcCSEOptions(HeadOptions):
             raise OptionError(f"mask_closer {self.mask_closer} must be at most mask_farther {self.mask_farther}")
         if self.contrastive == "none" and self.triplet_weight == 0:
             raise OptionError("contrastive=none and triplet_weight=0 leave nothing to learn from: drop one of them")
-        if self.contrastive != "none" and self.dropout == 0:
+        if self.contrastive == "none" and self.positive_deletion:
+            raise OptionError("positive_deletion is for the views of ArcCon: set contrastive to arccon or nt-xent")
+        if self.contrastive != "none" and self.dropout == 0 and not self.positive_deletion:
             raise OptionError("the two views of a sentence differ by dropout alone: set dropout above 0")
 
 
 class TripletViews:
-    """The views of rows: 'sentence' and 'triplet' (K sentences, then K closer, then K farther versions)."""
+    """The views of rows: 'sentence', 'shortened' (the same without some words, where asked for) and 'triplet'.
+
+    The triplets are K sentences, then K closer, then K farther versions.
+    """
 
     def __init__(self, options: ArcCSEOptions, mask_token: str | None, seed: int) -> None:
-        if options.triplet_weight and mask_token is None:
-            raise OptionError("the base's tokenizer has no mask token, which triplets need: set triplet_weight to 0")
+        if options.triplet_weight and options.triplet_by == "mask" and mask_token is None:
+            raise OptionError("the base's tokenizer has no mask token, which triplets need: set triplet_by to delete")
         self.options, self.mask_token, self.seed = options, mask_token or "", seed
 
     def __call__(self, rows: list[dict[str, Any]]) -> dict[str, list[str]]:
@@ -58,17 +81,22 @@ class TripletViews:
         long = [row["sentence"] for row in rows if row["words"] >= at_least]
         versions = [self._versions(sentence) for sentence in long]
         triplets = [*long, *(closer for closer, _ in versions), *(farther for _, farther in versions)]
-        return {"sentence": [row["sentence"] for row in rows], "triplet": triplets}
+        columns = {"sentence": [row["sentence"] for row in rows]}
+        if share := self.options.positive_deletion:
+            columns["shortened"] = [delete_words(s, share, sentence_rng(s, self.seed)) for s in columns["sentence"]]
+        return columns | {"triplet": triplets}
 
     def _versions(self, sentence: str) -> tuple[str, str]:
         words = sentence.split()
         ratios = (self.options.mask_closer, self.options.mask_farther)
         closer, farther = nested_spans(len(words), ratios, sentence_rng(sentence, self.seed))
+        if self.options.triplet_by == "delete":
+            return without_words(words, closer), without_words(words, farther)
         return mask_words(words, closer, self.mask_token), mask_words(words, farther, self.mask_token)
 
 
 def _collator(encoder: Any, options: ArcCSEOptions, seed: int) -> TextCollator:
-    wanted = {"sentence": options.max_length, "triplet": options.triplet_max_length}
+    wanted = {"sentence": options.max_length, "shortened": options.max_length, "triplet": options.triplet_max_length}
     return TextCollator(
         {column: Reading.of(encoder, length) for column, length in wanted.items()},
         TripletViews(options, encoder.tokenizer.mask_token, seed),
@@ -81,20 +109,33 @@ def _loss(encoder: Any, options: ArcCSEOptions) -> ArcCSELoss:
         margin = options.margin if options.contrastive == "arccon" else 0.0
         arccon = ArcConLoss(encoder, margin, options.temperature, options.positive_dropout)
     if options.triplet_weight:
-        triplet = EntailmentTripletLoss(encoder, options.triplet_margin, options.triplet_dropout)
-    return ArcCSELoss(arccon, triplet, options.triplet_weight)
+        triplet = EntailmentTripletLoss(
+            encoder, options.triplet_margin, options.triplet_dropout, options.triplet_temperature
+        )
+    keep_weight = options.keep_weight if arccon and find_part(encoder, FrozenCopy) else 0.0
+    return ArcCSELoss(arccon, triplet, options.triplet_weight, keep_weight, options.positive_deletion > 0)
+
+
+def _encoder(base: str, options: ArcCSEOptions) -> Any:
+    encoder = build_encoder(base, pooling=options.pooling, head=options.head, dropout=options.dropout)
+    if options.keep_weight and is_sentence_encoder(base):
+        encoder.append(FrozenCopy.of(encoder))
+    return encoder
 
 
 PAPER_BASE = ArcCSEOptions(batch_size=16, accumulation=4, learning_rate=3e-5)
 PAPER_LARGE = PAPER_BASE.updated(learning_rate=1e-5, max_length=32)
 CPU = ArcCSEOptions(
     pooling="own",
-    batch_size=128,
+    batch_size=64,
     learning_rate=1e-4,
+    max_steps=40,
     max_length=32,
-    triplet_max_length=64,
-    eval_steps=60,
+    eval_steps=20,
     sam_rho=0.0,
+    keep_weight=0.3,
+    triplet_weight=0.0,  # by masking they have nothing to teach a sentence encoder (benchmarks/README.md)
+    triplet_max_length=64,
 )
 
 ARCCSE = Recipe(
@@ -102,14 +143,13 @@ ARCCSE = Recipe(
     summary="Angular margin contrastive learning on dropout twins, with entailment triplets of masked spans.",
     source="Zhang et al. 2022, ArcCSE",
     presets={"cpu": CPU, "paper-base": PAPER_BASE, "paper-large": PAPER_LARGE},
-    build_encoder=lambda base, options: build_encoder(
-        base, pooling=options.pooling, head=options.head, dropout=options.dropout
-    ),
+    build_encoder=_encoder,
     build_collator=_collator,
     build_loss=_loss,
 )
 
 _AS_SIMCSE: dict[str, Any] = {"contrastive": "nt-xent", "margin": 0.0, "triplet_weight": 0.0, "sam_rho": 0.0}
+_AS_SIMCSE |= {"keep_weight": 0.0}
 
 SIMCSE = dataclasses.replace(
     ARCCSE,

@@ -25,6 +25,12 @@ class TrainingOptions(Options):
     max_grad_norm: float = option(1.0, "Gradients are clipped to this norm; 0: never.", ge=0)
     sam_rho: float = option(0.05, "Radius of sharpness-aware minimisation, in weight norm; 0: plain AdamW.", ge=0)
     sam_every: int = option(1, "Updates from one sharpness-aware update to the next; such a one costs two.", gt=0)
+    interpolation: float = option(
+        1.0,
+        "How far from the base's weights to the trained ones the scored and saved weights lie (WiSE-FT).",
+        gt=0,
+        le=1,
+    )
     max_length: int = option(0, "Tokens kept of a sentence in training; 0: as many as the base reads.", ge=0)
     length_batches: bool = option(True, "Batches of sentences of near-equal length.")
     eval_steps: int = option(125, "Updates between two evaluations; 0: only at the end.", ge=0)
@@ -73,6 +79,4 @@ class HeadOptions(ContrastiveOptions):
     pooling: OwnOrMode = option(
         "cls", "Which token vectors make the sentence vector; own: as the base has it, cls where it has none."
     )
-    head: bool = option(
-        True, "Train through an MLP head that the saved model does not have; not with the base's own pooling."
-    )
+    head: bool = option(True, "Train through an MLP head that the saved model does not have.")

@@ -44,6 +44,8 @@ class Method:
         Raises:
             OptionError: no such preset or option, or values that do not go together.
         """
+        if "epochs" in changes:  # who asks for passes over the corpus means them, and not a preset's number of updates
+            changes = {"max_steps": 0} | changes
         return of_preset(self.name, self.presets, preset, **changes)
 
 

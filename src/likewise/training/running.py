@@ -28,7 +28,7 @@ from likewise.training.callbacks import Course, Log
 from likewise.training.card import model_card
 from likewise.training.checkpoints import base_fingerprint, made_by, newest_checkpoint
 from likewise.training.checks import check_finite, texts_of
-from likewise.training.precision import as_saved, use_bf16
+from likewise.training.precision import use_bf16
 from likewise.training.selection import Selection
 from likewise.training.trainer import LikewiseTrainer, PairTrainer, TrainingError, trainer_arguments
 from likewise.transformers_output import no_bar, no_warning_of_times
@@ -220,7 +220,7 @@ class Training:
             "before": before,
             "best": self.selection.best(trainer.state, before),
         }
-        with as_saved(trainer.model):  # a cross-encoder is saved directly, and not copied
+        with trainer.as_saved():  # a cross-encoder is saved directly, and not copied
             model = self.export(trainer.model)
             check_finite(model, self.dataset, f"training diverged by step {most}: the model")
             facts["best"] = self._judged(facts["best"], before, model, job)
@@ -256,6 +256,7 @@ class Training:
             by_length=options.length_batches,
             sam_rho=options.sam_rho,
             sam_every=options.sam_every,
+            interpolation=options.interpolation,
         )
 
 

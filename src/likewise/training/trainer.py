@@ -6,8 +6,8 @@ The only file that calls or replaces what transformers and sentence-transformers
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from contextlib import nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Self
 
@@ -60,6 +60,7 @@ class _Steps(BaseTrainer):
         by_length: batches of near-equal length.
         sam_rho: radius of sharpness-aware minimisation; 0 is plain AdamW.
         sam_every: updates from one that is sharpness-aware to the next; the first one is, and those between are plain.
+        interpolation: how far from the weights at the start to the trained ones those lie that are scored and saved.
         settings: those of sentence-transformers' trainer.
     """
 
@@ -72,12 +73,34 @@ class _Steps(BaseTrainer):
         by_length: bool,
         sam_rho: float,
         sam_every: int = 1,
+        interpolation: float = 1.0,
         **settings: Any,
     ) -> None:
         self.lengths, self.by_length = lengths, by_length
         self.sam_rho, self.sam_every = sam_rho, sam_every
         self._passes: list[tuple[dict[str, Any], list[Tensor]]] = []
         super().__init__(**settings)
+        trained = ((name, value) for name, value in self.model.named_parameters() if value.requires_grad)
+        self.interpolation = interpolation
+        self._start = {name: value.detach().clone() for name, value in trained} if interpolation < 1 else {}
+
+    @contextmanager
+    def as_saved(self) -> Iterator[None]:
+        """Run the model as it is saved: in float32, and between its weights at the start and the trained ones.
+
+        Wortsman et al. 2022, "Robust fine-tuning of zero-shot models": such weights keep most of what was gained and
+        lose less of what the base could do.
+        """
+        now = dict(self.model.named_parameters())
+        trained = {name: now[name].detach().clone() for name in self._start}
+        with as_saved(self.model), torch.no_grad():
+            for name, start in self._start.items():
+                now[name].lerp_(start.to(now[name].device), 1 - self.interpolation)
+            try:
+                yield
+            finally:
+                for name, value in trained.items():
+                    now[name].copy_(value)
 
     def go_on(self, checkpoint: Path | None) -> None:
         """Train from a checkpoint, or from the start."""
@@ -105,8 +128,8 @@ class _Steps(BaseTrainer):
         torch.save(self.args, folder / "training_args.bin")
 
     def evaluate(self, *args: Any, **kwargs: Any) -> dict[str, float]:
-        """Score the model as it would be saved, in float32 even if it is trained in bfloat16."""
-        with as_saved(self.model):
+        """Score the model as it would be saved."""
+        with self.as_saved():
             found: dict[str, float] = super().evaluate(*args, **kwargs)
         return found
 

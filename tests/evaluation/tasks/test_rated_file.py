@@ -1,3 +1,4 @@
+import gzip
 import math
 from pathlib import Path
 
@@ -46,13 +47,15 @@ def test_average_precision_by_hand_is_the_main_score_of_yes_and_no(tmp_path):
     assert math.isnan(scored(path, [math.nan, 1, 1, 1]).score)
 
 
-@pytest.mark.parametrize("end", ["csv", "tsv"])
+@pytest.mark.parametrize("end", ["csv", "tsv", "csv.gz"])
 def test_columns_by_name_in_any_order(end, tmp_path):
-    if end == "csv":
+    if end.startswith("csv"):
         text = 'id,Sentence1,score,sentence2\n1,"one, two",4,three\n2,"a\nb",5,c\n'
     else:
         text = "id\tSentence1\tscore\tsentence2\n1\tone, two\t4\tthree\n2\ta\nb\t5\tc\n".replace("a\nb", "a b")
-    pairs = task(write(tmp_path / f"pairs.{end}", text)).load()
+    path = tmp_path / f"pairs.{end}"
+    path.write_bytes(gzip.compress(text.encode()) if end.endswith("gz") else text.encode())
+    pairs = task(path).load()
     assert [" ".join(text.split()) for text in pairs.first] == ["one, two", "a b"]
     assert (pairs.second, pairs.gold.tolist()) == (["three", "c"], [4.0, 5.0])
 

@@ -249,7 +249,7 @@ def _polarity(clause: Clause, edits: Edits) -> None:
     """Replace, after the negated verb, 'some' by 'any', a final 'too' by 'either', 'already' by 'yet'."""
     for child in clause.head.children:
         reached = child.i > clause.finite.i or (child.i == clause.finite.i - 1 and not clause.operator)
-        if child.lower_ == "already" and reached and child.dep_ == "advmod" and clause.finite.lower_ != "had":
+        if child.lower_ == "already" and reached and child.dep_ == "advmod":
             edits.replace(child, "yet")
     for child in clause.head.rights:
         if child.dep_ not in ("dobj", "attr", "advmod", "acomp"):

@@ -55,6 +55,10 @@ def quantified_subject(clause: Clause, edits: Edits) -> str | None:
     if first.lower_ in TO_NO and (first.i == subject.i or first.dep_ == "det") and following != "one":
         edits.replace(first, "none" if first.lower_ == "any" and first.i == subject.i else TO_NO[first.lower_])
         return "quantifier"
+    if first.lower_ == "both" and following == "of":
+        edits.replace(first, "neither")
+        _agree(clause, edits)
+        return "neither"
     if quoted_name(first, clause.sentence):
         return None
     # 'All Nerve' is a title.
@@ -90,7 +94,9 @@ def deny_pair(clause: Clause, edits: Edits) -> str | None:
         edits.replace(token, "neither")
         edits.replace(joint, "nor")
         if opening == "both" and joint.i < clause.finite.i:
-            _agree(clause, joint, edits)
+            second = next((child for child in joint.head.rights if child.dep_ == "conj" and child.i > joint.i), None)
+            if second is not None and second.tag_ in ("NN", "NNP"):
+                _agree(clause, edits)
         return "neither"
     return None
 
@@ -126,11 +132,9 @@ def _in_clause(token: Token, head: Token) -> bool:
     return token.head.i == head.i
 
 
-def _agree(clause: Clause, joint: Token, edits: Edits) -> None:
-    """Put the verb after 'neither A nor B' into the singular if B is singular: 'Neither Anna nor Paul is here'."""
-    second = next((child for child in joint.head.rights if child.dep_ == "conj" and child.i > joint.i), None)
-    several = any(child.dep_ == "attr" and child.tag_ in ("NNS", "NNPS") for child in clause.head.rights)
-    if second is None or second.tag_ not in ("NN", "NNP") or several:
+def _agree(clause: Clause, edits: Edits) -> None:
+    """Put the verb after 'neither' into the singular: 'Neither Anna nor Paul is here'."""
+    if any(child.dep_ == "attr" and child.tag_ in ("NNS", "NNPS") for child in clause.head.rights):
         return
     if clause.operator and clause.finite.lower_ in _SINGULAR:
         edits.replace(clause.finite, _SINGULAR[clause.finite.lower_])

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from spacy.tokens import Doc, Token
 
 #: Part of the cache's key: raise it with every change of a rule that changes an output.
-RULES_VERSION = 2
+RULES_VERSION = 3
 
 _TAG_LONG = {"can": "can't", "will": "won't", "shall": "shan't", "am": "aren't"}
 
