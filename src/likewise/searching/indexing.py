@@ -33,7 +33,7 @@ WORDS = 100
 """Of a passage at most, if the model reads that much."""
 _TOKENS_A_WORD = 1.4
 APPROXIMATE = 200_000
-"""Passages from which an approximate index of the vectors is built (see benchmarks/README.md)."""
+"""Passages from which an approximate index of the vectors is built: an exact search reads 1.5 kB for each of them."""
 _TRIED = 100
 Placed = tuple[str, str, bool, Passage]
 """Source, file, whether it is the last of its source, and the passage."""
