@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import random
 import re
 import subprocess
@@ -70,6 +71,12 @@ def service(command: list[str], port: int):
 def memory(pid: int) -> float:
     """Return the megabytes that a process holds."""
     return int(re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())[1]) / 1024
+
+
+def processor_seconds(pid: int) -> float:
+    """Return the seconds of processor time that a process has used: on a busy machine they say more than the wall."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 async def load(port: int, bodies: list[dict], clients: int) -> tuple[float, np.ndarray, int]:
@@ -139,8 +146,8 @@ def main() -> None:
     for precision in options.precision:
         command = ["-m", "likewise", "serve", f"{SERVED}={folder}", "--port", port, "--precision", precision]
         arms[f"likewise serve, {precision}"] = [python, *command]
-    print("| service | request | clients | requests a second | p50 ms | p99 ms | errors |")
-    print("| --- | --- | ---: | ---: | ---: | ---: | ---: |")
+    print("| service | request | clients | requests a second | p50 ms | p99 ms | processor ms a request | errors |")
+    print("| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |")
     notes = []
     for name, command in arms.items():
         with service(command, options.port) as (pid, start):
@@ -152,10 +159,13 @@ def main() -> None:
                     count = max(clients, options.requests // (4 if size > 1 else 1))
                     inputs = [draw.choices(short if size == 1 else texts, k=size) for _ in range(count)]
                     bodies = [{"model": SERVED, "input": one} for one in inputs]
+                    used = processor_seconds(pid)
                     seconds, each, errors = asyncio.run(load(options.port, bodies, clients))
                     p50, p99 = 1000 * np.quantile(each, [0.5, 0.99])
+                    used = 1000 * (processor_seconds(pid) - used) / count
                     print(
-                        f"| {name} | {kind} | {clients} | {count / seconds:.1f} | {p50:.0f} | {p99:.0f} | {errors} |",
+                        f"| {name} | {kind} | {clients} | {count / seconds:.1f} | {p50:.0f} | {p99:.0f} | {used:.1f} "
+                        f"| {errors} |",
                         flush=True,
                     )
             notes.append(f"{name}: ready after {start:.1f} s, {before:.0f} MB, {memory(pid):.0f} MB at the end")

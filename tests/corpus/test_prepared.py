@@ -133,8 +133,9 @@ def test_the_files_of_a_killed_run_are_removed_and_those_of_a_living_one_stay(wr
     assert sorted(cache.iterdir()) == sorted([alive, corpus.path.parent])
 
 
-def test_an_archive_that_would_fill_the_disk_leaves_nothing_behind(write, cache):
-    path = write("a.txt.gz", gzip.compress(b"One two three four.\n" * 4_000_000, 9))
+def test_an_archive_that_would_fill_the_disk_leaves_nothing_behind(write, cache, monkeypatch):
+    monkeypatch.setattr("likewise.corpus.files.FREE_EXPANSION", 1 << 20)  # 64 MiB take half a minute
+    path = write("a.txt.gz", gzip.compress(b"One two three four.\n" * 80_000, 9))
     with pytest.raises(CorpusError, match=r"a\.txt\.gz.*max_expansion"):
         prepare(path, cache_dir=cache)
     assert list(cache.iterdir()) == []

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-TIMEOUT = 20
+TIMEOUT = 60
 
 
 @pytest.fixture(scope="session")

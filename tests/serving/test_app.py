@@ -23,7 +23,7 @@ def wanted(saved_model, sentences):
 
 @pytest.fixture
 def official(address):
-    with openai.OpenAI(base_url=f"{address}/v1", api_key="none", max_retries=0, timeout=20) as client:
+    with openai.OpenAI(base_url=f"{address}/v1", api_key="none", max_retries=0, timeout=60) as client:
         yield client
 
 
@@ -159,7 +159,7 @@ def test_bad_requests_of_the_other_paths(client, path, body):
 
 
 def test_a_body_that_is_too_large_or_too_slow_is_refused(running, saved_model):
-    limits = ServeOptions(body_timeout=0.3, max_body=2000)
+    limits = ServeOptions(body_timeout=1.5, max_body=2000)
     address = urlsplit(running({"tiny": saved_model}, options=limits)[0])
 
     def answer(*pieces):
@@ -176,7 +176,7 @@ def test_a_body_that_is_too_large_or_too_slow_is_refused(running, saved_model):
 
 
 def test_a_full_queue_answers_429_and_a_slow_model_504(running, saved_model, monkeypatch):
-    address, service = running({"tiny": saved_model}, options=ServeOptions(queue=2, timeout=0.5))
+    address, service = running({"tiny": saved_model}, options=ServeOptions(queue=2, timeout=2))
     model, free = service.models["tiny"], threading.Event()
     vectors = model.vectors
     monkeypatch.setattr(model, "vectors", lambda items: (free.wait(20), vectors(items))[1])

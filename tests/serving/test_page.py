@@ -35,7 +35,7 @@ def visit(browser):
         context = browser.new_context(**settings)
         contexts.append(context)
         page = context.new_page()
-        page.set_default_timeout(10_000)
+        page.set_default_timeout(30_000)
         page.on("pageerror", lambda error: faults.append(str(error)))
         page.on("request", lambda request: None if request.url.startswith(address) else faults.append(request.url))
         page.goto(address)
@@ -49,7 +49,7 @@ def visit(browser):
 
 def eventually(page, told, wanted):
     """Wait until a function of the page tells what is wanted."""
-    end = time.monotonic() + 10
+    end = time.monotonic() + 30
     while told() != wanted and time.monotonic() < end:
         page.wait_for_timeout(50)
     assert told() == wanted
