@@ -81,3 +81,23 @@ def test_the_pairs_that_passages_offer():
     assert [pair.kind for pair in offered_pairs(passages, neighbours=True)] == kinds  # of two documents
     same = [passages[0], Passage(("A second part of it.",), "", 0)]
     assert offered_pairs(same, neighbours=True)[-1].second == "A second part of it."
+
+
+def test_a_list_in_one_sentence_is_divided():
+    text = "A fund must: (a) keep its own books in order; or (b) name a person who keeps them; and so on."
+    (pair,) = offered_pairs([Passage((text,))])
+    assert pair.kind == "rest"
+    opening, books, name = (
+        "A fund must:",
+        "(a) keep its own books in order;",
+        "or (b) name a person who keeps them; and so on.",
+    )
+    assert (pair.first, pair.second) in [(books, f"{opening} {name}"), (name, f"{opening} {books}")]
+
+
+def test_one_sentence_of_ten_stays_in_the_rest():
+    found = offered_pairs(
+        [Passage((f"The {i}th pilot saw the runway.", "It was very wet that day.")) for i in range(500)]
+    )
+    stays = sum(pair.first in pair.second for pair in found)
+    assert 25 <= stays <= 75  # 50 are expected

@@ -1,6 +1,7 @@
 """Reading of passages: the paragraphs of any text with their sentences and titles, and the pairs that they offer."""
 
 import random
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -19,6 +20,8 @@ from likewise.corpus.wiki import is_sentence_like
 LONGEST = 180
 """Words of a passage; a longer paragraph is divided, as encoders read 128 to 512 word pieces."""
 
+_STAYS = 0.1  # share of sentences that stay in the rest of their passage, as in Lee et al.
+_CLAUSES = re.compile(r"(?<=[;:])\s+")
 _TITLES = ("title", "question", "heading", "headline", "subject", "name")
 
 
@@ -164,8 +167,9 @@ def offered_pairs(passages: Sequence[Passage], *, seed: int = 1, neighbours: boo
     """Return the pairs of texts that passages offer, in the order of the passages.
 
     Of each passage: its title with its text, of the first one below it; a question in it with what follows; a random
-    sentence of five words or more with the rest of the passage, the inverse cloze task (Lee et al. 2019, section 4). A
-    passage of one sentence gives its text with a tenth to a third of its words deleted. With `neighbours` also the
+    sentence of five words or more with the rest of the passage, the inverse cloze task (Lee et al. 2019, section 4), in
+    which one sentence of ten stays there. A passage of one sentence is divided at semicolons and colons; one without
+    these gives its text with a tenth to a third of its words deleted. With `neighbours` also the
     passages that follow each other in a document.
     """
     rng = random.Random(seed)
@@ -178,11 +182,13 @@ def offered_pairs(passages: Sequence[Passage], *, seed: int = 1, neighbours: boo
         for place, sentence in enumerate(passage.sentences[:-1]):
             if sentence.endswith("?"):
                 found.append(OfferedPair(sentence, " ".join(passage.sentences[place + 1 :]), "question", number))
-        long = [place for place, one in enumerate(passage.sentences) if len(one.split()) >= 5]
-        if len(passage.sentences) > 1 and long:
+        pieces = _pieces(passage)
+        long = [place for place, one in enumerate(pieces) if len(one.split()) >= 5]
+        if len(pieces) > 1 and long:
             place = rng.choice(long)
-            rest = [one for i, one in enumerate(passage.sentences) if i != place]
-            found.append(OfferedPair(passage.sentences[place], " ".join(rest), "rest", number))
+            stays = rng.random() < _STAYS
+            rest = [one for i, one in enumerate(pieces) if stays or i != place]
+            found.append(OfferedPair(pieces[place], " ".join(rest), "rest", number))
         else:
             found.append(OfferedPair(without_words(passage.text, rng), passage.text, "deletion", number))
     if neighbours:
@@ -191,6 +197,19 @@ def offered_pairs(passages: Sequence[Passage], *, seed: int = 1, neighbours: boo
             for number, (one, other) in enumerate(pairwise(passages))
             if one.document == other.document
         ]
+    return found
+
+
+def _pieces(passage: Passage) -> Sequence[str]:
+    """Return the sentences of a passage; the clauses of a single sentence, as in a list, where it has several."""
+    if len(passage.sentences) > 1:
+        return passage.sentences
+    found: list[str] = []
+    for clause in _CLAUSES.split(passage.text):
+        if found and len(clause.split()) < 4:
+            found[-1] += f" {clause}"
+        else:
+            found.append(clause)
     return found
 
 

@@ -106,7 +106,7 @@ def held_out(
     held: list[OfferedPair] = []
     for kind in ("rest", "title"):
         measuring = [pair for pair in pairs if pair.kind == kind]
-        wanted = min(HELD_OUT, len(measuring) // 5)
+        wanted = min(HELD_OUT, len(measuring) // 2)
         if not held and wanted >= _FEWEST and len(measuring) >= _PASSAGES * len(passages):
             chosen = np.random.default_rng([seed, 4]).permutation(len(measuring))[:wanted]
             held = [measuring[int(i)] for i in chosen]

@@ -196,7 +196,7 @@ class _Adapting:
             self._score("soft whitening", softly_whitened(vectors))
         if self.phrases:
             return
-        ids = [self.texts.ids[row] for row in np.unique(pairs[:, 1])]
+        ids = self.base.tokens([one.text for one in self.all_passages])  # also those that did not fit the time
         size = vectors.shape[1]
         part = fit_word_part(ids, self.base.encoder.tokenizer, self.base.embeddings, size, self.seed)
         for weight in WEIGHTS:
