@@ -44,7 +44,8 @@ class Method:
         Raises:
             OptionError: no such preset or option, or values that do not go together.
         """
-        if "epochs" in changes:  # who asks for passes over the corpus means them, and not a preset's number of updates
+        if "epochs" in changes and "max_steps" in self.options_type.model_fields:
+            # Who asks for passes over the corpus means them, and not a preset's number of updates.
             changes = {"max_steps": 0} | changes
         return of_preset(self.name, self.presets, preset, **changes)
 

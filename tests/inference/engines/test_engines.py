@@ -45,6 +45,7 @@ while engines:
     gc.collect()
 del engine
 gc.collect()
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a process in the background ignores it
 try:
     signal.raise_signal(signal.SIGINT)
 except KeyboardInterrupt:
