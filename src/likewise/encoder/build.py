@@ -7,7 +7,13 @@ from typing import Literal
 
 import torch
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.sentence_transformer.modules import Pooling, Transformer, WeightedLayerPooling, WordWeights
+from sentence_transformers.sentence_transformer.modules import (
+    Normalize,
+    Pooling,
+    Transformer,
+    WeightedLayerPooling,
+    WordWeights,
+)
 
 from likewise.encoder.modules import with_modules
 from likewise.encoder.opening import (
@@ -77,11 +83,16 @@ def build_encoder(
         if is_sentence_encoder(base):
             model = _as_shipped(base, dropout)
             width = model.get_embedding_dimension()
-            return with_modules(model, [*model, TrainingHead(width)]).train() if head and width else model
+            if not head or not width:
+                return model
+            modules: list[torch.nn.Module] = [*model]
+            # Before a last normalisation: the head's tanh is linear on vectors of length 1, and teaches less.
+            modules.insert(len(modules) - isinstance(modules[-1], Normalize), TrainingHead(width))
+            return with_modules(model, modules).train()
         pooling = "cls"
     transformer = load_transformer(base, dropout)
     width = transformer.get_embedding_dimension()
-    modules: list[torch.nn.Module] = [transformer, Pooling(width, pooling_mode=pooling)]
+    modules = [transformer, Pooling(width, pooling_mode=pooling)]
     if head:
         modules.append(TrainingHead(width))
     return SentenceTransformer(modules=modules)

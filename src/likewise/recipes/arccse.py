@@ -133,7 +133,6 @@ CPU = ArcCSEOptions(
     max_length=32,
     eval_steps=20,
     sam_rho=0.0,
-    triplet_weight=0.0,  # by masking they have nothing to teach a sentence encoder (benchmarks/README.md)
     triplet_max_length=64,
 )
 
