@@ -6,6 +6,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -182,12 +183,9 @@ except JobError as error:
     assert (work_of(tmp_path / "out") / "state").read_text() == "1"
 
 
-@pytest.mark.parametrize("moves", range(8))
-def test_installing_can_be_killed_anywhere(tmp_path: Path, moves: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    out = tmp_path / "out"
-    make(out, modules_json="old", weights="old", gone="old")
-    left = moves
-    real = Path.replace
+def killed_after(moves: int, out: Path) -> Callable[[Path, Path], Path]:
+    """Return a `Path.replace` that raises KeyboardInterrupt once an installation into `out` has made its moves."""
+    left, real = moves, Path.replace
 
     def replace(self: Path, target: Path) -> Path:
         nonlocal left
@@ -197,8 +195,15 @@ def test_installing_can_be_killed_anywhere(tmp_path: Path, moves: int, monkeypat
             left -= 1
         return real(self, target)
 
+    return replace
+
+
+@pytest.mark.parametrize("moves", range(8))
+def test_installing_can_be_killed_anywhere(tmp_path: Path, moves: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = tmp_path / "out"
+    make(out, modules_json="old", weights="old", gone="old")
     other = Plan(PLAN.job, {"seed": 2})
-    monkeypatch.setattr(Path, "replace", replace)
+    monkeypatch.setattr(Path, "replace", killed_after(moves, out))
     try:
         make(out, other, overwrite=True, modules_json="new", weights="new", added="new")
     except KeyboardInterrupt:
@@ -224,20 +229,9 @@ def test_an_installation_is_completed_before_its_folder_is_read(
     out = tmp_path / "out"
     make(out, modules_json="old", weights="old")
     assert complete_installation(out) == complete_installation(tmp_path / "none") == {}
-    left = moves
-    real = Path.replace
-
-    def replace(self: Path, target: Path) -> Path:
-        nonlocal left
-        if work_of(out) in self.parents or self.parent == out:
-            if not left:
-                raise KeyboardInterrupt
-            left -= 1
-        return real(self, target)
-
     other = Plan(PLAN.job, {"seed": 2})
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        patched.setattr(Path, "replace", replace)
+        patched.setattr(Path, "replace", killed_after(moves, out))
         make(out, other, overwrite=True, modules_json="new", weights="new")
     assert (work_of(out) / "installing.json").exists()
     record = complete_installation(out)

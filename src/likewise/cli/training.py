@@ -140,14 +140,13 @@ def _show_adapted(result: Any) -> None:
     from rich.console import Console
     from rich.table import Table
 
+    from likewise.training.adapt_page import cells
+
     table = Table("candidate", box=None, padding=(0, 3, 0, 0))
     for column in ("held-out MRR", "gain", "noise", "STS-B dev"):
         table.add_column(column, justify="right")
     for one in result.candidates:
-        signed = "-" if one.gain is None else f"{one.gain:+.2f}"
-        cells = ["-" if value is None else f"{value:.2f}" for value in (one.mrr, one.noise, one.sts_dev)]
-        style = "bold" if one.name == result.chosen else ""
-        table.add_row(one.name, cells[0], signed, cells[1], cells[2], style=style)
+        table.add_row(*cells(one.to_dict()), style="bold" if one.name == result.chosen else "")
     Console(highlight=False).print(table)
     typer.echo(f"chosen: {result.chosen}, because {result.reason}")
     typer.echo(f"model: {result.path}")
