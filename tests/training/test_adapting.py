@@ -10,9 +10,10 @@ from tests.conftest import sentence
 import likewise
 from likewise.corpus.passages import OfferedPair
 from likewise.errors import LikewiseError
+from likewise.evaluation.geometry import reciprocal_ranks
 from likewise.runs.job import JobError
 from likewise.training import adapt, adapt_texts, adapting
-from likewise.training.adapt_choice import Candidate, Judge, reciprocal_ranks
+from likewise.training.adapt_choice import Candidate, Judge
 from likewise.training.adapt_head import Head, HeadOptions, centred, softly_whitened
 from likewise.training.adapt_page import changed_neighbours
 

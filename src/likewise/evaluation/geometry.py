@@ -13,6 +13,7 @@ import numpy as np
 
 from likewise.evaluation.task import EvaluationError
 
+_QUERIES_AT_A_TIME = 256
 _ROWS_AT_A_TIME = 2048  # a block of products is then 2048 x 2048 float64, 32 MiB
 
 
@@ -82,10 +83,25 @@ def reciprocal_rank(queries: np.ndarray, targets: np.ndarray) -> float:
         From about log(N) / N (chance) to 1. Ties rank behind all their equals, so that a collapsed model gets 1 / N and
         not 1.
     """
-    cosines = _cosines(queries, targets)  # (N, N)
-    # Rounding must not decide a tie: a collapsed model has all cosines equal but for the last bit.
-    ranks = (cosines >= np.diag(cosines)[:, None] - 1e-6).sum(axis=1)
-    return float((1 / ranks).mean())
+    return float(reciprocal_ranks(_unit(queries), _unit(targets), np.arange(len(queries))).mean())
+
+
+def reciprocal_ranks(queries: np.ndarray, targets: np.ndarray, own: np.ndarray) -> np.ndarray:
+    """Return the reciprocal rank of its own target for each query, (Q,); ties rank behind their equals.
+
+    Args:
+        queries: (Q, D), each of length 1.
+        targets: (N, D), each of length 1.
+        own: (Q,) row of each query's target.
+    """
+    found = np.empty(len(queries))
+    for start in range(0, len(queries), _QUERIES_AT_A_TIME):
+        rows = slice(start, start + _QUERIES_AT_A_TIME)
+        cosines = queries[rows] @ targets.T  # (block, N)
+        mine = cosines[np.arange(len(cosines)), own[rows]]
+        # Rounding must not decide a tie: a collapsed model has all cosines equal but for the last bit.
+        found[rows] = 1 / (cosines >= mine[:, None] - 1e-6).sum(axis=1)
+    return found
 
 
 def separation(queries: np.ndarray, targets: np.ndarray) -> float:

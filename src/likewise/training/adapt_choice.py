@@ -20,8 +20,6 @@ from likewise.evaluation.task import DataError
 GUARD = 1.0
 """Points of STS-B dev that an adapted encoder may lose."""
 
-_BLOCK = 256
-
 
 @dataclass(frozen=True)
 class Candidate:
@@ -44,23 +42,6 @@ class Candidate:
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for the record."""
         return asdict(self)
-
-
-def reciprocal_ranks(queries: np.ndarray, passages: np.ndarray, own: np.ndarray) -> np.ndarray:
-    """Return the reciprocal rank of its own passage for each query, (Q,); ties rank behind their equals.
-
-    Args:
-        queries: (Q, D), each of length 1.
-        passages: (N, D), each of length 1.
-        own: (Q,) row of each query's passage.
-    """
-    found = np.empty(len(queries))
-    for start in range(0, len(queries), _BLOCK):
-        rows = slice(start, start + _BLOCK)
-        cosines = queries[rows] @ passages.T  # (block, N)
-        mine = cosines[np.arange(len(cosines)), own[rows]]
-        found[rows] = 1 / (cosines >= mine[:, None] - 1e-6).sum(axis=1)
-    return found
 
 
 class Judge:

@@ -18,13 +18,14 @@ from likewise.corpus import CorpusOptions
 from likewise.corpus.passages import OfferedPair, Passage, offered_pairs, read_passages
 from likewise.encoder.word_part import fit_word_part
 from likewise.errors import counted
+from likewise.evaluation.geometry import reciprocal_ranks
 from likewise.inference.loading import load
 from likewise.runs.job import Job, Resume, check_target, complete_installation, open_job
 from likewise.runs.options import OptionError, checked_seed
 from likewise.runs.plan import Plan
 from likewise.runs.progress import Progress
 from likewise.runs.whole_files import write_text
-from likewise.training.adapt_choice import Candidate, Judge, StsDev, reciprocal_ranks
+from likewise.training.adapt_choice import Candidate, Judge, StsDev
 from likewise.training.adapt_head import Head, HeadOptions, centred, softly_whitened, train_head
 from likewise.training.adapt_page import adapted_card, adapted_page, changed_neighbours
 from likewise.training.adapt_texts import HELD_OUT, BaseTexts, frozen_texts, held_out, sample_passages
