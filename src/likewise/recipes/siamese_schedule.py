@@ -1,4 +1,4 @@
-"""SGD with Nesterov momentum, as GCLSR's authors ran it: warm-up, cosine decay, two momenta, and a separate rate for the predictor."""
+"""SGD as the authors of GCLSR ran it: Nesterov momentum, warm-up, cosine decay, and a separate rate for the predictor."""
 
 from __future__ import annotations
 
