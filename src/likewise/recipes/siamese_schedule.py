@@ -1,4 +1,4 @@
-"""SGD as the authors of GCLSR ran it: Nesterov momentum, warm-up, cosine decay, and a separate rate for the predictor."""
+"""SGD as the authors of GCLSR ran it: Nesterov momentum, warm-up, cosine decay, a separate rate for the predictor."""
 
 from __future__ import annotations
 
