@@ -79,6 +79,12 @@ class SelectionOptions(Options):
     screened: int = option(2_000, "Contexts that the discriminator leaves for equation 3; 0: all.", ge=0)
     diversity: bool = option(True, "At most one context a chunk, and the limit on overlap.")
     max_overlap: float = option(0.5, "Jaccard similarity of preceding sentences must be below it.", gt=0, le=1)
+    same: float = option(
+        0.8,
+        "Contexts are left out if a sentence of this Jaccard similarity to the one that is scored stands in them or in "
+        "their gap; above 1: none are.",
+        gt=0,
+    )
     seed: int = option(1, "Fixes random contexts.", ge=0)
 
     def _check(self) -> None:

@@ -182,6 +182,7 @@ class ContextFinder:
         options, store = options or SelectionOptions(), self.store
         if options.strategy == "random":
             numbers = random_contexts(sentence, store.n_contexts, options.size, options.seed)
+            numbers = numbers[self._of_others(sentence, numbers, options)]
             return ContextSet(numbers, self.ranker.scores(sentence, numbers), tuple(store.contexts(numbers)))
         chunks, _ = self.retrieval.candidates(sentence, options.candidates)
         # In the order of the store, so that equal scores do not hang on the order of retrieval.
@@ -193,24 +194,50 @@ class ContextFinder:
             scores = np.asarray(scorer(sentence, store.contexts(numbers)), np.float32)
             if scores.shape != numbers.shape:
                 raise ContextError(f"the scorer gave {scores.shape} scores for {len(numbers)} contexts")
-        chosen = self._choose(numbers, scores, options)
+        chosen = self._choose(sentence, numbers, scores, options)
         return ContextSet(numbers[chosen], scores[chosen], tuple(store.contexts(numbers[chosen])))
 
-    def _choose(self, numbers: np.ndarray, scores: np.ndarray, options: SelectionOptions) -> np.ndarray:
+    def _choose(
+        self, sentence: str, numbers: np.ndarray, scores: np.ndarray, options: SelectionOptions
+    ) -> np.ndarray:
         """Return the indices of the chosen contexts, reading the words of no more than needed."""
         order = np.argsort(-scores, kind="stable")
-        if not options.diversity:
-            return order[: options.size]
         chunks, _ = self.store.positions(numbers)
         # Of a chunk only its best context can be taken first, but the next may follow where that one is refused.
         most = 4 * options.size  # usually enough
         while True:
             top = order[:most]
-            preceding = [frozenset(_WORD.findall(text.lower())) for text in self.store.preceding(numbers[top])]
-            chosen = choose(scores[top], chunks[top], preceding, options.size, options.max_overlap)
-            if len(chosen) == options.size or len(top) == len(order):
-                return top[chosen]
+            top = top[self._of_others(sentence, numbers[top], options)]
+            if options.diversity:
+                preceding = [words_of(text) for text in self.store.preceding(numbers[top])]
+                top = top[choose(scores[top], chunks[top], preceding, options.size, options.max_overlap)]
+            if len(top) >= options.size or most >= len(order):
+                return top[: options.size]
             most *= 4
+
+    def _of_others(self, sentence: str, numbers: np.ndarray, options: SelectionOptions) -> np.ndarray:
+        """Return bool [C]: False where the sentence, or one very like it, stands in the context or in its gap."""
+        if options.same > 1:
+            return np.ones(len(numbers), bool)
+        own = words_of(sentence)
+        found = np.ones(len(numbers), bool)
+        for i, texts in enumerate(self.store.around(numbers)):
+            found[i] = all(jaccard(own, words_of(text)) < options.same for text in texts)
+        return found
+
+
+def words_of(text: str) -> frozenset[str]:
+    """Return the lower-cased words of a text."""
+    return frozenset(_WORD.findall(text.lower()))
+
+
+def jaccard(one: frozenset[str], other: frozenset[str]) -> float:
+    """Return the share of the words of two sets that are in both; 1 for two empty sets.
+
+    >>> jaccard(frozenset("abc"), frozenset("bcd"))
+    0.5
+    """
+    return len(one & other) / len(one | other) if one or other else 1.0
 
 
 def choose(
