@@ -56,8 +56,8 @@ class DiscriminatorOptions(Options):
     head: Literal["product", "linear"] = option("product", "What joins sentence and context.")
     rank: int = option(300, "Numbers in which sentence and context meet.", ge=1)
     batch_size: int = option(192, "Sentences of a step, those of whole documents.", ge=3)
-    epochs: int = option(1, "Passes over the training documents; 0: the start alone.", ge=0)
-    learning_rate: float = option(1e-4, "Peak rate of Adam; it rises over 20 steps and falls to 0.", gt=0)
+    epochs: int = option(4, "Passes over the training documents; 0: the start alone.", ge=0)
+    learning_rate: float = option(1e-3, "Peak rate of Adam; it rises over 20 steps and falls to 0.", gt=0)
     max_grad_norm: float = option(1.0, "Gradients are clipped to this norm.", gt=0)
     held_out: float = option(
         0.1, "Share of documents held out: half choose the checkpoint, half give the accuracy.", gt=0, lt=1

@@ -39,7 +39,7 @@ SECTIONS: dict[str, type[Options]] = {
 PRESETS: dict[str, dict[str, Options]] = {
     "frozen": {},
     "paper": {
-        "discriminator": DiscriminatorOptions(reads="text"),
+        "discriminator": DiscriminatorOptions(reads="text", epochs=1, learning_rate=1e-4),
         "generators": LARGE,
         "selection": SelectionOptions(size=500),
         "score": ScoreOptions(form="paper", contexts_by="score"),

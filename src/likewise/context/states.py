@@ -28,7 +28,7 @@ from likewise.runs.progress import Progress
 from likewise.runs.stopping import orderly_stop
 
 _FILE = "states.safetensors"
-_AT_ONCE = 2_000
+_AT_ONCE = 500
 """Sentences of a part: what a stopped run may lose."""
 _BATCH_TOKENS = 4_096
 
@@ -55,10 +55,10 @@ class FrozenEncoder:
     def __init__(self, name: str, max_tokens: int) -> None:
         self.name, self.max_tokens = name, max_tokens
         self.model = load(name)
-        self.model.max_seq_length = min(self.model.max_seq_length or max_tokens, max_tokens)
         tokenizer = self.model.tokenizer
         if not hasattr(tokenizer, "all_special_ids"):
             raise ContextError(f"states.encoder={name}: it reads whole words: give a transformer")
+        self.model.max_seq_length = min(self.model.max_seq_length or max_tokens, max_tokens)
         self.pieces = len(tokenizer)
         self._special = np.array(tokenizer.all_special_ids)
         self._vectors: dict[str, np.ndarray] = {}
@@ -168,7 +168,7 @@ def read_states(
     Args:
         work: the workspace's folder, with its stage `index`.
         options: the encoder.
-        resume, overwrite, quiet: as in `likewise.context.build_index`; a stopped run goes on after its last 2,000
+        resume, overwrite, quiet: as in `likewise.context.build_index`; a stopped run goes on after its last 500
             sentences.
 
     Raises:
@@ -191,20 +191,26 @@ def _read(job: Job, texts: list[str], encoder: FrozenEncoder, progress: Progress
 
     # Equal lengths share a part, so that little is padded.
     order = np.argsort([len(text) for text in texts], kind="stable")
-    parts, begins = Parts(job.work / "parts"), range(0, len(texts), _AT_ONCE)
+    begins = range(0, len(texts), _AT_ONCE)
+    names = {begin: f"{begin}-{min(begin + _AT_ONCE, len(texts))}.safetensors" for begin in begins}
+    parts = Parts(job.work / "parts")
     with orderly_stop(progress) as stop, progress.bar("encoding sentences", len(begins), done=len(parts)) as bar:
         for begin in begins:
-            if f"{begin}.safetensors" in parts:
+            if names[begin] in parts:
                 continue
             rows = [texts[i] for i in order[begin : begin + _AT_ONCE]]
             vectors, _ = encoder.read(rows)
             ids = encoder.ids(rows)
-            found = {"vectors": vectors.astype(np.float16), "ids": np.concatenate(ids).astype(np.int32)}
-            with parts.new(f"{begin}.safetensors") as path:
-                save_file(found | {"lengths": np.array([len(row) for row in ids])}, path)
+            found: dict[str, np.ndarray] = {
+                "vectors": vectors.astype(np.float16),
+                "ids": np.concatenate(ids).astype(np.int32),
+            }
+            found["lengths"] = np.array([len(row) for row in ids])
+            with parts.new(names[begin]) as path:
+                save_file(found, path)
             bar.advance()
             stop.check(f"after {len(parts)} of {len(begins)} parts")
-    blocks = [load_file(parts.path(f"{begin}.safetensors")) for begin in begins]
+    blocks = [load_file(parts.path(names[begin])) for begin in begins]
     back = np.argsort(order)
     pieces = [row for block in blocks for row in np.split(block["ids"], np.cumsum(block["lengths"])[:-1])]
     pieces = [pieces[i] for i in back]
