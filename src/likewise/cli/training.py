@@ -128,14 +128,14 @@ def adapt_command() -> Any:
 
     return command_of(
         likewise.adapt,
-        _show_adapted,
+        show_adapted,
         arguments=("corpus",),
         types={"corpus": list[str]},
         config=True,
     )
 
 
-def _show_adapted(result: Any) -> None:
+def show_adapted(result: Any) -> None:
     """Print the scores of every candidate, the choice, and the model's folder."""
     from rich.console import Console
     from rich.table import Table

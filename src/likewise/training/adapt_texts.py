@@ -57,21 +57,28 @@ class BaseTexts:
 
 
 def sample_passages(
-    job: Job, base: BaseTexts, passages: Sequence[Passage], seconds: float, seed: int, progress: Progress
+    job: Job, base: BaseTexts, passages: Sequence[Passage], progress: Progress
 ) -> list[Passage]:
-    """Return the passages that fit the time, in order; the speed is measured once and noted in the job."""
-    order = np.random.default_rng([seed, 3]).permutation(len(passages))
-    if "passages" not in job.notes:
+    """Return the passages that are used, in order: as many as asked for, or as fit the time.
+
+    The speed is measured once and noted in the job.
+    """
+    options = job.plan.options
+    order = np.random.default_rng([options["seed"], 3]).permutation(len(passages))
+    if options["passages"]:
+        job.note(passages=options["passages"])
+    elif "passages" not in job.notes:
         probe = [passages[int(i)].text for i in order[:256]]
         base.vectors(probe[:32])  # the first call is slower
         begun = time.perf_counter()
         base.vectors(probe)
         pace = (time.perf_counter() - begun) / len(probe)
         # Both sides of a pair, in half of the time.
-        job.note(passages=int(max(256, 0.5 * seconds / (2 * pace))))
+        job.note(passages=int(max(256, 0.5 * 60 * options["minutes"] / (2 * pace))))
     most = job.notes["passages"]
     if most < len(passages):
-        progress.tell(f"{most:,} of {len(passages):,} passages are used: more do not fit the time given")
+        reason = "as asked" if options["passages"] else "more do not fit the time given"
+        progress.tell(f"{most:,} of {len(passages):,} passages are used: {reason}")
     return [passages[int(i)] for i in np.sort(order[:most])]
 
 

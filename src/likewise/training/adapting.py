@@ -81,6 +81,7 @@ def adapt(
     base: str | os.PathLike[str] = "bundled:minilm",
     out: str | os.PathLike[str],
     minutes: float = 15.0,
+    passages: int = 0,
     seed: int = 1,
     data: str | os.PathLike[str] | None = None,
     corpus_options: CorpusOptions | None = None,
@@ -102,6 +103,8 @@ def adapt(
         base: a Hugging Face name, a folder, or `bundled:minilm`.
         out: the folder that becomes the model.
         minutes: time to spend, about; a larger corpus than fits is sampled.
+        passages: passages used at most, whatever time they take, for the same result on every machine; 0: as many as
+            fit `minutes`.
         seed: fixes pairs, batches and random vectors.
         data: the folder of SentEval's data, for STS-B dev.
         corpus_options: how the corpus is read.
@@ -120,6 +123,8 @@ def adapt(
     progress = Progress(quiet)
     if not minutes > 0:
         raise OptionError(f"minutes is {minutes}: give a number above 0")
+    if passages < 0:
+        raise OptionError(f"passages is {passages}: give a number above 0, or 0 for as many as fit the time")
     checked_seed(seed)
     check_target(out)
     base = os.fspath(base)
@@ -129,17 +134,16 @@ def adapt(
         fingerprint = before["plan"]["inputs"].get("base")
     encoder = load(base)
     texts = BaseTexts(encoder, base)
-    passages = read_passages(corpus, corpus_options, seed=seed)
-    progress.tell(f"{counted(len(passages), 'passage')}, {_words(passages):.1f} words each")
-    digest = blake2b(
-        "\n".join(f"{one.title}\t{one.text}" for one in passages).encode("utf-8", "replace"), digest_size=16
-    )
+    found = read_passages(corpus, corpus_options, seed=seed)
+    progress.tell(f"{counted(len(found), 'passage')}, {_words(found):.1f} words each")
+    digest = blake2b("\n".join(f"{one.title}\t{one.text}" for one in found).encode("utf-8", "replace"), digest_size=16)
     sts = StsDev.find(data)
-    options = {"base": base, "minutes": minutes, "seed": seed, "keep_base_if_better": keep_base_if_better}
+    options = {"base": base, "minutes": minutes, "passages": passages, "seed": seed}
+    options["keep_base_if_better"] = keep_base_if_better
     inputs = {"base": fingerprint, "corpus": digest.hexdigest(), "STS-B dev": sts is not None}
     with open_job(out, Plan("adapt", options, inputs), resume=resume, overwrite=overwrite) as job:
         if job.finished is None:
-            work = _Adapting(job, texts, passages, sts, minutes, seed, progress)
+            work = _Adapting(job, texts, found, sts, progress)
             work.run(keep_base_if_better)
         assert job.finished is not None
         return AdaptResult(job.target, job.finished)
@@ -158,19 +162,17 @@ class _Adapting:
         base: BaseTexts,
         passages: Sequence[Passage],
         sts: StsDev | None,
-        minutes: float,
-        seed: int,
         progress: Progress,
     ) -> None:
-        self.job, self.base, self.sts, self.seed, self.progress = job, base, sts, seed, progress
-        self.seconds = 60 * minutes
+        self.job, self.base, self.sts, self.progress = job, base, sts, progress
+        self.seed: int = job.plan.options["seed"]
         self.all_passages = passages
         self.judge = Judge(None, None)
         self.candidates: list[Candidate] = []
         self.heads: dict[str, Head] = {}
 
     def run(self, keep_base_if_better: bool) -> None:
-        passages = sample_passages(self.job, self.base, self.all_passages, self.seconds, self.seed, self.progress)
+        passages = sample_passages(self.job, self.base, self.all_passages, self.progress)
         pairs = offered_pairs(passages, seed=self.seed)
         held, training = held_out(pairs, passages, self.seed)
         self.phrases = _words(passages) < PHRASE
