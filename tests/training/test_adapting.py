@@ -90,7 +90,8 @@ def test_a_stopped_run_ends_with_the_same_bytes(passages, tiny_base, adapted, tm
 def test_phrases_keep_the_base(tiny_base, tmp_path):
     path = tmp_path / "phrases.txt"
     path.write_text("".join(f"old cat {i} garden\n" for i in range(300)))
-    found = adapt(path, base=tiny_base, out=tmp_path / "model", minutes=1, quiet=True)
+    found = adapt(path, base=tiny_base, out=tmp_path / "model", passages=280, quiet=True)
+    assert found.record["corpus"]["passages"] == 280
     assert found.chosen == "base"
     assert "phrases" in found.reason
     wanted = likewise.load(tiny_base, engine="torch").encode(["old cat"])
@@ -108,6 +109,8 @@ def test_single_sentences_take_what_paid_elsewhere(tiny_base, sentences, tmp_pat
 def test_bad_input(tiny_base, tmp_path):
     with pytest.raises(LikewiseError, match="minutes is 0"):
         adapt(tmp_path / "a.txt", base=tiny_base, out=tmp_path / "model", minutes=0)
+    with pytest.raises(LikewiseError, match="passages is -1"):
+        adapt(tmp_path / "a.txt", base=tiny_base, out=tmp_path / "model", passages=-1)
     with pytest.raises(LikewiseError, match=r"a\.txt: no such file"):
         adapt(tmp_path / "a.txt", base=tiny_base, out=tmp_path / "model")
     assert not (tmp_path / "model").exists()
