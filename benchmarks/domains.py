@@ -8,8 +8,8 @@ precision (pairs), 10-nearest-neighbour accuracy (classes). Methods: the base as
 sum of both scores after each is brought to mean 0 and deviation 1 (of a query's scores; of all pairs); the base less
 the mean vector of `corpus.txt.gz`; and the models of --model. Nothing is fitted on the test texts of pairs and classes.
 
-Cells are lines of cells.jsonl, and what is there is not done again; vectors are kept in --vectors. What `likewise adapt`
-puts behind a base's modules runs on the base's kept vectors.
+Cells are lines of cells.jsonl, and what is there is not done again; vectors are kept in --vectors. What
+`likewise adapt` puts behind a base's modules runs on the base's kept vectors.
 """
 
 from __future__ import annotations

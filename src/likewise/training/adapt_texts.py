@@ -56,9 +56,7 @@ class BaseTexts:
         return found
 
 
-def sample_passages(
-    job: Job, base: BaseTexts, passages: Sequence[Passage], progress: Progress
-) -> list[Passage]:
+def sample_passages(job: Job, base: BaseTexts, passages: Sequence[Passage], progress: Progress) -> list[Passage]:
     """Return the passages that are used, in order: as many as asked for, or as fit the time.
 
     The speed is measured once and noted in the job.
