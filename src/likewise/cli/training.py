@@ -140,10 +140,10 @@ def show_adapted(result: Any) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from likewise.training.adapt_page import cells
+    from likewise.training.adapt_page import COLUMNS, cells
 
-    table = Table("candidate", box=None, padding=(0, 3, 0, 0))
-    for column in ("held-out MRR", "gain", "noise", "STS-B dev"):
+    table = Table(COLUMNS[0], box=None, padding=(0, 3, 0, 0))
+    for column in COLUMNS[1:]:
         table.add_column(column, justify="right")
     for one in result.candidates:
         table.add_row(*cells(one.to_dict()), style="bold" if one.name == result.chosen else "")

@@ -13,8 +13,10 @@ import numpy as np
 import torch
 from sentence_transformers import SentenceTransformer
 
+from likewise.augment.negation import negate
 from likewise.corpus.passages import OfferedPair, Passage
 from likewise.encoder.opening import LoadError
+from likewise.errors import MissingExtraError
 from likewise.inference.encoding import encode
 from likewise.inference.tokens import Tokens, UnfitModel
 from likewise.runs.job import Job
@@ -25,6 +27,9 @@ from likewise.training.adapt_head import FrozenTexts
 
 HELD_OUT = 500
 """Sentences that measure, at most."""
+
+_NEGATED = 400
+"""Sentences that are negated, half to train on and half to measure."""
 
 _BLOCK = 2048  # texts of a saved part
 _FEWEST = 50  # held-out sentences below which nothing is measured
@@ -117,3 +122,18 @@ def held_out(
             held = [measuring[int(i)] for i in chosen]
     gone = {pair.passage for pair in held}
     return held, [pair for pair in pairs if pair.passage not in gone]
+
+
+def negations(pairs: Sequence[OfferedPair], seed: int) -> list[tuple[str, str]]:
+    """Return sentences of the pairs with their negations; none where the extra `negation` is not installed.
+
+    English alone has rules; a sentence of another language gets none, or a few that are wrong.
+    """
+    sentences = list(dict.fromkeys(pair.first for pair in pairs if pair.kind in ("rest", "deletion")))
+    order = np.random.default_rng([seed, 8]).permutation(len(sentences))[: 2 * _NEGATED]
+    chosen = [sentences[int(i)] for i in order]
+    try:
+        found = negate(chosen)
+    except MissingExtraError:
+        return []
+    return [(text, no) for text, no in zip(chosen, found, strict=True) if no is not None][:_NEGATED]
