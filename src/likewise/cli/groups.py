@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 HELP = ["-h", "--help"]
 
@@ -29,6 +29,8 @@ class LazyGroup(TyperGroup):
     A subclass gives the table of its commands.
     """
 
+    _naming = False  # only names and summaries are needed
+
     def table(self) -> Table:
         """Return the table of commands, called when one is needed."""
         raise NotImplementedError
@@ -41,7 +43,9 @@ class LazyGroup(TyperGroup):
         """Build and return a command; None if there is none of that name."""
         if cmd_name not in self.table():
             return None
-        make = self.table()[cmd_name][0]
+        make, summary = self.table()[cmd_name]
+        if self._naming:
+            return TyperCommand(cmd_name, help=summary)
         if isinstance(make, str):
             module, _, name = make.partition(":")
             make = getattr(import_module(module), name)
@@ -49,19 +53,36 @@ class LazyGroup(TyperGroup):
         made.name = cmd_name
         return made
 
+    def sections(self) -> Mapping[str, list[str]]:
+        """Return the headings of the help and the names below each."""
+        return {"Commands": list(self.table())}
+
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the names and their summaries without building the commands."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, summary) for name, (_, summary) in self.table().items()])
+        table = self.table()
+        width = max(map(len, table))
+        for heading, names in self.sections().items():
+            with formatter.section(heading):
+                formatter.write_dl([(name.ljust(width), table[name][1]) for name in names])
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
+        """Return what may follow on the command line, without building the commands."""
+        self._naming = True
+        try:
+            return super().shell_complete(ctx, incomplete)
+        finally:
+            self._naming = False
 
 
-def app_of(kind: type[LazyGroup], help: str, root: Callable[..., None] = lambda: None) -> typer.Typer:
+def app_of(
+    kind: type[LazyGroup], help: str, root: Callable[..., None] = lambda: None, completion: bool = False
+) -> typer.Typer:
     """Return a group as a typer application; `root` holds the options that belong to no command."""
     app = typer.Typer(
         cls=kind,
         help=help,
         no_args_is_help=True,
-        add_completion=False,
+        add_completion=completion,
         rich_markup_mode=None,
         context_settings={"help_option_names": HELP},
     )

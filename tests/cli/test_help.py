@@ -1,0 +1,42 @@
+"""`likewise --help`, and what a shell offers on TAB."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+HEADINGS = ["Train and adapt:", "Use:", "Measure:", "Contexts:", "Text, data and cache:"]
+
+
+def test_the_help_groups_the_verbs_and_each_of_them_has_a_help_text(cli):
+    lines = cli("--help").stdout.splitlines()
+    assert [line for line in lines if line in HEADINGS] == HEADINGS
+    below = lines[lines.index(HEADINGS[0]) :]
+    verbs = [line.split()[0] for line in below if line.startswith("  ") and line[2] != " "]
+    assert {"adapt", "train", "search", "evaluate", "context", "cache"} <= set(verbs)
+    assert len(verbs) == len(set(verbs))
+    for verb in verbs:
+        assert cli(verb, "--help").exit_code == 0, verb
+
+
+def offered(line: str) -> list[str]:
+    """Return what bash is told to offer at the end of a line."""
+    words = line.split(" ")
+    shell = {"_LIKEWISE_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1)}
+    code = "import sys; sys.argv[0] = 'likewise'; from likewise.cli import main; main()"
+    found = subprocess.run([sys.executable, "-c", code], env=os.environ | shell, capture_output=True, text=True)
+    return found.stdout.split()
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("likewise ev", ["evaluate"]),
+        ("likewise se", ["search", "serve", "sections"]),
+        ("likewise cache c", ["clear"]),
+        ("likewise sections --sk", ["--skip"]),
+    ],
+)
+def test_a_shell_completes_verbs_and_options(line, expected):
+    assert offered(line) == expected
