@@ -1,11 +1,11 @@
-"""The public functions as a user's type checker sees them: `make lint` runs mypy on this file, and nothing else does."""
+"""The public functions as a user's type checker sees them; `make lint` runs mypy on this file."""
 
 from typing import assert_type
 
 import numpy as np
 
 import likewise
-from likewise.inference import Encoder
+from likewise.inference.encoder import Encoder
 from likewise.training import AdaptResult
 
 

@@ -9,7 +9,13 @@ import likewise
 mteb = pytest.importorskip("mteb")
 
 FIRST = ["the cat sees the dog", "a house by the river", "the bird sings", "the king visits the town", "a red garden"]
-SECOND = ["the dog sees the cat", "the old king", "the bird does not sing", "the king sees the town", "the river is red"]
+SECOND = [
+    "the dog sees the cat",
+    "the old king",
+    "the bird does not sing",
+    "the king sees the town",
+    "the river is red",
+]
 RATINGS = [4.0, 0.5, 2.0, 4.5, 1.0]
 
 
