@@ -16,6 +16,7 @@ from torch import nn
 from transformers import PrinterCallback, ProgressCallback
 
 from likewise.encoder.modules import without_training_head
+from likewise.inference.saved import SavedModel
 from likewise.losses.grouped_cosine import CollapseError
 from likewise.recipes.options import TrainingOptions
 from likewise.runs.job import Job, Resume, open_job
@@ -38,17 +39,8 @@ CONFIG = "run.toml"
 """In the folder of a finished training: its arguments, as `likewise.training.config` reads them."""
 
 
-@dataclass(frozen=True)
-class TrainingResult:
-    """The result of a finished training.
-
-    Attributes:
-        path: the model's folder.
-        record: all that its likewise.json says.
-    """
-
-    path: Path
-    record: dict[str, Any]
+class TrainingResult(SavedModel):
+    """The result of a finished training."""
 
     @property
     def before(self) -> dict[str, float]:
