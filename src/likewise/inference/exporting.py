@@ -7,11 +7,12 @@ import os
 import shutil
 import tempfile
 from pathlib import Path
+from typing import Any, cast
 
 from sentence_transformers import SentenceTransformer
 
 from likewise.inference.encoder import default_prompt
-from likewise.inference.engines.engine import CannotExport, EngineError
+from likewise.inference.engines.engine import CannotExport, EngineError, EngineName
 from likewise.inference.engines.exports import MAKERS
 from likewise.inference.engines.fidelity import Sample
 from likewise.inference.engines.graph import INPUTS, OUTPUT, check_exportable, fingerprint, least_tokens
@@ -85,8 +86,9 @@ def export(
 
 def _write_graph(encoder: SentenceTransformer, format: str, folder: Path) -> None:
     runner = runner_of(encoder)
-    MAKERS[format].export(encoder, folder)
-    engine = MAKERS[format].ENGINE(folder, "fp32", least_tokens(encoder))
+    maker: Any = MAKERS[cast(EngineName, format)]
+    maker.export(encoder, folder)
+    engine = maker.ENGINE(folder, "fp32", least_tokens(encoder))
     fidelity = Sample(encoder, runner, _TEXTS).fidelity(engine)
     if not fidelity.same:
         raise CannotExport(f"The vectors of the {format} graph differ from torch's by {fidelity.difference:.1e}.")

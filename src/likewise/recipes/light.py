@@ -98,7 +98,10 @@ class _Collator:
 def _optimizer(encoder: SentenceTransformer, options: LightOptions, steps: int) -> tuple[Any, Any]:
     words: Any = encoder[0]
     network = [parameter for module in list(encoder)[1:] for parameter in module.parameters()]
-    groups = [{"params": list(words.parameters()), "lr": options.word_rate, "rows": True}, {"params": network}]
+    groups: list[dict[str, Any]] = [
+        {"params": list(words.parameters()), "lr": options.word_rate, "rows": True},
+        {"params": network},
+    ]
     optimizer = RowAdam([group for group in groups if group["params"]], lr=options.learning_rate)
     return optimizer, get_scheduler(options.schedule, optimizer, int(options.warmup_ratio * steps), steps)
 
