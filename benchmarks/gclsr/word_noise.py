@@ -41,7 +41,7 @@ def loop(vectors: Tensor, mask: Tensor, noise: WordNoise) -> Tensor:
             if kind == 0:
                 word = white_noise(word, noise.decibels)
             elif kind == 1:
-                word = random_zeros(word, noise.zero_rate)
+                word = random_zeros(word, noise.zero_rates)
             elif kind == 2:
                 word = fourier_round_trip(word)
             else:

@@ -35,11 +35,16 @@ def test_white_noise_lies_6_to_12_decibels_below_the_word(words):
     assert abs((scaled**4).mean() / (scaled**2).mean() ** 2 - 3) < 0.1  # kurtosis of a Gaussian
 
 
-def test_zeros_are_dropout(words):
-    found = random_zeros(words, 0.3, seeded())
+def test_zeros_are_a_share_of_each_word_and_the_rest_is_as_it_was():
+    words = 1 + torch.rand(500, 1000, generator=seeded())
+    found = random_zeros(words, (0.05, 0.3), seeded())
     zero = found == 0
-    assert zero.float().mean() == pytest.approx(0.3, abs=0.01)
-    assert torch.allclose(found[~zero], words[~zero] / 0.7)
+    assert torch.equal(found[~zero], words[~zero])
+    shares = zero.float().mean(dim=1).numpy()
+    # Uniform from 5% to 30%: its quantiles, but for the chance of 1,000 draws a word.
+    assert np.allclose(np.quantile(shares, [0.25, 0.5, 0.75]), [0.1125, 0.175, 0.2375], atol=0.02)
+    assert 0.02 < shares.min() < 0.07
+    assert 0.27 < shares.max() < 0.35
 
 
 def test_fourier_round_trip_is_numpys(words):
@@ -89,7 +94,7 @@ def test_each_kind_reaches_the_words_that_drew_it_and_no_padding(kind, words):
 def test_full_none_and_the_same_seed(words):
     vectors, mask = words.reshape(20, 100, 50), torch.ones(20, 100)
     assert torch.equal(add_word_noise(vectors, mask, WordNoise(share=0.0), seeded()), vectors)
-    full = WordNoise(share=1.0, kinds=(0.5, 0.25, 0.0, 0.25))
+    full = WordNoise(share=1.0, kinds=(0.5, 0.25, 0.0, 0.25), zero_rates=(0.5, 0.5))
     one, two, other = (add_word_noise(vectors, mask, full, seeded(seed)) for seed in (1, 1, 2))
     assert torch.equal(one, two)
     assert not torch.equal(one, other)
@@ -101,7 +106,7 @@ def test_contradictions_are_refused():
         {"share": 1.5},
         {"kinds": (0.5, 0.5, 0.5, 0.0)},
         {"decibels": (12.0, 6.0)},
-        {"zero_rate": 1.0},
+        {"zero_rates": (0.2, 0.1)},
         {"background": -1.0},
     ):
         with pytest.raises(ValueError, match=next(iter(bad)).split("_")[0][:4]):

@@ -7,21 +7,26 @@ from likewise.encoder.text_cnn import GROUP, TextCNN
 
 def by_hand(cnn, words):
     """The vector of one sentence (L, D) of its words alone, windows taken one by one."""
+    size = words.shape[1]
     found = []
     for bank in cnn.banks:
         weight, bias = bank.weight.detach().double().numpy(), bank.bias.detach().double().numpy()
         region = weight.shape[2]
-        padded = np.concatenate([words, np.zeros((max(0, region - len(words)), words.shape[1]))])
+        if cnn.edges:
+            zeros = np.zeros((region - 1, size))
+            padded = np.concatenate([zeros, words if len(words) else np.zeros((1, size)), zeros])
+        else:
+            padded = np.concatenate([words, np.zeros((max(0, region - len(words)), size))])
         windows = [padded[i : i + region] for i in range(len(padded) - region + 1)]
         values = [[(weight[f].T * window).sum() + bias[f] for f in range(len(weight))] for window in windows]
         found.append(np.maximum(np.array(values), 0).max(axis=0))
     return np.concatenate(found)
 
 
-@pytest.fixture
-def cnn():
+@pytest.fixture(params=[True, False], ids=["edges", "inside"])
+def cnn(request):
     torch.manual_seed(0)
-    return TextCNN(dimension=3, regions=(1, 1, 2, 4), filters=5).double()
+    return TextCNN(dimension=3, regions=(1, 1, 2, 4), filters=5, edges=request.param).double()
 
 
 def encode(cnn, vectors, mask):
@@ -49,6 +54,7 @@ def test_a_sentence_has_one_vector_in_every_batch(cnn):
 def test_saved_and_loaded(cnn, tmp_path):
     cnn.save(str(tmp_path))
     again = TextCNN.load(str(tmp_path)).double()
+    assert again.edges == cnn.edges
     vectors, mask = torch.randn(1, 4, 3, dtype=torch.float64), torch.ones(1, 4)
     assert torch.allclose(encode(again, vectors, mask), encode(cnn, vectors, mask))
 

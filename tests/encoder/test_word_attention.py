@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from likewise.encoder.word_attention import WordAttention, attend
+from likewise.encoder.word_attention import TrainingAttention, WordAttention, attend
 
 
 def algorithm_1(query, mask):
@@ -62,15 +62,15 @@ def test_padding_does_not_change_a_sentence_and_has_a_gradient(batch):
     assert torch.autograd.gradcheck(lambda v: attend(v, mask), (vectors,))
 
 
-def test_it_is_on_in_evaluation_as_in_training(batch):
+@pytest.mark.parametrize(("kind", "kept"), [(WordAttention, True), (TrainingAttention, False)])
+def test_in_evaluation_it_is_on_or_off(kind, kept, batch):
     vectors, mask = batch
-    module = WordAttention()
     outputs = [
-        module.train(mode)({"token_embeddings": vectors, "attention_mask": mask})["token_embeddings"]
+        kind().train(mode)({"token_embeddings": vectors, "attention_mask": mask})["token_embeddings"]
         for mode in (True, False)
     ]
-    assert torch.equal(*outputs)
-    assert not torch.equal(outputs[0], vectors)
+    assert torch.equal(outputs[0], attend(vectors, mask))
+    assert torch.equal(outputs[1], outputs[0] if kept else vectors)
 
 
 def test_shapes_are_checked(batch):

@@ -47,6 +47,8 @@ def test_paper_preset_holds_the_values_of_section_4_1():
     assert (paper.projection, paper.bottleneck, paper.group_size, paper.sentences) == (4096, 1024, 16, 10_000)
     assert paper.noise.kinds == (0.5, 0.2, 0.1, 0.2)
     assert paper.noise.decibels == (6, 12)
+    assert paper.noise.zero_rates == (0.05, 0.1)
+    assert (paper.attention, paper.attention_kept) == (True, False)
 
 
 TABLES = {
@@ -79,6 +81,7 @@ def test_every_row_of_tables_4_to_11_is_an_option():
         ({"sentences": 100}, "512"),
         ({"batch_size": 1}, "batch_size must be 2 or more"),
         ({"momentum": 1.0}, "momentum"),
+        ({"attention": False, "attention_kept": True}, "attention_kept"),
     ],
 )
 def test_contradictions_are_refused(changes, message):
@@ -90,7 +93,7 @@ def test_both_doors_load_it_to_the_same_vectors(finished, sentences):
     assert finished.steps == 8
     own = likewise.load(finished.path)
     plain = SentenceTransformer(str(finished.path), trust_remote_code=True)
-    assert [type(module).__name__ for module in own] == ["WordVectors", "WordAttention", "TextCNN"]
+    assert [type(module).__name__ for module in own] == ["WordVectors", "TextCNN"]
     texts = [*sentences[:20], "", "xyzzy"]
     vectors = own.encode(texts)
     assert vectors.shape == (22, 36)
@@ -117,14 +120,14 @@ def test_word_vectors_stay_and_all_else_learns(corpus_file, glove, tmp_path):
     options = GCLSR.options(**{key: value for key, value in SMALL.items() if key != "quiet"})
     set_seed(1)  # as the run does before it builds its encoder
     start = GCLSR.build_encoder(glove, options)
-    trained = load_file(run.path / "2_TextCNN" / "model.safetensors")
+    trained = load_file(run.path / "1_TextCNN" / "model.safetensors")
     assert all(not torch.equal(trained[name], value) for name, value in start[3].state_dict().items())
     vectors = load_file(run.path / "model.safetensors")["vectors.weight"]
     assert torch.equal(vectors, start[0].vectors.weight)
     assert torch.equal(vectors[0], torch.zeros(12))
     checkpoint = next((run.path / "checkpoints").iterdir())
     names = [module["type"].rsplit(".", 1)[1] for module in json.loads((checkpoint / "modules.json").read_text())]
-    assert names == ["WordVectors", "NoisyWords", "WordAttention", "TextCNN", "Projector", "Predictor"]
+    assert names == ["WordVectors", "NoisyWords", "TrainingAttention", "TextCNN", "Projector", "Predictor"]
 
 
 def test_resume_gives_the_weights_of_an_uninterrupted_run(corpus_file, glove, tmp_path, stopping_after):
@@ -134,7 +137,7 @@ def test_resume_gives_the_weights_of_an_uninterrupted_run(corpus_file, glove, tm
         train(corpus_file, glove, tmp_path / "cut", **settings)
     torch.manual_seed(999)
     train(corpus_file, glove, tmp_path / "cut", resume=True, **settings)
-    whole, cut = (load_file(tmp_path / name / "2_TextCNN" / "model.safetensors") for name in ("whole", "cut"))
+    whole, cut = (load_file(tmp_path / name / "1_TextCNN" / "model.safetensors") for name in ("whole", "cut"))
     assert all(torch.equal(whole[name], cut[name]) for name in whole)
 
 

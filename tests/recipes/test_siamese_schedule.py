@@ -30,6 +30,7 @@ def test_rates_and_momenta_of_section_4_1():
     assert [momentum for _, momentum, _ in body] == [0.9] * 4 + [0.8] * 8
     assert [momentum for _, momentum, _ in predictor] == [0.9] * 4 + [0.8] * 8
     assert {rate for rate, *_ in predictor} == {1.0}
+    assert all(group["nesterov"] for group in optimizer.param_groups)
     assert {decay for *_, decay in (*body, *predictor)} == {1e-3}
     assert sum(len(group["params"]) for group in optimizer.param_groups) == 4  # nothing frozen
 

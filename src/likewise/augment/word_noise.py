@@ -26,7 +26,9 @@ class WordNoise(Options):
     decibels: tuple[float, float] = option(
         (6.0, 12.0), "Signal-to-noise ratio of the white noise: lowest and highest, drawn for each word."
     )
-    zero_rate: float = option(0.5, "Probability that a number is set to zero (Dropout in section 3.1).", ge=0, lt=1)
+    zero_rates: tuple[float, float] = option(
+        (0.05, 0.1), "Share of a word's numbers that is set to zero: lowest and highest, drawn for each word."
+    )
     background: float = option(0.1, "The background noise is uniform from 0 to this (equation 5).", ge=0)
 
     def _check(self) -> None:
@@ -34,6 +36,8 @@ class WordNoise(Options):
             raise OptionError(f"the kinds of noise are four probabilities that add up to 1, not {self.kinds}")
         if self.decibels[0] > self.decibels[1]:
             raise OptionError(f"decibels are the least and the most, not {self.decibels}")
+        if not 0 <= self.zero_rates[0] <= self.zero_rates[1] <= 1:
+            raise OptionError(f"zero_rates are the lowest and the highest share, from 0 to 1, not {self.zero_rates}")
 
 
 def white_noise(
@@ -51,10 +55,17 @@ def white_noise(
     return vectors + scale * torch.randn(vectors.shape, generator=generator, device=vectors.device)
 
 
-def random_zeros(vectors: Tensor, rate: float = 0.5, generator: Generator | None = None) -> Tensor:
-    """Set random features to zero: Dropout(w), (K, D) to (K, D). The others are divided by 1 - rate."""
-    kept = torch.rand(vectors.shape, generator=generator, device=vectors.device) >= rate
-    return vectors * kept / (1 - rate)
+def random_zeros(
+    vectors: Tensor, rates: tuple[float, float] = (0.05, 0.1), generator: Generator | None = None
+) -> Tensor:
+    """Set each number to zero with a probability r, (K, D) to (K, D), r uniform in `rates` for each word.
+
+    The others stay as they are: section 3.1 says Dropout, but the authors' code scales nothing.
+    """
+    lowest, highest = rates
+    drawn = torch.rand(vectors.shape[:-1], generator=generator, device=vectors.device)[..., None]  # (K, 1)
+    chance = torch.rand(vectors.shape, generator=generator, device=vectors.device)  # (K, D)
+    return vectors * (chance >= lowest + (highest - lowest) * drawn)
 
 
 def fourier_round_trip(vectors: Tensor) -> Tensor:
@@ -94,7 +105,7 @@ def add_word_noise(
     out = vectors.clone()
     apply = (
         lambda words: white_noise(words, noise.decibels, generator),
-        lambda words: random_zeros(words, noise.zero_rate, generator),
+        lambda words: random_zeros(words, noise.zero_rates, generator),
         fourier_round_trip,
         lambda words: background_noise(words, noise.background, generator),
     )

@@ -22,23 +22,27 @@ GROUP = 32
 class TextCNN(SavedModule):
     """A convolution of word vectors (B, T, D) to a sentence vector (B, F R), with F filters for each of R regions.
 
-    A filter of region r is seen at the positions whose r words all lie in the sentence; padding never counts. A
-    sentence shorter than r has one position: the sentence from its first word on, with zeros behind it.
-    A sentence's vector is thereby the same in every batch.
+    A sentence's vector is the same in every batch. A filter of region r is applied at each position where it covers a
+    word: r - 1 zeros lie before and behind the sentence, whatever it is padded with. Without `edges`, only at the
+    positions whose r words all lie in the sentence; a shorter sentence then has one, with zeros behind its words.
 
     Args:
         dimension: D.
         regions: words a filter spans, one entry a bank of filters.
+        edges: count the positions at which a filter reaches over an end of the sentence. Models that were saved
+            before there was this choice have none.
     """
 
-    config_keys: list[str] = ["dimension", "regions", "filters"]  # noqa: RUF012 - the base class declares it so
+    config_keys: list[str] = ["dimension", "regions", "filters", "edges"]  # noqa: RUF012 - the base class declares it so
 
-    def __init__(self, dimension: int, regions: Sequence[int] = REGIONS, filters: int = 300) -> None:
+    def __init__(
+        self, dimension: int, regions: Sequence[int] = REGIONS, filters: int = 300, edges: bool = False
+    ) -> None:
         super().__init__()
         self.regions = [int(region) for region in regions]
         if not self.regions or min(self.regions) < 1:
             raise LikewiseError(f"regions are numbers of words of 1 or more, not {self.regions}")
-        self.dimension, self.filters = dimension, filters
+        self.dimension, self.filters, self.edges = dimension, filters, edges
         self.banks = nn.ModuleList(nn.Conv1d(dimension, filters, region) for region in self.regions)
 
     def get_embedding_dimension(self) -> int:
@@ -63,17 +67,20 @@ class TextCNN(SavedModule):
     def _vectors(self, vectors: Tensor, lengths: Tensor) -> Tensor:
         """Return the sentence vectors (B, F R) of word vectors (B, T, D) and lengths (B,)."""
         by_number = vectors.transpose(1, 2).contiguous()  # (B, D, T)
-        return torch.cat([_most(bank, by_number, lengths) for bank in self.banks], dim=1)
+        return torch.cat([_most(bank, by_number, lengths, self.edges) for bank in self.banks], dim=1)
 
 
-def _most(bank: nn.Module, vectors: Tensor, lengths: Tensor) -> Tensor:
+def _most(bank: nn.Module, vectors: Tensor, lengths: Tensor, edges: bool) -> Tensor:
     """Return the ReLU of the maximum over real positions: (B, D, T), (B,) to (B, F)."""
     (region,) = bank.kernel_size  # type: ignore[misc]
     n_words = vectors.shape[2]
-    if n_words < region:
-        vectors = F.pad(vectors, (0, region - n_words))
+    if edges:
+        vectors = F.pad(vectors, (region - 1, region - 1))
+        last = (lengths + region - 2).clamp(min=0)  # (B,) the last position that counts
+    else:
+        vectors = F.pad(vectors, (0, max(0, region - n_words)))
+        last = (lengths - region).clamp(min=0)
     values = bank(vectors)  # (B, F, P), P positions
-    last = (lengths - region).clamp(min=0)  # (B,) the last position that counts
     outside = torch.arange(values.shape[2], device=values.device)[None] > last[:, None]  # (B, P)
     # ReLU is monotone, so it may come after the maximum; the gradient goes to one position.
     return values.masked_fill(outside[:, None, :], -torch.inf).max(dim=2).values.relu()

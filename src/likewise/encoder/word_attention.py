@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
-from likewise.encoder.modules import SavedModule
+from likewise.encoder.modules import SavedModule, TrainingOnly
 from likewise.errors import LikewiseError
 
 FILL = 1e-9
@@ -48,3 +48,11 @@ class WordAttention(SavedModule):
         """Apply `attend` to 'token_embeddings' (B, T, D)."""
         features["token_embeddings"] = attend(features["token_embeddings"], features["attention_mask"])
         return features
+
+
+class TrainingAttention(TrainingOnly, WordAttention):
+    """Word attention in training, and the identity in evaluation, as the authors of GCLSR ran it."""
+
+    def forward(self, features: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
+        """Apply `attend` to 'token_embeddings' (B, T, D) in training."""
+        return super().forward(features) if self.training else features

@@ -17,7 +17,7 @@ from likewise.augment.word_noise import WordNoise
 from likewise.corpus import PreparedCorpus
 from likewise.encoder.text_cnn import TextCNN
 from likewise.encoder.training_modules import NoisyWords, Predictor, Projector
-from likewise.encoder.word_attention import WordAttention
+from likewise.encoder.word_attention import TrainingAttention, WordAttention
 from likewise.encoder.word_vectors import MAX_WORDS, build_word_vectors, check_source
 from likewise.losses.grouped_cosine import GroupedCosineLoss
 from likewise.recipes.collate import Reading, TextCollator
@@ -50,7 +50,8 @@ class GCLSROptions(TrainingOptions):
     most_frequent: int = option(100_000, "Most frequent words to keep in addition to those of the corpus.", ge=0)
     weighted: bool = option(False, "Take the mean word off the word vectors and shorten frequent words.")
     trust_pickle: bool = option(False, "Read gensim's own files of word vectors: pickles, which can run any code.")
-    attention: bool = option(True, "Word attention between word vectors and TextCNN.")
+    attention: bool = option(True, "Word attention between word vectors and TextCNN in training.")
+    attention_kept: bool = option(False, "Keep the word attention in the saved model; the authors switch it off.")
     regions: str = option("1,1,1,6,15,20", "Words that the filters of each bank of the TextCNN span.")
     filters: int = option(300, "Filters of a bank.", gt=0)
     projection: int = option(4096, "Size of the projector's layers.", gt=0)
@@ -82,6 +83,8 @@ class GCLSROptions(TrainingOptions):
             raise OptionError(
                 f"sentences {self.sentences} do not fill one update of {self.batch_size} x {self.accumulation}"
             )
+        if self.attention_kept and not self.attention:
+            raise OptionError("attention_kept keeps an attention that attention=False leaves out: drop one")
         if bool(self.paraphrases) != (self.augmentation == "paraphrases"):
             raise OptionError("augmentation=paraphrases and the file in paraphrases go together: give both or neither")
         _ = self.region_sizes, self.noise  # both check what they are made of
@@ -109,11 +112,11 @@ def _encoder(base: str, options: GCLSROptions, sentences: Any = None) -> Sentenc
     words = build_word_vectors(
         base, sentences, options.most_frequent, options.dimension, longest, options.weighted, options.trust_pickle
     )
-    cnn = TextCNN(words.get_embedding_dimension(), options.region_sizes, options.filters)
+    cnn = TextCNN(words.get_embedding_dimension(), options.region_sizes, options.filters, edges=True)
     modules: list[Any] = [
         words,
         *([NoisyWords(options.noise)] if options.augmentation in ("partial", "full") else []),
-        *([WordAttention()] if options.attention else []),
+        *([WordAttention() if options.attention_kept else TrainingAttention()] if options.attention else []),
         cnn,
         Projector(cnn.get_embedding_dimension(), options.projection),
         Predictor(options.projection, options.bottleneck),

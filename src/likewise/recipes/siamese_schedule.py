@@ -1,4 +1,4 @@
-"""SGD as SimSiam and GCLSR use it: warm-up, cosine decay, two momenta, and a separate rate for the predictor."""
+"""SGD as the authors of GCLSR ran it: Nesterov momentum, warm-up, cosine decay, a separate rate for the predictor."""
 
 from __future__ import annotations
 
@@ -63,5 +63,6 @@ def siamese_sgd(
         {"params": [p for p in trained if id(p) not in own], "lr": rate, "constant": False},
         {"params": [p for p in trained if id(p) in own], "lr": predictor_rate, "constant": True},
     ]
-    optimizer = SGD([g for g in groups if g["params"]], lr=rate, momentum=momenta[0], weight_decay=weight_decay)
+    groups = [group for group in groups if group["params"]]
+    optimizer = SGD(groups, lr=rate, momentum=momenta[0], nesterov=momenta[0] > 0, weight_decay=weight_decay)
     return optimizer, WarmupCosine(optimizer, steps, warmup, momenta)
