@@ -70,9 +70,9 @@ def test_the_activations_of_one_chunk_are_kept_at_a_time(tiny_model):
 
     def saved(rows):
         sizes = []
-        with torch.autograd.graph.saved_tensors_hooks(lambda t: sizes.append(t.numel()) or t, lambda t: t):
-            with in_chunks(tiny_model, rows):
-                tiny_model(dict(features))["sentence_embedding"].sum()
+        kept = torch.autograd.graph.saved_tensors_hooks(lambda t: sizes.append(t.numel()) or t, lambda t: t)
+        with kept, in_chunks(tiny_model, rows):
+            tiny_model(dict(features))["sentence_embedding"].sum()
         return sum(sizes)
 
     assert saved(8) < saved(0) / 10

@@ -49,7 +49,8 @@ def measured(recipe: str, options: dict, texts: list[dict], base: str, words: st
         encoder.zero_grad()
         value.backward()
         trained = [one for one in encoder.parameters() if one.requires_grad]
-        processes.average_gradients(trained)
+        if processes.count() > 1:
+            processes.average_gradients(trained)
         gradient = torch.cat([one.grad.reshape(-1) for one in trained if one.grad is not None])
         mean = processes.mean_of_processes(value.detach()) if processes.count() > 1 else value.detach()
         found[f"loss {step}"], found[f"norm {step}"] = float(mean), float(gradient.norm())

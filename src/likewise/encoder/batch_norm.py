@@ -22,7 +22,7 @@ class BatchNorm(nn.BatchNorm1d):
         variance = processes.mean_of_processes((rows - mean).square().mean(dim=0))  # (D,)
         with torch.no_grad():
             number, momentum = len(rows) * processes.count(), self.momentum or 0.0
-            self.num_batches_tracked.add_(1)  # type: ignore[operator]
+            self.num_batches_tracked.add_(1)  # type: ignore[union-attr]
             self.running_mean.lerp_(mean, momentum)  # type: ignore[union-attr]
             self.running_var.lerp_(variance * number / (number - 1), momentum)  # type: ignore[union-attr]
         return (rows - mean) * (variance + self.eps).rsqrt() * self.weight + self.bias

@@ -18,8 +18,8 @@ from likewise.errors import LikewiseError
 
 Pair = tuple[Tensor, Tensor]
 SMALLEST_SINE_SQUARED = 1e-6
-"""Below this, the sine of the angle of a positive pair is held constant, so that its gradient stays finite: 0.06 degrees
-from 0 or 180. Float32 cannot tell the cosine of half that angle from 1."""
+"""Below this, the sine of the angle of a positive pair is held constant, so that its gradient stays finite: 0.06
+degrees from 0 or 180. Float32 cannot tell the cosine of half that angle from 1."""
 
 
 def cosine_distance(vectors: Tensor, targets: Tensor) -> Tensor:

@@ -105,6 +105,8 @@ class SNCSELoss(nn.Module):
         elif self.role == "positive":
             # Gathered also where there are none here: every process takes part.
             others, first = gather_rows(negations, ragged=True)
-            loss = functional.nt_xent(anchors[rows], others, self.temperature, first) if len(rows) else 0.0
-            found["negation"] = loss * share(len(rows)) + others.sum() * 0.0
+            loss = others.sum() * 0.0
+            if len(rows):
+                loss = loss + functional.nt_xent(anchors[rows], others, self.temperature, first)
+            found["negation"] = loss * share(len(rows))
         return found

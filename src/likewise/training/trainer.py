@@ -195,7 +195,8 @@ class _Steps(BaseTrainer):
             return loss
 
     def _average_gradients(self) -> None:
-        processes.average_gradients(one for group in self.optimizer.param_groups for one in group["params"])
+        if processes.count() > 1 and self.optimizer:
+            processes.average_gradients(one for group in self.optimizer.param_groups for one in group["params"])
 
     def _gradients_at_worst_point(self, model: nn.Module, num_items_in_batch: Tensor | int | None) -> None:
         sam: Any = getattr(self.optimizer, "optimizer", self.optimizer)  # accelerate wraps it
