@@ -146,9 +146,12 @@ def training(name: str, base: str, corpus: str, steps: int, **options: Any) -> J
 
 def jobs(base: str, corpus: str, articles: str, steps: int = 12, discriminator: Any = None) -> list[Job]:
     """Return the long jobs of the library on a text and on articles."""
+    from likewise.context import StatesOptions
+
     context = "likewise.context:"
     stages = [
         Call(f"{context}build_index", {"work": "OUT", "corpus": articles, "quiet": True}),
+        Call(f"{context}read_states", {"work": "OUT", "options": StatesOptions(encoder=base), "quiet": True}),
         Call(f"{context}train_discriminator", {"work": "OUT", "options": discriminator, "quiet": True}),
     ]
     return [

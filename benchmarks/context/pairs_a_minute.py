@@ -25,10 +25,11 @@ from claims import Claim, finish, with_claims
 from likewise.context.chunks import Context
 from likewise.context.generators import Generators, batch_of
 from likewise.context.harvest_pairs import PairSource
-from likewise.context.options import PRESETS, GeneratorOptions, HarvestOptions, ScoreOptions
-from likewise.context.origin import pair_terms, similarities
+from likewise.context.options import LARGE, GeneratorOptions, HarvestOptions, ScoreOptions
+from likewise.context.origin import pair_terms
 from likewise.context.score import ContextScorer
 from likewise.context.subwords import TASKS, Example, Vocabulary
+from likewise.context.weights import similarities
 from likewise.corpus import read_documents
 from likewise.runs.provenance import machine
 
@@ -38,6 +39,9 @@ WEIGHTS = (0.1, 0.3, 0.3, 0.3)
 class NoCost:
     def coherence(self, sentences, contexts):
         return np.full((len(sentences), len(contexts)), -0.7)
+
+
+PRESETS = {"cpu": GeneratorOptions(reads="text", batch_size=16, epochs=1), "large": LARGE}
 
 
 def double_loop(generators: Generators, pairs, contexts: dict[str, list[Context]]) -> list[float]:
@@ -79,12 +83,12 @@ def main() -> None:
     vocabulary = Vocabulary.train(sentences, options.vocabulary, lowercase=options.lowercase)
     torch.manual_seed(1)
     generators = Generators(options, vocabulary).eval()
-    source = PairSource(sentences, HarvestOptions(pairs=args.pairs, anchors=max(2, args.pairs // 10)))
+    source = PairSource(sentences, HarvestOptions(near="words", pairs=args.pairs, anchors=max(2, args.pairs // 10)))
     pairs = [(pair.first, pair.second) for pair in source.shard(0)]
     rng = np.random.default_rng(1)
     texts = {text for pair in pairs for text in pair}
     sets = {text: [found[i] for i in rng.choice(len(found), args.contexts, replace=False)] for text in sorted(texts)}
-    scorer = ContextScorer(generators, NoCost(), ScoreOptions(weights=WEIGHTS))
+    scorer = ContextScorer(generators, NoCost(), ScoreOptions(form="paper", weights=WEIGHTS))
     print(f"machine: {machine()}; bf16: {scorer.bf16}")
     print(f"{len(pairs)} pairs of {len(sets)} sentences, {args.contexts} contexts a sentence, preset {args.preset}")
     with torch.inference_mode():

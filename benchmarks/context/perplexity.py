@@ -18,13 +18,15 @@ from ngram import ngrams
 
 from likewise.context.chunks import Chunk
 from likewise.context.generator_training import fit_generators, split
-from likewise.context.options import PRESETS, GeneratorOptions
+from likewise.context.options import LARGE, GeneratorOptions
 from likewise.context.subwords import Cutter, Vocabulary, examples_of
 from likewise.corpus import read_documents
 from likewise.runs.job import open_job
 from likewise.runs.plan import Plan
 from likewise.runs.progress import Progress
 from likewise.runs.provenance import machine
+
+PRESETS = {"cpu": GeneratorOptions(reads="text", batch_size=16, epochs=1), "large": LARGE}
 
 
 def read(corpus: str, tokens: int) -> list[Chunk]:

@@ -25,7 +25,7 @@ def test_a_killed_job_ends_as_an_undisturbed_one(kill, name, sentences, corpus_f
     articles = tmp_path / "articles.jsonl"
     rows = [{"id": i, "sections": [{"paragraphs": [" ".join(sentences[i : i + 8])]}]} for i in range(0, 160, 8)]
     articles.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    small = DiscriminatorOptions(vocabulary=400, vectors="", embedding=8, hidden=8, rank=4, batch_size=24, epochs=4)
+    small = DiscriminatorOptions(rank=4, batch_size=24, epochs=4)
     jobs = kill.jobs(str(tiny_base), str(corpus_file), str(articles), 5, small)
     (job,) = [one for one in jobs if one.name == name]
     outcome = kill.try_job(job, tmp_path / "trials", kills=3)

@@ -13,7 +13,7 @@ chunk_sentences = 5
 hash_bits = 12
 [discriminator]
 vocabulary = 300
-vectors = ""
+reads = "text"
 embedding = 8
 hidden = 6
 rank = 6

@@ -62,9 +62,9 @@ def tiny_options():
     from likewise.context import DiscriminatorOptions
 
     return DiscriminatorOptions(
+        reads="text",
         vocabulary=400,
         max_tokens=16,
-        vectors="",
         embedding=24,
         hidden=24,
         rank=24,
@@ -154,6 +154,7 @@ def vocabulary(chunks) -> Vocabulary:
 def tiny_generators() -> GeneratorOptions:
     """The `cpu` architecture, tiny."""
     return GeneratorOptions(
+        reads="text",
         width=16,
         heads=2,
         feed_forward=32,
@@ -163,6 +164,29 @@ def tiny_generators() -> GeneratorOptions:
         max_sentences=3,
         vocabulary=360,
         dropout=0.0,
+        epochs=1,
         batch_size=8,
         held_out=20,
     )
+
+
+@pytest.fixture(scope="session")
+def frozen(indexed: Path, tiny_base, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A workspace with all stages of the preset `frozen`, on a tiny encoder; tests only read it."""
+    import shutil
+
+    from likewise.context import (
+        DiscriminatorOptions,
+        StatesOptions,
+        read_states,
+        train_discriminator,
+        train_generators,
+    )
+
+    work = tmp_path_factory.mktemp("frozen") / "work"
+    shutil.copytree(indexed, work)
+    read_states(work, StatesOptions(encoder=str(tiny_base), max_tokens=24), quiet=True)
+    options = {"batch_size": 40, "epochs": 3, "held_out": 0.3, "eval_steps": 10, "learning_rate": 0.01, "rank": 16}
+    train_discriminator(work, DiscriminatorOptions(**options), quiet=True)
+    train_generators(work, GeneratorOptions(rank=16, batch_size=32, learning_rate=0.02, epochs=8), quiet=True)
+    return work

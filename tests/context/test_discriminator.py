@@ -5,7 +5,7 @@ import torch
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence
 
-from likewise.context.discriminator import Discriminator, load_discriminator, save_discriminator
+from likewise.context.discriminator import Discriminator, LstmReader, load_discriminator, save_discriminator
 from likewise.context.workspace import ContextError
 
 HEADS = ["product", "linear"]
@@ -14,18 +14,18 @@ SENTENCES = [[5, 6, 7], [8], [], [9, 5, 5, 10, 11, 12, 4], [3, 3], [7] * 15]
 
 def model_of(head: str, left: int = 2, right: int = 1) -> Discriminator:
     torch.manual_seed(3)
-    model = Discriminator(20, 6, 8, left, right, head, rank=5)
+    model = Discriminator(LstmReader(20, 6, 8), 16, left, right, head, rank=5)
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.3)
-        model.embed.weight[0] = 100.0  # padding that is read would be seen
+        model.reader.embed.weight[0] = 100.0  # padding that is read would be seen
     return model.eval()
 
 
 def torchs_own(model: Discriminator) -> nn.LSTM:
     lstm = nn.LSTM(6, 8, bidirectional=True)
-    state = {**model.forward_lstm.state_dict()}
-    state |= {f"{name}_reverse": tensor for name, tensor in model.backward_lstm.state_dict().items()}
+    state = {**model.reader.forward_lstm.state_dict()}
+    state |= {f"{name}_reverse": tensor for name, tensor in model.reader.backward_lstm.state_dict().items()}
     lstm.load_state_dict(state)
     return lstm
 
@@ -36,7 +36,7 @@ def test_representations_are_the_last_states_of_a_bidirectional_lstm_without_pad
     lstm = torchs_own(model)
     found = model.represent(SENTENCES)
     for ids, row in zip(SENTENCES, found, strict=True):
-        _, (states, _) = lstm(model.embed(torch.tensor(ids or [1]))[:, None])  # alone, so nothing is padded
+        _, (states, _) = lstm(model.reader.embed(torch.tensor(ids or [1]))[:, None])  # alone, so nothing is padded
         torch.testing.assert_close(row, states[:, 0].flatten())
 
 
@@ -46,7 +46,7 @@ def test_representations_are_those_of_a_packed_batch():
     filled = [ids for ids in SENTENCES if ids] * 60  # more than one pass
     lengths = torch.tensor([len(ids) for ids in filled])
     batch = nn.utils.rnn.pad_sequence([torch.tensor(ids) for ids in filled])
-    packed = pack_padded_sequence(model.embed(batch), lengths, enforce_sorted=False)
+    packed = pack_padded_sequence(model.reader.embed(batch), lengths, enforce_sorted=False)
     _, (states, _) = torchs_own(model)(packed)
     torch.testing.assert_close(model.represent(filled), torch.cat([states[0], states[1]], dim=1))
 
@@ -54,8 +54,8 @@ def test_representations_are_those_of_a_packed_batch():
 def test_padding_gets_no_gradient():
     model = model_of("product")
     model.represent(SENTENCES).sum().backward()
-    assert model.embed.weight.grad[0].abs().sum() == 0
-    assert model.embed.weight.grad[8].abs().sum() > 0
+    assert model.reader.embed.weight.grad[0].abs().sum() == 0
+    assert model.reader.embed.weight.grad[8].abs().sum() > 0
 
 
 def literal_logit(model: Discriminator, h: torch.Tensor, around: list[torch.Tensor | None]) -> torch.Tensor:

@@ -22,7 +22,7 @@ def pool():
 
 def source(pool, **changes):
     options = {"pairs": 1200, "ranks": (1, 3, 9), "random": 2, "anchors": 20, "max_share": 1.0, **changes}
-    return PairSource(pool, HarvestOptions(**options))
+    return PairSource(pool, HarvestOptions(near="words", **options))
 
 
 def test_no_pair_comes_twice_in_either_order(pool):
@@ -92,7 +92,7 @@ def test_ranked_partners_are_nearer_than_random_ones(pool):
 
 def test_equal_short_and_long_sentences_are_not_drawn():
     texts = ["a b", *[f"one two three {i}" for i in range(30)], "one two three 1", " ".join("abcdefgh")]
-    drawn = PairSource(texts, HarvestOptions(anchors=2, ranks=(1, 2), max_words=7))
+    drawn = PairSource(texts, HarvestOptions(near="words", anchors=2, ranks=(1, 2), max_words=7))
     assert drawn.pool == [f"one two three {i}" for i in range(30)]
 
 

@@ -22,7 +22,7 @@ from likewise.runs.job import JobError
 from likewise.runs.progress import Progress
 from likewise.runs.stopping import Stopped
 
-OPTIONS = HarvestOptions(pairs=240, ranks=(1, 4), random=2, anchors=6, max_share=1.0, held_out=0.1)
+OPTIONS = HarvestOptions(near="words", pairs=240, ranks=(1, 4), random=2, anchors=6, max_share=1.0, held_out=0.1)
 
 
 def build_source() -> PairSource:

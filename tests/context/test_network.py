@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from likewise.context.network import Layer, Transformer
-from likewise.context.options import PRESETS
+from likewise.context.options import LARGE
 from likewise.context.subwords import Cutter, Padded, pad
 
 
@@ -93,5 +93,5 @@ def test_padding_changes_nothing(tiny_generators, vocabulary, cutter):
 def test_the_large_preset_has_the_size_of_the_papers():
     # Vaswani et al. 2017, table 3: 213 million parameters for 'big' with 37,000 sub-words.
     with torch.device("meta"):
-        large = Transformer(PRESETS["large"], 37_000)
+        large = Transformer(LARGE, 37_000)
     assert sum(part.numel() for part in large.parameters()) == pytest.approx(213e6, rel=0.01)

@@ -3,15 +3,14 @@
 import pytest
 
 from likewise.context.options import (
-    SECTIONS,
     DiscriminatorOptions,
     GeneratorOptions,
     HarvestOptions,
     IndexOptions,
     ScoreOptions,
     SelectionOptions,
-    read_sections,
 )
+from likewise.context.sections import SECTIONS, read_sections
 from likewise.runs.options import OptionError
 
 
@@ -30,15 +29,25 @@ def test_no_file_gives_the_defaults():
     assert all(found[name] == kind() for name, kind in SECTIONS.items())
 
 
+def test_the_paper_has_its_own_models_and_its_own_form():
+    found = read_sections(None, ["score.metric=correlation"], "paper")
+    assert (found["discriminator"].reads, found["generators"].reads) == ("text", "text")
+    assert (found["generators"].width, found["generators"].encoder_layers) == (1024, 6)
+    assert (found["selection"].size, found["discriminator"].hidden) == (500, 300)
+    assert found["score"] == ScoreOptions(form="paper", contexts_by="score", metric="correlation")
+    with pytest.raises(OptionError, match="no preset papre; there are frozen, paper"):
+        read_sections(None, [], "papre")
+
+
 def test_the_file_and_then_single_values(toml):
-    path = toml('[index]\nleft = 3\nright = 4\n[discriminator]\nlearning_rate = 1\nvectors = ""\n')
+    path = toml("[index]\nleft = 3\nright = 4\n[discriminator]\nlearning_rate = 1\nrank = 7\n")
     single = ["index.right=5", "selection.strategy=random", "selection.diversity=false", "harvest.ranks=[1, 3]"]
-    found = read_sections(path, [*single, "score.weights=0,1,0,0.5", "discriminator.seed=7"])
+    found = read_sections(path, [*single, "score.weights=1,0,-0.5,0,0,0,0", "discriminator.seed=7"])
     assert found["index"] == IndexOptions(left=3, right=5)
-    assert found["discriminator"] == DiscriminatorOptions(learning_rate=1.0, vectors="", seed=7)
+    assert found["discriminator"] == DiscriminatorOptions(learning_rate=1.0, rank=7, seed=7)
     assert found["selection"] == SelectionOptions(strategy="random", diversity=False)
     assert found["harvest"] == HarvestOptions(ranks=(1, 3))
-    assert found["score"] == ScoreOptions(weights=(0, 1, 0, 0.5))
+    assert found["score"] == ScoreOptions(weights=(1, 0, -0.5, 0, 0, 0, 0))
     assert read_sections(toml("[harvest]\nranks = [1, 3]"))["harvest"] == found["harvest"]
 
 
@@ -55,7 +64,7 @@ def test_the_file_and_then_single_values(toml):
             "[discriminator]\nhead = 'deep'",
             r"c\.toml: \[discriminator\] head must be one of product, linear, not 'deep'",
         ),
-        ("[selection]\nscreened = 5", r"c\.toml: \[selection\] screened 5 is less than size 500"),
+        ("[selection]\nscreened = 5", r"c\.toml: \[selection\] screened 5 is less than size 50"),
         ("[index\n", r"c\.toml is not TOML"),
     ],
 )
@@ -95,9 +104,10 @@ def test_a_missing_file(tmp_path):
         (GeneratorOptions, {"dropout": 1.0}, "below 1"),
         (GeneratorOptions, {"batch_size": 0}, "1 or more"),
         (GeneratorOptions, {"widht": 1}, "no option widht"),
-        (ScoreOptions, {"weights": (1, 1, 1)}, "four numbers"),
-        (ScoreOptions, {"weights": (0, 0, 0, 0)}, "four numbers"),
-        (ScoreOptions, {"weights": (1, 1, 1, -1)}, "four numbers"),
+        (ScoreOptions, {"weights": (1, 1, 1)}, "form=pmi are 7 numbers, not all"),
+        (ScoreOptions, {"weights": (0,) * 7}, "form=pmi are 7 numbers, not all"),
+        (ScoreOptions, {"form": "paper", "weights": (0,) * 4}, "form=paper are 4 numbers of 0 or more"),
+        (ScoreOptions, {"form": "paper", "weights": (1, 1, 1, -1)}, "form=paper are 4 numbers of 0 or more"),
         (ScoreOptions, {"batch_tokens": 0}, "batch_tokens must be 1"),
         (HarvestOptions, {"ranks": (0, 1)}, "from 1 on"),
         (HarvestOptions, {"ranks": (2, 2)}, "different numbers"),

@@ -9,7 +9,8 @@ from scipy.stats import spearmanr
 
 from likewise.context.chunks import Context
 from likewise.context.options import ScoreOptions
-from likewise.context.origin import Origin, PairTerms, Weights, choose_weights, pair_terms, similarities
+from likewise.context.origin import Origin, pair_terms
+from likewise.context.weights import PairTerms, Weights, choose_weights, similarities
 from likewise.context.workspace import ContextError
 
 
@@ -17,7 +18,7 @@ class ToyScorer:
     """Terms that are any function of sentence and context."""
 
     def __init__(self, weights=(0.1, 0.2, 0.3, 0.4)):
-        self.options = ScoreOptions(weights=weights)
+        self.options = ScoreOptions(form="paper", weights=weights)
         self.weights = np.array(weights)
         self.cells = 0
 

@@ -7,12 +7,16 @@ import pytest
 from typer.testing import CliRunner
 
 from likewise.cli import build_app
-from likewise.context.options import ScoreOptions, read_sections
-from likewise.context.origin import Weights, open_origin
+from likewise.context.options import ScoreOptions
+from likewise.context.origin import open_origin
+from likewise.context.sections import read_sections
 from likewise.context.selection import CachedRanker
+from likewise.context.weights import Weights
 
+PAPER = ScoreOptions(form="paper", contexts_by="score")
 TOML = """
 [generators]
+reads = "text"
 width = 16
 heads = 2
 feed_forward = 32
@@ -27,7 +31,11 @@ eval_steps = 3
 size = 3
 candidates = 50
 screened = 0
+[score]
+form = "paper"
+contexts_by = "score"
 [harvest]
+near = "words"
 pairs = 40
 ranks = [1, 4]
 random = 2
@@ -55,7 +63,7 @@ def work(trained, config, tmp_path_factory):
     shutil.copytree(trained, work)
     done = run("context", "train", "generators", "--work", work, "--config", config)
     assert done.exit_code == 0, done.output
-    assert "held-out perplexity of a token: all " in done.output
+    assert "held-out perplexity of a word, right context: all " in done.output
     return work
 
 
@@ -64,7 +72,7 @@ def selection(config):
 
 
 def test_the_stored_discriminator_is_the_ranker(work, config):
-    origin = open_origin(work, selection=selection(config))
+    origin = open_origin(work, PAPER, selection(config))
     coherence = origin.scorer.discriminator
     assert isinstance(coherence, CachedRanker)
     numbers = np.array([5, 0, 17])
@@ -79,7 +87,7 @@ def test_two_sentences_and_a_file(work, config, tmp_path):
     a, b = "The ship stood beside the wave.", "The cow stood beside the barn."
     alone = run("context", "score", a, b, "--work", work, "--config", config)
     assert alone.exit_code == 0, alone.output
-    assert "finding contexts" in alone.stderr
+    assert "opening the workspace" in alone.stderr
     pairs = tmp_path / "pairs.tsv"
     pairs.write_text(f"{a}\t{b}\n{a}\t{a}\n")
     table = tmp_path / "out.tsv"
@@ -89,7 +97,7 @@ def test_two_sentences_and_a_file(work, config, tmp_path):
     assert first[1:] == [a, b]
     assert float(first[0]) == pytest.approx(float(alone.stdout), abs=1e-3)
     assert float(second[0]) == pytest.approx(1)
-    origin = open_origin(work, selection=selection(config))
+    origin = open_origin(work, PAPER, selection(config))
     assert float(first[0]) == pytest.approx(origin([(a, b)])[0], abs=1e-5)
 
 
@@ -103,14 +111,14 @@ def test_chosen_weights_are_recorded_and_used(work, config, data_dir, tmp_path):
     assert done.exit_code == 0, done.output
     chosen = Weights.load(copy / "weights.json")
     assert chosen.source == "sts-b-dev, 12 pairs"
-    assert open_origin(copy).scorer.options.weights == chosen.values
+    assert open_origin(copy, PAPER).scorer.options.weights == chosen.values
     again = run("context", "score", *given)
     assert f"Spearman {chosen.spearman:.2f}" in done.output
     assert f"Spearman {chosen.spearman:.2f}" in again.output
     other = run("context", "score", *given, "--set", "score.metric=correlation")
     assert other.exit_code == 2
     assert "choose weights again" in other.output
-    assert open_origin(copy, ScoreOptions(weights=(0, 1, 0, 0))).scorer.options.weights == (0, 1, 0, 0)
+    assert open_origin(copy, ScoreOptions(form="paper", weights=(0, 1, 0, 0))).scorer.options.weights == (0, 1, 0, 0)
 
 
 def test_harvest_in_two_parts(work, config, tmp_path):

@@ -109,7 +109,7 @@ def test_scores_are_the_weighted_terms_and_a_weight_of_zero_costs_nothing(tiny_g
         ["A dog!"], contexts, np.array([(0, 0), (0, 3)])
     )
     toy.asked = 0
-    scorer = ContextScorer(generators, None, ScoreOptions(weights=(0, 0.5, 0.0, 0.2), precision="fp32"))
+    scorer = ContextScorer(generators, None, ScoreOptions(form="paper", weights=(0, 0.5, 0.0, 0.2), precision="fp32"))
     found = scorer("A dog!", contexts)
     assert found.shape == (len(contexts),)
     np.testing.assert_allclose(found[[0, 3]], all_terms @ [0, 0.5, 0, 0.2], atol=1e-6)

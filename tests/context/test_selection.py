@@ -47,9 +47,9 @@ def test_choice_is_that_of_the_literal_loop(seed, limit):
     assert found.tolist() == greedy(scores, chunks, preceding, size, limit)
 
 
-def test_without_diversity_the_best_are_taken():
+def test_without_diversity_the_best_are_taken(store):
     scores, options = np.array([0.1, 0.9, 0.9, 0.5]), SelectionOptions(size=3, screened=0, diversity=False)
-    assert ContextFinder(None, None, None)._choose(np.arange(4), scores, options).tolist() == [1, 2, 3]
+    assert ContextFinder(store, None, None)._choose("x", np.arange(4), scores, options).tolist() == [1, 2, 3]
 
 
 @pytest.fixture(scope="module")
@@ -134,6 +134,33 @@ def test_random_contexts_hang_on_sentence_and_seed_alone(store):
     counts = np.bincount([int(random_contexts(str(i), 20, 1, seed=1)[0]) for i in range(4000)], minlength=20)
     assert counts.min() > 140
     assert counts.max() < 260
+
+
+@pytest.mark.parametrize("strategy", ["two-step", "random"])
+@pytest.mark.parametrize("diversity", [True, False])
+def test_a_sentence_of_the_corpus_is_not_given_its_own_places(tmp_path, strategy, diversity):
+    own = "one two three four five"
+    near = "One two three four five six."  # 5 of 6 words
+    texts = [[f"{letter}{i} filler" for i in range(6)] for letter in "abcdefgh"]
+    texts[0][2] = own
+    texts[3][0] = near
+    write_chunks(tmp_path / "chunks.arrow", [Chunk(i, tuple(text)) for i, text in enumerate(texts)])
+    store = ChunkStore(tmp_path / "chunks.arrow", 2, 2)
+
+    class All:
+        def candidates(self, sentence, most):
+            return np.arange(8), np.ones(8, np.float32)
+
+    options = SelectionOptions(size=32, screened=0, strategy=strategy, diversity=diversity, max_overlap=1.0)
+    found = select(own, store, All(), ByNumber(), options)
+    given = {(context.chunk, context.position) for context in found.contexts}
+    # Gaps at 1 to 4 see two sentences to either side: in chunk 0 all see the third one, in chunk 3 two see the first.
+    assert not any(chunk == 0 for chunk, _ in given)
+    assert not given & {(3, 1), (3, 2)}
+    if not diversity or strategy == "random":
+        assert given == {(chunk, place) for chunk in range(1, 8) for place in range(1, 5)} - {(3, 1), (3, 2)}
+    every = select(own, store, All(), ByNumber(), options.updated(same=1.1))
+    assert any(context.chunk == 0 for context in every.contexts)
 
 
 def test_a_scorer_that_gives_too_few_scores(store):

@@ -8,10 +8,14 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from sentence_transformers import CrossEncoder, SentenceTransformer
+from sentence_transformers.sentence_transformer.losses import CosineSimilarityLoss
+from sentence_transformers.sentence_transformer.modules import Pooling
 
-from likewise.context.surrogate import PRESETS, distill
+from likewise.context.surrogate import PAPER, PRESETS, AnchoredLoss, distill
 from likewise.context.workspace import ContextError
+from likewise.encoder.build import build_encoder
 from likewise.encoder.opening import LoadError
+from likewise.evaluation.task import DataError
 from likewise.recipes import OptionError
 
 SMALL = {"batch_size": 8, "max_steps": 6, "eval_steps": 2, "learning_rate": 1e-3, "quiet": True}
@@ -137,10 +141,10 @@ def test_sts_b_of_the_finished_surrogate(harvest, tiny_base, tmp_path, data_dir)
 
 def test_input_that_is_wrong_is_told_before_anything_is_done(harvest, tiny_base, tmp_path):
     out = tmp_path / "run"
-    with pytest.raises(OptionError, match="cpu, paper"):
+    with pytest.raises(OptionError, match="cpu, anchored, paper"):
         distill(harvest, base=tiny_base, out=out, preset="huge")
-    with pytest.raises(OptionError, match="held-out pairs of its harvest"):
-        distill(harvest, base=tiny_base, out=out, select_by="sts-b-dev")
+    with pytest.raises(DataError, match="No evaluation data"):
+        distill(harvest, base=tiny_base, out=out, select_by="sts-b-dev", quiet=True)
     with pytest.raises(ContextError, match="no such folder"):
         distill(tmp_path / "nowhere", base=tiny_base, out=out)
     for structure in ("siamese", "cross"):
@@ -149,3 +153,47 @@ def test_input_that_is_wrong_is_told_before_anything_is_done(harvest, tiny_base,
     with pytest.raises(OptionError, match="fill one update"):
         distill(harvest, base=tiny_base, out=out, batch_size=500, quiet=True)
     assert not out.exists()
+
+
+def test_the_anchored_student_begins_where_its_targets_are(harvest, tiny_base, tmp_path):
+    result = distill(
+        harvest, base=tiny_base, out=tmp_path / "run", preset="anchored", select_by="held-out", pooling="mean",
+        **{name: value for name, value in SMALL.items() if name not in ("scale", "select_by")},
+    )  # fmt: skip
+    rows = [row for shard in range(2) for row in pq.read_table(harvest / f"shard-{shard}.parquet").to_pylist()]
+    train = [row for row in rows if row["split"] == "train"]
+    base = build_encoder(str(tiny_base), pooling="mean", head=False).eval()
+    u, v = (base.encode([row[name] for row in train], normalize_embeddings=True) for name in ("sentence1", "sentence2"))
+    slope, offset = np.polyfit([row["score"] for row in train], (u * v).sum(1), 1)
+    scale = result.record["scale"]
+    assert 1 / (scale["high"] - scale["low"]) == pytest.approx(slope, rel=1e-3)
+    assert -scale["low"] / (scale["high"] - scale["low"]) == pytest.approx(offset, rel=1e-3)
+
+
+def test_trust_is_the_share_by_which_the_weights_moved(tiny_model, sentences):
+    features = [tiny_model.preprocess(sentences[:4]), tiny_model.preprocess(sentences[4:8])]
+    labels = torch.tensor([0.1, 0.9, 0.4, 0.7])
+    loss = AnchoredLoss(tiny_model, trust=3.0)
+    plain = CosineSimilarityLoss(tiny_model)
+    before = plain([dict(f) for f in features], labels).item()
+    assert loss([dict(f) for f in features], labels).item() == pytest.approx(before)
+    with torch.no_grad():
+        for parameter in tiny_model.parameters():
+            parameter.mul_(1.1)
+    added = loss([dict(f) for f in features], labels) - plain([dict(f) for f in features], labels)
+    assert added.item() == pytest.approx(3 * 0.1**2, rel=1e-3)
+
+
+@pytest.mark.parametrize("pooling", ["own", "cls", "mask"])
+def test_other_students(harvest, tiny_base, tmp_path, pooling):
+    result = distill(harvest, base=tiny_base, out=tmp_path / "run", **SMALL | {"pooling": pooling, "max_steps": 2})
+    model = SentenceTransformer(str(result.path))
+    mode = {"own": "mean", "cls": "cls", "mask": "mean"}[pooling]
+    assert next(module for module in model if isinstance(module, Pooling)).pooling_mode == mode
+    if pooling == "mask":
+        assert [type(module).__name__ for module in model] == ["Transformer", "WordWeights", "Pooling"]
+
+
+def test_a_cross_encoder_has_no_anchor():
+    with pytest.raises(OptionError, match="a cross-encoder has no cosines"):
+        PAPER.updated(structure="cross", trust=1.0)

@@ -15,6 +15,10 @@ from likewise.errors import counted
 
 Work = Annotated[Path, typer.Option(help="The workspace: the folder of all stages.")]
 Config = Annotated[Optional[Path], typer.Option(help="A TOML file with a section for each stage.")]
+Preset = Annotated[
+    Literal["frozen", "paper"],
+    typer.Option(help="frozen: models on the states of a frozen encoder. paper: those of the paper, from scratch."),
+]
 Set = Annotated[
     Optional[list[str]],
     typer.Option("--set", help="One option as section.name=value; repeatable, and takes precedence over the file."),
@@ -41,23 +45,28 @@ def index(
     corpus: Annotated[
         list[str], typer.Option(help="Articles, a MediaWiki dump or plain text: a file or a glob; may be repeated.")
     ],
+    preset: Preset = "frozen",
     config: Config = None,
     assignments: Set = None,
     overwrite: Overwrite = False,
 ) -> None:
     """Cut documents into chunks and index their words and bigrams."""
     from likewise.context.indexing import build_index
-    from likewise.context.options import read_sections
+    from likewise.context.sections import read_sections
 
-    options = read_sections(config, assignments or ())["index"]
+    options = read_sections(config, assignments or (), preset)["index"]
     record = build_index(work, corpus, options, overwrite=overwrite).record
     names = "documents", "chunks", "sentences", "contexts"
     typer.echo(f"{work / 'index'}: " + ", ".join(f"{record[name]:,} {name}" for name in names))
 
 
 def train(
-    what: Annotated[Literal["discriminator", "generators", "all"], typer.Argument(help="Which models.")],
+    what: Annotated[
+        Literal["states", "discriminator", "generators", "all"],
+        typer.Argument(help="Which models; states: the index read by the frozen encoder."),
+    ],
     work: Work,
+    preset: Preset = "frozen",
     config: Config = None,
     assignments: Set = None,
     overwrite: Overwrite = False,
@@ -65,9 +74,15 @@ def train(
     """Train the coherence discriminator or the generators on the index; a stopped run is resumed."""
     from likewise.context.discriminator_training import train_discriminator
     from likewise.context.generator_training import train_generators
-    from likewise.context.options import read_sections
+    from likewise.context.sections import read_sections
+    from likewise.context.states import read_states
 
-    options = read_sections(config, assignments or ())
+    options = read_sections(config, assignments or (), preset)
+    if what == "states" or (
+        what == "all" and "states" in (options["discriminator"].reads, options["generators"].reads)
+    ):
+        stage = read_states(work, options["states"], overwrite=overwrite)
+        typer.echo(f"{stage.folder}: {counted(stage.record['sentences'], 'sentence')} read")
     if what in ("discriminator", "all"):
         stage = train_discriminator(work, options["discriminator"], overwrite=overwrite)
         found = stage.record["held_out"]
@@ -77,8 +92,10 @@ def train(
         typer.echo(f"{stage.folder}: held-out accuracy {accuracy} ({', '.join(shares)})")
     if what in ("generators", "all"):
         stage = train_generators(work, options["generators"], overwrite=overwrite)
-        shares = [f"{task} {value:.1f}" for task, value in stage.record["perplexity"].items()]
-        typer.echo(f"{stage.folder}: held-out perplexity of a token: {', '.join(shares)}")
+        found = stage.record["perplexity"]
+        for sources, by_task in found.items() if options["generators"].reads == "states" else [("right", found)]:
+            shares = [f"{task} {value:.1f}" for task, value in by_task.items()]
+            typer.echo(f"{stage.folder}: held-out perplexity of a word, {sources} context: {', '.join(shares)}")
 
 
 def score(
@@ -92,12 +109,14 @@ def score(
     limit: Annotated[int, typer.Option(help="Number of pairs of the task to draw (with seed 1); 0: all.", min=0)] = 0,
     choose: Annotated[bool, typer.Option("--choose", help="Choose the weights on the task, and record them.")] = False,
     out: Annotated[Optional[Path], typer.Option(help="A TSV file to write: similarity and sentences.")] = None,
+    preset: Preset = "frozen",
     config: Config = None,
     assignments: Set = None,
 ) -> None:
     """Print the Origin similarity of two sentences, of a file of pairs, or its agreement with human ratings."""
-    from likewise.context.options import read_sections
-    from likewise.context.origin import WEIGHTS, choose_weights, open_origin, similarities, with_chosen_weights
+    from likewise.context.origin import open_origin
+    from likewise.context.sections import read_sections
+    from likewise.context.weights import WEIGHTS
     from likewise.context.workspace import ContextError
     from likewise.runs.progress import Progress
 
@@ -106,7 +125,7 @@ def score(
         raise ContextError("give two sentences, or --pairs FILE, or --task NAME")
     if choose and task is None:
         raise ContextError("--choose needs rated pairs: give --task sts-b-dev")
-    sections = read_sections(config, assignments or ())
+    sections = read_sections(config, assignments or (), preset)
     options = sections["score"]
     gold = None
     if task is not None:
@@ -114,22 +133,15 @@ def score(
     else:
         asked = _read_pairs(pairs) if pairs is not None else [(sentences[0], sentences[1])]  # type: ignore[index]
     progress = Progress()
-    progress.tell("opening index, discriminator and generators")
+    progress.tell("opening the workspace")
     origin = open_origin(work, options, sections["selection"], progress)
-    progress.tell("finding contexts and scoring them (faster with --set score.contexts_by=discriminator)")
-    # All terms if weights are to be chosen, otherwise those with a weight.
-    terms = origin.terms(asked, [True] * 4 if choose else origin.scorer.weights > 0)
-    if bare := sum(not len(pair.first) for pair in terms):
-        typer.echo(f"without a context in this index, and so of similarity 0: {counted(bare, 'pair')}", err=True)
     if choose:
         assert gold is not None
-        chosen = choose_weights(terms, gold, metric=options.metric, source=f"{task}, {counted(len(gold), 'pair')}")
+        chosen, values = origin.choose(asked, gold, f"{task}, {counted(len(gold), 'pair')}")
         chosen.save(work / WEIGHTS)
         typer.echo(f"{work / WEIGHTS}: weights {chosen.values}")
-        weights: Any = chosen.values
     else:
-        weights = origin.scorer.weights
-    values = similarities(terms, weights, with_chosen_weights(work, options).metric)
+        values = origin(asked)
     if gold is not None:
         from likewise.evaluation.pairs import correlations
 
@@ -150,15 +162,16 @@ def harvest(
     out: Annotated[Optional[Path], typer.Option(help="Folder of the shards; by default in the workspace.")] = None,
     shard: Annotated[str, typer.Option(help="The share of this machine, as NUMBER/MACHINES.")] = "1/1",
     processes: Annotated[int, typer.Option(help="Processes that score at the same time.", min=1)] = 1,
+    preset: Preset = "frozen",
     config: Config = None,
     assignments: Set = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Start again and replace earlier work.")] = False,
 ) -> None:
     """Score pairs of the corpus and write them as Parquet shards; a stopped run is resumed."""
     from likewise.context.harvesting import harvest as make
-    from likewise.context.options import read_sections
+    from likewise.context.sections import read_sections
 
-    sections = read_sections(config, assignments or ())
+    sections = read_sections(config, assignments or (), preset)
     result = make(
         work,
         sections["harvest"],

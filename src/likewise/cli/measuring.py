@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from pathlib import Path
 from typing import Any, Optional
@@ -12,6 +13,9 @@ from likewise.cli.commands import command_of
 from likewise.cli.groups import group_of
 from likewise.errors import counted
 from likewise.runs.job import check_target
+
+ORIGIN = "origin:"
+"""The prefix of a workspace of `likewise context`, for its Origin."""
 
 
 def evaluate_command() -> Any:
@@ -24,13 +28,22 @@ def evaluate_command() -> Any:
             report.to_json(json)
             typer.echo(f"Report: {json}")
 
+    @functools.wraps(likewise.evaluate)
+    def evaluate(model: Any, *arguments: Any, **given: Any) -> Any:
+        if model.startswith(ORIGIN):
+            from likewise.context import open_origin
+
+            model = open_origin(model.removeprefix(ORIGIN))
+        return likewise.evaluate(model, *arguments, **given)
+
     return command_of(
-        likewise.evaluate,
+        evaluate,
         show,
         arguments=("model",),
         given={"quiet": not sys.stderr.isatty()},
         texts={
-            "model": "A model's folder, its hub name, or bundled:minilm; bertscore:MODEL or cross-encoder:MODEL.",
+            "model": "A model's folder, its hub name, or bundled:minilm; bertscore:MODEL, cross-encoder:MODEL or "
+            "origin:WORKSPACE (likewise context).",
             "tasks": "Names with commas: sts (the seven test sets of the papers), transfer (SentEval's seven tasks), "
             "sts12, sts-b-dev, mr, semantoneg, negation-gap, wiki-sections, news ...; your own data: "
             "retrieval:FOLDER, pairs:FILE, classes:FOLDER (docs/evaluation.md).",

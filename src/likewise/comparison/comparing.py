@@ -174,7 +174,8 @@ def _with_bases(methods: tuple[Method, ...]) -> tuple[Method, ...]:
     """Put the unchanged bases first: the transformer and the word vectors, where methods use them."""
     missing = []
     for name, vectors in (("base", False), ("word-average", True)):
-        members = [m for m in methods if m.kind != "model" and m.base is None and m.takes_vectors == vectors]
+        own = [m for m in methods if m.kind not in ("model", "origin") and m.base is None]
+        members = [m for m in own if m.takes_vectors == vectors]
         if members and not any(m.is_base for m in members):
             missing.append(name)
     return (*parse_methods(missing), *methods)

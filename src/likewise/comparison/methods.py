@@ -25,12 +25,13 @@ from likewise.errors import LikewiseError
 from likewise.recipes import RECIPES, Recipe, find_recipe, recipe_names
 from likewise.runs.options import ContradictionError, OptionError, Options, unknown_option
 
-Kind = Literal["recipe", "baseline", "base", "model", "bertscore"]
+Kind = Literal["recipe", "baseline", "base", "model", "origin", "bertscore"]
 
 ALL = "all"
 _UNTRAINED: dict[str, str] = {
     "base": "The untrained, unchanged base with its own pooling.",
     "model": "A saved model, named by path=FOLDER.",
+    "origin": "Origin, the similarity by contexts, of a workspace, named by path=FOLDER.",
     "bertscore": "BERTScore on the tokens of the base.",
 }
 _VECTORS = "bundled:glove"
@@ -186,8 +187,8 @@ def _parse(line: str, preset: str | None, shared: Mapping[str, Any]) -> Method:
         raise ComparisonError(f"There is no method '{name}'. There are {known}.")
     label = given.pop("label", "") or " ".join(word for word in words if not word.startswith("label="))
     own, base = given.pop("preset", None), given.pop("base", None)
-    if kind == "model" and (base := given.pop("path", base)) is None:
-        raise ComparisonError(f"Method '{line}' names no model. Write: model path=FOLDER.")
+    if kind in ("model", "origin") and (base := given.pop("path", base)) is None:
+        raise ComparisonError(f"Method '{line}' names no folder. Write: {kind} path=FOLDER.")
     if own is not None and kind != "recipe":
         raise ComparisonError(f"Method '{line}': only recipes have presets.")
     method = Method(label, cast(Kind, kind), name, {}, own, base)

@@ -102,6 +102,10 @@ class RunMaker:
         if method.kind == "recipe":
             found = self._trained(method, seed, out)
             model = load(out)
+        elif method.kind == "origin":
+            from likewise.context import open_origin
+
+            model = open_origin(base)
         elif method.kind != "bertscore":
             if method.kind == "baseline":
                 found = self._fitted(method, seed, out)
@@ -113,7 +117,7 @@ class RunMaker:
         found["metrics"] = {one.name: one.metric for one in report.results}
         found["averages"] = dict(report.averages)
         found["missing"] = {one.title: one.reason for one in report.missing}
-        if not isinstance(model, str) and seed == settings.seeds[0]:
+        if hasattr(model, "encode") and seed == settings.seeds[0]:
             found["inspection"] = inspect(model, method.label, self.material())
         if not self.keep_models:
             shutil.rmtree(out, ignore_errors=True)

@@ -193,6 +193,14 @@ class ChunkStore:
         chunks, positions = self.positions(contexts)
         return self._flat.take(self.first_sentence[chunks] + positions - 1).to_pylist()
 
+    def around(self, contexts: np.ndarray) -> list[list[str]]:
+        """Return the sentences of each context, by index, and first the one that stands in its gap."""
+        centres, places = self.places(contexts)
+        rows = np.concatenate([centres[:, None], places], axis=1)
+        inside = rows >= 0
+        texts = iter(self._flat.take(rows[inside]).to_pylist())
+        return [list(islice(texts, int(count))) for count in inside.sum(axis=1)]
+
     def contexts(self, numbers: np.ndarray) -> list[Context]:
         """Return contexts by their indices."""
         chunks, positions = self.positions(np.asarray(numbers))

@@ -1,8 +1,8 @@
 """The coherence discriminator: the probability that a sentence fits between its left and right context (equation 1).
 
-A one-layer bidirectional LSTM reads each sentence alone; its last states of both directions are the sentence's
-representation h. The paper concatenates the representations of left context, centre and right context and puts one
-weight vector on them before the sigmoid (equation 1),
+Each sentence has a representation h of its own: the vector of a frozen encoder, or, in the paper, the last states of a
+one-layer bidirectional LSTM that is trained here (`LstmReader`). The paper concatenates the representations of left
+context, centre and right context and puts one weight vector on them before the sigmoid (equation 1),
 
     p(y = 1 | s, c) = sigmoid(w . [h_left, h_s, h_right]).
 
@@ -17,14 +17,15 @@ context gives is a sum over its sentences, computed once and cached (`context_pa
 (`sentence_part`), each K numbers. Scoring S sentences against C contexts is then one matrix product (S, K) x (K, C),
 `combine`.
 
-Letters: B sentences of a pass, T tokens, H hidden units, S sentences, C contexts, J = left + right places around the
-centre, R numbers in which sentence and context meet, K = R + 2 numbers of a part (2 for `linear`).
+Letters: B sentences of a pass, T tokens, H hidden units, W width of h, S sentences, C contexts, J = left + right places
+around the centre, R numbers in which sentence and context meet, K = R + 2 numbers of a part (2 for `linear`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -39,32 +40,22 @@ EMPTY = 1
 _IN_A_PASS = 128
 
 
-class Discriminator(nn.Module):
-    """The coherence discriminator: an LSTM and its head.
+class LstmReader(nn.Module):
+    """A bidirectional LSTM over sub-words: the ids of sentences to (B, 2H).
 
     Args:
         vocabulary: number of ids; 0 is padding.
-        head: "product" or "linear", see the module.
     """
 
-    def __init__(
-        self, vocabulary: int, embedding: int, hidden: int, left: int, right: int, head: str, rank: int
-    ) -> None:
+    def __init__(self, vocabulary: int, embedding: int, hidden: int) -> None:
         super().__init__()
-        self.hidden, self.left, self.right, self.head, self.rank = hidden, left, right, head, rank
+        self.width = 2 * hidden
         self.embed = nn.Embedding(vocabulary, embedding, padding_idx=0)
         # Two of one direction each: the second reads the sentence from its end, so that in both the last state stands
         # at the sentence's length and the padding behind it is never read. It is what a packed bidirectional LSTM
         # gives, and keeps the fast kernels for padded batches.
         self.forward_lstm = nn.LSTM(embedding, hidden)
         self.backward_lstm = nn.LSTM(embedding, hidden)
-        places = left + right
-        self.sum_sentence = nn.Linear(2 * hidden, 1)  # w on h_s, and a bias
-        self.sum_context = nn.Linear(2 * hidden, places, bias=False)  # w on the context, a block a place
-        if head == "product":
-            self.meet_sentence = nn.Linear(2 * hidden, rank)  # P, p
-            self.meet_context = nn.Linear(2 * hidden, places * rank)  # Q, q, a block a place
-            self.scales = nn.Parameter(torch.ones(places))  # t
         nn.init.normal_(self.embed.weight, std=0.3)
         with torch.no_grad():
             self.embed.weight[0].zero_()
@@ -72,12 +63,7 @@ class Discriminator(nn.Module):
                 # Gates that remember from the start: the last state then holds something of every word.
                 lstm.get_parameter("bias_ih_l0")[hidden : 2 * hidden].fill_(1.0)
 
-    @property
-    def width(self) -> int:
-        """The width K of the parts of the head."""
-        return self.rank + 2 if self.head == "product" else 2
-
-    def represent(self, sentences: Sequence[Sequence[int]]) -> Tensor:
+    def forward(self, sentences: Sequence[Sequence[int]]) -> Tensor:
         """Return the representations (B, 2H) of sentences given as ids; forward state first.
 
         Sentences of near-equal length share a pass, so that little is padded.
@@ -102,13 +88,49 @@ class Discriminator(nn.Module):
             ]
             found.append(torch.cat(states, dim=1))  # (B', 2H)
         if not found:
-            return torch.zeros(0, 2 * self.hidden, device=device)
+            return torch.zeros(0, self.width, device=device)
         back = torch.empty_like(order)
         back[order] = torch.arange(len(order))
         return torch.cat(found)[back.to(device)]
 
+
+class Discriminator(nn.Module):
+    """The coherence discriminator: a head on representations.
+
+    Args:
+        reader: what makes representations; None where they are vectors of a frozen encoder.
+        width: W, numbers of a representation.
+        left, right: places of a context.
+        head: "product" or "linear", see the module.
+        rank: R, numbers in which sentence and context meet.
+    """
+
+    def __init__(self, reader: LstmReader | None, width: int, left: int, right: int, head: str, rank: int) -> None:
+        super().__init__()
+        self.reader, self.width_in = reader, width
+        self.left, self.right, self.head, self.rank = left, right, head, rank
+        places = left + right
+        self.sum_sentence = nn.Linear(width, 1)  # w on h_s, and a bias
+        self.sum_context = nn.Linear(width, places, bias=False)  # w on the context, a block a place
+        if head == "product":
+            self.meet_sentence = nn.Linear(width, rank)  # P, p
+            self.meet_context = nn.Linear(width, places * rank)  # Q, q, a block a place
+            self.scales = nn.Parameter(torch.ones(places))  # t
+
+    @property
+    def width(self) -> int:
+        """The width K of the parts of the head."""
+        return self.rank + 2 if self.head == "product" else 2
+
+    def represent(self, sentences: Any) -> Tensor:
+        """Return representations (B, W) of sentences: of ids by the reader, or of vectors (B, W) as they are."""
+        if self.reader is None:
+            return torch.as_tensor(sentences)
+        found: Tensor = self.reader(sentences)
+        return found
+
     def sentence_part(self, representations: Tensor) -> Tensor:
-        """Return the head's part of sentences (S, 2H), the same for every context: (S, K)."""
+        """Return the head's part of sentences (S, W), the same for every context: (S, K)."""
         summed = self.sum_sentence(representations)  # (S, 1)
         both = [summed, torch.ones_like(summed)]
         if self.head == "product":
@@ -119,7 +141,7 @@ class Discriminator(nn.Module):
         """Return the head's part of contexts, the same for every sentence: (C, K).
 
         Args:
-            representations: (S, 2H), of all sentences that stand in a context.
+            representations: (S, W), of all sentences that stand in a context.
             places: (C, J) rows of `representations`, the left places (farthest first) and then the right ones
                 (nearest first); -1 where the chunk has no sentence there, which brings nothing.
         """
@@ -171,7 +193,7 @@ def coherence_loss(logits: Tensor, centres: Tensor, same: Tensor, other: Tensor)
 
 
 def loss_of(model: Discriminator, representations: Tensor, batch: ContextBatch) -> Tensor:
-    """Return the loss of a batch from the representations (S, 2H) of its sentences, a scalar."""
+    """Return the loss of a batch from the representations (S, W) of its sentences, a scalar."""
     same, other = (torch.from_numpy(mask) for mask in negatives(batch))
     contexts = model.context_part(representations, torch.from_numpy(batch.places))
     logits = model.combine(model.sentence_part(representations), contexts).T  # (C, S)
@@ -185,13 +207,22 @@ def save_discriminator(folder: Path, model: Discriminator, max_tokens: int) -> N
     """Write the weights and the configuration into a folder."""
     from safetensors.torch import save_file
 
+    reader = model.reader
     config = {
-        "vocabulary": model.embed.num_embeddings,
-        "embedding": model.embed.embedding_dim,
-        **{name: getattr(model, name) for name in ("hidden", "left", "right", "head", "rank")},
+        "reader": reader
+        and {
+            "vocabulary": reader.embed.num_embeddings,
+            "embedding": reader.embed.embedding_dim,
+            "hidden": reader.width // 2,
+        },
+        "model": {
+            "width": model.width_in,
+            **{name: getattr(model, name) for name in ("left", "right", "head", "rank")},
+        },
+        "max_tokens": max_tokens,
     }
     save_file({name: tensor.contiguous() for name, tensor in model.state_dict().items()}, folder / WEIGHTS)
-    write_json(folder / _CONFIG, {"model": config, "max_tokens": max_tokens})
+    write_json(folder / _CONFIG, config)
 
 
 def load_discriminator(folder: Path) -> tuple[Discriminator, int]:
@@ -201,7 +232,8 @@ def load_discriminator(folder: Path) -> tuple[Discriminator, int]:
 
     try:
         content = read_json(folder / _CONFIG)
-        model = Discriminator(**content["model"])
+        reader = LstmReader(**content["reader"]) if content["reader"] else None
+        model = Discriminator(reader, **content["model"])
         model.load_state_dict(load_file(folder / WEIGHTS))
     except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
         raise ContextError(f"{folder}: no discriminator can be read here ({error}): train it again") from None

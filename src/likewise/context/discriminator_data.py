@@ -158,10 +158,5 @@ class Sentences:
         self._flat = np.concatenate(parts)
         self._starts = np.cumsum(np.concatenate(lengths))
 
-    def frequencies(self, size: int) -> np.ndarray:
-        """Return the relative frequency of each id, float64 [size]."""
-        counts = np.bincount(self._flat, minlength=size)
-        return counts / max(1, counts.sum())
-
     def __getitem__(self, sentences: np.ndarray) -> list[list[int]]:
         return [self._flat[self._starts[i] : self._starts[i + 1]].tolist() for i in sentences]

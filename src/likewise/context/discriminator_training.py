@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from likewise.context.chunks import ChunkStore
-from likewise.context.discriminator import WEIGHTS, Discriminator, loss_of, save_discriminator
+from likewise.context.discriminator import WEIGHTS, Discriminator, LstmReader, loss_of, save_discriminator
 from likewise.context.discriminator_data import (
     ContextBatch,
     Sentences,
@@ -20,10 +21,11 @@ from likewise.context.discriminator_data import (
     split_documents,
     training_units,
 )
-from likewise.context.discriminator_start import begin_as_bag_of_words, begin_vectors, calibrate, word_vectors_of
+from likewise.context.discriminator_start import calibrate
 from likewise.context.indexing import open_store
 from likewise.context.options import DiscriminatorOptions
 from likewise.context.selection import cache_contexts
+from likewise.context.states import open_states
 from likewise.context.subwords import Vocabulary
 from likewise.context.training_loop import Loop
 from likewise.context.workspace import ContextError, Stage, Workspace
@@ -66,16 +68,20 @@ def train_discriminator(
         Stopped: a stop was asked for.
     """
     options, workspace, progress = options or DiscriminatorOptions(), Workspace(work), Progress(quiet)
-    with workspace.open("discriminator", options, ["index"], resume=resume, overwrite=overwrite) as job:
+    needs = ["index", "states"] if options.reads == "states" else ["index"]
+    with workspace.open("discriminator", options, needs, resume=resume, overwrite=overwrite) as job:
         if not job.finished:
             store = open_store(workspace.require("index"))
+            vectors = open_states(workspace.require("states")).vectors if options.reads == "states" else None
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(options.seed)
-                _train(job, store, options, progress)
+                _train(job, store, vectors, options, progress)
     return workspace.require("discriminator")
 
 
-def _train(job: Job, store: ChunkStore, options: DiscriminatorOptions, progress: Progress) -> None:
+def _train(
+    job: Job, store: ChunkStore, vectors: np.ndarray | None, options: DiscriminatorOptions, progress: Progress
+) -> None:
     n_documents = int(store.documents[-1]) + 1
     if n_documents < 4:
         raise ContextError(
@@ -83,11 +89,15 @@ def _train(job: Job, store: ChunkStore, options: DiscriminatorOptions, progress:
         )
     train, choose, test = split_documents(n_documents, options.held_out, options.seed)
     units = training_units(train, store.documents, store.lengths, _UNIT)
-    vocabulary = _vocabulary(job, store, train, options.vocabulary)
-    sentences = Sentences(store, vocabulary, options.max_tokens)
-    model = Discriminator(
-        len(vocabulary), options.embedding, options.hidden, store.left, store.right, options.head, options.rank
-    )
+    sentences: Any
+    if vectors is None:
+        vocabulary = _vocabulary(job, store, train, options.vocabulary)
+        sentences = Sentences(store, vocabulary, options.max_tokens)
+        reader = LstmReader(len(vocabulary), options.embedding, options.hidden)
+        width = reader.width
+    else:
+        sentences, reader, width = vectors, None, vectors.shape[1]
+    model = Discriminator(reader, width, store.left, store.right, options.head, options.rank)
     optimizer = torch.optim.Adam(model.parameters(), lr=options.learning_rate)
     updates = [
         [chunks]
@@ -112,18 +122,11 @@ def _train(job: Job, store: ChunkStore, options: DiscriminatorOptions, progress:
     loop = Loop(job, model, optimizer, schedule, loss, evaluate, options.eval_steps, options.max_grad_norm)
     with orderly_stop(progress) as stop:
         if not loop.resume():
-            vectors = word_vectors_of(vocabulary, options.vectors) if options.vectors else {}
-            if options.start == "random":
-                begin_vectors(model, vectors)
-            else:
-                sample = batch_of_chunks(store, np.concatenate(units[:_SAMPLE]))
-                begin_as_bag_of_words(model, vectors, sentences.frequencies(len(vocabulary)))
-                calibrate(model, sentences[sample.sentences], sample, options.seed)
+            sample = batch_of_chunks(store, np.concatenate(units[:_SAMPLE]))
+            calibrate(model, sentences[sample.sentences], sample, options.seed)
         loop.run(iter(updates), len(updates), "discriminator", progress, stop)
         save_discriminator(job.result, model.eval(), options.max_tokens)
-        cache_contexts(
-            job, model, store, lambda texts: vocabulary.encode_batch(texts, options.max_tokens), progress, stop
-        )
+        cache_contexts(job, model, store, sentences, progress, stop)
     job.finish(
         {
             "fingerprint": checksum(job.result / WEIGHTS),
@@ -179,7 +182,7 @@ class Accuracy:
 
 @torch.no_grad()
 def accuracy_of(model: Discriminator, representations: Tensor, batch: ContextBatch, seed: int) -> Accuracy:
-    """Return the accuracy at p = 1/2 from the representations (S, 2H) of a batch's sentences."""
+    """Return the accuracy at p = 1/2 from the representations (S, W) of a batch's sentences."""
     drawn, of_document = draw_negatives(batch, seed)
     there = drawn >= 0
     if not there.any():

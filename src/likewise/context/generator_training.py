@@ -13,9 +13,12 @@ from torch.utils.data import DataLoader
 from transformers import get_scheduler
 from transformers.trainer_pt_utils import get_parameter_names
 
+from likewise.context.bag_training import fit_bags
+from likewise.context.bags import FILE as BAGS
 from likewise.context.generators import WEIGHTS, Generators, batch_of, perplexity
 from likewise.context.indexing import open_store
 from likewise.context.options import GeneratorOptions
+from likewise.context.states import open_states
 from likewise.context.subwords import Example, Vocabulary, examples_of
 from likewise.context.training_loop import Loop
 from likewise.context.workspace import ContextError, Stage, Workspace
@@ -46,8 +49,14 @@ def train_generators(
         The stage; its record holds the held-out perplexity.
     """
     options, workspace = options or GeneratorOptions(), Workspace(work)
-    with workspace.open("generators", options, ["index"], resume=resume, overwrite=overwrite) as job:
-        if not job.finished:
+    frozen = options.reads == "states"
+    needs = ["index", "states"] if frozen else ["index"]
+    with workspace.open("generators", options, needs, resume=resume, overwrite=overwrite) as job:
+        if not job.finished and frozen:
+            store, states = open_store(workspace.require("index")), open_states(workspace.require("states"))
+            facts = fit_bags(job, store, states, options, Progress(quiet))
+            job.finish({"fingerprint": checksum(job.result / BAGS), **facts})
+        elif not job.finished:
             store = open_store(workspace.require("index"))
             examples = list(examples_of((store[i] for i in range(len(store))), store.left, store.right))
             job.finish(fit_generators(job, examples, options, None, Progress(quiet)))

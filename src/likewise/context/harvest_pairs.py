@@ -3,8 +3,8 @@
 The sentences of the pool are put into an order drawn by the seed, and each shard takes its anchors from that order. An
 anchor is paired
 
-- with the sentences that stand at given ranks (1, 2, 4, ... by default) among those most like it by the TF-IDF weighted
-  words and bigrams they share: from paraphrases, where there are any, through the same topic, to a shared word;
+- with the sentences that stand at given ranks (1, 2, 4, ... by default) among those most like it by the frozen encoder,
+  or by the TF-IDF weighted words and bigrams they share: from paraphrases, where there are any, to the same topic;
 - with other anchors of its shard drawn at random, which are unrelated as a rule.
 
 So the pairs of a shard depend on pool, options and its number alone: any machine can make any shard, and makes the same
@@ -47,12 +47,17 @@ class PairSource:
 
     Args:
         sentences: of the corpus; equal ones, and those too short or too long, are left out.
+        vectors: (S, D) of the sentences, unit length, for near="encoder".
     """
 
-    def __init__(self, sentences: Sequence[str], options: HarvestOptions) -> None:
+    def __init__(self, sentences: Sequence[str], options: HarvestOptions, vectors: np.ndarray | None = None) -> None:
         self.options = options
-        fitting = (s for s in sentences if options.min_words <= len(s.split()) <= options.max_words)
-        self.pool = list(dict.fromkeys(fitting))
+        first: dict[str, int] = {}
+        for row, sentence in enumerate(sentences):
+            if options.min_words <= len(sentence.split()) <= options.max_words:
+                first.setdefault(sentence, row)
+        self.pool = list(first)
+        self._vectors = None if vectors is None else vectors[list(first.values())]
         if len(self.pool) < options.anchors + max(options.ranks):
             raise ContextError(
                 f"{len(self.pool):,} sentences of {options.min_words} to {options.max_words} words are too few for a "
@@ -71,8 +76,12 @@ class PairSource:
         return max(1, anchors // self.options.anchors)
 
     @cached_property
-    def neighbours(self) -> TfidfNeighbours:
+    def neighbours(self) -> TfidfNeighbours | EncoderNeighbours:
         """The ranking of the sentences of the pool."""
+        if self.options.near == "encoder":
+            if self._vectors is None:
+                raise ContextError("near=encoder needs vectors of the sentences: give them, or take near=words")
+            return EncoderNeighbours(self._vectors)
         return TfidfNeighbours(self.pool, self.options.max_share)
 
     @cached_property
@@ -110,6 +119,22 @@ class PairSource:
         text = "\n".join((str(self.options.seed), *sorted((first, second))))
         share = int.from_bytes(blake2b(text.encode(), digest_size=8).digest()) / 2**64
         return "dev" if share < self.options.held_out else "test" if share < 2 * self.options.held_out else "train"
+
+
+class EncoderNeighbours:
+    """A ranking by the cosine of vectors (N, D) of unit length."""
+
+    def __init__(self, vectors: np.ndarray) -> None:
+        self.vectors = vectors
+
+    def ranked(self, row: int, allowed: np.ndarray, most: int) -> np.ndarray:
+        """Return up to `most` rows, most similar first."""
+        cosines = np.where(allowed, self.vectors @ self.vectors[row], -np.inf)
+        cosines[row] = -np.inf
+        k = min(most, len(cosines))
+        best = np.argpartition(-cosines, k - 1)[:k]
+        best = best[np.lexsort((best, -cosines[best]))]
+        return best[np.isfinite(cosines[best])]
 
 
 class TfidfNeighbours:

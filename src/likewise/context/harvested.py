@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 SPLITS = ("train", "dev", "test")
 _TEXTS = ("sentence1", "sentence2")
-Rule = Literal["cosine", "stretch"]
+Rule = Literal["cosine", "stretch", "base"]
 LOW_SHARE, HIGH_SHARE = 0.01, 0.99
 
 
@@ -141,6 +141,8 @@ class ScoreScale:
     * stretch, ours: the score that 1% of the training pairs lie below becomes 0 (`low`), the one that 99% lie below
       becomes 1 (`high`), and targets are cut at -1 and 1. Origin's vectors hold log probabilities, which all have one
       sign: their cosines crowd below 1, and an encoder trained towards them would give all sentences one vector.
+    * base, ours: the line on which the scores are nearest to the cosines of the base, by least squares. What then
+      differs from the base is what the scores add to it, and a base that agreed with them would not be moved.
     """
 
     rule: Rule
@@ -148,8 +150,12 @@ class ScoreScale:
     high: float = 1.0
 
     @classmethod
-    def fit(cls, rule: Rule, scores: np.ndarray) -> ScoreScale:
-        """Fit the scale of a harvest to the scores (P,) of its training pairs."""
+    def fit(cls, rule: Rule, scores: np.ndarray, cosines: np.ndarray | None = None) -> ScoreScale:
+        """Fit the scale of a harvest to the scores (P,) of its training pairs.
+
+        Args:
+            cosines: (P,) of the base for the same pairs, for the rule "base".
+        """
         if rule == "cosine":
             least, most = float(scores.min()), float(scores.max())
             if least < -1.000001 or most > 1.000001:
@@ -158,6 +164,15 @@ class ScoreScale:
                     "scale=stretch"
                 )
             return cls(rule)
+        if rule == "base":
+            assert cosines is not None
+            if scores.std() < 1e-9 or (slope := float(np.polyfit(scores, cosines, 1)[0])) < 1e-6:
+                raise ContextError(
+                    "the harvested scores do not rise with the cosines of the base: there is no base to keep, so take "
+                    "scale=stretch"
+                )
+            low = float(scores.mean()) - float(cosines.mean()) / slope
+            return cls(rule, low, low + 1 / slope)
         low, high = (float(value) for value in np.quantile(scores, (LOW_SHARE, HIGH_SHARE)))
         if high - low < 1e-9:
             raise ContextError(f"98% of the harvested scores are {low:.6g}: there is nothing to learn from them")

@@ -70,7 +70,7 @@ def harvest(
     """Score pairs of the sentences of a workspace's index.
 
     Args:
-        work: holds index, discriminator and generators.
+        work: holds the stages that the score needs.
         options: which pairs.
         score, selection: as in `likewise.context.open_origin`.
         out: the folder of the harvest; `harvest` in the workspace by default.
@@ -84,20 +84,29 @@ def harvest(
         JobError: the folder holds a harvest of other pairs or scores.
         Stopped: a stop was asked for.
     """
-    from likewise.context.origin import open_origin, with_chosen_weights
+    from likewise.context.origin import DEFAULT, open_origin
+    from likewise.context.states import open_states
+    from likewise.context.weights import with_chosen_weights
 
     work, workspace, progress = Path(work), Workspace(work), Progress(quiet)
-    machine = parse_shard(shard)
-    stages = {name: workspace.require(name) for name in ("index", "discriminator", "generators")}
+    machine, options = parse_shard(shard), options or HarvestOptions()
     score, selection = with_chosen_weights(work, score or ScoreOptions()), selection or SelectionOptions()
+    if score.form == "pmi" and not score.weights:
+        score = score.updated(weights=DEFAULT)
+    # What has no weight is not read, and so does not make the harvest stale.
+    needs = {"index"} | ({"states"} if score.form == "pmi" or options.near == "encoder" else set())
+    if score.form == "paper" or any(score.weights[3:]):
+        needs |= {"discriminator", "generators"}
+    stages = {name: workspace.require(name) for name in sorted(needs)}
     progress.tell("reading the sentences of the index")
     sentences = [sentence for part in open_store(stages["index"]).sentences() for sentence in part]
+    vectors = open_states(stages["states"]).vectors if options.near == "encoder" else None
     return score_shards(
-        PairSource(sentences, options or HarvestOptions()),
+        PairSource(sentences, options, vectors),
         out or work / "harvest",
         partial(open_origin, work, score, selection),
         asked={
-            "score": {name: score.to_dict()[name] for name in ("weights", "metric", "contexts_by")},
+            "score": {name: score.to_dict()[name] for name in ("form", "weights", "metric", "contexts_by")},
             "selection": selection.to_dict(),
         },
         inputs={name: stage.fingerprint for name, stage in stages.items()},

@@ -1,26 +1,19 @@
-"""The options of every stage, and the TOML file that may hold them.
-
-A stage's section of the file has the stage's name:
-
-    [index]
-    chunk_sentences = 10
-    [discriminator]
-    epochs = 2
-"""
+"""The options of every stage of the pipeline."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
+import math
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator
 
-from likewise.runs.options import OptionError, Options, option, read_toml
+from likewise.runs.options import OptionError, Options, option
 
 Precision = Literal["auto", "fp32", "bf16"]
 TERMS = ("coherence", "centre", "left", "right")
 """The four terms of equation 3 in the order of their weights."""
+FEATURES = ("cosine", "words", "fit", *TERMS)
+"""The parts of a similarity in the form `pmi` in the order of their weights: of the encoder, and of equation 3."""
 HEAD = 500
 """Ids in the head of an adaptive softmax: 61% of the tokens of Wikipedia are among the 500 most frequent of 8,000."""
 
@@ -42,24 +35,29 @@ class IndexOptions(Options):
     hash_bits: int = option(24, "Words and bigrams are hashed to 2 to this power.", ge=8, le=30)
 
 
-class DiscriminatorOptions(Options):
-    """The options of the coherence discriminator (equation 1) and its training."""
+class StatesOptions(Options):
+    """The options of the frozen encoder."""
 
+    encoder: str = option("bundled:minilm", "The encoder: a folder, a Hugging Face name, or bundled:minilm.")
+    max_tokens: int = option(64, "Word pieces read of a sentence.", ge=3)
+
+
+Reads = Literal["states", "text"]
+
+
+class DiscriminatorOptions(Options):
+    """The options of the coherence discriminator (equation 1) and its training. The defaults are preset `frozen`."""
+
+    reads: Reads = option("states", "Vectors of the frozen encoder, or sub-words by an LSTM that is trained too.")
     vocabulary: int = option(16_000, "Sub-words.", ge=1)
     max_tokens: int = option(32, "Sub-words read of a sentence.", ge=1)
-    vectors: str = option(
-        "bundled:glove", "Word vectors that sub-words begin with: a file, bundled:glove, or '' for none."
-    )
-    embedding: int = option(150, "Numbers of a sub-word's vector; those that no word vector fills are random.", ge=1)
+    embedding: int = option(150, "Numbers of a sub-word's vector.", ge=1)
     hidden: int = option(300, "LSTM units of each direction.", ge=1)
     head: Literal["product", "linear"] = option("product", "What joins sentence and context.")
-    start: Literal["bag-of-words", "random"] = option(
-        "bag-of-words", "Begin as a similarity of weighted bags of words, or with random weights."
-    )
     rank: int = option(300, "Numbers in which sentence and context meet.", ge=1)
     batch_size: int = option(192, "Sentences of a step, those of whole documents.", ge=3)
-    epochs: int = option(1, "Passes over the training documents; 0: the start alone.", ge=0)
-    learning_rate: float = option(1e-4, "Peak rate of Adam; it rises over 20 steps and falls to 0.", gt=0)
+    epochs: int = option(4, "Passes over the training documents; 0: the start alone.", ge=0)
+    learning_rate: float = option(1e-3, "Peak rate of Adam; it rises over 20 steps and falls to 0.", gt=0)
     max_grad_norm: float = option(1.0, "Gradients are clipped to this norm.", gt=0)
     held_out: float = option(
         0.1, "Share of documents held out: half choose the checkpoint, half give the accuracy.", gt=0, lt=1
@@ -74,11 +72,17 @@ class SelectionOptions(Options):
     strategy: Literal["two-step", "random"] = option(
         "two-step", "Retrieved, ranked and chosen as in section 3.3, or drawn at random (section 5.4)."
     )
-    size: int = option(500, "Contexts of a set.", ge=1)
+    size: int = option(50, "Contexts of a set.", ge=1)
     candidates: int = option(20_000, "Chunks that retrieval brings.", ge=1)
     screened: int = option(2_000, "Contexts that the discriminator leaves for equation 3; 0: all.", ge=0)
     diversity: bool = option(True, "At most one context a chunk, and the limit on overlap.")
     max_overlap: float = option(0.5, "Jaccard similarity of preceding sentences must be below it.", gt=0, le=1)
+    same: float = option(
+        0.8,
+        "Contexts are left out if a sentence of this Jaccard similarity to the one that is scored stands in them or in "
+        "their gap; above 1: none are.",
+        gt=0,
+    )
     seed: int = option(1, "Fixes random contexts.", ge=0)
 
     def _check(self) -> None:
@@ -87,8 +91,12 @@ class SelectionOptions(Options):
 
 
 class GeneratorOptions(Options):
-    """The options of the generators (equation 2) and their training. The defaults are the preset `cpu`."""
+    """The options of the generators (equation 2) and their training. The defaults are preset `frozen`."""
 
+    reads: Reads = option(
+        "states", "Log-bilinear models on vectors of the frozen encoder, or Transformers trained from scratch."
+    )
+    rank: int = option(128, "Numbers of a word's vector in a log-bilinear model.", ge=1)
     networks: Literal["one", "three"] = option("one", "One network with three task tokens, or one for each task.")
     width: int = option(128, "Width of all layers.", ge=1)
     heads: int = option(4, "Attention heads.", ge=1)
@@ -105,7 +113,7 @@ class GeneratorOptions(Options):
     lowercase: bool = option(True, "The vocabulary reads small letters only.")
     max_tokens: int = option(48, "Sub-words kept of a sentence.", ge=1)
     max_sentences: int = option(4, "Sentences kept of the left and of the right context.", ge=1)
-    batch_size: int = option(16, "Examples of a step; each gives all three tasks.", ge=1)
+    batch_size: int = option(128, "Examples of a step; each gives all three tasks.", ge=1)
     accumulation: int = option(1, "Steps of one update.", ge=1)
     learning_rate: float = option(1e-3, "Peak learning rate.", gt=0)
     warmup_steps: int = option(200, "Updates in which the rate rises from 0.", ge=0)
@@ -115,10 +123,14 @@ class GeneratorOptions(Options):
     beta2: float = option(0.98, "Adam's beta 2; beta 1 is 0.9.", gt=0, lt=1)
     weight_decay: float = option(0.01, "Decoupled weight decay.", ge=0)
     max_grad_norm: float = option(1.0, "Gradients are clipped to this norm; 0: never.", ge=0)
-    epochs: int = option(1, "Passes over the examples.", ge=1)
+    epochs: int = option(3, "Passes over the examples.", ge=1)
     max_steps: int = option(0, "Stop after this many updates; 0: as many as the epochs hold.", ge=0)
     eval_steps: int = option(500, "Updates between two evaluations of the perplexity.", ge=1)
-    held_out: int = option(500, "Examples held out of training, by whole documents, for the perplexity.", ge=1)
+    held_out: int = option(
+        500,
+        "Held out for the perplexity: documents, a fifth of all at most; with reads=text, examples of whole documents.",
+        ge=1,
+    )
     precision: Precision = option("auto", "bf16 where the processor is made for it (auto), or always this.")
     seed: int = option(1, "Fixes weights, batches, dropout and what is held out.", ge=0)
 
@@ -142,6 +154,7 @@ class GeneratorOptions(Options):
 # Transformer (big) of Vaswani et al. 2017, table 3 and section 5: its sizes, dropout and schedule. No label smoothing:
 # it hurts perplexity (section 5.4 there), and here the probability itself is the score.
 LARGE = GeneratorOptions(
+    reads="text",
     networks="three",
     width=1024,
     heads=16,
@@ -168,20 +181,25 @@ LARGE = GeneratorOptions(
     held_out=5000,
 )
 
-PRESETS: dict[str, GeneratorOptions] = {"cpu": GeneratorOptions(), "large": LARGE}
-
 
 class ScoreOptions(Options):
-    """The options of equation 3."""
+    """The options of equation 3 and of the similarity."""
 
+    form: Literal["pmi", "paper"] = option(
+        "pmi",
+        "pmi: a weighted sum of the encoder's cosine, word match and fit, and of the correlations of the terms of "
+        "equation 3, each less what it is without the sentence. paper: equations 3 and 4.",
+    )
     weights: Annotated[tuple[float, ...], BeforeValidator(_listed)] = option(
-        (), "Of coherence, sentence, left and right context; 0 leaves a term out. Empty: those chosen, or equal ones."
+        (),
+        "pmi: of cosine, words, fit, coherence, centre, left, right. paper: of coherence, sentence, left and right "
+        "context. 0 leaves a term out. Empty: those chosen for the workspace, or the default.",
     )
     metric: Literal["cosine", "correlation"] = option(
         "cosine", "Equation 4, or the cosine of the vectors after each one's mean is subtracted."
     )
     contexts_by: Literal["score", "discriminator"] = option(
-        "score",
+        "discriminator",
         "What ranks the contexts of a sentence after retrieval: equation 3 over those that the discriminator leaves "
         "(section 3.3), or the discriminator alone, which takes a small part of the time.",
     )
@@ -190,14 +208,21 @@ class ScoreOptions(Options):
     precision: Precision = option("auto", "bf16 where the processor is made for it (auto), or always this.")
 
     def _check(self) -> None:
-        if self.weights and (len(self.weights) != len(TERMS) or min(self.weights) < 0 or not sum(self.weights)):
-            raise OptionError(f"weights are four numbers, none below 0 and one above, not {list(self.weights)}")
+        count, least = (len(FEATURES), -math.inf) if self.form == "pmi" else (len(TERMS), 0)
+        if self.weights and (len(self.weights) != count or min(self.weights) < least or not any(self.weights)):
+            kind = "numbers" if self.form == "pmi" else "numbers of 0 or more"
+            raise OptionError(
+                f"weights of form={self.form} are {count} {kind}, not all of them 0, and not {list(self.weights)}"
+            )
 
 
 class HarvestOptions(Options):
     """The options of a harvest."""
 
     pairs: int = option(100_000, "Pairs of the whole harvest, about: equal ones are left out.", ge=1)
+    near: Literal["encoder", "words"] = option(
+        "encoder", "What ranks the partners of an anchor: the frozen encoder, or the words and bigrams they share."
+    )
     ranks: Annotated[tuple[int, ...], BeforeValidator(_listed)] = option(
         (1, 2, 4, 8, 16, 32, 64), "An anchor's partners: those at these ranks of likeness."
     )
@@ -214,50 +239,3 @@ class HarvestOptions(Options):
             raise OptionError(f"ranks are different numbers from 1 on, not {list(self.ranks)}")
         if self.min_words > self.max_words:
             raise OptionError(f"min_words {self.min_words} and max_words {self.max_words} leave no sentence")
-
-
-SECTIONS: dict[str, type[Options]] = {
-    "index": IndexOptions,
-    "discriminator": DiscriminatorOptions,
-    "selection": SelectionOptions,
-    "generators": GeneratorOptions,
-    "score": ScoreOptions,
-    "harvest": HarvestOptions,
-}
-"""Section of the file to the class of its options."""
-
-
-def read_sections(path: Path | str | None = None, assignments: Sequence[str] = ()) -> dict[str, Any]:
-    """Return the options of all stages by section: defaults, overridden by the file, then by single values.
-
-    Args:
-        path: the TOML file; None for none.
-        assignments: 'section.name=value'.
-
-    Raises:
-        OptionError: a section, an option or a value is wrong; the message names where it was given.
-    """
-    found: dict[str, Options] = {name: kind() for name, kind in SECTIONS.items()}
-    for section, values in (read_toml(Path(path), SECTIONS) if path is not None else {}).items():
-        if not isinstance(values, dict):
-            raise OptionError(f"{path}: {section} is a section: write [{section}] and its options below")
-        try:
-            found[section] = found[section].updated(**values)
-        except OptionError as error:
-            raise OptionError(f"{path}: [{section}] {error}") from None
-    changes: dict[str, dict[str, str]] = {}
-    for assignment in assignments:
-        name, equals, text = assignment.partition("=")
-        section, dot, key = (part.strip() for part in name.partition("."))
-        if not (equals and dot and key):
-            raise OptionError(f"--set {assignment}: give it as section.name=value, for example index.left=3")
-        if section not in SECTIONS:
-            raise OptionError(f"--set {assignment}: there is no section {section}; there are {', '.join(SECTIONS)}")
-        changes.setdefault(section, {})[key] = text.strip()
-    for section, strings in changes.items():
-        try:
-            found[section] = found[section].updated_from_strings(strings)
-        except OptionError as error:
-            given = " ".join(f"--set {section}.{name}={text}" for name, text in strings.items())
-            raise OptionError(f"{given}: {error}") from None
-    return found

@@ -1,83 +1,42 @@
-"""Origin similarity (equation 4): the agreement of two sentences in how they fit the contexts of both.
+"""Origin: the similarity of two sentences by contexts, in the form `pmi` or as in equation 4.
 
-Letters of the shapes: P pairs, C contexts of a pair, W settings of the weights.
+Letters of the shapes: P pairs, C contexts of a pair.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
 
+from likewise.context.bags import BagGenerators
 from likewise.context.chunks import Context
 from likewise.context.generators import Generators
 from likewise.context.harvest_pairs import Pair
-from likewise.context.options import TERMS, ScoreOptions, SelectionOptions
+from likewise.context.options import FEATURES, ScoreOptions, SelectionOptions
 from likewise.context.score import ContextScorer
 from likewise.context.selection import ContextFinder
+from likewise.context.similarity import choose_signed, correlate, fit_to, match_words
+from likewise.context.state_score import StateScorer
+from likewise.context.states import States, open_states
+from likewise.context.weights import PairTerms, Weights, choose_weights, similarities, with_chosen_weights
 from likewise.context.workspace import ContextError, Workspace
 from likewise.runs.progress import Progress
-from likewise.runs.whole_files import read_json, write_json
 
-WEIGHTS = "weights.json"
+DEFAULT = (1.0, 0.5, -0.05, 0.0, 0.0, 0.0, 0.0)
+"""Weights of the form `pmi` where none were chosen."""
 _QUIET = Progress(quiet=True)
-
-Metric = Literal["cosine", "correlation"]
-
-
-@dataclass(frozen=True)
-class PairTerms:
-    """The terms of equation 3 of both sentences in the contexts of both, (C, 4) each."""
-
-    first: np.ndarray
-    second: np.ndarray
-
-
-@dataclass(frozen=True)
-class Weights:
-    """The four weights of equation 3, and how they were chosen.
-
-    Attributes:
-        values: of coherence, sentence, left and right context.
-        metric: the cosine of equation 4, or the cosine of what differs from their mean ("correlation").
-        spearman: times 100, on the pairs they were chosen on.
-        pairs, source: how many those were, and which.
-    """
-
-    values: tuple[float, ...]
-    metric: Metric
-    spearman: float
-    pairs: int
-    source: str
-
-    def save(self, path: str | Path) -> None:
-        """Write the weights as JSON, atomically."""
-        write_json(Path(path), asdict(self))
-
-    @classmethod
-    def load(cls, path: str | Path) -> Weights:
-        """Read saved weights.
-
-        Raises:
-            ContextError: there are none, or the file is damaged.
-        """
-        try:
-            content = read_json(Path(path))
-            return cls(**{**content, "values": tuple(float(value) for value in content["values"])})
-        except FileNotFoundError:
-            raise ContextError(f"there are no weights in '{path}': choose them first") from None
-        except (ValueError, TypeError, KeyError) as error:
-            raise ContextError(f"'{path}' holds no weights ({error!r}): choose them again") from None
+Scorer = ContextScorer | StateScorer
+ContextsOf = Callable[[Sequence[str]], Sequence[Sequence[Context]]]
 
 
 def pair_terms(
     pairs: Sequence[Pair],
     contexts: Mapping[str, Sequence[Context]],
-    scorer: ContextScorer,
+    scorer: Scorer,
     wanted: Sequence[bool] | np.ndarray = (True,) * 4,
     progress: Progress = _QUIET,
 ) -> list[PairTerms]:
@@ -105,20 +64,21 @@ def pair_terms(
     return [PairTerms(parts[i], parts[i + 1]) for i in range(0, len(parts), 2)]
 
 
-def similarities(
-    terms: Sequence[PairTerms], weights: Sequence[float] | np.ndarray, metric: Metric = "cosine"
-) -> np.ndarray:
-    """Return the similarity (equation 4) of each pair: (P,)."""
-    return _similarities(_moments(terms, metric), np.asarray([weights], dtype=np.float64))[0]
-
-
-@dataclass(frozen=True)
 class Origin:
-    """The similarity of two sentences, by equation 3 over the context sets from `contexts`."""
+    """The similarity of two sentences by equation 4 over the context sets from `contexts`.
 
-    scorer: ContextScorer
-    contexts: Callable[[Sequence[str]], Sequence[Sequence[Context]]]
-    progress: Progress = _QUIET
+    It is a `PairScorer` of `likewise.evaluate`.
+    """
+
+    form: Literal["pmi", "paper"] = "paper"
+
+    def __init__(self, scorer: Scorer, contexts: ContextsOf, progress: Progress = _QUIET, name: str = "origin") -> None:
+        self.scorer, self.contexts, self.progress, self.name = scorer, contexts, progress, name
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """The settings that a report shows."""
+        return {"similarity": f"Origin, form {self.form}", "precision": "fp32", "device": "cpu"}
 
     def terms(self, pairs: Sequence[Pair], wanted: Sequence[bool] | np.ndarray = (True,) * 4) -> list[PairTerms]:
         """Return the terms of each pair, from which weights can be chosen."""
@@ -131,6 +91,80 @@ class Origin:
         weights = self.scorer.weights
         return similarities(self.terms(pairs, weights > 0), weights, self.scorer.options.metric)
 
+    def choose(self, pairs: Sequence[Pair], gold: np.ndarray, source: str) -> tuple[Weights, np.ndarray]:
+        """Choose the weights on rated pairs; return them and the similarities (P,) that they give."""
+        terms, metric = self.terms(pairs), self.scorer.options.metric
+        chosen = choose_weights(terms, gold, metric=metric, source=source)
+        return chosen, similarities(terms, chosen.values, metric)
+
+    def score_pairs(self, first: Sequence[str], second: Sequence[str], progress: Progress | None = None) -> np.ndarray:
+        """Return the similarity of each of P pairs, (P,) float64."""
+        return np.asarray(self(list(zip(first, second, strict=True))), dtype=np.float64)
+
+
+class StateOrigin(Origin):
+    """The similarity in the form `pmi`, of `likewise.context.similarity`.
+
+    Args:
+        states: the frozen encoder with the corpus.
+        weights: of the seven features.
+        make: opens what the terms of equation 3 need; called when one of them has a weight.
+    """
+
+    form = "pmi"
+
+    def __init__(
+        self,
+        states: States,
+        weights: Sequence[float],
+        make: Callable[[], tuple[StateScorer, ContextsOf]],
+        progress: Progress = _QUIET,
+        name: str = "origin",
+    ) -> None:
+        self.states, self.weights, self.progress, self.name = states, np.asarray(weights, float), progress, name
+        self._make, self._opened = make, False
+
+    def features(self, pairs: Sequence[Pair], wanted: Sequence[bool] | np.ndarray = (True,) * 7) -> np.ndarray:
+        """Return the features of each pair, (P, 7); those that are not wanted are 0."""
+        found = np.zeros((len(pairs), len(FEATURES)))
+        texts = list(dict.fromkeys(text for pair in pairs for text in pair))
+        row = {text: i for i, text in enumerate(texts)}
+        first, second = (np.array([row[pair[side]] for pair in pairs], np.int64) for side in (0, 1))
+        encoder = self.states.encoder
+        encoder.remember(texts, tokens=bool(wanted[1]), progress=self.progress)
+        vectors = encoder.vectors(texts) if texts else np.zeros((0, self.states.vectors.shape[1]), np.float32)
+        found[:, 0] = (vectors[first] * vectors[second]).sum(axis=1)
+        if wanted[1]:
+            tokens = encoder.tokens(texts)
+            for i, (one, other) in enumerate(zip(first, second, strict=True)):
+                found[i, 1] = match_words(tokens[one], tokens[other], self.states.idf)
+        if wanted[2]:
+            fits = fit_to(self.states.vectors, vectors)
+            found[:, 2] = fits[first] + fits[second]
+        if any(wanted[3:]):
+            if not self._opened:
+                self.scorer, self.contexts = self._make()
+                self._opened = True
+            for i, pair in enumerate(self.terms(pairs, wanted[3:])):
+                found[i, 3:] = correlate(pair.first, pair.second)
+        return found
+
+    def __call__(self, pairs: Sequence[Pair]) -> np.ndarray:
+        """Return the similarity of each pair: (P,)."""
+        return self._weighted(self.features(pairs, self.weights != 0), self.weights)
+
+    def choose(self, pairs: Sequence[Pair], gold: np.ndarray, source: str) -> tuple[Weights, np.ndarray]:
+        """Choose the weights on rated pairs; return them and the similarities (P,) that they give."""
+        features = self.features(pairs)
+        values, spearman = choose_signed(features, gold)
+        chosen = Weights(values, "correlation", spearman, len(gold), source, "pmi")
+        return chosen, self._weighted(features, np.array(values))
+
+    @staticmethod
+    def _weighted(features: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        # On the scale of a cosine: the same for any multiple of the weights.
+        return features @ weights / np.maximum(weights, 0).sum()
+
 
 def open_origin(
     work: str | Path,
@@ -140,23 +174,55 @@ def open_origin(
 ) -> Origin:
     """Return the Origin similarity of a workspace.
 
-    Contexts are ranked by equation 3 with the weights in force, as section 3.3 has it, so that other weights choose
-    other contexts; with `options.contexts_by` "discriminator" they do not depend on the weights.
+    In the form `pmi` only what has a weight is opened: without a weight for a term of equation 3, that is the index
+    and the states. In the form `paper` contexts are ranked by equation 3 with the weights in force, as section 3.3 has
+    it, so that other weights choose other contexts; with `options.contexts_by` "discriminator" they do not depend on
+    the weights.
 
     Args:
-        work: holds index, discriminator and generators.
-        options: of the score; without weights, those that were chosen for the workspace, or equal ones.
+        work: holds the stages.
+        options: of the score; without weights, those that were chosen for the workspace, or the default.
         selection: of the context sets.
         progress: shows what is found and scored.
 
     Raises:
-        ContextError: a stage is missing or stale, or weights were chosen for another metric.
+        ContextError: a stage is missing or stale, or weights were chosen for another form or metric.
     """
-    options = with_chosen_weights(work, options or ScoreOptions())
-    folder = Workspace(work).require("generators").folder
-    finder = ContextFinder.open(work)
-    generators = Generators.load(folder, "cuda" if torch.cuda.is_available() else "cpu")
-    scorer = ContextScorer(generators, finder.ranker, options)
+    options, workspace = with_chosen_weights(work, options or ScoreOptions()), Workspace(work)
+    name = f"origin:{work}"
+    if options.form == "pmi":
+        states = open_states(workspace.require("states"))
+        return StateOrigin(
+            states, options.weights or DEFAULT, lambda: _contexts(workspace, options, selection, progress, states),
+            progress, name,
+        )  # fmt: skip
+    return Origin(*_contexts(workspace, options, selection, progress, None), progress, name)
+
+
+def _contexts(
+    workspace: Workspace,
+    options: ScoreOptions,
+    selection: SelectionOptions | None,
+    progress: Progress,
+    states: States | None,
+) -> tuple[Any, ContextsOf]:
+    """Return the scorer of a workspace, and what finds the contexts of sentences."""
+    stage = workspace.require("generators")
+    frozen = stage.record["plan"]["options"]["reads"] == "states"
+    if options.form == "pmi" and not frozen:
+        raise ContextError(
+            f"{stage.folder} holds Transformers, which have no form=pmi: score with --preset paper, or train "
+            "generators on states"
+        )
+    scorer: Scorer
+    if frozen:
+        states = states or open_states(workspace.require("states"))
+        finder = ContextFinder.open(workspace.path, states.encoder)
+        scorer = StateScorer(BagGenerators.load(stage.folder), finder.ranker, states, options)
+    else:
+        finder = ContextFinder.open(workspace.path)
+        generators = Generators.load(stage.folder, "cuda" if torch.cuda.is_available() else "cpu")
+        scorer = ContextScorer(generators, finder.ranker, options)
 
     def rank(sentence: str, contexts: Sequence[Context]) -> np.ndarray:
         return scorer(sentence, contexts, progress)
@@ -170,80 +236,4 @@ def open_origin(
                 bar.advance()
         return found
 
-    return Origin(scorer, contexts, progress)
-
-
-def with_chosen_weights(work: str | Path, options: ScoreOptions) -> ScoreOptions:
-    """Return the options, with the weights that were chosen for the workspace if they name none."""
-    path = Path(work) / WEIGHTS
-    if options.weights or not path.is_file():
-        return options
-    chosen = Weights.load(path)
-    if chosen.metric != options.metric:
-        raise ContextError(f"{path} was chosen for metric={chosen.metric}, not {options.metric}: choose weights again")
-    return options.updated(weights=chosen.values)
-
-
-def choose_weights(
-    terms: Sequence[PairTerms],
-    gold: Sequence[float] | np.ndarray,
-    *,
-    metric: Metric = "cosine",
-    steps: int = 20,
-    source: str = "STS-B dev",
-    without: Sequence[str] = (),
-) -> Weights:
-    """Choose the weights under which equation 4 agrees best with human ratings, by Spearman correlation.
-
-    Equation 4 does not change when all weights are multiplied, so those that sum to one are tried, in steps of
-    1 / `steps` (20: 1,771 settings); of equal ones the most even is taken.
-
-    Args:
-        terms: all four terms of P pairs.
-        gold: their ratings (P,).
-        without: names of `TERMS` whose weight stays 0 (table 9).
-    """
-    from scipy.stats import rankdata
-
-    if len(terms) != len(gold) or len(gold) < 2:
-        raise ContextError(f"weights need two rated pairs or more, not {len(terms)} with {len(gold)} ratings")
-    if unknown := set(without) - set(TERMS):
-        raise ContextError(f"there is no term {', '.join(sorted(unknown))}; there are {', '.join(TERMS)}")
-    grid = np.array([w for w in _compositions(steps, len(TERMS)) if not any(w[TERMS.index(name)] for name in without)])
-    grid = grid[np.argsort(grid.max(axis=1), kind="stable")] / steps  # (W, 4), the most even first
-    found = _similarities(_moments(terms, metric), grid)  # (W, P)
-    ranks, wanted = rankdata(found, axis=1), rankdata(np.asarray(gold))
-    ranks, wanted = ranks - ranks.mean(axis=1, keepdims=True), wanted - wanted.mean()
-    norms = np.linalg.norm(ranks, axis=1) * np.linalg.norm(wanted)
-    spearman = np.where(norms > 0, ranks @ wanted / np.where(norms > 0, norms, 1), -1.0)
-    best = int(np.argmax(np.round(spearman, 12)))
-    values = tuple(float(value) for value in grid[best])
-    return Weights(values, metric, 100 * float(spearman[best]), len(gold), source)
-
-
-def _compositions(total: int, parts: int) -> list[tuple[int, ...]]:
-    """Return all ways to write a number as an ordered sum of `parts` numbers of 0 or more."""
-    if parts == 1:
-        return [(total,)]
-    return [(first, *rest) for first in range(total + 1) for rest in _compositions(total - first, parts - 1)]
-
-
-def _moments(terms: Sequence[PairTerms], metric: Metric) -> np.ndarray:
-    """Return, for each pair, the sums over its contexts of products of two terms: (P, 3, 4, 4).
-
-    A vector of scores is (terms) (weights), so that its products with another need these sums alone.
-    """
-    found = np.empty((len(terms), 3, len(TERMS), len(TERMS)))
-    for i, pair in enumerate(terms):
-        a, b = pair.first.astype(np.float64), pair.second.astype(np.float64)
-        if metric == "correlation" and len(a):
-            a, b = a - a.mean(axis=0), b - b.mean(axis=0)
-        found[i] = a.T @ b, a.T @ a, b.T @ b
-    return found
-
-
-def _similarities(moments: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return the similarities (equation 4) from moments (P, 3, 4, 4) for weights (W, 4): (W, P)."""
-    both, first, second = np.einsum("wi,pkij,wj->kwp", weights, moments, weights, optimize=True)
-    norms = np.sqrt(np.maximum(first, 0) * np.maximum(second, 0))
-    return np.where(norms > 1e-300, both / np.maximum(norms, 1e-300), 0.0)
+    return scorer, contexts

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -27,6 +27,7 @@ from likewise.context.discriminator import Discriminator, load_discriminator
 from likewise.context.discriminator_data import batch_of_chunks
 from likewise.context.indexing import Retrieval, open_retrieval, open_store
 from likewise.context.options import SelectionOptions
+from likewise.context.states import FrozenEncoder, open_states
 from likewise.context.subwords import Vocabulary
 from likewise.context.workspace import ContextError, Workspace
 from likewise.runs.job import Job
@@ -48,13 +49,13 @@ def cache_contexts(
     job: Job,
     model: Discriminator,
     store: ChunkStore,
-    encode: Callable[[list[str]], list[list[int]]],
+    sentences: Any,
     progress: Progress,
     stop: StopRequest,
 ) -> None:
     """Write the head's context parts (C, K) of a whole store into a job's result, block by block.
 
-    The model is in evaluation mode; `encode` gives the ids of sentences, cut as in training.
+    The model is in evaluation mode; `sentences[rows]` is what it represents, of sentences of the store by number.
     """
     blocks = Parts(job.work / "contexts")
     begins = range(0, len(store), _AT_ONCE)
@@ -64,8 +65,7 @@ def cache_contexts(
                 continue
             end = min(begin + _AT_ONCE, len(store))
             batch = batch_of_chunks(store, np.arange(begin, end))
-            texts = [sentence for part in store.sentences(begin, end) for sentence in part]
-            found = model.context_part(model.represent(encode(texts)), torch.from_numpy(batch.places))
+            found = model.context_part(model.represent(sentences[batch.sentences]), torch.from_numpy(batch.places))
             with blocks.new(f"{begin}.npy") as path, path.open("wb") as file:
                 np.save(file, found.numpy())
             bar.advance()
@@ -85,10 +85,10 @@ class CachedRanker:
     `Discriminator.combine`, one matrix product for the default head.
     """
 
-    def __init__(self, folder: Path, store: ChunkStore) -> None:
-        self.store = store
+    def __init__(self, folder: Path, store: ChunkStore, encoder: FrozenEncoder | None = None) -> None:
+        self.store, self.encoder = store, encoder
         self.model, self.max_tokens = load_discriminator(folder)
-        self.vocabulary = Vocabulary.load(folder / "vocabulary")
+        self.vocabulary = Vocabulary.load(folder / "vocabulary") if self.model.reader is not None else None
         try:
             self.parts = np.load(folder / _CONTEXTS, mmap_mode="r")
         except (OSError, ValueError) as error:
@@ -96,9 +96,12 @@ class CachedRanker:
                 f"{folder / _CONTEXTS} cannot be read ({error}): train the discriminator again"
             ) from None
 
-    def encode(self, sentences: list[str]) -> list[list[int]]:
-        """Return the ids of sentences, truncated as in training."""
-        return self.vocabulary.encode_batch(sentences, self.max_tokens)
+    def encode(self, sentences: list[str]) -> Any:
+        """Return what the model represents: ids of sentences, truncated as in training, or their vectors."""
+        if self.vocabulary is not None:
+            return self.vocabulary.encode_batch(sentences, self.max_tokens)
+        assert self.encoder is not None
+        return self.encoder.vectors(sentences)
 
     @torch.no_grad()
     def sentence_parts(self, sentences: Sequence[str]) -> torch.Tensor:
@@ -122,10 +125,13 @@ class CachedRanker:
 
     def coherence(self, sentences: Sequence[str], contexts: Sequence[Context]) -> np.ndarray:
         """Return log p(y = 1) of each sentence in each context, float32 [S, C]: the first term of equation 3."""
-        chunks = np.array([context.chunk for context in contexts])
-        places = np.array([context.position for context in contexts])
-        numbers = self.store.first_context[chunks] + places - 1  # a chunk's first context is at position 1
-        return self.log_probabilities(self.sentence_parts(sentences), numbers)
+        return self.log_probabilities(self.sentence_parts(sentences), self.numbers(contexts))
+
+    def numbers(self, contexts: Sequence[Context]) -> np.ndarray:
+        """Return the numbers of contexts in the store, int64 [C]."""
+        chunks = np.array([context.chunk for context in contexts], np.int64)
+        places = np.array([context.position for context in contexts], np.int64)
+        return self.store.first_context[chunks] + places - 1  # a chunk's first context is at position 1
 
 
 @dataclass(frozen=True)
@@ -155,8 +161,12 @@ class ContextFinder:
     ranker: CachedRanker
 
     @classmethod
-    def open(cls, work: str | Path) -> Self:
+    def open(cls, work: str | Path, encoder: FrozenEncoder | None = None) -> Self:
         """Return the finder of a workspace, its files mapped from disk.
+
+        Args:
+            work: the workspace's folder.
+            encoder: that of the states, if it is open already.
 
         Raises:
             ContextError: index or discriminator was not made, or is stale.
@@ -164,7 +174,10 @@ class ContextFinder:
         workspace = Workspace(work)
         discriminator, index = workspace.require("discriminator"), workspace.require("index")
         store = open_store(index)
-        return cls(store, open_retrieval(index), CachedRanker(discriminator.folder, store))
+        frozen = discriminator.record["plan"]["options"]["reads"] == "states"
+        if frozen and encoder is None:
+            encoder = open_states(workspace.require("states")).encoder
+        return cls(store, open_retrieval(index), CachedRanker(discriminator.folder, store, encoder))
 
     def find(self, sentence: str, options: SelectionOptions | None = None, scorer: Scorer | None = None) -> ContextSet:
         """Return the context set of a sentence.
@@ -182,6 +195,7 @@ class ContextFinder:
         options, store = options or SelectionOptions(), self.store
         if options.strategy == "random":
             numbers = random_contexts(sentence, store.n_contexts, options.size, options.seed)
+            numbers = numbers[self._of_others(sentence, numbers, options)]
             return ContextSet(numbers, self.ranker.scores(sentence, numbers), tuple(store.contexts(numbers)))
         chunks, _ = self.retrieval.candidates(sentence, options.candidates)
         # In the order of the store, so that equal scores do not hang on the order of retrieval.
@@ -193,24 +207,48 @@ class ContextFinder:
             scores = np.asarray(scorer(sentence, store.contexts(numbers)), np.float32)
             if scores.shape != numbers.shape:
                 raise ContextError(f"the scorer gave {scores.shape} scores for {len(numbers)} contexts")
-        chosen = self._choose(numbers, scores, options)
+        chosen = self._choose(sentence, numbers, scores, options)
         return ContextSet(numbers[chosen], scores[chosen], tuple(store.contexts(numbers[chosen])))
 
-    def _choose(self, numbers: np.ndarray, scores: np.ndarray, options: SelectionOptions) -> np.ndarray:
+    def _choose(self, sentence: str, numbers: np.ndarray, scores: np.ndarray, options: SelectionOptions) -> np.ndarray:
         """Return the indices of the chosen contexts, reading the words of no more than needed."""
         order = np.argsort(-scores, kind="stable")
-        if not options.diversity:
-            return order[: options.size]
         chunks, _ = self.store.positions(numbers)
         # Of a chunk only its best context can be taken first, but the next may follow where that one is refused.
         most = 4 * options.size  # usually enough
         while True:
             top = order[:most]
-            preceding = [frozenset(_WORD.findall(text.lower())) for text in self.store.preceding(numbers[top])]
-            chosen = choose(scores[top], chunks[top], preceding, options.size, options.max_overlap)
-            if len(chosen) == options.size or len(top) == len(order):
-                return top[chosen]
+            top = top[self._of_others(sentence, numbers[top], options)]
+            if options.diversity:
+                preceding = [words_of(text) for text in self.store.preceding(numbers[top])]
+                top = top[choose(scores[top], chunks[top], preceding, options.size, options.max_overlap)]
+            if len(top) >= options.size or most >= len(order):
+                return top[: options.size]
             most *= 4
+
+    def _of_others(self, sentence: str, numbers: np.ndarray, options: SelectionOptions) -> np.ndarray:
+        """Return bool [C]: False where the sentence, or one very like it, stands in the context or in its gap."""
+        if options.same > 1:
+            return np.ones(len(numbers), bool)
+        own = words_of(sentence)
+        found = np.ones(len(numbers), bool)
+        for i, texts in enumerate(self.store.around(numbers)):
+            found[i] = all(jaccard(own, words_of(text)) < options.same for text in texts)
+        return found
+
+
+def words_of(text: str) -> frozenset[str]:
+    """Return the lower-cased words of a text."""
+    return frozenset(_WORD.findall(text.lower()))
+
+
+def jaccard(one: frozenset[str], other: frozenset[str]) -> float:
+    """Return the share of the words of two sets that are in both; 1 for two empty sets.
+
+    >>> jaccard(frozenset("abc"), frozenset("bcd"))
+    0.5
+    """
+    return len(one & other) / len(one | other) if one or other else 1.0
 
 
 def choose(

@@ -21,6 +21,7 @@ from transformers import set_seed
 from likewise.context.harvested import Harvest, Rule, ScoredPairs, ScoreScale, read_harvest
 from likewise.corpus.bundled import resolve_model
 from likewise.encoder.build import build_encoder
+from likewise.encoder.mask_prompt import build_mask_prompt_encoder
 from likewise.encoder.modules import without_training_head
 from likewise.encoder.opening import LoadError, check_loadable
 from likewise.errors import first_line
@@ -35,10 +36,10 @@ from likewise.runs.job import Resume
 from likewise.runs.options import OptionError, checked_seed, of_preset, option
 from likewise.runs.progress import Progress
 from likewise.training.checks import LABEL, check_start, check_updates
-from likewise.training.finetuning import collate_rows
+from likewise.training.finetuning import Continued, collate_rows
 from likewise.training.objectives.objective import FinetuneOptions
 from likewise.training.running import Training, TrainingResult
-from likewise.training.selection import Selection, last_checkpoint
+from likewise.training.selection import Selection, last_checkpoint, sts_dev
 from likewise.transformers_output import no_bar, only_errors
 
 STS_TASKS = ("sts-b-dev", "sts-b")
@@ -51,7 +52,15 @@ class SurrogateOptions(FinetuneOptions):
         "siamese", "One vector a sentence, or a cross-encoder that reads both sentences (section 5.6)."
     )
     scale: Rule = option(
-        "cosine", "Targets: the harvested scores as they are, or stretched so that 98% of them fill 0 to 1."
+        "cosine",
+        "Targets: the harvested scores as they are, stretched so that 98% of them fill 0 to 1, or on the line that is "
+        "nearest to the base's cosines.",
+    )
+    pooling: Literal["own", "mean", "cls", "mask"] = option(
+        "mean", "The student: the base as it is, or its transformer with a mean, [CLS], or the mask of a prompt."
+    )
+    trust: float = option(
+        0.0, "Weight of the squared distance of the weights from those of the base, as a share of their own size.", ge=0
     )
     batch_size: int = option(32, "Pairs of a forward pass.")
     learning_rate: float = option(1e-4, "Peak learning rate of Adam.")
@@ -59,19 +68,22 @@ class SurrogateOptions(FinetuneOptions):
     max_length: int = option(0, "Tokens kept of a sentence (of a pair, in a cross-encoder); 0: all the base reads.")
     length_batches: bool = option(True, "Batches of pairs of near-equal length.")
     select_by: Literal["auto", "sts-b-dev", "held-out", "last"] = option(
-        "held-out", "What picks the checkpoint: the error on the harvest's dev pairs, or simply the last one."
+        "held-out", "What picks the checkpoint: the error on the harvest's dev pairs, STS-B dev, or the last one."
     )
     held_out: int = option(10_000, "Most dev and test pairs that are scored.")
 
     def _check(self) -> None:
         super()._check()
-        if self.select_by not in ("held-out", "last"):
-            raise OptionError(f"a surrogate is selected by held-out pairs of its harvest, not by {self.select_by}")
+        if self.structure == "cross" and (self.select_by == "sts-b-dev" or self.trust or self.scale == "base"):
+            raise OptionError("a cross-encoder has no cosines: drop select_by=sts-b-dev, trust and scale=base")
 
 
 PAPER = SurrogateOptions()
 CPU = PAPER.updated(scale="stretch", max_length=64, eval_steps=200, warmup_ratio=0.1)
-PRESETS = {"cpu": CPU, "paper": PAPER}
+ANCHORED = CPU.updated(scale="base", pooling="own", trust=0.1, learning_rate=3e-5, select_by="auto", eval_steps=20)
+PRESETS = {"cpu": CPU, "anchored": ANCHORED, "paper": PAPER}
+_FITTED = 1_000
+"""Pairs whose cosines by the base fix the scale."""
 
 
 def distill(
@@ -92,7 +104,7 @@ def distill(
 
     Args:
         harvest: the folder of its shards, see `likewise.context.harvested.read_harvest`.
-        base: a Hugging Face name, a folder, or `bundled:minilm`; its transformer is taken, with mean pooling.
+        base: a Hugging Face name, a folder, or `bundled:minilm`; with `pooling` "own" any saved encoder.
         out: the folder that becomes the model: a SentenceTransformer of stock modules, or a CrossEncoder.
         preset: a named set of options; the first by default.
         seed: fixes batches, dropout and the cross-encoder's first weights.
@@ -115,14 +127,14 @@ def distill(
     with progress.bar("reading the harvest"):
         pairs = read_harvest(harvest)
     progress.tell(pairs)
-    scale = ScoreScale.fit(chosen.scale, pairs.splits["train"].scores)
-    selection = _selection(pairs, chosen, scale)
-    progress.tell(f"checkpoint selected by: {selection.description}")
-    dataset = _dataset(pairs.splits["train"], scale)
-    check_updates(len(dataset), chosen, "pairs")
+    check_updates(len(pairs.splits["train"]), chosen, "pairs")
     rated = _rated_pairs(data)
     set_seed(checked_seed(seed))  # a cross-encoder's last layer starts at random
-    model, loss, collator = _build(base, chosen)
+    model, loss, collator, export = _build(base, chosen)
+    scale = _scale(pairs.splits["train"], chosen.scale, model)
+    selection = sts_dev(chosen, data) or _selection(pairs, chosen, scale)
+    progress.tell(f"checkpoint selected by: {selection.description}")
+    dataset = _dataset(pairs.splits["train"], scale)
 
     def at_end(model: Any) -> dict[str, Any]:
         found: dict[str, Any] = {}
@@ -145,7 +157,7 @@ def distill(
         model=model,
         loss=loss,
         collator=collator,
-        export=without_training_head if chosen.structure == "siamese" else lambda trained: trained.eval(),
+        export=export,
         at_end=at_end,
         facts={"scale": scale.to_dict()},
         completed=completed,
@@ -153,11 +165,48 @@ def distill(
     return training.run(out, progress, resume=resume, overwrite=overwrite, keep_checkpoints=keep_checkpoints)
 
 
-def _build(base: str, options: SurrogateOptions) -> tuple[Any, nn.Module, Any]:
-    """Return the model, its loss and its collator."""
+class AnchoredLoss(CosineSimilarityLoss):
+    """The squared error of cosines, and the squared distance of the weights from where they began."""
+
+    def __init__(self, model: Any, trust: float) -> None:
+        super().__init__(model)
+        self.trust = trust
+        self._start = {name: part.detach().clone() for name, part in model.named_parameters() if part.requires_grad}
+        self._size = float(sum((part.double() ** 2).sum() for part in self._start.values()))
+
+    def forward(self, sentence_features: Any, labels: Any) -> Any:
+        """Return the loss of a batch."""
+        found = super().forward(sentence_features, labels)
+        own = dict(self.model.named_parameters())
+        moved = sum(((own[name] - start.to(own[name].device)) ** 2).sum() for name, start in self._start.items())
+        return found + self.trust * moved / self._size
+
+
+def _scale(pairs: ScoredPairs, rule: Rule, model: Any) -> ScoreScale:
+    """Return the scale of the targets; for the rule "base" by the cosines of the student as it begins."""
+    if rule != "base":
+        return ScoreScale.fit(rule, pairs.scores)
+    rows = np.sort(np.random.default_rng(0).permutation(len(pairs))[:_FITTED])
+    first, second = ScoredPairs(pairs.table.take(rows), pairs.scores[rows]).texts()
+    return ScoreScale.fit(rule, pairs.scores[rows], PairPredictions(first, second)(model))
+
+
+def _student(base: str, options: SurrogateOptions) -> tuple[Any, Any]:
+    """Return the encoder to train, and what makes of it the model to save."""
+    if options.pooling == "own":
+        continued = Continued.load(base)
+        return continued.encoder, continued.export
+    if options.pooling == "mask":
+        return build_mask_prompt_encoder(base, head=False), without_training_head
+    return build_encoder(base, pooling=options.pooling, head=False), without_training_head
+
+
+def _build(base: str, options: SurrogateOptions) -> tuple[Any, nn.Module, Any, Any]:
+    """Return the model, its loss, its collator, and what makes of it the model to save."""
     if options.structure == "siamese":
-        encoder = build_encoder(base, pooling="mean", head=False)
-        return encoder, CosineSimilarityLoss(encoder), collate_rows(encoder, options.max_length)
+        encoder, export = _student(base, options)
+        loss = AnchoredLoss(encoder, options.trust) if options.trust else CosineSimilarityLoss(encoder)
+        return encoder, loss, collate_rows(encoder, options.max_length), export
     try:
         with no_bar(), only_errors():  # its last layer is new, as it should be
             model = CrossEncoder(
@@ -173,7 +222,7 @@ def _build(base: str, options: SurrogateOptions) -> tuple[Any, nn.Module, Any]:
             "with config.json, a Hugging Face name that this machine can reach, or bundled:minilm."
         ) from error
     collator = CrossEncoderDataCollator(preprocess_fn=model.preprocess, valid_label_columns=[LABEL])
-    return model, MSELoss(model), collator
+    return model, MSELoss(model), collator, lambda trained: trained.eval()
 
 
 def _dataset(pairs: ScoredPairs, scale: ScoreScale) -> Any:

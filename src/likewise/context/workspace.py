@@ -24,6 +24,7 @@ from likewise.runs.plan import Plan
 
 COMMANDS: dict[str, str] = {
     "index": "index --corpus FILES",
+    "states": "train states",
     "discriminator": "train discriminator",
     "generators": "train generators",
 }

@@ -124,7 +124,7 @@ def index(
     named, walked = files_of([texts] if isinstance(texts, str | os.PathLike) else list(texts), target)
     encoder = opened(target, model, engine, precision)
     options = corpus_options or CorpusOptions()
-    most = words or min(WORDS, max(8, int((encoder.max_seq_length or 2 * WORDS) / _TOKENS_A_WORD)))
+    most = words or int(min(WORDS, max(8, (encoder.max_seq_length or 2 * WORDS) / _TOKENS_A_WORD)))
     settings: dict[str, Any] = {"words": most, "metadata": list(metadata), "language": language}
     settings |= {"split": options.split, "field": options.field, "encoding": options.encoding}
     settings |= {"prompt": prompt_of(encoder, "document"), "truncate_dim": encoder.truncate_dim}

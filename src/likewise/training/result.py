@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from sentence_transformers import CrossEncoder
 
+from likewise.inference.saved import SavedModel
 
-@dataclass(frozen=True)
-class TrainingResult:
-    """The result of a finished training.
 
-    Attributes:
-        path: the model's folder.
-        record: all that its likewise.json says.
-    """
-
-    path: Path
-    record: dict[str, Any]
+class TrainingResult(SavedModel):
+    """The result of a finished training."""
 
     @property
     def before(self) -> dict[str, float]:

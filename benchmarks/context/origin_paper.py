@@ -18,7 +18,8 @@ import numpy as np
 import torch
 
 from likewise.context.options import TERMS, ScoreOptions, SelectionOptions
-from likewise.context.origin import PairTerms, choose_weights, open_origin, pair_terms, similarities
+from likewise.context.origin import open_origin, pair_terms
+from likewise.context.weights import PairTerms, choose_weights, similarities
 from likewise.context.workspace import Stage, Workspace
 from likewise.evaluation.pairs import correlations
 from likewise.evaluation.registry import TASKS

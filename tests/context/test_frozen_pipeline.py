@@ -1,0 +1,94 @@
+"""The preset `frozen` from the command line: score, weights, evaluation and harvest."""
+
+import shutil
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+import likewise
+from likewise.cli import build_app
+from likewise.context.options import ScoreOptions, SelectionOptions
+from likewise.context.origin import DEFAULT, StateOrigin, open_origin
+from likewise.context.similarity import fit_to, match_words
+from likewise.context.weights import Weights
+
+A, B = "The ship stood beside the wave.", "The cow stood beside the barn."
+
+
+def run(*arguments):
+    return CliRunner().invoke(build_app(), [str(argument) for argument in arguments], env={"COLUMNS": "200"})
+
+
+def test_the_default_needs_index_and_states_alone(frozen, tmp_path):
+    work = tmp_path / "work"
+    shutil.copytree(frozen, work, ignore=shutil.ignore_patterns("discriminator", "generators"))
+    done = run("context", "score", A, B, "--work", work)
+    assert done.exit_code == 0, done.output
+    states = open_origin(work).states
+    one, other = states.encoder.tokens([A, B])
+    vectors = states.encoder.vectors([A, B])
+    fits = fit_to(states.vectors, vectors).sum()
+    features = np.array([vectors[0] @ vectors[1], match_words(one, other, states.idf), fits])
+    expected = features @ np.array(DEFAULT[:3]) / (DEFAULT[0] + DEFAULT[1])
+    assert float(done.stdout) == pytest.approx(expected, abs=1e-4)
+    done = run("context", "score", A, B, "--work", work, "--set", "score.weights=1,0,0,1,0,0,0")
+    assert done.exit_code == 2
+    assert "holds no generators" in done.output
+
+
+def test_terms_of_equation_3_with_weights(frozen):
+    weights = (1.0, 0.0, 0.0, 0.5, -0.25, 0.0, 0.0)
+    origin = open_origin(frozen, ScoreOptions(weights=weights), SelectionOptions(size=6, same=1.1))
+    assert isinstance(origin, StateOrigin)
+    pairs = [(A, B), (A, A), (B, "The farmer stood beside the field.")]
+    features = origin.features(pairs)
+    assert origin(pairs) == pytest.approx(features @ weights / 1.5, abs=1e-6)
+    assert features[1, [0, 3, 4, 5, 6]] == pytest.approx([1] * 5, abs=1e-5)
+    terms = origin.terms([(A, B)])[0]
+    assert len(terms.first) == 12, "6 contexts of either sentence"
+    expected = [np.corrcoef(terms.first[:, i], terms.second[:, i])[0, 1] for i in range(4)]
+    assert features[0, 3:] == pytest.approx(expected, abs=1e-6)
+
+
+def test_it_is_a_scorer_for_evaluate_and_its_weights_are_chosen_on_dev(frozen, data_dir, tmp_path):
+    work = tmp_path / "work"
+    shutil.copytree(frozen, work)
+    given = ("--task", "sts-b-dev", "--data", data_dir / "senteval", "--limit", 12, "--work", work)
+    given = (*given, "--set", "selection.size=5")
+    done = run("context", "score", "--choose", *given)
+    assert done.exit_code == 0, done.output
+    chosen = Weights.load(work / "weights.json")
+    assert (chosen.form, len(chosen.values), chosen.values[0]) == ("pmi", 7, 1.0)
+    again = run("context", "score", *given)
+    assert f"Spearman {chosen.spearman:.2f}" in again.output
+    other = run("context", "score", *given, "--preset", "paper")
+    assert "was chosen for form=pmi, not paper" in other.output
+    report = likewise.evaluate(
+        open_origin(work, ScoreOptions(weights=(1, 0, 0, 0, 0, 0, 0))), "sts-b-dev", data=data_dir / "senteval"
+    )
+    model = likewise.load(open_origin(work).states.encoder.name)
+    model.max_seq_length = 24
+    expected = likewise.evaluate(model, "sts-b-dev", data=data_dir / "senteval")
+    assert report.results[0].score == pytest.approx(expected.results[0].score, abs=0.05)
+
+
+def test_near_pairs_of_a_harvest_are_near_by_the_encoder(frozen, tmp_path):
+    out = tmp_path / "harvest"
+    settings = ("harvest.pairs=40", "harvest.ranks=1,4", "harvest.random=2", "harvest.anchors=5", "harvest.min_words=2")
+    sets = [word for one in settings for word in ("--set", one)]
+    done = run("context", "harvest", "--work", frozen, "--out", out, *sets)
+    assert done.exit_code == 0, done.output
+    rows = [row for path in sorted(out.glob("shard-*.parquet")) for row in pq.read_table(path).to_pylist()]
+    origin = open_origin(frozen)
+    scores = origin([(row["sentence1"], row["sentence2"]) for row in rows])
+    assert [row["score"] for row in rows] == pytest.approx(scores, abs=1e-5)
+    vectors = origin.states.encoder.vectors
+
+    def cosine(kind):
+        found = [vectors([row["sentence1"], row["sentence2"]]) for row in rows if row["kind"] == kind]
+        return np.mean([one @ other for one, other in found])
+
+    assert cosine("rank 1") > cosine("rank 4") > cosine("random")
+    assert [row["kind"] for row in rows].count("rank 1") == 10, "one for each of two shards of five anchors"
