@@ -77,7 +77,7 @@ def encode_shards(
         incoming.mkdir(exist_ok=True)
         missing = [piece for piece in pieces if piece["name"] not in parts]
         same = Choice(work.engine.name, work.engine.precision) if work.engine else Choice("torch")
-        arguments = (_name_of(encoder, model, on), same, batch_size, normalize, sample, total, reading, str(incoming))
+        arguments = (_name_of(encoder, on), same, batch_size, normalize, sample, total, reading, str(incoming))
         done = (
             pieces_on_ray(ShardEncoder, arguments, missing, number)
             if on
@@ -173,14 +173,12 @@ def _finish(job: Job, parts: Parts, engine: str) -> EncodedFile:
     return EncodedFile(rows, size)
 
 
-def _name_of(encoder: SentenceTransformer, model: Any, on: str | None) -> Any:
+def _name_of(encoder: SentenceTransformer, on: str | None) -> str:
     """Return what a worker loads the model from."""
-    folder = getattr(encoder, "folder", None)
-    if folder is not None:
-        return str(Path(folder).resolve())
-    if on and isinstance(model, SentenceTransformer):
+    name = getattr(encoder, "loaded_from", None)
+    if on and name is None:
         raise LikewiseError("the workers of a cluster load the model themselves: give its folder or its name")
-    return model
+    return name or ""
 
 
 def _state(pieces: list[Piece]) -> str:

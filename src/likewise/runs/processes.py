@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import os
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -139,17 +140,23 @@ def gather_rows(rows: Tensor, *, ragged: bool = False) -> tuple[Tensor, int]:
     """
     if count() == 1:
         return rows, 0
-    from sentence_transformers.util import all_gather_with_grad
-
     if not ragged:
-        return all_gather_with_grad(rows), number() * len(rows)
+        return _gathered(rows), number() * len(rows)
     sizes = _sizes(len(rows))
     most = max(1, *sizes)
     padded = rows.new_zeros(most, *rows.shape[1:]).index_copy(0, _numbers(len(rows), rows), rows)
-    pieces = all_gather_with_grad(padded).split(most)
+    pieces = _gathered(padded).split(most)
     import torch
 
     return torch.cat([piece[:size] for piece, size in zip(pieces, sizes, strict=True)]), sum(sizes[: number()])
+
+
+def _gathered(rows: Tensor) -> Tensor:
+    from sentence_transformers.util import all_gather_with_grad
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # of torch, for sentence-transformers
+        return all_gather_with_grad(rows)
 
 
 def share(rows: int) -> float:

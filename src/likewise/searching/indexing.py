@@ -282,7 +282,6 @@ def _table(job: Job, dimension: int, metadata: Sequence[str], overwrite: bool) -
 
 def _name_of(encoder: SentenceTransformer, model: object) -> str | None:
     """Return the name by which a search loads the model again: an absolute path, or one of the hub."""
-    folder = getattr(encoder, "folder", None)
     if isinstance(model, str) and not Path(model).exists():
         return model
-    return str(folder.resolve()) if folder else None
+    return getattr(encoder, "loaded_from", None)

@@ -27,22 +27,22 @@ class RemoteVectors(Vectors):
 
     def __init__(self, model: SentenceTransformer, role: Role, workers: int) -> None:
         super().__init__(model, role)
-        folder = getattr(model, "folder", None)
-        if folder is None:
-            raise ClusterError("the workers of a cluster load the model themselves: give its folder")
-        self._folder, self._role, self.ahead, self._pool = str(folder.resolve()), role, 2 * workers, RayExecutor()
+        name = getattr(model, "loaded_from", None)
+        if name is None:
+            raise ClusterError("the workers of a cluster load the model themselves: give its folder or its name")
+        self._name, self._role, self.ahead, self._pool = name, role, 2 * workers, RayExecutor()
 
     def begin(self, texts: Sequence[str]) -> Future[np.ndarray]:
         """Let a worker encode texts."""
         engine = (self._engine.name, self._engine.precision) if self._engine else ("torch", "fp32")
-        return self._pool.submit(_encoded, self._folder, self._role, *engine, list(texts))
+        return self._pool.submit(_encoded, self._name, self._role, *engine, list(texts))
 
 
-def _encoded(folder: str, role: Role, engine: EngineName, precision: EnginePrecision, texts: list[str]) -> np.ndarray:
+def _encoded(name: str, role: Role, engine: EngineName, precision: EnginePrecision, texts: list[str]) -> np.ndarray:
     """Return the vectors (S, D) of texts; called by a worker, which keeps the model."""
-    return _loaded(folder, role, engine, precision)(texts)
+    return _loaded(name, role, engine, precision)(texts)
 
 
 @lru_cache(maxsize=1)
-def _loaded(folder: str, role: Role, engine: EngineName, precision: EnginePrecision) -> Vectors:
-    return Vectors(load(folder, engine=engine, precision=precision), role)
+def _loaded(name: str, role: Role, engine: EngineName, precision: EnginePrecision) -> Vectors:
+    return Vectors(load(name, engine=engine, precision=precision), role)
