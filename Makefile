@@ -4,8 +4,9 @@ PYTHON ?= python3.11
 TORCH ?= torch==2.13.0
 VENV := .venv
 BIN := $(VENV)/bin
+NOTEBOOKS := $(wildcard docs/notebooks/*.ipynb)
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint bench docs clean
 
 demo: $(VENV)/.bundled
 	$(BIN)/likewise demo
@@ -17,12 +18,21 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/mypy tests/typed_use.py
 	$(BIN)/lint-imports
 	$(BIN)/deptry src
 
 # Half an hour and more on two cores; needs the evaluation data.
 bench: $(VENV)/.dev
-	$(BIN)/python benchmarks/all.py --readme README.md
+	$(BIN)/python benchmarks/all.py --page docs/speed.md
+
+# The site, into build/site; a notebook runs again when it has changed.
+docs: $(VENV)/.docs $(NOTEBOOKS:docs/notebooks/%.ipynb=build/notebooks/%.ran)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
+
+build/notebooks/%.ran: docs/notebooks/%.ipynb $(VENV)/.docs
+	$(BIN)/python docs/notebooks/run.py $<
+	mkdir -p $(@D) && touch $@
 
 $(VENV)/.torch: Makefile
 	$(PYTHON) -m venv $(VENV)
@@ -30,11 +40,15 @@ $(VENV)/.torch: Makefile
 	touch $@
 
 $(VENV)/.bundled: $(VENV)/.torch pyproject.toml
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[bundled]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[bundled,retrieval]"
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.torch pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev]"
+	touch $@
+
+$(VENV)/.docs: $(VENV)/.torch pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[docs]"
 	touch $@
 
 clean:

@@ -1,6 +1,6 @@
 """Every speed that is claimed, measured against its peer on this machine, as the README's table: `make bench`.
 
-    python benchmarks/all.py --readme README.md
+    python benchmarks/all.py --page docs/speed.md
 
 Runs the scripts that have a ratio to tell, one after the other, and puts their rows between the README's marks. What
 cannot run here (an engine or a peer that is not installed) is left out and named. --quick takes small sizes.
@@ -109,12 +109,12 @@ def put(readme: Path, text: str) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--corpus", type=Path, default=Path("../shared/data/wikipedia/sentences-250k.txt.gz"))
-    parser.add_argument("--readme", type=Path, help="the file whose table is written anew")
+    parser.add_argument("--page", type=Path, help="the file whose table is written anew")
     parser.add_argument("--only", nargs="+", help="names of scripts")
     parser.add_argument("--quick", action="store_true", help="small sizes: minutes, and noise")
     args = parser.parse_args()
-    if args.readme:
-        check(args.readme)  # before the hour that the scripts take
+    if args.page:
+        check(args.page)  # before the hour that the scripts take
     claims: list[Claim] = []
     failed: list[str] = []
     with tempfile.TemporaryDirectory() as folder:

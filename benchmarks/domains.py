@@ -8,7 +8,8 @@ precision (pairs), 10-nearest-neighbour accuracy (classes). Methods: the base as
 sum of both scores after each is brought to mean 0 and deviation 1 (of a query's scores; of all pairs); the base less
 the mean vector of `corpus.txt.gz`; and the models of --model. Nothing is fitted on the test texts of pairs and classes.
 
-Cells are lines of cells.jsonl, and what is there is not done again; vectors are kept in --vectors.
+Cells are lines of cells.jsonl, and what is there is not done again; vectors are kept in --vectors. What
+`likewise adapt` puts behind a base's modules runs on the base's kept vectors.
 """
 
 from __future__ import annotations
@@ -202,6 +203,35 @@ class Encoded:
         return np.load(path)
 
 
+class Adapted(Encoded):
+    """The vectors of a model of `likewise adapt`, from those of its base."""
+
+    def __init__(self, model: str, folder: Path, base: Encoded) -> None:
+        super().__init__(model, folder)
+        self.base = base
+
+    def _encoded(self, texts: list[str]) -> np.ndarray:
+        import torch
+
+        own, shared = opened(self.model), len(opened(self.base.model))
+        ids = own.tokenizer(texts, padding=True, truncation=True, max_length=own.max_seq_length, return_tensors="pt")
+        features = {**ids, "sentence_embedding": torch.from_numpy(self.base(texts))}
+        with torch.no_grad():
+            for module in list(own)[shared:]:
+                features = module(features)
+        return features["sentence_embedding"].numpy()
+
+
+def encoded(model: str, name: str, folder: Path, base: str) -> Encoded:
+    """The vectors of a model on a set."""
+    model = model.replace("{set}", name)
+    path = Path(model) / "likewise.json"
+    record = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    if (record.get("recipe"), record.get("base")) == ("adapt", base):
+        return Adapted(model, folder, Encoded(base, folder))
+    return Encoded(model, folder)
+
+
 @cache
 def opened(model: str) -> Any:
     from likewise.inference import load
@@ -212,7 +242,7 @@ def opened(model: str) -> Any:
 def cells(name: str, parts: Sequence[str], arms: dict[str, str], args: argparse.Namespace) -> Any:
     """Yield (arm, part, function to its result) of one set."""
     corpus = corpus_of(args.data, name)
-    vectors = {arm: Encoded(model.replace("{set}", name), args.vectors) for arm, model in arms.items()}
+    vectors = {arm: encoded(model, name, args.vectors, args.base) for arm, model in arms.items()}
     base = vectors[BASE]
     for part in parts:
         task = task_of(args.data, name, part)

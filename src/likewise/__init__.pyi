@@ -20,5 +20,6 @@ from .searching import search as search
 from .serving import serve as serve
 from .training import adapt as adapt
 from .training import finetune as finetune
+from .training import push as push
 from .training import train as train
 from .version import __version__ as __version__

@@ -13,7 +13,6 @@ def saved(tiny_model, tmp_path):
 def test_a_folder(saved, tiny_model):
     found = load(saved, device="cpu")
     np.testing.assert_allclose(found.encode("the cat"), tiny_model.encode("the cat"), atol=1e-6)
-    assert found.folder == saved
 
 
 def test_bundled_names_are_resolved(saved, monkeypatch):

@@ -29,6 +29,18 @@ def test_the_contrast_by_hand(batch):
     assert filtered_contrast(first, second, left_out, 0.2).item() == pytest.approx(total / 10, rel=1e-5)
 
 
+def test_the_margin_turns_the_pairs_own_angle(batch):
+    first, second = batch
+    nothing = torch.zeros(5, 5, dtype=torch.bool)
+    total = 0.0
+    for one, other in ((first, second), (second, first)):
+        for i in range(5):
+            terms = [math.exp(cosine(one[i], other[j]) / 0.2) for j in range(5)]
+            terms[i] = math.exp(math.cos(math.acos(cosine(one[i], other[i])) + math.radians(10)) / 0.2)
+            total -= math.log(terms[i] / sum(terms))
+    assert filtered_contrast(first, second, nothing, 0.2, 10.0).item() == pytest.approx(total / 10, rel=1e-4)
+
+
 def test_what_may_be_a_false_negative():
     turned = [[math.cos(a), math.sin(a)] for a in (0.0, 0.1, 1.5, 3.0)]
     second = torch.tensor(turned)

@@ -4,6 +4,10 @@ import threading
 import numpy as np
 import pytest
 from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import StaticEmbedding
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import Whitespace
 
 import likewise
 from likewise.errors import LikewiseError, MissingExtraError
@@ -170,3 +174,13 @@ def test_an_index_of_nothing_finds_nothing_and_may_grow(saved_model, tmp_path):
     assert index(tmp_path / "a.txt", out=tmp_path / "a.index", quiet=True).passages == 1
     for mode in ("vectors_only", "words_only"):
         assert len(likewise.search(tmp_path / "a.index", "the cat", **{mode: True})) == 1
+
+
+def test_an_encoder_of_words_which_reads_texts_of_any_length_makes_an_index(notes, tmp_path):
+    tokenizer = Tokenizer(WordLevel({"[UNK]": 0, "river": 1, "dog": 2}, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = Whitespace()
+    model = SentenceTransformer(modules=[StaticEmbedding(tokenizer, embedding_weights=np.eye(3, dtype=np.float32))])
+    assert model.max_seq_length == float("inf")
+    model.save(str(tmp_path / "words"))
+    made = index(notes, model=tmp_path / "words", out=tmp_path / "words.index", quiet=True)
+    assert made.passages == 42

@@ -9,12 +9,14 @@ from tests.conftest import sentence
 
 import likewise
 from likewise.corpus.passages import OfferedPair
+from likewise.encoder.word_part import WordPart
 from likewise.errors import LikewiseError
 from likewise.evaluation.geometry import reciprocal_ranks
 from likewise.runs.job import JobError
+from likewise.runs.progress import Progress
 from likewise.training import adapt, adapt_texts, adapting
 from likewise.training.adapt_choice import Candidate, Judge
-from likewise.training.adapt_head import Head, HeadOptions, centred, softly_whitened
+from likewise.training.adapt_head import FrozenTexts, Head, HeadOptions, centred, softly_whitened, train_head
 from likewise.training.adapt_page import changed_neighbours
 
 
@@ -87,10 +89,40 @@ def test_a_stopped_run_ends_with_the_same_bytes(passages, tiny_base, adapted, tm
         adapt(passages, base=tiny_base, out=tmp_path / "model", minutes=1, seed=2, quiet=True)
 
 
+def test_sentences_come_no_nearer_to_their_negations():
+    """Word vectors that nearly agree bring them nearer, unless the margin loss is on."""
+    rng = np.random.default_rng(0)
+    vectors = rng.standard_normal((40, 8)).astype(np.float32)
+    vectors[1::2] = vectors[::2] + 0.8 * rng.standard_normal((20, 8)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    ids = [np.array([2 + i // 2, 2 + i // 2, 1][: 2 + i % 2]) for i in range(40)]  # piece 1 is 'not'
+    texts = FrozenTexts(torch.from_numpy(vectors), ids)
+    words = WordPart(22, 21, 8, 0.7)
+    words.row[1:] = torch.arange(1, 22)
+    with torch.no_grad():
+        words.table[1:] = torch.from_numpy(rng.standard_normal((21, 8)).astype(np.float32))
+        words.table[1] *= 0.1
+    rows = np.arange(40).reshape(-1, 2)
+
+    def cosine(head):
+        first, second = head.all(texts, rows[:, 0]), head.all(texts, rows[:, 1])
+        return float((first * second).sum(1).mean())
+
+    start, found = Head.identity(8, words), {}
+    before = float((vectors[::2] * vectors[1::2]).sum(1).mean())
+    assert cosine(start) > before + 0.05
+    for weight in (0.0, 5.0):
+        options = HeadOptions().updated(steps=60, batch_size=16, negation=weight, word_rate=0.1)
+        pairs = np.stack([rows[:, 0], np.roll(rows[:, 0], 1)], axis=1)
+        found[weight] = cosine(train_head(start, texts, pairs, options, 1, Progress(quiet=True), rows))
+    assert found[5.0] < found[0.0] - 0.05
+
+
 def test_phrases_keep_the_base(tiny_base, tmp_path):
     path = tmp_path / "phrases.txt"
     path.write_text("".join(f"old cat {i} garden\n" for i in range(300)))
-    found = adapt(path, base=tiny_base, out=tmp_path / "model", minutes=1, quiet=True)
+    found = adapt(path, base=tiny_base, out=tmp_path / "model", passages=280, quiet=True)
+    assert found.record["corpus"]["passages"] == 280
     assert found.chosen == "base"
     assert "phrases" in found.reason
     wanted = likewise.load(tiny_base, engine="torch").encode(["old cat"])
@@ -108,6 +140,8 @@ def test_single_sentences_take_what_paid_elsewhere(tiny_base, sentences, tmp_pat
 def test_bad_input(tiny_base, tmp_path):
     with pytest.raises(LikewiseError, match="minutes is 0"):
         adapt(tmp_path / "a.txt", base=tiny_base, out=tmp_path / "model", minutes=0)
+    with pytest.raises(LikewiseError, match="passages is -1"):
+        adapt(tmp_path / "a.txt", base=tiny_base, out=tmp_path / "model", passages=-1)
     with pytest.raises(LikewiseError, match=r"a\.txt: no such file"):
         adapt(tmp_path / "a.txt", base=tiny_base, out=tmp_path / "model")
     assert not (tmp_path / "model").exists()

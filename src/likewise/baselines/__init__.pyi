@@ -1,5 +1,4 @@
 from .building import BASELINES as BASELINES
-from .building import BaselineResult as BaselineResult
 from .building import baseline as baseline
 from .building import find_baseline as find_baseline
 from .method import Baseline as Baseline

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from likewise.baselines.method import Baseline, BaselineError
 from likewise.baselines.whitening import WHITENING
 from likewise.corpus import CorpusOptions, prepare
 from likewise.errors import counted
+from likewise.inference.saved import SavedModel
 from likewise.runs.job import check_target, open_job
 from likewise.runs.options import OptionError, checked_seed
 from likewise.runs.plan import Plan
@@ -45,26 +45,6 @@ BASELINES: dict[str, Baseline] = {
 """Every baseline by its name."""
 
 
-@dataclass(frozen=True)
-class BaselineResult:
-    """The result of `baseline`: the model's folder and its record.
-
-    Attributes:
-        path: the model's folder.
-        record: the content of likewise.json.
-    """
-
-    path: Path
-    record: dict[str, Any]
-
-    @property
-    def model(self) -> SentenceTransformer:
-        """The model, loaded from its folder."""
-        from likewise.inference import load
-
-        return load(self.path)
-
-
 def find_baseline(name: str) -> Baseline:
     """Return the baseline of that name.
 
@@ -88,7 +68,7 @@ def baseline(
     overwrite: bool = False,
     quiet: bool = False,
     **options: Any,
-) -> BaselineResult:
+) -> SavedModel:
     """Make a baseline and save it as a model folder.
 
     Args:
@@ -130,7 +110,7 @@ def baseline(
             model.save_pretrained(str(job.result), create_model_card=False)
             (job.result / "README.md").write_text(_card(method, source, facts, model), encoding="utf-8")
             job.finish({"baseline": name, "options": chosen.to_dict(), "base": source, "seed": seed, "corpus": facts})
-        return BaselineResult(Path(out), job.finished or {})
+        return SavedModel(Path(out), job.finished or {})
 
 
 def _card(method: Baseline, base: str, corpus: dict[str, Any] | None, model: SentenceTransformer) -> str:

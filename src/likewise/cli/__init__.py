@@ -25,6 +25,7 @@ _SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "search": ("searching:search_command", "Search an index by meaning and by words."),
         "serve": ("searching:serve_command", "Serve models and indexes over HTTP, with OpenAI's API."),
         "export": ("using:export_command", "Write a model as one ONNX or OpenVINO graph."),
+        "push": ("using:push_command", "Push a model to a model hub, with its scores and those of its base."),
     },
     "Measure": {
         "evaluate": ("measuring:evaluate_command", "Score a model on similarity, transfer and other tasks."),

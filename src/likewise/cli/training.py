@@ -128,22 +128,22 @@ def adapt_command() -> Any:
 
     return command_of(
         likewise.adapt,
-        _show_adapted,
+        show_adapted,
         arguments=("corpus",),
         types={"corpus": list[str]},
         config=True,
     )
 
 
-def _show_adapted(result: Any) -> None:
+def show_adapted(result: Any) -> None:
     """Print the scores of every candidate, the choice, and the model's folder."""
     from rich.console import Console
     from rich.table import Table
 
-    from likewise.training.adapt_page import cells
+    from likewise.training.adapt_page import COLUMNS, cells
 
-    table = Table("candidate", box=None, padding=(0, 3, 0, 0))
-    for column in ("held-out MRR", "gain", "noise", "STS-B dev"):
+    table = Table(COLUMNS[0], box=None, padding=(0, 3, 0, 0))
+    for column in COLUMNS[1:]:
         table.add_column(column, justify="right")
     for one in result.candidates:
         table.add_row(*cells(one.to_dict()), style="bold" if one.name == result.chosen else "")

@@ -1,4 +1,4 @@
-"""`likewise encode`, `similarity`, `export`, `negate`, `sections`, `data` and `cache`: the use of models and text."""
+"""`likewise encode`, `similarity`, `export`, `push`, `negate`, `sections`, `data` and `cache`: use models and text."""
 
 from __future__ import annotations
 
@@ -67,6 +67,31 @@ def export_command() -> Any:
         arguments=("model",),
         types={"format": Literal.__getitem__(tuple(MAKERS))},
         texts={"format": "The format of the graph.", "out": "The folder to write."},
+    )
+
+
+def push_command() -> Any:
+    """Return `likewise push`."""
+    import likewise
+
+    def show(found: Any) -> None:
+        if not found.url:
+            for name, size in found.files.items():
+                typer.echo(f"{size:>12,}  {name}")
+            typer.echo(f"\n{found.card}\ndry run: nothing was sent to {found.repository}")
+        else:
+            typer.echo(f"{counted(len(found.files), 'file')} sent: {found.url}")
+
+    return command_of(
+        likewise.push,
+        show,
+        arguments=("model", "repository"),
+        types={"tasks": Optional[str]},
+        defaults={"tasks": None},
+        texts={
+            "model": "The folder that train, adapt or finetune wrote.",
+            "tasks": "Evaluated for the card, on the base and on the model; names with commas.",
+        },
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -14,8 +13,9 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from likewise.encoder.sentence_transformers_internals import OwnInference
-from likewise.inference.engines.chooser import Chosen, choose
+from likewise.inference.engines.chooser import FEW, Chosen, choose
 from likewise.inference.engines.engine import Choice, Engine
+from likewise.inference.engines.exports import exports_of
 from likewise.inference.runner import UnfitModel, fits
 from likewise.runs.progress import Progress
 
@@ -36,8 +36,11 @@ class Encoder(OwnInference):
     choice: Choice = Choice()
     """Which engine runs, and in which precision."""
 
-    folder: Path | None = None
-    """Where it was loaded from; exports are kept there."""
+    loaded_from: str | None = None
+    """The folder, as an absolute path, or the name of the hub."""
+
+    short: int = 0
+    """Texts of calls with one batch or less."""
 
     last_engine: str | None = None
     """What the last `encode` ran on; None where SentenceTransformer's own way was taken."""
@@ -46,8 +49,10 @@ class Encoder(OwnInference):
         """Return the vectors of texts, which `encode` then converts to the requested type."""
         self.last_engine = None
         if len(inputs) <= DEFAULT_BATCH and self.choice in (Choice(), Choice("torch")):
-            # One batch of sentence-transformers: nothing to win, and its vectors to the last bit.
-            return super().infer(inputs, **settings)
+            self.short += len(inputs)
+            # One batch: torch wins nothing over sentence-transformers. An export does, once it has been opened.
+            if self.short < FEW or self.choice.engine == "torch" or not exports_of(self).any_same():
+                return super().infer(inputs, **settings)
         try:
             return self._fast(inputs, **settings)
         except UnfitModel as reason:
@@ -83,7 +88,10 @@ class Encoder(OwnInference):
         # The default batch size is not a limit: batches are limited by tokens.
         at_most = batch_size if batch_size != DEFAULT_BATCH else None
         shown = Progress(quiet=not show_progress_bar)
-        found, chosen = fast_vectors(self, inputs, self.choice, prompt=prompt, at_most=at_most, progress=shown)
+        total = max(len(inputs), self.short)
+        found, chosen = fast_vectors(
+            self, inputs, self.choice, prompt=prompt, at_most=at_most, total=total, progress=shown
+        )
         self.last_engine = str(chosen)
         found = finished(found, truncate_dim, normalize_embeddings)
         return found.cpu() if save_to_cpu else found.to(self.device)
@@ -96,6 +104,7 @@ def fast_vectors(
     *,
     prompt: str | None = None,
     at_most: int | None = None,
+    total: int = 0,
     progress: Progress,
 ) -> tuple[Tensor, Chosen]:
     """Return the vectors of texts by the fast path, and the engine used.
@@ -103,13 +112,15 @@ def fast_vectors(
     Args:
         inputs: S texts, 1 or more.
         at_most: sentences a batch at most.
+        total: how many texts there are in several calls, if that is more than S; what pays depends on it.
 
     Returns:
         (S, D), not truncated and not normalised.
     """
     runner = fits(model, inputs, prompt)
     texts = [prompt + text for text in inputs] if prompt else list(inputs)
-    chosen = choose(model, runner, choice, texts, len(texts)) if isinstance(choice, Choice) else Chosen(choice)
+    total = max(total, len(texts))
+    chosen = choose(model, runner, choice, texts, total) if isinstance(choice, Choice) else Chosen(choice)
     for note in chosen.notes:
         logger.warning(note)
     with progress.bar("encoding", len(texts)) as bar:

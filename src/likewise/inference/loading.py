@@ -27,7 +27,8 @@ def load(
             `bundled:NAME` for a model that comes with a package (`bundled:minilm`).
         device: where to put it ("cpu", "cuda:0"); by default the best device there is.
         engine: what `encode` runs on: "torch", "openvino", "onnx", or "auto", which takes what is fastest on this
-            processor, and exports the model when there is so much to encode that it pays.
+            processor. It exports the model, into the cache, when there is so much to encode that it pays; short calls
+            take an export that is there after a few hundred texts. "torch" is sentence-transformers to the last bit.
         precision: "fp32", the vectors of sentence-transformers; "bf16" or "int8", if those are near enough (see
             `likewise.inference.engines.fidelity`); "auto", the fastest that is.
 
@@ -44,5 +45,6 @@ def load(
         # Weights that a folder lacks (a pooler that no vector needs) start at random: the same in every process.
         torch.default_generator.manual_seed(0)
         model = open_model(Encoder, found, device)
-    model.choice, model.folder = choice, found.folder
+    model.choice = choice
+    model.loaded_from = str(found.folder.resolve()) if found.folder else found.path
     return model

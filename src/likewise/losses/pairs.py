@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from likewise.losses.functional import cosine_matrix
+from likewise.losses.functional import add_angle, cosine_matrix
 
 SAME_TEXT = 0.85
 """Two second texts with a higher cosine under the base may say the same, and are no negatives of each other."""
@@ -32,15 +32,20 @@ def false_negatives(first: Tensor, second: Tensor, share: float = 0.95) -> Tenso
     return found & ~torch.eye(len(first), dtype=torch.bool, device=first.device)
 
 
-def filtered_contrast(first: Tensor, second: Tensor, left_out: Tensor, temperature: float = 0.05) -> Tensor:
-    """Return NT-Xent in both directions over the pairs that are not left out, the mean over 2B rows.
+def filtered_contrast(
+    first: Tensor, second: Tensor, left_out: Tensor, temperature: float = 0.05, margin_degrees: float = 0.0
+) -> Tensor:
+    """Return ArcCon in both directions over the pairs that are not left out, the mean over 2B rows.
 
     Args:
         first, second: (B, D), row i of both is a pair.
         left_out: (B, B) bool, from `false_negatives`.
         temperature: tau.
+        margin_degrees: m, in degrees; 0 for NT-Xent.
     """
-    logits = (cosine_matrix(first, second) / temperature).masked_fill(left_out, -torch.inf)  # (B, B)
+    cosines = cosine_matrix(first, second)  # (B, B)
+    cosines = cosines + torch.diag(add_angle(cosines.diagonal(), margin_degrees) - cosines.diagonal())
+    logits = (cosines / temperature).masked_fill(left_out, -torch.inf)
     own = torch.arange(len(first), device=first.device)
     return (F.cross_entropy(logits, own) + F.cross_entropy(logits.T, own)) / 2
 

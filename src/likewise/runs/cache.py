@@ -14,7 +14,7 @@ KINDS = {
     "corpus": "prepared corpora",
     "distilled": "word vectors distilled from encoders",
     "downloads": "files of `likewise data get`, as they were fetched",
-    "engines": "exports of models whose folder cannot be written",
+    "engines": "exports of models to fast engines",
     "negation": "negations of sentences",
     "pipes": "text that was read from a pipe",
 }

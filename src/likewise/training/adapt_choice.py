@@ -31,6 +31,7 @@ class Candidate:
         gain: `mrr` minus that of the base.
         noise: two standard errors of `gain`.
         sts_dev: Spearman on STS-B dev, times 100; None without its data.
+        negation: 100 (1 - cosine) of held-out sentences and their negations; None without them.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Candidate:
     gain: float | None
     noise: float | None
     sts_dev: float | None
+    negation: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for the record."""
@@ -55,13 +57,15 @@ class Judge:
     def __init__(self, base: np.ndarray | None, sts_dev: float | None) -> None:
         self.base, self.sts_dev = base, sts_dev
 
-    def score(self, name: str, ranks: np.ndarray | None, sts_dev: float | None) -> Candidate:
-        """Return the scores of a candidate, from its reciprocal ranks (Q,) and its STS-B dev."""
+    def score(
+        self, name: str, ranks: np.ndarray | None, sts_dev: float | None, negation: float | None = None
+    ) -> Candidate:
+        """Return the scores of a candidate, from its reciprocal ranks (Q,), STS-B dev, and distance of negations."""
         if ranks is None or self.base is None:
-            return Candidate(name, None, None, None, sts_dev)
+            return Candidate(name, None, None, None, sts_dev, negation)
         change = 100 * (ranks - self.base)
         noise = 2 * float(change.std()) / math.sqrt(len(change))
-        return Candidate(name, 100 * float(ranks.mean()), float(change.mean()), noise, sts_dev)
+        return Candidate(name, 100 * float(ranks.mean()), float(change.mean()), noise, sts_dev, negation)
 
     def keeps_sts(self, candidate: Candidate) -> bool:
         """Return whether a candidate loses no more of STS-B dev than the guard allows; True without its data."""

@@ -38,6 +38,8 @@ class HeadOptions(Options):
     word_rate: float = option(0.01, "Learning rate of the word pieces, as a share of their size; 0: fixed.", ge=0)
     temperature: float = option(0.05, "Temperature of the contrast and of the keep term.", gt=0)
     keep: float = option(1.0, "Weight of the keep term.", ge=0)
+    margin: float = option(10.0, "Angular margin of the contrast in degrees, as in ArcCSE.", ge=0, le=90)
+    negation: float = option(1.0, "Weight of the margin loss on sentences and their negations, as in SNCSE.", ge=0)
 
 
 @dataclass(frozen=True)
@@ -134,7 +136,13 @@ def softly_whitened(vectors: np.ndarray, power: float = 0.25) -> Head:
 
 
 def train_head(
-    head: Head, texts: FrozenTexts, pairs: np.ndarray, options: HeadOptions, seed: int, progress: Progress
+    head: Head,
+    texts: FrozenTexts,
+    pairs: np.ndarray,
+    options: HeadOptions,
+    seed: int,
+    progress: Progress,
+    negated: np.ndarray | None = None,
 ) -> Head:
     """Return a trained copy of a head.
 
@@ -145,6 +153,7 @@ def train_head(
         options: how it is trained.
         seed: fixes the batches.
         progress: shows the updates.
+        negated: (K, 2) rows of sentences and of their negations.
 
     Raises:
         Stopped: it was interrupted; nothing is kept of it, as it takes seconds.
@@ -165,7 +174,7 @@ def train_head(
         return min((step + 1) / warm_up, (options.steps - step) / (options.steps - warm_up + 1))
 
     schedules = [torch.optim.lr_scheduler.LambdaLR(one, share) for one in optimizers]
-    batches = _batches(head, texts, pairs, options, seed)
+    batches, chance = _batches(head, texts, pairs, options, seed), np.random.default_rng([seed, 6])
     with one_thread(), orderly_stop(progress) as stop, progress.bar("training the head", options.steps) as bar:
         for _ in range(options.steps):
             stop.check()
@@ -176,14 +185,24 @@ def train_head(
                 left_out = false_negatives(first[0], second[0])
                 words = start.words_of(*first[1:]) @ start.words_of(*second[1:]).T
                 wanted = first[0] @ second[0].T + 0.5 * words
-            loss = filtered_contrast(*found, left_out, options.temperature)
+            loss = filtered_contrast(*found, left_out, options.temperature, options.margin)
             loss = loss + options.keep * listwise_keep(cosine_matrix(*found), wanted, options.temperature)
+            if options.negation and negated is not None and len(negated):
+                some = negated[chance.permutation(len(negated))[: options.batch_size // 2]]
+                loss = loss + options.negation * _lost_negation(head, texts, some)
             head.zero_grad()
             loss.backward()
             for one in (*optimizers, *schedules):
                 one.step()
             bar.update(bar.done + 1, note=f"loss {loss.item():.3f}")
     return head.eval()
+
+
+def _lost_negation(head: Head, texts: FrozenTexts, rows: np.ndarray) -> Tensor:
+    """Return how much nearer sentences are to their negations than under the base, the mean over rows (K, 2)."""
+    sentences, negations = texts.batch(rows[:, 0]), texts.batch(rows[:, 1])
+    found = F.cosine_similarity(head(*sentences), head(*negations))
+    return F.relu(found - F.cosine_similarity(sentences[0], negations[0])).mean()
 
 
 @contextmanager

@@ -21,7 +21,8 @@ tags: [sentence-transformers, sentence-similarity, feature-extraction, likewise,
 
 {table}
 
-MRR: mean reciprocal rank of the passage that a held-out sentence was taken from. Noise: two standard errors.
+MRR: mean reciprocal rank of the passage that a held-out sentence was taken from. Noise: two standard errors. Negation:
+100 (1 - cosine) of sentences and their negations, higher where 'not' is seen.
 
 ```python
 {use}
@@ -30,7 +31,7 @@ MRR: mean reciprocal rank of the passage that a held-out sentence was taken from
 `report.html` shows neighbours that changed; options, versions and all scores are in `likewise.json`.
 """
 
-COLUMNS = ("Candidate", "Held-out MRR", "Gain", "Noise", "STS-B dev")
+COLUMNS = ("Candidate", "Held-out MRR", "Gain", "Noise", "STS-B dev", "Negation")
 
 _PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
@@ -52,7 +53,8 @@ ol {{ padding-left: 1.4rem; }} li {{ margin: .4rem 0; overflow-wrap: anywhere; }
 <h2>What was tried</h2>
 <table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>
 <p>Held-out MRR: the mean reciprocal rank of the passage that a held-out sentence was taken from, among {pool:,}
-passages, times 100. Noise: two standard errors of the gain.</p>
+passages, times 100. Noise: two standard errors of the gain. Negation: 100 (1 - cosine) of sentences and their
+negations; higher where 'not' is seen.</p>
 <h2>Neighbours that changed</h2>
 {changes}
 </body></html>
@@ -65,9 +67,9 @@ _CHANGE = """<section><p><strong>{query}</strong></p><div class="sides">
 
 def cells(candidate: Mapping[str, Any]) -> list[str]:
     """Return the row of a candidate, in the order of `COLUMNS`."""
-    plain = ["-" if candidate[name] is None else f"{candidate[name]:.2f}" for name in ("mrr", "noise", "sts_dev")]
+    scores = {name: "-" if score is None else f"{score:.2f}" for name, score in candidate.items() if name != "name"}
     gain = "-" if candidate["gain"] is None else f"{candidate['gain']:+.2f}"
-    return [candidate["name"], plain[0], gain, plain[1], plain[2]]
+    return [candidate["name"], scores["mrr"], gain, *(scores[name] for name in ("noise", "sts_dev", "negation"))]
 
 
 def adapted_card(facts: Mapping[str, Any], model: Any) -> str:

@@ -13,8 +13,10 @@ import numpy as np
 import torch
 from sentence_transformers import SentenceTransformer
 
+from likewise.augment.negation import negate
 from likewise.corpus.passages import OfferedPair, Passage
 from likewise.encoder.opening import LoadError
+from likewise.errors import MissingExtraError
 from likewise.inference.encoding import encode
 from likewise.inference.tokens import Tokens, UnfitModel
 from likewise.runs.job import Job
@@ -25,6 +27,9 @@ from likewise.training.adapt_head import FrozenTexts
 
 HELD_OUT = 500
 """Sentences that measure, at most."""
+
+_NEGATED = 400
+"""Sentences that are negated, half to train on and half to measure."""
 
 _BLOCK = 2048  # texts of a saved part
 _FEWEST = 50  # held-out sentences below which nothing is measured
@@ -56,22 +61,27 @@ class BaseTexts:
         return found
 
 
-def sample_passages(
-    job: Job, base: BaseTexts, passages: Sequence[Passage], seconds: float, seed: int, progress: Progress
-) -> list[Passage]:
-    """Return the passages that fit the time, in order; the speed is measured once and noted in the job."""
-    order = np.random.default_rng([seed, 3]).permutation(len(passages))
-    if "passages" not in job.notes:
+def sample_passages(job: Job, base: BaseTexts, passages: Sequence[Passage], progress: Progress) -> list[Passage]:
+    """Return the passages that are used, in order: as many as asked for, or as fit the time.
+
+    The speed is measured once and noted in the job.
+    """
+    options = job.plan.options
+    order = np.random.default_rng([options["seed"], 3]).permutation(len(passages))
+    if options["passages"]:
+        job.note(passages=options["passages"])
+    elif "passages" not in job.notes:
         probe = [passages[int(i)].text for i in order[:256]]
         base.vectors(probe[:32])  # the first call is slower
         begun = time.perf_counter()
         base.vectors(probe)
         pace = (time.perf_counter() - begun) / len(probe)
         # Both sides of a pair, in half of the time.
-        job.note(passages=int(max(256, 0.5 * seconds / (2 * pace))))
+        job.note(passages=int(max(256, 0.5 * 60 * options["minutes"] / (2 * pace))))
     most = job.notes["passages"]
     if most < len(passages):
-        progress.tell(f"{most:,} of {len(passages):,} passages are used: more do not fit the time given")
+        reason = "as asked" if options["passages"] else "more do not fit the time given"
+        progress.tell(f"{most:,} of {len(passages):,} passages are used: {reason}")
     return [passages[int(i)] for i in np.sort(order[:most])]
 
 
@@ -112,3 +122,18 @@ def held_out(
             held = [measuring[int(i)] for i in chosen]
     gone = {pair.passage for pair in held}
     return held, [pair for pair in pairs if pair.passage not in gone]
+
+
+def negations(pairs: Sequence[OfferedPair], seed: int) -> list[tuple[str, str]]:
+    """Return sentences of the pairs with their negations; none where the extra `negation` is not installed.
+
+    English alone has rules; a sentence of another language gets none, or a few that are wrong.
+    """
+    sentences = list(dict.fromkeys(pair.first for pair in pairs if pair.kind in ("rest", "deletion")))
+    order = np.random.default_rng([seed, 8]).permutation(len(sentences))[: 2 * _NEGATED]
+    chosen = [sentences[int(i)] for i in order]
+    try:
+        found = negate(chosen)
+    except MissingExtraError:
+        return []
+    return [(text, no) for text, no in zip(chosen, found, strict=True) if no is not None][:_NEGATED]

@@ -6,8 +6,6 @@ import copy
 import os
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -19,7 +17,9 @@ from likewise.corpus.passages import OfferedPair, Passage, offered_pairs, read_p
 from likewise.encoder.word_part import fit_word_part
 from likewise.errors import counted
 from likewise.evaluation.geometry import reciprocal_ranks
+from likewise.evaluation.pairs import pair_cosines
 from likewise.inference.loading import load
+from likewise.inference.saved import SavedModel
 from likewise.runs.job import Job, Resume, check_target, complete_installation, open_job
 from likewise.runs.options import OptionError, checked_seed
 from likewise.runs.plan import Plan
@@ -28,7 +28,7 @@ from likewise.runs.whole_files import write_text
 from likewise.training.adapt_choice import Candidate, Judge, StsDev
 from likewise.training.adapt_head import Head, HeadOptions, centred, softly_whitened, train_head
 from likewise.training.adapt_page import adapted_card, adapted_page, changed_neighbours
-from likewise.training.adapt_texts import HELD_OUT, BaseTexts, frozen_texts, held_out, sample_passages
+from likewise.training.adapt_texts import HELD_OUT, BaseTexts, frozen_texts, held_out, negations, sample_passages
 from likewise.training.checkpoints import base_fingerprint
 from likewise.transformers_output import no_bar
 
@@ -41,17 +41,8 @@ PHRASE = 6.0
 _DISTRACTORS = 4500
 
 
-@dataclass(frozen=True)
-class AdaptResult:
-    """The result of `adapt`.
-
-    Attributes:
-        path: the model's folder.
-        record: the content of likewise.json.
-    """
-
-    path: Path
-    record: dict[str, Any]
+class AdaptResult(SavedModel):
+    """The result of `adapt`."""
 
     @property
     def chosen(self) -> str:
@@ -68,11 +59,6 @@ class AdaptResult:
         """All candidates with their scores, the base first."""
         return tuple(Candidate(**one) for one in self.record["candidates"])
 
-    @cached_property
-    def model(self) -> Any:
-        """The saved model, loaded on first access."""
-        return load(self.path)
-
 
 @no_bar()  # one bar is enough
 def adapt(
@@ -81,6 +67,7 @@ def adapt(
     base: str | os.PathLike[str] = "bundled:minilm",
     out: str | os.PathLike[str],
     minutes: float = 15.0,
+    passages: int = 0,
     seed: int = 1,
     data: str | os.PathLike[str] | None = None,
     corpus_options: CorpusOptions | None = None,
@@ -102,6 +89,8 @@ def adapt(
         base: a Hugging Face name, a folder, or `bundled:minilm`.
         out: the folder that becomes the model.
         minutes: time to spend, about; a larger corpus than fits is sampled.
+        passages: passages used at most, whatever time they take, for the same result on every machine; 0: as many as
+            fit `minutes`.
         seed: fixes pairs, batches and random vectors.
         data: the folder of SentEval's data, for STS-B dev.
         corpus_options: how the corpus is read.
@@ -120,6 +109,8 @@ def adapt(
     progress = Progress(quiet)
     if not minutes > 0:
         raise OptionError(f"minutes is {minutes}: give a number above 0")
+    if passages < 0:
+        raise OptionError(f"passages is {passages}: give a number above 0, or 0 for as many as fit the time")
     checked_seed(seed)
     check_target(out)
     base = os.fspath(base)
@@ -129,17 +120,16 @@ def adapt(
         fingerprint = before["plan"]["inputs"].get("base")
     encoder = load(base)
     texts = BaseTexts(encoder, base)
-    passages = read_passages(corpus, corpus_options, seed=seed)
-    progress.tell(f"{counted(len(passages), 'passage')}, {_words(passages):.1f} words each")
-    digest = blake2b(
-        "\n".join(f"{one.title}\t{one.text}" for one in passages).encode("utf-8", "replace"), digest_size=16
-    )
+    found = read_passages(corpus, corpus_options, seed=seed)
+    progress.tell(f"{counted(len(found), 'passage')}, {_words(found):.1f} words each")
+    digest = blake2b("\n".join(f"{one.title}\t{one.text}" for one in found).encode("utf-8", "replace"), digest_size=16)
     sts = StsDev.find(data)
-    options = {"base": base, "minutes": minutes, "seed": seed, "keep_base_if_better": keep_base_if_better}
+    options = {"base": base, "minutes": minutes, "passages": passages, "seed": seed}
+    options["keep_base_if_better"] = keep_base_if_better
     inputs = {"base": fingerprint, "corpus": digest.hexdigest(), "STS-B dev": sts is not None}
     with open_job(out, Plan("adapt", options, inputs), resume=resume, overwrite=overwrite) as job:
         if job.finished is None:
-            work = _Adapting(job, texts, passages, sts, minutes, seed, progress)
+            work = _Adapting(job, texts, found, sts, progress)
             work.run(keep_base_if_better)
         assert job.finished is not None
         return AdaptResult(job.target, job.finished)
@@ -153,41 +143,39 @@ class _Adapting:
     """The stages of one job."""
 
     def __init__(
-        self,
-        job: Job,
-        base: BaseTexts,
-        passages: Sequence[Passage],
-        sts: StsDev | None,
-        minutes: float,
-        seed: int,
-        progress: Progress,
+        self, job: Job, base: BaseTexts, passages: Sequence[Passage], sts: StsDev | None, progress: Progress
     ) -> None:
-        self.job, self.base, self.sts, self.seed, self.progress = job, base, sts, seed, progress
-        self.seconds = 60 * minutes
+        self.job, self.base, self.sts, self.progress = job, base, sts, progress
+        self.seed: int = job.plan.options["seed"]
         self.all_passages = passages
         self.judge = Judge(None, None)
         self.candidates: list[Candidate] = []
         self.heads: dict[str, Head] = {}
 
     def run(self, keep_base_if_better: bool) -> None:
-        passages = sample_passages(self.job, self.base, self.all_passages, self.seconds, self.seed, self.progress)
+        passages = sample_passages(self.job, self.base, self.all_passages, self.progress)
         pairs = offered_pairs(passages, seed=self.seed)
         held, training = held_out(pairs, passages, self.seed)
         self.phrases = _words(passages) < PHRASE
         wanted = [text for pair in pairs for text in (pair.first, pair.second)]
         wanted += self.sts.texts if self.sts else []
+        negated = [] if self.phrases else negations(training, self.seed)
+        wanted += [text for pair in negated for text in pair]
         texts, place = frozen_texts(self.job, self.base, wanted, self.progress)
         self.texts, self.place, self.held = texts, place, held
-        self.pool = np.array(
-            list(dict.fromkeys(place[pair.second] for pair in (*held, *pairs)))[: HELD_OUT + _DISTRACTORS]
-        )
-        where = {row: i for i, row in enumerate(self.pool.tolist())}
-        self.own = np.array([where[place[pair.second]] for pair in held], dtype=np.int64)
+        pool = list(dict.fromkeys(place[pair.second] for pair in (*held, *pairs)))[: HELD_OUT + _DISTRACTORS]
+        where = {row: i for i, row in enumerate(pool)}
+        self.pool, self.own = np.array(pool), np.array([where[place[pair.second]] for pair in held], dtype=np.int64)
+        rows = self._rows(negated)
+        self.negated, self.measured = rows[::2], rows[1::2]
         self._score("base", Head.identity(texts.vectors.shape[1]))
-        rows = np.array([[place[pair.first], place[pair.second]] for pair in training]).reshape(-1, 2)
-        self._try_all(rows)
+        self._try_all(self._rows([(pair.first, pair.second) for pair in training]))
         chosen, reason = self._choose(keep_base_if_better)
         self._save(chosen, reason, passages, pairs)
+
+    def _rows(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
+        """Return the rows of pairs of texts, (P, 2)."""
+        return np.array([[self.place[text] for text in pair] for pair in pairs], dtype=np.int64).reshape(-1, 2)
 
     def _try_all(self, pairs: np.ndarray) -> None:
         """Make and score the candidates: those that need no training first."""
@@ -205,7 +193,7 @@ class _Adapting:
         for what, changes in (("map", {"word_rate": 0.0}), ("map and words", {})):
             options = HeadOptions().updated(**changes)
             start = Head.identity(size, _weighted(part, self._best_weight()))
-            trained = train_head(start, self.texts, pairs, options, self.seed, self.progress)
+            trained = train_head(start, self.texts, pairs, options, self.seed, self.progress, self.negated)
             self._score(f"words {self._best_weight()}, trained {what}", trained)
 
     def _best_weight(self) -> float:
@@ -217,7 +205,7 @@ class _Adapting:
 
     def _score(self, name: str, head: Head) -> None:
         self.heads[name] = head
-        ranks = sts = None
+        ranks = sts = negation = None
         if self.held:
             queries = head.all(self.texts, np.array([self.place[pair.first] for pair in self.held]))
             ranks = reciprocal_ranks(queries, head.all(self.texts, self.pool), self.own)
@@ -225,7 +213,10 @@ class _Adapting:
             sts = self.sts.spearman(head.all(self.texts, np.array([self.place[text] for text in self.sts.texts])))
         if not self.candidates:
             self.judge = Judge(ranks, sts)
-        self.candidates.append(self.judge.score(name, ranks, sts))
+        if len(self.measured):
+            first, second = (head.all(self.texts, self.measured[:, side]) for side in (0, 1))
+            negation = 100 * (1 - float(pair_cosines(first, second).mean()))
+        self.candidates.append(self.judge.score(name, ranks, sts, negation))
         one = self.candidates[-1]
         scores = [f"MRR {one.mrr:.2f}" if one.mrr is not None else "", f"STS-B dev {sts:.2f}" if sts else ""]
         self.progress.tell(f"{name}: {', '.join(filter(None, scores)) or 'not measured'}")

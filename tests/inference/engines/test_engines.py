@@ -75,6 +75,8 @@ def test_the_vectors_are_torchs(kind, engine, encoders, texts, tmp_path):
 
 
 def test_an_export_is_kept_and_made_anew_for_other_weights(engine, tiny_model, texts, tmp_path, monkeypatch):
+    cache = tmp_path / "cache"
+    monkeypatch.setenv("LIKEWISE_CACHE", str(cache))
     made = []
     module = {"openvino": openvino_engine, "onnx": onnx_engine}[engine]
     export = module.export
@@ -82,7 +84,9 @@ def test_an_export_is_kept_and_made_anew_for_other_weights(engine, tiny_model, t
     folder = tmp_path / "model"
     model = saved(tiny_model, folder, engine=engine)
     model.encode(texts[:5])
-    about = json.loads((folder / "engines" / f"{engine}-fp32" / "about.json").read_text())
+    (home,) = (cache / "engines").iterdir()
+    about = json.loads((home / f"{engine}-fp32" / "about.json").read_text())
+    assert not (folder / "engines").exists()
     load(folder, device="cpu", engine=engine).encode(texts[:5])
     assert len(made) == 1
     with torch.no_grad():  # as an optimizer does
@@ -90,17 +94,25 @@ def test_an_export_is_kept_and_made_anew_for_other_weights(engine, tiny_model, t
     wanted = model.encode(texts[:5], output_value="token_embeddings")[0][0]  # [CLS] by sentence-transformers itself
     np.testing.assert_allclose(model.encode(texts[:5])[0], wanted, atol=1e-5)
     assert len(made) == 2
-    changed = json.loads((folder / "engines" / f"{engine}-fp32" / "about.json").read_text())
-    assert changed["model"] != about["model"]
+    (changed,) = set((cache / "engines").iterdir()) - {home}
+    assert json.loads((changed / f"{engine}-fp32" / "about.json").read_text())["model"] != about["model"]
 
 
-def test_a_model_that_is_not_ours_to_write_to(engine, tiny_model, texts, tmp_path, monkeypatch):
+def test_short_calls_take_an_export_once_it_pays(engine, tiny_model, texts, tmp_path, monkeypatch):
     monkeypatch.setenv("LIKEWISE_CACHE", str(tmp_path / "cache"))
-    folder = tmp_path / "site-packages" / "model"
-    saved(tiny_model, folder, engine=engine).encode(texts[:5])
-    assert not (folder / "engines").exists()
-    (found,) = (tmp_path / "cache" / "engines").iterdir()
-    assert (found / f"{engine}-fp32" / "about.json").is_file()
+    monkeypatch.setenv("LIKEWISE_PROCESSOR", "avx2")
+    monkeypatch.setattr(chooser, "release", lambda name: exports.release(name) if name == engine else "")
+    model = saved(tiny_model, tmp_path / "model")
+    wanted = model.encode("a cat")
+    model.short = chooser.FEW
+    np.testing.assert_array_equal(model.encode("a cat"), wanted)  # no export is made for a short call
+    assert model.last_engine is None
+    load(tmp_path / "model", device="cpu", engine=engine).encode(texts)
+    np.testing.assert_allclose(model.encode("a cat"), wanted, atol=1e-5)
+    assert model.last_engine == f"{engine} fp32"
+    again = load(tmp_path / "model", device="cpu")
+    again.encode("a cat")
+    assert again.last_engine is None  # opening an export takes as long as some hundred texts
 
 
 def test_int8_is_near_or_refused_with_the_figures(engine, tiny_model, sentences, tmp_path, monkeypatch):
@@ -245,8 +257,9 @@ def test_int8_keeps_a_bit_back_where_products_overflow(any_processor, tiny_model
     assert largest == (127 if "vnni" in any_processor else 64)
 
 
-def test_a_store_forgets_other_weights(tmp_path):
-    one, other, pair = Store(tmp_path, "a" * 32), Store(tmp_path, "b" * 32), ("onnx", "fp32")
+def test_a_store_forgets_other_weights(tmp_path, monkeypatch):
+    monkeypatch.setenv("LIKEWISE_CACHE", str(tmp_path))
+    one, other, pair = Store("a" * 32), Store("a" * 16 + "b" * 16), ("onnx", "fp32")
     one.put(pair, lambda folder: (folder / "model.onnx").write_text("x"))
     assert one.about(pair)["model"] == "a" * 32
     assert other.about(pair) is None

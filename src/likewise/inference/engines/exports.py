@@ -1,13 +1,11 @@
 """The exports of a model: made if needed, kept, opened, and checked against torch's vectors.
 
-They are in `engines/` in the model's folder if that is writable, otherwise in the cache; each has a note of the
-weights that it was made of.
+They are in the cache, by the weights that they were made of, and never in a folder of the user's.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import weakref
 from collections.abc import Callable
@@ -30,22 +28,16 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 _ABOUT = "about.json"
-# Folders that are not the user's: an installed package, a download of the model hub.
-_NOT_OURS = {"site-packages", "dist-packages", "snapshots"}
-MAKERS: dict[str, Any] = {"openvino": openvino_engine, "onnx": onnx_engine}
+MAKERS: dict[EngineName, Any] = {"openvino": openvino_engine, "onnx": onnx_engine}
 
 
 class Store:
     """The exports of a model on disk."""
 
-    def __init__(self, model_folder: Path | None, fingerprint: str) -> None:
+    def __init__(self, fingerprint: str) -> None:
         self.fingerprint = fingerprint
         self._whole: set[Pair] = set()
-        folder = model_folder.resolve() if model_folder else None
-        if folder and os.access(folder, os.W_OK) and not _NOT_OURS & set(folder.parts):
-            self.home = folder / "engines"
-        else:
-            self.home = cache_folder() / "engines" / fingerprint[:16]
+        self.home = cache_folder() / "engines" / fingerprint[:16]
 
     def folder(self, pair: Pair) -> Path:
         """Return the folder of an export, which need not exist."""
@@ -94,7 +86,7 @@ class Exports:
     def __init__(self, model: SentenceTransformer) -> None:
         self._model = weakref.ref(model)
         self.mark = mark(model)
-        self.store = Store(getattr(model, "folder", None), fingerprint(model))
+        self.store = Store(fingerprint(model))
         self._open: dict[Pair, Engine] = {}
         self.checked: dict[Pair, Fidelity] = {}
 
@@ -102,15 +94,24 @@ class Exports:
         """Return whether an engine can run without making an export first."""
         return pair[0] == "torch" or self.store.about(_file_of(pair)) is not None
 
+    def known_same(self, engine: EngineName) -> Fidelity | None:
+        """Return the fidelity of a float32 export that was checked before and has torch's vectors; otherwise None."""
+        about = self.store.about((engine, "fp32")) or {}
+        if "fidelity" not in about or about.get("release") != release(engine):
+            return None
+        found = Fidelity(**about["fidelity"])
+        return found if found.same else None
+
+    def any_same(self) -> bool:
+        """Return whether there is a float32 export with torch's vectors already."""
+        return any((name, "fp32") in self._open or self.known_same(name) for name in MAKERS)
+
     def ready(self, pair: Pair, sample: Sample) -> Engine:
         """Return an engine that preserves the vectors."""
         engine, precision = pair
         known = self.checked.get(pair)
         if known is None and precision == "fp32":  # a lower precision depends on the texts too
-            about = self.store.about(pair) or {}
-            if "fidelity" in about and about.get("release") == release(engine):
-                found = Fidelity(**about["fidelity"])
-                known = found if found.same else None
+            known = self.known_same(engine)
         if known is None or known.sentences < ENOUGH <= len(sample.texts):
             older = self.has(pair)
             known = sample.fidelity(self._opened(pair, sample))

@@ -1,0 +1,190 @@
+"""Draw the pictures of measurements, for a light and a dark page: python docs/pictures/measured.py [NAME...]
+
+They are drawn from benchmarks/results; the speeds are those of docs/speed.md.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib import pyplot as plt
+
+HERE = Path(__file__).parent
+RESULTS = HERE.parents[1] / "benchmarks/results"
+THEMES = {
+    "light": {"ground": "#ffffff", "ink": "#263238", "soft": "#b0bec5", "colors": ("#00796b", "#e64a19", "#5e35b1")},
+    "dark": {"ground": "#1e2129", "ink": "#eceff1", "soft": "#546e7a", "colors": ("#4db6ac", "#ff8a65", "#b39ddb")},
+}
+
+
+@contextmanager
+def themed(theme: dict[str, Any]) -> Iterator[None]:
+    colors = dict.fromkeys(("text.color", "axes.labelcolor", "xtick.color", "ytick.color"), theme["ink"])
+    ground = {"figure.facecolor": theme["ground"], "axes.facecolor": theme["ground"], "savefig.dpi": 170}
+    spines = {"axes.edgecolor": theme["soft"], "axes.spines.top": False, "axes.spines.right": False, "font.size": 11}
+    with plt.rc_context({**colors, **ground, **spines, "legend.frameon": False}):
+        yield
+
+
+def average(pattern: str) -> float:
+    """Return the mean over the seeds of the average of the seven STS tasks."""
+    found = [json.loads(path.read_text())["average"] for path in sorted(RESULTS.glob(pattern))]
+    if not found:
+        raise SystemExit(f"{RESULTS}: no file {pattern}")
+    return float(np.mean(found))
+
+
+def rates() -> dict[str, float]:
+    """Return sentences a second by the name of a row of docs/speed.md, and those of sentence-transformers as 'base'."""
+    rows = re.findall(
+        r"^\| ([^|]+): [^|:]+ \| ([\d,.]+)/s \| ([\d,.]+)/s", (HERE.parent / "speed.md").read_text(), re.MULTILINE
+    )
+    found = {name: float(ours.replace(",", "")) for name, _, ours in rows}
+    return {**found, "base": float(rows[0][1].replace(",", ""))}
+
+
+def speed(theme: dict[str, Any]) -> None:
+    """Draw quality against speed, one point for each encoder."""
+    rate, base = rates(), 78.87
+    onnx = rate["encode, sentences of 29 tokens, onnx fp32"]
+    points = [
+        ("all-MiniLM-L6-v2,\nsentence-transformers", rate["base"], base, 1, (0, -36)),
+        ("the same,\nlikewise", onnx, base, 0, (8, -36)),
+        ("arccse", onnx, average("arccse-sts/arccse-mean-pooling-*.json"), 0, (10, 5)),
+        (
+            "gclsr light, GloVe",
+            rate["light bundled:glove"],
+            average("gclsr-sts/regions-1-alone*[0-9].json"),
+            2,
+            (0, -20),
+        ),
+        (
+            "gclsr light,\ndistilled words",
+            rate["light distilled:bundled:minilm"],
+            average("gclsr-sts/untrained-distilled-regions*.json"),
+            2,
+            (-12, 10),
+        ),
+        (
+            "mean of\ndistilled words",
+            rate["average distilled:bundled:minilm"],
+            average("gclsr-sts/mean-of-distilled-word-vectors-1.json"),
+            2,
+            (0, 10),
+        ),
+    ]
+    _, ax = plt.subplots(figsize=(8, 4.2), layout="constrained")
+    for name, x, y, color, shift in points:
+        ax.scatter([x], [y], s=90, color=theme["colors"][color], zorder=3)
+        ax.annotate(
+            name, (x, y), xytext=shift, textcoords="offset points", size=10, ha="center" if shift[0] <= 0 else "left"
+        )
+    ax.axhline(base, color=theme["soft"], lw=1, ls="--", zorder=1)
+    ax.set(xscale="log", xlabel="sentences a second, two cores", ylabel="average of seven STS tasks", ylim=(60, 84))
+    ax.set_xlim(50, 20000)
+    ax.set_xticks([100, 1_000, 10_000], ["100", "1,000", "10,000"])
+    ax.minorticks_off()
+    ax.grid(axis="y", color=theme["soft"], alpha=0.3)
+
+
+def security() -> dict[str, Any]:
+    """Return what benchmarks/security.py measured."""
+    found: dict[str, Any] = json.loads((RESULTS / "security/ranks.json").read_text())
+    return found
+
+
+def domain(theme: dict[str, Any]) -> None:
+    """Draw how many reports find their weakness among the first k results."""
+    methods, depths = security()["methods"], np.arange(1, 31)
+    _, ax = plt.subplots(figsize=(8, 3.4), layout="constrained")
+    styles = [
+        ("base", "the base as shipped", theme["soft"], "-"),
+        ("BM25", "BM25, words alone", theme["colors"][2], "-"),
+        ("adapted", "after likewise adapt", theme["colors"][1], "-"),
+        ("base and BM25", "base and BM25 together", theme["soft"], "--"),
+        ("adapted and BM25", "adapted and BM25 together", theme["colors"][1], "--"),
+    ]
+    for name, label, color, line in styles:
+        ranks = np.array(methods[name]["ranks"])
+        ax.plot(depths, [np.mean(ranks <= depth) for depth in depths], color=color, ls=line, lw=2.4, label=label)
+    ax.set(
+        xlabel="results that are looked at", ylabel="reports that find\ntheir weakness", xlim=(1, 30), ylim=(0.1, 0.8)
+    )
+    ax.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
+    ax.grid(axis="y", color=theme["soft"], alpha=0.3)
+    ax.legend(loc="lower right")
+
+
+def before_after(theme: dict[str, Any]) -> None:
+    """Draw the maps of the weaknesses, coloured by their pillar of the CWE tree."""
+    found = security()
+    pillars = np.array(found["pillars"])
+    names, counts = np.unique(pillars, return_counts=True)
+    shown = names[np.argsort(-counts)][:5]
+    colors = [*theme["colors"], "#fbc02d", "#1e88e5"]
+    _, both = plt.subplots(1, 2, figsize=(8, 3.9), layout="constrained")
+    for ax, name in zip(both, ("base", "adapted"), strict=True):
+        points = np.array(found["map"][name])
+        ax.scatter(*points[~np.isin(pillars, shown)].T, s=6, color=theme["soft"], alpha=0.5)
+        for pillar, color in zip(shown, colors, strict=True):
+            ax.scatter(*points[pillars == pillar].T, s=9, color=color, label=f"CWE-{pillar}")
+        ax.set(xticks=[], yticks=[], title="the base as shipped" if name == "base" else "after likewise adapt")
+        ax.spines[:].set_visible(False)
+    handles, labels = both[0].get_legend_handles_labels()
+    both[0].figure.legend(handles, labels, loc="outside lower center", ncols=5, markerscale=2)
+
+
+def negation_cosines(theme: dict[str, Any]) -> None:
+    """Draw the cosines of a sentence to a harmless change of it, to its negation and to another sentence."""
+    found = json.loads((RESULTS / "negation-cosines.json").read_text())
+    _, rows = plt.subplots(len(found), 1, figsize=(8, 1.7 * len(found) + 0.6), sharex=True, layout="constrained")
+    labels = {"positive": "one word left out", "negation": "its negation", "random": "another sentence"}
+    for ax, (name, kinds) in zip(rows, found.items(), strict=True):
+        for kind, color in zip(labels, (theme["colors"][0], theme["colors"][1], theme["soft"]), strict=True):
+            ax.hist(kinds[kind], np.linspace(-0.2, 1, 73), density=True, color=color, alpha=0.75, label=labels[kind])
+        ax.set(yticks=[])
+        ax.set_title(name, loc="left", size=11)
+        ax.spines["left"].set_visible(False)
+    rows[0].legend(loc="upper left")
+    rows[-1].set_xlabel("cosine to the sentence")
+
+
+def learning(theme: dict[str, Any]) -> None:
+    """Draw what two recipes learn, update by update."""
+    found = json.loads((RESULTS / "learning-curves.json").read_text())
+    _, panels = plt.subplots(1, len(found), figsize=(8, 3), layout="constrained")
+    for ax, (title, curve) in zip(np.atleast_1d(panels), found.items(), strict=True):
+        for (label, points), color in zip(curve["lines"].items(), theme["colors"], strict=False):
+            ax.plot(*zip(*points, strict=True), color=color, lw=2.4, marker="o", ms=5, label=label)
+        ax.axhline(curve["base"], color=theme["soft"], ls="--", lw=1.4, label="the base as shipped")
+        ax.set(xlabel="updates", title=title)
+        ax.legend(fontsize=9)
+
+
+PICTURES: dict[str, Callable[[dict[str, Any]], None]] = {
+    "speed": speed,
+    "domain": domain,
+    "map": before_after,
+    "negation-cosines": negation_cosines,
+    "learning": learning,
+}
+
+
+def main() -> None:
+    for name in sys.argv[1:] or PICTURES:
+        for kind, theme in THEMES.items():
+            with themed(theme):
+                PICTURES[name](theme)
+                plt.savefig(HERE / f"{name}-{kind}.png")
+                plt.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,147 @@
+"""`likewise push`: a trained model to a model hub, with a card that has its scores and those of its base."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from likewise.errors import LikewiseError, first_line
+from likewise.evaluation import Task, evaluate
+from likewise.evaluation.report import EvaluationReport, markdown_table
+from likewise.runs.installing import read_record
+
+STAYS_HERE = ("likewise.json", "run.toml", "log.jsonl", "report.html")
+"""Files that are not pushed: they name files of this machine, and quote the text that the model was trained on."""
+
+_HUB_NAMES = {"bundled:minilm": "sentence-transformers/all-MiniLM-L6-v2"}
+_QUOTED_FILES = re.compile(r"\n(?:`report\.html`|Every option)[^\n]*(?:\n[^\n]+)*\n?")
+
+
+class PushError(LikewiseError):
+    """Raised if a model cannot be pushed, with the cure."""
+
+
+@dataclass(frozen=True)
+class Pushed:
+    """The result of `push`.
+
+    Attributes:
+        repository: its name on the hub.
+        files: what is sent, by name with the bytes.
+        card: the text of README.md.
+        url: where it is; "" after a dry run.
+    """
+
+    repository: str
+    files: Mapping[str, int]
+    card: str
+    url: str = ""
+
+
+def push(
+    model: str | os.PathLike[str],
+    repository: str,
+    *,
+    license: str,
+    tasks: str | Task | Sequence[str | Task] = (),
+    data: str | os.PathLike[str] | None = None,
+    private: bool = False,
+    dry_run: bool = False,
+    quiet: bool = False,
+) -> Pushed:
+    """Push a trained model to the Hugging Face hub.
+
+    The card has the licence, the hash of the training text, and a table of scores in which the base stands first.
+    What names files of this machine or quotes the text (the record, the log, the report) stays here. You must be logged
+    in (`hf auth login`).
+
+    Args:
+        model: the folder that `train`, `adapt` or `finetune` wrote.
+        repository: the name on the hub, as "me/my-encoder"; it is made if there is none.
+        license: of the model, as the hub spells it ("apache-2.0"); that of the base has to allow it.
+        tasks: evaluated for the card, on the base and on the model.
+        data: the folder of SentEval's data.
+        private: make the repository private.
+        dry_run: send nothing; return what would be sent.
+        quiet: print nothing.
+
+    Returns:
+        What was sent, or would be, and where it is.
+
+    Raises:
+        PushError: the folder holds no model of likewise, or the hub refuses.
+    """
+    folder = Path(model)
+    record = read_record(folder)
+    if not record:
+        raise PushError(f"{folder} holds no model that likewise has trained: name the folder given as --out")
+    if not re.fullmatch(r"[\w.-]+/[\w.-]+", repository):
+        raise PushError(f"{repository!r} is not a repository: give owner and name, as me/my-encoder")
+    reports = [evaluate(one, tasks, data=data, quiet=quiet) for one in (record["base"], folder)] if tasks else []
+    card = _card((folder / "README.md").read_text(encoding="utf-8"), record, license, repository, reports)
+    left_out = {"README.md", *STAYS_HERE}
+    kept = {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*")) if path.is_file()}
+    kept = {name: path for name, path in kept.items() if name not in left_out and not name.startswith(".")}
+    files = {name: path.stat().st_size for name, path in kept.items()} | {"README.md": len(card.encode())}
+    if dry_run:
+        return Pushed(repository, files, card)
+    with tempfile.TemporaryDirectory() as staged:
+        for name, path in kept.items():
+            place = Path(staged) / name
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.symlink_to(path.resolve())
+        (Path(staged) / "README.md").write_text(card, encoding="utf-8")
+        return Pushed(repository, files, card, _send(Path(staged), repository, private))
+
+
+def _send(folder: Path, repository: str, private: bool) -> str:
+    from huggingface_hub import HfApi
+    from huggingface_hub.errors import HfHubHTTPError, LocalTokenNotFoundError
+
+    api = HfApi()
+    try:
+        url = api.create_repo(repository, private=private, exist_ok=True)
+        api.upload_folder(repo_id=repository, folder_path=folder, commit_message="A model trained with likewise")
+    except (HfHubHTTPError, LocalTokenNotFoundError, OSError) as error:
+        raise PushError(f"the hub did not take {repository}: {first_line(error)}; log in by: hf auth login") from error
+    return str(url)
+
+
+def _card(
+    card: str, record: Mapping[str, Any], license: str, repository: str, reports: Sequence[EvaluationReport]
+) -> str:
+    """Return the card of a folder as it is for others: licence, base, hash and scores; no mention of what stays."""
+    base = str(record["base"])
+    hub_name = _HUB_NAMES.get(base, base)
+    is_hub_name = re.fullmatch(r"[\w.-]+/[\w.-]+", hub_name) and not Path(base).exists()
+    matter = f"---\nlicense: {license}\n" + (f"base_model: {hub_name}\n" if is_hub_name else "")
+    card = _QUOTED_FILES.sub("", card.replace("---\n", matter, 1)).replace("path/to/this/folder", repository)
+    if Path(base).is_dir():
+        card = card.replace(base, Path(base).name)
+    parts = [card.rstrip(), "## Training text", f"Hash of the training text: `{record['plan']['inputs']['corpus']}`."]
+    parts += [f"Licence of this model: {license}."]
+    if reports:
+        before, after = reports
+        rows = [
+            (old.title, old.metric, f"{old.score:.2f}", f"{new.score:.2f}")
+            for old, new in zip(before.results, after.results, strict=True)
+        ]
+        parts += ["## Scores", markdown_table(("Task", "Measure", "Base", "This model"), rows, left=2)]
+    elif before_and_after := _selection_scores(record):
+        parts += ["## Scores", before_and_after]
+    return "\n\n".join(parts) + "\n"
+
+
+def _selection_scores(record: Mapping[str, Any]) -> str:
+    """Return what selected the checkpoint, of the base and of the model; the card of adapt has its own table."""
+    best, before = record.get("best"), record.get("before") or {}
+    if not best or best["metric"] not in before:
+        return ""
+    row = (best["metric"], f"{before[best['metric']]:.2f}", f"{best['score']:.2f}")
+    note = f"This measure ({record['selection']}) selected the checkpoint, which flatters it a little."
+    return markdown_table(("Measure", "Base", "This model"), [row]) + "\n\n" + note

@@ -1,0 +1,23 @@
+"""The public functions as a user's type checker sees them; `make lint` runs mypy on this file."""
+
+from typing import assert_type
+
+import numpy as np
+
+import likewise
+from likewise.inference.encoder import Encoder
+from likewise.training import AdaptResult
+
+
+def check() -> None:
+    adapted = likewise.adapt("my-text/", out="runs/mine", minutes=15)
+    assert_type(adapted, AdaptResult)
+    assert_type(adapted.reason, str)
+    model = likewise.load("runs/mine")
+    assert_type(model, Encoder)
+    cosines: np.ndarray = likewise.similarity("a", ["b", "c"], model=model)
+    for hit in likewise.search("my.index", "a question", k=5):
+        assert_type(hit, likewise.Hit)
+        assert_type(hit.score, float)
+    print(cosines)
+    likewise.load("runs/mine", engin="onnx")  # type: ignore[call-arg]
