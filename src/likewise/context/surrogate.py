@@ -76,7 +76,7 @@ class SurrogateOptions(FinetuneOptions):
         super()._check()
         if self.structure == "cross" and (self.select_by == "sts-b-dev" or self.trust or self.scale == "base"):
             raise OptionError(
-                "a cross-encoder has no cosines: take preset=cpu, or drop select_by=sts-b-dev, trust and scale=base"
+                "a cross-encoder has no cosines: take preset=cpu, or drop scale=base, trust and select_by=sts-b-dev"
             )
 
 
