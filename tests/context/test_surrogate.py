@@ -149,7 +149,7 @@ def test_input_that_is_wrong_is_told_before_anything_is_done(harvest, tiny_base,
         distill(tmp_path / "nowhere", base=tiny_base, out=out)
     for structure in ("siamese", "cross"):
         with pytest.raises(LoadError, match="nowhere"):
-            distill(harvest, base=tmp_path / "nowhere", out=out, structure=structure, quiet=True)
+            distill(harvest, base=tmp_path / "nowhere", out=out, preset="cpu", structure=structure, quiet=True)
     with pytest.raises(OptionError, match="fill one update"):
         distill(harvest, base=tiny_base, out=out, batch_size=500, quiet=True)
     assert not out.exists()
