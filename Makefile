@@ -40,7 +40,7 @@ $(VENV)/.torch: Makefile
 	touch $@
 
 $(VENV)/.bundled: $(VENV)/.torch pyproject.toml
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[bundled,retrieval,negation]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[bundled,retrieval]"
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.torch pyproject.toml

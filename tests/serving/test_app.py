@@ -1,5 +1,6 @@
 import base64
 import json
+import re
 import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -132,6 +133,14 @@ HOSTILE = {
     "ten megabytes": json.dumps({"model": "tiny", "input": "a" * 10_000_000}).encode(),
     "an unknown encoding": b'{"model": "tiny", "input": "a", "encoding_format": "utf-16"}',
 }
+
+
+def test_the_pages_of_the_api_load_nothing_from_elsewhere(client):
+    page = client.get("/docs").text
+    files = re.findall(r'(?:src|href)="([^"]+)"', page)
+    assert files
+    assert "//" not in page.replace("</script>", "").replace("// ", "").split("<script>")[0]
+    assert all(client.get(file).status_code == 200 for file in files)
 
 
 @pytest.mark.parametrize("body", HOSTILE.values(), ids=HOSTILE)

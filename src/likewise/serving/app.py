@@ -14,6 +14,7 @@ import orjson
 from fastapi import FastAPI, HTTPException, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.middleware.cors import CORSMiddleware
+from fastapi_offline import FastAPIOffline
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from likewise.errors import LikewiseError
@@ -48,7 +49,8 @@ def create_app(service: Service, keys: Sequence[str] = (), cors: Sequence[str] =
         service.start()
         yield
 
-    app = FastAPI(title="likewise", version=__version__, lifespan=lifespan, redoc_url=None)
+    # Swagger UI from the package's own files: FastAPI would have the browser load it from another host.
+    app = FastAPIOffline(title="likewise", version=__version__, lifespan=lifespan, redoc_url=None)
     if cors:
         app.add_middleware(CORSMiddleware, allow_origins=list(cors), allow_methods=["*"], allow_headers=["*"])
     _answer_errors(app)

@@ -53,7 +53,7 @@ def serve(
         LoadError: a model cannot be loaded.
         MissingExtraError: FastAPI or uvicorn is not installed.
     """
-    require_extra("serve", "A service", "fastapi", "uvicorn", "prometheus_client", "orjson")
+    require_extra("serve", "A service", "fastapi", "fastapi_offline", "uvicorn", "prometheus_client", "orjson")
     limits, progress = ServeOptions(**options), Progress(quiet)
     keys = _keys(Path(api_key_file)) if api_key_file is not None else []
     named = _named(models)
