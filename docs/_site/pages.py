@@ -124,7 +124,7 @@ def _root() -> Any:
 
 
 def _page_of(verb: str) -> str:
-    return f"reference/command-line/{verb or 'overview'}.md"
+    return f"reference/command-line/{f'likewise-{verb}' if verb else 'likewise'}.md"
 
 
 def _context(command: Any, name: str) -> Any:
