@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Optional
 import typer
 
 from likewise.cli.groups import command
+from likewise.runs.processes import is_first
 
 if TYPE_CHECKING:
     from likewise.runs.options import Options
@@ -124,7 +125,7 @@ def command_of(
         if before is not None:
             before(**extra)
         result = function(**passed)
-        if not values.get("quiet"):
+        if not values.get("quiet") and is_first():
             show(result, **extra)
 
     positional = [one for one in own if one.name in arguments]

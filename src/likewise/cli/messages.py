@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NoReturn
@@ -14,6 +15,8 @@ from likewise.runs.stopping import EXIT_CODE as STOPPED
 TRACEBACK_VARIABLE = "LIKEWISE_TRACEBACK"
 """Set it to see the traceback behind a clean message."""
 EXIT_CODE = 2
+_HEAD_START = 3.0
+"""Seconds in which the first process reports the same error, and torchrun ends the others."""
 
 
 @contextmanager
@@ -44,6 +47,9 @@ def fail(message: str, code: int = EXIT_CODE) -> NoReturn:
     """Print a message on standard error and end the command."""
     from rich.console import Console
 
+    if number := os.environ.get("RANK", "0").strip("0"):  # one of several processes of a training
+        time.sleep(_HEAD_START)
+        message = f"process {number}: {message}"
     # Text comes from files and users: not to be read as markup, nor its numbers coloured.
     console = Console(stderr=True, highlight=False)
     if code == EXIT_CODE:

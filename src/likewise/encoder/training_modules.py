@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from transformers import AutoModelForCausalLM
 
 from likewise.augment.word_noise import WordNoise, add_word_noise
+from likewise.encoder.batch_norm import BatchNorm
 from likewise.encoder.modules import SavedModule, TrainingOnly
 
 
@@ -125,9 +126,9 @@ class Projector(TrainingOnly, SavedModule):
         self.dimension, self.size = dimension, size
         # A bias before batch norm would be taken out by it.
         self.layers = nn.Sequential(
-            *(nn.Linear(dimension, size, bias=False), nn.BatchNorm1d(size), nn.ReLU()),
-            *(nn.Linear(size, size, bias=False), nn.BatchNorm1d(size), nn.ReLU()),
-            *(nn.Linear(size, size, bias=False), nn.BatchNorm1d(size)),
+            *(nn.Linear(dimension, size, bias=False), BatchNorm(size), nn.ReLU()),
+            *(nn.Linear(size, size, bias=False), BatchNorm(size), nn.ReLU()),
+            *(nn.Linear(size, size, bias=False), BatchNorm(size)),
         )
 
     def forward(self, features: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
@@ -146,7 +147,7 @@ class Predictor(TrainingOnly, SavedModule):
         super().__init__()
         self.size, self.hidden = size, hidden
         self.layers = nn.Sequential(
-            nn.Linear(size, hidden, bias=False), nn.BatchNorm1d(hidden), nn.ReLU(), nn.Linear(hidden, size)
+            nn.Linear(size, hidden, bias=False), BatchNorm(hidden), nn.ReLU(), nn.Linear(hidden, size)
         )
 
     def forward(self, features: dict[str, Any], **kwargs: Any) -> dict[str, Any]:

@@ -36,6 +36,9 @@ class Encoder(OwnInference):
     choice: Choice = Choice()
     """Which engine runs, and in which precision."""
 
+    loaded_from: str | None = None
+    """The folder, as an absolute path, or the name of the hub."""
+
     short: int = 0
     """Texts of calls with one batch or less."""
 

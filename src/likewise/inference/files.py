@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any
 
 import numpy as np
 import torch
@@ -18,15 +18,13 @@ from sentence_transformers import SentenceTransformer
 
 from likewise.corpus import CorpusOptions
 from likewise.errors import LikewiseError, counted
-from likewise.inference.encoder import DEFAULT_BATCH, default_prompt, finished
-from likewise.inference.encoding import all_finite, dimension, undisturbed
-from likewise.inference.engines.chooser import choose
-from likewise.inference.engines.engine import Choice, Engine, EngineName, EnginePrecision
+from likewise.inference.encoding import dimension, undisturbed
+from likewise.inference.engines.engine import Choice, EngineName, EnginePrecision
 from likewise.inference.engines.graph import fingerprint
 from likewise.inference.lines import STREAM, Lines, check_lines, open_lines
-from likewise.inference.loading import load
-from likewise.inference.runner import UnfitModel, fits, runner_of
+from likewise.inference.shards import encode_shards
 from likewise.inference.vector_parts import WINDOW, VectorParts, digest
+from likewise.inference.windows import EncodedFile, WindowEncoder, opened
 from likewise.runs.job import Job, Resume, check_target, open_job
 from likewise.runs.plan import Plan
 from likewise.runs.progress import Bar, Progress
@@ -36,13 +34,6 @@ from likewise.runs.stopping import StopRequest, orderly_stop
 _WINDOW_CHARACTERS = 1 << 24
 _REMEMBERED = 1 << 18  # sentences that are recognised when they occur again, about 40 MB
 _UNKNOWN_TOTAL = 16  # windows that a stream is taken to have when it has more than one
-
-
-class EncodedFile(NamedTuple):
-    """The result of `encode_file`: the file and its shape."""
-
-    rows: int
-    dimension: int
 
 
 def encode_file(
@@ -56,6 +47,8 @@ def encode_file(
     precision: EnginePrecision | None = None,
     field: str | None = None,
     encoding: str = "utf-8",
+    on: str | None = None,
+    workers: int | None = None,
     quiet: bool = False,
     resume: Resume = "auto",
     overwrite: bool = False,
@@ -71,12 +64,17 @@ def encode_file(
         model: the encoder, or what `load` takes.
         source: a text or JSONL file, plain, .gz, .bz2 or .zst, or '-' for standard input. An empty line keeps its row.
         out: a .npy file of float32 rows or a .parquet file of 'sentence' and 'embedding', in a folder that is there.
+            A folder (vectors/) takes Parquet shards of 'file', 'row', 'sentence' and 'embedding', and then the source
+            may be a Parquet file too, a folder, a pattern, or the URL of an object store.
             '-' writes each row to standard output as it comes, a JSON array a line, and cannot be resumed.
         normalize: scale each row to length 1.
         batch_size: sentences a batch at most; None leaves it to the number of their tokens.
         engine, precision: as in `load`; None takes what the model was loaded with.
-        field: the field with the text, if the file is JSONL.
+        field: the field with the text, if the file is JSONL; or the column of a Parquet file.
         encoding: of the file, as Python names it.
+        on: 'ray' for workers on the cores of this machine (or of the cluster in $RAY_ADDRESS), or the address of a Ray
+            cluster, as ray://head:10001; `out` is then a folder.
+        workers: of a Ray cluster; None for one on each core.
         quiet: show nothing on standard error: not the engine, nor sentences and time left.
         resume: True insists on a stopped run to resume.
         overwrite: start again if a stopped run had other options or another model.
@@ -91,16 +89,33 @@ def encode_file(
     if batch_size is not None and batch_size < 1:
         raise LikewiseError(f"batch_size is {batch_size}; give 1 or more.")
     source, out = os.fspath(source), os.fspath(out)
+    if on or _is_folder(out):
+        if not _is_folder(out) or source == STREAM:
+            raise LikewiseError(f"--on {on} reads files and writes a folder: give --out FOLDER/, not '{out}'")
+        check_target(out)
+        return encode_shards(
+            model,
+            source,
+            out,
+            normalize=normalize,
+            batch_size=batch_size,
+            engine=engine,
+            precision=precision,
+            reading=CorpusOptions(field=field, encoding=encoding),
+            on=on,
+            workers=workers,
+            progress=Progress(quiet),
+            resume=resume,
+            overwrite=overwrite,
+        )
     check_lines(source)
     if out != STREAM:
         check_target(out, "file")
         if Path(out).suffix not in (".npy", ".parquet"):
             raise LikewiseError(f"'{out}': the vectors go to a .npy or a .parquet file, or to '-' (standard output).")
     reading = CorpusOptions(field=field, encoding=encoding)
-    encoder = model if isinstance(model, SentenceTransformer) else load(model)
-    own: Choice = getattr(encoder, "choice", Choice())
-    choice = Choice(engine or own.engine, precision or own.precision)
-    work = _Work(encoder, batch_size, normalize, Progress(quiet))
+    encoder, choice = opened(model, engine, precision)
+    work = WindowEncoder(encoder, batch_size, normalize, Progress(quiet))
     with open_lines(source, reading) as lines, undisturbed(encoder), torch.inference_mode():
         if out == STREAM:
             return _to_stream(work, choice, lines, sys.stdout)
@@ -115,61 +130,27 @@ def encode_file(
             return _to_file(work, choice, lines, job, stop)
 
 
-class _Work:
-    """The encoder of windows of lines, by the fast path or, if the model is unsupported, by its own `encode`."""
-
-    def __init__(self, model: SentenceTransformer, batch_size: int | None, normalize: bool, progress: Progress) -> None:
-        self.model, self.batch_size, self.normalize, self.progress = model, batch_size, normalize, progress
-        self.prompt = default_prompt(model) or ""
-        self.engine: Engine | None = None
-        self.name = ""
-
-    def _choose(self, choice: Choice, first: list[str], total: int) -> None:
-        self.name = "sentence-transformers"
-        if not first:
-            return
-        try:
-            runner = fits(self.model, first, self.prompt)
-            chosen = choose(self.model, runner, choice, [self.prompt + line for line in first], total)
-        except UnfitModel as reason:
-            self.progress.tell(f"sentence-transformers' own encode runs, the slower way: {reason}.")
-            return
-        self.engine, self.name = chosen.engine, str(chosen.engine)
-        for line in (*chosen.notes, f"engine: {chosen}"):
-            self.progress.tell(line)
-
-    def __call__(self, lines: Sequence[str], bar: Bar) -> np.ndarray:
-        """Return the vectors (S, D), float32, of S lines, 1 or more."""
-        if self.engine is None:
-            found: Any = self.model.encode(
-                list(lines),
-                batch_size=self.batch_size or DEFAULT_BATCH,
-                normalize_embeddings=self.normalize,
-                show_progress_bar=False,
-            )
-            bar.advance(len(lines))
-            return all_finite(np.asarray(found, dtype=np.float32))
-        texts = [self.prompt + line for line in lines] if self.prompt else lines
-        rows = runner_of(self.model).vectors(texts, self.engine, at_most=self.batch_size, step=bar.advance)
-        return all_finite(finished(rows, self.model.truncate_dim, self.normalize).float().cpu().numpy())
-
-    def windows(self, choice: Choice, lines: Lines) -> Iterator[tuple[list[str], Bar]]:
-        """Choose an engine, and yield all lines window by window, with the bar to advance."""
-        window, read = lines.window(WINDOW, _WINDOW_CHARACTERS), 0
-        whole = len(window) < WINDOW and sum(map(len, window)) < _WINDOW_CHARACTERS
-        total = len(window) if whole else lines.expected(len(window), len(window) * _UNKNOWN_TOTAL)
-        self._choose(choice, window, total)
-        with self.progress.bar("encoding", total) as bar:
-            while window:
-                read += len(window)
-                yield window, bar
-                window = lines.window(WINDOW, _WINDOW_CHARACTERS)
-                bar.update(total=lines.expected(read + len(window), total))
+def _windows(work: WindowEncoder, choice: Choice, lines: Lines) -> Iterator[tuple[list[str], Bar]]:
+    """Choose an engine, and yield all lines window by window, with the bar to advance."""
+    window, read = lines.window(WINDOW, _WINDOW_CHARACTERS), 0
+    whole = len(window) < WINDOW and sum(map(len, window)) < _WINDOW_CHARACTERS
+    total = len(window) if whole else lines.expected(len(window), len(window) * _UNKNOWN_TOTAL)
+    work.choose(choice, window, total)
+    with work.progress.bar("encoding", total) as bar:
+        while window:
+            read += len(window)
+            yield window, bar
+            window = lines.window(WINDOW, _WINDOW_CHARACTERS)
+            bar.update(total=lines.expected(read + len(window), total))
 
 
-def _to_stream(work: _Work, choice: Choice, lines: Lines, out: IO[str]) -> EncodedFile:
+def _is_folder(out: str) -> bool:
+    return out.endswith(("/", os.sep)) or Path(out).is_dir() or (out != STREAM and not Path(out).suffix)
+
+
+def _to_stream(work: WindowEncoder, choice: Choice, lines: Lines, out: IO[str]) -> EncodedFile:
     rows, size = 0, dimension(work.model)
-    for window, bar in work.windows(choice, lines):
+    for window, bar in _windows(work, choice, lines):
         vectors = work(window, bar)
         # 9 digits give the float32 back.
         form = "[" + ", ".join(["%.9g"] * vectors.shape[1]) + "]\n"
@@ -179,14 +160,14 @@ def _to_stream(work: _Work, choice: Choice, lines: Lines, out: IO[str]) -> Encod
     return EncodedFile(rows, size)
 
 
-def _to_file(work: _Work, choice: Choice, lines: Lines, job: Job, stop: StopRequest) -> EncodedFile:
+def _to_file(work: WindowEncoder, choice: Choice, lines: Lines, job: Job, stop: StopRequest) -> EncodedFile:
     """Encode the missing parts, join all parts, and return the shape."""
     parts, before = VectorParts(job), job.notes.get("engine", "")
     if before.count(" ") == 1:  # what was left to 'auto' is chosen as before the stop
         choice = Choice(*before.split())
     seen: dict[bytes, int] = {}  # sentence to the number of its row
     position, rows, earlier = 0, 0, sum(parts.counts)
-    for window, bar in work.windows(choice, lines):
+    for window, bar in _windows(work, choice, lines):
         if not rows and before not in ("", work.name):
             parts.drop_from(0)
         keys = [digest(line) for line in window]
@@ -217,7 +198,7 @@ def _to_file(work: _Work, choice: Choice, lines: Lines, job: Job, stop: StopRequ
 
 
 def _with_known(
-    work: _Work, lines: list[str], keys: list[bytes], seen: dict[bytes, int], parts: VectorParts, bar: Bar
+    work: WindowEncoder, lines: list[str], keys: list[bytes], seen: dict[bytes, int], parts: VectorParts, bar: Bar
 ) -> np.ndarray:
     """Return the vectors (S, D) of a window; repeated sentences are read from earlier windows."""
     fresh = [i for i, key in enumerate(keys) if key not in seen]

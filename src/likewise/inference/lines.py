@@ -67,12 +67,12 @@ def open_lines(path: str, options: CorpusOptions | None = None) -> Iterator[Line
     if path == STREAM:
         if options.is_wide:
             raise LikewiseError(f"standard input is not read as {options.encoding}: convert it with iconv")
-        yield Lines(_texts(sys.stdin.buffer, Path("standard input"), options), None, lambda: 0)
+        yield Lines(decoded(sys.stdin.buffer, Path("standard input"), options), None, lambda: 0)
         return
     check_lines(path)
     with reading(Path(path), options) as (stream, position):
         size = Path(path).stat().st_size if Path(path).is_file() else None
-        yield Lines(_texts(stream, Path(path), options), size, position)
+        yield Lines(decoded(stream, Path(path), options), size, position)
 
 
 def check_lines(path: str) -> None:
@@ -81,12 +81,13 @@ def check_lines(path: str) -> None:
         raise LikewiseError(f"There is no file '{path}'.")
 
 
-def _texts(raw: IO[bytes], path: Path, options: CorpusOptions) -> Iterator[str]:
-    lines = _decode(raw, path, options)
+def decoded(raw: IO[bytes], path: Path, options: CorpusOptions, first: int = 1) -> Iterator[str]:
+    """Yield the texts of the lines of a stream, as `open_lines`; `first` is the number of its first line."""
+    lines = _decode(raw, path, options, first)
     if options.field is None:
         yield from lines
         return
-    for number, line in enumerate(lines, start=1):
+    for number, line in enumerate(lines, start=first):
         try:
             row = json.loads(line or "{}")
             if not isinstance(row, dict):
@@ -96,10 +97,10 @@ def _texts(raw: IO[bytes], path: Path, options: CorpusOptions) -> Iterator[str]:
         yield field_text(path, number, row, options.field) if line else ""
 
 
-def _decode(raw: IO[bytes], path: Path, options: CorpusOptions) -> Iterator[str]:
-    number = 0
+def _decode(raw: IO[bytes], path: Path, options: CorpusOptions, first: int) -> Iterator[str]:
+    number = first - 1
     try:
-        for number, line in enumerate(raw, start=1):
+        for number, line in enumerate(raw, start=first):
             text = line.removeprefix(BOM_UTF8 if number == 1 else b"").decode(options.codec)
             yield text.removesuffix("\n").removesuffix("\r")
     except UnicodeDecodeError as error:

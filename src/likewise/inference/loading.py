@@ -46,4 +46,5 @@ def load(
         torch.default_generator.manual_seed(0)
         model = open_model(Encoder, found, device)
     model.choice = choice
+    model.loaded_from = str(found.folder.resolve()) if found.folder else found.path
     return model

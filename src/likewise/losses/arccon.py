@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from likewise.encoder.modules import dropout_off
 from likewise.losses import functional
+from likewise.runs.processes import gather_rows
 
 VECTORS = ("sentence_embedding", "saved_embedding")
 """What an encoder gives that a loss may use: the vector of training, and that of the saved model behind a head."""
@@ -70,5 +71,5 @@ class ArcConLoss(nn.Module):
     def compute_loss_from_embeddings(self, embeddings: list[Tensor], labels: Tensor | None = None) -> Tensor:
         """Return the loss of anchors (B, D) and positives (B, D)."""
         anchors, positives = embeddings
-        positives, offset = functional.gather_positives(positives)
+        positives, offset = gather_rows(positives)
         return functional.arccon(anchors, positives, self.margin_degrees, self.temperature, offset)

@@ -15,6 +15,7 @@ from likewise.encoder.modules import dropout_off, find_part
 from likewise.errors import LikewiseError
 from likewise.losses import functional
 from likewise.losses.arccon import ArcConLoss
+from likewise.runs.processes import gather_rows, share
 
 
 class EntailmentTripletLoss(nn.Module):
@@ -85,10 +86,6 @@ class ArcCSELoss(nn.Module):
         self, sentence_features: Iterable[dict[str, Tensor]], labels: Tensor | None = None
     ) -> dict[str, Tensor]:
         """Return the weighted parts of a batch's loss, by name: {'contrastive': scalar, 'triplet': scalar}."""
-        # The trainer exchanges `self.model` for its distributed wrapper; the parts must follow.
-        for part in (self.arccon, self.triplet):
-            if part is not None:
-                part.model = self.model
         columns = list(sentence_features)
         sentences, rest = columns[0], columns[1 + self.shortened :]
         parts: dict[str, Tensor] = {}
@@ -100,7 +97,13 @@ class ArcCSELoss(nn.Module):
             if self.keep_weight:
                 targets = self._base["copy"].encode(sentences)  # (B, D)
                 kept = [view.get("saved_embedding", view["sentence_embedding"]) for view in views]
-                divergences = [functional.listwise_keep(one, targets, self.arccon.temperature) for one in kept]
+                all_targets, offset = gather_rows(targets)
+                divergences = [
+                    functional.listwise_keep(
+                        one, targets, self.arccon.temperature, (gather_rows(one)[0], all_targets), offset
+                    )
+                    for one in kept
+                ]
                 parts["keep"] = self.keep_weight * (divergences[0] + divergences[1]) / 2
         if self.triplet is not None:
             if rest:
@@ -109,5 +112,6 @@ class ArcCSELoss(nn.Module):
                 found = parts["contrastive"] * 0.0
             else:  # zero, with a graph
                 found = self.model(dict(sentences))["sentence_embedding"].sum() * 0.0
-            parts["triplet"] = self.triplet_weight * found
+            # Other processes may have more triplets, or none.
+            parts["triplet"] = self.triplet_weight * found * share(sum(len(one["input_ids"]) for one in rest))
         return parts

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from likewise.augment.embedding_views import cut_features, cut_tokens, shuffle_positions
 from likewise.errors import LikewiseError
 from likewise.losses import functional
+from likewise.runs.processes import gather_rows
 
 ViewKind = Literal["none", "token-cutoff", "feature-cutoff", "shuffle", "dropout"]
 
@@ -73,9 +74,9 @@ class ConSERTLoss(nn.Module):
     def forward(self, sentence_features: Iterable[dict[str, Any]], labels: Tensor | None = None) -> Tensor:
         """Return the loss of a batch, a scalar."""
         features = next(iter(sentence_features))
-        return functional.nt_xent_symmetric(
-            self.view(features, self.first), self.view(features, self.second), self.temperature
-        )
+        first, second = self.view(features, self.first), self.view(features, self.second)  # (B, D) each
+        (all_first, offset), (all_second, _) = gather_rows(first), gather_rows(second)
+        return functional.nt_xent_symmetric(first, second, self.temperature, (all_first, all_second), offset)
 
     def view(self, features: dict[str, Any], view: EmbeddingView) -> Tensor:
         """Return the sentence vectors (B, D) of tokens (B, T) under a view."""

@@ -35,7 +35,7 @@ class DistillationLoss(nn.Module):
         found = find_part(model, FrozenCopy)
         if found is None:
             raise LikewiseError("a distilled encoder needs a FrozenCopy among its modules: the teacher")
-        # In a dict: they are parts of the encoder already. A distributed run puts a wrapper in the encoder's place.
+        # In a dict: they are parts of the encoder already.
         self._parts: dict[str, Any] = {"encoder": model, "teacher": found}
 
     def forward(self, sentence_features: Iterable[dict[str, Any]], labels: Tensor | None = None) -> Tensor:

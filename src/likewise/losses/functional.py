@@ -1,9 +1,9 @@
 """The tensor math of the losses: embeddings in, a scalar out.
 
-Letters of the shapes: B sentences of a batch, N candidates (B times the number of processes), D embedding.
-Everything is computed in float32, also under autocast: an angle near zero does not survive bfloat16. A temperature is
-above 0. An `offset` is the number of rows of `positives` that belong to processes before this one. Shapes that do not
-fit, a temperature of 0 or less, and bounds that contradict each other are a LikewiseError.
+Letters of the shapes: B sentences of a batch, N candidates (B times the number of processes), D embedding. Everything
+is computed in float32, also under autocast: an angle near zero does not survive bfloat16. An `offset` is the number of
+candidates that belong to processes before this one. Shapes that do not fit, a temperature of 0 or less, and bounds
+that contradict each other are a LikewiseError.
 """
 
 from __future__ import annotations
@@ -11,28 +11,15 @@ from __future__ import annotations
 import math
 
 import torch
-from sentence_transformers.util import all_gather_with_grad
 from torch import Tensor
 from torch.nn import functional as F
 
 from likewise.errors import LikewiseError
 
+Pair = tuple[Tensor, Tensor]
 SMALLEST_SINE_SQUARED = 1e-6
-"""Below this, the sine of the angle of a positive pair is held constant, so that its gradient stays finite.
-
-It is an angle of 0.06 degrees from 0 or 180; float32 cannot tell the cosine of half that angle from 1.
-"""
-
-
-def gather_positives(positives: Tensor) -> tuple[Tensor, int]:
-    """Return the positives of all processes, (B x processes, D) with gradients, and the first row of this one's.
-
-    In a run of one process: `positives` as they are, and 0.
-    """
-    distributed = torch.distributed.is_available() and torch.distributed.is_initialized()
-    if not distributed or torch.distributed.get_world_size() == 1:
-        return positives, 0
-    return all_gather_with_grad(positives), torch.distributed.get_rank() * len(positives)
+"""Below this, the sine of the angle of a positive pair is held constant, so that its gradient stays finite: 0.06
+degrees from 0 or 180. Float32 cannot tell the cosine of half that angle from 1."""
 
 
 def cosine_distance(vectors: Tensor, targets: Tensor) -> Tensor:
@@ -40,18 +27,24 @@ def cosine_distance(vectors: Tensor, targets: Tensor) -> Tensor:
     return (1 - F.cosine_similarity(vectors, targets.detach(), dim=-1)).mean()
 
 
-def listwise_keep(vectors: Tensor, targets: Tensor, temperature: float = 0.05) -> Tensor:
+def listwise_keep(
+    vectors: Tensor, targets: Tensor, temperature: float = 0.05, everywhere: Pair | None = None, offset: int = 0
+) -> Tensor:
     """Return the divergence of the similarities within a batch from those of a teacher, the mean over the rows.
 
     L_i = KL(softmax over j != i of cos(t_i, t_j) / tau || the same of v), of vectors v (B, D) and a teacher's t (B, E),
     which are detached here: who is near to whom is kept, and how near all are is free.
+
+    Args:
+        everywhere: vectors (N, D) and targets (N, E) of all processes; row `offset + i` of both is row i here.
     """
     _check_temperature(temperature)
-    own = torch.eye(len(vectors), dtype=torch.bool, device=vectors.device)
+    columns = everywhere or (vectors, targets)
+    own = _own(columns[0], 0) == _own(vectors, offset)[:, None]  # (B, N)
     # No infinity: its product with a probability of 0 would be NaN.
     found, wanted = (
-        F.log_softmax((cosine_matrix(rows, rows) / temperature).masked_fill(own, -1e4), dim=1)
-        for rows in (vectors, targets.detach())
+        F.log_softmax((cosine_matrix(*pair) / temperature).masked_fill(own, -1e4), dim=1)
+        for pair in ((vectors, columns[0]), (targets.detach(), columns[1].detach()))
     )
     return F.kl_div(found, wanted, reduction="batchmean", log_target=True)
 
@@ -108,7 +101,7 @@ def arccon(
         raise LikewiseError(f"the margin is an angle from 0 to 90 degrees, not {margin_degrees}")
     _check_temperature(temperature)
     cosines = cosine_matrix(anchors, positives)  # (B, N)
-    own = torch.arange(len(anchors), device=cosines.device) + offset  # (B,)
+    own = _own(anchors, offset)
     with_margin = add_angle(cosines.gather(1, own[:, None]), margin_degrees)  # (B, 1)
     logits = cosines.scatter(1, own[:, None], with_margin) / temperature  # (B, N)
     return F.cross_entropy(logits, own)
@@ -135,26 +128,28 @@ def nt_xent_with_queue(
     """
     _check_temperature(temperature)
     cosines = cosine_matrix(anchors, torch.cat([positives, queue.detach().to(positives.dtype)]))  # (B, N + M)
-    return F.cross_entropy(cosines / temperature, torch.arange(len(anchors), device=cosines.device) + offset)
+    return F.cross_entropy(cosines / temperature, _own(anchors, offset))
 
 
-def nt_xent_symmetric(first: Tensor, second: Tensor, temperature: float = 0.1) -> Tensor:
+def nt_xent_symmetric(
+    first: Tensor, second: Tensor, temperature: float = 0.1, everywhere: Pair | None = None, offset: int = 0
+) -> Tensor:
     """Return NT-Xent over both views of a batch (SimCLR, as in ConSERT, equation 1), the mean over 2B rows.
 
-    Each of the 2B rows has the other view of its sentence as positive and the 2B - 2 rows of the other sentences as
+    Each of the 2B rows has the other view of its sentence as positive and the 2N - 2 rows of the other sentences as
     negatives.
 
     Args:
         first, second: (B, D) each, row i of the same sentence in both.
         temperature: tau.
+        everywhere: both views (N, D) of all processes; row `offset + i` of each is row i here.
     """
     _check_shapes(first, second)
     _check_temperature(temperature)
-    rows = torch.cat([first, second])  # (2B, D)
-    cosines = cosine_matrix(rows, rows)  # (2B, 2B)
-    logits = (cosines / temperature).masked_fill(torch.eye(len(rows), dtype=torch.bool, device=rows.device), -torch.inf)
-    other = torch.arange(len(rows), device=rows.device).roll(len(first))  # row i to row i + B, and back
-    return F.cross_entropy(logits, other)
+    columns = torch.cat(everywhere or (first, second))  # (2N, D)
+    cosines = cosine_matrix(torch.cat([first, second]), columns)  # (2B, 2N)
+    own = torch.cat([_own(first, offset), _own(second, offset + len(columns) // 2)])  # (2B,)
+    return F.cross_entropy((cosines / temperature).scatter(1, own[:, None], -torch.inf), own.roll(len(first)))
 
 
 def entailment_triplet(
@@ -252,7 +247,7 @@ def nt_xent_with_hard_negative(
         raise LikewiseError(f"{len(hard_negatives)} hard negatives, but {len(rows)} row numbers")
     _check_temperature(temperature)
     cosines = cosine_matrix(anchors, positives)  # (B, N)
-    own = torch.arange(len(anchors), device=cosines.device) + offset  # (B,)
+    own = _own(anchors, offset)
     # An anchor without a negation has nothing in the last column.
     last = torch.full((len(anchors),), -torch.inf, device=cosines.device)
     last = last.index_copy(0, rows, F.cosine_similarity(anchors[rows].float(), hard_negatives.float(), dim=-1))  # (B,)
@@ -298,3 +293,7 @@ def _check_shapes(*matrices: Tensor) -> None:
 def _check_temperature(temperature: float) -> None:
     if temperature <= 0:
         raise LikewiseError(f"the temperature must be above 0, not {temperature}")
+
+
+def _own(rows: Tensor, offset: int) -> Tensor:
+    return torch.arange(len(rows), device=rows.device) + offset

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from likewise.errors import LikewiseError
 from likewise.losses import functional
+from likewise.runs.processes import gather_rows
 
 
 class CollapseError(LikewiseError):
@@ -62,7 +63,8 @@ class GroupedCosineLoss(nn.Module):
 
     def _watch(self, outputs: dict[str, Tensor]) -> None:
         named = (("embedding_spread", "sentence_embedding"), ("projection_spread", "projection"))
-        found = {name: float(functional.spread(outputs[key])) for name, key in named}
+        # Of all processes: they stop together.
+        found = {name: float(functional.spread(gather_rows(outputs[key].detach())[0])) for name, key in named}
         if not self.model.training:
             return
         for name, value in found.items():

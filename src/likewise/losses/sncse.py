@@ -13,6 +13,7 @@ from likewise.encoder.encoder_copy import FrozenCopy
 from likewise.encoder.modules import find_part
 from likewise.errors import LikewiseError
 from likewise.losses import functional
+from likewise.runs.processes import gather_rows, share
 
 Role = Literal["soft-negative", "positive", "hard-negative", "none"]
 
@@ -81,9 +82,10 @@ class SNCSELoss(nn.Module):
         anchors, positives, negations, opposites, opposite_negations = vectors.split(sizes)
         found = self.parts(anchors, positives, negations, rows)
         if self.opposite_weight:
-            found["opposites"] = self.opposite_weight * functional.agreeing_opposites(
+            agreeing = functional.agreeing_opposites(
                 anchors[rows[pairs]], negations[pairs], opposites, opposite_negations, self.temperature
             )
+            found["opposites"] = self.opposite_weight * agreeing * share(len(pairs))
         if self.keep_weight:
             first = {k: v[:n_sentences] if isinstance(v, Tensor) else v for k, v in features.items()}
             targets = self._before["copy"].encode(first).repeat(2, 1)  # (2B, D), for both views
@@ -92,17 +94,19 @@ class SNCSELoss(nn.Module):
 
     def parts(self, anchors: Tensor, positives: Tensor, negations: Tensor, rows: Tensor) -> dict[str, Tensor]:
         """Return loss parts of anchors (B, D), positives (B, D), and negations (K, D) of the sentences `rows` (K,)."""
-        everywhere, offset = functional.gather_positives(positives)
+        everywhere, offset = gather_rows(positives)
         if self.role == "hard-negative":
             loss = functional.nt_xent_with_hard_negative(anchors, everywhere, negations, rows, self.temperature, offset)
             return {"contrastive": loss}
         found = {"contrastive": functional.nt_xent(anchors, everywhere, self.temperature, offset)}
         if self.role == "soft-negative":
             margin = functional.bidirectional_margin(anchors[rows], positives[rows], negations, self.alpha, self.beta)
-            found["soft_negative"] = self.weight * margin
+            found["soft_negative"] = self.weight * margin * share(len(rows))
         elif self.role == "positive":
-            # Negations stay on their own process: their number differs from one to the next.
-            found["negation"] = (
-                functional.nt_xent(anchors[rows], negations, self.temperature) if len(rows) else anchors.sum() * 0.0
-            )
+            # Gathered also where there are none here: every process takes part.
+            others, first = gather_rows(negations, ragged=True)
+            loss = others.sum() * 0.0
+            if len(rows):
+                loss = loss + functional.nt_xent(anchors[rows], others, self.temperature, first)
+            found["negation"] = loss * share(len(rows))
         return found

@@ -39,6 +39,8 @@ class ConSERTOptions(ContrastiveOptions):
         super()._check()
         if self.first == self.second == "none" and not self.dropout:
             raise OptionError("first=none, second=none and dropout=0 leave the two views equal: change one of them")
+        if self.chunk:
+            raise OptionError("consert makes its views inside of the encoder, for a whole batch: drop chunk")
 
     def view(self, kind: ViewKind) -> EmbeddingView:
         """Return a view of that kind with its share."""

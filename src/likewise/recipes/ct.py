@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 from sentence_transformers.sentence_transformer.losses import ContrastiveTensionLoss
-from torch import nn
+from torch import Tensor, nn
 from torch.optim.lr_scheduler import LambdaLR
 
 from likewise.encoder.build import PoolingMode, build_encoder
@@ -20,6 +20,7 @@ from likewise.encoder.modules import find_part
 from likewise.recipes.collate import TextCollator
 from likewise.recipes.options import TrainingOptions
 from likewise.recipes.recipe import Recipe
+from likewise.runs import processes
 from likewise.runs.options import OptionError, option
 
 
@@ -65,10 +66,19 @@ def _encoder(base: str, options: CTOptions) -> Any:
     return encoder
 
 
+class TensionLoss(ContrastiveTensionLoss):
+    """The sum over the pairs of all processes, whose gradients are averaged."""
+
+    def forward(self, *args: Any, **kwargs: Any) -> Tensor:
+        """Return the loss of a batch, a scalar."""
+        found: Tensor = super().forward(*args, **kwargs) * processes.count()
+        return found
+
+
 def _loss(encoder: Any, options: CTOptions) -> nn.Module:
     # The loss makes its own copy, which would be in no checkpoint: it is replaced by the encoder's.
     placeholder: Any = nn.Identity()
-    loss = ContrastiveTensionLoss(placeholder)
+    loss = TensionLoss(placeholder)
     copy: Any = find_part(encoder, EncoderCopy)
     loss.model1 = copy.encoder
     loss.model2 = encoder

@@ -17,6 +17,7 @@ from likewise.losses.esimcse import ESimCSELoss
 from likewise.recipes.collate import TextCollator, tokens_read
 from likewise.recipes.options import HeadOptions
 from likewise.recipes.recipe import Recipe
+from likewise.runs import processes
 from likewise.runs.options import OptionError, option
 
 
@@ -62,7 +63,7 @@ def repeated_views(
 
 def _encoder(base: str, options: ESimCSEOptions) -> Any:
     encoder = build_encoder(base, pooling=options.pooling, head=options.head, dropout=options.dropout)
-    size = int(options.queue * options.batch_size)
+    size = int(options.queue * options.batch_size * processes.count())
     if size:
         dimension = encoder.get_embedding_dimension()
         encoder.append(MomentumQueue.of(encoder, size=size, dimension=dimension, momentum=options.momentum))

@@ -24,6 +24,7 @@ from likewise.recipes.collate import Reading, TextCollator
 from likewise.recipes.options import TrainingOptions
 from likewise.recipes.recipe import Recipe
 from likewise.recipes.siamese_schedule import siamese_sgd
+from likewise.runs import processes
 from likewise.runs.options import OptionError, option
 from likewise.runs.progress import Progress
 
@@ -171,7 +172,7 @@ def _optimizer(encoder: SentenceTransformer, options: GCLSROptions, steps: int) 
     return siamese_sgd(
         encoder,
         [parameter for module in encoder if isinstance(module, Predictor) for parameter in module.parameters()],
-        rate=options.learning_rate * options.batch_size * options.accumulation / 128,
+        rate=options.learning_rate * options.batch_size * options.accumulation * processes.count() / 128,
         predictor_rate=options.predictor_rate,
         weight_decay=options.weight_decay,
         steps=steps,

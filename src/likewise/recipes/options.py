@@ -71,6 +71,9 @@ class ContrastiveOptions(TrainingOptions):
     batch_size: int = option(64, "Sentences of a forward pass; the others in it are the negatives.", ge=2)
     dropout: float = option(0.1, "Dropout of the encoder in training.", ge=0, lt=1)
     temperature: float = option(0.05, "Temperature tau of the contrastive loss.", gt=0)
+    chunk: int = option(
+        0, "Sentences encoded at a time, so that a large batch needs little memory (GradCache); 0: all at once.", ge=0
+    )
 
 
 class HeadOptions(ContrastiveOptions):

@@ -6,11 +6,12 @@ Sentence Embedding Learning"; the loss is sentence-transformers' own. Where a va
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
 from typing import Any, Literal
 
 from sentence_transformers.sentence_transformer.losses import DenoisingAutoEncoderLoss
-from torch import nn
+from torch import Tensor, nn
 
 from likewise.augment.spans import sentence_rng
 from likewise.augment.word_edits import delete_words
@@ -21,6 +22,7 @@ from likewise.errors import first_line
 from likewise.recipes.collate import TextCollator
 from likewise.recipes.options import TrainingOptions
 from likewise.recipes.recipe import Recipe
+from likewise.runs import processes
 from likewise.runs.options import option
 from likewise.transformers_output import only_errors
 
@@ -48,11 +50,22 @@ def _collator(encoder: Any, options: TSDAEOptions, seed: int) -> TextCollator:
     return TextCollator.of(encoder, views, "noisy", "sentence", length=options.max_length)
 
 
+class DenoisingLoss(DenoisingAutoEncoderLoss):
+    """The mean over the tokens of all processes."""
+
+    def forward(self, sentence_features: Iterable[dict[str, Tensor]], *args: Any, **kwargs: Any) -> Tensor:
+        """Return the loss of a batch, a scalar."""
+        noisy, sentences = sentence_features
+        tokens = int((sentences["input_ids"][:, 1:] != self.tokenizer_decoder.pad_token_id).sum())
+        found: Tensor = super().forward([noisy, sentences], *args, **kwargs) * processes.share(tokens)
+        return found
+
+
 def _loss(encoder: Any, options: TSDAEOptions) -> nn.Module:
     """Build the loss, and make its decoder a module of the encoder: in the loss alone it would be in no checkpoint."""
     try:
         with only_errors():  # a base has no weights for what a decoder adds: they start at random
-            loss = DenoisingAutoEncoderLoss(encoder, tie_encoder_decoder=True)
+            loss = DenoisingLoss(encoder, tie_encoder_decoder=True)
     except (OSError, ValueError) as error:
         name = encoder[0].auto_model.config._name_or_path
         raise LoadError(

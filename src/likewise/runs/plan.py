@@ -9,7 +9,7 @@ from typing import Any
 
 from likewise.runs.provenance import versions
 
-_DECIDING = ("likewise", "sentence-transformers", "transformers", "torch", "tokenizers")
+DECIDING = ("likewise", "sentence-transformers", "transformers", "torch", "tokenizers")
 """Packages whose release decides whether stopped work can be resumed to the same result."""
 
 
@@ -65,7 +65,7 @@ class Plan:
             return f"another {name}"
         if unfinished:
             before = earlier.get("versions") or {}
-            for name in _DECIDING:
+            for name in DECIDING:
                 if before.get(name) != now["versions"].get(name):
                     return f"{name} {before.get(name)}, not {now['versions'].get(name)}"
         return None

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,11 +22,13 @@ from likewise.inference.engines.engine import EngineName, EnginePrecision
 from likewise.inference.engines.graph import fingerprint
 from likewise.inference.loading import load
 from likewise.runs.job import Job, Resume, check_target, open_job, read_record
+from likewise.runs.on_ray import cluster
 from likewise.runs.parts import checksum
 from likewise.runs.plan import Plan
 from likewise.runs.progress import Progress
 from likewise.runs.stopping import StopRequest, orderly_stop
 from likewise.searching.passages import Passage, Splitting, files_of
+from likewise.searching.remote import RemoteVectors
 from likewise.searching.table import SearchError, Table, key_of
 from likewise.searching.vectors import Vectors, prompt_of
 
@@ -35,6 +40,7 @@ _TOKENS_A_WORD = 1.4
 APPROXIMATE = 200_000
 """Passages from which an approximate index of the vectors is built: an exact search reads 1.5 kB for each of them."""
 _TRIED = 100
+Known = dict[str, np.ndarray]
 Placed = tuple[str, str, bool, Passage]
 """Source, file, whether it is the last of its source, and the passage."""
 
@@ -74,6 +80,8 @@ def index(
     approximate: int = APPROXIMATE,
     engine: EngineName = "auto",
     precision: EnginePrecision = "fp32",
+    on: str | None = None,
+    workers: int | None = None,
     quiet: bool = False,
     resume: Resume = "auto",
     overwrite: bool = False,
@@ -96,6 +104,8 @@ def index(
         keep: keep the passages of files that are not named.
         approximate: passages from which an approximate index of the vectors is built.
         engine, precision: as in `load`.
+        on: 'ray', or the address of a Ray cluster, whose workers encode; this process reads and writes.
+        workers: of the cluster; None for one on each core.
         quiet: show nothing on standard error.
         resume: True insists on a stopped run to resume.
         overwrite: make the index again if it was made with another model or other options.
@@ -119,10 +129,14 @@ def index(
     settings |= {"split": options.split, "field": options.field, "encoding": options.encoding}
     settings |= {"prompt": prompt_of(encoder, "document"), "truncate_dim": encoder.truncate_dim}
     plan = Plan("index", settings, inputs={"model": fingerprint(encoder)})
-    with open_job(target, plan, resume=resume, overwrite=overwrite, grows=True) as job, orderly_stop(progress) as stop:
+    with ExitStack() as stack:
+        number = stack.enter_context(cluster(on, workers)) if on else 0
+        job = stack.enter_context(open_job(target, plan, resume=resume, overwrite=overwrite, grows=True))
+        stop = stack.enter_context(orderly_stop(progress))
         table = _table(job, dimension(encoder), metadata, overwrite)
         job.note(table=table.name)
-        work = _Work(table, Vectors(encoder, "document"), Splitting(most, options, tuple(metadata)), progress, stop)
+        vectors = RemoteVectors(encoder, "document", number) if on else Vectors(encoder, "document")
+        work = _Work(table, vectors, Splitting(most, options, tuple(metadata)), progress, stop)
         found = work.update(named, walked, keep)
         table.index_words(language)
         if table.rows >= approximate:
@@ -185,15 +199,18 @@ class _Work:
         wanted = {_source_of(path): path for path in [*walked, *named]}
         fresh = {one: path for one, path in wanted.items() if one not in self.there or not self.there[one][2]}
         size = sum(path.stat().st_size for path in fresh.values())
-        total = 0
+        total, waiting = 0, deque[tuple[list[Placed], Known, dict[str, str], Future[np.ndarray] | None]]()
         with self.progress.bar("indexing") as bar:
             for window in self._windows(fresh, set(named)):
                 if not total:
                     total = max(len(window), size * len(window) // sum(len(one.text.encode()) for *_, one in window))
                     bar.update(total=total)
-                self._add(window, total)
-                bar.advance(len(window))
-                self.stop.check(f"after {counted(bar.done, 'passage')}")
+                waiting.append(self._begun(window, total))
+                while len(waiting) > self.vectors.ahead:
+                    bar.advance(self._write(*waiting.popleft()))
+                    self.stop.check(f"after {counted(bar.done, 'passage')}")
+            while waiting:
+                bar.advance(self._write(*waiting.popleft()))
         files = {str(path.resolve()) for path in wanted.values()}
         stale = [
             one for one, (file, *_) in self.there.items() if one not in wanted and not (keep and file not in files)
@@ -225,17 +242,28 @@ class _Work:
         if window:
             yield window
 
-    def _add(self, window: list[Placed], total: int) -> None:
-        """Encode the passages whose text is not in the table, and write all of them."""
+    def _begun(
+        self, window: list[Placed], total: int
+    ) -> tuple[list[Placed], Known, dict[str, str], Future[np.ndarray] | None]:
+        """Begin to encode the passages whose text is not in the table: known vectors, new texts, and their vectors."""
         keys = [key_of(passage.encoded) for *_, passage in window]
         vectors = self.table.known(keys)
         new = {key: one.encoded for key, (*_, one) in zip(keys, window, strict=True) if key not in vectors}
         if new:
             if not self.encoded:
                 self.vectors.choose(list(new.values()), total, self.progress)
-            vectors |= dict(zip(new, self.vectors(list(new.values())), strict=True))
-        self.encoded += len(new)
+            self.encoded += len(new)
+        return window, vectors, new, self.vectors.begin(list(new.values())) if new else None
+
+    def _write(
+        self, window: list[Placed], vectors: Known, new: dict[str, str], encoded: Future[np.ndarray] | None
+    ) -> int:
+        """Write passages with their vectors, and return how many."""
+        if encoded is not None:
+            vectors |= dict(zip(new, encoded.result(), strict=True))
+        keys = [key_of(passage.encoded) for *_, passage in window]
         self.table.add(window, keys, np.stack([vectors[key] for key in keys]))
+        return len(window)
 
 
 def _source_of(path: Path) -> str:
@@ -254,7 +282,6 @@ def _table(job: Job, dimension: int, metadata: Sequence[str], overwrite: bool) -
 
 def _name_of(encoder: SentenceTransformer, model: object) -> str | None:
     """Return the name by which a search loads the model again: an absolute path, or one of the hub."""
-    folder = getattr(encoder, "folder", None)
     if isinstance(model, str) and not Path(model).exists():
         return model
-    return str(folder.resolve()) if folder else None
+    return getattr(encoder, "loaded_from", None)

@@ -6,6 +6,7 @@ Letters of the shapes: S texts, D embedding.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import Future
 from typing import Literal
 
 import numpy as np
@@ -37,6 +38,9 @@ class Vectors:
         role: of the texts.
     """
 
+    ahead = 0
+    """Windows that may be begun while one is encoded."""
+
     def __init__(self, model: SentenceTransformer, role: Role) -> None:
         self.model, self.prompt = model.eval(), prompt_of(model, role)
         self._engine: Engine | None = None
@@ -58,6 +62,12 @@ class Vectors:
         self._engine = chosen.engine
         for note in (*chosen.notes, f"engine: {chosen}"):
             progress.tell(note)
+
+    def begin(self, texts: Sequence[str]) -> Future[np.ndarray]:
+        """Return the vectors of texts, which may come later."""
+        found: Future[np.ndarray] = Future()
+        found.set_result(self(texts))
+        return found
 
     @torch.inference_mode()
     def __call__(self, texts: Sequence[str]) -> np.ndarray:

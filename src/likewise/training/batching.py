@@ -26,6 +26,8 @@ class LengthBatchSampler(BatchSampler):
 
     def __init__(self, lengths: Sequence[int] | np.ndarray, batch_size: int, seed: int, by_length: bool = True) -> None:
         super().__init__(RandomSampler(range(max(1, len(lengths)))), batch_size, drop_last=True)
+        # accelerate, which gives each process its part of a batch, tells the epoch to the sampler below this one.
+        self.sampler.set_epoch = self.set_epoch  # type: ignore[union-attr]
         self.lengths = np.asarray(lengths, dtype=np.int32)
         self.batch_size, self.seed, self.by_length, self.epoch = batch_size, seed, by_length, 0
 

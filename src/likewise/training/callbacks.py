@@ -11,6 +11,7 @@ from typing import Any
 from transformers import TrainerCallback
 
 from likewise.runs.parts import seal
+from likewise.runs.processes import any_of, is_first, wait
 from likewise.runs.progress import Bar
 from likewise.runs.stopping import StopRequest
 from likewise.training.trainer import TrainingError
@@ -51,7 +52,7 @@ def _step_of(line: str) -> float:
 class Course(TrainerCallback):
     """The callback that follows the trainer, with the metric that selects the checkpoint ("" for none)."""
 
-    def __init__(self, log: Log, bar: Bar, stop: StopRequest, metric: str) -> None:
+    def __init__(self, log: Log | None, bar: Bar, stop: StopRequest, metric: str) -> None:
         self.log, self.bar, self.stop, self.metric = log, bar, stop, metric
         self.loss = self.score = ""
 
@@ -61,13 +62,16 @@ class Course(TrainerCallback):
         if state.global_step >= state.max_steps:  # also where it is not a multiple of eval_steps
             control.should_save = True
             control.should_evaluate = bool(self.metric)
-        elif self.stop.asked:
+        elif any_of(self.stop.asked):
+            self.stop.asked = True
             control.should_save = control.should_training_stop = True
             control.should_evaluate = False
 
     def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Seal the checkpoint, so that later changes of its files are detected."""
-        seal(Path(args.output_dir) / f"checkpoint-{state.global_step}")
+        wait()  # every process writes its random state
+        if is_first():
+            seal(Path(args.output_dir) / f"checkpoint-{state.global_step}")
 
     def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **_: Any) -> None:
         """Write and show losses and scores.
@@ -76,7 +80,7 @@ class Course(TrainerCallback):
             TrainingError: the norm of the gradient is not finite.
         """
         logs = logs or {}
-        if logs and state.is_world_process_zero:
+        if logs and self.log:
             self.log.write(step=state.global_step, **logs)
         if _is_wild(norm := logs.get("grad_norm", 0.0)):
             raise TrainingError.diverged("the norm of the gradient", norm, state.global_step)

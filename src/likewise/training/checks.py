@@ -10,6 +10,7 @@ import torch
 from sentence_transformers import CrossEncoder
 
 from likewise.recipes.options import TrainingOptions
+from likewise.runs import processes
 from likewise.runs.job import check_target, complete_installation
 from likewise.runs.options import OptionError
 from likewise.training.precision import use_bf16
@@ -34,8 +35,12 @@ def check_start(out: str | os.PathLike[str], options: TrainingOptions) -> dict[s
         OptionError: bf16 is asked for on a GPU that has none.
     """
     use_bf16(options.precision)
-    check_target(out)
-    return complete_installation(out)
+
+    def by_first() -> dict[str, Any]:
+        check_target(out)
+        return complete_installation(out)
+
+    return processes.by_first(by_first)
 
 
 def check_updates(n_rows: int, options: TrainingOptions, unit: str = "sentences") -> None:
@@ -44,10 +49,11 @@ def check_updates(n_rows: int, options: TrainingOptions, unit: str = "sentences"
     Raises:
         OptionError: they do not.
     """
-    if n_rows < options.batch_size * options.accumulation:
+    several = f" x {processes.count()} processes" if processes.count() > 1 else ""
+    if n_rows < options.batch_size * options.accumulation * processes.count():
         raise OptionError(
-            f"{n_rows:,} training {unit} do not fill one update of {options.batch_size} x {options.accumulation}: "
-            "give more of them, or a smaller batch_size or accumulation"
+            f"{n_rows:,} training {unit} do not fill one update of {options.batch_size} x {options.accumulation}"
+            f"{several}: give more of them, or a smaller batch_size or accumulation"
         )
 
 

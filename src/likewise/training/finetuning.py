@@ -17,6 +17,7 @@ from transformers import set_seed
 from likewise.encoder.modules import with_modules, without_training_head
 from likewise.inference.encoding import dimension
 from likewise.inference.loading import check_loadable, load
+from likewise.runs import processes
 from likewise.runs.job import Resume
 from likewise.runs.options import OptionError, checked_seed
 from likewise.runs.progress import Progress
@@ -67,7 +68,8 @@ def finetune(
         LikewiseError: the input is wrong or training diverged; the message names the cure.
         Stopped: it was interrupted; the same call resumes it.
     """
-    progress = Progress(quiet)
+    processes.start()
+    progress = Progress(quiet or not processes.is_first())
     task = find_objective(objective)
     chosen = task.options(preset, **options)
     checked_seed(seed)

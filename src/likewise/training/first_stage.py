@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 from filelock import FileLock
@@ -19,6 +20,7 @@ from likewise.evaluation.checkpoint import sentences_evaluator
 from likewise.evaluation.evaluator import CheckpointEvaluator
 from likewise.inference.loading import load
 from likewise.recipes import Recipe, TrainingOptions
+from likewise.runs import processes
 from likewise.runs.job import read_record
 from likewise.runs.progress import Progress
 from likewise.training.checkpoints import base_fingerprint
@@ -52,14 +54,23 @@ def base_to_train(
     if stage is None or not stage.wanted(base, options):
         return base
     settings = stage.options(options)
-    key = json.dumps([stage.recipe.options(**settings).to_dict(), base_fingerprint(base)], sort_keys=True)
+    facts = [stage.recipe.options(**settings).to_dict(), base_fingerprint(base)]
+    facts += [processes.count()] if processes.count() > 1 else []
+    key = json.dumps(facts, sort_keys=True)
     name = f"{stage.recipe.name}-{hashlib.blake2b(key.encode(), digest_size=6).hexdigest()}"
     folder = corpus.path.parent / name
-    if not read_record(folder):
-        if not stage.insisted(options) and not _behind(method, base, options, corpus, evaluator, progress):
-            return base
-        progress.tell(f"first stage: {stage.recipe.name} (kept in {folder})")
-    with FileLock(f"{folder}.lock"):  # another run may be at it: its model will do
+
+    def needed() -> bool:
+        if not read_record(folder):
+            if not stage.insisted(options) and not _behind(method, base, options, corpus, evaluator, progress):
+                return False
+            progress.tell(f"first stage: {stage.recipe.name} (kept in {folder})")
+        return True
+
+    if not processes.by_first(needed):
+        return base
+    # Another run may be at it: its model will do.
+    with FileLock(f"{folder}.lock") if processes.is_first() else nullcontext():
         train_first(stage.recipe, base=base, out=folder, **settings)
     return os.fspath(folder)
 

@@ -14,6 +14,7 @@ from likewise.corpus import CorpusOptions, prepare
 from likewise.encoder.opening import is_sentence_encoder
 from likewise.inference.loading import load
 from likewise.recipes import Recipe, TrainingOptions, find_recipe
+from likewise.runs import processes
 from likewise.runs.job import Resume
 from likewise.runs.options import checked_seed
 from likewise.runs.progress import Progress
@@ -43,6 +44,9 @@ def train(
 ) -> TrainingResult:
     """Train a sentence encoder on plain text.
 
+    torchrun and `accelerate launch` start it in several processes, which train one model: a batch is then `batch_size`
+    sentences of each, and all of them are each other's negatives.
+
     All input is checked before `out` is touched. A training that was stopped or killed resumes, by the same call, to
     the same weights as one that was never stopped; where it is finished already, its result is returned.
 
@@ -68,15 +72,17 @@ def train(
         LikewiseError: the input is wrong or training diverged; the message names the cure.
         Stopped: it was interrupted; the same call resumes it.
     """
-    progress = Progress(quiet)
+    processes.start()
+    progress = Progress(quiet or not processes.is_first())
     method = find_recipe(recipe)
     chosen = method.options(preset, **options)
     base = os.fspath(method.default_base if base is None else base)
     checked_seed(seed)
     completed = check_start(out, chosen)
     method.check_base(base, chosen)
-    at_least = chosen.batch_size * chosen.accumulation
-    sentences = prepare(corpus, corpus_options, at_least=at_least, progress=progress)
+    at_least = chosen.batch_size * chosen.accumulation * processes.count()
+    with processes.in_turn():
+        sentences = prepare(corpus, corpus_options, at_least=at_least, progress=progress)
     progress.tell(sentences.report)
     selection = choose_selection(sentences.dataset, chosen, seed, data)
     progress.tell(f"checkpoint selected by: {selection.description}")
@@ -91,13 +97,14 @@ def train(
         progress,
         partial(train, corpus=corpus, data=data, corpus_options=corpus_options, quiet=quiet),
     )
-    set_seed(seed)  # the training head starts at random
-    encoder = None if method.encoder_reads_corpus else method.build_encoder(start, chosen)
-    dataset = method.add_columns(sentences, dataset, chosen, seed, progress)
-    check_updates(len(dataset), chosen)
-    if encoder is None:
-        set_seed(seed)
-        encoder = method.build_encoder(start, chosen, dataset["sentence"])
+    with processes.in_turn():
+        set_seed(seed)  # the training head starts at random
+        encoder = None if method.encoder_reads_corpus else method.build_encoder(start, chosen)
+        dataset = method.add_columns(sentences, dataset, chosen, seed, progress)
+        check_updates(len(dataset), chosen)
+        if encoder is None:
+            set_seed(seed)
+            encoder = method.build_encoder(start, chosen, dataset["sentence"])
     for module in encoder:
         if report := getattr(module, "report", None):
             progress.tell(report)

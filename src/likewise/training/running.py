@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +16,9 @@ from torch import nn
 from transformers import PrinterCallback, ProgressCallback
 
 from likewise.encoder.modules import without_training_head
-from likewise.inference.saved import SavedModel
 from likewise.losses.grouped_cosine import CollapseError
 from likewise.recipes.options import TrainingOptions
+from likewise.runs import processes
 from likewise.runs.job import Job, Resume, open_job
 from likewise.runs.options import write_toml
 from likewise.runs.plan import Plan
@@ -30,6 +30,7 @@ from likewise.training.card import model_card
 from likewise.training.checkpoints import base_fingerprint, made_by, newest_checkpoint
 from likewise.training.checks import check_finite, texts_of
 from likewise.training.precision import use_bf16
+from likewise.training.result import TrainingResult, no_gain, open_result
 from likewise.training.selection import Selection
 from likewise.training.trainer import LikewiseTrainer, PairTrainer, TrainingError, trainer_arguments
 from likewise.transformers_output import no_bar, no_warning_of_times
@@ -37,52 +38,6 @@ from likewise.transformers_output import no_bar, no_warning_of_times
 _ITEMS, _BASE = "before.npy", "base"
 CONFIG = "run.toml"
 """In the folder of a finished training: its arguments, as `likewise.training.config` reads them."""
-
-
-class TrainingResult(SavedModel):
-    """The result of a finished training."""
-
-    @property
-    def before(self) -> dict[str, float]:
-        """The scores of the unchanged base by metric, {} if nothing selects the checkpoint.
-
-        Where the base is not a sentence encoder, those of the untrained encoder.
-        """
-        return self.record["before"]
-
-    @property
-    def best(self) -> dict[str, Any] | None:
-        """The best checkpoint: 'metric', 'score', 'step', 'noise' and 'improved'.
-
-        'improved' is whether it is better than the base by more than the noise of the change (None where the noise is
-        not known). None where the checkpoint is simply the last.
-        """
-        return self.record["best"]
-
-    @property
-    def no_gain(self) -> str:
-        """A sentence on a training that did not raise the selection's measure by more than its noise, or ''."""
-        return no_gain(self.record)
-
-    @property
-    def steps(self) -> int:
-        """The number of updates done."""
-        return self.record["steps"]
-
-    @cached_property
-    def model(self) -> Any:
-        """The trained model, loaded on first access."""
-        return _opened(self.path, self.record["kind"] == "cross-encoder")
-
-
-def no_gain(record: Mapping[str, Any]) -> str:
-    """Return `TrainingResult.no_gain` of a record."""
-    best = record["best"]
-    if not best or best["improved"]:
-        return ""
-    metric, noise = best["metric"], best.get("noise")
-    within = "" if noise is None else f", and a change of {noise:.2g} may be chance"
-    return f"training brought {metric} from {record['before'][metric]:.4g} to {best['score']:.4g}{within}"
 
 
 @dataclass(frozen=True)
@@ -148,15 +103,31 @@ class Training:
             Stopped: it was interrupted; the same command resumes it.
         """
         check_finite(self.model, self.dataset, f"the base {self.base}")
-        with open_job(out, self.plan(out), resume=resume, overwrite=overwrite) as job:
+        with self._job(out, resume, overwrite) as job:
             if job.finished is None:
                 try:
                     self._train(job, progress, keep_checkpoints)
                 except (TrainingError, CollapseError):
-                    job.discard()  # it would diverge again from its last checkpoint
+                    if processes.is_first():
+                        job.discard()  # it would diverge again from its last checkpoint
                     raise
             assert job.finished is not None
             return TrainingResult(job.target, job.finished)
+
+    @contextmanager
+    def _job(self, out: str | os.PathLike[str], resume: Resume, overwrite: bool) -> Iterator[Job]:
+        """Open the job in the first process; the others get it to read from."""
+        plan = self.plan(out)
+        job = Job(Path(out), plan, "folder")
+        with ExitStack() as opened:
+
+            def opening() -> dict[str, Any] | None:
+                nonlocal job
+                job = opened.enter_context(open_job(out, plan, resume=resume, overwrite=overwrite))
+                return job.finished
+
+            job.finished = processes.by_first(opening)
+            yield job
 
     def plan(self, out: str | os.PathLike[str]) -> Plan:
         """Return the plan: everything that determines the result."""
@@ -165,7 +136,10 @@ class Training:
         inputs = {"base": base_fingerprint(self.base), "corpus": self.corpus["sha256"]}
         if self.completed and Path(self.base).expanduser().resolve() == Path(out).resolve():
             inputs["base"] = self.completed["plan"]["inputs"].get("base")  # the model that was replaced
-        return Plan(self.job, options, inputs | {"selection's data": self.selection.fingerprint})
+        inputs["selection's data"] = self.selection.fingerprint
+        if processes.count() > 1:
+            inputs["number of processes"] = processes.count()
+        return Plan(self.job, options, inputs)
 
     @property
     def precision(self) -> str:
@@ -174,20 +148,11 @@ class Training:
 
     def _train(self, job: Job, progress: Progress, keep_checkpoints: bool) -> None:
         checkpoints = job.work.resolve() / "checkpoints"
-        checkpoint, done = newest_checkpoint(checkpoints)
-        log = Log(job.work / "log.jsonl", done)
+        checkpoint, done = processes.by_first(lambda: newest_checkpoint(checkpoints))
+        log = Log(job.work / "log.jsonl", done) if processes.is_first() else None
         trainer = self._trainer(checkpoints)
-        evaluator, before = self.selection.evaluator, job.notes.get("before", {})
-        if evaluator and not done:
-            base = self.shipped() if self.shipped else trainer.model
-            before = {name: float(value) for name, value in evaluator(base).items()}
-            log.write(step=0, seconds=0.0, **{f"eval_{name}": value for name, value in before.items()})
-            job.note(before=before)
-            if evaluator.items is not None:
-                np.save(job.work / _ITEMS, evaluator.items)
-        if self.options.keep_base_if_better and not done:
-            base = self.shipped() if self.shipped else self.export(trainer.model)
-            base.save_pretrained(str(job.work / _BASE), create_model_card=False)
+        if not done:
+            processes.by_first(lambda: self._note_base(job, trainer, log))
         for callback in (PrinterCallback, ProgressCallback):
             trainer.remove_callback(callback)
         most = trainer.args.max_steps
@@ -197,6 +162,26 @@ class Training:
             trainer.go_on(checkpoint)
             if trainer.state.global_step < most:
                 stop.check(f"after step {trainer.state.global_step} of {most}")
+        job.finished = processes.by_first(lambda: self._installed(job, trainer, checkpoints, keep_checkpoints))
+
+    def _note_base(self, job: Job, trainer: Any, log: Log | None) -> None:
+        """Score the unchanged base, and keep it where it may be the result."""
+        evaluator = self.selection.evaluator
+        if evaluator:
+            base = self.shipped() if self.shipped else trainer.model
+            before = {name: float(value) for name, value in evaluator(base).items()}
+            if log:
+                log.write(step=0, seconds=0.0, **{f"eval_{name}": value for name, value in before.items()})
+            job.note(before=before)
+            if evaluator.items is not None:
+                np.save(job.work / _ITEMS, evaluator.items)
+        if self.options.keep_base_if_better:
+            base = self.shipped() if self.shipped else self.export(trainer.model)
+            base.save_pretrained(str(job.work / _BASE), create_model_card=False)
+
+    def _installed(self, job: Job, trainer: Any, checkpoints: Path, keep_checkpoints: bool) -> dict[str, Any]:
+        """Install the trained model, and return its record."""
+        before, most = job.notes.get("before", {}), trainer.args.max_steps
         facts = {
             "recipe": self.name,
             "preset": self.preset,
@@ -218,10 +203,10 @@ class Training:
             facts["best"] = self._judged(facts["best"], before, model, job)
             if self.options.keep_base_if_better and (reason := no_gain(facts)):
                 facts["kept_base"] = reason
-                model = _opened(job.work / _BASE, isinstance(model, CrossEncoder))
+                model = open_result(job.work / _BASE, isinstance(model, CrossEncoder))
             facts |= {"kind": "cross-encoder" if isinstance(model, CrossEncoder) else "encoder", **self.at_end(model)}
             _fill(job, model, facts, self.config, checkpoints if keep_checkpoints else None)
-        job.finish(facts)
+        return job.finish(facts)
 
     def _judged(self, best: dict[str, Any] | None, before: Mapping[str, float], model: Any, job: Job) -> Any:
         """Return the best checkpoint's record with the noise of its gain, and whether the gain is larger."""
@@ -249,15 +234,8 @@ class Training:
             sam_rho=options.sam_rho,
             sam_every=options.sam_every,
             interpolation=options.interpolation,
+            chunk=getattr(options, "chunk", 0),
         )
-
-
-def _opened(path: Path, cross_encoder: bool) -> Any:
-    if cross_encoder:
-        return CrossEncoder(str(path))
-    from likewise.inference.loading import load
-
-    return load(path)
 
 
 def _fill(job: Job, model: Any, facts: Mapping[str, Any], config: Mapping[str, Any], checkpoints: Path | None) -> None:

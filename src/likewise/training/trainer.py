@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -24,7 +25,9 @@ from transformers import TrainerState
 from likewise.encoder.pooled_token import only_pooled_token
 from likewise.errors import LikewiseError
 from likewise.recipes.options import TrainingOptions
+from likewise.runs import processes
 from likewise.training.batching import LengthBatchSampler
+from likewise.training.chunks import in_chunks
 from likewise.training.precision import as_saved
 from likewise.training.selection import Selection
 
@@ -61,6 +64,7 @@ class _Steps(BaseTrainer):
         sam_rho: radius of sharpness-aware minimisation; 0 is plain AdamW.
         sam_every: updates from one that is sharpness-aware to the next; the first one is, and those between are plain.
         interpolation: how far from the weights at the start to the trained ones those lie that are scored and saved.
+        chunk: rows that are encoded at a time, see `in_chunks`; 0 for all.
         settings: those of sentence-transformers' trainer.
     """
 
@@ -74,12 +78,16 @@ class _Steps(BaseTrainer):
         sam_rho: float,
         sam_every: int = 1,
         interpolation: float = 1.0,
+        chunk: int = 0,
         **settings: Any,
     ) -> None:
         self.lengths, self.by_length = lengths, by_length
-        self.sam_rho, self.sam_every = sam_rho, sam_every
+        self.sam_rho, self.sam_every, self.chunk = sam_rho, sam_every, chunk
         self._passes: list[tuple[dict[str, Any], list[Tensor]]] = []
         super().__init__(**settings)
+        if processes.count() > 1:  # the gradients are averaged here, see `average_gradients`
+            prepare = self.accelerator.prepare_model
+            self.accelerator.prepare_model = partial(prepare, evaluation_mode=True)
         trained = ((name, value) for name, value in self.model.named_parameters() if value.requires_grad)
         self.interpolation = interpolation
         self._start = {name: value.detach().clone() for name, value in trained} if interpolation < 1 else {}
@@ -104,6 +112,9 @@ class _Steps(BaseTrainer):
 
     def go_on(self, checkpoint: Path | None) -> None:
         """Train from a checkpoint, or from the start."""
+        processes.same_weights(self.model)
+        if processes.number():  # other masks of dropout than in the first process
+            torch.manual_seed(self.args.seed + processes.number())
         if checkpoint:
             state = TrainerState.load_from_json(str(checkpoint / "trainer_state.json"))
             if state.global_step >= self.args.max_steps:  # killed behind the last step: `train` would do one more
@@ -134,8 +145,8 @@ class _Steps(BaseTrainer):
         return found
 
     def get_batch_sampler(self, dataset: Any, batch_size: int, *_: Any, seed: int = 0, **__: Any) -> LengthBatchSampler:
-        """Return batches by length."""
-        return LengthBatchSampler(self.lengths, batch_size, seed, self.by_length)
+        """Return batches by length, of all processes; accelerate gives each process its part of a batch."""
+        return LengthBatchSampler(self.lengths, batch_size * processes.count(), seed, self.by_length)
 
     def create_optimizer(self, model: Any = None) -> torch.optim.Optimizer:
         """Return AdamW, wrapped in SAM if asked for, or the optimizer that the trainer was given."""
@@ -163,20 +174,29 @@ class _Steps(BaseTrainer):
             TrainingError: the loss is not finite.
         """
         loss = self._passes_of(model, inputs, num_items_in_batch)
-        if not math.isfinite(value := float(loss)):
+        value = float(loss)
+        if processes.any_of(not math.isfinite(value)):
             raise TrainingError.diverged("the loss", value, self.state.global_step + 1)
         return loss
 
     def _passes_of(self, model: nn.Module, inputs: dict[str, Any], num_items_in_batch: Tensor | int | None) -> Tensor:
         # torch's DataParallel would copy a layer with the replaced method of the first device's.
-        with nullcontext() if self.args.n_gpu > 1 else only_pooled_token(self.model):
-            if not self.sam_rho or self.state.global_step % self.sam_every:
-                return super().training_step(model, inputs, num_items_in_batch)
-            self._passes.append((dict(inputs), _chance()))
+        pooled = nullcontext() if self.args.n_gpu > 1 else only_pooled_token(self.model)
+        with pooled, in_chunks(self.model, self.chunk):
+            sharp = self.sam_rho and not self.state.global_step % self.sam_every
+            if sharp:
+                self._passes.append((dict(inputs), _chance()))
             loss = super().training_step(model, inputs, num_items_in_batch)
             if self.accelerator.sync_gradients:
-                self._gradients_at_worst_point(model, num_items_in_batch)
+                self._average_gradients()
+                if sharp:
+                    self._gradients_at_worst_point(model, num_items_in_batch)
+                    self._average_gradients()
             return loss
+
+    def _average_gradients(self) -> None:
+        if processes.count() > 1 and self.optimizer:
+            processes.average_gradients(one for group in self.optimizer.param_groups for one in group["params"])
 
     def _gradients_at_worst_point(self, model: nn.Module, num_items_in_batch: Tensor | int | None) -> None:
         sam: Any = getattr(self.optimizer, "optimizer", self.optimizer)  # accelerate wraps it
@@ -228,7 +248,7 @@ def trainer_arguments(
     kind: type[LikewiseTrainer] | type[PairTrainer] = LikewiseTrainer,
 ) -> Any:
     """Return a recipe's options as the arguments of transformers' trainer."""
-    steps_an_epoch = n_rows // options.batch_size // options.accumulation
+    steps_an_epoch = n_rows // (options.batch_size * processes.count()) // options.accumulation
     steps = options.max_steps or steps_an_epoch * options.epochs
     every = min(options.eval_steps or steps, steps)
     return kind.arguments_type(
@@ -264,6 +284,5 @@ def trainer_arguments(
         dataloader_drop_last=True,
         dataloader_pin_memory=torch.cuda.is_available(),
         remove_unused_columns=False,
-        # A BERT has a pooler that no sentence embedding uses.
-        ddp_find_unused_parameters=True,
+        accelerator_config={"split_batches": processes.count() > 1},
     )

@@ -9,7 +9,7 @@ import threading
 import zlib
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import islice
@@ -23,6 +23,7 @@ from likewise.augment.negation.cache import NegationCache
 from likewise.augment.negation.rules import RULES_VERSION, Negation
 from likewise.errors import LikewiseError
 from likewise.runs.job import open_job
+from likewise.runs.on_ray import RayExecutor, cluster
 from likewise.runs.plan import Plan
 from likewise.runs.progress import Progress
 from likewise.runs.stopping import orderly_stop
@@ -76,6 +77,8 @@ def negate_corpus(
     batch_size: int = BATCH_SIZE,
     overwrite: bool = False,
     cache: bool = True,
+    on: str | None = None,
+    workers: int | None = None,
     progress: Progress | None = None,
 ) -> NegationCounts:
     """Negate the sentences of text files, or of any iterable, into a JSONL file in the same order.
@@ -91,6 +94,8 @@ def negate_corpus(
         batch_size: sentences that a process takes, and that are written, at a time.
         overwrite: discard what a stopped run left.
         cache: read known negations from the cache (see `NegationCache`) and keep the new ones there.
+        on: 'ray', or the address of a Ray cluster, whose workers parse in place of `processes`.
+        workers: of the cluster; None for one on each core.
         progress: shows the sentences done; None shows nothing.
 
     Raises:
@@ -104,13 +109,16 @@ def negate_corpus(
     plan = Plan("negate", {"model": parser.identity(model), "rules": RULES_VERSION})
     counts = NegationCounts(Path(out))
     with ExitStack() as stack:
+        pool: Executor | None = None
+        if on:
+            processes, pool = stack.enter_context(cluster(on, workers)), RayExecutor()
         job = stack.enter_context(open_job(out, plan, overwrite=overwrite, kind="file"))
         stop = stack.enter_context(orderly_stop(progress))
         lines = stack.enter_context(job.result.open("r+b" if job.result.exists() else "w+b"))
         pending = _resume(lines, _sentences(sources), counts)
         bar = stack.enter_context(progress.bar("negating the sentences", done=counts.resumed))
         store = stack.enter_context(NegationCache("-".join(map(str, plan.options.values())))) if cache else None
-        for done in _batches(pending, store, counts, model, processes, batch_size, stack):
+        for done in _batches(pending, store, counts, model, processes, batch_size, stack, pool):
             lines.write("".join(_line(negation) for negation in done).encode())
             lines.flush()
             for negation in done:
@@ -180,9 +188,10 @@ def _batches(
     processes: int,
     batch_size: int,
     stack: ExitStack,
+    pool: Executor | None,
 ) -> Iterator[list[Negation]]:
     """Yield the negations of the sentences, batch by batch in order, working some batches ahead."""
-    pool: ProcessPoolExecutor | None = None
+    alone = pool is None and processes == 1
     waiting: deque[tuple[list[str], dict[str, Negation], Future[list[Negation]] | list[Negation]]] = deque()
     while True:
         batch = list(islice(sentences, batch_size))
@@ -192,7 +201,7 @@ def _batches(
             counts.cached += len(batch) - len(missing)
             counts.parsed += len(missing)
             work: Future[list[Negation]] | list[Negation]
-            if missing and processes > 1:
+            if missing and not alone:
                 if pool is None:
                     # A forked process would inherit the threads and locks of torch where that is loaded.
                     context = multiprocessing.get_context("spawn")
@@ -203,7 +212,7 @@ def _batches(
             else:
                 work = negate_batch(missing, model=model) if missing else []
             waiting.append((batch, known, work))
-        if waiting and (not batch or processes == 1 or len(waiting) > processes * _AHEAD):
+        if waiting and (not batch or alone or len(waiting) > processes * _AHEAD):
             done, known, work = waiting.popleft()
             new = work if isinstance(work, list) else work.result()
             if store is not None and new:

@@ -1,0 +1,167 @@
+"""The pieces of a text: ranges of lines, groups of rows, or whole files, each of which a worker can read by itself.
+
+A file is named by a path or by the URL of an object store (s3://, gs://, abfs://), which pyarrow reads.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count, islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from likewise.corpus import CorpusOptions
+from likewise.errors import LikewiseError, first_line
+from likewise.inference.lines import decoded, open_lines
+from likewise.inference.vector_parts import WINDOW
+from likewise.runs.on_ray import Piece
+
+_BLOCK = 1 << 24
+_COMPRESSED = (".gz", ".bz2", ".zst", ".zstd", ".xz")
+_USUAL = ("sentence", "text")
+"""Columns of a Parquet file that are taken where no field is named."""
+
+
+def list_pieces(source: str, options: CorpusOptions) -> list[Piece]:
+    """Return the pieces of a file, of all files of a folder (by name), or of a pattern of files.
+
+    Each piece has the 'name' of its shard, the 'path', 'start' (the row of its first text, from 0; the rows of a file
+    are numbered by themselves) and 'rows' (None where nobody has counted them: compressed files are not cut).
+
+    Raises:
+        LikewiseError: there is no such file, or one that cannot be read.
+    """
+    found: list[Piece] = []
+    for number, path in enumerate(_paths(source)):
+        with _readable(path):
+            places = _row_groups(path, options) if path.endswith(".parquet") else _ranges(path, options)
+            for position, place in enumerate(places):
+                found.append({"name": f"{number:05d}-{position:06d}.parquet", "path": path, **place})
+    return found
+
+
+def read_piece(piece: Piece, options: CorpusOptions) -> Iterator[list[str]]:
+    """Yield the texts of a piece in windows.
+
+    Raises:
+        LikewiseError: the file cannot be read any more.
+    """
+    with _readable(piece["path"]):
+        texts = _texts(piece, options)
+        while window := list(islice(texts, WINDOW)):
+            yield window
+
+
+def _texts(piece: Piece, options: CorpusOptions) -> Iterator[str]:
+    path = piece["path"]
+    if "group" in piece:
+        rows = _parquet(path).read_row_group(piece["group"], columns=[piece["column"]]).column(0).to_pylist()
+        for row, text in enumerate(rows, start=piece["start"]):
+            if text is not None and not isinstance(text, str):
+                raise LikewiseError(f"{path}, row {row + 1}: {piece['column']} is no text: name the column by --field")
+            yield text or ""
+    elif "bytes" in piece:
+        files, inside = _files(path)
+        with files.open_input_file(inside) as file:
+            file.seek(piece["from"])
+            raw = io.BytesIO(file.read(piece["bytes"]))
+        yield from decoded(raw, Path(path), options, first=piece["start"] + 1)
+    elif "://" not in path:
+        with open_lines(path, options) as lines:
+            yield from lines
+    else:
+        files, inside = _files(path)
+        with files.open_input_stream(inside, compression="detect") as stream:
+            yield from decoded(io.BufferedReader(stream), Path(path), options)
+
+
+def _paths(source: str) -> list[str]:
+    from pyarrow import fs
+
+    if "://" not in source:
+        here = Path(source)
+        if here.is_dir():
+            found = sorted(path for path in here.rglob("*") if path.is_file() and path.name[0] not in "._")
+        else:
+            found = [here] if here.is_file() else sorted(here.parent.glob(here.name)) if "*" in here.name else []
+        paths = [str(path.resolve()) for path in found]
+    else:
+        with _readable(source):
+            files, inside = _files(source)
+            info = files.get_file_info(inside)
+            listed = [info] if info.is_file else []
+            if info.type == fs.FileType.Directory:
+                listed = files.get_file_info(fs.FileSelector(inside, recursive=True))
+            scheme = source.partition("://")[0]
+            names = sorted(one.path for one in listed if one.is_file and one.base_name[0] not in "._")
+            paths = [f"{scheme}://{name}" for name in names]
+    if not paths:
+        raise LikewiseError(f"There is no file '{source}'.")
+    return paths
+
+
+def _files(path: str) -> tuple[Any, str]:
+    """Return the file system of a path or URL, and the path in it."""
+    from pyarrow import fs
+
+    if "://" in path:
+        files, inside = fs.FileSystem.from_uri(path)
+        return files, inside
+    return fs.LocalFileSystem(), path
+
+
+def _parquet(path: str) -> Any:
+    from pyarrow import parquet
+
+    files, inside = _files(path)
+    return parquet.ParquetFile(files.open_input_file(inside))
+
+
+def _row_groups(path: str, options: CorpusOptions) -> Iterator[dict[str, Any]]:
+    file = _parquet(path)
+    names = file.schema_arrow.names
+    column = options.field or next((name for name in _USUAL if name in names), None)
+    if column not in names:
+        raise LikewiseError(f"{path} has no column {column or 'text'!r}: name one of {', '.join(names)} by --field")
+    start = 0
+    for group in range(file.num_row_groups):
+        rows = file.metadata.row_group(group).num_rows
+        yield {"group": group, "column": column, "start": start, "rows": rows}
+        start += rows
+
+
+def _ranges(path: str, options: CorpusOptions) -> Iterator[dict[str, Any]]:
+    """Yield ranges of bytes that hold a window of lines each, or the whole of a file that cannot be cut."""
+    if path.endswith(_COMPRESSED) or options.is_wide:
+        yield {"start": 0, "rows": None}
+        return
+    files, inside = _files(path)
+    begin = position = lines = start = 0
+    with files.open_input_stream(inside) as stream:
+        while block := stream.read(_BLOCK):
+            ends = np.flatnonzero(np.frombuffer(block, dtype=np.uint8) == ord("\n")) + position + 1
+            for place in count(WINDOW - lines - 1, WINDOW):
+                if place >= len(ends):
+                    break
+                end = int(ends[place])
+                yield {"from": begin, "bytes": end - begin, "start": start, "rows": WINDOW}
+                begin, start = end, start + WINDOW
+            lines = (lines + len(ends)) % WINDOW
+            position += len(block)
+            unfinished = not block.endswith(b"\n")
+    if position > begin:
+        yield {"from": begin, "bytes": position - begin, "start": start, "rows": lines + unfinished}
+
+
+@contextmanager
+def _readable(path: str) -> Iterator[None]:
+    import pyarrow as pa
+
+    try:
+        yield
+    except (OSError, pa.ArrowException) as error:
+        raise LikewiseError(f"{path} cannot be read ({first_line(error)}): copy it again, or leave it out") from None

@@ -1,0 +1,80 @@
+"""Gradient caching: a batch is encoded in chunks, so that its memory is that of one chunk.
+
+Gao et al. 2021, "Scaling Deep Contrastive Learning Batch Size under Memory Limited Setup": the loss needs the vectors
+of the whole batch and the activations of none. Here each chunk is a checkpoint of torch: its activations are dropped
+after the forward pass and made again, under the same dropout masks, when the gradient reaches it. The gradient is that
+of the whole batch; the price is a second forward pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from likewise.losses.arccon import VECTORS
+
+
+@contextmanager
+def in_chunks(model: nn.Module, rows: int) -> Iterator[None]:
+    """Let an encoder take its batches in chunks of some rows in a `with` block; 0 leaves it as it is."""
+    if not rows:
+        yield
+        return
+    before, whole = vars(model).get("forward"), model.forward
+
+    def forward(features: dict[str, Any], **settings: Any) -> dict[str, Any]:
+        size = len(features["input_ids"])
+        if size <= rows or not torch.is_grad_enabled():
+            return whole(features, **settings)
+
+        def made(chunk: dict[str, Any], modes: list[tuple[nn.Module, bool]]) -> dict[str, Tensor]:
+            now = _modes(model)
+            _set(modes)  # dropout may be off for this pass alone, and on again when the gradient comes
+            try:
+                found = whole(dict(chunk), **settings)
+            finally:
+                _set(now)
+            return {name: found[name] for name in VECTORS if name in found}
+
+        modes = _modes(model)
+        pieces: list[Any] = [
+            checkpoint(made, _part(features, size, start, start + rows), modes, use_reentrant=False)
+            for start in range(0, size, rows)
+        ]
+        return features | {name: torch.cat([piece[name] for piece in pieces]) for name in pieces[0]}
+
+    vars(model)["forward"] = forward
+    try:
+        yield
+    finally:
+        if before is None:
+            del vars(model)["forward"]
+        else:
+            vars(model)["forward"] = before
+
+
+def _part(features: dict[str, Any], size: int, start: int, end: int) -> dict[str, Any]:
+    """Return some rows of features (B, T), without the padding that the longer ones needed."""
+    length = features["input_ids"].shape[1]
+    columns = features["attention_mask"][start:end].any(dim=0).nonzero()
+    longest = int(columns.max()) + 1 if len(columns) else length
+    found = dict(features)
+    for name, value in features.items():
+        if isinstance(value, Tensor) and value.ndim and len(value) == size:
+            rows = value[start:end]
+            found[name] = rows[:, :longest] if rows.ndim > 1 and rows.shape[1] == length else rows
+    return found
+
+
+def _modes(model: nn.Module) -> list[tuple[nn.Module, bool]]:
+    return [(module, module.training) for module in model.modules()]
+
+
+def _set(modes: list[tuple[nn.Module, bool]]) -> None:
+    for module, training in modes:
+        module.training = training

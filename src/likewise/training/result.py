@@ -1,0 +1,67 @@
+"""The result of a finished training."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from sentence_transformers import CrossEncoder
+
+from likewise.inference.saved import SavedModel
+
+
+class TrainingResult(SavedModel):
+    """The result of a finished training."""
+
+    @property
+    def before(self) -> dict[str, float]:
+        """The scores of the unchanged base by metric, {} if nothing selects the checkpoint.
+
+        Where the base is not a sentence encoder, those of the untrained encoder.
+        """
+        return self.record["before"]
+
+    @property
+    def best(self) -> dict[str, Any] | None:
+        """The best checkpoint: 'metric', 'score', 'step', 'noise' and 'improved'.
+
+        'improved' is whether it is better than the base by more than the noise of the change (None where the noise is
+        not known). None where the checkpoint is simply the last.
+        """
+        return self.record["best"]
+
+    @property
+    def no_gain(self) -> str:
+        """A sentence on a training that did not raise the selection's measure by more than its noise, or ''."""
+        return no_gain(self.record)
+
+    @property
+    def steps(self) -> int:
+        """The number of updates done."""
+        return self.record["steps"]
+
+    @cached_property
+    def model(self) -> Any:
+        """The trained model, loaded on first access."""
+        return open_result(self.path, self.record["kind"] == "cross-encoder")
+
+
+def no_gain(record: Mapping[str, Any]) -> str:
+    """Return `TrainingResult.no_gain` of a record."""
+    best = record["best"]
+    if not best or best["improved"]:
+        return ""
+    metric, noise = best["metric"], best.get("noise")
+    within = "" if noise is None else f", and a change of {noise:.2g} may be chance"
+    return f"training brought {metric} from {record['before'][metric]:.4g} to {best['score']:.4g}{within}"
+
+
+def open_result(path: Path, cross_encoder: bool) -> Any:
+    """Load the model in a folder."""
+    if cross_encoder:
+        return CrossEncoder(str(path))
+    from likewise.inference.loading import load
+
+    return load(path)

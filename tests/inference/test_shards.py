@@ -1,0 +1,202 @@
+import os
+import signal
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+import likewise
+from likewise.corpus import CorpusOptions
+from likewise.errors import LikewiseError
+from likewise.inference import pieces as cutting
+from likewise.inference import shards
+from likewise.inference.pieces import list_pieces, read_piece
+from likewise.runs import on_ray
+from likewise.runs.job import JobError
+from likewise.runs.on_ray import ClusterError, check_versions, cluster
+from likewise.runs.provenance import versions
+from likewise.runs.stopping import Stopped
+
+WINDOW = 64
+
+
+@pytest.fixture
+def text(sentences, tmp_path) -> Path:
+    """1,000 lines, some empty or not ASCII, without a line end at the last."""
+    path = tmp_path / "text.txt"
+    lines = [sentences[i % 400] if i % 7 else ["", "größer\r"][i % 2] for i in range(1000)]
+    path.write_bytes("\n".join(lines).encode())
+    return path
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """Pieces of 64 lines, also in the workers of a cluster: the driver cuts."""
+    monkeypatch.setattr(cutting, "WINDOW", WINDOW)
+    monkeypatch.setattr(cutting, "_BLOCK", 1000)
+
+
+def rows_of(folder):
+    """Return all rows of the shards in the order of their names."""
+    return pa.concat_tables([parquet.read_table(path) for path in sorted(Path(folder).glob("*.parquet"))])
+
+
+def lines_of(path):
+    """Return the lines as `open_lines` counts them, by Python's own means."""
+    return [line.removesuffix("\r") for line in path.read_bytes().decode().split("\n")]
+
+
+def test_pieces_hold_every_line_once_and_in_order(text, small):
+    pieces = list_pieces(str(text), CorpusOptions())
+    assert len(pieces) == 16
+    assert [line for piece in pieces for window in read_piece(piece, CorpusOptions()) for line in window] == lines_of(
+        text
+    )
+    assert [piece["start"] for piece in pieces] == list(range(0, 1000, WINDOW))
+    assert sum(piece["rows"] for piece in pieces) == 1000
+
+
+@pytest.mark.parametrize("end", ["", "\n"])
+@pytest.mark.parametrize("count", [1, 63, 64, 65, 128])
+def test_pieces_end_where_the_text_ends(tmp_path, small, count, end):
+    path = tmp_path / "text.txt"
+    path.write_text("\n".join(map(str, range(count))) + end)
+    pieces = list_pieces(str(path), CorpusOptions())
+    found = [window for piece in pieces for window in read_piece(piece, CorpusOptions())]
+    assert [line for window in found for line in window] == list(map(str, range(count)))
+    assert [piece["rows"] for piece in pieces] == [len(window) for window in found]
+
+
+def test_a_folder_of_parquet_files_and_a_compressed_text(saved_model, sentences, tmp_path):
+    import gzip
+
+    folder = tmp_path / "corpus"
+    folder.mkdir()
+    parquet.write_table(pa.table({"id": range(50), "text": sentences[:50]}), folder / "a.parquet", row_group_size=20)
+    (folder / "b.txt.gz").write_bytes(gzip.compress("\n".join(sentences[50:70]).encode()))
+    (folder / "_SUCCESS").touch()
+    found = likewise.encode_file(saved_model, folder, f"{tmp_path}/out/", engine="torch", quiet=True)
+    rows = rows_of(tmp_path / "out")
+    assert found == (70, 32)
+    assert rows["sentence"].to_pylist() == sentences[:70]
+    assert rows["row"].to_pylist() == [*range(50), *range(20)]
+    assert [Path(name).name for name in rows["file"].to_pylist()] == ["a.parquet"] * 50 + ["b.txt.gz"] * 20
+    direct = likewise.load(saved_model).encode(sentences[:70])
+    np.testing.assert_allclose(np.stack(rows["embedding"].to_pylist()), direct, atol=1e-5)
+
+
+def test_a_url_of_a_file_system_is_read(saved_model, text, tmp_path):
+    found = likewise.encode_file(saved_model, f"file://{text}", f"{tmp_path}/out/", engine="torch", quiet=True)
+    assert found.rows == 1000
+    assert rows_of(tmp_path / "out")["sentence"].to_pylist() == lines_of(text)
+
+
+def test_a_stopped_run_keeps_its_shards(saved_model, text, tmp_path, small, monkeypatch):
+    done, out = [], tmp_path / "out"
+    before = shards.ShardEncoder.__call__
+
+    def counting(self, piece):
+        done.append(piece["name"])
+        if len(done) == 3:
+            signal.raise_signal(signal.SIGINT)
+        return before(self, piece)
+
+    monkeypatch.setattr(shards.ShardEncoder, "__call__", counting)
+    with pytest.raises(Stopped, match="after 3 shards of 16"):
+        likewise.encode_file(saved_model, text, f"{out}/", engine="torch", quiet=True)
+    assert not list(out.glob("*.parquet"))  # nothing that looks finished
+    likewise.encode_file(saved_model, text, f"{out}/", engine="torch", quiet=True)
+    assert sorted(done) == [f"00000-{i:06d}.parquet" for i in range(16)]
+    assert rows_of(out)["sentence"].to_pylist() == lines_of(text)
+    text.write_bytes(text.read_bytes() + b"\nmore")
+    with pytest.raises(JobError, match="another text"):
+        likewise.encode_file(saved_model, text, f"{out}/", engine="torch", quiet=True)
+
+
+def test_bad_input_is_one_sentence_and_leaves_nothing(saved_model, text, tmp_path):
+    out = tmp_path / "out"
+    damaged = tmp_path / "damaged.parquet"
+    damaged.write_bytes(b"PAR1 and no more")
+    other = tmp_path / "other.parquet"
+    parquet.write_table(pa.table({"id": [1], "body": ["a"]}), other)
+    for source, message in (
+        (damaged, "damaged.parquet cannot be read .*copy it again, or leave it out"),
+        (other, "has no column 'text': name one of id, body by --field"),
+        (tmp_path / "none", "There is no file"),
+    ):
+        with pytest.raises(LikewiseError, match=message):
+            likewise.encode_file(saved_model, source, f"{out}/", quiet=True)
+    with pytest.raises(LikewiseError, match=r"give --out FOLDER/, not '.*vectors.npy'"):
+        likewise.encode_file(saved_model, text, tmp_path / "vectors.npy", on="ray", quiet=True)
+    assert not out.exists()
+
+
+def test_a_cluster_that_is_not_there_is_one_sentence(saved_model, text, tmp_path, monkeypatch):
+    pytest.importorskip("ray")
+    with pytest.raises(ClusterError, match=r"no Ray cluster answers at ray://127.0.0.1:9 .*ray status"):
+        likewise.encode_file(saved_model, text, f"{tmp_path}/out/", on="ray://127.0.0.1:9", quiet=True)
+    with pytest.raises(ClusterError, match="'spark' is no cluster"):
+        likewise.encode_file(saved_model, text, f"{tmp_path}/out/", on="spark", quiet=True)
+    with pytest.raises(ClusterError, match="workers is 0"), cluster("ray", 0):
+        pass
+    assert not (tmp_path / "out").exists()
+    monkeypatch.setattr("likewise.errors.find_spec", lambda name: None)
+    with pytest.raises(LikewiseError, match=r'--on ray needs ray: pip install "likewise\[ray\]"'), cluster("ray"):
+        pass
+
+
+def test_other_versions_on_a_machine_are_refused():
+    check_versions("10.0.0.2", versions())
+    with pytest.raises(ClusterError, match=r"10\.0\.0\.2 has torch 1\.0, and this machine .*install the same version"):
+        check_versions("10.0.0.2", versions() | {"torch": "1.0"})
+
+
+class Mortal:
+    """A worker that kills itself at the first piece it meets, and writes down what it is asked for."""
+
+    def __init__(self, folder):
+        self.folder = Path(folder)
+
+    def __call__(self, piece):
+        with (self.folder / "asked").open("a") as file:
+            file.write(f"{piece['name']}\n")
+        try:
+            (self.folder / "killed").touch(exist_ok=False)
+        except FileExistsError:
+            return {"name": piece["name"]}
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_on_ray_as_here_and_a_killed_workers_piece_is_done_again(saved_model, text, tmp_path, small, monkeypatch):
+    ray = pytest.importorskip("ray")
+    monkeypatch.setenv(
+        "PYTHONPATH", os.pathsep.join([str(Path(likewise.__file__).parents[1]), str(Path(__file__).parent)])
+    )
+    with cluster("ray", 2) as workers:
+        assert workers == 2
+        one, two = tmp_path / "here", tmp_path / "there"
+        likewise.encode_file(saved_model, text, f"{one}/", engine="torch", quiet=True)
+        found = likewise.encode_file(saved_model, text, f"{two}/", engine="torch", on="ray", workers=1, quiet=True)
+        assert found == (1000, 32)
+        here, there = rows_of(one), rows_of(two)
+        for name in ("file", "row", "sentence"):
+            assert there[name].to_pylist() == here[name].to_pylist()
+        vectors = [np.stack(rows["embedding"].to_pylist()) for rows in (here, there)]
+        np.testing.assert_allclose(vectors[1], vectors[0], atol=1e-6)
+        ray.cloudpickle.register_pickle_by_value(__import__("sys").modules[Mortal.__module__])
+        pieces = [{"name": f"{i}"} for i in range(8)]
+        done = [piece["name"] for piece in on_ray.pieces_on_ray(Mortal, [str(tmp_path)], pieces, 2)]
+        assert sorted(done) == [f"{i}" for i in range(8)]  # none lost, none doubled
+        assert len((tmp_path / "asked").read_text().split()) > 8  # the killed worker's was asked for again
+        with pytest.raises(LikewiseError, match=r"gone.txt cannot be read"):
+            list(on_ray.pieces_on_ray(Broken, [], pieces[:1], 1))
+    assert not ray.is_initialized()
+
+
+class Broken:
+    """A worker whose file is gone."""
+
+    def __call__(self, piece):
+        raise LikewiseError("gone.txt cannot be read")
