@@ -50,7 +50,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/security"))
     parser.add_argument("--runs", type=Path, default=Path("runs"), help="the folder of the adapted model")
-    parser.add_argument("--minutes", type=float, default=15.0)
+    parser.add_argument("--passages", type=int, default=10_000, help="used at most")
     args = parser.parse_args()
     weaknesses = read_weaknesses()
     reports: dict[str, set[str]] = {}
@@ -62,7 +62,7 @@ def main() -> None:
     rows = [{"title": one.name, "text": "\n\n".join(one.described + one.avoided)} for one in weaknesses]
     corpus.write_text("".join(json.dumps(row) + "\n" for row in rows))
     options = likewise.CorpusOptions(field="text")
-    adapted = likewise.adapt(str(corpus), out=args.runs / "security", minutes=args.minutes, corpus_options=options)
+    adapted = likewise.adapt(str(corpus), out=args.runs / "security", passages=args.passages, corpus_options=options)
     documents = [" ".join([one.name, *one.described]) for one in weaknesses]
     queries, ids = list(reports), [one.id for one in weaknesses]
     relevant = {str(i): dict.fromkeys(reports[query], 1) for i, query in enumerate(queries)}
