@@ -1,4 +1,4 @@
-"""The short version of benchmarks/kill.py: three kills of each of five jobs."""
+"""The short version of benchmarks/kill.py: three kills of each of four jobs."""
 
 import importlib
 import json
@@ -18,7 +18,7 @@ def kill(monkeypatch):
     sys.modules.pop("kill", None)
 
 
-@pytest.mark.parametrize("name", ["train simcse", "encode", "adapt", "index", "context index, discriminator"])
+@pytest.mark.parametrize("name", ["train simcse", "encode", "index", "context index, discriminator"])
 def test_a_killed_job_ends_as_an_undisturbed_one(kill, name, sentences, corpus_file, tiny_base, tmp_path, monkeypatch):
     monkeypatch.setenv("LIKEWISE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("LIKEWISE_DATA", str(tmp_path))
