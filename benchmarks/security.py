@@ -1,6 +1,5 @@
 """Adapting to software security: the weaknesses of the CWE list, tested on reports of real vulnerabilities.
 
-    pip install cwe2
     python benchmarks/security.py --out benchmarks/results/security
 
 Corpus: name, description, extended description and mitigations of each weakness. Test: every observed example (a report
@@ -14,8 +13,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import xml.etree.ElementTree as ET
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -25,41 +22,17 @@ import pytrec_eval
 from sklearn.manifold import TSNE
 
 import likewise
+from likewise.corpus.weaknesses import read_weaknesses
 from likewise.runs.provenance import machine, versions
 
 BASE = "bundled:minilm"
 
 
-def text(node: Any) -> str:
-    return "" if node is None else " ".join(" ".join(node.itertext()).split())
-
-
-def read() -> tuple[list[dict[str, Any]], dict[str, set[str]]]:
-    """Return the weaknesses, and each report with the ids of its weaknesses."""
-    spec = find_spec("cwe2")
-    if spec is None or not spec.submodule_search_locations:
-        raise SystemExit("security.py needs the CWE list: pip install cwe2")
-    root = ET.parse(next(Path(spec.submodule_search_locations[0]).rglob("cwec_*.xml"))).getroot()
-    ns = {"cwe": root.tag[1:].partition("}")[0]}
-    weaknesses: list[dict[str, Any]] = []
-    reports: dict[str, set[str]] = {}
-    parents: dict[str, str] = {}
-    for one in root.iterfind(".//cwe:Weakness", ns):
-        if one.get("Status") in ("Deprecated", "Obsolete"):
-            continue
-        described = [text(one.find(f"cwe:{part}", ns)) for part in ("Description", "Extended_Description")]
-        avoided = [text(node) for node in one.iterfind(".//cwe:Mitigation/cwe:Description", ns)]
-        weaknesses.append({"id": one.get("ID"), "name": one.get("Name"), "described": described, "avoided": avoided})
-        for related in one.iterfind(".//cwe:Related_Weakness[@Nature='ChildOf'][@View_ID='1000']", ns):
-            parents.setdefault(one.get("ID", ""), related.get("CWE_ID", ""))
-        for node in one.iterfind(".//cwe:Observed_Example/cwe:Description", ns):
-            reports.setdefault(text(node), set()).add(one.get("ID", ""))
-    for one in weaknesses:
-        pillar = one["id"]
-        while pillar in parents:
-            pillar = parents[pillar]
-        one["pillar"] = pillar
-    return weaknesses, reports
+def pillar(weakness: str, parents: dict[str, str]) -> str:
+    """Return the most general weakness above one."""
+    while parents.get(weakness):
+        weakness = parents[weakness]
+    return weakness
 
 
 def bm25(documents: list[str], queries: list[str]) -> np.ndarray:
@@ -77,20 +50,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/security"))
     parser.add_argument("--runs", type=Path, default=Path("runs"), help="the folder of the adapted model")
-    parser.add_argument("--minutes", type=float, default=15.0)
+    parser.add_argument("--passages", type=int, default=10_000, help="used at most")
     args = parser.parse_args()
-    weaknesses, reports = read()
+    weaknesses = read_weaknesses()
+    reports: dict[str, set[str]] = {}
+    for one in weaknesses:
+        for report in one.reports:
+            reports.setdefault(report, set()).add(one.id)
     args.runs.mkdir(parents=True, exist_ok=True)
     corpus = args.runs / "weaknesses.jsonl"
-    rows = [
-        {"title": one["name"], "text": "\n\n".join(filter(None, one["described"] + one["avoided"]))}
-        for one in weaknesses
-    ]
+    rows = [{"title": one.name, "text": "\n\n".join(one.described + one.avoided)} for one in weaknesses]
     corpus.write_text("".join(json.dumps(row) + "\n" for row in rows))
     options = likewise.CorpusOptions(field="text")
-    adapted = likewise.adapt(str(corpus), out=args.runs / "security", minutes=args.minutes, corpus_options=options)
-    documents = [" ".join([one["name"], *one["described"]]) for one in weaknesses]
-    queries, ids = list(reports), [one["id"] for one in weaknesses]
+    adapted = likewise.adapt(str(corpus), out=args.runs / "security", passages=args.passages, corpus_options=options)
+    documents = [" ".join([one.name, *one.described]) for one in weaknesses]
+    queries, ids = list(reports), [one.id for one in weaknesses]
     relevant = {str(i): dict.fromkeys(reports[query], 1) for i, query in enumerate(queries)}
     words = bm25(documents, queries)
     vectors = {}
@@ -111,7 +85,7 @@ def main() -> None:
         found["methods"][name] = {"ndcg@10": round(ndcg, 2), "recall@100": round(recall, 2), "ranks": ranks}
         print(f"| {name} | {ndcg:.2f} | {recall:.2f} |")
     found["candidates"] = [vars(one) for one in adapted.candidates]
-    found["pillars"] = [one["pillar"] for one in weaknesses]
+    found["pillars"] = [pillar(one.id, {one.id: one.parent for one in weaknesses}) for one in weaknesses]
     rng = np.random.default_rng(0)
     found["cosines"], found["map"] = {}, {}
     for name, (_, of_documents) in vectors.items():

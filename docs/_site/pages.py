@@ -21,6 +21,7 @@ PAGES = {
     "CHANGELOG.md": "changelog.md",
     "benchmarks/README.md": "measurements.md",
     "benchmarks/negation/results.md": "negation-results.md",
+    "docs/comparison/comparison.html": "comparison/interactive.html",
 }
 """Files of the repository that are pages of the site, by their path there."""
 
@@ -39,7 +40,8 @@ def on_files(files: Files, config: Any) -> Files:
     """Add the generated pages."""
     for source, page in PAGES.items():
         text = (ROOT / source).read_text(encoding="utf-8")
-        files.append(File.generated(config, page, content=relinked(text, source, page)))
+        text = relinked(text, source, page) if source.endswith(".md") else text
+        files.append(File.generated(config, page, content=text))
     for notebook in sorted((ROOT / "docs/notebooks").glob("*.ipynb")):
         page = f"notebooks/{notebook.stem}.md"
         files.remove(files.src_uris[f"notebooks/{notebook.name}"])
@@ -122,7 +124,7 @@ def _root() -> Any:
 
 
 def _page_of(verb: str) -> str:
-    return f"reference/command-line/{verb or 'overview'}.md"
+    return f"reference/command-line/{f'likewise-{verb}' if verb else 'likewise'}.md"
 
 
 def _context(command: Any, name: str) -> Any:

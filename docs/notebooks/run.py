@@ -19,11 +19,10 @@ LIMIT = 300.0
 """Seconds."""
 
 
-def run(path: Path, write: bool, limit: float) -> None:
+def run(path: Path, write: bool, limit: float, folder: Path) -> None:
     notebook = nbformat.read(path, as_version=4)
     started = time.monotonic()
-    with tempfile.TemporaryDirectory() as folder:
-        NotebookClient(notebook, timeout=None, resources={"metadata": {"path": folder}}).execute()
+    NotebookClient(notebook, timeout=None, resources={"metadata": {"path": str(folder)}}).execute()
     seconds = time.monotonic() - started
     print(f"{path}: {seconds:.0f} s", flush=True)
     if seconds > limit:
@@ -31,6 +30,8 @@ def run(path: Path, write: bool, limit: float) -> None:
     if write:
         for cell in notebook.cells:
             cell.metadata.clear()  # times of execution would differ with every run
+            if "outputs" in cell:
+                cell.outputs = [one for one in cell.outputs if one.get("name") != "stderr"]  # warnings and bars
         nbformat.write(notebook, path)
 
 
@@ -39,9 +40,14 @@ def main() -> None:
     parser.add_argument("notebooks", nargs="+", type=Path)
     parser.add_argument("--write", action="store_true", help="save what the notebook shows")
     parser.add_argument("--limit", type=float, default=LIMIT, help="seconds; more on a busy machine")
+    parser.add_argument("--folder", type=Path, help="run in this folder and keep the models, to look at them")
     args = parser.parse_args()
     for path in args.notebooks:
-        run(path, args.write, args.limit)
+        if args.folder is not None:
+            run(path, args.write, args.limit, args.folder)
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            run(path, args.write, args.limit, Path(folder))
 
 
 if __name__ == "__main__":

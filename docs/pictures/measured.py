@@ -143,29 +143,31 @@ def before_after(theme: dict[str, Any]) -> None:
 
 def negation_cosines(theme: dict[str, Any]) -> None:
     """Draw the cosines of a sentence to a harmless change of it, to its negation and to another sentence."""
-    found = json.loads((RESULTS / "negation-cosines.json").read_text())
+    found = json.loads((RESULTS / "negation-cosines.json").read_text())["models"]
+    titles = ("the base as shipped", "after the preset negation")
     _, rows = plt.subplots(len(found), 1, figsize=(8, 1.7 * len(found) + 0.6), sharex=True, layout="constrained")
     labels = {"positive": "one word left out", "negation": "its negation", "random": "another sentence"}
-    for ax, (name, kinds) in zip(rows, found.items(), strict=True):
+    for ax, title, kinds in zip(rows, titles, found.values(), strict=True):
         for kind, color in zip(labels, (theme["colors"][0], theme["colors"][1], theme["soft"]), strict=True):
             ax.hist(kinds[kind], np.linspace(-0.2, 1, 73), density=True, color=color, alpha=0.75, label=labels[kind])
         ax.set(yticks=[])
-        ax.set_title(name, loc="left", size=11)
+        ax.set_title(title, loc="left", size=11)
         ax.spines["left"].set_visible(False)
     rows[0].legend(loc="upper left")
     rows[-1].set_xlabel("cosine to the sentence")
 
 
 def learning(theme: dict[str, Any]) -> None:
-    """Draw what two recipes learn, update by update."""
-    found = json.loads((RESULTS / "learning-curves.json").read_text())
-    _, panels = plt.subplots(1, len(found), figsize=(8, 3), layout="constrained")
-    for ax, (title, curve) in zip(np.atleast_1d(panels), found.items(), strict=True):
-        for (label, points), color in zip(curve["lines"].items(), theme["colors"], strict=False):
-            ax.plot(*zip(*points, strict=True), color=color, lw=2.4, marker="o", ms=5, label=label)
-        ax.axhline(curve["base"], color=theme["soft"], ls="--", lw=1.4, label="the base as shipped")
-        ax.set(xlabel="updates", title=title)
-        ax.legend(fontsize=9)
+    """Draw what a run of the preset negation learns, update by update."""
+    log = json.loads((RESULTS / "negation-cosines.json").read_text())["log"]
+    parts = {"opposites": "which of four sentences agrees?", "keep": "distance from the base's vectors"}
+    _, panels = plt.subplots(1, 2, figsize=(8, 2.9), layout="constrained")
+    for ax, (part, title), color in zip(panels, parts.items(), theme["colors"][1::-1], strict=True):
+        curve = [(row["step"], row[part]) for row in log if part in row]
+        ax.plot(*zip(*curve, strict=True), color=color, lw=2.4)
+        ax.set(xlabel="updates", title=title, ylim=(0, None))
+        ax.grid(axis="y", color=theme["soft"], alpha=0.3)
+    panels[0].set_ylabel("loss, weighted")
 
 
 PICTURES: dict[str, Callable[[dict[str, Any]], None]] = {

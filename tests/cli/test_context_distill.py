@@ -40,6 +40,8 @@ def test_distills_and_tells_the_errors(cli, harvest, tiny_base, tmp_path):
         out,
         "--base",
         tiny_base,
+        "--preset",
+        "cpu",
         "--batch-size",
         8,
         "--max-steps",

@@ -81,16 +81,18 @@ def test_the_pointwise_mutual_information_of_each_term(frozen):
     texts = ["The ship stood beside the wave.", "The cow stood beside the barn."]
     contexts = finder.store.contexts(np.array([3, 40, 41]))
     cells = np.array([[0, 0], [1, 0], [1, 2]])
-    paper, pmi = (
-        StateScorer(model, finder.ranker, states, ScoreOptions(form=form)).terms(texts, contexts, cells)
-        for form in ("paper", "pmi")
-    )
+    scorers = [StateScorer(model, finder.ranker, states, ScoreOptions(form=form)) for form in ("paper", "pmi")]
+    paper, pmi = (scorer.terms(texts, contexts, cells) for scorer in scorers)
+    sample = scorers[1].sample
+    everywhere = np.array([[s, c] for s in (0, 1) for c in range(len(sample))])
+    usual = scorers[0].terms(texts, finder.store.contexts(sample), everywhere).reshape(2, len(sample), 4)
     assert (paper <= 0).all()
-    logits = np.log(np.exp(paper[:, 0]) / (1 - np.exp(paper[:, 0])))
-    np.testing.assert_allclose(pmi[:, 0], logits, atol=1e-4)
+    logits, usual_logits = (np.log(np.exp(x) / (1 - np.exp(x))) for x in (paper[:, 0], usual[:, :, 0]))
+    np.testing.assert_allclose(pmi[:, 0], logits - usual_logits.mean(axis=1)[cells[:, 0]], atol=1e-3)
     corpus = Corpus(open_store(Workspace(frozen).require("index")), states, model.words)
-    for row, (sentence, context) in enumerate(cells):
-        vectors, targets = corpus.sides(np.array([[3, 40, 41][context]]))
+
+    def plain(sentence, number):
+        vectors, targets = corpus.sides(np.array([number]))
         own = torch.from_numpy(states.encoder.vectors([texts[sentence]]))
         nothing = torch.zeros_like(own)
         bag = pad_bags([model.words(states.encoder.ids([texts[sentence]])[0])])
@@ -99,8 +101,11 @@ def test_the_pointwise_mutual_information_of_each_term(frozen):
             ("left", {"centre": own, "right": vectors["right"]}, {"right": vectors["right"]}, targets["left"]),
             ("right", {"left": vectors["left"], "centre": own}, {"left": vectors["left"]}, targets["right"]),
         ]
-        for column, (task, sources, without, target) in enumerate(given, start=1):
-            value = model.mean_log_probabilities(task, sources, target).item()
-            base = model.mean_log_probabilities(task, without, target).item()
-            assert paper[row, column] == pytest.approx(value, abs=1e-5)
-            assert pmi[row, column] == pytest.approx(value - base, abs=1e-5)
+        pairs = [[model.mean_log_probabilities(t, one, target).item() for one in (a, b)] for t, a, b, target in given]
+        return np.array(pairs)  # (3, with the sentence and without)
+
+    means = [np.mean([plain(sentence, number) @ [1, -1] for number in sample], axis=0) for sentence in (0, 1)]
+    for row, (sentence, context) in enumerate(cells):
+        both = plain(sentence, [3, 40, 41][context])
+        assert paper[row, 1:] == pytest.approx(both[:, 0], abs=1e-5)
+        assert pmi[row, 1:] == pytest.approx(both @ [1, -1] - means[sentence], abs=1e-5)

@@ -1,10 +1,12 @@
 """The preset `frozen` from the command line: score, weights, evaluation and harvest."""
 
+import json
 import shutil
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from scipy.stats import spearmanr
 from typer.testing import CliRunner
 
 import likewise
@@ -48,7 +50,8 @@ def test_terms_of_equation_3_with_weights(frozen):
     assert features[1, [0, 3, 4, 5, 6]] == pytest.approx([1] * 5, abs=1e-5)
     terms = origin.terms([(A, B)])[0]
     assert len(terms.first) == 12, "6 contexts of either sentence"
-    expected = [np.corrcoef(terms.first[:, i], terms.second[:, i])[0, 1] for i in range(4)]
+    norms = np.linalg.norm(terms.first, axis=0) * np.linalg.norm(terms.second, axis=0)
+    expected = (terms.first * terms.second).sum(axis=0) / norms
     assert features[0, 3:] == pytest.approx(expected, abs=1e-6)
 
 
@@ -92,3 +95,22 @@ def test_near_pairs_of_a_harvest_are_near_by_the_encoder(frozen, tmp_path):
 
     assert cosine("rank 1") > cosine("rank 4") > cosine("random")
     assert [row["kind"] for row in rows].count("rank 1") == 10, "one for each of two shards of five anchors"
+
+
+def test_a_workspace_is_evaluated_and_compared_by_its_name(frozen, tmp_path):
+    from likewise.comparison.methods import ComparisonError, parse_methods
+
+    sentences = [A, B, "The farmer stood beside the field.", "The sailor stood beside the island."]
+    pairs = [(one, other) for one in sentences for other in sentences if one < other]
+    path = tmp_path / "pairs.tsv"
+    path.write_text("".join(f"{i}\t{one}\t{other}\n" for i, (one, other) in enumerate(pairs)))
+    done = run("evaluate", f"origin:{frozen}", "--tasks", f"pairs:{path}", "--json", tmp_path / "report.json")
+    assert done.exit_code == 0, done.output
+    report = json.loads((tmp_path / "report.json").read_text())
+    expected = 100 * spearmanr(open_origin(frozen)(pairs), range(len(pairs))).statistic
+    assert report["results"][0]["spearman"] == pytest.approx(expected)
+    assert "Origin, form pmi" in done.output
+    (method,) = parse_methods([f"origin path={frozen}"])
+    assert (method.kind, method.base) == ("origin", str(frozen))
+    with pytest.raises(ComparisonError, match="Write: origin path=FOLDER"):
+        parse_methods(["origin"])

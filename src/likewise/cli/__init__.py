@@ -16,7 +16,7 @@ _SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "train": ("training:train_group", "Train a sentence encoder on plain text."),
         "finetune": ("training:finetune_group", "Train an encoder further on labelled rows."),
         "baseline": ("training:baseline_group", "Make a model to compare with: averages, whitening, flow."),
-        "demo": ("demo:demo_command", "Train on what the package registry carries, and show what came of it."),
+        "demo": ("demo:demo_command", "Adapt a model to the CWE list of software weaknesses, and search it."),
     },
     "Use": {
         "encode": ("using:encode_command", "Encode a text file into a file of vectors."),

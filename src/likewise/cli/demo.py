@@ -1,4 +1,4 @@
-"""`likewise demo`: adapt the bundled model to the documentation of SciPy, and show what it finds better."""
+"""`likewise demo`: adapt the bundled model to the CWE list of software weaknesses, and show what it finds better."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ import typer
 
 from likewise.cli.groups import command
 
-QUERY = "how do I find where a function crosses zero"
+QUERY = "the server fetches whatever address the user enters"
 BASE = "bundled:minilm"
-PACKAGE = "scipy"
 PASSAGES = 10_000  # all of it, on any machine; two cores need about two minutes
 
 
@@ -23,12 +22,12 @@ def demo_command() -> Any:
         query: Annotated[str, typer.Option(help="A question that is searched before and after.")] = QUERY,
         passages: Annotated[int, typer.Option(help="Passages of the text used at most.", min=1)] = PASSAGES,
     ) -> None:
-        """Adapt the bundled MiniLM to the documentation of SciPy; search it with the original and with the result."""
+        """Adapt the bundled MiniLM to the CWE list of software weaknesses; search with the original and the result."""
         from rich.console import Console
 
         import likewise
         from likewise.cli.training import show_adapted
-        from likewise.corpus.documentation import write_documentation
+        from likewise.corpus.weaknesses import write_weaknesses
         from likewise.runs.job import JobError, read_record
 
         text, model = out / "text", out / "model"
@@ -36,19 +35,19 @@ def demo_command() -> Any:
             raise JobError(f"{model} holds another model: choose another --out for the demo")
         console = Console(highlight=False)
         console.rule("1. A text of your own")
-        documents, questions = write_documentation(PACKAGE, text)
-        console.print(f"{documents:,} descriptions of functions in the installed {PACKAGE}: {text}/corpus.jsonl")
+        weaknesses, reports = write_weaknesses(text)
+        console.print(f"{weaknesses:,} weaknesses of software in the CWE list: {text}/text.jsonl")
         console.print(
-            f"To test on, {questions} sentences with which its authors describe one function in the documentation "
-            "of another ('See Also'). They are not in the text."
+            f"To test on, {reports:,} reports of real vulnerabilities, each filed under a weakness by an expert. "
+            "They are not in the text."
         )
         console.rule("2. Adapt the encoder to it, without labels")
         options = likewise.CorpusOptions(field="text")
-        adapted = likewise.adapt(text / "corpus.jsonl", base=BASE, out=model, passages=passages, corpus_options=options)
+        adapted = likewise.adapt(text / "text.jsonl", base=BASE, out=model, passages=passages, corpus_options=options)
         show_adapted(adapted)
 
-        console.rule("3. Does it find the function that is described?")
-        task = f"retrieval:{text}:test"
+        console.rule("3. Does it find the weakness of a report?")
+        task = f"retrieval:{text}/reports:test"
         found = [likewise.evaluate(one, task, quiet=True) for one in (BASE, adapted.model)]
         _table(console, *found)
 
@@ -77,12 +76,12 @@ def _table(console: Any, before: Any, after: Any) -> None:
 
 
 def _search(console: Any, models: dict[str, Any], query: str, text: Path, shown: int = 3) -> None:
-    """Print the nearest descriptions of a question by each model."""
+    """Print the nearest weaknesses of a question by each model."""
     import json
 
     import likewise
 
-    rows = [json.loads(line) for line in (text / "corpus.jsonl").read_text(encoding="utf-8").splitlines()]
+    rows = [json.loads(line) for line in (text / "reports" / "corpus.jsonl").read_text(encoding="utf-8").splitlines()]
     console.print(f"question: {query}", markup=False)
     for name, model in models.items():
         cosines = likewise.similarity([query], [f"{row['title']} {row['text']}" for row in rows], model=model)[0]

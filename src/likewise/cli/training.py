@@ -142,7 +142,7 @@ def show_adapted(result: Any) -> None:
 
     from likewise.training.adapt_page import COLUMNS, cells
 
-    table = Table(COLUMNS[0], box=None, padding=(0, 3, 0, 0))
+    table = Table(COLUMNS[0], box=None, padding=(0, 2, 0, 0))
     for column in COLUMNS[1:]:
         table.add_column(column, justify="right")
     for one in result.candidates:

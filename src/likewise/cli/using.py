@@ -55,7 +55,7 @@ def similarity_command() -> Any:
 def export_command() -> Any:
     """Return `likewise export`."""
     import likewise
-    from likewise.inference.engines.exports import MAKERS
+    from likewise.inference.exporting import FORMATS
 
     def show(paths: Any) -> None:
         for path in paths:
@@ -65,8 +65,8 @@ def export_command() -> Any:
         likewise.export,
         show,
         arguments=("model",),
-        types={"format": Literal.__getitem__(tuple(MAKERS))},
-        texts={"format": "The format of the graph.", "out": "The folder to write."},
+        types={"format": Literal.__getitem__(FORMATS)},
+        texts={"format": "The format.", "out": "The folder to write."},
     )
 
 

@@ -187,8 +187,8 @@ class ScoreOptions(Options):
 
     form: Literal["pmi", "paper"] = option(
         "pmi",
-        "pmi: a weighted sum of the encoder's cosine, word match and fit, and of the correlations of the terms of "
-        "equation 3, each less what it is without the sentence. paper: equations 3 and 4.",
+        "pmi: a weighted sum of the encoder's cosine, word match and fit, and of the agreement in each term of "
+        "equation 3, less what it is without the sentence and on average. paper: equations 3 and 4.",
     )
     weights: Annotated[tuple[float, ...], BeforeValidator(_listed)] = option(
         (),

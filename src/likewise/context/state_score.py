@@ -8,7 +8,9 @@ that of a context is in it:
     left        1 / |left|   (log p(left | s, right) - log p(left | right))
     right       1 / |right|  (log p(right | left, s) - log p(right | left))
 
-The form `paper` has log p(y = 1) and the log probabilities themselves.
+and then its mean over a sample of all contexts of the corpus. Over retrieved contexts, which both sentences of a
+similar pair fit, a mean over these would take away that they fit. The form `paper` has log p(y = 1) and the log
+probabilities themselves.
 
 Letters: S sentences, C contexts, K cells (a sentence in a context), D embedding.
 """
@@ -31,6 +33,8 @@ from likewise.runs.progress import Progress
 
 _QUIET = Progress(quiet=True)
 _CELLS = 4_096
+_SAMPLE = 64
+"""Contexts of the corpus over which a sentence's mean is taken."""
 
 
 class StateScorer:
@@ -44,6 +48,9 @@ class StateScorer:
         self.corpus = Corpus(ranker.store, states, generators.words)
         four = self.options.weights[-len(TERMS) :]
         self.weights = np.array(four or (1 / len(TERMS),) * len(TERMS), dtype=np.float64)
+        contexts = ranker.store.n_contexts
+        self.sample = np.sort(np.random.default_rng(0).permutation(contexts)[:_SAMPLE])
+        self._means: dict[tuple[str, tuple[bool, ...]], np.ndarray] = {}
 
     def __call__(self, sentence: str, contexts: Sequence[Context], progress: Progress = _QUIET) -> np.ndarray:
         """Return S(s, c) of one sentence in each context: (C,)."""
@@ -64,10 +71,28 @@ class StateScorer:
             cells: (K, 2), a sentence's and a context's number in each row.
             wanted: which terms; the others are 0.
         """
-        found = np.zeros((len(cells), len(TERMS)))
         if not len(cells):
-            return found
-        numbers = self.ranker.numbers(contexts)
+            return np.zeros((0, len(TERMS)))
+        found = self._terms(sentences, self.ranker.numbers(contexts), np.asarray(cells), wanted, progress)
+        if self.options.form == "pmi":
+            found -= self._mean_terms(sentences, wanted)[np.asarray(cells)[:, 0]]
+        return found
+
+    def _mean_terms(self, sentences: Sequence[str], wanted: Any) -> np.ndarray:
+        """Return the means of the terms of sentences over the sample, (S, 4); they are kept."""
+        asked = tuple(bool(one) for one in wanted)
+        if new := [text for text in dict.fromkeys(sentences) if (text, asked) not in self._means]:
+            size = len(self.sample)
+            cells = np.stack([np.repeat(np.arange(len(new)), size), np.tile(np.arange(size), len(new))], axis=1)
+            found = self._terms(new, self.sample, cells, wanted, _QUIET).reshape(len(new), size, len(TERMS))
+            self._means |= {(text, asked): row for text, row in zip(new, found.mean(axis=1), strict=True)}
+        return np.stack([self._means[text, asked] for text in sentences])
+
+    def _terms(
+        self, sentences: Sequence[str], numbers: np.ndarray, cells: np.ndarray, wanted: Any, progress: Progress
+    ) -> np.ndarray:
+        """Return the terms of cells, with contexts by number; for `pmi` less what they are without the sentence."""
+        found = np.zeros((len(cells), len(TERMS)))
         parts = self.ranker.sentence_parts(sentences)
         own = torch.from_numpy(self.states.encoder.vectors(sentences))
         bags = [self.generators.words(ids) for ids in self.states.encoder.ids(sentences)]

@@ -31,6 +31,8 @@ _FILE = "states.safetensors"
 _AT_ONCE = 500
 """Sentences of a part: what a stopped run may lose."""
 _BATCH_TOKENS = 4_096
+_KEPT = 40_000
+"""Sentences that are remembered, about 1 GB with their tokens."""
 
 
 class Tokens(NamedTuple):
@@ -82,6 +84,9 @@ class FrozenEncoder:
     def remember(self, texts: Sequence[str], *, tokens: bool = False, progress: Progress | None = None) -> None:
         """Read those of the sentences that were not read before."""
         known: Any = self._tokens if tokens else self._vectors
+        if len(self._vectors) + len(texts) > _KEPT:
+            self._vectors.clear()
+            self._tokens.clear()
         if new := [text for text in dict.fromkeys(texts) if text not in known]:
             vectors, found = self.read(new, tokens=tokens, progress=progress)
             self._vectors |= dict(zip(new, vectors, strict=True))

@@ -75,13 +75,15 @@ class SurrogateOptions(FinetuneOptions):
     def _check(self) -> None:
         super()._check()
         if self.structure == "cross" and (self.select_by == "sts-b-dev" or self.trust or self.scale == "base"):
-            raise OptionError("a cross-encoder has no cosines: drop select_by=sts-b-dev, trust and scale=base")
+            raise OptionError(
+                "a cross-encoder has no cosines: take preset=cpu, or drop scale=base, trust and select_by=sts-b-dev"
+            )
 
 
 PAPER = SurrogateOptions()
 CPU = PAPER.updated(scale="stretch", max_length=64, eval_steps=200, warmup_ratio=0.1)
 ANCHORED = CPU.updated(scale="base", pooling="own", trust=0.1, learning_rate=3e-5, select_by="auto", eval_steps=20)
-PRESETS = {"cpu": CPU, "anchored": ANCHORED, "paper": PAPER}
+PRESETS = {"anchored": ANCHORED, "cpu": CPU, "paper": PAPER}
 _FITTED = 1_000
 """Pairs whose cosines by the base fix the scale."""
 

@@ -57,7 +57,7 @@ def distill(source: str, counts: Counter[str], dimension: int = 0, model: Any = 
     lower = lowers(model)
     frequent = [word for word, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0]))]
     words = list(dict.fromkeys([*frequent, *sorted(word.lower() if lower else word for word in own)]))
-    vectors = _cached(model, words)
+    vectors = encoded_words(model, words)
     total = sum(counts.values()) or 1
     shares = np.array([counts[word] / total for word in words], dtype=np.float32)
     mean = shares @ vectors / shares.sum() if counts else vectors.mean(axis=0)
@@ -87,7 +87,7 @@ def load_encoder(source: str) -> Any:
     return model.eval()
 
 
-def _cached(model: Any, words: Sequence[str]) -> np.ndarray:
+def encoded_words(model: Any, words: Sequence[str]) -> np.ndarray:
     """Return the encoder's normalised vectors (V, D) of the words, kept in the cache for the next run."""
     digest = hashlib.blake2b("\n".join(words).encode(), digest_size=12)
     for name, value in sorted(model.state_dict().items()):

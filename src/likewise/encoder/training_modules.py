@@ -42,6 +42,30 @@ class TrainingHead(TrainingOnly, Dense):
         return super().forward(features | {"saved_embedding": features["sentence_embedding"]})
 
 
+class TeacherSpace(TrainingOnly, SavedModule):
+    """The way from a smaller space back to a teacher's in training: 'prediction' (B, E) of 'sentence_embedding' (B, D).
+
+    Args:
+        dimension: D.
+        size: E.
+    """
+
+    config_keys: list[str] = ["dimension", "size"]  # noqa: RUF012 - the base class declares it so
+
+    def __init__(self, dimension: int, size: int) -> None:
+        super().__init__()
+        self.dimension, self.size = dimension, size
+        self.register_buffer("axes", torch.eye(size, dimension))
+
+    axes: Tensor
+
+    def forward(self, features: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
+        """Add 'prediction' (B, E) in training."""
+        if self.training:
+            features["prediction"] = features["sentence_embedding"] @ self.axes.T
+        return features
+
+
 class PairClassifier(TrainingOnly, SavedModule):
     """A linear layer on (u, v, |u - v|) (Reimers and Gurevych 2019, section 3), called by the loss and the evaluator.
 

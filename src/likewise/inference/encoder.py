@@ -14,9 +14,10 @@ from torch.nn.functional import normalize
 
 from likewise.encoder.sentence_transformers_internals import OwnInference
 from likewise.inference.engines.chooser import FEW, Chosen, choose
-from likewise.inference.engines.engine import Choice, Engine
+from likewise.inference.engines.engine import Choice, Engine, TorchEngine
 from likewise.inference.engines.exports import exports_of
 from likewise.inference.runner import UnfitModel, fits
+from likewise.inference.static_words import is_static, static_vectors
 from likewise.runs.progress import Progress
 
 DEFAULT_BATCH = 32
@@ -117,6 +118,10 @@ def fast_vectors(
     Returns:
         (S, D), not truncated and not normalised.
     """
+    if is_static(model) and all(isinstance(text, str) for text in inputs):
+        texts = [(prompt or "") + text for text in inputs]
+        with progress.bar("encoding", len(texts)) as bar:
+            return static_vectors(model, texts, at_most=at_most, step=bar.advance), Chosen(TorchEngine(model))
     runner = fits(model, inputs, prompt)
     texts = [prompt + text for text in inputs] if prompt else list(inputs)
     total = max(total, len(texts))

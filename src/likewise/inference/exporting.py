@@ -7,6 +7,7 @@ import os
 import shutil
 import tempfile
 from pathlib import Path
+from typing import Any, cast
 
 from sentence_transformers import SentenceTransformer
 
@@ -16,23 +17,26 @@ from likewise.inference.engines.exports import MAKERS
 from likewise.inference.engines.fidelity import Sample
 from likewise.inference.engines.graph import INPUTS, OUTPUT, check_exportable, fingerprint, least_tokens
 from likewise.inference.loading import load
+from likewise.inference.model2vec_format import check_model2vec, write_model2vec
 from likewise.inference.runner import UnfitModel, runner_of
 from likewise.runs.job import check_target, open_job
 from likewise.runs.plan import Plan
 
 ABOUT = "likewise_export.json"
+MODEL2VEC = "model2vec"
+FORMATS = (*MAKERS, MODEL2VEC)
 # Short, long, empty and special texts on which a graph is compared with torch.
 _TEXTS = ["A cat.", "", "It isn't 3.5, says \u201cX\u201d.", *("a few words more " * n for n in (2, 9, 40))]
 
 
 def export(
     model: SentenceTransformer | str | os.PathLike[str],
-    format: EngineName,
+    format: str,
     out: str | os.PathLike[str],
     *,
     overwrite: bool = False,
 ) -> list[Path]:
-    """Write a model's graph, including the pooling, together with its tokenizer.
+    """Write a model's graph, including the pooling, together with its tokenizer; or its word vectors.
 
     Ids and mask, (B, T) int64 each, go in under their usual names; 'sentence_embedding', (B, D) float32, comes out.
     `likewise_export.json` holds what a caller must know: how many tokens are read, with what and on which side
@@ -40,7 +44,7 @@ def export(
 
     Args:
         model: the encoder, on the CPU and in float32; or what `likewise.load` takes.
-        format: "onnx" or "openvino".
+        format: "onnx" or "openvino"; or "model2vec", of a mean of word vectors: its vectors, tokenizer and config.json.
         out: the folder.
         overwrite: replace another export there.
 
@@ -54,39 +58,49 @@ def export(
         JobError: the folder holds another export, or other files.
     """
     check_target(out)
-    if format not in MAKERS:
-        raise EngineError(f"Unknown format {format!r}; known are {', '.join(MAKERS)}.")
+    if format not in FORMATS:
+        raise EngineError(f"Unknown format {format!r}; known are {', '.join(FORMATS)}.")
     encoder = model if isinstance(model, SentenceTransformer) else load(model, device="cpu")
-    try:
-        runner = runner_of(encoder)
-    except UnfitModel as reason:
-        raise CannotExport(f"The model cannot be exported: {reason}.") from None
-    check_exportable(encoder)
+    if format == MODEL2VEC:
+        check_model2vec(encoder)
+    else:
+        try:
+            runner_of(encoder)
+        except UnfitModel as reason:
+            raise CannotExport(f"The model cannot be exported: {reason}.") from None
+        check_exportable(encoder)
     plan = Plan("export", options={"format": format}, inputs={"model": fingerprint(encoder)})
     with open_job(out, plan, overwrite=overwrite) as job:
         if job.finished:
             return [Path(out) / name for name in job.finished["files"]]
         with tempfile.TemporaryDirectory() as made:
             folder = Path(made)
-            MAKERS[format].export(encoder, folder)
-            engine = MAKERS[format].ENGINE(folder, "fp32", least_tokens(encoder))
-            fidelity = Sample(encoder, runner, _TEXTS).fidelity(engine)
-            if not fidelity.same:
-                raise CannotExport(
-                    f"The vectors of the {format} graph differ from torch's by {fidelity.difference:.1e}."
-                )
-            runner.tokens.save(folder / "tokenizer.json")
-            about = {
-                "inputs": list(INPUTS),
-                "output": OUTPUT,
-                "max_tokens": encoder.max_seq_length,
-                "min_tokens_of_a_batch": least_tokens(encoder),
-                "pad_id": runner.tokens.pad,
-                "padding_side": "left" if runner.tokens.left else "right",
-                "prompt": default_prompt(encoder) or "",
-                "truncate_dim": encoder.truncate_dim,
-            }
-            (folder / ABOUT).write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+            if format == MODEL2VEC:
+                write_model2vec(encoder, folder)
+            else:
+                _write_graph(encoder, format, folder)
             shutil.copytree(folder, job.result, dirs_exist_ok=True)
         record = job.finish()
     return [Path(out) / name for name in record["files"]]
+
+
+def _write_graph(encoder: SentenceTransformer, format: str, folder: Path) -> None:
+    runner = runner_of(encoder)
+    maker: Any = MAKERS[cast(EngineName, format)]
+    maker.export(encoder, folder)
+    engine = maker.ENGINE(folder, "fp32", least_tokens(encoder))
+    fidelity = Sample(encoder, runner, _TEXTS).fidelity(engine)
+    if not fidelity.same:
+        raise CannotExport(f"The vectors of the {format} graph differ from torch's by {fidelity.difference:.1e}.")
+    runner.tokens.save(folder / "tokenizer.json")
+    about = {
+        "inputs": list(INPUTS),
+        "output": OUTPUT,
+        "max_tokens": encoder.max_seq_length,
+        "min_tokens_of_a_batch": least_tokens(encoder),
+        "pad_id": runner.tokens.pad,
+        "padding_side": "left" if runner.tokens.left else "right",
+        "prompt": default_prompt(encoder) or "",
+        "truncate_dim": encoder.truncate_dim,
+    }
+    (folder / ABOUT).write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")

@@ -44,3 +44,25 @@ class DistillationLoss(nn.Module):
         self._parts["encoder"][0].eval()  # the trainer turns it on again before each step
         vectors = self.model(dict(own))["sentence_embedding"]  # (B, D)
         return functional.cosine_distance(vectors, self._parts["teacher"].encode(plain))
+
+
+class VectorsLoss(nn.Module):
+    """The mean of 1 - cos(prediction, vector) with vectors that were made before.
+
+    Args:
+        model: the encoder; its 'prediction' is compared where it makes one in training, otherwise its vector.
+
+    Inputs: two columns, the sentences' features and {'sentence_embedding': (B, E)}. No labels.
+    """
+
+    def __init__(self, model: SentenceTransformer) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, sentence_features: Iterable[dict[str, Any]], labels: Tensor | None = None) -> Tensor:
+        """Return the loss of a batch, a scalar."""
+        own, wanted = list(sentence_features)[:2]
+        found = self.model(dict(own))
+        return functional.cosine_distance(
+            found.get("prediction", found["sentence_embedding"]), wanted["sentence_embedding"]
+        )

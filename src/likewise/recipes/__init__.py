@@ -10,6 +10,7 @@ from likewise.recipes.consert import CONSERT
 from likewise.recipes.ct import CT
 from likewise.recipes.esimcse import ESIMCSE
 from likewise.recipes.gclsr import GCLSR
+from likewise.recipes.light import LIGHT
 from likewise.recipes.mask_distillation import MASK_DISTILLATION
 from likewise.recipes.options import TrainingOptions
 from likewise.recipes.recipe import Recipe
@@ -18,7 +19,8 @@ from likewise.recipes.tsdae import TSDAE
 from likewise.runs.options import OptionError
 
 RECIPES: dict[str, Recipe] = {
-    recipe.name: recipe for recipe in (ARCCSE, SIMCSE, SNCSE, GCLSR, ESIMCSE, CONSERT, CT, TSDAE, MASK_DISTILLATION)
+    recipe.name: recipe
+    for recipe in (ARCCSE, SIMCSE, SNCSE, GCLSR, ESIMCSE, CONSERT, CT, TSDAE, MASK_DISTILLATION, LIGHT)
 }
 """The recipes of this library."""
 

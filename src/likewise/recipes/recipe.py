@@ -85,6 +85,8 @@ class Recipe(Method):
         build_optimizer: (encoder, options, updates in all) to an optimizer and its schedule; (None, None) is AdamW.
         default_base: the base where none is given.
         first: the stage that makes its base, if there is one.
+        teacher_length: (options) to the tokens that the base reads of a sentence (0: all), for a recipe that learns the
+            base's vectors: its rows get them as the column 'teacher', see `likewise.training.teacher`.
     """
 
     build_encoder: Callable[..., Any]
@@ -96,3 +98,4 @@ class Recipe(Method):
     build_optimizer: Callable[[Any, Any, int], tuple[Any, Any]] = lambda *_: (None, None)
     default_base: str = "bundled:minilm"
     first: FirstStage | None = None
+    teacher_length: Callable[[Any], int] | None = None

@@ -31,7 +31,7 @@ MRR: mean reciprocal rank of the passage that a held-out sentence was taken from
 `report.html` shows neighbours that changed; options, versions and all scores are in `likewise.json`.
 """
 
-COLUMNS = ("Candidate", "Held-out MRR", "Gain", "Noise", "STS-B dev", "Negation")
+COLUMNS = ("Candidate", "MRR", "Gain", "Noise", "STS-B dev", "Negation")
 
 _PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
@@ -52,7 +52,7 @@ ol {{ padding-left: 1.4rem; }} li {{ margin: .4rem 0; overflow-wrap: anywhere; }
 <p>Chosen: <strong>{chosen}</strong>, because {reason}.</p>
 <h2>What was tried</h2>
 <table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>
-<p>Held-out MRR: the mean reciprocal rank of the passage that a held-out sentence was taken from, among {pool:,}
+<p>MRR: the mean reciprocal rank of the passage that a held-out sentence was taken from, among {pool:,}
 passages, times 100. Noise: two standard errors of the gain. Negation: 100 (1 - cosine) of sentences and their
 negations; higher where 'not' is seen.</p>
 <h2>Neighbours that changed</h2>

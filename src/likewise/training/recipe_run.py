@@ -24,6 +24,7 @@ from likewise.training.config import config_of
 from likewise.training.first_stage import base_to_train
 from likewise.training.running import Training, TrainingResult
 from likewise.training.selection import choose_selection
+from likewise.training.teacher import with_teacher
 
 
 def train(
@@ -101,6 +102,8 @@ def train(
         set_seed(seed)  # the training head starts at random
         encoder = None if method.encoder_reads_corpus else method.build_encoder(start, chosen)
         dataset = method.add_columns(sentences, dataset, chosen, seed, progress)
+        if method.teacher_length:
+            dataset = with_teacher(sentences, dataset, start, method.teacher_length(chosen), progress)
         check_updates(len(dataset), chosen)
         if encoder is None:
             set_seed(seed)

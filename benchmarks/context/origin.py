@@ -1,0 +1,125 @@
+"""Origin on the states of a frozen encoder: the seven STS tasks, table 9 (terms), table 7 (contexts), section 5.4.
+
+    python benchmarks/context/origin.py --work runs/contexts --out runs/origin --data ../shared/data/senteval
+
+The workspace holds the stages of the preset `frozen`. Weights are chosen on STS-B dev alone: for the seven tasks on the
+whole of it and of the features that need no contexts, for the other tables on pairs drawn from it. Features are kept in
+--out, a file a setting, so that a stopped run goes on.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from likewise.context.options import FEATURES, TERMS, ScoreOptions, SelectionOptions
+from likewise.context.origin import StateOrigin, open_origin
+from likewise.context.similarity import choose_signed
+from likewise.evaluation.pairs import correlations
+from likewise.evaluation.registry import rated_task
+from likewise.runs.provenance import machine
+from likewise.runs.whole_files import write_json, written_whole
+
+SEVEN = ("sts12", "sts13", "sts14", "sts15", "sts16", "sts-b", "sick-r")
+DEV, TEST = "sts-b-dev", "sts-b"
+ENCODER = FEATURES[: -len(TERMS)]
+
+
+def features(args: argparse.Namespace, strategy: str, contexts: int, task: str, limit: int) -> tuple[np.ndarray, ...]:
+    """Return the features of a task's pairs and their ratings, computed or read; contexts 0: those of the encoder."""
+    path = args.out / f"{strategy}-{contexts}-{task}-{limit or 'all'}.npz"
+    if not path.exists():
+        rated = rated_task(task).load(args.data)
+        rows = np.arange(len(rated.gold))
+        if limit:
+            rng = np.random.default_rng(1)
+            dev = rng.permutation(len(rated_task(DEV).load(args.data).gold))
+            rows = np.sort((dev if task == DEV else rng.permutation(len(rows)))[:limit])
+        selection = SelectionOptions(size=contexts or 1, strategy=strategy, candidates=args.candidates)
+        origin = open_origin(args.work, ScoreOptions(weights=(1.0,) * len(FEATURES)), selection)
+        assert isinstance(origin, StateOrigin)
+        pairs = [(rated.first[i], rated.second[i]) for i in rows]
+        found = origin.features(pairs, [True] * len(ENCODER) + [contexts > 0] * len(TERMS))
+        with written_whole(path) as unfinished, unfinished.open("wb") as file:
+            np.savez(file, f=found, g=np.asarray(rated.gold)[rows])
+    with np.load(path) as kept:
+        return kept["f"], kept["g"]
+
+
+def seven(args: argparse.Namespace) -> list[dict[str, object]]:
+    """Print the seven tasks by the features that need no contexts, with weights by the whole of STS-B dev."""
+    dev, gold = features(args, "two-step", 0, DEV, 0)
+    sets = {task: features(args, "two-step", 0, task, 0) for task in SEVEN}
+    print(f"\n| features | weights | dev | {' | '.join(SEVEN)} | average |")
+    print("| --- | --- | ---: |" + " ---: |" * (len(SEVEN) + 1))
+    rows = []
+    for names in (("cosine",), ("cosine", "words"), ("cosine", "fit"), ENCODER):
+        weights, spearman = choose_signed(dev, gold, names)
+        scores = [correlations(found @ weights, rated)[0] for found, rated in sets.values()]
+        cells = " | ".join(f"{score:.2f}" for score in [spearman, *scores, float(np.mean(scores))])
+        print(f"| {' + '.join(names)} | {', '.join(f'{w:g}' for w in weights[:3])} | {cells} |", flush=True)
+        rows.append(
+            {"features": names, "weights": weights, "dev": spearman, "tests": dict(zip(SEVEN, scores, strict=True))}
+        )
+    return rows
+
+
+def table(
+    args: argparse.Namespace, strategy: str, contexts: int, arms: dict[str, tuple[str, ...]]
+) -> list[dict[str, object]]:
+    """Print STS-B dev and test of some choices of features over one kind of contexts."""
+    dev, gold = features(args, strategy, contexts, DEV, args.dev)
+    test, rated = features(args, strategy, contexts, TEST, args.test)
+    rows = []
+    for name, names in arms.items():
+        weights, spearman = choose_signed(dev, gold, names)
+        score = correlations(test @ weights, rated)[0]
+        shown = ", ".join(f"{n} {w:g}" for n, w in zip(FEATURES, weights, strict=True) if w)
+        print(f"| {strategy}, {contexts} | {name} | {spearman:.2f} | {score:.2f} | {shown} |", flush=True)
+        rows.append(
+            {
+                "strategy": strategy,
+                "contexts": contexts,
+                "row": name,
+                "dev": spearman,
+                "test": score,
+                "weights": weights,
+            }
+        )
+    return rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--work", type=Path, required=True)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--data", type=Path, default=Path("../shared/data/senteval"))
+    parser.add_argument(
+        "--contexts", nargs="*", type=int, default=[20], help="contexts of a sentence; the first is used for table 9"
+    )
+    parser.add_argument("--candidates", type=int, default=2_000, help="chunks that retrieval brings")
+    parser.add_argument("--dev", type=int, default=400, help="pairs of STS-B dev over contexts; 0: all")
+    parser.add_argument("--test", type=int, default=500, help="pairs of STS-B test over contexts; 0: all")
+    parser.add_argument("--threads", type=int, default=1)
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
+    args.out.mkdir(parents=True, exist_ok=True)
+    print(f"machine {machine()}")
+    found = {"machine": machine(), "seven": seven(args), "terms": []}
+    arms = {"all": FEATURES, "the encoder's": ENCODER, "the four of equation 3": TERMS}
+    arms |= {f"{name} alone": (name,) for name in FEATURES}
+    arms |= {f"cosine + {name}": ("cosine", name) for name in FEATURES[1:]}
+    print("\n| contexts | features | dev | test | weights |\n| --- | --- | ---: | ---: | --- |")
+    found["terms"] += table(args, "two-step", args.contexts[0], arms)
+    few = {name: arms[name] for name in ("all", "the four of equation 3", *(f"{term} alone" for term in TERMS))}
+    found["terms"] += table(args, "random", args.contexts[0], few)
+    for contexts in args.contexts[1:]:
+        found["terms"] += table(args, "two-step", contexts, few)
+    write_json(args.out / "origin.json", found)
+
+
+if __name__ == "__main__":
+    main()

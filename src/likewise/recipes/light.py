@@ -1,0 +1,122 @@
+"""A light encoder: the mean of word vectors and a small network, which learn a frozen encoder's sentence vectors.
+
+Not from a paper as a whole. From GCLSR (Wang et al. 2023) it has a light encoder and a loss of cosines with a stop
+gradient; a frozen encoder takes the place of the other view, as in tokenlearn. docs/papers.md says what was tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import Dense, LayerNorm
+from torch import nn
+from transformers import get_scheduler
+
+from likewise.encoder.static_words import build_static_words
+from likewise.encoder.training_modules import TeacherSpace
+from likewise.losses.distillation import VectorsLoss
+from likewise.recipes.options import TrainingOptions
+from likewise.recipes.recipe import Recipe
+from likewise.recipes.row_adam import RowAdam
+from likewise.runs.options import OptionError, option
+
+
+class LightOptions(TrainingOptions):
+    """The options of the light encoder; the defaults were chosen on STS-B dev."""
+
+    batch_size: int = option(256, "Sentences of a forward pass.")
+    learning_rate: float = option(1e-3, "Peak learning rate of the network.")
+    word_rate: float = option(1e-3, "Peak learning rate of the word vectors.", gt=0)
+    epochs: int = option(2, "Passes over the corpus.")
+    warmup_ratio: float = option(0.02, "Share of the updates in which the rate rises from 0.")
+    max_grad_norm: float = option(0.0, "Gradients are clipped to this norm; 0: never.")
+    sam_rho: float = option(0.0, "Always 0 here: plain Adam.")
+    length_batches: bool = option(False, "Batches of sentences of near-equal length.")
+    max_length: int = option(96, "Tokens that the base reads of a sentence; 0: as many as it does by itself.")
+    eval_steps: int = option(500, "Updates between two evaluations; 0: only at the end.")
+    words: int = option(20_000, "Most frequent words of the corpus that get a vector in addition to sub-words.", ge=0)
+    dimension: int = option(0, "Numbers of a vector; 0: as many as the base's.", ge=0)
+    hidden: int = option(2048, "Size of the network's hidden layer; 0: no network, a plain mean of words.", ge=0)
+
+    def _check(self) -> None:
+        super()._check()
+        if self.sam_rho:
+            raise OptionError("light has an Adam of its own: drop sam_rho")
+
+
+def _encoder(base: str, options: LightOptions, sentences: Any) -> SentenceTransformer:
+    words, axes = build_static_words(base, sentences, options.words, options.dimension)
+    size, dimension = axes.shape
+    modules: list[nn.Module] = [words]
+    if options.hidden:
+        modules += _network(dimension, options.hidden)
+    if dimension < size:
+        space = TeacherSpace(dimension, size)
+        space.axes.copy_(axes)
+        modules.append(space)
+    return SentenceTransformer(modules=modules)
+
+
+def _network(dimension: int, hidden: int) -> list[nn.Module]:
+    """Return layer norm, a hidden layer and an output layer (D to D), stock modules.
+
+    As gelu(x) - gelu(-x) = x, 2 D hidden units can hand the vector through, so that training starts at the mean of
+    words and not at random.
+    """
+    if hidden < 2 * dimension:
+        raise OptionError(f"hidden {hidden} is below 2 x {dimension}, which the start of training takes: raise it")
+    inner = Dense(dimension, hidden, activation_function=nn.GELU())
+    outer = Dense(hidden, dimension, activation_function=nn.Identity())
+    one = torch.eye(dimension)
+    with torch.no_grad():
+        inner.linear.weight[: 2 * dimension] = torch.cat([one, -one])
+        outer.linear.weight.zero_()[:, : 2 * dimension] = torch.cat([one, -one], dim=1)
+        inner.linear.bias.zero_()
+        outer.linear.bias.zero_()
+    return [LayerNorm(dimension), inner, outer]
+
+
+class _Collator:
+    """Rows to the words of a batch and the vectors that they learn."""
+
+    valid_label_columns: tuple[str, ...] = ()
+
+    def __init__(self, preprocess: Callable[[list[str]], dict[str, torch.Tensor]]) -> None:
+        self.preprocess = preprocess
+
+    def __call__(self, rows: list[dict[str, Any]]) -> dict[str, Any]:
+        found = self.preprocess([row["sentence"] for row in rows])
+        wanted = np.frombuffer(b"".join(row["teacher"] for row in rows), dtype=np.float16).astype(np.float32)
+        batch = {f"sentence_{name}": value for name, value in found.items()}
+        return batch | {"teacher_sentence_embedding": torch.from_numpy(wanted.reshape(len(rows), -1))}
+
+
+def _optimizer(encoder: SentenceTransformer, options: LightOptions, steps: int) -> tuple[Any, Any]:
+    words: Any = encoder[0]
+    network = [parameter for module in list(encoder)[1:] for parameter in module.parameters()]
+    groups: list[dict[str, Any]] = [
+        {"params": list(words.parameters()), "lr": options.word_rate, "rows": True},
+        {"params": network},
+    ]
+    optimizer = RowAdam([group for group in groups if group["params"]], lr=options.learning_rate)
+    return optimizer, get_scheduler(options.schedule, optimizer, int(options.warmup_ratio * steps), steps)
+
+
+CPU = LightOptions()
+
+LIGHT = Recipe(
+    name="light",
+    summary="A mean of word vectors and a small network learn an encoder's vectors: fast, without a transformer.",
+    source="this library, after GCLSR and tokenlearn; docs/papers.md",
+    presets={"cpu": CPU, "mean": CPU.updated(hidden=0)},
+    build_encoder=_encoder,
+    build_collator=lambda encoder, options, seed: _Collator(encoder[0].preprocess),
+    build_loss=lambda encoder, options: VectorsLoss(encoder),
+    encoder_reads_corpus=True,
+    teacher_length=lambda options: options.max_length,
+    build_optimizer=_optimizer,
+)

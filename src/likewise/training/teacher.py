@@ -1,0 +1,53 @@
+"""The vectors of a frozen encoder as what a light one learns: made once for a corpus, and kept beside it."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import numpy as np
+
+from likewise.corpus import PreparedCorpus
+from likewise.inference.engines.graph import fingerprint
+from likewise.inference.files import encode_file
+from likewise.inference.loading import load
+from likewise.runs.progress import Progress
+from likewise.runs.whole_files import written_whole
+
+_AT_A_TIME = 10_000
+
+
+def with_teacher(corpus: PreparedCorpus, dataset: Any, base: str, length: int, progress: Progress) -> Any:
+    """Return the dataset with the column `teacher`: a base's vector of each sentence, less their mean, as bytes.
+
+    The vectors lie in the folder of the corpus, where every seed and every later run finds them. Encoding is a job like
+    `likewise encode`: shown, and resumed after a stop.
+
+    Args:
+        dataset: rows with 'sentence'.
+        base: what `likewise.load` takes.
+        length: the most tokens that the base reads of a sentence; 0: as many as it does by itself.
+
+    Returns:
+        The rows; `teacher` holds E float16 numbers (`numpy.frombuffer`).
+    """
+    model = load(base)
+    if length:
+        model.max_seq_length = min(length, model.max_seq_length or length)
+    starts = range(0, len(dataset), _AT_A_TIME)
+    sentences = [text for start in starts for text in dataset[start : start + _AT_A_TIME]["sentence"]]
+    text = "".join(f"{sentence}\n" for sentence in sentences).encode("utf-8", "surrogatepass")
+    digest = hashlib.blake2b(text, digest_size=6)
+    digest.update(f"{fingerprint(model)} {model.max_seq_length}".encode())
+    vectors = corpus.path.parent / f"vectors-{digest.hexdigest()}.npy"
+    if not vectors.exists():
+        lines = vectors.with_suffix(".txt")
+        with written_whole(lines) as unfinished:
+            unfinished.write_bytes(text)
+        progress.tell(f"vectors of {base}, which are learnt from (kept in {vectors})")
+        encode_file(model, lines, vectors, quiet=progress.quiet)
+        lines.unlink()
+    found = np.load(vectors, mmap_mode="r")
+    mean = found.mean(axis=0, dtype=np.float64)
+    pieces = ((found[start : start + _AT_A_TIME] - mean).astype(np.float16) for start in starts)
+    return dataset.add_column("teacher", [row.tobytes() for rows in pieces for row in rows])

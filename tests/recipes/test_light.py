@@ -1,0 +1,95 @@
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+from sentence_transformers import SentenceTransformer
+
+import likewise
+from likewise.recipes import RECIPES, OptionError
+
+LIGHT = RECIPES["light"]
+SMALL = {"batch_size": 16, "words": 20, "hidden": 80, "eval_steps": 10, "held_out": 20, "quiet": True, "epochs": 1}
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LIKEWISE_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+@pytest.fixture(scope="module")
+def base(tiny_base, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("base") / "encoder"
+    likewise.load(tiny_base).save_pretrained(str(folder))
+    return str(folder)
+
+
+def train(corpus_file, base, out, **changes):
+    return likewise.train("light", corpus_file, base=base, out=out, **(SMALL | changes))
+
+
+@pytest.fixture(scope="module")
+def finished(cache, corpus_file, base, tmp_path_factory):
+    return train(corpus_file, base, tmp_path_factory.mktemp("runs") / "run", select_by="last", epochs=12)
+
+
+def likeness(model, base, texts):
+    """The mean cosine with the base's vectors, both less their mean."""
+    found, wanted = (SentenceTransformer(str(name)).encode(texts) for name in (model, base))
+    found, wanted = found - found.mean(axis=0), wanted - wanted.mean(axis=0)
+    return float((found * wanted).sum(axis=1).dot(1 / np.linalg.norm(found, axis=1) / np.linalg.norm(wanted, axis=1)))
+
+
+def test_it_comes_to_say_what_the_base_says(finished, cache, corpus_file, base, sentences, tmp_path):
+    start = train(corpus_file, base, tmp_path / "start", select_by="last", learning_rate=1e-9, word_rate=1e-9)
+    before, after = (likeness(run.path, base, sentences) / len(sentences) for run in (start, finished))
+    assert after > before + 0.1
+
+
+def test_plain_sentence_transformers_loads_it_with_no_flag(finished, sentences):
+    plain = SentenceTransformer(str(finished.path))
+    assert [type(module).__name__ for module in plain] == ["StaticEmbedding", "LayerNorm", "Dense", "Dense"]
+    texts = [*sentences[:40], "", "xyzzy"]
+    assert np.allclose(plain.encode(texts), likewise.load(finished.path).encode(texts), atol=1e-6)
+    assert "trust_remote_code" not in (finished.path / "README.md").read_text()
+
+
+def test_training_starts_at_the_mean_of_words(cache, base, sentences):
+    mean, whole = (LIGHT.build_encoder(base, LIGHT.options(words=5, hidden=h), sentences) for h in (0, 64))
+    vectors = mean.encode(sentences[:9])
+    wanted, found = vectors - vectors.mean(axis=1, keepdims=True), whole.encode(sentences[:9])  # behind a layer norm
+    cosines = (found * wanted).sum(axis=1) / np.linalg.norm(found, axis=1) / np.linalg.norm(wanted, axis=1)
+    assert np.allclose(cosines, 1, atol=1e-4)
+    with pytest.raises(OptionError, match="hidden 63"):
+        LIGHT.build_encoder(base, LIGHT.options(words=5, hidden=63), sentences)
+
+
+def test_the_vectors_of_the_base_are_made_once(finished, cache, corpus_file, base, tmp_path, monkeypatch):
+    def encoded(*_, **__):
+        raise AssertionError("encoded again")
+
+    monkeypatch.setattr("likewise.training.teacher.encode_file", encoded)
+    run = train(corpus_file, base, tmp_path / "run", select_by="last", seed=2, epochs=12)
+    assert run.steps == finished.steps
+    with pytest.raises(AssertionError):
+        train(corpus_file, base, tmp_path / "other", select_by="last", max_length=5)
+
+
+def test_resume_gives_the_weights_of_an_uninterrupted_run(finished, cache, corpus_file, base, tmp_path, stopping_after):
+    settings = {"select_by": "last", "dimension": 8}
+    train(corpus_file, base, tmp_path / "whole", **settings)
+    with stopping_after(12):
+        train(corpus_file, base, tmp_path / "cut", **settings)
+    torch.manual_seed(999)
+    train(corpus_file, base, tmp_path / "cut", resume=True, **settings)
+    names = ("model.safetensors", "1_LayerNorm/model.safetensors", "2_Dense/model.safetensors")
+    for name in names:
+        whole, cut = (load_file(tmp_path / run / name) for run in ("whole", "cut"))
+        assert all(torch.equal(whole[key], cut[key]) for key in whole), name
+    assert likewise.load(tmp_path / "cut").encode("the old river").shape == (8,)
+
+
+def test_contradictions_are_refused(cache):
+    with pytest.raises(OptionError, match="sam_rho"):
+        LIGHT.options(sam_rho=0.05)
