@@ -38,6 +38,7 @@ def distilled(structure: str) -> Any:
             args.corpus,
             base=args.base,
             out=out,
+            preset="cpu",
             structure=structure,
             seed=args.seed,
             data=args.data,
