@@ -5,8 +5,8 @@
 
 A job is done once undisturbed. Then, for each kill, it is started in a fresh folder, gets SIGKILL at a moment drawn
 from the time that the undisturbed run took, and the same call is made again until it ends by itself. What it left is
-compared byte by byte, but for records and logs, which hold times. The processes are forked from a server that has
-imported likewise, so that the moments fall into the work and not into the imports.
+compared byte by byte, but for records and logs, which hold times; an index row by row. The processes are forked from a
+server that has imported likewise, so that the moments fall into the work and not into the imports.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import random
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -57,11 +57,12 @@ class Call:
 
 @dataclass(frozen=True)
 class Job:
-    """A long job: its calls in order, and the name of its target in the folder of a trial."""
+    """A long job: its calls in order, the name of its target in the folder of a trial, and what is compared of it."""
 
     name: str
     calls: Sequence[Call]
     target: str = "out"
+    content: Callable[[Path], dict[str, str]] | None = None
 
 
 @dataclass
@@ -92,7 +93,8 @@ def try_job(job: Job, folder: Path, kills: int, seed: int = 1) -> Outcome:
     if not _run(job, folder / "whole" / job.target):
         raise SystemExit(f"{job.name} fails without a kill")
     outcome.seconds = round(time.monotonic() - begun, 2)
-    wanted = content(folder / "whole" / job.target)
+    compared = job.content or content
+    wanted = compared(folder / "whole" / job.target)
     for trial in range(kills):
         place = folder / f"kill-{trial}"
         place.mkdir()
@@ -100,7 +102,7 @@ def try_job(job: Job, folder: Path, kills: int, seed: int = 1) -> Outcome:
         outcome.killed += not _run(job, place / job.target, moment)
         if not _run(job, place / job.target):
             outcome.faults.append(f"killed after {moment:.2f} s, it does not resume")
-        elif (found := content(place / job.target)) != wanted:
+        elif (found := compared(place / job.target)) != wanted:
             names = sorted(name for name in {*found, *wanted} if found.get(name) != wanted.get(name))
             outcome.faults.append(f"killed after {moment:.2f} s, it ends with other {', '.join(names)}")
         else:
@@ -116,6 +118,19 @@ def content(target: Path) -> dict[str, str]:
         for path in sorted(paths)
         if path.name not in NOT_COMPARED
     }
+
+
+def rows_of_index(target: Path) -> dict[str, str]:
+    """Return the hash of each row of an index, whose files have random names and times; a lost or doubled row shows."""
+    import lancedb
+
+    record = json.loads((target / "likewise.json").read_text(encoding="utf-8"))
+    rows = lancedb.connect(target).open_table(record["table"]).to_arrow().to_pylist()
+    rows.sort(key=lambda row: (row["source"], row["line"], row["key"]))
+    left = [path.name for path in target.rglob(".*") if path.is_file()]
+    return {str(i): hashlib.sha256(repr(row).encode()).hexdigest() for i, row in enumerate(rows)} | dict.fromkeys(
+        left, ""
+    )
 
 
 def _run(job: Job, out: Path, seconds: float | None = None) -> bool:
@@ -158,6 +173,13 @@ def jobs(base: str, corpus: str, articles: str, steps: int = 12, discriminator: 
         *(training(name, base, corpus, steps) for name in ("simcse", "arccse", "esimcse", "ct", "tsdae")),
         training("sncse", base, corpus, steps, preset="cpu"),
         training("gclsr", "bundled:glove", corpus, steps, sentences=0),
+        Job("adapt", [Call("likewise:adapt", {"corpus": articles, "base": base, "out": "OUT", "passages": 400})]),
+        Job(
+            "index",
+            [Call("likewise:index", {"texts": corpus, "out": "OUT", "model": base, "quiet": True})],
+            "out.index",
+            rows_of_index,
+        ),
         Job("encode", [Call("likewise:encode_file", {"model": base, "source": corpus, "out": "OUT"})], "out.npy"),
         Job(
             "negate",

@@ -1,4 +1,3 @@
-import os
 import signal
 from pathlib import Path
 
@@ -13,10 +12,7 @@ from likewise.errors import LikewiseError
 from likewise.inference import pieces as cutting
 from likewise.inference import shards
 from likewise.inference.pieces import list_pieces, read_piece
-from likewise.runs import on_ray
 from likewise.runs.job import JobError
-from likewise.runs.on_ray import ClusterError, check_versions, cluster
-from likewise.runs.provenance import versions
 from likewise.runs.stopping import Stopped
 
 WINDOW = 64
@@ -131,72 +127,3 @@ def test_bad_input_is_one_sentence_and_leaves_nothing(saved_model, text, tmp_pat
     with pytest.raises(LikewiseError, match=r"give --out FOLDER/, not '.*vectors.npy'"):
         likewise.encode_file(saved_model, text, tmp_path / "vectors.npy", on="ray", quiet=True)
     assert not out.exists()
-
-
-def test_a_cluster_that_is_not_there_is_one_sentence(saved_model, text, tmp_path, monkeypatch):
-    pytest.importorskip("ray")
-    with pytest.raises(ClusterError, match=r"no Ray cluster answers at ray://127.0.0.1:9 .*ray status"):
-        likewise.encode_file(saved_model, text, f"{tmp_path}/out/", on="ray://127.0.0.1:9", quiet=True)
-    with pytest.raises(ClusterError, match="'spark' is no cluster"):
-        likewise.encode_file(saved_model, text, f"{tmp_path}/out/", on="spark", quiet=True)
-    with pytest.raises(ClusterError, match="workers is 0"), cluster("ray", 0):
-        pass
-    assert not (tmp_path / "out").exists()
-    monkeypatch.setattr("likewise.errors.find_spec", lambda name: None)
-    with pytest.raises(LikewiseError, match=r'--on ray needs ray: pip install "likewise\[ray\]"'), cluster("ray"):
-        pass
-
-
-def test_other_versions_on_a_machine_are_refused():
-    check_versions("10.0.0.2", versions())
-    with pytest.raises(ClusterError, match=r"10\.0\.0\.2 has torch 1\.0, and this machine .*install the same version"):
-        check_versions("10.0.0.2", versions() | {"torch": "1.0"})
-
-
-class Mortal:
-    """A worker that kills itself at the first piece it meets, and writes down what it is asked for."""
-
-    def __init__(self, folder):
-        self.folder = Path(folder)
-
-    def __call__(self, piece):
-        with (self.folder / "asked").open("a") as file:
-            file.write(f"{piece['name']}\n")
-        try:
-            (self.folder / "killed").touch(exist_ok=False)
-        except FileExistsError:
-            return {"name": piece["name"]}
-        os.kill(os.getpid(), signal.SIGKILL)
-
-
-def test_on_ray_as_here_and_a_killed_workers_piece_is_done_again(saved_model, text, tmp_path, small, monkeypatch):
-    ray = pytest.importorskip("ray")
-    monkeypatch.setenv(
-        "PYTHONPATH", os.pathsep.join([str(Path(likewise.__file__).parents[1]), str(Path(__file__).parent)])
-    )
-    with cluster("ray", 2) as workers:
-        assert workers == 2
-        one, two = tmp_path / "here", tmp_path / "there"
-        likewise.encode_file(saved_model, text, f"{one}/", engine="torch", quiet=True)
-        found = likewise.encode_file(saved_model, text, f"{two}/", engine="torch", on="ray", workers=1, quiet=True)
-        assert found == (1000, 32)
-        here, there = rows_of(one), rows_of(two)
-        for name in ("file", "row", "sentence"):
-            assert there[name].to_pylist() == here[name].to_pylist()
-        vectors = [np.stack(rows["embedding"].to_pylist()) for rows in (here, there)]
-        np.testing.assert_allclose(vectors[1], vectors[0], atol=1e-6)
-        ray.cloudpickle.register_pickle_by_value(__import__("sys").modules[Mortal.__module__])
-        pieces = [{"name": f"{i}"} for i in range(8)]
-        done = [piece["name"] for piece in on_ray.pieces_on_ray(Mortal, [str(tmp_path)], pieces, 2)]
-        assert sorted(done) == [f"{i}" for i in range(8)]  # none lost, none doubled
-        assert len((tmp_path / "asked").read_text().split()) > 8  # the killed worker's was asked for again
-        with pytest.raises(LikewiseError, match=r"gone.txt cannot be read"):
-            list(on_ray.pieces_on_ray(Broken, [], pieces[:1], 1))
-    assert not ray.is_initialized()
-
-
-class Broken:
-    """A worker whose file is gone."""
-
-    def __call__(self, piece):
-        raise LikewiseError("gone.txt cannot be read")

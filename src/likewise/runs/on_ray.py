@@ -72,7 +72,15 @@ def _connect(on: str, workers: int | None) -> None:
 
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "error"}
     if _is_local(on):
-        ray.init(address="local", num_cpus=workers, include_dashboard=False, **quiet)
+        os.environ.setdefault("RAY_raylet_start_wait_time_s", "300")  # a busy machine takes longer than Ray expects
+        try:
+            ray.init(address="local", num_cpus=workers, include_dashboard=False, **quiet)
+        except Exception as error:  # Ray raises nothing more specific
+            ray.shutdown()
+            raise ClusterError(
+                f"Ray could not be started on this machine ({first_line(error)}): run the same command again when it "
+                "has memory and processors to spare, or without --on"
+            ) from None
         return
     address = os.environ["RAY_ADDRESS"] if on == HERE else on
     if on != HERE and not on.startswith("ray://"):

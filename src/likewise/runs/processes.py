@@ -194,6 +194,8 @@ def average_gradients(parameters: Iterable[nn.Parameter]) -> None:
     wrapped model alone: a loss here calls the encoder several times, and parts of it (a copy, a decoder) directly. A
     parameter without a gradient in every process keeps none.
     """
+    if count() == 1:
+        return
     import torch
     from torch import distributed
 

@@ -1,0 +1,109 @@
+"""One local cluster for all that runs on one: to start it takes longer than what it does here."""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+import likewise
+from likewise.errors import LikewiseError
+from likewise.inference import pieces as cutting
+from likewise.runs import on_ray
+from likewise.runs.on_ray import ClusterError, check_versions, cluster
+from likewise.runs.provenance import versions
+
+ray = pytest.importorskip("ray", reason="needs the extra 'ray'")
+
+
+@pytest.fixture(scope="module")
+def local():
+    """A cluster of two workers, which what is called in it uses and does not stop."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("PYTHONPATH", str(Path(likewise.__file__).parents[1]))
+        with cluster("ray", 2) as workers:
+            ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
+            yield workers
+    assert not ray.is_initialized()
+
+
+def rows_of(folder):
+    """Return all rows of the shards in the order of their names."""
+    return pa.concat_tables([parquet.read_table(path) for path in sorted(Path(folder).glob("*.parquet"))])
+
+
+def test_encoding_gives_the_rows_of_one_process(local, saved_model, corpus_file, tmp_path, monkeypatch):
+    monkeypatch.setattr(cutting, "WINDOW", 64)
+    found = [
+        likewise.encode_file(
+            saved_model, corpus_file, f"{tmp_path}/{on}/", engine="torch", on=on, workers=1, quiet=True
+        )
+        for on in (None, "ray")
+    ]
+    assert found == [(400, 32)] * 2
+    here, there = rows_of(tmp_path / "None"), rows_of(tmp_path / "ray")
+    for name in ("file", "row", "sentence"):
+        assert there[name].to_pylist() == here[name].to_pylist()
+    vectors = [np.stack(rows["embedding"].to_pylist()) for rows in (here, there)]
+    np.testing.assert_allclose(vectors[1], vectors[0], atol=1e-6)
+    assert ray.is_initialized()
+
+
+def test_an_index_has_the_passages_and_vectors_of_one_process(local, notes, saved_model, tmp_path):
+    found = [
+        likewise.index(notes, model=saved_model, out=tmp_path / f"{on}.index", on=on, workers=1, quiet=True)
+        for on in (None, "ray")
+    ]
+    assert found[0] == found[1]
+    tables = [likewise.Index(tmp_path / f"{on}.index").table._select(["text", "vector"]) for on in (None, "ray")]
+    here, there = (dict(zip(t["text"].to_pylist(), t["vector"].to_pylist(), strict=True)) for t in tables)
+    assert here.keys() == there.keys()
+    np.testing.assert_allclose([there[text] for text in here], list(here.values()), atol=1e-6)
+
+
+def test_negations_are_those_of_one_process(local, sentences, tmp_path):
+    pytest.importorskip("spacy", reason="needs the extra 'negation'")
+    from likewise.augment.negation import negate_corpus
+
+    for on in (None, "ray"):
+        negate_corpus(sentences[:20], tmp_path / f"{on}.jsonl", batch_size=8, cache=False, on=on, workers=1)
+    here, there = ((tmp_path / f"{on}.jsonl").read_text().splitlines() for on in (None, "ray"))
+    assert len(here) == 20
+    assert list(map(json.loads, there)) == list(map(json.loads, here))
+
+
+class Broken:
+    """A worker whose file is gone."""
+
+    def __call__(self, piece):
+        raise LikewiseError("gone.txt cannot be read")
+
+
+def test_what_a_worker_cannot_read_is_one_sentence(local):
+    with pytest.raises(LikewiseError, match=r"^gone.txt cannot be read$"):
+        list(on_ray.pieces_on_ray(Broken, [], [{"name": "0"}], 1))
+
+
+def test_a_cluster_that_cannot_be_used_is_one_sentence(monkeypatch):
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    with (
+        pytest.raises(ClusterError, match=r"no Ray cluster answers at ray://127.0.0.1:9 .*ray status"),
+        cluster("ray://127.0.0.1:9"),
+    ):
+        pass
+    with pytest.raises(ClusterError, match="'spark' is no cluster"), cluster("spark"):
+        pass
+    with pytest.raises(ClusterError, match="workers is 0"), cluster("ray", 0):
+        pass
+    monkeypatch.setattr("likewise.errors.find_spec", lambda name: None)
+    with pytest.raises(LikewiseError, match=r'--on ray needs ray: pip install "likewise\[ray\]"'), cluster("ray"):
+        pass
+
+
+def test_other_versions_on_a_machine_are_refused():
+    check_versions("10.0.0.2", versions())
+    with pytest.raises(ClusterError, match=r"10\.0\.0\.2 has torch 1\.0, and this machine .*install the same version"):
+        check_versions("10.0.0.2", versions() | {"torch": "1.0"})
