@@ -25,12 +25,13 @@ def flip(path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", [cut, flip])
-def test_a_damaged_export_is_made_again(damage, tiny_model, sentences, tmp_path):
+def test_a_damaged_export_is_made_again(damage, tiny_model, sentences, tmp_path, monkeypatch):
+    monkeypatch.setenv("LIKEWISE_CACHE", str(tmp_path / "cache"))
     pytest.importorskip("onnx")
     pytest.importorskip("onnxruntime")
     tiny_model.save(str(tmp_path / "model"), create_model_card=False)
     wanted = load(tmp_path / "model", engine="onnx", device="cpu").encode(sentences[:5])
-    (graph,) = (tmp_path / "model").rglob("*.onnx")
+    (graph,) = (tmp_path / "cache").rglob("*.onnx")
     before = graph.read_bytes()
     damage(graph)
     found = load(tmp_path / "model", engine="onnx", device="cpu").encode(sentences[:5])

@@ -21,7 +21,7 @@ def test_demo_goes_the_whole_road(tiny_base, tmp_path, monkeypatch):
     assert done.exit_code == 0, done.output
     for part in ("reports of real", "chosen:", "base as shipped", "nDCG@10", "a password in the code"):
         assert part in done.output
-    assert str(tmp_path / "runs" / "demo" / "model" / "report.html") in done.output
-    assert (tmp_path / "runs" / "demo" / "model" / "modules.json").exists()
+    assert str(tmp_path / "runs" / "demo" / "report.html") in done.output
+    assert (tmp_path / "runs" / "demo" / "modules.json").exists()
     again = CliRunner().invoke(build_app(), arguments, env={"COLUMNS": "120"})
     assert again.exit_code == 0, again.output

@@ -18,7 +18,9 @@ def demo_command() -> Any:
     """Return `likewise demo`."""
 
     def demo(
-        out: Annotated[Path, typer.Option(help="The folder of the model and its text.")] = Path("runs/demo"),
+        out: Annotated[Path, typer.Option(help="The folder of the model; its text is put next to it.")] = Path(
+            "runs/demo"
+        ),
         query: Annotated[str, typer.Option(help="A question that is searched before and after.")] = QUERY,
         passages: Annotated[int, typer.Option(help="Passages of the text used at most.", min=1)] = PASSAGES,
     ) -> None:
@@ -28,11 +30,14 @@ def demo_command() -> Any:
         import likewise
         from likewise.cli.training import show_adapted
         from likewise.corpus.weaknesses import write_weaknesses
-        from likewise.runs.job import JobError, read_record
+        from likewise.runs.job import JobError, check_target, read_record
 
-        text, model = out / "text", out / "model"
-        if (record := read_record(model)) and (record.get("recipe"), record.get("base")) != ("adapt", BASE):
-            raise JobError(f"{model} holds another model: choose another --out for the demo")
+        check_target(out)
+        if (record := read_record(out)) and (record.get("recipe"), record.get("base")) != ("adapt", BASE):
+            raise JobError(f"{out} holds another model: choose another --out for the demo")
+        text = out.with_name(f"{out.name}-text")
+        if text.exists() and {path.name for path in text.iterdir()} - {"text.jsonl", "reports"}:
+            raise JobError(f"{text} holds other files: choose another --out for the demo")
         console = Console(highlight=False)
         console.rule("1. A text of your own")
         weaknesses, reports = write_weaknesses(text)
@@ -43,7 +48,7 @@ def demo_command() -> Any:
         )
         console.rule("2. Adapt the encoder to it, without labels")
         options = likewise.CorpusOptions(field="text")
-        adapted = likewise.adapt(text / "text.jsonl", base=BASE, out=model, passages=passages, corpus_options=options)
+        adapted = likewise.adapt(text / "text.jsonl", base=BASE, out=out, passages=passages, corpus_options=options)
         show_adapted(adapted)
 
         console.rule("3. Does it find the weakness of a report?")
@@ -55,9 +60,9 @@ def demo_command() -> Any:
         _search(console, {"base": likewise.load(BASE), "adapted": adapted.model}, query, text)
 
         console.rule("5. Use it")
-        console.print(f"what was tried, and neighbours that changed: {model.resolve()}/report.html", soft_wrap=True)
-        console.print(f'python: likewise.load("{model}").encode(["..."])', soft_wrap=True)
-        console.print(f"search: likewise index my-text/ --model {model} --out my.index", soft_wrap=True)
+        console.print(f"what was tried, and neighbours that changed: {out.resolve()}/report.html", soft_wrap=True)
+        console.print(f'python: likewise.load("{out}").encode(["..."])', soft_wrap=True)
+        console.print(f"search: likewise index my-text/ --model {out} --out my.index", soft_wrap=True)
         console.print("your own text: likewise adapt my-text/ --out my-model", soft_wrap=True)
 
     return command(demo)

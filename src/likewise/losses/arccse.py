@@ -86,6 +86,10 @@ class ArcCSELoss(nn.Module):
         self, sentence_features: Iterable[dict[str, Tensor]], labels: Tensor | None = None
     ) -> dict[str, Tensor]:
         """Return the weighted parts of a batch's loss, by name: {'contrastive': scalar, 'triplet': scalar}."""
+        # The trainer may exchange `self.model` for a wrapper of it; the parts must follow.
+        for part in (self.arccon, self.triplet):
+            if part is not None:
+                part.model = self.model
         columns = list(sentence_features)
         sentences, rest = columns[0], columns[1 + self.shortened :]
         parts: dict[str, Tensor] = {}
