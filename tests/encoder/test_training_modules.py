@@ -56,9 +56,9 @@ def test_they_act_in_training_and_leave_evaluation_alone():
 
 def test_layers_are_those_of_section_4_1():
     kinds = [type(layer).__name__ for layer in Projector(8, 16).layers]
-    assert kinds == ["Linear", "BatchNorm1d", "ReLU"] * 2 + ["Linear", "BatchNorm1d"]
+    assert kinds == ["Linear", "BatchNorm", "ReLU"] * 2 + ["Linear", "BatchNorm"]
     predictor = Predictor().layers
-    assert [type(layer).__name__ for layer in predictor] == ["Linear", "BatchNorm1d", "ReLU", "Linear"]
+    assert [type(layer).__name__ for layer in predictor] == ["Linear", "BatchNorm", "ReLU", "Linear"]
     assert (predictor[0].in_features, predictor[0].out_features, predictor[3].out_features) == (4096, 1024, 4096)
 
 
