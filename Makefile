@@ -11,8 +11,9 @@ NOTEBOOKS := $(wildcard docs/notebooks/*.ipynb)
 demo: $(VENV)/.bundled
 	$(BIN)/likewise demo
 
+# Two processes of one thread each: the tests of a file stay together and in order.
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

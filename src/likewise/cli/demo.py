@@ -9,7 +9,7 @@ import typer
 
 from likewise.cli.groups import command
 
-QUERY = "the server fetches whatever address the user enters"
+QUERY = "two threads change the same variable"
 BASE = "bundled:minilm"
 PASSAGES = 10_000  # all of it, on any machine; two cores need about two minutes
 
