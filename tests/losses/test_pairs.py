@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from likewise.losses.pairs import false_negatives, filtered_contrast, listwise_keep
+from likewise.losses.pairs import false_negatives, filtered_contrast, similarities_keep
 
 
 @pytest.fixture
@@ -59,5 +59,5 @@ def test_the_keep_term_by_hand(batch):
     p, q = (wanted / 0.5).softmax(1), (found / 0.5).softmax(1)
     pt, qt = (wanted.T / 0.5).softmax(1), (found.T / 0.5).softmax(1)
     by_hand = ((p * (p / q).log()).sum() + (pt * (pt / qt).log()).sum()) / 10
-    assert listwise_keep(found, wanted, 0.5).item() == pytest.approx(by_hand.item(), rel=1e-4)
-    assert listwise_keep(wanted, wanted).item() == pytest.approx(0, abs=1e-6)
+    assert similarities_keep(found, wanted, 0.5).item() == pytest.approx(by_hand.item(), rel=1e-4)
+    assert similarities_keep(wanted, wanted).item() == pytest.approx(0, abs=1e-6)

@@ -24,11 +24,10 @@ from likewise.context.chunks import Context
 from likewise.context.generators import Generators
 from likewise.context.options import TERMS, ScoreOptions
 from likewise.context.subwords import SOURCES, TASKS, Padded, Piece, Task, pad
+from likewise.context.terms import QUIET, TermScorer
 from likewise.context.workspace import ContextError
 from likewise.runs.progress import Progress
 from likewise.training.precision import use_bf16
-
-_QUIET = Progress(quiet=True)
 
 
 class Coherence(Protocol):
@@ -38,7 +37,7 @@ class Coherence(Protocol):
         """Return log p(y = 1) of each sentence in each context: (S, C)."""
 
 
-class ContextScorer:
+class ContextScorer(TermScorer):
     """Scores sentences in contexts by equation 3.
 
     Args:
@@ -56,18 +55,13 @@ class ContextScorer:
             raise ContextError("the first weight is above 0 and there is no discriminator: give one, or the weight 0")
         self.bf16 = use_bf16(self.options.precision)
 
-    def __call__(self, sentence: str, contexts: Sequence[Context], progress: Progress = _QUIET) -> np.ndarray:
-        """Return S(s, c) of one sentence in each context: (C,)."""
-        cells = np.stack([np.zeros(len(contexts), np.int64), np.arange(len(contexts))], axis=1)
-        return self.terms([sentence], contexts, cells, self.weights > 0, progress) @ self.weights
-
     def terms(
         self,
         sentences: Sequence[str],
         contexts: Sequence[Context],
         cells: np.ndarray,
         wanted: Sequence[bool] | np.ndarray = (True,) * 4,
-        progress: Progress = _QUIET,
+        progress: Progress = QUIET,
     ) -> np.ndarray:
         """Return the four terms of equation 3, not yet weighted.
 

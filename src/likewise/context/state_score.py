@@ -29,15 +29,15 @@ from likewise.context.options import TERMS, ScoreOptions
 from likewise.context.selection import CachedRanker
 from likewise.context.states import States
 from likewise.context.subwords import SOURCES, Task
+from likewise.context.terms import QUIET, TermScorer
 from likewise.runs.progress import Progress
 
-_QUIET = Progress(quiet=True)
 _CELLS = 4_096
 _SAMPLE = 64
 """Contexts of the corpus over which a sentence's mean is taken."""
 
 
-class StateScorer:
+class StateScorer(TermScorer):
     """Scores sentences in contexts, as `likewise.context.score.ContextScorer` does for the models of the paper."""
 
     def __init__(
@@ -52,18 +52,13 @@ class StateScorer:
         self.sample = np.sort(np.random.default_rng(0).permutation(contexts)[:_SAMPLE])
         self._means: dict[tuple[str, tuple[bool, ...]], np.ndarray] = {}
 
-    def __call__(self, sentence: str, contexts: Sequence[Context], progress: Progress = _QUIET) -> np.ndarray:
-        """Return S(s, c) of one sentence in each context: (C,)."""
-        cells = np.stack([np.zeros(len(contexts), np.int64), np.arange(len(contexts))], axis=1)
-        return self.terms([sentence], contexts, cells, self.weights != 0, progress) @ self.weights
-
     def terms(
         self,
         sentences: Sequence[str],
         contexts: Sequence[Context],
         cells: np.ndarray,
         wanted: Sequence[bool] | np.ndarray = (True,) * 4,
-        progress: Progress = _QUIET,
+        progress: Progress = QUIET,
     ) -> np.ndarray:
         """Return the four terms, not yet weighted: (K, 4) float64.
 
@@ -84,7 +79,7 @@ class StateScorer:
         if new := [text for text in dict.fromkeys(sentences) if (text, asked) not in self._means]:
             size = len(self.sample)
             cells = np.stack([np.repeat(np.arange(len(new)), size), np.tile(np.arange(size), len(new))], axis=1)
-            found = self._terms(new, self.sample, cells, wanted, _QUIET).reshape(len(new), size, len(TERMS))
+            found = self._terms(new, self.sample, cells, wanted, QUIET).reshape(len(new), size, len(TERMS))
             self._means |= {(text, asked): row for text, row in zip(new, found.mean(axis=1), strict=True)}
         return np.stack([self._means[text, asked] for text in sentences])
 

@@ -50,7 +50,7 @@ def filtered_contrast(
     return (F.cross_entropy(logits, own) + F.cross_entropy(logits.T, own)) / 2
 
 
-def listwise_keep(cosines: Tensor, wanted: Tensor, temperature: float = 0.05) -> Tensor:
+def similarities_keep(cosines: Tensor, wanted: Tensor, temperature: float = 0.05) -> Tensor:
     """Return KL(wanted || found) of the similarities of a batch, the mean of both directions.
 
     Args:

@@ -22,7 +22,7 @@ from torch.nn import functional as F
 from likewise.encoder.modules import with_modules
 from likewise.encoder.word_part import WordPart
 from likewise.losses.functional import cosine_matrix
-from likewise.losses.pairs import false_negatives, filtered_contrast, listwise_keep
+from likewise.losses.pairs import false_negatives, filtered_contrast, similarities_keep
 from likewise.runs.options import Options, option
 from likewise.runs.progress import Progress
 from likewise.runs.stopping import orderly_stop
@@ -186,7 +186,7 @@ def train_head(
                 words = start.words_of(*first[1:]) @ start.words_of(*second[1:]).T
                 wanted = first[0] @ second[0].T + 0.5 * words
             loss = filtered_contrast(*found, left_out, options.temperature, options.margin)
-            loss = loss + options.keep * listwise_keep(cosine_matrix(*found), wanted, options.temperature)
+            loss = loss + options.keep * similarities_keep(cosine_matrix(*found), wanted, options.temperature)
             if options.negation and negated is not None and len(negated):
                 some = negated[chance.permutation(len(negated))[: options.batch_size // 2]]
                 loss = loss + options.negation * _lost_negation(head, texts, some)
