@@ -58,7 +58,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--corpus", default="../shared/data/wikipedia/sentences-250k.txt.gz")
     parser.add_argument("--peer", default="bundled:minilm")
-    parser.add_argument("--light", nargs="+", default=LIGHT, help="'PRESET VECTORS', 'average VECTORS' or 'learnt MODEL'")
+    parser.add_argument("--light", nargs="+", default=LIGHT, help="'PRESET VECTORS', or average or learnt and a name")
     parser.add_argument("--dimension", type=int, default=256, help="numbers of a distilled vector")
     parser.add_argument("--sentences", type=int, default=2048)
     parser.add_argument("--turns", type=int, default=3)
