@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import re
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from hashlib import blake2b
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any
 
 from likewise.runs.job import JobError, read_record
@@ -54,6 +57,21 @@ def newest_checkpoint(folder: Path) -> tuple[Path | None, int]:
             return one, step
         shutil.rmtree(one)
     return None, 0
+
+
+@contextmanager
+def reading_checkpoint(checkpoint: str | None) -> Iterator[None]:
+    """Turn what goes wrong when a state of a checkpoint is read into a JobError.
+
+    Its checksums were right, so that a kill or a damaged disk is not the cause.
+    """
+    try:
+        yield
+    except (UnpicklingError, RuntimeError, KeyError, TypeError, ValueError, AttributeError, EOFError) as error:
+        raise JobError(
+            f"{checkpoint} does not hold the state of this training ({type(error).__name__}): it was made elsewhere or "
+            "changed. Start again with --overwrite"
+        ) from error
 
 
 def _best_is_whole(checkpoint: Path) -> bool:

@@ -27,6 +27,7 @@ from likewise.errors import LikewiseError
 from likewise.recipes.options import TrainingOptions
 from likewise.runs import processes
 from likewise.training.batching import LengthBatchSampler
+from likewise.training.checkpoints import reading_checkpoint
 from likewise.training.chunks import in_chunks
 from likewise.training.precision import as_saved
 from likewise.training.selection import Selection
@@ -122,6 +123,14 @@ class _Steps(BaseTrainer):
                 self._load_from_checkpoint(state.best_model_checkpoint or str(checkpoint))
                 return
         self.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
+
+    def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
+        with reading_checkpoint(checkpoint):
+            super()._load_optimizer_and_scheduler(checkpoint)
+
+    def _load_rng_state(self, checkpoint: str | None) -> None:
+        with reading_checkpoint(checkpoint):
+            super()._load_rng_state(checkpoint)
 
     def add_model_card_callback(self, default_args_dict: dict[str, Any]) -> None:
         """Add no callback: the record of the run says more."""
