@@ -147,6 +147,11 @@ class _Steps(BaseTrainer):
         self.model.save_pretrained(str(folder), create_model_card=False)
         torch.save(self.args, folder / "training_args.bin")
 
+    def _get_grad_norm(self, model: nn.Module, grad_norm: Any = None) -> Any:
+        # It is only logged, and torch has no norm of sparse gradients.
+        sparse = any(one.grad is not None and one.grad.is_sparse for one in model.parameters())
+        return None if sparse else super()._get_grad_norm(model, grad_norm)
+
     def evaluate(self, *args: Any, **kwargs: Any) -> dict[str, float]:
         """Score the model as it would be saved."""
         with self.as_saved():

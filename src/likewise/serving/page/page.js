@@ -15,9 +15,14 @@ function make(tag, { text, className, ...attributes } = {}, ...children) {
   return made;
 }
 
-function complain(message) {
-  get("error").hidden = !message;
-  get("error").textContent = message;
+// What is wrong with each panel: one that works again must not hide the error of another.
+const faults = new Map();
+
+function complain(panel, message) {
+  faults.set(panel, message);
+  const shown = [...new Set(faults.values())].filter(Boolean).join(" ");
+  get("error").hidden = !shown;
+  get("error").textContent = shown;
 }
 
 async function ask(path, body, signal) {
@@ -46,9 +51,9 @@ function panel(ids, work) {
     const signal = running.signal;
     try {
       await work(signal);
-      if (!signal.aborted) complain("");
+      if (!signal.aborted) complain(work, "");
     } catch (error) {
-      if (!signal.aborted) complain(error.message);
+      if (!signal.aborted) complain(work, error.message);
     }
   };
   for (const id of ids) {
@@ -160,11 +165,11 @@ async function begin() {
     get("searching").hidden = !indexes.length;
     const passages = indexes.map((one) => `${one.name} (${one.passages.toLocaleString("en")} passages)`).join(", ");
     get("served").textContent = [models.map((model) => `${model.name}: ${model.dimension} dimensions, ${model.engine}`).join("; "), passages].filter(Boolean).join(" · ");
-    complain("");
+    complain(begin, "");
     await everything();
   } catch (error) {
     get("served").textContent = "";
-    complain(error.message);
+    complain(begin, error.message);
   }
 }
 
