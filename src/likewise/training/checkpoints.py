@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from functools import wraps
 from hashlib import blake2b
 from pathlib import Path
 from pickle import UnpicklingError
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from likewise.runs.job import JobError, read_record
 from likewise.runs.parts import checksum, is_sealed, seal
@@ -17,6 +17,7 @@ from likewise.runs.whole_files import read_json, write_json
 
 _OF_A_MODEL = (".safetensors", ".bin", ".json", ".txt", ".model")
 _NOT_OF_A_MODEL = ("likewise.json", "trainer_state.json")
+Method = TypeVar("Method", bound=Callable[..., None])
 
 
 def base_fingerprint(base: str) -> str:
@@ -59,19 +60,23 @@ def newest_checkpoint(folder: Path) -> tuple[Path | None, int]:
     return None, 0
 
 
-@contextmanager
-def reading_checkpoint(checkpoint: str | None) -> Iterator[None]:
-    """Turn what goes wrong when a state of a checkpoint is read into a JobError.
+def reading_checkpoint(method: Method) -> Method:
+    """Return a trainer's method that loads a state, with a JobError for whatever goes wrong in it.
 
-    Its checksums were right, so that a kill or a damaged disk is not the cause.
+    The checksums were right, so that a kill or a damaged disk is not the cause.
     """
-    try:
-        yield
-    except (UnpicklingError, RuntimeError, KeyError, TypeError, ValueError, AttributeError, EOFError) as error:
-        raise JobError(
-            f"{checkpoint} does not hold the state of this training ({type(error).__name__}): it was made elsewhere or "
-            "changed. Start again with --overwrite"
-        ) from error
+
+    @wraps(method)
+    def load(trainer: Any, checkpoint: str | None) -> None:
+        try:
+            method(trainer, checkpoint)
+        except (UnpicklingError, RuntimeError, KeyError, TypeError, ValueError, AttributeError, EOFError) as error:
+            raise JobError(
+                f"{checkpoint} does not hold the state of this training ({type(error).__name__}): it was made "
+                "elsewhere or changed. Start again with --overwrite"
+            ) from error
+
+    return cast(Method, load)
 
 
 def _best_is_whole(checkpoint: Path) -> bool:

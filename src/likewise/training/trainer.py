@@ -124,13 +124,8 @@ class _Steps(BaseTrainer):
                 return
         self.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
 
-    def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
-        with reading_checkpoint(checkpoint):
-            super()._load_optimizer_and_scheduler(checkpoint)
-
-    def _load_rng_state(self, checkpoint: str | None) -> None:
-        with reading_checkpoint(checkpoint):
-            super()._load_rng_state(checkpoint)
+    _load_optimizer_and_scheduler = reading_checkpoint(BaseTrainer._load_optimizer_and_scheduler)
+    _load_rng_state = reading_checkpoint(BaseTrainer._load_rng_state)
 
     def add_model_card_callback(self, default_args_dict: dict[str, Any]) -> None:
         """Add no callback: the record of the run says more."""
@@ -162,9 +157,9 @@ class _Steps(BaseTrainer):
         """Return batches by length, of all processes; accelerate gives each process its part of a batch."""
         return LengthBatchSampler(self.lengths, batch_size * processes.count(), seed, self.by_length)
 
-    def create_optimizer(self, model: Any = None) -> torch.optim.Optimizer:
+    def create_optimizer(self, *model: Any) -> torch.optim.Optimizer:
         """Return AdamW, wrapped in SAM if asked for, or the optimizer that the trainer was given."""
-        optimizer: torch.optim.Optimizer = super().create_optimizer(model)
+        optimizer: torch.optim.Optimizer = super().create_optimizer(*model)
         if self.sam_rho and not isinstance(optimizer, TwoPassSAM):
             # One group a rate and decay, as the trainer made them; AdamW's state starts empty either way.
             optimizer = self.optimizer = TwoPassSAM(
