@@ -97,7 +97,7 @@ def test_sentences_come_no_nearer_to_their_negations():
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     ids = [np.array([2 + i // 2, 2 + i // 2, 1][: 2 + i % 2]) for i in range(40)]  # piece 1 is 'not'
     texts = FrozenTexts(torch.from_numpy(vectors), ids)
-    words = WordPart(22, 21, 8, 0.7)
+    words = WordPart(22, 21, 8, 8, 0.7)
     words.row[1:] = torch.arange(1, 22)
     with torch.no_grad():
         words.table[1:] = torch.from_numpy(rng.standard_normal((21, 8)).astype(np.float32))
@@ -133,7 +133,7 @@ def test_single_sentences_take_what_paid_elsewhere(tiny_base, sentences, tmp_pat
     path = tmp_path / "lines.txt"
     path.write_text("\n".join(sentences))
     found = adapt(path, base=tiny_base, out=tmp_path / "model", minutes=1, quiet=True)
-    assert found.chosen == "words 0.5, trained map"
+    assert found.chosen == "words 0.7, trained map and words"
     assert all(one.mrr is None for one in found.candidates)
 
 
