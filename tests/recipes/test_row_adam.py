@@ -1,3 +1,4 @@
+import pytest
 import torch
 from torch import nn
 
@@ -19,7 +20,8 @@ def run(make, sparse=False, steps=6):
     return table.weight.detach(), layer.weight.detach()
 
 
-def test_it_is_torchs_sparse_adam_on_tables_and_its_adam_elsewhere():
+@pytest.mark.parametrize("sparse", [False, True])
+def test_it_is_torchs_sparse_adam_on_tables_and_its_adam_elsewhere(sparse):
     def own(table, layer):
         groups = [{"params": table.parameters(), "lr": 0.1, "rows": True}, {"params": layer.parameters()}]
         return [RowAdam(groups, lr=0.01)]
@@ -30,5 +32,5 @@ def test_it_is_torchs_sparse_adam_on_tables_and_its_adam_elsewhere():
             torch.optim.Adam(layer.parameters(), lr=0.01),
         ]
 
-    for found, wanted in zip(run(own), run(torchs, sparse=True), strict=True):
+    for found, wanted in zip(run(own, sparse), run(torchs, sparse=True), strict=True):
         assert torch.allclose(found, wanted, atol=1e-6)

@@ -84,7 +84,7 @@ def harvest(
         JobError: the folder holds a harvest of other pairs or scores.
         Stopped: a stop was asked for.
     """
-    from likewise.context.origin import DEFAULT, open_origin
+    from likewise.context.origin import DEFAULT
     from likewise.context.states import open_states
     from likewise.context.weights import with_chosen_weights
 
@@ -104,7 +104,7 @@ def harvest(
     return score_shards(
         PairSource(sentences, options, vectors),
         out or work / "harvest",
-        partial(open_origin, work, score, selection),
+        partial(_open_scorer, work, score, selection),
         asked={
             "score": {name: score.to_dict()[name] for name in ("form", "weights", "metric", "contexts_by")},
             "selection": selection.to_dict(),
@@ -116,6 +116,19 @@ def harvest(
         resume=resume,
         overwrite=overwrite,
     )
+
+
+def _open_scorer(work: Path, score: ScoreOptions, selection: SelectionOptions) -> PairScorer:
+    """Return a scorer whose scores do not depend on the shards before: a resumed harvest has the same bytes."""
+    from likewise.context.origin import open_origin
+
+    origin = open_origin(work, score, selection)
+
+    def scores(pairs: Sequence[Pair]) -> np.ndarray:
+        origin.forget()
+        return origin(pairs)
+
+    return scores
 
 
 def parse_shard(text: str) -> tuple[int, int]:

@@ -22,6 +22,7 @@ from likewise.losses.distillation import VectorsLoss
 from likewise.recipes.options import TrainingOptions
 from likewise.recipes.recipe import Recipe
 from likewise.recipes.row_adam import RowAdam
+from likewise.runs import processes
 from likewise.runs.options import OptionError, option
 
 
@@ -97,6 +98,8 @@ class _Collator:
 
 def _optimizer(encoder: SentenceTransformer, options: LightOptions, steps: int) -> tuple[Any, Any]:
     words: Any = encoder[0]
+    # A batch holds a few thousand of the words; neither clipping nor averaging over processes takes sparse gradients.
+    words.embedding.sparse = not options.max_grad_norm and processes.count() == 1
     network = [parameter for module in list(encoder)[1:] for parameter in module.parameters()]
     groups: list[dict[str, Any]] = [
         {"params": list(words.parameters()), "lr": options.word_rate, "rows": True},

@@ -13,8 +13,8 @@ from torch.optim import Optimizer
 class RowAdam(Optimizer):
     """Adam (Kingma and Ba 2015); a row of a 'rows' group whose gradient is zero keeps its moments and its value.
 
-    With ordinary moments a rare word would move long after the sentence that held it. (torch's SparseAdam does the
-    same, for sparse gradients alone, which a trainer cannot take the norm of.)
+    With ordinary moments a rare word would move long after the sentence that held it. torch's SparseAdam does the
+    same for sparse gradients alone; here a table's gradient may be either, since processes average dense ones.
 
     Args:
         params: parameters or groups, each with its own 'lr' or the given one; {'rows': True} marks a group of tables.
@@ -42,7 +42,10 @@ class RowAdam(Optimizer):
                     state |= {"step": 0, "mean": torch.zeros_like(parameter), "square": torch.zeros_like(parameter)}
                 state["step"] += 1
                 gradient, rows = parameter.grad, slice(None)
-                if group["rows"]:
+                if gradient.is_sparse:
+                    gradient = gradient.coalesce()
+                    rows, gradient = gradient.indices()[0], gradient.values()
+                elif group["rows"]:
                     rows = gradient.ne(0).any(dim=1).nonzero()[:, 0]
                     gradient = gradient[rows]
                 mean = state["mean"][rows].lerp_(gradient, 1 - first)
