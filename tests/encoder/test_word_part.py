@@ -76,15 +76,23 @@ def test_weight_zero_is_the_base(tiny_model, sentences):
     np.testing.assert_allclose(found, np.pad(base, ((0, 0), (0, 8))), atol=1e-6)
 
 
-def test_forms_of_a_word_share_its_vector_and_its_frequency(tiny_model):
-    names = tiny_model.tokenizer.get_vocab()
-    one, more = next((word, f"{word}s") for word in names if word.isalpha() and len(word) > 2 and f"{word}s" in names)
-    ids = [np.array([names[one]])] * 3 + [np.array([names[more]])] * 5 + [np.array([names["."]])] * 4
-    embeddings = np.zeros((len(names), 1), dtype=np.float32)
+class Vocabulary(list[str]):
+    """A tokenizer, as far as the part of words asks it."""
+
+    all_special_ids = (0,)
+
+    def convert_ids_to_tokens(self, ids):
+        return [self[i] for i in ids]
+
+
+def test_forms_of_a_word_share_its_vector_and_its_frequency():
+    tokenizer = Vocabulary(["[CLS]", "flows", "flow", "."])
+    ids = [np.array([1])] * 3 + [np.array([2])] * 5 + [np.array([3])] * 4
+    embeddings = np.zeros((4, 1), dtype=np.float32)
 
     def cosine(language):
-        part = fit_word_part(ids, tiny_model.tokenizer, embeddings, 32, 64, 1, language)
-        rows = part.table[part.row[[names[one], names[more]]]].detach()
+        part = fit_word_part(ids, tokenizer, embeddings, 32, 64, 1, language)
+        rows = part.table[part.row[[1, 2]]].detach()
         return float(F.cosine_similarity(rows[:1], rows[1:])), rows.norm(dim=1)
 
     same, lengths = cosine("english")

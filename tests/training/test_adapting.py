@@ -51,7 +51,7 @@ def test_words_are_found_to_help(adapted, passages):
     assert adapted.chosen.startswith("words")
     assert chosen.gain > chosen.noise > 0
     assert chosen.mrr == pytest.approx(base.mrr + chosen.gain)
-    assert {one.name for one in others} >= {"centred", "words 0.3", "words 0.5", "words 0.7"}
+    assert {one.name for one in others} >= {"centred", "words 0.5", "words 0.7", "words 1.0"}
     page = (adapted.path / "report.html").read_text()
     assert "Neighbours that changed" in page
     assert adapted.chosen in (adapted.path / "README.md").read_text()
