@@ -213,12 +213,12 @@ class _Adapting:
             start, prefix = heads[best], f"words {best}, "
         for what, changes in (("map", {"word_rate": 0.0}), ("map and words", {})):
             if prefix or "words" not in what:
-                options = HeadOptions().updated(**changes)
-                trained = train_head(start, self.texts, pairs, options, self.seed, self.progress, self.negated)
+                training = HeadOptions().updated(**changes)
+                trained = train_head(start, self.texts, pairs, training, self.seed, self.progress, self.negated)
                 self._score(f"{prefix}trained {what}", trained)
 
     def _best_weight(self, scored: Mapping[float, Candidate]) -> float:
-        """Return the best weight that keeps STS-B dev, by held-out retrieval; the middle one where it is not measured."""
+        """Return the best weight that keeps STS-B dev, by held-out retrieval; without it the middle one."""
         kept = {weight: one for weight, one in scored.items() if self.judge.keeps_sts(one)} or scored
         return max(kept, key=lambda weight: kept[weight].gain or 0.0) if self.held else WEIGHTS[1]
 
