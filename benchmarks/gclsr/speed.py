@@ -2,7 +2,8 @@
 
     python benchmarks/gclsr/speed.py --corpus ../shared/data/wikipedia/sentences-250k.txt.gz
 
-A light encoder is a preset of GCLSR on word vectors, or their plain average; its speed does not depend on training.
+A light encoder is a preset of GCLSR on word vectors, their plain average, or one that `likewise train light` starts
+from ('learnt'); its speed does not depend on training.
 The vectors distilled from an encoder take a minute at first.
 """
 
@@ -35,13 +36,17 @@ LIGHT = [
     "light bundled:glove",
     "light distilled:bundled:minilm",
     "average distilled:bundled:minilm",
+    "learnt bundled:minilm",
 ]
 
 
-def light(preset: str, vectors: str, dimension: int) -> Encoder:
+def light(preset: str, vectors: str, dimension: int, text: list[str]) -> Encoder:
     """The encoder, untrained."""
     size = dimension if is_distilled(vectors) else 0
-    if preset == "average":
+    if preset == "learnt":
+        recipe = find_recipe("light")
+        made = recipe.build_encoder(vectors, recipe.options(), text)
+    elif preset == "average":
         made = word_average(vectors, WordAverageOptions(dimension=size), (), 1, lambda *done: None)
     else:
         recipe = find_recipe("gclsr")
@@ -53,7 +58,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--corpus", default="../shared/data/wikipedia/sentences-250k.txt.gz")
     parser.add_argument("--peer", default="bundled:minilm")
-    parser.add_argument("--light", nargs="+", default=LIGHT, help="'PRESET VECTORS', or 'average VECTORS'")
+    parser.add_argument("--light", nargs="+", default=LIGHT, help="'PRESET VECTORS', or average or learnt and a name")
     parser.add_argument("--dimension", type=int, default=256, help="numbers of a distilled vector")
     parser.add_argument("--sentences", type=int, default=2048)
     parser.add_argument("--turns", type=int, default=3)
@@ -65,7 +70,7 @@ def main() -> None:
         args.peer: SentenceTransformer(resolve_model(args.peer), device="cpu").encode
     }
     for name in args.light:
-        arms[name] = light(*name.split(), args.dimension).encode
+        arms[name] = light(*name.split(), args.dimension, text).encode
     best = dict.fromkeys(arms, float("inf"))
     for encode in arms.values():
         encode(text[:64])

@@ -31,7 +31,7 @@ def glove(sentences, tmp_path_factory):
 
 
 def train(corpus_file, glove, out, **changes):
-    return likewise.train("gclsr", corpus_file, base=glove, out=out, **(SMALL | changes))
+    return likewise.train("gclsr", corpus_file, base=glove, out=out, preset="cpu", **(SMALL | changes))
 
 
 @pytest.fixture(scope="module")
@@ -117,7 +117,7 @@ def test_what_is_saved_is_what_was_evaluated_and_the_log_has_the_spread(finished
 
 def test_word_vectors_stay_and_all_else_learns(corpus_file, glove, tmp_path):
     run = train(corpus_file, glove, tmp_path / "run", select_by="last", keep_checkpoints=True, weighted=False)
-    options = GCLSR.options(**{key: value for key, value in SMALL.items() if key != "quiet"})
+    options = GCLSR.options("cpu", **{key: value for key, value in SMALL.items() if key != "quiet"})
     set_seed(1)  # as the run does before it builds its encoder
     start = GCLSR.build_encoder(glove, options)
     trained = load_file(run.path / "1_TextCNN" / "model.safetensors")

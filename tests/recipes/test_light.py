@@ -93,16 +93,3 @@ def test_resume_gives_the_weights_of_an_uninterrupted_run(finished, cache, corpu
 def test_contradictions_are_refused(cache):
     with pytest.raises(OptionError, match="sam_rho"):
         LIGHT.options(sam_rho=0.05)
-
-
-def test_spans_are_rows_of_their_own_with_the_vectors_of_the_base(cache, corpus_file, base, tmp_path):
-    corpus = likewise.corpus.prepare(corpus_file)
-    rows = LIGHT.add_columns(corpus, corpus.dataset, LIGHT.options(spans=0.5), 1, None)
-    own, spans = rows["sentence"][: len(corpus)], rows["sentence"][len(corpus) :]
-    assert own == corpus.dataset["sentence"][:]
-    assert len(spans) == round(len(corpus) / 2)
-    assert all(any(span in sentence for sentence in own) for span in spans)
-    assert max(len(span.split()) for span in spans) == 12
-    assert rows["words"][:] == [len(text.split()) for text in rows["sentence"]]
-    run = train(corpus_file, base, tmp_path / "run", select_by="last", spans=0.5)
-    assert run.steps == len(rows) // SMALL["batch_size"]

@@ -11,13 +11,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from datasets import Dataset, concatenate_datasets
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Dense, LayerNorm
 from torch import nn
 from transformers import get_scheduler
 
-from likewise.corpus import PreparedCorpus
 from likewise.encoder.static_words import build_static_words
 from likewise.encoder.training_modules import TeacherSpace
 from likewise.losses.distillation import VectorsLoss
@@ -26,7 +24,6 @@ from likewise.recipes.recipe import Recipe
 from likewise.recipes.row_adam import RowAdam
 from likewise.runs import processes
 from likewise.runs.options import OptionError, option
-from likewise.runs.progress import Progress
 
 
 class LightOptions(TrainingOptions):
@@ -44,7 +41,6 @@ class LightOptions(TrainingOptions):
     eval_steps: int = option(500, "Updates between two evaluations; 0: only at the end.")
     words: int = option(20_000, "Most frequent words of the corpus that get a vector in addition to sub-words.", ge=0)
     dimension: int = option(0, "Numbers of a vector; 0: as many as the base's.", ge=0)
-    spans: float = option(0.0, "Spans of 3 to 12 words to learn as well, as a share of the sentences.", ge=0, le=1)
     hidden: int = option(2048, "Size of the network's hidden layer; 0: no network, a plain mean of words.", ge=0)
 
     def _check(self) -> None:
@@ -85,25 +81,6 @@ def _network(dimension: int, hidden: int) -> list[nn.Module]:
     return [LayerNorm(dimension), inner, outer]
 
 
-def _with_spans(corpus: PreparedCorpus, dataset: Any, options: LightOptions, seed: int, progress: Progress) -> Any:
-    """Add a span of words of some sentences as further rows: most texts that are compared are shorter than sentences.
-
-    The spans are the same for every seed, so that the base encodes them once.
-    """
-    if not options.spans:
-        return dataset
-    chance = np.random.default_rng(0)
-    rows = np.sort(chance.permutation(len(dataset))[: round(options.spans * len(dataset))])
-    texts = []
-    for sentence in dataset.select(rows)["sentence"]:
-        words = sentence.split()
-        length = int(chance.integers(3, 13))
-        start = int(chance.integers(0, max(1, len(words) - length + 1)))
-        texts.append(" ".join(words[start : start + length]))
-    spans = Dataset.from_dict({"sentence": texts, "words": [len(text.split()) for text in texts]})
-    return concatenate_datasets([dataset, spans.cast(dataset.features)])
-
-
 class _Collator:
     """Rows to the words of a batch and the vectors that they learn."""
 
@@ -142,7 +119,6 @@ LIGHT = Recipe(
     build_encoder=_encoder,
     build_collator=lambda encoder, options, seed: _Collator(encoder[0].preprocess),
     build_loss=lambda encoder, options: VectorsLoss(encoder),
-    add_columns=_with_spans,
     encoder_reads_corpus=True,
     teacher_length=lambda options: options.max_length,
     build_optimizer=_optimizer,
