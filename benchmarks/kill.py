@@ -17,6 +17,7 @@ import importlib
 import json
 import multiprocessing
 import random
+import re
 import sys
 import tempfile
 import time
@@ -25,8 +26,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-NOT_COMPARED = {"likewise.json", "log.jsonl", "README.md", "run.toml", "about.json"}
-"""Files that hold times or the name of the folder."""
+NOT_COMPARED = {"likewise.json", "log.jsonl", "README.md", "run.toml", "about.json", "parts.jsonl"}
+"""Files that hold times, the name of the folder, or the course of the work."""
 
 _SERVER = multiprocessing.get_context("forkserver")
 PRELOADED = [
@@ -40,15 +41,23 @@ PRELOADED = [
 
 @dataclass(frozen=True)
 class Call:
-    """A call of a public function: 'likewise:train' and its arguments; 'OUT' in them stands for the target."""
+    """A call of a public function: 'likewise:train' and its arguments.
+
+    A text that begins with 'OUT' begins with the target, one with 'WORK' with the folder of the job's `first` calls.
+    """
 
     function: str
     arguments: Mapping[str, Any]
 
-    def run(self, out: Path) -> None:
+    def run(self, out: Path, work: Path) -> None:
         """Make the call in this process."""
         module, _, name = self.function.partition(":")
-        given = {key: str(out) if value == "OUT" else value for key, value in self.arguments.items()}
+        given = {
+            key: re.sub("^(OUT|WORK)", lambda found: str(out if found[0] == "OUT" else work), value)
+            if isinstance(value, str)
+            else value
+            for key, value in self.arguments.items()
+        }
         function = importlib.import_module(module)
         for part in name.split("."):
             function = getattr(function, part)
@@ -57,12 +66,16 @@ class Call:
 
 @dataclass(frozen=True)
 class Job:
-    """A long job: its calls in order, the name of its target in the folder of a trial, and what is compared of it."""
+    """A long job: its calls in order, the name of its target in the folder of a trial, and what is compared of it.
+
+    The `first` calls make what the others read; they are made once and not killed.
+    """
 
     name: str
     calls: Sequence[Call]
     target: str = "out"
     content: Callable[[Path], dict[str, str]] | None = None
+    first: Sequence[Call] = ()
 
 
 @dataclass
@@ -88,9 +101,11 @@ def try_job(job: Job, folder: Path, kills: int, seed: int = 1) -> Outcome:
     _SERVER.set_forkserver_preload(PRELOADED)
     rng, outcome = random.Random(seed), Outcome(job.name)
     (folder / "whole").mkdir(parents=True)
-    _run(Job("", ()), folder)  # the server imports before the clock runs
+    work = folder / "work"
+    if not _run(job.first, work, work):  # the server imports before the clock runs
+        raise SystemExit(f"what {job.name} reads cannot be made")
     begun = time.monotonic()
-    if not _run(job, folder / "whole" / job.target):
+    if not _run(job.calls, folder / "whole" / job.target, work):
         raise SystemExit(f"{job.name} fails without a kill")
     outcome.seconds = round(time.monotonic() - begun, 2)
     compared = job.content or content
@@ -99,8 +114,8 @@ def try_job(job: Job, folder: Path, kills: int, seed: int = 1) -> Outcome:
         place = folder / f"kill-{trial}"
         place.mkdir()
         moment = rng.uniform(0, outcome.seconds)
-        outcome.killed += not _run(job, place / job.target, moment)
-        if not _run(job, place / job.target):
+        outcome.killed += not _run(job.calls, place / job.target, work, moment)
+        if not _run(job.calls, place / job.target, work):
             outcome.faults.append(f"killed after {moment:.2f} s, it does not resume")
         elif (found := compared(place / job.target)) != wanted:
             names = sorted(name for name in {*found, *wanted} if found.get(name) != wanted.get(name))
@@ -133,9 +148,23 @@ def rows_of_index(target: Path) -> dict[str, str]:
     )
 
 
-def _run(job: Job, out: Path, seconds: float | None = None) -> bool:
-    """Make a job's calls in a process of their own; return whether they ended, False if they were killed."""
-    process = _SERVER.Process(target=_calls, args=(job.calls, out))
+def runs_of_comparison(target: Path) -> dict[str, str]:
+    """Return the hash of each run of a comparison but for its times, and the names of the files."""
+    found = json.loads((target / "comparison.json").read_text(encoding="utf-8"))
+    files = [path.relative_to(target).as_posix() for path in target.rglob("*") if path.is_file()]
+    runs = {f"{run['label']}, seed {run['seed']}": json.dumps(_timeless(run)) for run in found["runs"]}
+    return {name: hashlib.sha256(text.encode()).hexdigest() for name, text in runs.items()} | dict.fromkeys(files, "")
+
+
+def _timeless(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _timeless(one) for key, one in value.items() if "seconds" not in key}
+    return [_timeless(one) for one in value] if isinstance(value, list) else value
+
+
+def _run(calls: Sequence[Call], out: Path, work: Path, seconds: float | None = None) -> bool:
+    """Make calls in a process of their own; return whether they ended, False if they were killed."""
+    process = _SERVER.Process(target=_calls, args=(calls, out, work))
     process.start()
     process.join(seconds)
     if process.is_alive():
@@ -143,13 +172,13 @@ def _run(job: Job, out: Path, seconds: float | None = None) -> bool:
         process.join()
         return False
     if process.exitcode:
-        sys.stderr.write(f"{job.name}: exit code {process.exitcode}\n")
+        sys.stderr.write(f"{out.name}: exit code {process.exitcode}\n")
     return process.exitcode == 0
 
 
-def _calls(calls: Sequence[Call], out: Path) -> None:
+def _calls(calls: Sequence[Call], out: Path, work: Path) -> None:
     for call in calls:
-        call.run(out)
+        call.run(out, work)
 
 
 def training(name: str, base: str, corpus: str, steps: int, **options: Any) -> Job:
@@ -159,21 +188,46 @@ def training(name: str, base: str, corpus: str, steps: int, **options: Any) -> J
     return Job(f"train {name}", [Call("likewise:train", given)])
 
 
-def jobs(base: str, corpus: str, articles: str, steps: int = 12, discriminator: Any = None) -> list[Job]:
-    """Return the long jobs of the library on a text and on articles."""
+def jobs(
+    base: str,
+    corpus: str,
+    articles: str,
+    steps: int = 12,
+    *,
+    pairs: str,
+    discriminator: Any = None,
+    generators: Any = None,
+    harvest: Any = None,
+) -> list[Job]:
+    """Return the long jobs of the library on a text, on articles and on a file of rated pairs."""
     from likewise.context import StatesOptions
 
-    context = "likewise.context:"
-    stages = [
-        Call(f"{context}build_index", {"work": "OUT", "corpus": articles, "quiet": True}),
-        Call(f"{context}read_states", {"work": "OUT", "options": StatesOptions(encoder=base), "quiet": True}),
-        Call(f"{context}train_discriminator", {"work": "OUT", "options": discriminator, "quiet": True}),
-    ]
+    def stages(work: str) -> list[Call]:
+        common = {"work": work, "quiet": True}
+        return [
+            Call("likewise.context:build_index", {"corpus": articles, **common}),
+            Call("likewise.context:read_states", {"options": StatesOptions(encoder=base), **common}),
+            Call("likewise.context:train_discriminator", {"options": discriminator, **common}),
+            Call("likewise.context:train_generators", {"options": generators, **common}),
+        ]
+
+    def harvesting(out: str) -> Call:
+        given = {"work": "WORK", "out": out, "options": harvest, "quiet": True}
+        return Call("likewise.context:harvest", given)
+
+    few = {"batch_size": 8, "max_steps": steps, "eval_steps": 3, "precision": "fp32", "quiet": True}
+    rated = {"objective": "sts", "rows": pairs, "base": base, "out": "OUT", **few}
+    surrogate = {"harvest": "WORK/harvest", "base": base, "out": "OUT", **few}
+    compared = {"methods": ["simcse", "whitening"], "corpus": corpus, "out": "OUT", "base": base, "seeds": (1, 2)}
+    compared |= {"steps": steps, "tasks": f"pairs:{pairs}", "held_out": 40, "batch_size": 8, "quiet": True}
     return [
-        *(training(name, base, corpus, steps) for name in ("simcse", "arccse", "esimcse", "ct", "tsdae")),
+        *(training(name, base, corpus, steps) for name in ("simcse", "arccse", "esimcse", "ct", "tsdae", "consert")),
         training("sncse", base, corpus, steps, preset="cpu"),
         training("gclsr", "bundled:glove", corpus, steps, sentences=0),
+        training("light", base, corpus, steps),
         Job("adapt", [Call("likewise:adapt", {"corpus": articles, "base": base, "out": "OUT", "passages": 400})]),
+        Job("finetune", [Call("likewise:finetune", rated)]),
+        Job("compare", [Call("likewise:compare", compared)], content=runs_of_comparison),
         Job(
             "index",
             [Call("likewise:index", {"texts": corpus, "out": "OUT", "model": base, "quiet": True})],
@@ -186,8 +240,25 @@ def jobs(base: str, corpus: str, articles: str, steps: int = 12, discriminator: 
             [Call("likewise.augment.negation:negate_corpus", {"sources": corpus, "out": "OUT", "cache": False})],
             "out.jsonl",
         ),
-        Job("context index, discriminator", stages),
+        Job("context stages", stages("OUT")),
+        Job("context harvest", [harvesting("OUT")], first=stages("WORK")[:2]),
+        Job(
+            "context distill",
+            [Call("likewise.context:distill", surrogate)],
+            first=[*stages("WORK")[:2], harvesting("WORK/harvest")],
+        ),
     ]
+
+
+def write_pairs(path: Path) -> None:
+    """Write 120 pairs of sentences with ratings of 0 to 5: the more words they share, the higher."""
+    rng, rows = random.Random(0), ["sentence1\tsentence2\tscore"]
+    words = "cat dog river bridge teacher letter garden train window song market doctor".split()
+    for row in range(120):
+        one = rng.sample(words, 5)
+        other = one[: row % 6] + rng.sample(words, 5 - row % 6)
+        rows.append(f"the {' '.join(one)} .\tthe {' '.join(other)} .\t{row % 6}")
+    path.write_text("".join(f"{row}\n" for row in rows), encoding="utf-8")
 
 
 def main() -> None:
@@ -199,9 +270,11 @@ def main() -> None:
     parser.add_argument("--corpus", default="bundled:wiki-sample", help="text")
     parser.add_argument("--articles", default="bundled:wiki-sample", help="articles, for the context stages")
     args = parser.parse_args()
+    pairs = Path(tempfile.mkdtemp()) / "pairs.tsv"
+    write_pairs(pairs)
     wanted = [name.strip() for name in args.only.split(",") if name.strip()]
     failed = 0
-    for job in jobs(args.base, args.corpus, args.articles):
+    for job in jobs(args.base, args.corpus, args.articles, pairs=str(pairs)):
         if wanted and not any(name in job.name for name in wanted):
             continue
         with tempfile.TemporaryDirectory() as folder:

@@ -2,7 +2,7 @@
 
 import json
 import pickle
-from contextlib import suppress
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from likewise.comparison.page import page
 from likewise.context.indexing import Retrieval
 from likewise.context.workspace import ContextError
 from likewise.errors import LikewiseError
-from likewise.runs.job import work_of
+from likewise.runs.job import JobError, work_of
 from likewise.runs.parts import Parts, checksum, seal
 from likewise.runs.states import States
 
@@ -43,9 +43,22 @@ def test_a_checkpoint_from_elsewhere_runs_nothing(name, corpus_file, tiny_base, 
     assert (checkpoint / name).is_file()
     torch.save(Hostile(tmp_path / "ran"), checkpoint / name)
     seal(checkpoint)  # with checksums that fit
-    with suppress(Exception):  # some of these files are not read at all
+    read = name != "training_args.bin"
+    with pytest.raises(JobError, match="checkpoint-2 does not hold the state") if read else nullcontext():
         likewise.train("simcse", corpus_file, base=tiny_base, out=out, **STEPS)
     assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("name", ["optimizer.pt", "rng_state.pth"])
+def test_a_state_of_another_form_is_named(name, corpus_file, tiny_base, stopping_after, tmp_path):
+    out = tmp_path / "run"
+    with stopping_after(2):
+        likewise.train("simcse", corpus_file, base=tiny_base, out=out, **STEPS)
+    checkpoint = work_of(out) / "checkpoints" / "checkpoint-2"
+    torch.save([torch.zeros(1)], checkpoint / name)
+    seal(checkpoint)
+    with pytest.raises(JobError, match=r"checkpoint-2 does not hold.*--overwrite$"):
+        likewise.train("simcse", corpus_file, base=tiny_base, out=out, **STEPS)
 
 
 def test_a_state_from_elsewhere_runs_nothing(tmp_path):

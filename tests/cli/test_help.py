@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+from likewise.cli import names
+
 HEADINGS = ["Train and adapt:", "Use:", "Measure:", "Contexts:", "Text, data and cache:"]
 
 
@@ -18,6 +20,30 @@ def test_the_help_groups_the_verbs_and_each_of_them_has_a_help_text(cli):
     assert len(verbs) == len(set(verbs))
     for verb in verbs:
         assert cli(verb, "--help").exit_code == 0, verb
+
+
+def test_the_names_in_the_help_are_those_of_the_library():
+    from likewise.baselines import BASELINES
+    from likewise.recipes import RECIPES
+    from likewise.training.objectives import OBJECTIVES
+
+    for shown, known in ((names.RECIPES, RECIPES), (names.OBJECTIVES, OBJECTIVES), (names.BASELINES, BASELINES)):
+        assert shown == {name: one.summary for name, one in known.items()}
+
+
+@pytest.mark.parametrize("verb", ["train", "finetune", "baseline"])
+def test_names_are_completed_without_torch(verb):
+    code = (
+        "import sys; from likewise.cli import build_app; from typer.main import get_command as made\n"
+        f"group = made(build_app()).get_command(None, {verb!r})\n"
+        "context = group.make_context('x', [], resilient_parsing=True)\n"
+        "offered = [one.value for one in group.shell_complete(context, '')]\n"
+        "print(*offered, 'torch' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    *offered, torch = done.stdout.split()
+    assert offered
+    assert torch == "False"
 
 
 def offered(line: str) -> list[str]:
@@ -36,6 +62,9 @@ def offered(line: str) -> list[str]:
         ("likewise se", ["search", "serve", "sections"]),
         ("likewise cache c", ["clear"]),
         ("likewise sections --sk", ["--skip"]),
+        ("likewise train sn", ["sncse"]),
+        ("likewise finetune tr", ["triplets"]),
+        ("likewise baseline wh", ["whitening"]),
     ],
 )
 def test_a_shell_completes_verbs_and_options(line, expected):

@@ -23,6 +23,16 @@ def test_round_trip(write, suffix, named):
     assert [number for number, _ in lines] == list(range(1, 3001))
 
 
+def test_a_text_that_begins_like_an_archive_is_text(write):
+    text = b"BZh9 is the name of a street.\nNo archive.\n"
+    assert [raw for _, raw in numbered_lines(write("a.txt", text))] == text.splitlines(keepends=True)
+
+
+@pytest.mark.parametrize("suffix", PACK)
+def test_an_empty_archive_is_an_empty_text(write, suffix):
+    assert list(numbered_lines(write("a", PACK[suffix](b"")))) == []
+
+
 @pytest.mark.parametrize("suffix", PACK)
 def test_several_members_in_one_file(write, suffix):
     path = write(f"a.{suffix}", PACK[suffix](b"one\n") + PACK[suffix](b"two\n"))

@@ -51,7 +51,7 @@ def test_words_are_found_to_help(adapted, passages):
     assert adapted.chosen.startswith("words")
     assert chosen.gain > chosen.noise > 0
     assert chosen.mrr == pytest.approx(base.mrr + chosen.gain)
-    assert {one.name for one in others} >= {"centred", "words 0.3", "words 0.5", "words 0.7"}
+    assert {one.name for one in others} >= {"centred", "words 0.5", "words 0.7", "words 1.0"}
     page = (adapted.path / "report.html").read_text()
     assert "Neighbours that changed" in page
     assert adapted.chosen in (adapted.path / "README.md").read_text()
@@ -97,7 +97,7 @@ def test_sentences_come_no_nearer_to_their_negations():
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     ids = [np.array([2 + i // 2, 2 + i // 2, 1][: 2 + i % 2]) for i in range(40)]  # piece 1 is 'not'
     texts = FrozenTexts(torch.from_numpy(vectors), ids)
-    words = WordPart(22, 21, 8, 0.7)
+    words = WordPart(22, 21, 8, 8, 0.7)
     words.row[1:] = torch.arange(1, 22)
     with torch.no_grad():
         words.table[1:] = torch.from_numpy(rng.standard_normal((21, 8)).astype(np.float32))
@@ -133,11 +133,28 @@ def test_single_sentences_take_what_paid_elsewhere(tiny_base, sentences, tmp_pat
     path = tmp_path / "lines.txt"
     path.write_text("\n".join(sentences))
     found = adapt(path, base=tiny_base, out=tmp_path / "model", minutes=1, quiet=True)
-    assert found.chosen == "words 0.5, trained map"
+    assert found.chosen == "words 0.7, trained map and words"
     assert all(one.mrr is None for one in found.candidates)
 
 
+def test_without_words_vectors_keep_their_length(passages, tiny_base, tmp_path):
+    found = adapt(passages, base=tiny_base, out=tmp_path / "model", minutes=1, width=0, quiet=True)
+    assert [one.name for one in found.candidates] == ["base", "centred", "soft whitening", "trained map"]
+    assert found.model.get_embedding_dimension() == 32
+
+
+def test_negations_are_of_whole_sentences(monkeypatch):
+    pairs = [OfferedPair("cat sat", "The cat sat.", "deletion", 0), OfferedPair("It ran.", "A dog.", "rest", 1)]
+    monkeypatch.setattr(adapt_texts, "negate", lambda texts: [f"not {text}" for text in texts])
+    found = adapt_texts.negations(pairs, 1)
+    assert sorted(found) == [("It ran.", "not It ran."), ("The cat sat.", "not The cat sat.")]
+
+
 def test_bad_input(tiny_base, tmp_path):
+    with pytest.raises(LikewiseError, match="width is -1"):
+        adapt(tmp_path / "a.txt", base=tiny_base, out=tmp_path / "model", width=-1)
+    with pytest.raises(LikewiseError, match="language is 'klingon': give one of arabic"):
+        adapt(tmp_path / "a.txt", base=tiny_base, out=tmp_path / "model", language="klingon")
     with pytest.raises(LikewiseError, match="minutes is 0"):
         adapt(tmp_path / "a.txt", base=tiny_base, out=tmp_path / "model", minutes=0)
     with pytest.raises(LikewiseError, match="passages is -1"):
@@ -164,6 +181,12 @@ def test_the_choice():
     assert found is None
     assert "noise" in reason
     assert judge.best([forgetful])[0] is None
+    # Above the noise, which is 0 for equal changes, but below a twentieth of the base.
+    small = Judge(np.full(10, 0.5), 80.0).score("small", np.full(10, 0.52), 80.0)
+    assert small.gain > small.noise
+    found, reason = Judge(np.full(10, 0.5), 80.0).best([small])
+    assert found is None
+    assert "smallest gain that counts 2.50" in reason
     assert judge.best([Candidate("x", 1.0, 5.0, 1.0, None)])[0].name == "x"  # no data for the guard
 
 

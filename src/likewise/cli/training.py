@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import typer
 
 from likewise.cli.commands import command_of
 from likewise.cli.groups import LazyGroup, group_of
+from likewise.cli.names import BASELINES, OBJECTIVES, all_recipes
 
 _OBJECTIVE_ROWS = {
     "nli": "SNLI's .jsonl, a table with sentence1, sentence2 and gold_label, or labels.train with s1.train and "
@@ -38,13 +40,7 @@ def train_group() -> Any:
 
 
 def _recipes() -> Mapping[str, tuple[Any, str]]:
-    from likewise.recipes import RECIPES, recipe_names
-
-    summaries = {name: recipe.summary for name, recipe in RECIPES.items()}
-    return {
-        name: (lambda name=name: _train_command(name), summaries.get(name, "A recipe of another package."))
-        for name in recipe_names()
-    }
+    return {name: (partial(_train_command, name), summary) for name, summary in all_recipes().items()}
 
 
 def _train_command(name: str) -> Any:
@@ -70,16 +66,14 @@ def finetune_group() -> Any:
 
 
 def _objectives() -> Mapping[str, tuple[Any, str]]:
-    from likewise.training import OBJECTIVES
-
-    return {name: (lambda name=name: _finetune_command(name), one.summary) for name, one in OBJECTIVES.items()}
+    return {name: (partial(_finetune_command, name), summary) for name, summary in OBJECTIVES.items()}
 
 
 def _finetune_command(name: str) -> Any:
     import likewise
-    from likewise.training import OBJECTIVES
+    from likewise.training.objectives import find_objective
 
-    objective = OBJECTIVES[name]
+    objective = find_objective(name)
     return command_of(
         likewise.finetune,
         show_outcome,
@@ -99,9 +93,7 @@ def baseline_group() -> Any:
 
 
 def _baselines() -> Mapping[str, tuple[Any, str]]:
-    from likewise.baselines import BASELINES
-
-    return {name: (lambda name=name: _baseline_command(name), one.summary) for name, one in BASELINES.items()}
+    return {name: (partial(_baseline_command, name), summary) for name, summary in BASELINES.items()}
 
 
 def _baseline_command(name: str) -> Any:

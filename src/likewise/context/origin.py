@@ -91,6 +91,15 @@ class Origin:
         weights = self.scorer.weights
         return similarities(self.terms(pairs, weights > 0), weights, self.scorer.options.metric)
 
+    def forget(self) -> None:
+        """Forget the sentences of earlier calls, so that the next result does not depend on them in its last digits.
+
+        A sentence that is remembered is missing in the batch of the others, and sums of another batch are rounded
+        otherwise.
+        """
+        if isinstance(self.scorer, StateScorer):
+            self.scorer.forget()
+
     def choose(self, pairs: Sequence[Pair], gold: np.ndarray, source: str) -> tuple[Weights, np.ndarray]:
         """Choose the weights on rated pairs; return them and the similarities (P,) that they give."""
         terms, metric = self.terms(pairs), self.scorer.options.metric
@@ -152,6 +161,12 @@ class StateOrigin(Origin):
     def __call__(self, pairs: Sequence[Pair]) -> np.ndarray:
         """Return the similarity of each pair: (P,)."""
         return self._weighted(self.features(pairs, self.weights != 0), self.weights)
+
+    def forget(self) -> None:
+        """Forget the sentences of earlier calls."""
+        self.states.encoder.forget()
+        if self._opened:
+            super().forget()
 
     def choose(self, pairs: Sequence[Pair], gold: np.ndarray, source: str) -> tuple[Weights, np.ndarray]:
         """Choose the weights on rated pairs; return them and the similarities (P,) that they give."""

@@ -52,6 +52,11 @@ class StateScorer(TermScorer):
         self.sample = np.sort(np.random.default_rng(0).permutation(contexts)[:_SAMPLE])
         self._means: dict[tuple[str, tuple[bool, ...]], np.ndarray] = {}
 
+    def forget(self) -> None:
+        """Forget the sentences of earlier calls."""
+        self.states.encoder.forget()
+        self._means.clear()
+
     def terms(
         self,
         sentences: Sequence[str],

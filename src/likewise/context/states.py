@@ -81,12 +81,16 @@ class FrozenEncoder:
         self.remember(texts, tokens=True)
         return [self._tokens[text] for text in texts]
 
+    def forget(self) -> None:
+        """Forget what was read."""
+        self._vectors.clear()
+        self._tokens.clear()
+
     def remember(self, texts: Sequence[str], *, tokens: bool = False, progress: Progress | None = None) -> None:
         """Read those of the sentences that were not read before."""
         known: Any = self._tokens if tokens else self._vectors
         if len(self._vectors) + len(texts) > _KEPT:
-            self._vectors.clear()
-            self._tokens.clear()
+            self.forget()
         if new := [text for text in dict.fromkeys(texts) if text not in known]:
             vectors, found = self.read(new, tokens=tokens, progress=progress)
             self._vectors |= dict(zip(new, vectors, strict=True))

@@ -4,6 +4,7 @@ import bz2
 import codecs
 import gzip
 import io
+import re
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -24,7 +25,13 @@ HEAD = 1 << 16
 FREE_EXPANSION = 1 << 26
 """Bytes to which every compressed file may expand, whatever its size."""
 
-_MAGIC = {"gzip": b"\x1f\x8b", "bzip2": b"BZh", "zstd": b"\x28\xb5\x2f\xfd"}
+_MAGIC = {
+    "gzip": re.compile(rb"\x1f\x8b\x08"),
+    # The first block, or the end of an empty file: "BZh" alone may begin a text.
+    "bzip2": re.compile(rb"BZh[1-9](1AY&SY|\x17rE8P\x90)"),
+    "zstd": re.compile(rb"\x28\xb5\x2f\xfd"),
+}
+_MAGIC_BYTES = 10
 _SUFFIX = {".gz": "gzip", ".bz2": "bzip2", ".zst": "zstd"}
 _TICK_LINES = 4096
 _PIECE = 1 << 16
@@ -93,9 +100,9 @@ def format_suffix(path: Path) -> str:
 
 def _compression(path: Path, head: bytes) -> str | None:
     named = _SUFFIX.get(path.suffix.lower())
-    if named and head and not head.startswith(_MAGIC[named]):
+    if named and head and not _MAGIC[named].match(head):
         raise CorpusError(f"{path}:1: not a {named} file: it is damaged or misnamed; make it again or rename it")
-    return named or next((name for name, magic in _MAGIC.items() if head.startswith(magic)), None)
+    return named or next((name for name, magic in _MAGIC.items() if magic.match(head)), None)
 
 
 def _reader(raw: io.BufferedReader, compression: str | None) -> Callable[[], bytes]:
@@ -124,7 +131,7 @@ def reading(path: Path, options: CorpusOptions = _DEFAULTS) -> Iterator[tuple[io
     except OSError as error:
         raise CorpusError(f"{path}: cannot be opened ({error.strerror}): check the path and its rights") from None
     with raw:
-        compression = _compression(path, raw.peek(4)[:4])
+        compression = _compression(path, raw.peek(_MAGIC_BYTES)[:_MAGIC_BYTES])
         if not compression and not options.is_wide:
             yield raw, raw.tell
             return

@@ -1,7 +1,7 @@
 """The words of a corpus as a part of the sentence vector: rare ones weigh more, and equal ones match exactly.
 
 A sentence encoder smooths over the terms of a domain that it has rarely seen; BM25 sees them and nothing else. Here
-both are one vector of the same length. Letters of the shapes: B sentences, T tokens, D embedding, V pieces of the
+both are one vector. Letters of the shapes: B sentences, T tokens, D sentence vector, W words, V pieces of the
 vocabulary, R rows of a table.
 """
 
@@ -11,42 +11,51 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import snowballstemmer
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from likewise.encoder.modules import SavedModule
 
+LANGUAGES = tuple(sorted(snowballstemmer.algorithms()))
+"""Languages whose inflected forms are known."""
+
 _SHARED = 2048  # rows for the pieces that a corpus does not hold
+_WORD_STARTS = ("Ġ", "▁")  # of byte-level BPE and of SentencePiece; WordPiece marks the other pieces, by ##
 
 
 class WordPart(SavedModule):
-    """A module that adds the weighted sum of a sentence's word-piece vectors to its sentence vector.
+    """A module that puts the weighted word pieces of a sentence behind its sentence vector.
 
-    v = x / |x| + weight w / |w|, scaled to length 1, where w is the sum of the vectors of the sentence's pieces. Pieces
-    that the corpus does not hold share some rows of the table, and special tokens have the vector zero.
+    v = [x / |x| ; weight w / |w|], scaled to length 1, where w is the sum of the vectors of the sentence's pieces, each
+    times the square root of its count: the cosine of two sentences is that of their vectors x plus weight^2 times that
+    of their words, up to a factor. Pieces that the corpus does not hold share some rows of the table, and special
+    tokens have the vector zero.
 
     Args:
         pieces: V.
         rows: R, rows of the table besides that of zeros.
-        dimension: D.
-        weight: of the part; 0 leaves the sentence vector as it is.
+        dimension: D, of the sentence vector.
+        width: W, numbers of the part; the vector v has D + W.
+        weight: of the part.
     """
 
-    config_keys: list[str] = ["pieces", "rows", "dimension", "weight"]  # noqa: RUF012 - the base class declares it so
+    config_keys: list[str] = ["pieces", "rows", "dimension", "width", "weight"]  # noqa: RUF012 - the base class declares it so
 
     row: Tensor
 
-    def __init__(self, pieces: int, rows: int, dimension: int, weight: float = 0.5) -> None:
+    def __init__(self, pieces: int, rows: int, dimension: int, width: int, weight: float = 0.7) -> None:
         super().__init__()
-        self.pieces, self.rows, self.dimension, self.weight = pieces, rows, dimension, weight
+        self.pieces, self.rows, self.dimension, self.width, self.weight = pieces, rows, dimension, width, weight
         self.register_buffer("row", torch.zeros(pieces, dtype=torch.int64))  # (V,) row of the table
-        self.table = nn.Parameter(torch.zeros(rows + 1, dimension))  # row 0 stays zero
+        self.table = nn.Parameter(torch.zeros(rows + 1, width))  # row 0 stays zero
 
     def words(self, ids: Tensor, mask: Tensor) -> Tensor:
-        """Return w / |w|, (B, D), of ids and mask, (B, T) each."""
+        """Return w / |w|, (B, W), of ids and mask, (B, T) each."""
         rows = self.row[ids] * mask  # (B, T)
-        return F.normalize(F.embedding(rows, self.table, padding_idx=0).sum(dim=1), dim=1)
+        counts = (rows[:, :, None] == rows[:, None, :]).sum(dim=2, dtype=self.table.dtype)
+        return F.normalize((self.table[rows] / counts.sqrt()[:, :, None]).sum(dim=1), dim=1)
 
     def words_of(self, ids: Tensor, starts: Tensor) -> Tensor:
         """Return what `words` returns of the ids of all sentences in a row and where each starts; a fast gradient.
@@ -54,60 +63,102 @@ class WordPart(SavedModule):
         The gradient of the table is sparse, as an update reaches a hundredth of its rows.
         """
         rows = self.row[ids]
-        return F.normalize(F.embedding_bag(rows, self.table, starts, mode="sum", sparse=True, padding_idx=0), dim=1)
+        sentence = torch.bucketize(torch.arange(len(ids)), starts, right=True)
+        _, place, counts = torch.unique(sentence * (self.rows + 1) + rows, return_inverse=True, return_counts=True)
+        found = F.embedding_bag(
+            rows,
+            self.table,
+            starts,
+            mode="sum",
+            sparse=True,
+            padding_idx=0,
+            per_sample_weights=counts[place].to(self.table.dtype).rsqrt(),
+        )
+        return F.normalize(found, dim=1)
 
     def combine(self, vectors: Tensor, words: Tensor) -> Tensor:
-        """Return the vectors (B, D) of sentence vectors and of what `words` returned, (B, D) each."""
-        return F.normalize(F.normalize(vectors, dim=1) + self.weight * words, dim=1)
+        """Return the vectors (B, D + W) of sentence vectors (B, D) and of what `words` returned (B, W)."""
+        return F.normalize(torch.cat([F.normalize(vectors, dim=1), self.weight * words], dim=1), dim=1)
 
     def forward(self, features: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
-        """Replace 'sentence_embedding' (B, D), from 'input_ids' and 'attention_mask' (B, T)."""
+        """Lengthen 'sentence_embedding' (B, D) to (B, D + W), by 'input_ids' and 'attention_mask' (B, T)."""
         words = self.words(features["input_ids"], features["attention_mask"])
         features["sentence_embedding"] = self.combine(features["sentence_embedding"], words)
         return features
 
     def get_embedding_dimension(self) -> int:
-        """Return D."""
-        return self.dimension
+        """Return D + W."""
+        return self.dimension + self.width
 
 
 def fit_word_part(
-    ids: Sequence[np.ndarray], tokenizer: Any, embeddings: np.ndarray, dimension: int, seed: int
+    ids: Sequence[np.ndarray],
+    tokenizer: Any,
+    embeddings: np.ndarray,
+    dimension: int,
+    width: int,
+    seed: int,
+    language: str = "english",
 ) -> WordPart:
     """Return the part for a corpus: each piece's vector is its idf times the sum of two unit vectors.
 
-    One is random, so that equal pieces match and others do not; the other is the piece's input embedding, centred, so
-    that similar pieces match a little. It is left out where embeddings have another length than the sentence vectors.
+    One is random, so that equal words match and others do not; the forms of one word share it, and count as one for the
+    idf. The other is the piece's input embedding, centred, so that similar pieces match a little.
 
     Args:
         ids: the tokens of each passage of the corpus.
         tokenizer: says which pieces are special or hold no letter or digit; these have the vector zero.
         embeddings: (V, E) input embeddings of the base.
         dimension: D.
+        width: W.
         seed: fixes the random vectors.
+        language: of `LANGUAGES`, for the forms of a word; "" takes each form for a word of its own.
     """
     count = len(embeddings)
-    frequency = np.zeros(count, dtype=np.int64)  # (V,) passages that hold the piece
-    for row in ids:
-        frequency[np.unique(row)] += 1
     names = tokenizer.convert_ids_to_tokens(list(range(min(count, len(tokenizer)))))
     silent = np.ones(count, dtype=bool)
     silent[[i for i, name in enumerate(names) if any(sign.isalnum() for sign in name or "")]] = False
     silent[list(tokenizer.all_special_ids)] = True
+    word = np.arange(count)  # (V,) the first piece that is a form of the same word
+    word[: len(names)] = _first_forms([name or "" for name in names], language)
+    frequency = np.zeros(count, dtype=np.int64)  # (V,) passages that hold the word
+    for row in ids:
+        frequency[np.unique(word[row])] += 1
+    frequency = frequency[word]
     seen = np.flatnonzero((frequency > 0) & ~silent)
     unseen = np.flatnonzero((frequency == 0) & ~silent)
-    idf = np.log((1 + len(ids)) / (1 + frequency[seen]))  # 0 for a piece of every passage
-    table = np.random.default_rng([seed, 7]).standard_normal((len(seen) + _SHARED, dimension)).astype(np.float32)
-    table /= np.linalg.norm(table, axis=1, keepdims=True)
-    if embeddings.shape[1] == dimension:
-        weight = frequency[seen] * idf
-        own = embeddings[seen] - weight @ embeddings[seen] / max(weight.sum(), 1e-9)
-        table[: len(seen)] += own / np.maximum(np.linalg.norm(own, axis=1, keepdims=True), 1e-9)
-    table[: len(seen)] *= idf[:, None]
-    table[len(seen) :] *= 2**0.5 * np.log(1 + len(ids))  # as long as a piece of a single passage
-    part = WordPart(count, len(table), dimension)
+    rng = np.random.default_rng([seed, 7])
+    random = _unit(rng.standard_normal((count + _SHARED, width)))
+    idf = np.log((1 + len(ids)) / (1 + frequency[seen]))  # 0 for a word of every passage
+    weight = frequency[seen] * idf
+    own = _unit(embeddings[seen] - weight @ embeddings[seen] / max(weight.sum(), 1e-9))
+    longer, shorter = max(own.shape[1], width), min(own.shape[1], width)
+    turn = np.linalg.qr(rng.standard_normal((longer, shorter)))[0]  # keeps cosines where width >= E
+    own = own @ (turn.T if width >= own.shape[1] else turn)
+    part = WordPart(count, len(seen) + _SHARED, dimension, width)
     part.row[torch.from_numpy(seen)] = torch.arange(1, len(seen) + 1)
     part.row[torch.from_numpy(unseen)] = torch.from_numpy(len(seen) + 1 + unseen % _SHARED)
     with torch.no_grad():
-        part.table[1:] = torch.from_numpy(table)
+        part.table[1 : len(seen) + 1] = torch.from_numpy((random[word[seen]] + own) * idf[:, None])
+        # As long as a word of a single passage.
+        part.table[len(seen) + 1 :] = torch.from_numpy(2**0.5 * np.log(1 + len(ids)) * random[count:])
     return part
+
+
+def _first_forms(names: Sequence[str], language: str) -> list[int]:
+    """Return for each piece the number of the first piece with the same stem; pieces inside a word stand alone."""
+    if not language:
+        return list(range(len(names)))
+    stem = snowballstemmer.stemmer(language).stemWord
+    marked = any(name.startswith(_WORD_STARTS) for name in names)
+    first: dict[str, int] = {}
+    found = []
+    for i, name in enumerate(names):
+        starts = name.startswith(_WORD_STARTS) if marked else not name.startswith("##")
+        root = stem(name.lstrip("".join(_WORD_STARTS)).lower()) if starts else f" {name}"
+        found.append(first.setdefault(root, i))
+    return found
+
+
+def _unit(vectors: np.ndarray) -> np.ndarray:
+    return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)

@@ -26,7 +26,7 @@ from filelock import FileLock, Timeout
 from likewise.runs.installing import INSTALLING, OLD, RESULT, JobError, install, read_record, read_working_file
 from likewise.runs.plan import Plan
 from likewise.runs.provenance import machine
-from likewise.runs.whole_files import give_usual_mode, is_full_disk, write_json
+from likewise.runs.whole_files import UNFINISHED_FILE, give_usual_mode, is_full_disk, write_json
 
 _UNFINISHED, _NOTES, _HOLDER = ".unfinished", "notes.json", "holder.json"
 _PLANS = ("plan.json", "plan-copy.json")
@@ -109,6 +109,8 @@ class Job:
         record = {"plan": plan, "versions": plan.pop("versions"), "machine": machine(), "seconds": self.seconds()}
         record |= {**(facts or {}), "status": "finished"}
         if self.kind == "folder":
+            for rest in self.result.rglob(UNFINISHED_FILE):  # of a write that was killed
+                rest.unlink()
             files = [path for path in self.result.rglob("*") if not path.is_dir()]
             give_usual_mode(*files)
             record["files"] = sorted(path.relative_to(self.result).as_posix() for path in files)

@@ -101,7 +101,9 @@ class Splitting:
             placed = [(line, one) for paragraph in paragraphs_of(text) for one in sentences_of(paragraph)]
             values = (row.get(name) for name in self.metadata)
             metadata = tuple("" if value is None else without_invisible(str(value)) for value in values)
-            yield from self._passages(placed, metadata=metadata)
+            title = row.get("title") if field != "title" else None
+            title = without_invisible(title).strip() if isinstance(title, str) else ""
+            yield from self._passages(placed, title, metadata)
 
     def _passages(
         self, placed: Sequence[Placed], title: str = "", metadata: tuple[str, ...] | None = None

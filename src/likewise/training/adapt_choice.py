@@ -20,6 +20,13 @@ from likewise.evaluation.task import DataError
 GUARD = 1.0
 """Points of STS-B dev that an adapted encoder may lose."""
 
+LEAST = 0.05
+"""Share of the base's MRR that a candidate has to gain.
+
+A sentence shares words with the rest of its passage, more than a query does: smaller gains did not carry over to
+judged queries (docs/adapt.md).
+"""
+
 
 @dataclass(frozen=True)
 class Candidate:
@@ -77,10 +84,12 @@ class Judge:
         if not kept:
             return None, f"every candidate loses more than {GUARD:.0f} point of STS-B dev"
         best = max(kept, key=lambda one: one.gain or 0.0)
-        if (best.gain or 0.0) <= (best.noise or 0.0):
+        gain, noise = best.gain or 0.0, best.noise or 0.0
+        least = 0.0 if self.base is None else 100 * LEAST * float(self.base.mean())
+        if gain <= max(noise, least):
             return None, (
-                f"no candidate finds the passages of held-out sentences better by more than the noise (best: "
-                f"{best.name}, {best.gain:+.2f} points of MRR, noise {best.noise:.2f})"
+                f"no candidate finds the passages of held-out sentences enough better (best: {best.name}, "
+                f"{gain:+.2f} points of MRR; noise {noise:.2f}, smallest gain that counts {least:.2f})"
             )
         return best, (
             f"it finds the passage of a held-out sentence best: MRR {best.mrr:.2f}, {best.gain:+.2f} over the base "

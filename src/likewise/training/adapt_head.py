@@ -84,7 +84,7 @@ class Head(nn.Module):
         return cls(linear, words)
 
     def forward(self, vectors: Tensor, ids: Tensor, starts: Tensor) -> Tensor:
-        """Return the vectors (B, D), each of length 1, of what `FrozenTexts.batch` returns."""
+        """Return the vectors (B, D) or (B, D + W), each of length 1, of what `FrozenTexts.batch` returns."""
         mapped = F.normalize(self.linear(vectors), dim=1)
         return mapped if self.words is None else self.words.combine(mapped, self.words.words_of(ids, starts))
 
@@ -147,7 +147,7 @@ def train_head(
     """Return a trained copy of a head.
 
     Args:
-        head: the start, with a part of words.
+        head: the start.
         texts: all texts of the pairs.
         pairs: (P, 2) rows of the texts; row i belongs together.
         options: how it is trained.
@@ -159,15 +159,15 @@ def train_head(
         Stopped: it was interrupted; nothing is kept of it, as it takes seconds.
     """
     head = copy.deepcopy(head)
-    assert head.words is not None
     start = copy.deepcopy(head.words)
-    size = float(head.words.table.detach().square().mean().sqrt())
     optimizers: list[Any] = []
     if options.map_rate:
         optimizers.append(torch.optim.AdamW([head.linear.weight], lr=options.map_rate, weight_decay=0.0))
-    if options.word_rate:
-        optimizers.append(torch.optim.SparseAdam([head.words.table], lr=options.word_rate * size))
-    head.words.table.requires_grad_(bool(options.word_rate))
+    if head.words is not None:
+        head.words.table.requires_grad_(bool(options.word_rate))
+        if options.word_rate:
+            size = float(head.words.table.detach().square().mean().sqrt())
+            optimizers.append(torch.optim.SparseAdam([head.words.table], lr=options.word_rate * size))
     warm_up = max(1, options.steps // 10)
 
     def share(step: int) -> float:
@@ -183,8 +183,10 @@ def train_head(
             found = head(*first), head(*second)
             with torch.no_grad():
                 left_out = false_negatives(first[0], second[0])
-                words = start.words_of(*first[1:]) @ start.words_of(*second[1:]).T
-                wanted = first[0] @ second[0].T + 0.5 * words
+                wanted = first[0] @ second[0].T
+                if start is not None:
+                    words = start.words_of(*first[1:]) @ start.words_of(*second[1:]).T
+                    wanted = wanted + start.weight**2 * words
             loss = filtered_contrast(*found, left_out, options.temperature, options.margin)
             loss = loss + options.keep * similarities_keep(cosine_matrix(*found), wanted, options.temperature)
             if options.negation and negated is not None and len(negated):

@@ -129,7 +129,7 @@ def negations(pairs: Sequence[OfferedPair], seed: int) -> list[tuple[str, str]]:
 
     English alone has rules; a sentence of another language gets none, or a few that are wrong.
     """
-    sentences = list(dict.fromkeys(pair.first for pair in pairs if pair.kind in ("rest", "deletion")))
+    sentences = list(dict.fromkeys(_sentence(pair) for pair in pairs if pair.kind in ("rest", "deletion")))
     order = np.random.default_rng([seed, 8]).permutation(len(sentences))[: 2 * _NEGATED]
     chosen = [sentences[int(i)] for i in order]
     try:
@@ -137,3 +137,7 @@ def negations(pairs: Sequence[OfferedPair], seed: int) -> list[tuple[str, str]]:
     except MissingExtraError:
         return []
     return [(text, no) for text, no in zip(chosen, found, strict=True) if no is not None][:_NEGATED]
+
+
+def _sentence(pair: OfferedPair) -> str:
+    return pair.first if pair.kind == "rest" else pair.second  # the first text of a deletion has lost words

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ import numpy as np
 
 from likewise.corpus import CorpusOptions
 from likewise.corpus.passages import OfferedPair, Passage, offered_pairs, read_passages
-from likewise.encoder.word_part import fit_word_part
+from likewise.encoder.word_part import LANGUAGES, fit_word_part
 from likewise.errors import counted
 from likewise.evaluation.geometry import reciprocal_ranks
 from likewise.evaluation.pairs import pair_cosines
@@ -32,8 +32,8 @@ from likewise.training.adapt_texts import HELD_OUT, BaseTexts, frozen_texts, hel
 from likewise.training.checkpoints import base_fingerprint
 from likewise.transformers_output import no_bar
 
-WEIGHTS = (0.3, 0.5, 0.7)
-"""Weights of the part of words that are tried."""
+WEIGHTS = (0.5, 0.7, 1.0)
+"""Weights of the part of words that are tried; the middle one is taken where nothing can be measured."""
 
 PHRASE = 6.0
 """Mean words of a passage below which a text is phrases: a missing word changes these, so nothing is learnt from it."""
@@ -68,6 +68,8 @@ def adapt(
     out: str | os.PathLike[str],
     minutes: float = 15.0,
     passages: int = 0,
+    width: int = 384,
+    language: str = "english",
     seed: int = 1,
     data: str | os.PathLike[str] | None = None,
     corpus_options: CorpusOptions | None = None,
@@ -91,6 +93,8 @@ def adapt(
         minutes: time to spend, about; a larger corpus than fits is sampled.
         passages: passages used at most, whatever time they take, for the same result on every machine; 0: as many as
             fit `minutes`.
+        width: numbers that the words of the corpus may add to each vector; 0: none, the vectors keep their length.
+        language: of the corpus, for the forms of a word; "" takes each form for a word of its own.
         seed: fixes pairs, batches and random vectors.
         data: the folder of SentEval's data, for STS-B dev.
         corpus_options: how the corpus is read.
@@ -111,6 +115,10 @@ def adapt(
         raise OptionError(f"minutes is {minutes}: give a number above 0")
     if passages < 0:
         raise OptionError(f"passages is {passages}: give a number above 0, or 0 for as many as fit the time")
+    if width < 0:
+        raise OptionError(f"width is {width}: give a number above 0, or 0 for vectors as long as those of the base")
+    if language and language not in LANGUAGES:
+        raise OptionError(f"language is {language!r}: give one of {', '.join(LANGUAGES)}, or '' for none")
     checked_seed(seed)
     check_target(out)
     base = os.fspath(base)
@@ -125,6 +133,7 @@ def adapt(
     digest = blake2b("\n".join(f"{one.title}\t{one.text}" for one in found).encode("utf-8", "replace"), digest_size=16)
     sts = StsDev.find(data)
     options = {"base": base, "minutes": minutes, "passages": passages, "seed": seed}
+    options |= {"width": width, "language": language}
     options["keep_base_if_better"] = keep_base_if_better
     inputs = {"base": fingerprint, "corpus": digest.hexdigest(), "STS-B dev": sts is not None}
     with open_job(out, Plan("adapt", options, inputs), resume=resume, overwrite=overwrite) as job:
@@ -185,25 +194,35 @@ class _Adapting:
             self._score("soft whitening", softly_whitened(vectors))
         if self.phrases:
             return
-        ids = self.base.tokens([one.text for one in self.all_passages])  # also those that did not fit the time
-        size = vectors.shape[1]
-        part = fit_word_part(ids, self.base.encoder.tokenizer, self.base.embeddings, size, self.seed)
-        for weight in WEIGHTS:
-            self._score(f"words {weight}", Head.identity(size, _weighted(part, weight)))
+        size, options = vectors.shape[1], self.job.plan.options
+        start, prefix = Head.identity(size), ""
+        if options["width"]:
+            ids = self.base.tokens([one.text for one in self.all_passages])  # also those that did not fit the time
+            part = fit_word_part(
+                ids,
+                self.base.encoder.tokenizer,
+                self.base.embeddings,
+                size,
+                options["width"],
+                self.seed,
+                options["language"],
+            )
+            heads = {weight: Head.identity(size, _weighted(part, weight)) for weight in WEIGHTS}
+            scored = {weight: self._score(f"words {weight}", head) for weight, head in heads.items()}
+            best = self._best_weight(scored)
+            start, prefix = heads[best], f"words {best}, "
         for what, changes in (("map", {"word_rate": 0.0}), ("map and words", {})):
-            options = HeadOptions().updated(**changes)
-            start = Head.identity(size, _weighted(part, self._best_weight()))
-            trained = train_head(start, self.texts, pairs, options, self.seed, self.progress, self.negated)
-            self._score(f"words {self._best_weight()}, trained {what}", trained)
+            if prefix or "words" not in what:
+                training = HeadOptions().updated(**changes)
+                trained = train_head(start, self.texts, pairs, training, self.seed, self.progress, self.negated)
+                self._score(f"{prefix}trained {what}", trained)
 
-    def _best_weight(self) -> float:
-        """Return the best weight by held-out retrieval; the middle one where nothing is measured."""
-        found = {
-            weight: next(one.gain for one in self.candidates if one.name == f"words {weight}") for weight in WEIGHTS
-        }
-        return max(WEIGHTS, key=lambda weight: found[weight]) if self.held else WEIGHTS[1]  # type: ignore[arg-type, return-value]
+    def _best_weight(self, scored: Mapping[float, Candidate]) -> float:
+        """Return the best weight that keeps STS-B dev, by held-out retrieval; without it the middle one."""
+        kept = {weight: one for weight, one in scored.items() if self.judge.keeps_sts(one)} or scored
+        return max(kept, key=lambda weight: kept[weight].gain or 0.0) if self.held else WEIGHTS[1]
 
-    def _score(self, name: str, head: Head) -> None:
+    def _score(self, name: str, head: Head) -> Candidate:
         self.heads[name] = head
         ranks = sts = negation = None
         if self.held:
@@ -220,6 +239,7 @@ class _Adapting:
         one = self.candidates[-1]
         scores = [f"MRR {one.mrr:.2f}" if one.mrr is not None else "", f"STS-B dev {sts:.2f}" if sts else ""]
         self.progress.tell(f"{name}: {', '.join(filter(None, scores)) or 'not measured'}")
+        return one
 
     def _choose(self, keep_base_if_better: bool) -> tuple[Candidate, str]:
         base, others = self.candidates[0], self.candidates[1:]
@@ -233,11 +253,9 @@ class _Adapting:
                 "the text is short phrases: it has no passages to measure on, and a phrase without one of its words "
                 "means something else, so the base is kept"
             )
-        name = next(one.name for one in others if one.name.endswith("trained map"))
-        kept = [one for one in others if one.name == name and self.judge.keeps_sts(one)]
-        if not kept:
+        if not self.judge.keeps_sts(others[-1]):
             return base, "the text has no passages to measure on, and the candidate loses too much of STS-B dev"
-        return kept[0], (
+        return others[-1], (
             "the text is single sentences, on which nothing can be measured without labels: this is what paid on "
             "labelled sets of the same kind (see docs/adapt.md)"
         )

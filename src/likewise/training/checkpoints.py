@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 import shutil
+from collections.abc import Callable
+from functools import wraps
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from pickle import UnpicklingError
+from typing import Any, TypeVar, cast
 
 from likewise.runs.job import JobError, read_record
 from likewise.runs.parts import checksum, is_sealed, seal
@@ -14,6 +17,7 @@ from likewise.runs.whole_files import read_json, write_json
 
 _OF_A_MODEL = (".safetensors", ".bin", ".json", ".txt", ".model")
 _NOT_OF_A_MODEL = ("likewise.json", "trainer_state.json")
+Method = TypeVar("Method", bound=Callable[..., None])
 
 
 def base_fingerprint(base: str) -> str:
@@ -54,6 +58,25 @@ def newest_checkpoint(folder: Path) -> tuple[Path | None, int]:
             return one, step
         shutil.rmtree(one)
     return None, 0
+
+
+def reading_checkpoint(method: Method) -> Method:
+    """Return a trainer's method that loads a state, with a JobError for whatever goes wrong in it.
+
+    The checksums were right, so that a kill or a damaged disk is not the cause.
+    """
+
+    @wraps(method)
+    def load(trainer: Any, checkpoint: str | None) -> None:
+        try:
+            method(trainer, checkpoint)
+        except (UnpicklingError, RuntimeError, KeyError, TypeError, ValueError, AttributeError, EOFError) as error:
+            raise JobError(
+                f"{checkpoint} does not hold the state of this training ({type(error).__name__}): it was made "
+                "elsewhere or changed. Start again with --overwrite"
+            ) from error
+
+    return cast(Method, load)
 
 
 def _best_is_whole(checkpoint: Path) -> bool:

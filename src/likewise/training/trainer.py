@@ -27,6 +27,7 @@ from likewise.errors import LikewiseError
 from likewise.recipes.options import TrainingOptions
 from likewise.runs import processes
 from likewise.training.batching import LengthBatchSampler
+from likewise.training.checkpoints import reading_checkpoint
 from likewise.training.chunks import in_chunks
 from likewise.training.precision import as_saved
 from likewise.training.selection import Selection
@@ -123,6 +124,9 @@ class _Steps(BaseTrainer):
                 return
         self.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
 
+    _load_optimizer_and_scheduler = reading_checkpoint(BaseTrainer._load_optimizer_and_scheduler)
+    _load_rng_state = reading_checkpoint(BaseTrainer._load_rng_state)
+
     def add_model_card_callback(self, default_args_dict: dict[str, Any]) -> None:
         """Add no callback: the record of the run says more."""
 
@@ -153,9 +157,9 @@ class _Steps(BaseTrainer):
         """Return batches by length, of all processes; accelerate gives each process its part of a batch."""
         return LengthBatchSampler(self.lengths, batch_size * processes.count(), seed, self.by_length)
 
-    def create_optimizer(self, model: Any = None) -> torch.optim.Optimizer:
+    def create_optimizer(self, *model: Any) -> torch.optim.Optimizer:
         """Return AdamW, wrapped in SAM if asked for, or the optimizer that the trainer was given."""
-        optimizer: torch.optim.Optimizer = super().create_optimizer(model)
+        optimizer: torch.optim.Optimizer = super().create_optimizer(*model)
         if self.sam_rho and not isinstance(optimizer, TwoPassSAM):
             # One group a rate and decay, as the trainer made them; AdamW's state starts empty either way.
             optimizer = self.optimizer = TwoPassSAM(
