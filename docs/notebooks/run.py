@@ -22,7 +22,10 @@ LIMIT = 300.0
 def run(path: Path, write: bool, limit: float, folder: Path) -> None:
     notebook = nbformat.read(path, as_version=4)
     started = time.monotonic()
-    NotebookClient(notebook, timeout=None, resources={"metadata": {"path": str(folder)}}).execute()
+    client = NotebookClient(
+        notebook, timeout=None, coalesce_streams=True, resources={"metadata": {"path": str(folder)}}
+    )
+    client.execute()
     seconds = time.monotonic() - started
     print(f"{path}: {seconds:.0f} s", flush=True)
     if seconds > limit:

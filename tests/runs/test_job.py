@@ -299,6 +299,8 @@ def test_a_folder_that_grows(tmp_path: Path) -> None:
         RuntimeError("Error while serializing: I/O error: No space left on device (os error 28)"),
         RuntimeError("[enforce fail at inline_container.cc:664] . PytorchStreamWriter failed writing file data/3"),
         sqlite3.OperationalError("database or disk is full"),
+        RuntimeError("basic_ios::clear: iostream error"),  # torch.save
+        RuntimeError("[enforce fail at inline_container.cc:672] . unexpected pos 80640 vs 80532"),
     ],
 )
 def test_a_full_disk_is_one_sentence_and_what_is_done_is_kept(tmp_path: Path, error: Exception) -> None:

@@ -1,6 +1,8 @@
 """One local cluster for all that runs on one: to start it takes longer than what it does here."""
 
 import json
+import os
+import signal
 import sys
 from pathlib import Path
 
@@ -12,6 +14,8 @@ from pyarrow import parquet
 import likewise
 from likewise.errors import LikewiseError
 from likewise.inference import pieces as cutting
+from likewise.inference import shards
+from likewise.inference.shards import ShardEncoder
 from likewise.runs import on_ray
 from likewise.runs.on_ray import ClusterError, check_versions, cluster
 from likewise.runs.provenance import versions
@@ -73,6 +77,50 @@ def test_negations_are_those_of_one_process(local, sentences, tmp_path):
     here, there = ((tmp_path / f"{on}.jsonl").read_text().splitlines() for on in (None, "ray"))
     assert len(here) == 20
     assert list(map(json.loads, there)) == list(map(json.loads, here))
+
+
+class KilledOnce(ShardEncoder):
+    """A worker whose process dies in the middle of a piece, the first time that the piece is done."""
+
+    mark = ""
+
+    def __call__(self, piece):
+        if piece["start"] == 128 and not Path(self.mark).exists():
+            Path(self.mark).touch()
+            (self.folder / ".half.part").write_bytes(b"PAR1")
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().__call__(piece)
+
+
+def test_what_a_killed_worker_had_under_way_is_done_again(local, saved_model, corpus_file, tmp_path, monkeypatch):
+    monkeypatch.setattr(cutting, "WINDOW", 64)
+    monkeypatch.setattr(KilledOnce, "mark", str(tmp_path / "killed"))
+    monkeypatch.setattr(shards, "ShardEncoder", KilledOnce)
+    out = tmp_path / "out"
+    assert likewise.encode_file(
+        saved_model, corpus_file, f"{out}/", engine="torch", on="ray", workers=1, quiet=True
+    ) == (400, 32)
+    assert (tmp_path / "killed").exists()
+    rows = rows_of(out)
+    assert rows["sentence"].to_pylist() == corpus_file.read_text().splitlines()
+    assert rows["row"].to_pylist() == list(range(400))
+    assert sorted(path.name for path in out.iterdir() if path.suffix != ".parquet") == ["likewise.json"]
+
+
+def test_a_harvest_has_the_bytes_of_one_process(local, sentences, tiny_base, tmp_path):
+    from likewise.context import HarvestOptions, StatesOptions, build_index, harvest, read_states
+
+    articles = tmp_path / "articles.jsonl"
+    rows = [{"id": i, "sections": [{"paragraphs": [" ".join(sentences[i : i + 8])]}]} for i in range(0, 160, 8)]
+    articles.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    build_index(tmp_path / "work", articles, quiet=True)
+    read_states(tmp_path / "work", StatesOptions(encoder=str(tiny_base)), quiet=True)
+    asked = HarvestOptions(pairs=80, ranks=(1, 4), random=2, anchors=5)
+    for on in (None, "ray"):
+        harvest(tmp_path / "work", asked, out=tmp_path / str(on), on=on, workers=1, quiet=True)
+    here, there = (sorted((tmp_path / on).glob("*.parquet")) for on in ("None", "ray"))
+    assert len(here) > 1
+    assert [(path.name, path.read_bytes()) for path in there] == [(path.name, path.read_bytes()) for path in here]
 
 
 class Broken:

@@ -162,6 +162,8 @@ def harvest(
     out: Annotated[Optional[Path], typer.Option(help="Folder of the shards; by default in the workspace.")] = None,
     shard: Annotated[str, typer.Option(help="The share of this machine, as NUMBER/MACHINES.")] = "1/1",
     processes: Annotated[int, typer.Option(help="Processes that score at the same time.", min=1)] = 1,
+    on: Annotated[Optional[str], typer.Option(help="A Ray cluster: ray, or its address as ray://head:10001.")] = None,
+    workers: Annotated[Optional[int], typer.Option(help="Workers of the cluster; one on each core by default.")] = None,
     preset: Preset = "frozen",
     config: Config = None,
     assignments: Set = None,
@@ -180,6 +182,8 @@ def harvest(
         out=out,
         shard=shard,
         processes=processes,
+        on=on,
+        workers=workers,
         overwrite=overwrite,
     )
     found = result.summary

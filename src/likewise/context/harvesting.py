@@ -12,14 +12,11 @@ Copied into one folder, the parts are the harvest.
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import re
-import signal
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -30,15 +27,14 @@ import numpy as np
 from likewise.context.harvest_pairs import HarvestPair, Pair, PairSource
 from likewise.context.indexing import open_store
 from likewise.context.options import HarvestOptions, ScoreOptions, SelectionOptions
+from likewise.context.shard_scoring import PairScorer, scored_shards
 from likewise.context.workspace import ContextError, Workspace
 from likewise.runs.job import JobError, Resume, open_job, read_record, work_of
+from likewise.runs.on_ray import cluster
 from likewise.runs.parts import Parts
 from likewise.runs.plan import Plan
 from likewise.runs.progress import Progress
 from likewise.runs.stopping import orderly_stop
-
-PairScorer = Callable[[Sequence[Pair]], np.ndarray]
-"""Pairs to their similarities (P,)."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +59,8 @@ def harvest(
     out: str | Path | None = None,
     shard: str = "1/1",
     processes: int = 1,
+    on: str | None = None,
+    workers: int | None = None,
     resume: Resume = "auto",
     overwrite: bool = False,
     quiet: bool = False,
@@ -75,20 +73,24 @@ def harvest(
         score, selection: as in `likewise.context.open_origin`.
         out: the folder of the harvest; `harvest` in the workspace by default.
         shard: the share of this machine, "number/machines".
-        processes: that score at the same time.
+        processes: of this machine that score at the same time.
+        on: let a Ray cluster score: "ray", or its address as ray://head:10001. The workspace lies in a folder that all
+            its machines see.
+        workers: of the cluster; one on each core by default.
         resume, overwrite: as in `likewise.runs.job.open_job`.
         quiet: show nothing.
 
     Raises:
         ContextError: a stage is missing or stale, or there is no such share.
         JobError: the folder holds a harvest of other pairs or scores.
+        ClusterError: the cluster cannot be used.
         Stopped: a stop was asked for.
     """
     from likewise.context.origin import DEFAULT
     from likewise.context.states import open_states
     from likewise.context.weights import with_chosen_weights
 
-    work, workspace, progress = Path(work), Workspace(work), Progress(quiet)
+    work, workspace, progress = Path(work).resolve() if on else Path(work), Workspace(work), Progress(quiet)
     machine, options = parse_shard(shard), options or HarvestOptions()
     score, selection = with_chosen_weights(work, score or ScoreOptions()), selection or SelectionOptions()
     if score.form == "pmi" and not score.weights:
@@ -112,6 +114,8 @@ def harvest(
         inputs={name: stage.fingerprint for name, stage in stages.items()},
         machine=machine,
         processes=processes,
+        on=on,
+        workers=workers,
         progress=progress,
         resume=resume,
         overwrite=overwrite,
@@ -153,6 +157,8 @@ def score_shards(
     inputs: Mapping[str, str] | None = None,
     machine: tuple[int, int] = (1, 1),
     processes: int = 1,
+    on: str | None = None,
+    workers: int | None = None,
     resume: Resume = "auto",
     overwrite: bool = False,
 ) -> HarvestResult:
@@ -162,6 +168,7 @@ def score_shards(
         make_scorer: called once in each process; with more than one, a function that can be pickled.
         asked, inputs: options and fingerprints that the scores depend on, for the plan.
         machine: number and count of the machines that share the work.
+        processes, on, workers: as in `harvest`.
     """
     out, (number, machines) = Path(out), machine
     options = {"harvest": source.options.to_dict(), **(asked or {}), "machines": machines}
@@ -171,13 +178,17 @@ def score_shards(
         _check_parts(out, plan)
         out.mkdir(parents=True, exist_ok=True)
     mine = range(number - 1, source.shards, machines)
-    with open_job(folders[number - 1], plan, resume=resume, overwrite=overwrite) as job, orderly_stop(progress) as stop:
+    with ExitStack() as stack:
+        if on:
+            processes = stack.enter_context(cluster(on, workers))
+        job = stack.enter_context(open_job(folders[number - 1], plan, resume=resume, overwrite=overwrite))
+        stop = stack.enter_context(orderly_stop(progress))
         if not job.finished:
             shards = Parts(job.result)
             todo = [k for k in mine if shard_name(k) not in shards]
             begun, pairs = time.monotonic(), 0
             with progress.bar("scoring shards", len(mine), done=len(mine) - len(todo)) as bar:
-                for k, drawn, scores in _scored(source, todo, make_scorer, processes):
+                for k, drawn, scores in scored_shards(source, todo, make_scorer, processes, on is not None):
                     with shards.new(shard_name(k)) as path:
                         _write(path, drawn, scores)
                     pairs += len(drawn)
@@ -220,59 +231,6 @@ def _summary(folders: Sequence[Path]) -> dict[str, Any]:
         spread[kind] = {"pairs": len(values), "mean": float(values.mean()), "5%": low, "50%": middle, "95%": high}
     counts = {name: int((splits == name).sum()) for name in ("train", "dev", "test")}
     return {"pairs": len(table), "splits": counts, "scores": spread}
-
-
-def _scored(
-    source: PairSource, todo: Sequence[int], make_scorer: Callable[[], PairScorer], processes: int
-) -> Iterator[tuple[int, list[HarvestPair], np.ndarray]]:
-    """Yield each shard's number, pairs and scores as it is done."""
-    if not todo:
-        return
-    if processes == 1:
-        scorer = make_scorer()
-        for number in todo:
-            pairs = source.shard(number)
-            yield number, pairs, scorer([(pair.first, pair.second) for pair in pairs])
-        return
-    # A forked process would inherit the threads and locks of torch.
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(processes, mp_context=context, initializer=_begin, initargs=(make_scorer,)) as pool:
-        waiting: dict[Future[np.ndarray], tuple[int, list[HarvestPair]]] = {}
-        ahead = list(reversed(todo))
-        try:
-            while ahead or waiting:
-                # One shard ahead for each process: the pairs of all would fill the memory.
-                while ahead and len(waiting) < 2 * processes:
-                    number = ahead.pop()
-                    pairs = source.shard(number)
-                    future = pool.submit(_score_here, [(pair.first, pair.second) for pair in pairs])
-                    waiting[future] = number, pairs
-                for future in wait(waiting, return_when=FIRST_COMPLETED).done:
-                    yield *waiting.pop(future), future.result()
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
-
-
-_SCORER: list[PairScorer] = []
-
-
-def _begin(make_scorer: Callable[[], PairScorer]) -> None:
-    """Prepare a worker process: its scorer, and a thread that ends it with its parent."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that writes
-    parent = multiprocessing.parent_process()
-
-    def leave() -> None:
-        if parent is not None:
-            parent.join()
-            os._exit(1)
-
-    threading.Thread(target=leave, daemon=True).start()
-    _SCORER[:] = [make_scorer()]
-
-
-def _score_here(pairs: list[Pair]) -> np.ndarray:
-    return _SCORER[0](pairs)
 
 
 def _write(path: Path, pairs: list[HarvestPair], scores: np.ndarray) -> None:

@@ -15,7 +15,7 @@ UNFINISHED_FILE = ".*.part"
 """A pattern for the names of temporary files."""
 _FULL = re.compile(
     r"No space left on device|os error 28|Disk quota exceeded|disk is full|StreamWriter failed writing|"
-    r"requested and \d+ written"
+    r"requested and \d+ written|iostream error|unexpected pos \d+ vs"
 )
 
 
