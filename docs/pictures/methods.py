@@ -245,7 +245,7 @@ def adapt(ax: Any) -> None:
     arrow(ax, (65.5, 27), (74, 20))
     arrow(ax, (65.5, 9), (74, 16), text="")
     ax.text(72.5, 10, r"$\times\,\lambda$", size=11)
-    ax.text(75.5, 18, "side\nby side", ha="center", va="center", size=8.5)
+    ax.text(75, 18, "side\nby\nside", ha="center", va="center", size=7.5, linespacing=0.95)
     arrow(ax, (77.5, 18), (82, 18))
     vector(ax, 82, 17, 6)
     ax.text(90, 21, "length 1", ha="center", size=8.5)

@@ -69,3 +69,19 @@ def offered(line: str) -> list[str]:
 )
 def test_a_shell_completes_verbs_and_options(line, expected):
     assert offered(line) == expected
+
+
+def test_a_command_that_needs_no_model_starts_without_torch(tmp_path):
+    code = (
+        "import sys\n"
+        "from likewise.cli import main\n"
+        "sys.argv = ['likewise', 'cache', 'show']\n"
+        "try:\n"
+        "    main()\n"
+        "finally:\n"
+        "    print('torch' in sys.modules)"
+    )
+    place = {**os.environ, "LIKEWISE_CACHE": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=place, check=False)
+    assert done.returncode == 0
+    assert done.stdout.split()[-1] == "False"

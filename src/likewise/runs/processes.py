@@ -58,9 +58,11 @@ def count() -> int:
 
 def number() -> int:
     """Return the number of this process, from 0."""
+    if count() == 1:
+        return 0
     from torch import distributed
 
-    return distributed.get_rank() if count() > 1 else 0
+    return distributed.get_rank()
 
 
 def is_first() -> bool:

@@ -33,7 +33,7 @@ _NEGATED = 400
 
 _BLOCK = 2048  # texts of a saved part
 _FEWEST = 50  # held-out sentences below which nothing is measured
-_PASSAGES = 0.3  # share of passages that offer a measuring pair, below which the text is single sentences
+_PASSAGES = 0.4  # share of passages that offer a measuring pair, below which the text is single sentences
 
 
 class BaseTexts:
