@@ -113,7 +113,8 @@ def large_batch(base: str, size: int, chunk: int, words: int) -> dict[str, Any]:
     texts = [" ".join(text.split()[:words]) for text in (sentences(10**6) * size)[:size]]
     seconds = training(texts, base, steps=0, batch=size, chunk=chunk)
     gigabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1 << 20)
-    return {"batch": size, "chunk": chunk, "words": words, "seconds": round(seconds, 1), "peak GiB": round(gigabytes, 2)}
+    shown = {"batch": size, "chunk": chunk, "words": words}
+    return shown | {"seconds": round(seconds, 1), "peak GiB": round(gigabytes, 2)}
 
 
 class Waiting:
