@@ -108,12 +108,13 @@ def rate(what: str, kind: str, base: str, count: int) -> float:
     return (count if what == "encoding" else 3 * 64) / seconds
 
 
-def large_batch(base: str, size: int, chunk: int) -> dict[str, Any]:
-    """Return seconds and peak memory of one update."""
-    texts = (sentences(10**6) * size)[:size]
+def large_batch(base: str, size: int, chunk: int, words: int) -> dict[str, Any]:
+    """Return seconds and peak memory of one update, on the first words of sentences."""
+    texts = [" ".join(text.split()[:words]) for text in (sentences(10**6) * size)[:size]]
     seconds = training(texts, base, steps=0, batch=size, chunk=chunk)
     gigabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1 << 20)
-    return {"batch": size, "chunk": chunk, "seconds": round(seconds, 1), "peak GiB": round(gigabytes, 2)}
+    shown = {"batch": size, "chunk": chunk, "words": words}
+    return shown | {"seconds": round(seconds, 1), "peak GiB": round(gigabytes, 2)}
 
 
 class Waiting:
@@ -173,6 +174,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--large-batch", type=int)
     parser.add_argument("--chunk", type=int, default=64)
+    parser.add_argument("--words", type=int, default=32, help="most words of a sentence, with --large-batch")
     parser.add_argument("--workers", help="numbers with commas between")
     parser.add_argument("--kill", action="store_true")
     parser.add_argument("--one", nargs=2, metavar=("FOLDER", "WHAT"), help=argparse.SUPPRESS)
@@ -180,7 +182,7 @@ def main() -> None:
     if given.one:
         one(Path(given.one[0]), given.one[1], given.base, given.sentences)
     elif given.large_batch:
-        print(json.dumps(large_batch(given.base, given.large_batch, given.chunk)))
+        print(json.dumps(large_batch(given.base, given.large_batch, given.chunk, given.words)))
     elif given.kill:
         print(json.dumps(kill()))
     elif given.workers:

@@ -73,6 +73,7 @@ def _connect(on: str, workers: int | None) -> None:
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "error"}
     if _is_local(on):
         os.environ.setdefault("RAY_raylet_start_wait_time_s", "300")  # a busy machine takes longer than Ray expects
+        os.environ.setdefault("RAY_worker_niceness", "0")  # at Ray's 15 they hardly get a turn on such a machine
         try:
             ray.init(address="local", num_cpus=workers, include_dashboard=False, **quiet)
         except Exception as error:  # Ray raises nothing more specific

@@ -198,15 +198,8 @@ class _Adapting:
         start, prefix = Head.identity(size), ""
         if options["width"]:
             ids = self.base.tokens([one.text for one in self.all_passages])  # also those that did not fit the time
-            part = fit_word_part(
-                ids,
-                self.base.encoder.tokenizer,
-                self.base.embeddings,
-                size,
-                options["width"],
-                self.seed,
-                options["language"],
-            )
+            settings = (size, options["width"], self.seed, options["language"])
+            part = fit_word_part(ids, self.base.encoder.tokenizer, self.base.embeddings, *settings)
             heads = {weight: Head.identity(size, _weighted(part, weight)) for weight in WEIGHTS}
             scored = {weight: self._score(f"words {weight}", head) for weight, head in heads.items()}
             best = self._best_weight(scored)
