@@ -225,8 +225,10 @@ def open_job(
             raise JobError(f"{target}: the disk is full. {cure}") from error
         raise
     finally:
-        job._close(existed)
-        lock.release()
+        try:
+            job._close(existed)
+        finally:  # also after a second Ctrl-C
+            lock.release()
 
 
 def complete_installation(target: str | os.PathLike[str]) -> dict[str, Any]:
