@@ -16,7 +16,7 @@ def test_adapt_shows_candidates_and_choice(tiny_base, sentences, tmp_path, monke
         build_app(), [*arguments, "--out", str(tmp_path / "model")], env={"COLUMNS": "120", "LIKEWISE_DATA": ""}
     )
     assert done.exit_code == 0, done.output
-    for part in ("words 0.5, trained map", "centred", "chosen: words 0.5", f"model: {tmp_path / 'model'}"):
+    for part in ("words 0.7, trained map", "centred", "chosen: words 0.7", f"model: {tmp_path / 'model'}"):
         assert part in done.output
     again = CliRunner().invoke(build_app(), [*arguments, "--out", str(tmp_path / "model"), "--seed", "2"])
     assert again.exit_code == 2
