@@ -25,3 +25,11 @@ def test_demo_goes_the_whole_road(tiny_base, tmp_path, monkeypatch):
     assert (tmp_path / "runs" / "demo" / "modules.json").exists()
     again = CliRunner().invoke(build_app(), arguments, env={"COLUMNS": "120"})
     assert again.exit_code == 0, again.output
+
+
+def test_demo_leaves_what_stands_where_its_text_would_go(tmp_path):
+    (tmp_path / "demo-text").write_text("mine")
+    done = CliRunner().invoke(build_app(), ["demo", "--out", str(tmp_path / "demo")])
+    assert done.exit_code != 0
+    assert "holds other files" in f"{done.output}{done.exception}"
+    assert (tmp_path / "demo-text").read_text() == "mine"

@@ -36,7 +36,7 @@ def demo_command() -> Any:
         if (record := read_record(out)) and (record.get("recipe"), record.get("base")) != ("adapt", BASE):
             raise JobError(f"{out} holds another model: choose another --out for the demo")
         text = out.with_name(f"{out.name}-text")
-        if text.exists() and {path.name for path in text.iterdir()} - {"text.jsonl", "reports"}:
+        if text.exists() and (not text.is_dir() or {path.name for path in text.iterdir()} - {"text.jsonl", "reports"}):
             raise JobError(f"{text} holds other files: choose another --out for the demo")
         console = Console(highlight=False)
         console.rule("1. A text of your own")

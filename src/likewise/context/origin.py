@@ -95,10 +95,9 @@ class Origin:
         """Forget the sentences of earlier calls, so that the next result does not depend on them in its last digits.
 
         A sentence that is remembered is missing in the batch of the others, and sums of another batch are rounded
-        otherwise.
+        differently.
         """
-        if isinstance(self.scorer, StateScorer):
-            self.scorer.forget()
+        self.scorer.forget()
 
     def choose(self, pairs: Sequence[Pair], gold: np.ndarray, source: str) -> tuple[Weights, np.ndarray]:
         """Choose the weights on rated pairs; return them and the similarities (P,) that they give."""

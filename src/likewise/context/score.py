@@ -24,7 +24,7 @@ from likewise.context.chunks import Context
 from likewise.context.generators import Generators
 from likewise.context.options import TERMS, ScoreOptions
 from likewise.context.subwords import SOURCES, TASKS, Padded, Piece, Task, pad
-from likewise.context.terms import QUIET, TermScorer
+from likewise.context.terms import TermScorer
 from likewise.context.workspace import ContextError
 from likewise.runs.progress import Progress
 from likewise.training.precision import use_bf16
@@ -55,26 +55,14 @@ class ContextScorer(TermScorer):
             raise ContextError("the first weight is above 0 and there is no discriminator: give one, or the weight 0")
         self.bf16 = use_bf16(self.options.precision)
 
-    def terms(
-        self,
-        sentences: Sequence[str],
-        contexts: Sequence[Context],
-        cells: np.ndarray,
-        wanted: Sequence[bool] | np.ndarray = (True,) * 4,
-        progress: Progress = QUIET,
+    def cell_terms(
+        self, sentences: Sequence[str], contexts: Sequence[Context], cells: np.ndarray, wanted: Any, progress: Progress
     ) -> np.ndarray:
-        """Return the four terms of equation 3, not yet weighted.
+        """Return the four terms of equation 3, not yet weighted: (K, 4) float64, each at most 0.
 
-        Args:
-            cells: (K, 2), a sentence's and a context's number in each row; a row that comes again is computed once.
-            wanted: which terms; the others are 0.
-
-        Returns:
-            (K, 4) float64, each at most 0.
+        A cell that is repeated is computed once.
         """
-        if not len(cells):
-            return np.zeros((0, len(TERMS)))
-        distinct, inverse = np.unique(np.asarray(cells)[:, ::-1], axis=0, return_inverse=True)  # by context, sentence
+        distinct, inverse = np.unique(cells[:, ::-1], axis=0, return_inverse=True)  # by context, sentence
         inverse = inverse.reshape(-1)
         asked = np.bincount(inverse, minlength=len(distinct))  # how often each is wanted
         found = np.zeros((len(distinct), len(TERMS)))

@@ -57,25 +57,13 @@ class StateScorer(TermScorer):
         self.states.encoder.forget()
         self._means.clear()
 
-    def terms(
-        self,
-        sentences: Sequence[str],
-        contexts: Sequence[Context],
-        cells: np.ndarray,
-        wanted: Sequence[bool] | np.ndarray = (True,) * 4,
-        progress: Progress = QUIET,
+    def cell_terms(
+        self, sentences: Sequence[str], contexts: Sequence[Context], cells: np.ndarray, wanted: Any, progress: Progress
     ) -> np.ndarray:
-        """Return the four terms, not yet weighted: (K, 4) float64.
-
-        Args:
-            cells: (K, 2), a sentence's and a context's number in each row.
-            wanted: which terms; the others are 0.
-        """
-        if not len(cells):
-            return np.zeros((0, len(TERMS)))
-        found = self._terms(sentences, self.ranker.numbers(contexts), np.asarray(cells), wanted, progress)
+        """Return the four terms, not yet weighted: (K, 4) float64."""
+        found = self._terms(sentences, self.ranker.numbers(contexts), cells, wanted, progress)
         if self.options.form == "pmi":
-            found -= self._mean_terms(sentences, wanted)[np.asarray(cells)[:, 0]]
+            found -= self._mean_terms(sentences, wanted)[cells[:, 0]]
         return found
 
     def _mean_terms(self, sentences: Sequence[str], wanted: Any) -> np.ndarray:

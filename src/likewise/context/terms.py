@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from likewise.context.chunks import Context
+from likewise.context.options import TERMS
 from likewise.runs.progress import Progress
 
 QUIET = Progress(quiet=True)
@@ -30,7 +31,9 @@ class TermScorer(ABC):
         cells = np.stack([np.zeros(len(contexts), np.int64), np.arange(len(contexts))], axis=1)
         return self.terms([sentence], contexts, cells, self.weights != 0, progress) @ self.weights
 
-    @abstractmethod
+    def forget(self) -> None:  # noqa: B027 - a scorer that keeps nothing needs no other
+        """Forget the sentences of earlier calls, where any are kept."""
+
     def terms(
         self,
         sentences: Sequence[str],
@@ -45,3 +48,17 @@ class TermScorer(ABC):
             cells: (K, 2), a sentence's and a context's number in each row.
             wanted: which terms; the others are 0.
         """
+        if not len(cells):
+            return np.zeros((0, len(TERMS)))
+        return self.cell_terms(sentences, contexts, np.asarray(cells), wanted, progress)
+
+    @abstractmethod
+    def cell_terms(
+        self,
+        sentences: Sequence[str],
+        contexts: Sequence[Context],
+        cells: np.ndarray,
+        wanted: Sequence[bool] | np.ndarray,
+        progress: Progress,
+    ) -> np.ndarray:
+        """Return what `terms` does, of at least one cell."""

@@ -11,22 +11,18 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import snowballstemmer
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from likewise.encoder.modules import SavedModule
 
-LANGUAGES = tuple(sorted(snowballstemmer.algorithms()))
-"""Languages whose inflected forms are known."""
-
 _SHARED = 2048  # rows for the pieces that a corpus does not hold
 _WORD_STARTS = ("Ġ", "▁")  # of byte-level BPE and of SentencePiece; WordPiece marks the other pieces, by ##
 
 
 class WordPart(SavedModule):
-    """A module that puts the weighted word pieces of a sentence behind its sentence vector.
+    """A module that appends a weighted sum of word-piece vectors to the sentence vector.
 
     v = [x / |x| ; weight w / |w|], scaled to length 1, where w is the sum of the vectors of the sentence's pieces, each
     times the square root of its count: the cosine of two sentences is that of their vectors x plus weight^2 times that
@@ -91,6 +87,13 @@ class WordPart(SavedModule):
         return self.dimension + self.width
 
 
+def languages() -> list[str]:
+    """Return the languages that have a stemmer."""
+    import snowballstemmer  # needed to fit a part, not to run it
+
+    return sorted(snowballstemmer.algorithms())
+
+
 def fit_word_part(
     ids: Sequence[np.ndarray],
     tokenizer: Any,
@@ -112,7 +115,7 @@ def fit_word_part(
         dimension: D.
         width: W.
         seed: fixes the random vectors.
-        language: of `LANGUAGES`, for the forms of a word; "" takes each form for a word of its own.
+        language: one of `languages()`, for the forms of a word; "" treats each form as a separate word.
     """
     count = len(embeddings)
     names = tokenizer.convert_ids_to_tokens(list(range(min(count, len(tokenizer)))))
@@ -149,6 +152,8 @@ def _first_forms(names: Sequence[str], language: str) -> list[int]:
     """Return for each piece the number of the first piece with the same stem; pieces inside a word stand alone."""
     if not language:
         return list(range(len(names)))
+    import snowballstemmer
+
     stem = snowballstemmer.stemmer(language).stemWord
     marked = any(name.startswith(_WORD_STARTS) for name in names)
     first: dict[str, int] = {}

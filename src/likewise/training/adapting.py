@@ -14,7 +14,7 @@ import numpy as np
 
 from likewise.corpus import CorpusOptions
 from likewise.corpus.passages import OfferedPair, Passage, offered_pairs, read_passages
-from likewise.encoder.word_part import LANGUAGES, fit_word_part
+from likewise.encoder.word_part import fit_word_part, languages
 from likewise.errors import counted
 from likewise.evaluation.geometry import reciprocal_ranks
 from likewise.evaluation.pairs import pair_cosines
@@ -94,7 +94,7 @@ def adapt(
         passages: passages used at most, whatever time they take, for the same result on every machine; 0: as many as
             fit `minutes`.
         width: numbers that the words of the corpus may add to each vector; 0: none, the vectors keep their length.
-        language: of the corpus, for the forms of a word; "" takes each form for a word of its own.
+        language: of the corpus, for the forms of a word; "" treats each form as a separate word.
         seed: fixes pairs, batches and random vectors.
         data: the folder of SentEval's data, for STS-B dev.
         corpus_options: how the corpus is read.
@@ -117,8 +117,8 @@ def adapt(
         raise OptionError(f"passages is {passages}: give a number above 0, or 0 for as many as fit the time")
     if width < 0:
         raise OptionError(f"width is {width}: give a number above 0, or 0 for vectors as long as those of the base")
-    if language and language not in LANGUAGES:
-        raise OptionError(f"language is {language!r}: give one of {', '.join(LANGUAGES)}, or '' for none")
+    if language and language not in languages():
+        raise OptionError(f"language is {language!r}: give one of {', '.join(languages())}, or '' for none")
     checked_seed(seed)
     check_target(out)
     base = os.fspath(base)
@@ -195,7 +195,7 @@ class _Adapting:
         if self.phrases:
             return
         size, options = vectors.shape[1], self.job.plan.options
-        start, prefix = Head.identity(size), ""
+        start, prefix, trainings = Head.identity(size), "", {"map": {"word_rate": 0.0}}
         if options["width"]:
             ids = self.base.tokens([one.text for one in self.all_passages])  # also those that did not fit the time
             settings = (size, options["width"], self.seed, options["language"])
@@ -203,12 +203,11 @@ class _Adapting:
             heads = {weight: Head.identity(size, _weighted(part, weight)) for weight in WEIGHTS}
             scored = {weight: self._score(f"words {weight}", head) for weight, head in heads.items()}
             best = self._best_weight(scored)
-            start, prefix = heads[best], f"words {best}, "
-        for what, changes in (("map", {"word_rate": 0.0}), ("map and words", {})):
-            if prefix or "words" not in what:
-                training = HeadOptions().updated(**changes)
-                trained = train_head(start, self.texts, pairs, training, self.seed, self.progress, self.negated)
-                self._score(f"{prefix}trained {what}", trained)
+            start, prefix, trainings["map and words"] = heads[best], f"words {best}, ", {}
+        for what, changes in trainings.items():
+            training = HeadOptions().updated(**changes)
+            trained = train_head(start, self.texts, pairs, training, self.seed, self.progress, self.negated)
+            self._score(f"{prefix}trained {what}", trained)
 
     def _best_weight(self, scored: Mapping[float, Candidate]) -> float:
         """Return the best weight that keeps STS-B dev, by held-out retrieval; without it the middle one."""
