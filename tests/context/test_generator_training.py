@@ -21,14 +21,14 @@ def work(trained, tmp_path):
 
 
 def test_a_transformer_learns_from_the_right_context(work, tiny_generators):
-    options = tiny_generators.updated(width=32, feed_forward=64, learning_rate=1e-2, warmup_steps=10, max_steps=100)
+    options = tiny_generators.updated(width=32, feed_forward=64, learning_rate=1e-2, warmup_steps=10, max_steps=300)
     record = train_generators(work, options, quiet=True).record
-    assert (record["steps"], record["status"]) == (100, "finished")
+    assert (record["steps"], record["status"]) == (300, "finished")
     found = record["perplexity"]
     for task in ("centre", "left", "right"):
         assert found["right"][task] < found["shuffled"][task]
     rows = [json.loads(line) for line in (work / "generators" / "log.jsonl").read_text().splitlines()]
-    assert [row["step"] for row in rows] == [0, 100]
+    assert [row["step"] for row in rows] == [0, 300]
     assert rows[1]["centre"] < rows[0]["centre"] / 4
 
 

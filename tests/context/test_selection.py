@@ -176,8 +176,8 @@ def test_cached_ranking_is_the_plain_forward(trained, plain_logit):
 
 def test_the_finder_of_a_workspace(trained):
     finder = ContextFinder.open(trained)
-    found = finder.find("The violin stood beside the drum.", SelectionOptions(size=10))
+    found = finder.find("The violin stood beside the drum.", SelectionOptions(size=10, diversity=False))
     chunks = finder.store.positions(found)[0]
-    assert len(found) == len(set(chunks)) > 3
+    assert len(found) == 10
     themes = (finder.store.documents[chunks] % 4).tolist()
     assert themes.count(3) >= 0.6 * len(found), "contexts of the theme music come first; chance gives a quarter"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -80,7 +81,7 @@ def _train(job: Job, store: ChunkStore, states: States, options: GeneratorOption
 
     def evaluate() -> dict[str, float]:
         found = perplexities(model.eval(), corpus, held_out, options.seed, ("right",))["right"]
-        return {"score": -sum(np.log(value) for value in found.values()), **found}
+        return {"score": -sum(math.log(value) for value in found.values()), **found}
 
     loop = Loop(job, model, optimizer, schedule, loss, evaluate, options.eval_steps, options.max_grad_norm)
     with orderly_stop(progress) as stop:

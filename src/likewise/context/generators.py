@@ -45,7 +45,7 @@ _LEFT_OUT = 0.1
 
 
 class Memory(NamedTuple):
-    """What a decoder reads of N texts: values (N, M, width), and where there is a token (N, M)."""
+    """The states of N texts that a decoder reads: values (N, M, width), and where there is a token (N, M)."""
 
     values: Tensor
     mask: Tensor

@@ -38,7 +38,7 @@ _KEPT = 40_000
 
 
 class Reading(NamedTuple):
-    """What an encoder says of a sentence.
+    """A sentence as the encoder reads it.
 
     Attributes:
         vector: float32 (D,), unit length.
