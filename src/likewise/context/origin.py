@@ -191,7 +191,7 @@ def open_origin(
             found = []
             with progress.bar("finding contexts of sentences", len(texts)) as bar:
                 for text in texts:
-                    found.append(finder.find(text, selection, lambda *asked: scorer(*asked, progress)))
+                    found.append(finder.find(text, selection, lambda one, contexts: scorer(one, contexts, progress)))
                     bar.advance()
             return found
 

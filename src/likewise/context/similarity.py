@@ -96,7 +96,7 @@ def choose_signed(
     start = np.eye(len(FEATURES))[usable[0]]
     weights, spearman = choose_weights(lambda tried: scaled @ tried, gold, start, usable[1:])
     raw = weights / scale
-    return tuple(float(round(value, 4)) for value in raw / np.abs(raw[usable[0]])), spearman
+    return tuple(float(f"{value:.5g}") for value in raw / np.abs(raw[usable[0]])), spearman
 
 
 class PairTerms(NamedTuple):

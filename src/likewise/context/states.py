@@ -249,7 +249,7 @@ def _part(texts: list[str], encoder: FrozenEncoder, keep: str) -> dict[str, np.n
             "vectors": vectors,
         }
     rows = encoder.read(texts)
-    found = {
+    found: dict[str, np.ndarray] = {
         "vectors": np.stack([row.vector for row in rows]).astype(np.float16),
         "ids": np.concatenate([row.ids for row in rows]).astype(np.int32),
         "lengths": np.array([len(row.ids) for row in rows]),

@@ -86,8 +86,8 @@ class Transformers(Generators):
                 tokens.append(np.arange(len(ids[-1])))
                 places.append(np.full(len(ids[-1]), place + i))
             rows.append((ids, tokens, places) if ids else tuple([np.array([n])] for n in (self.end, 0, max(0, place))))
-        ids, tokens, places = (padded([np.concatenate(row[i]) for row in rows]) for i in range(3))
-        return ids, tokens.clamp(min=0, max=self.max_tokens), places.clamp(min=0, max=2 * self.sentences)
+        cut, at, of = (padded([np.concatenate(row[i]) for row in rows]) for i in range(3))
+        return cut, at.clamp(min=0, max=self.max_tokens), of.clamp(min=0, max=2 * self.sentences)
 
     def log_probabilities(self, task: Task, memories: Sequence[Memory], targets: Tensor) -> Tensor:
         """Return log p of each token, given those before it."""
