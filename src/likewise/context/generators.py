@@ -58,7 +58,7 @@ class Memory(NamedTuple):
 
     def without(self, left_out: Tensor) -> Memory:
         """Return the memory with the texts left out where (N,) is True."""
-        return Memory(self.values, self.mask & ~left_out[:, None])
+        return Memory(self.values, self.mask & ~left_out[:, None].to(self.mask.device))
 
 
 class Generators(nn.Module):
@@ -83,6 +83,11 @@ class Generators(nn.Module):
         """Return the numbers of those of the ids that are known."""
         found = self._number[ids]
         return found[found >= 0]
+
+    @staticmethod
+    def best_device() -> str:
+        """Return where such models run."""
+        return "cpu"
 
     @abstractmethod
     def encode(self, task: Task, side: Task, texts: Sequence[Text]) -> Memory:
@@ -136,7 +141,7 @@ class Generators(nn.Module):
             begin += len(cells)
             longest = int(lengths[own[cells]].max())
             given = [memory.take(of[i][cells]) for i, memory in enumerate(memories)]
-            logs = self.log_probabilities(task, given, targets[own[cells], :longest]).double()
+            logs = self.log_probabilities(task, given, targets[own[cells], :longest]).double().cpu()
             found[cells] = logs.sum(dim=1) / lengths[own[cells]].clamp(min=1)
         return found
 
@@ -225,7 +230,7 @@ def make_generators(options: GeneratorOptions, store: ChunkStore, states: States
         return LogBilinear(pieces, size, states.vectors.shape[1], options.rank)
     sizes = {name: getattr(options, name) for name in ("width", "heads", "feed_forward", "layers")}
     most = {"sentences": max(store.left, store.right), "max_tokens": states.encoder.max_tokens}
-    return Transformers(pieces, size, **sizes, **most, dropout=options.dropout)
+    return Transformers(pieces, size, **sizes, **most, dropout=options.dropout).to(Transformers.best_device())
 
 
 def load_generators(folder: Path) -> Generators:
@@ -243,7 +248,7 @@ def load_generators(folder: Path) -> Generators:
         found.load_state_dict(tensors)
     except (OSError, SafetensorError, KeyError, RuntimeError, ValueError, TypeError) as error:
         raise ContextError(f"{folder}: no generators can be read here ({error}): train them again") from None
-    return cast(Generators, found.eval())
+    return cast(Generators, found.to(family.best_device()).eval())
 
 
 class Corpus:

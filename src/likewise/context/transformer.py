@@ -57,6 +57,11 @@ class Transformers(Generators):
             }
         )
 
+    @staticmethod
+    def best_device() -> str:
+        """Return the GPU where there is one."""
+        return "cuda" if torch.cuda.is_available() else "cpu"
+
     def shape(self) -> dict[str, int]:
         """Return the sizes of the layers and of what is read."""
         return self._shape
@@ -69,7 +74,8 @@ class Transformers(Generators):
         first = {"left": lambda text: -len(text), "centre": lambda text: 0, "right": lambda text: 1}[side]
         ids, tokens, sentences = self._cut(texts, [self.sentences + first(text) for text in texts])
         network: Any = self.networks[task]
-        return network.encode(ids, tokens, sentences)
+        device = network.bias.device
+        return network.encode(ids.to(device), tokens.to(device), sentences.to(device))
 
     def targets(self, texts: Sequence[Text]) -> Tensor:
         """Return the word pieces of each text, with a separator between two sentences, and the end token."""
@@ -92,17 +98,18 @@ class Transformers(Generators):
     def log_probabilities(self, task: Task, memories: Sequence[Memory], targets: Tensor) -> Tensor:
         """Return log p of each token, given those before it."""
         network: Any = self.networks[task]
+        targets = targets.to(network.bias.device)
         real = targets >= 0
         ids = targets.clamp(min=0)
         shifted = torch.cat([torch.full_like(ids[:, :1], self.begin), ids[:, :-1]], dim=1)
         ends = (ids == self.separator) & real
         sentences = (ends.cumsum(dim=1) - ends.long()).clamp(max=2 * self.sentences)
-        at = torch.arange(ids.shape[1]).expand_as(ids)
+        at = torch.arange(ids.shape[1], device=ids.device).expand_as(ids)
         begun = torch.where(F.pad(ends, (1, 0))[:, :-1], at, 0).cummax(dim=1).values
         tokens = (at - begun).clamp(max=self.max_tokens)
         states = network.decode(shifted, tokens, sentences, memories)[real]
         logs = -F.cross_entropy(network.logits(states), ids[real], reduction="none")
-        return torch.zeros(targets.shape, dtype=logs.dtype).masked_scatter(real, logs)
+        return torch.zeros(targets.shape, dtype=logs.dtype, device=logs.device).masked_scatter(real, logs)
 
 
 class _Network(nn.Module):
@@ -132,9 +139,11 @@ class _Network(nn.Module):
     def decode(self, ids: Tensor, tokens: Tensor, sentences: Tensor, memories: Sequence[Memory]) -> Tensor:
         n = len(ids)
         memory = torch.cat([self.nothing.expand(n, 1, -1), *(one.values for one in memories)], dim=1)
-        there = torch.cat([torch.ones(n, 1, dtype=torch.bool), *(one.mask for one in memories)], dim=1)
+        there = torch.cat(
+            [torch.ones(n, 1, dtype=torch.bool, device=ids.device), *(one.mask for one in memories)], dim=1
+        )
         x = self.dropout(self.words(ids) + self.tokens(tokens) + self.target_sentences(sentences))
-        later = torch.ones(ids.shape[1], ids.shape[1], dtype=torch.bool).triu(1)
+        later = torch.ones(ids.shape[1], ids.shape[1], dtype=torch.bool, device=ids.device).triu(1)
         # Padding stands at the end, so a causal layer cannot see it.
         return self.decoder(x, memory, tgt_mask=later, memory_key_padding_mask=~there)
 
