@@ -49,7 +49,10 @@ def build_static_words(
     tokenizer = with_frequent_words(model.tokenizer.backend_tokenizer, sentences, words)
     vocabulary = tokenizer.get_vocab()
     texts = [_text(model, piece) for piece in sorted(vocabulary, key=vocabulary.__getitem__)]
-    vectors = _looked_up(vectors_from, texts) if vectors_from else encoded_words(model, texts)
+    if vectors_from:
+        vectors = _looked_up(vectors_from, texts, 1 / float(model.get_embedding_dimension()) ** 0.5)
+    else:
+        vectors = encoded_words(model, texts)
     counts = np.zeros(len(vectors), dtype=np.int64)
     for start in range(0, len(sentences), _AT_A_TIME):
         found = tokenizer.encode_batch_fast(list(sentences[start : start + _AT_A_TIME]), add_special_tokens=False)
@@ -68,8 +71,11 @@ def build_static_words(
     return module, torch.from_numpy(np.ascontiguousarray(axes))
 
 
-def _looked_up(source: str, texts: Sequence[str]) -> np.ndarray:
-    """Return the vectors of a file for texts, (V, D); random ones of the same size for those that it does not hold."""
+def _looked_up(source: str, texts: Sequence[str], spread: float) -> np.ndarray:
+    """Return the vectors of a file for texts, (V, D); random ones of the same size for those that it does not hold.
+
+    Their numbers get the spread that an encoder's have, as a step of Adam moves each number by the same.
+    """
     table = read_word_vectors(source)
     place = {word: i for i, word in reversed(list(enumerate(table.words)))}
     rows = np.array([place.get(text, -1) for text in texts])
@@ -79,7 +85,8 @@ def _looked_up(source: str, texts: Sequence[str]) -> np.ndarray:
     chance = np.random.default_rng(1).standard_normal((len(texts), known.shape[1]))
     found = known.mean(axis=0) + known.std(axis=0) * chance
     found[rows >= 0] = known
-    return found.astype(np.float32)
+    scaled: np.ndarray = (found * (spread / known.std())).astype(np.float32)
+    return scaled
 
 
 def _text(model: Any, piece: str) -> str:
