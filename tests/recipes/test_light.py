@@ -1,3 +1,4 @@
+import datasets
 import numpy as np
 import pytest
 import torch
@@ -105,6 +106,12 @@ def test_resume_gives_the_weights_of_an_uninterrupted_run(finished, cache, corpu
         whole, cut = (load_file(tmp_path / run / name) for run in ("whole", "cut"))
         assert all(torch.equal(whole[key], cut[key]) for key in whole), name
     assert likewise.load(tmp_path / "cut").encode("the old river").shape == (8,)
+
+
+def test_quiet_prints_nothing(finished, cache, corpus_file, base, tmp_path, capfd):
+    assert not datasets.are_progress_bars_disabled()
+    train(corpus_file, base, tmp_path / "run", held_out=30)  # other rows than those before: a selection of them
+    assert capfd.readouterr() == ("", "")
 
 
 def test_contradictions_are_refused(cache):
