@@ -217,6 +217,7 @@ def jobs(
 
     few = {"batch_size": 8, "max_steps": steps, "eval_steps": 3, "precision": "fp32", "quiet": True}
     rated = {"objective": "sts", "rows": pairs, "base": base, "out": "OUT", **few}
+    adapted = {"corpus": articles, "base": base, "out": "OUT"}
     surrogate = {"harvest": "WORK/harvest", "base": base, "out": "OUT", **few}
     compared = {"methods": ["simcse", "whitening"], "corpus": corpus, "out": "OUT", "base": base, "seeds": (1, 2)}
     compared |= {"steps": steps, "tasks": f"pairs:{pairs}", "held_out": 40, "batch_size": 8, "quiet": True}
@@ -225,7 +226,7 @@ def jobs(
         training("sncse", base, corpus, steps, preset="cpu"),
         training("gclsr", "bundled:glove", corpus, steps, sentences=0),
         training("light", base, corpus, steps),
-        Job("adapt", [Call("likewise:adapt", {"corpus": articles, "base": base, "out": "OUT", "passages": 400})]),
+        Job("adapt", [Call("likewise:adapt", {**adapted, "passages": 150, "width": 16, "quiet": True})]),
         Job("finetune", [Call("likewise:finetune", rated)]),
         Job("compare", [Call("likewise:compare", compared)], content=runs_of_comparison),
         Job(

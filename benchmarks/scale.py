@@ -1,7 +1,8 @@
 """What a second process brings: two processes of one thread beside one process of one thread and one of two.
 
-    python benchmarks/scale.py                      # training and encoding, in turn, three times each
+    python benchmarks/scale.py                      # training and encoding, three times each
     python benchmarks/scale.py --large-batch 4096   # one update with gradient caching: seconds and peak memory
+    python benchmarks/scale.py --encoders 1,2       # encoding by the workers of a Ray cluster of this machine
     python benchmarks/scale.py --workers 1,2,4,8    # Ray alone: workers that wait in place of encoding
     python benchmarks/scale.py --kill               # a worker is killed: what is done, and what was asked for
 
@@ -26,6 +27,7 @@ from typing import Any
 
 KINDS = {"1 x 1": (1, 1), "1 x 2": (1, 2), "2 x 1": (2, 1)}
 """Processes x threads."""
+_STEPS, _BATCH = 3, 64
 
 
 def sentences(count: int) -> list[str]:
@@ -50,7 +52,7 @@ def encoding(texts: list[str], base: str) -> float:
     return time.monotonic() - begun
 
 
-def training(texts: list[str], base: str, steps: int = 3, batch: int = 64, chunk: int = 0) -> float:
+def training(texts: list[str], base: str, steps: int = _STEPS, batch: int = _BATCH, chunk: int = 0) -> float:
     """Return the seconds of updates of SimCSE on a batch that the processes share."""
     import torch
 
@@ -82,8 +84,8 @@ def training(texts: list[str], base: str, steps: int = 3, batch: int = 64, chunk
     return sum(seconds[1:]) if steps else seconds[0]
 
 
-def one(folder: Path, what: str, base: str, count: int) -> None:
-    """Do one measurement as one of its processes."""
+def one(folder: Path, base: str, count: int, repeats: int) -> None:
+    """Do the measurements of one kind as one of its processes."""
     import torch
 
     from likewise.runs import processes
@@ -91,21 +93,24 @@ def one(folder: Path, what: str, base: str, count: int) -> None:
     processes.start()
     torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
     texts = sentences(count)
-    seconds = encoding(texts, base) if what == "encoding" else training(texts, base)
+    found = {
+        "encoding": [count / encoding(texts, base) for _ in range(repeats)],
+        "training": [_STEPS * _BATCH / training(texts, base) for _ in range(repeats)],
+    }
     if processes.is_first():
-        (folder / "seconds").write_text(str(seconds))
+        (folder / "rates").write_text(json.dumps(found))
 
 
-def rate(what: str, kind: str, base: str, count: int) -> float:
-    """Return sentences a second of one measurement, in processes of its own."""
+def rates(kind: str, base: str, count: int, repeats: int) -> dict[str, float]:
+    """Return sentences a second of encoding and of training, medians, in processes of their own."""
     number, threads = KINDS[kind]
     with tempfile.TemporaryDirectory() as folder:
-        own = [__file__, "--one", folder, what, "--base", base, "--sentences", str(count)]
+        own = [__file__, "--one", folder, "--base", base, "--sentences", str(count), "--repeats", str(repeats)]
         launch = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", str(number)] if number > 1 else []
         environment = os.environ | {"OMP_NUM_THREADS": str(threads)}
         subprocess.run([sys.executable, *launch, *own], env=environment, check=True)
-        seconds = float((Path(folder) / "seconds").read_text())
-    return (count if what == "encoding" else 3 * 64) / seconds
+        found = json.loads((Path(folder) / "rates").read_text())
+    return {what: median(values) for what, values in found.items()}
 
 
 def large_batch(base: str, size: int, chunk: int, words: int) -> dict[str, Any]:
@@ -128,15 +133,26 @@ class Waiting:
         return piece
 
 
-def growth(workers: int, seconds: float, pieces: int) -> dict[str, Any]:
-    """Return what share of the ideal rate so many workers reach, from the first piece that is done."""
+class Encoding:
+    """A worker that encodes with one thread."""
+
+    def __init__(self, base: str) -> None:
+        from likewise import load
+
+        self.model = load(base, engine="torch", precision="fp32")
+
+    def __call__(self, piece: dict[str, Any]) -> dict[str, Any]:
+        self.model.encode(piece["texts"])
+        return {}
+
+
+def growth(worker: type, argument: Any, workers: int, pieces: list[dict[str, Any]]) -> float:
+    """Return the pieces a second that so many workers do, from the first round of pieces on."""
     from likewise.runs.on_ray import cluster, pieces_on_ray
 
-    named = [{"name": str(i)} for i in range(pieces * workers)]
     with cluster("ray", workers):
-        times = [time.monotonic() for _ in pieces_on_ray(Waiting, [seconds], named, workers)]
-    found = (len(times) - workers) / (times[-1] - times[workers - 1])
-    return {"workers": workers, "pieces a second": round(found, 2), "share": round(found * seconds / workers, 2)}
+        times = [time.monotonic() for _ in pieces_on_ray(worker, [argument], pieces, workers)]
+    return (len(times) - workers) / (times[-1] - times[workers - 1])
 
 
 class Mortal:
@@ -175,29 +191,33 @@ def main() -> None:
     parser.add_argument("--large-batch", type=int)
     parser.add_argument("--chunk", type=int, default=64)
     parser.add_argument("--words", type=int, default=32, help="most words of a sentence, with --large-batch")
+    parser.add_argument("--encoders", help="numbers with commas between")
     parser.add_argument("--workers", help="numbers with commas between")
     parser.add_argument("--kill", action="store_true")
-    parser.add_argument("--one", nargs=2, metavar=("FOLDER", "WHAT"), help=argparse.SUPPRESS)
+    parser.add_argument("--one", type=Path, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.one:
-        one(Path(given.one[0]), given.one[1], given.base, given.sentences)
+        one(given.one, given.base, given.sentences, given.repeats)
     elif given.large_batch:
         print(json.dumps(large_batch(given.base, given.large_batch, given.chunk, given.words)))
     elif given.kill:
         print(json.dumps(kill()))
+    elif given.encoders:
+        pieces = [{"texts": sentences(_BATCH)}] * 24
+        for workers in map(int, given.encoders.split(",")):
+            found = growth(Encoding, given.base, workers, pieces) * _BATCH
+            print(f"{workers} workers: {found:.1f} sentences a second", flush=True)
     elif given.workers:
         for workers in map(int, given.workers.split(",")):
-            print(json.dumps(growth(workers, seconds=1.0, pieces=8)), flush=True)
+            found = growth(Waiting, 1.0, workers, [{}] * 8 * workers)
+            print(f"{workers} workers: {found:.2f} pieces a second, {found / workers:.2f} of the ideal", flush=True)
     else:
+        found = {kind: rates(kind, given.base, given.sentences, given.repeats) for kind in KINDS}
         for what in ("encoding", "training"):
-            runs = [
-                {kind: rate(what, kind, given.base, given.sentences) for kind in KINDS} for _ in range(given.repeats)
-            ]
-            rates = {kind: median(run[kind] for run in runs) for kind in KINDS}
-            efficiency = median(run["2 x 1"] / run["1 x 1"] / 2 for run in runs)
-            beside = median(run["2 x 1"] / run["1 x 2"] for run in runs)
-            shown = ", ".join(f"{kind}: {found:.1f}/s" for kind, found in rates.items())
-            print(f"{what}: {shown}; efficiency {efficiency:.2f}; beside two threads {beside:.2f}", flush=True)
+            single, threads, processes = (found[kind][what] for kind in KINDS)
+            shown = ", ".join(f"{kind}: {found[kind][what]:.1f}/s" for kind in KINDS)
+            beside = f"efficiency {processes / single / 2:.2f}; beside two threads {processes / threads:.2f}"
+            print(f"{what}: {shown}; {beside}", flush=True)
 
 
 if __name__ == "__main__":

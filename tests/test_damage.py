@@ -7,9 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import likewise
 from likewise.corpus import prepare
 from likewise.encoder.distilled_vectors import distill
 from likewise.inference import load
+from likewise.runs.job import work_of
+from likewise.runs.progress import Progress
+from likewise.training.teacher import with_teacher
 
 _SERVER = multiprocessing.get_context("forkserver")
 
@@ -46,6 +50,37 @@ def test_damaged_word_vectors_are_made_again(tiny_model, tmp_path, monkeypatch):
     (kept,) = (tmp_path / "distilled").iterdir()
     cut(kept)
     np.testing.assert_array_equal(distill("distilled:tiny", words, model=tiny_model).vectors, wanted)
+
+
+STEPS = {"batch_size": 8, "max_steps": 4, "eval_steps": 2, "held_out": 40, "precision": "fp32", "quiet": True}
+
+
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [("before/items.npy", cut), ("before/items.npy", flip), ("notes.json", Path.unlink), ("log.jsonl", flip)],
+)
+def test_what_was_noted_of_the_base_is_made_again(name, damage, corpus_file, tiny_base, stopping_after, tmp_path):
+    whole = likewise.train("simcse", corpus_file, base=tiny_base, out=tmp_path / "whole", **STEPS)
+    with stopping_after(3):
+        likewise.train("simcse", corpus_file, base=tiny_base, out=tmp_path / "run", **STEPS)
+    damage(work_of(tmp_path / "run") / name)
+    found = likewise.train("simcse", corpus_file, base=tiny_base, out=tmp_path / "run", **STEPS)
+    assert [found.record[one] for one in ("before", "best")] == [whole.record[one] for one in ("before", "best")]
+    models = [(tmp_path / one / "model.safetensors").read_bytes() for one in ("run", "whole")]
+    assert models[0] == models[1]
+
+
+@pytest.mark.parametrize("damage", [cut, flip])
+def test_damaged_vectors_of_a_teacher_are_made_again(damage, corpus_file, saved_model, tmp_path):
+    corpus = prepare(str(corpus_file), cache_dir=str(tmp_path))
+
+    def taught():
+        return with_teacher(corpus, corpus.dataset, str(saved_model), 0, Progress(quiet=True))["teacher"][:]
+
+    wanted = taught()
+    (kept,) = (corpus.path.parent / "teachers").glob("*.npy")
+    damage(kept)
+    assert taught() == wanted
 
 
 def read(corpus: str, cache: str, out: str) -> None:

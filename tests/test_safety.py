@@ -271,3 +271,15 @@ def test_messages_name_types_of_json_in_words(row, said, tiny_base, tmp_path):
     for bad in (row, {"text": row}) if row is not None else (row,):  # a field may be null
         (tmp_path / "a.jsonl").write_text(f"{good}\n{json.dumps(bad)}\n")
         assert f"is {said}" in train(tmp_path / "a.jsonl", tiny_base, tmp_path / "run", "--field", "text").output
+
+
+def test_half_of_a_character_is_no_traceback(model, tmp_path):
+    """What a terminal gives for bytes that are not UTF-8, and JSON for half of a pair."""
+    assert cli("similarity", model, "a \udcff", "a ?").output == "1.0000\n"
+    (tmp_path / "a.jsonl").write_text('{"text": "a \\ud800"}\n')
+    for out in ("a.npy", "a.parquet", "a"):
+        assert cli("encode", model, tmp_path / "a.jsonl", "--field", "text", "--out", tmp_path / out).exit_code == 0
+
+
+def test_a_name_that_no_system_has_is_refused(model, corpus_file):
+    assert "is not a file" in cli("encode", model, corpus_file, "--out", "a\0.npy").output

@@ -16,8 +16,9 @@ from likewise.corpus import CorpusError, CorpusOptions, CorpusReport, read_sente
 from likewise.errors import LikewiseError
 from likewise.inference.lines import open_lines
 
-SETTINGS = settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+SETTINGS = settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
+FIELD = CorpusOptions(field="text")
 odd = st.sampled_from(
     ["\0", "\ufeff", "\u200b", "e\u0301\u0327\u0334", "\u2028", "\x85", "\r", "\U0010ffff", " ", "\t"]
 )
@@ -106,6 +107,15 @@ def test_an_archive_that_was_cut_is_named(share, packer, sentences, tmp_path):
     path.write_bytes(packed[: int(share * len(packed))])
     with pytest.raises(CorpusError, match=r"text\.txt"):
         read(path, split="line")
+
+
+def test_a_row_that_is_nested_too_deeply_is_named(tmp_path):
+    path = tmp_path / "deep.jsonl"
+    path.write_text("[" * 1_000_000)
+    with pytest.raises(CorpusError, match=r"deep\.jsonl:1: not a JSON object \(it is nested too deeply\)"):
+        read(path, field="text")
+    with pytest.raises(LikewiseError, match=r"deep\.jsonl, line 1: .*nested"), open_lines(str(path), FIELD) as lines:
+        list(lines)
 
 
 def test_a_line_of_ten_megabytes_needs_no_more_than_its_pieces(tmp_path):

@@ -1,3 +1,4 @@
+import importlib
 import signal
 from pathlib import Path
 
@@ -35,7 +36,11 @@ def small(monkeypatch):
 
 
 def rows_of(folder):
-    """Return all rows of the shards in the order of their names."""
+    """Return all rows of the shards in the order of their names, or of a Lance table in its own."""
+    if Path(folder).suffix == ".lance":
+        table = importlib.import_module("lance").dataset(str(folder))
+        table.validate()
+        return table.to_table()
     return pa.concat_tables([parquet.read_table(path) for path in sorted(Path(folder).glob("*.parquet"))])
 
 
@@ -89,8 +94,11 @@ def test_a_url_of_a_file_system_is_read(saved_model, text, tmp_path):
     assert rows_of(tmp_path / "out")["sentence"].to_pylist() == lines_of(text)
 
 
-def test_a_stopped_run_keeps_its_shards(saved_model, text, tmp_path, small, monkeypatch):
-    done, out = [], tmp_path / "out"
+@pytest.mark.parametrize("form", ["parquet", "lance"])
+def test_a_stopped_run_keeps_its_shards(form, saved_model, text, tmp_path, small, monkeypatch):
+    if form == "lance":
+        pytest.importorskip("lance", reason="needs the extra 'lance'")
+    done, out = [], tmp_path / {"parquet": "out", "lance": "out.lance"}[form]
     before = shards.ShardEncoder.__call__
 
     def counting(self, piece):
@@ -102,13 +110,30 @@ def test_a_stopped_run_keeps_its_shards(saved_model, text, tmp_path, small, monk
     monkeypatch.setattr(shards.ShardEncoder, "__call__", counting)
     with pytest.raises(Stopped, match="after 3 shards of 16"):
         likewise.encode_file(saved_model, text, f"{out}/", engine="torch", quiet=True)
-    assert not list(out.glob("*.parquet"))  # nothing that looks finished
+    assert [path.name for path in out.iterdir()] == [".unfinished"]  # nothing that looks finished
     likewise.encode_file(saved_model, text, f"{out}/", engine="torch", quiet=True)
-    assert sorted(done) == [f"00000-{i:06d}.parquet" for i in range(16)]
+    assert sorted(done) == [f"00000-{i:06d}.{form}" for i in range(16)]
+    assert rows_of(out)["row"].to_pylist() == list(range(1000))
     assert rows_of(out)["sentence"].to_pylist() == lines_of(text)
+    vectors = np.stack(rows_of(out)["embedding"].to_pylist())
+    np.testing.assert_allclose(vectors, likewise.load(saved_model).encode(lines_of(text)), atol=1e-5)
     text.write_bytes(text.read_bytes() + b"\nmore")
     with pytest.raises(JobError, match="another text"):
         likewise.encode_file(saved_model, text, f"{out}/", engine="torch", quiet=True)
+
+
+def test_a_lance_table_that_others_have_changed_is_not_replaced(saved_model, text, tmp_path):
+    lance = pytest.importorskip("lance", reason="needs the extra 'lance'")
+    out = tmp_path / "out.lance"
+    for _ in range(2):
+        likewise.encode_file(saved_model, text, out, engine="torch", overwrite=True, quiet=True)
+    lance.dataset(str(out)).delete("row > 10")
+    with pytest.raises(LikewiseError, match=r"was changed since it was encoded .*choose another --out"):
+        likewise.encode_file(saved_model, text, out, engine="torch", overwrite=True, quiet=True)
+    (tmp_path / "empty.txt").touch()
+    found = likewise.encode_file(saved_model, tmp_path / "empty.txt", tmp_path / "empty.lance", quiet=True)
+    assert found == (0, 32)
+    assert lance.dataset(str(tmp_path / "empty.lance")).count_rows() == 0
 
 
 def test_bad_input_is_one_sentence_and_leaves_nothing(saved_model, text, tmp_path):

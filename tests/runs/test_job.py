@@ -137,9 +137,11 @@ def test_targets_of_the_wrong_kind(tmp_path: Path) -> None:
 
 
 def test_a_job_that_fails_at_once_leaves_nothing(tmp_path: Path) -> None:
-    with pytest.raises(RuntimeError), open_job(tmp_path / "out", PLAN):
-        raise RuntimeError
-    assert list(tmp_path.iterdir()) == []
+    for folder in ("", "parts"):
+        with pytest.raises(RuntimeError), open_job(tmp_path / "out", PLAN) as job:
+            (job.work / folder).mkdir(exist_ok=True)
+            raise RuntimeError
+        assert list(tmp_path.iterdir()) == []
 
 
 def test_notes_and_seconds_outlive_a_stop(tmp_path: Path) -> None:

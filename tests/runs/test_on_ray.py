@@ -56,6 +56,18 @@ def test_encoding_gives_the_rows_of_one_process(local, saved_model, corpus_file,
     assert ray.is_initialized()
 
 
+def test_a_lance_table_of_workers_is_in_the_order_of_the_text(local, saved_model, corpus_file, tmp_path, monkeypatch):
+    """As at a ray:// address, where a process of the cluster runs Ray Data."""
+    lance = pytest.importorskip("lance", reason="needs the extra 'lance'")
+    monkeypatch.setattr(cutting, "WINDOW", 64)
+    monkeypatch.setattr(on_ray, "_is_client", lambda: True)
+    out = tmp_path / "out.lance"
+    likewise.encode_file(saved_model, corpus_file, out, engine="torch", on="ray", workers=2, quiet=True)
+    rows = lance.dataset(str(out)).to_table(columns=["row", "sentence"])
+    assert rows["sentence"].to_pylist() == corpus_file.read_text().splitlines()
+    assert rows["row"].to_pylist() == list(range(400))
+
+
 def test_an_index_has_the_passages_and_vectors_of_one_process(local, notes, saved_model, tmp_path):
     found = [
         likewise.index(notes, model=saved_model, out=tmp_path / f"{on}.index", on=on, workers=1, quiet=True)
@@ -142,6 +154,10 @@ def test_a_cluster_that_cannot_be_used_is_one_sentence(monkeypatch):
         cluster("ray://127.0.0.1:9"),
     ):
         pass
+    with monkeypatch.context() as patched:
+        patched.setenv("RAY_ADDRESS", "127.0.0.1:9")
+        with pytest.raises(ClusterError, match=r"no Ray cluster answers at 127.0.0.1:9 .*ray status"), cluster("ray"):
+            pass
     with pytest.raises(ClusterError, match="'spark' is no cluster"), cluster("spark"):
         pass
     with pytest.raises(ClusterError, match="workers is 0"), cluster("ray", 0):

@@ -1,7 +1,10 @@
+import json
+
 import pytest
 import torch
 from torch import nn
 
+import likewise
 from likewise.recipes import find_recipe
 from likewise.training import chunks
 from likewise.training.chunks import in_chunks
@@ -62,6 +65,21 @@ def test_a_chunk_is_made_again_under_the_same_dropout(recipe, tiny_base, sentenc
     kept_loss, kept = gradient(recipe, str(tiny_base), sentences[:24], 7, 0.2)
     assert torch.equal(loss, kept_loss)
     assert (cached - kept).abs().max() <= 1e-6 * kept.abs().max()
+
+
+@pytest.mark.parametrize(
+    ("more", "apart"), [({"accumulation": 2, "precision": "fp32"}, 1e-4), ({"precision": "bf16"}, 1e-2)]
+)
+def test_a_training_in_chunks_has_the_losses_of_one_without(more, apart, corpus_file, tiny_base, tmp_path):
+    given = {"batch_size": 16, "max_steps": 4, "select_by": "last", "learning_rate": 3e-4, "quiet": True, **more}
+    given |= {"dropout": 0.0, "positive_deletion": 0.3, "pooling": "mean", "head": False}
+    losses = []
+    for rows in (0, 5):
+        likewise.train("arccse", corpus_file, base=tiny_base, out=tmp_path / str(rows), chunk=rows, **given)
+        log = [json.loads(line) for line in (tmp_path / str(rows) / "log.jsonl").read_text().splitlines()]
+        losses.append([line["loss"] for line in log if "loss" in line])
+    assert len(losses[0]) == 4
+    assert losses[1] == pytest.approx(losses[0], rel=apart)
 
 
 def test_the_activations_of_one_chunk_are_kept_at_a_time(tiny_model):

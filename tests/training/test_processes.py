@@ -102,5 +102,5 @@ def test_a_training_of_two_processes_has_the_losses_and_scores_of_one_with_the_s
 def test_another_number_of_processes_is_refused(runs, corpus_file, tiny_base):
     with pytest.raises(JobError, match="another number of processes"):
         likewise.train(
-            "arccse", str(corpus_file), base=str(tiny_base), out=runs / "run-2", batch_size=32, quiet=True, **TRAINING
+            "arccse", corpus_file, base=tiny_base, out=runs / "run-2", batch_size=32, chunk=7, quiet=True, **TRAINING
         )

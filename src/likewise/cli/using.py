@@ -28,7 +28,8 @@ def encode_command() -> Any:
         defaults={"out": Path("vectors.npy"), "engine": "auto", "precision": "auto"},
         texts={
             "model": "A model's folder, its hub name, or bundled:minilm.",
-            "out": "X.npy (a row per line), X.parquet (sentence and embedding), or '-' (a JSON array per line).",
+            "out": "X.npy (a row per line), X.parquet (sentence and embedding), X (a folder of Parquet shards), "
+            "X.lance (a Lance table), or '-' (a JSON array per line).",
             "batch_size": "Sentences of a batch at most; by default the number of their tokens is the limit.",
             "engine": "What runs the model; auto takes the fastest that keeps the vectors.",
             "precision": "fp32 keeps the vectors; auto goes lower where they stay near enough, and says how near.",

@@ -1,6 +1,5 @@
 """Decoding of lines to text, JSON rows and articles, with a limit on lines that cannot be decoded."""
 
-import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +9,7 @@ from likewise.corpus.files import Tick, numbered_lines
 from likewise.corpus.options import CorpusError, CorpusOptions
 from likewise.corpus.report import CorpusReport
 from likewise.corpus.wiki import Sections, clean_markup
+from likewise.runs.whole_files import parse_json
 
 JSON_LIMIT = 1 << 26
 """Longest JSON line read, in bytes: a row must be held whole."""
@@ -33,6 +33,11 @@ def without_invisible(text: str) -> str:
     Joiners stay: they spell.
     """
     return _INVISIBLE.sub("", text)
+
+
+def without_surrogates(text: str) -> str:
+    """Return a text with '?' for each lone surrogate, which no tokenizer takes."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
 class Undecodable:
@@ -101,7 +106,7 @@ def read_rows(
         if not raw.strip():
             continue
         try:
-            row = json.loads(raw.decode(codec))
+            row = parse_json(raw.decode(codec))
             if not isinstance(row, dict):
                 raise ValueError(f"it is {json_type(row)}")
         except UnicodeDecodeError:

@@ -6,7 +6,6 @@ read as tensors only.
 
 from __future__ import annotations
 
-import json
 import pickle
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -22,6 +21,7 @@ from sentence_transformers.util import import_from_string, load_file_path
 from likewise.corpus.bundled import resolve_model
 from likewise.encoder.sentence_transformers_internals import load_with_classes
 from likewise.errors import LikewiseError, first_line
+from likewise.runs.whole_files import read_json
 from likewise.transformers_output import no_bar, no_report_of_spares
 
 _Model = TypeVar("_Model", bound=SentenceTransformer)
@@ -194,7 +194,7 @@ def _check_folder(folder: Path) -> None:
 def _kind(folder: Path) -> str:
     """Return sentence-transformers' type of the model in a folder; '' if it is not stated."""
     try:
-        return str(json.loads((folder / _KIND).read_text(encoding="utf-8")).get("model_type", ""))
+        return str(read_json(folder / _KIND).get("model_type", ""))
     except (OSError, ValueError, AttributeError):
         return ""
 
@@ -205,7 +205,7 @@ def _own_classes(found: Found) -> dict[str, Any]:
     if listing is None:
         return {}
     try:
-        kinds = [str(module["type"]) for module in json.loads(Path(listing).read_text(encoding="utf-8"))]
+        kinds = [str(module["type"]) for module in read_json(Path(listing))]
     except (ValueError, KeyError, TypeError) as error:
         raise LoadError(f"'{listing}' cannot be read ({error}). Copy the model's folder again.") from None
     own: dict[str, Any] = {}

@@ -12,6 +12,7 @@ from sentence_transformers.util import truncate_embeddings
 from torch import Tensor
 from torch.nn.functional import normalize
 
+from likewise.corpus.decoding import without_surrogates
 from likewise.encoder.sentence_transformers_internals import OwnInference
 from likewise.inference.engines.chooser import FEW, Chosen, choose
 from likewise.inference.engines.engine import Choice, Engine, TorchEngine
@@ -49,6 +50,7 @@ class Encoder(OwnInference):
     def infer(self, inputs: list[Any], **settings: Any) -> Any:
         """Return the vectors of texts, which `encode` then converts to the requested type."""
         self.last_engine = None
+        inputs = [without_surrogates(text) if isinstance(text, str) else text for text in inputs]
         if len(inputs) <= DEFAULT_BATCH and self.choice in (Choice(), Choice("torch")):
             self.short += len(inputs)
             # One batch: torch wins nothing over sentence-transformers. An export does, once it has been opened.

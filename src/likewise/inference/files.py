@@ -64,8 +64,9 @@ def encode_file(
         model: the encoder, or what `load` takes.
         source: a text or JSONL file, plain, .gz, .bz2 or .zst, or '-' for standard input. An empty line keeps its row.
         out: a .npy file of float32 rows or a .parquet file of 'sentence' and 'embedding', in a folder that is there.
-            A folder (vectors/) takes Parquet shards of 'file', 'row', 'sentence' and 'embedding', and then the source
-            may be a Parquet file too, a folder, a pattern, or the URL of an object store.
+            A folder (vectors/) takes Parquet shards of 'file', 'row', 'sentence' and 'embedding', and vectors.lance
+            takes a Lance table of these; then the source may be a Parquet file too, a folder, a pattern, or the URL of
+            an object store.
             '-' writes each row to standard output as it comes, a JSON array a line, and cannot be resumed.
         normalize: scale each row to length 1.
         batch_size: sentences a batch at most; None leaves it to the number of their tokens.
@@ -112,7 +113,9 @@ def encode_file(
     if out != STREAM:
         check_target(out, "file")
         if Path(out).suffix not in (".npy", ".parquet"):
-            raise LikewiseError(f"'{out}': the vectors go to a .npy or a .parquet file, or to '-' (standard output).")
+            raise LikewiseError(
+                f"'{out}': the vectors go to a .npy or .parquet file, a folder, a .lance table, or '-' (stdout)."
+            )
     reading = CorpusOptions(field=field, encoding=encoding)
     encoder, choice = opened(model, engine, precision)
     work = WindowEncoder(encoder, batch_size, normalize, Progress(quiet))
@@ -145,7 +148,7 @@ def _windows(work: WindowEncoder, choice: Choice, lines: Lines) -> Iterator[tupl
 
 
 def _is_folder(out: str) -> bool:
-    return out.endswith(("/", os.sep)) or Path(out).is_dir() or (out != STREAM and not Path(out).suffix)
+    return out.endswith(("/", os.sep)) or Path(out).is_dir() or (out != STREAM and Path(out).suffix in ("", ".lance"))
 
 
 def _to_stream(work: WindowEncoder, choice: Choice, lines: Lines, out: IO[str]) -> EncodedFile:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import zlib
 from codecs import BOM_UTF8
@@ -14,9 +13,10 @@ from pathlib import Path
 from typing import IO
 
 from likewise.corpus import CorpusOptions
-from likewise.corpus.decoding import field_text, json_type
+from likewise.corpus.decoding import field_text, json_type, without_surrogates
 from likewise.corpus.files import reading
 from likewise.errors import LikewiseError
+from likewise.runs.whole_files import parse_json
 
 STREAM = "-"
 """Standard input or output, in the place of a file."""
@@ -89,12 +89,12 @@ def decoded(raw: IO[bytes], path: Path, options: CorpusOptions, first: int = 1) 
         return
     for number, line in enumerate(lines, start=first):
         try:
-            row = json.loads(line or "{}")
+            row = parse_json(line or "{}")
             if not isinstance(row, dict):
                 raise ValueError(f"it is {json_type(row)}")
         except ValueError as error:
             raise LikewiseError(f"{path}, line {number}: not a JSON object ({error}).") from None
-        yield field_text(path, number, row, options.field) if line else ""
+        yield without_surrogates(field_text(path, number, row, options.field)) if line else ""
 
 
 def _decode(raw: IO[bytes], path: Path, options: CorpusOptions, first: int) -> Iterator[str]:

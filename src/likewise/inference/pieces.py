@@ -26,11 +26,12 @@ _USUAL = ("sentence", "text")
 """Columns of a Parquet file that are taken where no field is named."""
 
 
-def list_pieces(source: str, options: CorpusOptions) -> list[Piece]:
+def list_pieces(source: str, options: CorpusOptions, form: str = ".parquet") -> list[Piece]:
     """Return the pieces of a file, of all files of a folder (by name), or of a pattern of files.
 
-    Each piece has the 'name' of its shard, the 'path', 'start' (the row of its first text, from 0; the rows of a file
-    are numbered by themselves) and 'rows' (None where nobody has counted them: compressed files are not cut).
+    Each piece has the 'name' of its shard, which ends with `form`, the 'path', 'start' (the row of its first text, from
+    0; the rows of a file are numbered by themselves) and 'rows' (None where nobody has counted them: compressed files
+    are not cut).
 
     Raises:
         LikewiseError: there is no such file, or one that cannot be read.
@@ -40,7 +41,7 @@ def list_pieces(source: str, options: CorpusOptions) -> list[Piece]:
         with _readable(path):
             places = _row_groups(path, options) if path.endswith(".parquet") else _ranges(path, options)
             for position, place in enumerate(places):
-                found.append({"name": f"{number:05d}-{position:06d}.parquet", "path": path, **place})
+                found.append({"name": f"{number:05d}-{position:06d}{form}", "path": path, **place})
     return found
 
 

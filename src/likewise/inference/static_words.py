@@ -14,6 +14,8 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 from torch import Tensor
 
+from likewise.corpus.decoding import without_surrogates
+
 _BATCH = 1024
 
 
@@ -35,7 +37,7 @@ def static_vectors(
     words: Any = model[0]
     size, found = at_most or _BATCH, []
     for start in range(0, len(texts), size):
-        piece = list(texts[start : start + size])
+        piece = [without_surrogates(text) for text in texts[start : start + size]]
         ids = [text.ids for text in words.tokenizer.encode_batch_fast(piece, add_special_tokens=False)]
         lengths = np.array([len(row) for row in ids])
         flat = np.fromiter((i for row in ids for i in row), dtype=np.int64, count=int(lengths.sum()))

@@ -13,6 +13,7 @@ import numpy as np
 from sentence_transformers.sentence_transformer.modules import Transformer
 from tokenizers import Tokenizer
 
+from likewise.corpus.decoding import without_surrogates
 from likewise.encoder.word_vectors import WordVectors
 
 if TYPE_CHECKING:
@@ -59,7 +60,9 @@ class Tokens:
         """Return the token ids of each text, (T,) int32, cut to the model's length."""
         found: list[np.ndarray] = []
         for start in range(0, len(texts), _PIECE):
-            piece = self._backend.encode_batch_fast(list(texts[start : start + _PIECE]))
+            piece = self._backend.encode_batch_fast(
+                [without_surrogates(text) for text in texts[start : start + _PIECE]]
+            )
             found.extend(np.array(text.ids, dtype=np.int32) for text in piece)
         return found
 

@@ -178,7 +178,8 @@ class Job:
         """Remove the working folder if it holds nothing to resume."""
         if not self.work.is_dir():
             return
-        if any(path.name not in _ADMINISTRATIVE for path in self.work.iterdir()) or self.notes.keys() - {"seconds"}:
+        kept = (path for path in self.work.rglob("*") if path.is_file() and path.name not in _ADMINISTRATIVE)
+        if any(True for _ in kept) or self.notes.keys() - {"seconds"}:
             with suppress(OSError):  # the disk may be full: the work is kept all the same
                 self.note(seconds=self.seconds())
             return
@@ -264,7 +265,7 @@ def _locked(work: Path, target: Path) -> Any:
 def check_target(target: str | os.PathLike[str], kind: Kind = "folder") -> None:
     """Check a target before the input is read, so that a wrong --out fails at once. Writes nothing."""
     path = Path(target)
-    if not str(target) or (path.exists() and path.is_dir() != (kind == "folder")):
+    if not str(target) or "\0" in str(target) or (path.exists() and path.is_dir() != (kind == "folder")):
         raise JobError(f"--out {str(target)!r} is not a {kind}: give the name of a {kind}")
     if kind == "file" and not path.parent.is_dir():
         raise JobError(f"there is no folder {path.parent} to write {path.name} in: make it first")

@@ -7,6 +7,7 @@ they have it installed, and see the same files.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -87,14 +88,14 @@ def _connect(on: str, workers: int | None) -> None:
     if on != HERE and not on.startswith("ray://"):
         raise ClusterError(f"--on {on!r} is no cluster: give ray, or an address as ray://head:10001")
     try:
-        if address.startswith("ray://"):  # Ray itself would try for minutes
-            parts = urlsplit(address)
-            socket.create_connection((parts.hostname or "", parts.port or 10001), _ANSWERS_WITHIN).close()
+        parts = urlsplit(address if "://" in address else f"//{address}")
+        if port := parts.port or (10001 if parts.scheme else 0):  # Ray itself would try for minutes
+            socket.create_connection((parts.hostname or "", port), _ANSWERS_WITHIN).close()
         ray.init(address=address, **quiet)
     except (OSError, RuntimeError, ValueError) as error:
         raise ClusterError(
-            f"no Ray cluster answers at {address} ({first_line(error)}): check the address and `ray status` there, or "
-            "use --on ray for this machine alone"
+            f"no Ray cluster answers at {address} ({first_line(error)}): check the address and `ray status` there, set "
+            "RAY_AUTH_MODE=token where the cluster asks for a token, or use --on ray for this machine alone"
         ) from None
 
 
@@ -149,22 +150,54 @@ def pieces_on_ray(
         return
     import ray
 
+    given = (worker, tuple(arguments), [json.dumps(one) for one in pieces], workers)
+    if _is_client():
+        feed = ray.remote(num_cpus=0)(_Feed).remote(*given)
+        done = iter(lambda: ray.get(feed.next.remote()), None)
+    else:
+        done = _done_pieces(*given)
+    for row in done:
+        found: Piece = json.loads(row)
+        if error := found.get("error"):
+            raise LikewiseError(error)
+        yield found
+
+
+def _is_client() -> bool:
+    """Return whether this process is outside the cluster, at a ray:// address, where Ray Data does not run."""
+    from ray.util.client import ray
+
+    return bool(ray.is_connected())
+
+
+def _done_pieces(worker: Any, arguments: tuple[Any, ...], pieces: list[str], workers: int) -> Iterator[str]:
+    import ray
+
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = False
     context.print_on_execution_start = False
-    rows = [{"piece": json.dumps(one)} for one in pieces]
+    logging.getLogger("ray.data").setLevel("ERROR")  # it tells its own progress
+    rows = [{"piece": one} for one in pieces]
     dataset = ray.data.from_items(rows, override_num_blocks=len(rows)).map_batches(
         _Actor,
-        fn_constructor_args=(worker, tuple(arguments)),
+        fn_constructor_args=(worker, arguments),
         batch_size=1,
         compute=ray.data.ActorPoolStrategy(size=min(workers, len(rows))),
         num_cpus=1,
     )
     for row in dataset.iter_rows():
-        found: Piece = json.loads(row["done"])
-        if error := found.get("error"):
-            raise LikewiseError(error)
-        yield found
+        yield row["done"]
+
+
+class _Feed:
+    """A process in the cluster that runs Ray Data for one outside it."""
+
+    def __init__(self, *given: Any) -> None:
+        self.done = _done_pieces(*given)
+
+    def next(self) -> str | None:
+        """Return what was done next, None at the end."""
+        return next(self.done, None)
 
 
 class _Actor:

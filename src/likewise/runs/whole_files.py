@@ -70,4 +70,12 @@ def write_json(path: Path, content: Any, *, strict: bool = False) -> Path:
 
 def read_json(path: Path) -> Any:
     """Return the content of a JSON file."""
-    return json.loads(path.read_text(encoding="utf-8"))
+    return parse_json(path.read_text(encoding="utf-8"))
+
+
+def parse_json(text: str) -> Any:
+    """Return the content of a JSON text from elsewhere; one that is nested too deeply is a ValueError as any other."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None

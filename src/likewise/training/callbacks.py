@@ -26,7 +26,7 @@ class Log:
     def __init__(self, path: Path, done: int = 0) -> None:
         self.path = path
         self._started = time.monotonic()
-        lines = path.read_text(encoding="utf-8").splitlines() if done and path.exists() else []
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines() if done and path.exists() else []
         kept = [line for line in lines if _step_of(line) <= done]
         path.write_text("".join(f"{line}\n" for line in kept), encoding="utf-8")
 

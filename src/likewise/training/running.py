@@ -21,6 +21,7 @@ from likewise.recipes.options import TrainingOptions
 from likewise.runs import processes
 from likewise.runs.job import Job, Resume, open_job
 from likewise.runs.options import write_toml
+from likewise.runs.parts import is_sealed, seal
 from likewise.runs.plan import Plan
 from likewise.runs.progress import Progress
 from likewise.runs.stopping import orderly_stop
@@ -35,7 +36,7 @@ from likewise.training.selection import Selection
 from likewise.training.trainer import LikewiseTrainer, PairTrainer, TrainingError, trainer_arguments
 from likewise.transformers_output import no_bar, no_warning_of_times
 
-_ITEMS, _BASE = "before.npy", "base"
+_BEFORE, _ITEMS, _BASE = "before", "items.npy", "base"
 CONFIG = "run.toml"
 """In the folder of a finished training: its arguments, as `likewise.training.config` reads them."""
 
@@ -151,8 +152,9 @@ class Training:
         checkpoint, done = processes.by_first(lambda: newest_checkpoint(checkpoints))
         log = Log(job.work / "log.jsonl", done) if processes.is_first() else None
         trainer = self._trainer(checkpoints)
-        if not done:
-            processes.by_first(lambda: self._note_base(job, trainer, log))
+        if processes.by_first(lambda: not done or not self._base_is_noted(job)):
+            # The weights are still the base's.
+            processes.by_first(lambda: self._note_base(job, trainer, None if done else log))
         for callback in (PrinterCallback, ProgressCallback):
             trainer.remove_callback(callback)
         most = trainer.args.max_steps
@@ -164,9 +166,14 @@ class Training:
                 stop.check(f"after step {trainer.state.global_step} of {most}")
         job.finished = processes.by_first(lambda: self._installed(job, trainer, checkpoints, keep_checkpoints))
 
+    def _base_is_noted(self, job: Job) -> bool:
+        return is_sealed(job.work / _BEFORE) and (not self.selection.evaluator or "before" in job.notes)
+
     def _note_base(self, job: Job, trainer: Any, log: Log | None) -> None:
         """Score the unchanged base, and keep it where it may be the result."""
-        evaluator = self.selection.evaluator
+        evaluator, folder = self.selection.evaluator, job.work / _BEFORE
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
         if evaluator:
             base = self.shipped() if self.shipped else trainer.model
             before = {name: float(value) for name, value in evaluator(base).items()}
@@ -174,10 +181,11 @@ class Training:
                 log.write(step=0, seconds=0.0, **{f"eval_{name}": value for name, value in before.items()})
             job.note(before=before)
             if evaluator.items is not None:
-                np.save(job.work / _ITEMS, evaluator.items)
+                np.save(folder / _ITEMS, evaluator.items)
         if self.options.keep_base_if_better:
             base = self.shipped() if self.shipped else self.export(trainer.model)
-            base.save_pretrained(str(job.work / _BASE), create_model_card=False)
+            base.save_pretrained(str(folder / _BASE), create_model_card=False)
+        seal(folder)
 
     def _installed(self, job: Job, trainer: Any, checkpoints: Path, keep_checkpoints: bool) -> dict[str, Any]:
         """Install the trained model, and return its record."""
@@ -203,17 +211,17 @@ class Training:
             facts["best"] = self._judged(facts["best"], before, model, job)
             if self.options.keep_base_if_better and (reason := no_gain(facts)):
                 facts["kept_base"] = reason
-                model = open_result(job.work / _BASE, isinstance(model, CrossEncoder))
+                model = open_result(job.work / _BEFORE / _BASE, isinstance(model, CrossEncoder))
             facts |= {"kind": "cross-encoder" if isinstance(model, CrossEncoder) else "encoder", **self.at_end(model)}
             _fill(job, model, facts, self.config, checkpoints if keep_checkpoints else None)
         return job.finish(facts)
 
     def _judged(self, best: dict[str, Any] | None, before: Mapping[str, float], model: Any, job: Job) -> Any:
         """Return the best checkpoint's record with the noise of its gain, and whether the gain is larger."""
-        if not best or not best["improved"] or not (job.work / _ITEMS).exists():
+        if not best or not best["improved"] or not (items := job.work / _BEFORE / _ITEMS).exists():
             return best and best | {"noise": None}
         self.selection.evaluator(model)
-        noise = self.selection.evaluator.noise(np.load(job.work / _ITEMS), self.selection.evaluator.items)
+        noise = self.selection.evaluator.noise(np.load(items), self.selection.evaluator.items)
         larger = noise is None or abs(best["score"] - before[best["metric"]]) > noise
         return best | {"noise": noise, "improved": larger}
 

@@ -11,6 +11,7 @@ from likewise.corpus import PreparedCorpus
 from likewise.inference.engines.graph import fingerprint
 from likewise.inference.files import encode_file
 from likewise.inference.loading import load
+from likewise.runs.parts import Parts
 from likewise.runs.progress import Progress
 from likewise.runs.whole_files import written_whole
 
@@ -39,15 +40,18 @@ def with_teacher(corpus: PreparedCorpus, dataset: Any, base: str, length: int, p
     text = "".join(f"{sentence}\n" for sentence in sentences).encode("utf-8", "surrogatepass")
     digest = hashlib.blake2b(text, digest_size=6)
     digest.update(f"{fingerprint(model)} {model.max_seq_length}".encode())
-    vectors = corpus.path.parent / f"vectors-{digest.hexdigest()}.npy"
-    if not vectors.exists():
-        lines = vectors.with_suffix(".txt")
+    kept, name = Parts(corpus.path.parent / "teachers"), f"{digest.hexdigest()}.npy"
+    if name not in kept:
+        kept.folder.mkdir(exist_ok=True)
+        lines, vectors = (kept.folder / f"new-{digest.hexdigest()}{ending}" for ending in (".txt", ".npy"))
         with written_whole(lines) as unfinished:
             unfinished.write_bytes(text)
-        progress.tell(f"vectors of {base}, which are learnt from (kept in {vectors})")
+        progress.tell(f"vectors of {base}, which are learnt from (kept in {kept.folder})")
         encode_file(model, lines, vectors, quiet=progress.quiet)
         lines.unlink()
-    found = np.load(vectors, mmap_mode="r")
+        with kept.new(name) as path:
+            vectors.replace(path)
+    found = np.load(kept.path(name), mmap_mode="r")
     mean = found.mean(axis=0, dtype=np.float64)
     pieces = ((found[start : start + _AT_A_TIME] - mean).astype(np.float16) for start in starts)
     return dataset.add_column("teacher", [row.tobytes() for rows in pieces for row in rows])

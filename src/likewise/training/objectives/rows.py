@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import hashlib
-import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from typing import Any
 from likewise.corpus.decoding import json_type
 from likewise.corpus.files import format_suffix, numbered_lines
 from likewise.errors import LikewiseError
+from likewise.runs.whole_files import parse_json
 from likewise.training.checks import LABEL
 
 _CHUNK = 10_000
@@ -180,7 +180,7 @@ def _objects(path: Path, columns: Columns) -> Iterator[Row]:
             continue
         place = f"{path}:{number}"
         try:
-            row = json.loads(text)
+            row = parse_json(text)
         except ValueError as error:
             raise LabelledDataError(
                 f"{place}: not JSON ({error}): one object a line is expected; copy the file again"
