@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import Any
 
 import typer
@@ -91,4 +92,7 @@ def _root(
 
 def main() -> None:
     """Run the command line."""
+    from likewise.cli.stand_ins import avoid_slow_imports
+
+    avoid_slow_imports(sys.argv[1:])
     build_app()()

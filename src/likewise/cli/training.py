@@ -10,7 +10,6 @@ import typer
 
 from likewise.cli.commands import command_of
 from likewise.cli.groups import LazyGroup, group_of
-from likewise.cli.names import BASELINES, OBJECTIVES, all_recipes
 
 _OBJECTIVE_ROWS = {
     "nli": "SNLI's .jsonl, a table with sentence1, sentence2 and gold_label, or labels.train with s1.train and "
@@ -40,7 +39,13 @@ def train_group() -> Any:
 
 
 def _recipes() -> Mapping[str, tuple[Any, str]]:
-    return {name: (partial(_train_command, name), summary) for name, summary in all_recipes().items()}
+    from likewise.recipes import RECIPES, recipe_names
+
+    summaries = {name: recipe.summary for name, recipe in RECIPES.items()}
+    return {
+        name: (partial(_train_command, name), summaries.get(name, "A recipe of another package."))
+        for name in recipe_names()
+    }
 
 
 def _train_command(name: str) -> Any:
@@ -66,7 +71,9 @@ def finetune_group() -> Any:
 
 
 def _objectives() -> Mapping[str, tuple[Any, str]]:
-    return {name: (partial(_finetune_command, name), summary) for name, summary in OBJECTIVES.items()}
+    from likewise.training.objectives import OBJECTIVES
+
+    return {name: (partial(_finetune_command, name), one.summary) for name, one in OBJECTIVES.items()}
 
 
 def _finetune_command(name: str) -> Any:
@@ -93,7 +100,9 @@ def baseline_group() -> Any:
 
 
 def _baselines() -> Mapping[str, tuple[Any, str]]:
-    return {name: (partial(_baseline_command, name), summary) for name, summary in BASELINES.items()}
+    from likewise.baselines import BASELINES
+
+    return {name: (partial(_baseline_command, name), one.summary) for name, one in BASELINES.items()}
 
 
 def _baseline_command(name: str) -> Any:
