@@ -2,7 +2,7 @@
 
     python benchmarks/all.py --page docs/speed.md
 
-Runs the scripts that have a ratio to tell, one after the other, and puts their rows between the marks of that page. What
+Runs the scripts that measure a ratio, one after the other, and puts their rows between the marks of that page. What
 cannot run here (an engine or a peer that is not installed) is left out and named. --quick takes small sizes.
 """
 

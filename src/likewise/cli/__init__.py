@@ -25,7 +25,7 @@ _SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "index": ("searching:index_command", "Index files for search, or update an index."),
         "search": ("searching:search_command", "Search an index by meaning and by words."),
         "serve": ("searching:serve_command", "Serve models and indexes over HTTP, with OpenAI's API."),
-        "export": ("using:export_command", "Write a model as one ONNX or OpenVINO graph."),
+        "export": ("using:export_command", "Export a model as an ONNX or OpenVINO graph, or for model2vec."),
         "push": ("using:push_command", "Push a model to a model hub, with its scores and those of its base."),
     },
     "Measure": {

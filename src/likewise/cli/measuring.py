@@ -16,6 +16,7 @@ from likewise.runs.job import check_target
 
 ORIGIN = "origin:"
 """The prefix of a workspace of `likewise context`, for its Origin."""
+_PRECISION = "fp32, or bf16 for bfloat16 autocast."
 
 
 def evaluate_command() -> Any:
@@ -44,6 +45,7 @@ def evaluate_command() -> Any:
         texts={
             "model": "A model's folder, its hub name, or bundled:minilm; bertscore:MODEL, cross-encoder:MODEL or "
             "origin:WORKSPACE (likewise context).",
+            "precision": _PRECISION,
             "tasks": "Names with commas: sts (the seven test sets of the papers), transfer (SentEval's seven tasks), "
             "sts12, sts-b-dev, mr, semantoneg, negation-gap, wiki-sections, news ...; your own data: "
             "retrieval:FOLDER, pairs:FILE, classes:FOLDER (docs/evaluation.md).",
@@ -147,7 +149,10 @@ def _similarity() -> Any:
         arguments=("model",),
         given={"quiet": not sys.stderr.isatty()},
         types={"sentences": str},
-        texts={"sentences": "A text file with one sentence per line; by default the seven STS test sets."},
+        texts={
+            "sentences": "A text file with one sentence per line; by default the seven STS test sets.",
+            "precision": _PRECISION,
+        },
         added=_OUT,
         before=_prepare,
     )
@@ -175,6 +180,7 @@ def _errors() -> Any:
         arguments=("model",),
         given={"quiet": not sys.stderr.isatty()},
         types={"task": str},
+        texts={"precision": _PRECISION},
         added=_OUT,
         before=_prepare,
     )

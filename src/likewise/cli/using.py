@@ -27,11 +27,8 @@ def encode_command() -> Any:
         arguments=("model", "source"),
         defaults={"out": Path("vectors.npy"), "engine": "auto", "precision": "auto"},
         texts={
-            "model": "A model's folder, its hub name, or bundled:minilm.",
             "out": "X.npy (a row per line), X.parquet (sentence and embedding), or '-' (a JSON array per line).",
-            "batch_size": "Sentences of a batch at most; by default the number of their tokens is the limit.",
-            "engine": "What runs the model; auto takes the fastest that keeps the vectors.",
-            "precision": "fp32 keeps the vectors; auto goes lower where they stay near enough, and says how near.",
+            "batch_size": "Most sentences in a batch; by default only their tokens are limited.",
         },
     )
 
@@ -90,7 +87,7 @@ def push_command() -> Any:
         defaults={"tasks": None},
         texts={
             "model": "The folder that train, adapt or finetune wrote.",
-            "tasks": "Evaluated for the card, on the base and on the model; names with commas.",
+            "tasks": "Tasks of the table on the card, evaluated on the base and on the model; names with commas.",
         },
     )
 

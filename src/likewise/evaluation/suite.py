@@ -59,7 +59,7 @@ def evaluate(
             commas (sts12, sts-b-dev, mr, trec, news, afs, wiki-sections ...), data of one's own as retrieval:FOLDER,
             pairs:FILE or classes:FOLDER (docs/evaluation.md), a `Task`, or a sequence of these.
         data: the folder of SentEval's data; see `find_data`.
-        batch_size: sentences a batch.
+        batch_size: sentences in a batch.
         precision: None or "fp32", or "bf16" for bfloat16 autocast. Published scores are of fp32.
         quiet: show no progress on standard error.
 

@@ -62,7 +62,7 @@ def train(
         corpus_options: how the corpus is read.
         resume: True insists on a stopped training.
         overwrite: replace the model in `out` once the new one is whole, and throw a stopped training away.
-        keep_checkpoints: leave the trainer's last checkpoints in `out`.
+        keep_checkpoints: keep the trainer's last checkpoints in `out`.
         quiet: print nothing.
         options: options of the recipe, over the preset's; a name it does not know is an error.
 
