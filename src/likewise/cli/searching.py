@@ -1,4 +1,4 @@
-"""`likewise index`, `search` and `serve`: an index of one's own text, and models over HTTP."""
+"""`likewise index`, `search` and `serve`: indexes of your own text, and models over HTTP."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def avoid_slow_imports(arguments: Sequence[str]) -> None:
 
 
 class _Finder(MetaPathFinder, Loader):
-    """Finds an empty module for each slow package and all below it."""
+    """A finder of empty modules for each slow package and everything in it."""
 
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         slow = fullname.partition(".")[0] in _SLOW
