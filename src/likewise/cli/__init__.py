@@ -21,7 +21,7 @@ _SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Use": {
         "encode": ("using:encode_command", "Encode a text file into a file of vectors."),
-        "similarity": ("using:similarity_command", "Print the cosine of two sentences."),
+        "similarity": ("using:similarity_command", "Print the cosine of two sentences, from -1 to 1."),
         "index": ("searching:index_command", "Index files for search, or update an index."),
         "search": ("searching:search_command", "Search an index by meaning and by words."),
         "serve": ("searching:serve_command", "Serve models and indexes over HTTP, with OpenAI's API."),
@@ -38,7 +38,10 @@ _SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Text, data and cache": {
         "negate": ("using:negate_command", "Write the negation of every sentence of a text file."),
-        "sections": ("using:sections_command", "Draw triplets of sentences from articles."),
+        "sections": (
+            "using:sections_command",
+            "Draw triplets from articles: a sentence, one of its section, and one of another.",
+        ),
         "data": ("using:data_group", "Fetch evaluation data and training text from the hub."),
         "cache": ("using:cache_group", "Show or clear what likewise keeps to save time."),
     },

@@ -35,7 +35,7 @@ class _TrainGroup(LazyGroup):
 
 def train_group() -> Any:
     """Return `likewise train`."""
-    return group_of(_recipes, "Train a sentence encoder on plain text.", _TrainGroup)
+    return group_of(_recipes, kind=_TrainGroup)
 
 
 def _recipes() -> Mapping[str, tuple[Any, str]]:
@@ -67,7 +67,7 @@ def _train_command(name: str) -> Any:
 
 def finetune_group() -> Any:
     """Return `likewise finetune`."""
-    return group_of(_objectives, help="Train an encoder further on labelled rows.")
+    return group_of(_objectives)
 
 
 def _objectives() -> Mapping[str, tuple[Any, str]]:
@@ -96,7 +96,7 @@ def _finetune_command(name: str) -> Any:
 
 def baseline_group() -> Any:
     """Return `likewise baseline`."""
-    return group_of(_baselines, help="Make a model to compare with: averages, whitening, flow.")
+    return group_of(_baselines)
 
 
 def _baselines() -> Mapping[str, tuple[Any, str]]:
