@@ -129,9 +129,6 @@ def analyze_group() -> Any:
     )
 
 
-_OUT = {"out": (Path, ..., "The folder to write to.")}
-
-
 def _similarity() -> Any:
     from likewise.comparison.similarity import analyze_similarity, write_similarity
 
@@ -143,19 +140,8 @@ def _similarity() -> Any:
             typer.echo(f"  {found.label:<6}  {found.kind:<20}  mean {found.cosines.mean():.3f}  peak {found.peak:.2f}")
         _tell(written)
 
-    return command_of(
-        analyze_similarity,
-        show,
-        arguments=("model",),
-        given={"quiet": not sys.stderr.isatty()},
-        types={"sentences": str},
-        texts={
-            "sentences": "A text file with one sentence per line; by default the seven STS test sets.",
-            "precision": _PRECISION,
-        },
-        added=_OUT,
-        before=_prepare,
-    )
+    sentences = "A text file with one sentence per line; by default the seven STS test sets."
+    return _analysis(analyze_similarity, show, types={"sentences": str}, texts={"sentences": sentences})
 
 
 def _errors() -> Any:
@@ -174,14 +160,19 @@ def _errors() -> Any:
             typer.echo(f"     {pair.first}\n     {pair.second}")
         _tell(written)
 
+    return _analysis(analyze_errors, show, types={"task": str}, texts={})
+
+
+def _analysis(function: Any, show: Any, *, types: dict[str, Any], texts: dict[str, str]) -> Any:
+    """Return the command of an analysis of one model, which writes into a folder."""
     return command_of(
-        analyze_errors,
+        function,
         show,
         arguments=("model",),
         given={"quiet": not sys.stderr.isatty()},
-        types={"task": str},
-        texts={"precision": _PRECISION},
-        added=_OUT,
+        types=types,
+        texts={"precision": _PRECISION, **texts},
+        added={"out": (Path, ..., "The folder to write to.")},
         before=_prepare,
     )
 
