@@ -59,7 +59,7 @@ def test_the_figures_of_the_readme_are_those_of_the_recorded_results():
     ]
     rows = (
         f"(BM25: {security['BM25']:.1f}) | {security['base']:.1f} |",
-        f"combined | {security['base and BM25']:.1f} | {security['adapted and BM25']:.1f} |",
+        f"combined | {security['base and BM25']:.2f} | {security['adapted and BM25']:.2f} |",
         f"| {origin['cosine'][-1]:.2f} | {origin['cosine+words+fit'][-1]:.2f} |",
         f"| {mean(negation):.1f} |",
         *(
