@@ -169,7 +169,7 @@ def learning(theme: dict[str, Any]) -> None:
     parts = {"opposites": "which of four sentences agrees?", "keep": "distance from the base's vectors"}
     _, panels = plt.subplots(1, 2, figsize=(8, 2.9), layout="constrained")
     for ax, (part, title), color in zip(panels, parts.items(), theme["colors"][1::-1], strict=True):
-        curve = [(row["step"], row[part]) for row in log if part in row]
+        curve = [(row["step"], row[part]) for row in log if row.get(part)]  # 0: no word of the batch has an antonym
         ax.plot(*zip(*curve, strict=True), color=color, lw=2.4)
         ax.set(xlabel="updates", title=title, ylim=(0, None))
         ax.grid(axis="y", color=theme["soft"], alpha=0.3)
