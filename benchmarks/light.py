@@ -103,6 +103,7 @@ ARMS = {
     "mean of words, untrained": Arm(untrained, seeds=False),
     "light, preset mean": Arm("light", {"hidden": 0}),
     "light": Arm("light"),
+    "light, from GloVe of 50 numbers": Arm("light", {"vectors": "bundled:glove"}),
 }
 
 if __name__ == "__main__":

@@ -81,12 +81,12 @@ def test_parts_from_elsewhere_name_nothing_outside(line, tmp_path):
 
 
 def test_arrays_of_an_index_are_not_unpickled(tmp_path):
-    for name in ("terms", "starts", "chunks", "weights", "idf", "shape"):
+    for name in ("starts", "chunks", "weights", "idf", "shape"):
         with (tmp_path / f"{name}.npy").open("wb") as file:
             np.lib.format.write_array(file, np.array([Hostile(tmp_path / "ran")], dtype=object), allow_pickle=True)
     with pytest.raises(ContextError, match="make it again"):
         Retrieval(tmp_path)
-    (tmp_path / "terms.npy").write_bytes(pickle.dumps(Hostile(tmp_path / "ran")))
+    (tmp_path / "starts.npy").write_bytes(pickle.dumps(Hostile(tmp_path / "ran")))
     with pytest.raises(ContextError, match="make it again"):
         Retrieval(tmp_path)
     assert not (tmp_path / "ran").exists()

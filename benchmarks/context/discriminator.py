@@ -12,7 +12,7 @@ import json
 
 import torch
 
-from likewise.context import build_index, read_sections, train_discriminator
+from likewise.context import build_index, read_sections, read_states, train_discriminator
 
 
 def main() -> None:
@@ -20,12 +20,14 @@ def main() -> None:
     parser.add_argument("--corpus", required=True)
     parser.add_argument("--work", required=True)
     parser.add_argument("--documents", type=int, default=3000)
+    parser.add_argument("--preset", choices=("frozen", "paper"), default="paper")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--set", action="append", default=[], help="section.name=value, as on the command line")
     given = parser.parse_args()
     torch.set_num_threads(given.threads)
-    options = read_sections(None, [f"index.documents={given.documents}", *given.set])
+    options = read_sections(None, [f"index.documents={given.documents}", *given.set], given.preset)
     index = build_index(given.work, given.corpus, options["index"])
+    read_states(given.work, options["states"])
     stage = train_discriminator(given.work, options["discriminator"])
     print(
         f"corpus {given.corpus}: " + ", ".join(f"{index.record[name]:,} {name}" for name in ("documents", "sentences"))
@@ -38,7 +40,7 @@ def main() -> None:
     print("| ---: | ---: | ---: | ---: | ---: | ---: |")
     for line in (stage.folder / "log.jsonl").read_text(encoding="utf-8").splitlines():
         print(_row(json.loads(line)["step"], json.loads(line)["cpu_seconds"], json.loads(line)))
-    print(f"{_row('chosen', '', found)}  <- {found['examples']:,} examples of documents that chose nothing")
+    print(f"{_row('chosen', '', found)}  <- {found['contexts']:,} contexts of documents that chose nothing")
 
 
 def _row(step: object, seconds: object, found: dict[str, float]) -> str:

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from likewise.context.options import FEATURES, TERMS, ScoreOptions, SelectionOptions
-from likewise.context.origin import StateOrigin, open_origin
+from likewise.context.origin import open_origin
 from likewise.context.similarity import choose_signed
 from likewise.evaluation.pairs import correlations
 from likewise.evaluation.registry import rated_task
@@ -40,7 +40,6 @@ def features(args: argparse.Namespace, strategy: str, contexts: int, task: str, 
             rows = np.sort((dev if task == DEV else rng.permutation(len(rows)))[:limit])
         selection = SelectionOptions(size=contexts or 1, strategy=strategy, candidates=args.candidates)
         origin = open_origin(args.work, ScoreOptions(weights=(1.0,) * len(FEATURES)), selection)
-        assert isinstance(origin, StateOrigin)
         pairs = [(rated.first[i], rated.second[i]) for i in rows]
         found = origin.features(pairs, [True] * len(ENCODER) + [contexts > 0] * len(TERMS))
         with written_whole(path) as unfinished, unfinished.open("wb") as file:

@@ -1,9 +1,9 @@
-"""Origin on STS-B: the number of contexts (table 7), the terms of the score (table 9), the choice of contexts (5.4).
+"""Equation 4 on STS-B: the number of contexts (table 7), the terms (table 9), the choice of contexts (5.4).
 
-    python benchmarks/context/origin.py --work runs/contexts --out runs/origin --contexts 50 --dev 300 --test 0
+    python benchmarks/context/origin_paper.py --work runs/contexts --out runs/origin --contexts 50 --dev 300 --test 0
 
 The workspace holds index, discriminator and generators (`likewise context index`, `likewise context train all`). All
-rows take the same test pairs. Weights and metric of a row are chosen on the dev pairs alone, over the same kind of
+rows take the same test pairs. The weights of a row are chosen on the dev pairs alone, over the same kind of
 contexts. The terms of equation 3 are kept in --out, a file a strategy and split, so that a stopped run goes on.
 """
 
@@ -19,7 +19,7 @@ import torch
 
 from likewise.context.options import TERMS, ScoreOptions, SelectionOptions
 from likewise.context.origin import open_origin, pair_terms
-from likewise.context.weights import PairTerms, choose_weights, similarities
+from likewise.context.similarity import PairTerms, choose_even, similarities
 from likewise.context.workspace import Stage, Workspace
 from likewise.evaluation.pairs import correlations
 from likewise.evaluation.registry import TASKS
@@ -32,7 +32,6 @@ STRATEGIES = {
     "without diversity": SelectionOptions(diversity=False),
     "random": SelectionOptions(strategy="random"),
 }
-METRICS = ("cosine", "correlation")
 
 
 class Scored(NamedTuple):
@@ -66,11 +65,11 @@ def scored(args: argparse.Namespace, strategy: str, task: str, limit: int) -> Sc
     pairs, gold = drawn(task, args.data, limit)
     path = args.out / f"{strategy.replace(' ', '-')}-{task}-{len(pairs)}-{args.contexts}.npz"
     if not path.exists():
-        options = ScoreOptions(contexts_by=args.contexts_by)
         selection = STRATEGIES[strategy].updated(size=args.contexts, candidates=args.candidates)
         began = time.process_time()
-        origin = open_origin(args.work, options, selection)
+        origin = open_origin(args.work, ScoreOptions(form="paper"), selection)
         texts = list(dict.fromkeys(text for pair in pairs for text in pair))
+        origin.terms(pairs[:1])  # opens what it needs
         sets = dict(zip(texts, origin.contexts(texts), strict=True))
         middle = time.process_time()
         terms = pair_terms(pairs, sets, origin.scorer)
@@ -93,19 +92,16 @@ def scored(args: argparse.Namespace, strategy: str, task: str, limit: int) -> Sc
 
 
 def row(name: str, dev: Scored, test: Scored, most: int, without: tuple[str, ...] = ()) -> dict[str, object]:
-    """Weights and metric by dev, Spearman on test; printed as a row of the table."""
-    choosing, told = dev.cut(most), test.cut(most)
-    found = {}
-    for metric in METRICS:
-        chosen = choose_weights(choosing, dev.gold, metric=metric, without=without)
-        value, _ = correlations(similarities(told, chosen.values, metric), test.gold)
-        found[metric] = {"dev": chosen.spearman, "test": value, "weights": chosen.values}
-    best = max(METRICS, key=lambda metric: found[metric]["dev"])
-    even, _ = correlations(similarities(told, [term not in without for term in TERMS]), test.gold)
-    cells = " | ".join(f"{found[m][split]:.2f}" for m in METRICS for split in ("dev", "test"))
-    weights = ", ".join(f"{w:g}" for w in found[best]["weights"])
-    print(f"| {name} | {cells} | {even:.2f} | {best}: {weights} | **{found[best]['test']:.2f}** |", flush=True)
-    return {"row": name, "contexts": most, "chosen": best, "even": even, **found}
+    """Weights by dev, Spearman on test; printed as a row of the table."""
+    told = test.cut(most)
+    weights, dev_value = choose_even(dev.cut(most), dev.gold, without)
+    value, even = (
+        correlations(similarities(told, tried), test.gold)[0]
+        for tried in (weights, [float(term not in without) for term in TERMS])
+    )
+    shown = ", ".join(f"{w:g}" for w in weights)
+    print(f"| {name} | {dev_value:.2f} | {value:.2f} | {even:.2f} | {shown} |", flush=True)
+    return {"row": name, "contexts": most, "dev": dev_value, "test": value, "even": even, "weights": weights}
 
 
 def facts_of(stage: Stage) -> dict[str, object]:
@@ -124,7 +120,6 @@ def main() -> None:
     parser.add_argument("--dev", type=int, default=300, help="pairs of STS-B dev, which choose; 0: all")
     parser.add_argument("--test", type=int, default=0, help="pairs of STS-B test; 0: all")
     parser.add_argument("--strategies", nargs="*", choices=STRATEGIES, default=list(STRATEGIES))
-    parser.add_argument("--contexts-by", choices=("score", "discriminator"), default="discriminator")
     parser.add_argument("--threads", type=int, default=1)
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
@@ -133,16 +128,16 @@ def main() -> None:
     stages = {name: facts_of(workspace.require(name)) for name in ("index", "discriminator", "generators")}
     index = stages["index"]
     print(f"machine {machine()}")
-    print(f"{index['documents']:,} documents, {index['sentences']:,} sentences, contexts by {args.contexts_by}")
+    print(f"{index['documents']:,} documents, {index['sentences']:,} sentences")
     print(f"discriminator {stages['discriminator']['held_out']}, generators {stages['generators']['steps']} steps")
     both = {
         name: (scored(args, name, "sts-b-dev", args.dev), scored(args, name, "sts-b", args.test))
         for name in args.strategies
     }
     rows = []
-    titles = ("cosine, dev", "test", "correlation, dev", "test", "even weights, test")
-    print(f"\n| row | {' | '.join(titles)} | chosen on dev | test |")
-    print("| --- |" + " ---: |" * len(titles) + " --- | ---: |")
+    titles = ("dev", "test", "even weights, test")
+    print(f"\n| row | {' | '.join(titles)} | chosen on dev |")
+    print("| --- |" + " ---: |" * len(titles) + " --- |")
     for name, (dev, test) in both.items():
         rows.append(row(f"{name}, {args.contexts} contexts", dev, test, args.contexts))
     dev, test = both[args.strategies[0]]

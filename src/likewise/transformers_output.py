@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 
 @contextmanager
@@ -55,13 +57,19 @@ def _filtered(module: str, shown: Callable[[logging.LogRecord], bool]) -> Iterat
 
 @contextmanager
 def no_bar() -> Iterator[None]:
-    """Hide the progress bar of transformers over the weights in a `with` block."""
+    """Hide the progress bars of transformers (over the weights) and of datasets in a `with` block."""
     from transformers.utils import logging
 
     shown = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()
+    datasets: Any = sys.modules.get("datasets")  # not imported for this alone
+    silenced = datasets is not None and not datasets.are_progress_bars_disabled()
+    if silenced:
+        datasets.disable_progress_bars()
     try:
         yield
     finally:
         if shown:
             logging.enable_progress_bar()
+        if silenced:
+            datasets.enable_progress_bars()

@@ -11,8 +11,10 @@ TINY = """
 [index]
 chunk_sentences = 5
 hash_bits = 12
+[states]
+encoder = "BASE"
+keep = "pieces"
 [discriminator]
-vocabulary = 300
 reads = "text"
 embedding = 8
 hidden = 6
@@ -37,12 +39,14 @@ def call(*arguments):
     return CliRunner().invoke(build_app(), ["context", *map(str, arguments)])
 
 
-def test_index_and_train(articles, tmp_path):
-    (tmp_path / "c.toml").write_text(TINY)
+def test_index_and_train(articles, tmp_path, tiny_base):
+    (tmp_path / "c.toml").write_text(TINY.replace("BASE", str(tiny_base)))
     work = tmp_path / "work"
     result = call("index", "--work", work, "--corpus", articles, "--config", tmp_path / "c.toml")
     assert result.exit_code == 0, result.output
     assert "12 documents, 24 chunks, 84 sentences, 36 contexts" in result.output
+    result = call("train", "states", "--work", work, "--config", tmp_path / "c.toml")
+    assert "84 sentences read" in result.output
     result = call("train", "discriminator", "--work", work, "--config", tmp_path / "c.toml")
     assert result.exit_code == 0, result.output
     assert "held-out accuracy" in result.output

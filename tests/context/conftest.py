@@ -1,16 +1,14 @@
 """Small documents with a theme each, and workspaces made of them."""
 
-import importlib.util
 import json
 import random
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
-from likewise.context.chunks import Chunk
 from likewise.context.options import GeneratorOptions
-from likewise.context.subwords import Vocabulary
 
 THEMES = {
     "sea": "ship captain harbour island sailor wave anchor storm",
@@ -63,8 +61,6 @@ def tiny_options():
 
     return DiscriminatorOptions(
         reads="text",
-        vocabulary=400,
-        max_tokens=16,
         embedding=24,
         hidden=24,
         rank=24,
@@ -77,26 +73,17 @@ def tiny_options():
 
 
 @pytest.fixture(scope="session")
-def trained(indexed: Path, tiny_options, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A workspace with index and discriminator; tests only read it."""
+def trained(indexed: Path, tiny_options, tiny_base, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A workspace with index, word pieces and a discriminator of its own LSTM; tests only read it."""
     import shutil
 
-    from likewise.context import train_discriminator
+    from likewise.context import StatesOptions, read_states, train_discriminator
 
     work = tmp_path_factory.mktemp("trained") / "work"
     shutil.copytree(indexed, work)
+    read_states(work, StatesOptions(encoder=str(tiny_base), max_tokens=24, keep="pieces"), quiet=True)
     train_discriminator(work, tiny_options, quiet=True)
     return work
-
-
-@pytest.fixture(scope="session")
-def ngrams():
-    """The n-gram models of the benchmarks."""
-    path = Path(__file__).parents[2] / "benchmarks" / "context" / "ngram.py"
-    spec = importlib.util.spec_from_file_location("ngram", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.fixture(scope="session")
@@ -104,50 +91,13 @@ def plain_logit():
     """The discriminator's logit of one sentence in one context, all as ids; what is past its places is not read."""
 
     def logit(model, sentence, left, right):
-        around = [list(ids) for ids in (*left[max(0, len(left) - model.left) :], *right[: model.right])]
+        around = [np.array(ids, int) for ids in (*left[max(0, len(left) - model.left) :], *right[: model.right])]
         n_left, n_right = min(len(left), model.left), min(len(right), model.right)
         places = [-1] * (model.left - n_left) + list(range(n_left + n_right)) + [-1] * (model.right - n_right)
         contexts = model.context_part(model.represent(around), torch.tensor([places]))
-        return model.combine(model.sentence_part(model.represent([list(sentence)])), contexts)[0, 0]
+        return model.sentence_part(model.represent([np.array(sentence, int)]))[0] @ contexts[0]
 
     return logit
-
-
-@pytest.fixture(scope="session")
-def distribution():
-    """The log probabilities of all ids at a Transformer's last states (N, D): (N, V)."""
-
-    def log_probabilities(network, last):
-        if network.adaptive is not None:
-            return network.adaptive.log_prob(last.float())
-        return torch.nn.functional.log_softmax(network._logits(last), dim=-1)
-
-    return log_probabilities
-
-
-# A toy language with something to learn from a context: a story keeps to its animal and its place.
-ANIMALS = "cat dog horse goose otter badger".split()
-PLACES = "river garden bridge market harbour forest".split()
-FIRST = ["The {a} lives near the {p}.", "Once a {a} came to the {p}.", "There was a {a} at the {p}."]
-MIDDLE = ["The {a} sleeps there all day.", "Every day the {a} looks for food.", "People like the {a} very much."]
-LAST = ["So the {p} is known for its {a}.", "The {p} belongs to the {a} now.", "Nobody at the {p} fears the {a}."]
-
-
-def story(rng: random.Random) -> tuple[str, ...]:
-    a, p = rng.choice(ANIMALS), rng.choice(PLACES)
-    return tuple(rng.choice(kind).format(a=a, p=p) for kind in (FIRST, MIDDLE, MIDDLE, LAST))
-
-
-@pytest.fixture(scope="session")
-def chunks() -> list[Chunk]:
-    """150 stories of four sentences."""
-    rng = random.Random(0)
-    return [Chunk(i, story(rng)) for i in range(150)]
-
-
-@pytest.fixture(scope="session")
-def vocabulary(chunks) -> Vocabulary:
-    return Vocabulary.train([s for chunk in chunks for s in chunk.sentences], 360)
 
 
 @pytest.fixture(scope="session")
@@ -158,10 +108,7 @@ def tiny_generators() -> GeneratorOptions:
         width=16,
         heads=2,
         feed_forward=32,
-        encoder_layers=1,
-        decoder_layers=2,
-        max_tokens=20,
-        max_sentences=3,
+        layers=1,
         vocabulary=360,
         dropout=0.0,
         epochs=1,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from likewise.context.chunks import Chunk, ChunkStore, Context, cut_chunks, read_chunks, write_chunks
+from likewise.context.chunks import Chunk, ChunkStore, cut_chunks, read_chunks, write_chunks
 from likewise.context.workspace import ContextError
 from likewise.corpus.documents import Document, Section
 from likewise.runs.parts import checksum
@@ -55,37 +55,39 @@ def test_what_is_written_is_read(store, chunks):
     assert [store[i] for i in (0, 999, 1000, 2499)] == [chunks[i] for i in (0, 999, 1000, 2499)]
     assert store.documents.tolist() == [chunk.document for chunk in chunks]
     flat = [sentence for chunk in chunks for sentence in chunk.sentences]
-    assert [sentence for part in store.sentences() for sentence in part] == flat
-    assert [s for part in store.sentences(998, 1003) for s in part] == [
-        s for c in chunks[998:1003] for s in c.sentences
-    ]
+    assert store.texts() == flat
     assert int(store.first_sentence[-1]) == len(flat)
 
 
 def test_contexts_are_those_of_a_loop(store, chunks):
     expected = [
-        Context(i, p, chunk.sentences[max(0, p - 2) : p], chunk.sentences[p + 1 : p + 4])
+        (
+            i,
+            [chunk.sentences[p], *chunk.sentences[max(0, p - 2) : p], *chunk.sentences[p + 1 : p + 4]],
+            chunk.sentences[p - 1],
+        )
         for i, chunk in enumerate(chunks)
         for p in range(1, len(chunk.sentences) - 1)
     ]
     assert store.n_contexts == len(expected)
-    assert store.contexts(np.arange(store.n_contexts)) == expected
+    assert store.around(np.arange(store.n_contexts)) == [texts for _, texts, _ in expected]
     some = np.array([4000, 3, 3, 77])
-    assert store.contexts(some) == [expected[i] for i in some]
-    assert store.preceding(some) == [expected[i].left[-1] for i in some]
+    assert store.around(some) == [expected[i][1] for i in some]
+    assert store.preceding(some) == [expected[i][2] for i in some]
     of = np.array([7, 2, 1999])
-    assert store.contexts_of(of).tolist() == [n for i in of for n, c in enumerate(expected) if c.chunk == i]
+    assert store.contexts_of(of).tolist() == [n for i in of for n, found in enumerate(expected) if found[0] == i]
 
 
 def test_places_are_the_sentences_of_the_context(store):
-    flat = [sentence for part in store.sentences() for sentence in part]
+    flat = store.texts()
     numbers = np.arange(0, store.n_contexts, 5)
     centres, places = store.places(numbers)
     for number, centre, row in zip(numbers, centres, places, strict=True):
-        context = store.contexts(np.array([number]))[0]
-        assert [flat[i] for i in row[:2] if i >= 0] == list(context.left)
-        assert [flat[i] for i in row[2:] if i >= 0] == list(context.right)
-        assert flat[centre] == store[context.chunk].sentences[context.position]
+        chunk, place = (int(found[0]) for found in store.positions(np.array([number])))
+        sentences = store[chunk].sentences
+        assert [flat[i] for i in row[:2] if i >= 0] == list(sentences[max(0, place - 2) : place])
+        assert [flat[i] for i in row[2:] if i >= 0] == list(sentences[place + 1 : place + 4])
+        assert flat[centre] == sentences[place]
         assert row[1] >= 0, "the neighbours come next to the centre"
         assert row[2] >= 0
 

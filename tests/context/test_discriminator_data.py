@@ -10,7 +10,6 @@ from likewise.context.chunks import Chunk, ChunkStore, write_chunks
 from likewise.context.discriminator import coherence_loss
 from likewise.context.discriminator_data import (
     batch_of_chunks,
-    draw_negatives,
     epoch_batches,
     negatives,
     split_documents,
@@ -52,23 +51,24 @@ def test_batches_cover_an_epoch_and_differ_between_epochs(store):
     assert [b.tolist() for b in epochs[0]] == [b.tolist() for b in epochs[2]]
     assert [b.tolist() for b in epochs[0]] != [b.tolist() for b in epochs[1]]
     assert len(list(epoch_batches(units, store.lengths, 10_000, seed=1, epoch=0))) == 1
+    every = np.concatenate(list(epoch_batches(units, store.lengths, 30, seed=1, epoch=0, all_of=True)))
+    assert sorted(every.tolist()) == list(range(40))
 
 
 def test_examples_are_those_of_the_store(store):
     chunks = np.array([30, 4, 5])
     examples = batch_of_chunks(store, chunks)
-    flat = [sentence for part in store.sentences() for sentence in part]
+    flat = store.texts()
     texts = [flat[i] for i in examples.sentences]
     assert texts == [sentence for i in chunks for sentence in store[i].sentences]
     assert examples.documents.tolist() == [i // 2 for i in chunks for _ in store[i].sentences]
-    contexts = store.contexts(store.contexts_of(chunks))
-    assert len(contexts) == len(examples.centres)
-    for context, centre, places in zip(contexts, examples.centres, examples.places, strict=True):
-        assert texts[centre] == store[context.chunk].sentences[context.position]
-        assert [texts[i] for i in places if i >= 0] == [*context.left, *context.right]
+    around = store.around(store.contexts_of(chunks))
+    assert len(around) == len(examples.centres)
+    for expected, centre, places in zip(around, examples.centres, examples.places, strict=True):
+        assert [texts[centre], *(texts[i] for i in places if i >= 0)] == expected
 
 
-def test_negatives_and_what_is_drawn_of_them(store):
+def test_negatives(store):
     examples = batch_of_chunks(store, np.arange(40))
     same, other = negatives(examples)
     for c, (centre, places) in enumerate(zip(examples.centres, examples.places, strict=True)):
@@ -76,16 +76,6 @@ def test_negatives_and_what_is_drawn_of_them(store):
             mine = examples.documents[s] == examples.documents[centre]
             assert same[c, s] == (mine and s != centre and s not in places)
             assert other[c, s] == (not mine)
-    drawn, of_document = draw_negatives(examples, seed=5)
-    for c, (row, mine) in enumerate(zip(drawn, of_document, strict=True)):
-        assert (same if mine else other)[c, row]
-    assert of_document.sum() == len(drawn) // 2
-    assert len(set(drawn.tolist())) > len(drawn) // 4, "not always the same"
-
-
-def test_a_lone_short_document_has_no_negative(store):
-    examples = batch_of_chunks(store, np.flatnonzero(store.lengths == 3)[:1])
-    assert draw_negatives(examples, seed=1)[0].tolist() == [-1]
 
 
 def test_the_loss_is_the_mean_over_what_could_be_drawn(store):

@@ -1,6 +1,7 @@
 """Training, resume and the held-out accuracy."""
 
 import json
+import random
 import shutil
 import signal
 
@@ -8,18 +9,30 @@ import numpy as np
 import pytest
 import torch
 
-from likewise.context import ContextError, IndexOptions, build_index, discriminator, train_discriminator
-from likewise.context.discriminator import load_discriminator
+from likewise.context import (
+    ContextError,
+    IndexOptions,
+    StatesOptions,
+    build_index,
+    discriminator_training,
+    read_states,
+    train_discriminator,
+)
+from likewise.context.discriminator import Discriminator, load_discriminator
+from likewise.context.discriminator_data import ContextBatch
+from likewise.context.discriminator_training import accuracy_of, calibrate
 from likewise.context.indexing import open_store
 from likewise.context.selection import CachedRanker
+from likewise.context.states import open_states
 from likewise.context.workspace import Workspace
 from likewise.runs.job import JobError
 from likewise.runs.stopping import Stopped
 
 
 @pytest.fixture
-def work(indexed, tmp_path):
-    shutil.copytree(indexed, tmp_path / "work")
+def work(trained, tmp_path):
+    """A workspace with index and word pieces."""
+    shutil.copytree(trained, tmp_path / "work", ignore=shutil.ignore_patterns("discriminator"))
     return tmp_path / "work"
 
 
@@ -27,7 +40,7 @@ def test_it_learns_what_can_be_learnt(trained):
     found = Workspace(trained).require("discriminator").record
     # Documents differ by their theme; their own sentences do not differ, and one in four of the others has their theme.
     assert found["held_out"]["positive"] + found["held_out"]["other_document"] > 1.25, "chance gives 1"
-    assert found["held_out"]["examples"] > 80
+    assert found["held_out"]["contexts"] > 40
     log = (trained / "discriminator" / "log.jsonl").read_text().splitlines()
     rows = [json.loads(line) for line in log]
     assert max(row["accuracy"] for row in rows) == found["chosen_by"]["accuracy"]
@@ -38,34 +51,39 @@ def test_it_learns_what_can_be_learnt(trained):
         "model.safetensors",
         "config.json",
         "contexts.npy",
-        "tokenizer.json",
     }
 
 
 def test_the_accuracy_is_that_of_single_forward_passes(trained, tiny_options, plain_logit):
-    from likewise.context.discriminator_data import batch_of_chunks, draw_negatives, split_documents
+    from likewise.context.discriminator_data import batch_of_chunks, negatives, split_documents
 
     stage = Workspace(trained).require("discriminator")
     store = open_store(Workspace(trained).require("index"))
-    ranker = CachedRanker(stage.folder, store)
+    states = open_states(Workspace(trained).require("states"))
+    model = load_discriminator(stage.folder)
     _, _, test = split_documents(int(store.documents[-1]) + 1, tiny_options.held_out, tiny_options.seed)
     examples = batch_of_chunks(store, np.flatnonzero(np.isin(store.documents, test)))
-    drawn, _ = draw_negatives(examples, tiny_options.seed)
-    flat = [sentence for part in store.sentences() for sentence in part]
-    texts = [flat[i] for i in examples.sentences]
-    right = []
-    for centre, places, negative in zip(examples.centres, examples.places, drawn, strict=True):
-        left = ranker.encode([texts[i] for i in places[: store.left] if i >= 0])
-        right_side = ranker.encode([texts[i] for i in places[store.left :] if i >= 0])
-        for row, fits in ((centre, True), (negative, False)):
-            logit = plain_logit(ranker.model, ranker.encode([texts[row]])[0], left, right_side)
-            right.append((logit.item() > 0) == fits)
-    assert stage.record["held_out"]["accuracy"] == pytest.approx(np.mean(right))
-    assert stage.record["held_out"]["examples"] == len(right)
+    ids = [states.pieces(i) for i in examples.sentences]
+    own, same, other = [], [], []
+    masks = negatives(examples)
+    for c, (centre, places) in enumerate(zip(examples.centres, examples.places, strict=True)):
+        left = [ids[i] for i in places[: store.left] if i >= 0]
+        right = [ids[i] for i in places[store.left :] if i >= 0]
+        own.append(plain_logit(model, ids[centre], left, right).item() > 0)
+        for found, mask in zip((same, other), masks, strict=True):
+            rows = np.flatnonzero(mask[c])
+            if len(rows):
+                found.append(np.mean([plain_logit(model, ids[i], left, right).item() <= 0 for i in rows]))
+    found = stage.record["held_out"]
+    assert found["positive"] == pytest.approx(np.mean(own))
+    assert found["same_document"] == pytest.approx(np.mean(same), abs=1e-3)
+    assert found["other_document"] == pytest.approx(np.mean(other), abs=1e-3)
+    assert found["accuracy"] == pytest.approx((np.mean(own) + (np.mean(same) + np.mean(other)) / 2) / 2, abs=1e-3)
+    assert found["contexts"] == len(own)
 
 
 def test_a_stopped_run_goes_on_to_the_same_weights(work, trained, tiny_options, monkeypatch):
-    real = discriminator.coherence_loss
+    real = discriminator_training.coherence_loss
     calls = []
 
     def stopping(*args):
@@ -74,7 +92,7 @@ def test_a_stopped_run_goes_on_to_the_same_weights(work, trained, tiny_options, 
             signal.raise_signal(signal.SIGINT)
         return real(*args)
 
-    monkeypatch.setattr(discriminator, "coherence_loss", stopping)
+    monkeypatch.setattr(discriminator_training, "coherence_loss", stopping)
     with pytest.raises(Stopped, match="after step 14 of"):
         train_discriminator(work, tiny_options, quiet=True)
     assert not (work / "discriminator" / "likewise.json").exists()
@@ -85,12 +103,12 @@ def test_a_stopped_run_goes_on_to_the_same_weights(work, trained, tiny_options, 
     assert len(calls) == steps, "no step was done twice"
     whole = Workspace(trained).require("discriminator")
     assert whole.record["held_out"] == stage.record["held_out"]
-    for name, tensor in load_discriminator(whole.folder)[0].state_dict().items():
-        torch.testing.assert_close(load_discriminator(stage.folder)[0].state_dict()[name], tensor, rtol=0, atol=0)
+    for name, tensor in load_discriminator(whole.folder).state_dict().items():
+        torch.testing.assert_close(load_discriminator(stage.folder).state_dict()[name], tensor, rtol=0, atol=0)
 
 
 def test_a_finished_run_is_found_again(trained, tiny_options, monkeypatch):
-    monkeypatch.setattr(discriminator, "coherence_loss", None)  # any step would fail
+    monkeypatch.setattr(discriminator_training, "coherence_loss", None)  # any step would fail
     assert train_discriminator(trained, tiny_options).folder == trained / "discriminator"
 
 
@@ -110,10 +128,11 @@ def test_no_epoch_is_the_start_alone(work, trained, tiny_options):
     assert stage.record["chosen_by"]["accuracy"] == first["accuracy"]
 
 
-def test_too_few_documents(tmp_path, tiny_options):
+def test_too_few_documents(tmp_path, tiny_options, tiny_base):
     text = tmp_path / "a.txt"
     text.write_text("The first sentence is here. The second one follows it. The third one ends it. A fourth one.\n")
     build_index(tmp_path / "work", str(text), IndexOptions(hash_bits=10), quiet=True)
+    read_states(tmp_path / "work", StatesOptions(encoder=str(tiny_base), keep="pieces"), quiet=True)
     with pytest.raises(ContextError, match="1 document: four or more"):
         train_discriminator(tmp_path / "work", tiny_options)
 
@@ -142,14 +161,40 @@ def test_caching_goes_on_where_it_was_stopped(work, tiny_options, monkeypatch, p
     stage = train_discriminator(work, options, quiet=True)
     assert blocks == [0, 40, 80, 120, 160, 200]
     store = open_store(Workspace(work).require("index"))
-    ranker = CachedRanker(stage.folder, store)
+    states = open_states(Workspace(work).require("states"))
+    ranker = CachedRanker(stage.folder, store, states)
     numbers = np.array([0, store.n_contexts // 2, store.n_contexts - 1])
-    for number, context in zip(numbers, store.contexts(numbers), strict=True):
-        logit = plain_logit(
-            ranker.model,
-            ranker.encode(["A ship."])[0],
-            ranker.encode(list(context.left)),
-            ranker.encode(list(context.right)),
-        )
+    for number, places in zip(numbers, store.places(numbers)[1], strict=True):
+        left = [states.pieces(i) for i in places[: store.left] if i >= 0]
+        right = [states.pieces(i) for i in places[store.left :] if i >= 0]
+        logit = plain_logit(ranker.model, states.encoder.ids(["A ship."])[0], left, right)
         expected = torch.nn.functional.logsigmoid(logit).item()
         assert ranker.scores("A ship.", np.array([number]))[0] == pytest.approx(expected, abs=1e-5)
+
+
+def words(n):
+    return np.random.default_rng(0).standard_normal((n, 40)).astype(np.float32)
+
+
+@torch.no_grad()
+def test_calibrated_on_a_sample_it_tells_topics_before_any_training():
+    # 60 documents of 6 sentences, as sums of word vectors; a document has a topic of 3 words of its own among 24.
+    rng, table = random.Random(1), words(30)
+    sentences, documents, centres, places = [], [], [], []
+    for number in range(60):
+        topic, begin = rng.sample(range(6, 30), 3), len(sentences)
+        sentences += [table[rng.choices(topic, k=5)].sum(axis=0) for _ in range(6)]
+        documents += [number] * 6
+        for i in range(begin + 1, begin + 5):
+            centres.append(i)
+            places.append([i - 1, i + 1])
+    batch = ContextBatch(*map(np.array, (range(len(sentences)), documents, centres, places)))
+    torch.manual_seed(0)
+    model = Discriminator(None, 40, 1, 1, rank=20)
+    calibrate(model, np.stack(sentences), batch, seed=1)
+    for j in (0, 1):
+        torch.testing.assert_close(model.meet_context.weight[j * 20 : (j + 1) * 20], model.meet_sentence.weight)
+    assert (model.scales > 0).all(), "likeness speaks for coherence"
+    found = accuracy_of(model, np.stack(sentences), [batch])
+    assert found.positive > 0.7
+    assert found.other_document > 0.7

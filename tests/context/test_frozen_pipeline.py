@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 import likewise
 from likewise.cli import build_app
 from likewise.context.options import ScoreOptions, SelectionOptions
-from likewise.context.origin import DEFAULT, StateOrigin, open_origin
+from likewise.context.origin import DEFAULT, open_origin
 from likewise.context.similarity import fit_to, match_words
 from likewise.context.weights import Weights
 
@@ -29,7 +29,7 @@ def test_the_default_needs_index_and_states_alone(frozen, tmp_path):
     done = run("context", "score", A, B, "--work", work)
     assert done.exit_code == 0, done.output
     states = open_origin(work).states
-    one, other = states.encoder.tokens([A, B])
+    one, other = states.encoder.readings([A, B])
     vectors = states.encoder.vectors([A, B])
     fits = fit_to(states.vectors, vectors).sum()
     features = np.array([vectors[0] @ vectors[1], match_words(one, other, states.idf), fits])
@@ -43,7 +43,6 @@ def test_the_default_needs_index_and_states_alone(frozen, tmp_path):
 def test_terms_of_equation_3_with_weights(frozen):
     weights = (1.0, 0.0, 0.0, 0.5, -0.25, 0.0, 0.0)
     origin = open_origin(frozen, ScoreOptions(weights=weights), SelectionOptions(size=6, same=1.1))
-    assert isinstance(origin, StateOrigin)
     pairs = [(A, B), (A, A), (B, "The farmer stood beside the field.")]
     features = origin.features(pairs)
     assert origin(pairs) == pytest.approx(features @ weights / 1.5, abs=1e-6)

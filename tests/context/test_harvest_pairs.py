@@ -1,17 +1,27 @@
 """The pairs of a harvest: none twice, the same for the same shard, near ones and unrelated ones."""
 
-import itertools
 import math
 from collections import Counter
 
 import numpy as np
 import pytest
 
-from likewise.context.harvest_pairs import PairSource, TfidfNeighbours
+from likewise.context.harvest_pairs import PairSource, tfidf
 from likewise.context.options import HarvestOptions
+from likewise.context.states import States
 from likewise.context.workspace import ContextError
 
 WORDS = "red blue green cold warm dry wet old new slow fast dark light heavy sweet sour loud calm rich poor".split()
+
+
+def states_of(texts):
+    """The word pieces of texts, as the stage states has them: words."""
+    words = {word: i for i, word in enumerate(sorted({word for text in texts for word in text.split()}))}
+    rows = [[words[word] for word in text.split()] for text in texts]
+    holding = np.bincount([i for row in rows for i in set(row)], minlength=len(words))
+    idf = np.log((len(texts) + 1) / (holding + 1)).astype(np.float32)
+    starts = np.cumsum([0, *map(len, rows)])
+    return States(None, np.zeros((len(texts), 0), np.float32), np.concatenate(rows), starts, idf)
 
 
 @pytest.fixture(scope="module")
@@ -21,8 +31,8 @@ def pool():
 
 
 def source(pool, **changes):
-    options = {"pairs": 1200, "ranks": (1, 3, 9), "random": 2, "anchors": 20, "max_share": 1.0, **changes}
-    return PairSource(pool, HarvestOptions(near="words", **options))
+    options = {"pairs": 1200, "ranks": (1, 3, 9), "random": 2, "anchors": 20, **changes}
+    return PairSource(pool, HarvestOptions(**options), tfidf(states_of(pool)))
 
 
 def test_no_pair_comes_twice_in_either_order(pool):
@@ -55,30 +65,34 @@ def test_a_shard_is_the_same_when_it_is_made_again_alone(pool):
     assert other.fingerprint != source(pool).fingerprint
 
 
-def literal_ranking(pool, row):
+def literal_cosines(pool, row):
     """TF-IDF cosines with dictionaries."""
-    bags = []
-    for text in pool:
-        words = text.lower().split()
-        bags.append(Counter([*words, *itertools.pairwise(words)]))
+    bags = [Counter(text.split()) for text in pool]
     documents = Counter(key for bag in bags for key in bag)
     vectors = []
     for bag in bags:
-        vector = {key: (1 + math.log(n)) * math.log(len(pool) / documents[key]) for key, n in bag.items()}
+        vector = {key: (1 + math.log(n)) * math.log((len(pool) + 1) / (documents[key] + 1)) for key, n in bag.items()}
         norm = math.sqrt(sum(x * x for x in vector.values()))
         vectors.append({key: x / norm for key, x in vector.items()})
-    cosines = [sum(x * v.get(key, 0.0) for key, x in vectors[row].items()) for v in vectors]
-    return [i for i in np.argsort(-np.array(cosines), kind="stable") if i != row and cosines[i] > 1e-12]
+    return [sum(x * v.get(key, 0.0) for key, x in vectors[row].items()) for v in vectors]
 
 
-def test_neighbours_are_those_of_literal_tfidf(pool):
-    texts = pool[:60]
-    neighbours = TfidfNeighbours(texts, 1.0)
-    for row in (0, 17, 59):
-        expected = literal_ranking(texts, row)
-        assert neighbours.ranked(row, np.ones(60, dtype=bool), 8).tolist() == expected[:8]
-        allowed = np.arange(60) % 2 == 0
-        assert neighbours.ranked(row, allowed, 8).tolist() == [i for i in expected if allowed[i]][:8]
+@pytest.mark.parametrize("dense", [False, True])
+def test_partners_are_those_of_literal_tfidf(pool, dense):
+    texts = [*dict.fromkeys(pool[:60]), "red red blue"]
+    vectors = tfidf(states_of(texts))
+    drawn = PairSource(
+        texts, HarvestOptions(anchors=2, ranks=(1,), min_words=1), vectors.toarray() if dense else vectors
+    )
+    for row in (0, 17, len(texts) - 1):
+        cosines = np.array(literal_cosines(texts, row))
+        allowed = np.arange(len(texts)) % 2 == 0
+        for among in (np.ones(len(texts), bool), allowed):
+            found = drawn.ranked(row, among, 8)
+            assert among[found].all()
+            assert row not in found
+            others = among & (np.arange(len(texts)) != row)
+            np.testing.assert_allclose(cosines[found], np.sort(cosines[others & (cosines > 1e-9)])[::-1][:8], atol=1e-6)
 
 
 def test_ranked_partners_are_nearer_than_random_ones(pool):
@@ -92,7 +106,7 @@ def test_ranked_partners_are_nearer_than_random_ones(pool):
 
 def test_equal_short_and_long_sentences_are_not_drawn():
     texts = ["a b", *[f"one two three {i}" for i in range(30)], "one two three 1", " ".join("abcdefgh")]
-    drawn = PairSource(texts, HarvestOptions(near="words", anchors=2, ranks=(1, 2), max_words=7))
+    drawn = PairSource(texts, HarvestOptions(anchors=2, ranks=(1, 2), max_words=7), tfidf(states_of(texts)))
     assert drawn.pool == [f"one two three {i}" for i in range(30)]
 
 

@@ -22,13 +22,15 @@ from likewise.runs.job import JobError
 from likewise.runs.progress import Progress
 from likewise.runs.stopping import Stopped
 
-OPTIONS = HarvestOptions(near="words", pairs=240, ranks=(1, 4), random=2, anchors=6, max_share=1.0, held_out=0.1)
+OPTIONS = HarvestOptions(pairs=240, ranks=(1, 4), random=2, anchors=6, held_out=0.1)
 
 
 def build_source() -> PairSource:
     rng = np.random.default_rng(5)
     words = "one two three four five six seven eight nine ten eleven twelve".split()
-    return PairSource([" ".join(rng.choice(words, size=6)) for _ in range(300)], OPTIONS)
+    texts = [rng.choice(words, size=6).tolist() for _ in range(300)]
+    bags = np.array([[text.count(word) for word in words] for text in texts], float)
+    return PairSource([" ".join(text) for text in texts], OPTIONS, bags / np.linalg.norm(bags, axis=1, keepdims=True))
 
 
 def toy_similarity(pairs):

@@ -30,11 +30,11 @@ def test_no_file_gives_the_defaults():
 
 
 def test_the_paper_has_its_own_models_and_its_own_form():
-    found = read_sections(None, ["score.metric=correlation"], "paper")
+    found = read_sections(None, [], "paper")
     assert (found["discriminator"].reads, found["generators"].reads) == ("text", "text")
-    assert (found["generators"].width, found["generators"].encoder_layers) == (1024, 6)
-    assert (found["selection"].size, found["discriminator"].hidden) == (500, 300)
-    assert found["score"] == ScoreOptions(form="paper", contexts_by="score", metric="correlation")
+    assert (found["generators"].width, found["generators"].layers) == (1024, 6)
+    assert (found["selection"].size, found["selection"].screened) == (500, 2000)
+    assert found["score"] == ScoreOptions(form="paper")
     with pytest.raises(OptionError, match="no preset papre; there are frozen, paper"):
         read_sections(None, [], "papre")
 
@@ -61,8 +61,8 @@ def test_the_file_and_then_single_values(toml):
         ("[index]\nleft = 'three'", r"c\.toml: \[index\] left must be a whole number, not 'three'"),
         ("[index]\nleft = 0", r"c\.toml: \[index\] left must be 1 or more, not 0"),
         (
-            "[discriminator]\nhead = 'deep'",
-            r"c\.toml: \[discriminator\] head must be one of product, linear, not 'deep'",
+            "[discriminator]\nreads = 'deep'",
+            r"c\.toml: \[discriminator\] reads must be one of states, text, not 'deep'",
         ),
         ("[selection]\nscreened = 5", r"c\.toml: \[selection\] screened 5 is less than size 50"),
         ("[index\n", r"c\.toml is not TOML"),
@@ -99,8 +99,7 @@ def test_a_missing_file(tmp_path):
     ("kind", "changes", "message"),
     [
         (GeneratorOptions, {"width": 10, "heads": 3}, "not a multiple"),
-        (GeneratorOptions, {"late": 2}, "leaves none"),
-        (GeneratorOptions, {"networks": "two"}, "one, three"),
+        (GeneratorOptions, {"schedule": "cosine"}, "linear, inverse_sqrt"),
         (GeneratorOptions, {"dropout": 1.0}, "below 1"),
         (GeneratorOptions, {"batch_size": 0}, "1 or more"),
         (GeneratorOptions, {"widht": 1}, "no option widht"),
@@ -108,7 +107,6 @@ def test_a_missing_file(tmp_path):
         (ScoreOptions, {"weights": (0,) * 7}, "form=pmi are 7 numbers, not all"),
         (ScoreOptions, {"form": "paper", "weights": (0,) * 4}, "form=paper are 4 numbers of 0 or more"),
         (ScoreOptions, {"form": "paper", "weights": (1, 1, 1, -1)}, "form=paper are 4 numbers of 0 or more"),
-        (ScoreOptions, {"batch_tokens": 0}, "batch_tokens must be 1"),
         (HarvestOptions, {"ranks": (0, 1)}, "from 1 on"),
         (HarvestOptions, {"ranks": (2, 2)}, "different numbers"),
         (HarvestOptions, {"anchors": 1}, "anchors must be 2 or more"),

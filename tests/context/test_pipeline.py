@@ -2,7 +2,6 @@
 
 import shutil
 
-import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -10,18 +9,16 @@ from likewise.cli import build_app
 from likewise.context.options import ScoreOptions
 from likewise.context.origin import open_origin
 from likewise.context.sections import read_sections
-from likewise.context.selection import CachedRanker
 from likewise.context.weights import Weights
 
-PAPER = ScoreOptions(form="paper", contexts_by="score")
+PAPER = ScoreOptions(form="paper")
 TOML = """
 [generators]
 reads = "text"
 width = 16
 heads = 2
 feed_forward = 32
-encoder_layers = 1
-max_tokens = 24
+layers = 1
 vocabulary = 400
 batch_size = 8
 held_out = 20
@@ -30,18 +27,15 @@ eval_steps = 3
 [selection]
 size = 3
 candidates = 50
-screened = 0
+screened = 40
 [score]
 form = "paper"
-contexts_by = "score"
 [harvest]
-near = "words"
 pairs = 40
 ranks = [1, 4]
 random = 2
 anchors = 5
 min_words = 2
-max_share = 1.0
 """
 
 
@@ -63,24 +57,12 @@ def work(trained, config, tmp_path_factory):
     shutil.copytree(trained, work)
     done = run("context", "train", "generators", "--work", work, "--config", config)
     assert done.exit_code == 0, done.output
-    assert "held-out perplexity of a word, right context: all " in done.output
+    assert "held-out perplexity of a word, right context: centre " in done.output
     return work
 
 
 def selection(config):
     return read_sections(config)["selection"]
-
-
-def test_the_stored_discriminator_is_the_ranker(work, config):
-    origin = open_origin(work, PAPER, selection(config))
-    coherence = origin.scorer.discriminator
-    assert isinstance(coherence, CachedRanker)
-    numbers = np.array([5, 0, 17])
-    contexts = coherence.store.contexts(numbers)
-    sentences = ["The ship stood beside the wave.", "The cow stood beside the barn."]
-    found = coherence.coherence(sentences, contexts)
-    expected = [coherence.scores(sentence, numbers) for sentence in sentences]
-    np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
 def test_two_sentences_and_a_file(work, config, tmp_path):
@@ -104,21 +86,27 @@ def test_two_sentences_and_a_file(work, config, tmp_path):
 def test_chosen_weights_are_recorded_and_used(work, config, data_dir, tmp_path):
     copy = tmp_path / "work"
     shutil.copytree(work, copy)
-    by_discriminator = ("--set", "score.contexts_by=discriminator")  # other weights, the same contexts
+    by_discriminator = ("--set", "selection.screened=0")  # other weights, the same contexts
     given = ("--task", "sts-b-dev", "--data", data_dir / "senteval", "--limit", 12, "--work", copy, "--config", config)
     given = (*given, *by_discriminator)
     done = run("context", "score", "--choose", *given)
     assert done.exit_code == 0, done.output
     chosen = Weights.load(copy / "weights.json")
     assert chosen.source == "sts-b-dev, 12 pairs"
-    assert open_origin(copy, PAPER).scorer.options.weights == chosen.values
+    assert open_origin(copy, PAPER).weights.tolist() == list(chosen.values)
     again = run("context", "score", *given)
     assert f"Spearman {chosen.spearman:.2f}" in done.output
     assert f"Spearman {chosen.spearman:.2f}" in again.output
-    other = run("context", "score", *given, "--set", "score.metric=correlation")
+    other = run("context", "score", *given, "--set", "score.form=pmi")
     assert other.exit_code == 2
     assert "choose weights again" in other.output
-    assert open_origin(copy, ScoreOptions(form="paper", weights=(0, 1, 0, 0))).scorer.options.weights == (0, 1, 0, 0)
+    assert open_origin(copy, ScoreOptions(form="paper", weights=(0, 1, 0, 0))).weights.tolist() == [0, 1, 0, 0]
+
+
+def test_word_pieces_alone_have_no_pmi(work):
+    done = run("context", "score", "a ship", "a cow", "--work", work)
+    assert done.exit_code == 2
+    assert "keeps word pieces alone" in done.output
 
 
 def test_harvest_in_two_parts(work, config, tmp_path):

@@ -22,7 +22,7 @@ def test_vectors_and_tokens_are_the_models(tiny_base):
     model.max_seq_length = 12
     expected = model.encode(TEXTS, normalize_embeddings=True)
     np.testing.assert_allclose(encoder.vectors(TEXTS), expected, atol=1e-5)
-    for text, tokens, ids in zip(TEXTS, encoder.tokens(TEXTS), encoder.ids(TEXTS), strict=True):
+    for text, tokens, ids in zip(TEXTS, encoder.readings(TEXTS), encoder.ids(TEXTS), strict=True):
         own = model.encode(text, output_value="token_embeddings").cpu().numpy()[1:-1]
         own = own / np.linalg.norm(own, axis=1, keepdims=True)
         np.testing.assert_allclose(tokens.states.astype(np.float32), own, atol=2e-3)
@@ -40,7 +40,7 @@ def begun(indexed, tmp_path):
 def test_the_stage_holds_every_sentence_in_its_place(frozen, tiny_base):
     stage = Workspace(frozen).require("states")
     found, store = open_states(stage), open_store(Workspace(frozen).require("index"))
-    texts = [sentence for part in store.sentences() for sentence in part]
+    texts = store.texts()
     assert stage.record["sentences"] == len(texts) == len(found.vectors)
     np.testing.assert_allclose(found.vectors, FrozenEncoder(str(tiny_base), 24).vectors(texts), atol=1e-3)
     ids = FrozenEncoder(str(tiny_base), 24).ids(texts)

@@ -11,12 +11,15 @@ from sentence_transformers import CrossEncoder, SentenceTransformer
 from sentence_transformers.sentence_transformer.losses import CosineSimilarityLoss
 from sentence_transformers.sentence_transformer.modules import Pooling
 
+import likewise
 from likewise.context.surrogate import PAPER, PRESETS, AnchoredLoss, distill
 from likewise.context.workspace import ContextError
 from likewise.encoder.build import build_encoder
 from likewise.encoder.opening import LoadError
+from likewise.errors import LikewiseError
 from likewise.evaluation.task import DataError
 from likewise.recipes import OptionError
+from likewise.recipes.gclsr import build_light_student
 
 SMALL = {"preset": "cpu", "batch_size": 8, "max_steps": 6, "eval_steps": 2, "learning_rate": 1e-3, "quiet": True}
 
@@ -141,7 +144,7 @@ def test_sts_b_of_the_finished_surrogate(harvest, tiny_base, tmp_path, data_dir)
 
 def test_input_that_is_wrong_is_told_before_anything_is_done(harvest, tiny_base, tmp_path):
     out = tmp_path / "run"
-    with pytest.raises(OptionError, match="anchored, cpu, paper"):
+    with pytest.raises(OptionError, match="anchored, light, cpu, paper"):
         distill(harvest, base=tiny_base, out=out, preset="huge")
     with pytest.raises(DataError, match="No evaluation data"):
         distill(harvest, base=tiny_base, out=out, select_by="sts-b-dev", quiet=True)
@@ -192,6 +195,24 @@ def test_other_students(harvest, tiny_base, tmp_path, pooling):
     assert next(module for module in model if isinstance(module, Pooling)).pooling_mode == mode
     if pooling == "mask":
         assert [type(module).__name__ for module in model] == ["Transformer", "WordWeights", "Pooling"]
+
+
+def test_a_light_student_of_word_vectors_whose_words_learn(harvest, sentences, tmp_path):
+    rng = np.random.default_rng(0)
+    words = sorted({word for sentence in sentences for word in sentence.lower().replace(".", " ").split()})
+    path = tmp_path / "vectors.txt"
+    path.write_text("".join(f"{word} {' '.join(map(str, rng.standard_normal(8).round(3)))}\n" for word in words))
+    settings = {name: value for name, value in SMALL.items() if name not in ("preset", "learning_rate")}
+    settings |= {"max_steps": 12, "eval_steps": 4, "select_by": "held-out"}
+    result = distill(harvest, base=str(path), out=tmp_path / "run", preset="light", **settings)
+    model = likewise.load(str(result.path))
+    assert [type(module).__name__ for module in model] == ["WordVectors", "TextCNN"]
+    assert result.best["score"] < result.before["dev_mse"]
+    begun = build_light_student(str(path), sentences)
+    assert begun[0].vectors.weight.shape == model[0].vectors.weight.shape
+    assert not torch.allclose(begun[0].vectors.weight, model[0].vectors.weight, atol=1e-3)
+    with pytest.raises(LikewiseError, match="nowhere"):
+        distill(harvest, base=tmp_path / "nowhere.txt", out=tmp_path / "other", preset="light", quiet=True)
 
 
 def test_a_cross_encoder_has_no_anchor():

@@ -1,3 +1,4 @@
+import datasets
 import numpy as np
 import pytest
 import torch
@@ -65,6 +66,23 @@ def test_training_starts_at_the_mean_of_words(cache, base, sentences):
         LIGHT.build_encoder(base, LIGHT.options(words=5, hidden=63), sentences)
 
 
+def test_it_starts_from_word_vectors_of_a_file(cache, corpus_file, base, sentences, tmp_path):
+    file = tmp_path / "vectors.txt"
+    file.write_text("the 1 0 0\nriver 0 1 0\nold 0 0 1\n")
+    words = LIGHT.build_encoder(base, LIGHT.options(words=5, hidden=8, vectors=str(file)), sentences)[0]
+    rows = [int(words.preprocess([text])["input_ids"][0]) for text in ("the", "river", "old")]
+    found = words.embedding.weight.detach().numpy()[rows]
+    # One vector is taken off all, and each is made shorter: differences of two keep their direction before that.
+    assert (found.argmax(axis=1) == [0, 1, 2]).all()
+    assert words.embedding.weight.detach().abs().sum(axis=1).min() > 0
+    run = train(corpus_file, base, tmp_path / "run", select_by="last", vectors=str(file))
+    assert likewise.load(run.path).encode("the old river").shape == likewise.load(base).encode("a").shape
+    with pytest.raises(likewise.LikewiseError, match=r"missing\.txt"):
+        train(corpus_file, base, tmp_path / "none", vectors=str(tmp_path / "missing.txt"))
+    with pytest.raises(OptionError, match="drop dimension and hidden"):
+        LIGHT.options(vectors="bundled:glove", hidden=0)
+
+
 def test_the_vectors_of_the_base_are_made_once(finished, cache, corpus_file, base, tmp_path, monkeypatch):
     def encoded(*_, **__):
         raise AssertionError("encoded again")
@@ -88,6 +106,12 @@ def test_resume_gives_the_weights_of_an_uninterrupted_run(finished, cache, corpu
         whole, cut = (load_file(tmp_path / run / name) for run in ("whole", "cut"))
         assert all(torch.equal(whole[key], cut[key]) for key in whole), name
     assert likewise.load(tmp_path / "cut").encode("the old river").shape == (8,)
+
+
+def test_quiet_prints_nothing(finished, cache, corpus_file, base, tmp_path, capfd):
+    assert not datasets.are_progress_bars_disabled()
+    train(corpus_file, base, tmp_path / "run", held_out=30)  # other rows than those before: a selection of them
+    assert capfd.readouterr() == ("", "")
 
 
 def test_contradictions_are_refused(cache):

@@ -78,9 +78,7 @@ def train(
     from likewise.context.states import read_states
 
     options = read_sections(config, assignments or (), preset)
-    if what == "states" or (
-        what == "all" and "states" in (options["discriminator"].reads, options["generators"].reads)
-    ):
+    if what in ("states", "all"):
         stage = read_states(work, options["states"], overwrite=overwrite)
         typer.echo(f"{stage.folder}: {counted(stage.record['sentences'], 'sentence')} read")
     if what in ("discriminator", "all"):
@@ -88,12 +86,11 @@ def train(
         found = stage.record["held_out"]
         kinds = {"own sentence": "positive", "same document": "same_document", "other document": "other_document"}
         shares = [f"{name} {found[kind]:.1%}" for name, kind in kinds.items() if found[kind] is not None]
-        accuracy = f"{found['accuracy']:.1%} on {found['examples']:,} examples"
+        accuracy = f"{found['accuracy']:.1%} on {counted(found['contexts'], 'context')}"
         typer.echo(f"{stage.folder}: held-out accuracy {accuracy} ({', '.join(shares)})")
     if what in ("generators", "all"):
         stage = train_generators(work, options["generators"], overwrite=overwrite)
-        found = stage.record["perplexity"]
-        for sources, by_task in found.items() if options["generators"].reads == "states" else [("right", found)]:
+        for sources, by_task in stage.record["perplexity"].items():
             shares = [f"{task} {value:.1f}" for task, value in by_task.items()]
             typer.echo(f"{stage.folder}: held-out perplexity of a word, {sources} context: {', '.join(shares)}")
 

@@ -1,6 +1,5 @@
 from .chunks import Chunk as Chunk
 from .chunks import ChunkStore as ChunkStore
-from .chunks import Context as Context
 from .discriminator_training import train_discriminator as train_discriminator
 from .generator_training import train_generators as train_generators
 from .harvesting import HarvestResult as HarvestResult
@@ -17,7 +16,6 @@ from .origin import Origin as Origin
 from .origin import open_origin as open_origin
 from .sections import read_sections as read_sections
 from .selection import ContextFinder as ContextFinder
-from .selection import ContextSet as ContextSet
 from .states import read_states as read_states
 from .surrogate import distill as distill
 from .workspace import ContextError as ContextError

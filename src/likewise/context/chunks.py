@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -33,19 +33,6 @@ class Chunk:
 
     document: int
     sentences: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Context:
-    """The sentences to the `left` and `right` of a position in a chunk, without the sentence at that position.
-
-    `chunk` is a number of the store, and `position` is counted from 0 in the chunk.
-    """
-
-    chunk: int
-    position: int
-    left: tuple[str, ...]
-    right: tuple[str, ...]
 
 
 def cut_chunks(document: int, sentences: tuple[str, ...], size: int) -> Iterator[Chunk]:
@@ -155,12 +142,9 @@ class ChunkStore:
         """The number of contexts in all chunks."""
         return int(self.first_context[-1])
 
-    def sentences(self, begin: int = 0, end: int | None = None) -> Iterator[list[str]]:
-        """Yield the sentences of the chunks `begin` to `end` in order, a few chunks at a time."""
-        end = len(self) if end is None else end
-        for start in range(begin, end, _AT_ONCE):
-            part: Any = self._sentences.slice(start, min(_AT_ONCE, end - start))
-            yield [sentence for sentences in part.to_pylist() for sentence in sentences]
+    def texts(self) -> list[str]:
+        """Return all sentences in order."""
+        return self._flat.to_pylist()
 
     def contexts_of(self, chunks: np.ndarray) -> np.ndarray:
         """Return the indices of all contexts of the given chunks, int64, chunk after chunk."""
@@ -200,19 +184,6 @@ class ChunkStore:
         inside = rows >= 0
         texts = iter(self._flat.take(rows[inside]).to_pylist())
         return [list(islice(texts, int(count))) for count in inside.sum(axis=1)]
-
-    def contexts(self, numbers: np.ndarray) -> list[Context]:
-        """Return contexts by their indices."""
-        chunks, positions = self.positions(np.asarray(numbers))
-        _, places = self.places(np.asarray(numbers))
-        inside = places >= 0
-        texts = iter(self._flat.take(places[inside]).to_pylist())
-        sides = inside[:, : self.left].sum(axis=1), inside[:, self.left :].sum(axis=1)
-        rows = zip(chunks.tolist(), positions.tolist(), *(side.tolist() for side in sides), strict=True)
-        return [
-            Context(chunk, position, tuple(islice(texts, before)), tuple(islice(texts, after)))
-            for chunk, position, before, after in rows
-        ]
 
 
 def _starts(counts: np.ndarray) -> np.ndarray:

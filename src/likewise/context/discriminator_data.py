@@ -1,10 +1,9 @@
 """The examples of the discriminator: sentences in their own context, and in that of others.
 
 The paper replaces the centre of a context by a sentence of the same document in half of the negative examples and by
-one of the whole corpus in the other half. In training nothing is drawn: the sentences of some whole documents are
-represented once, every context of theirs meets every sentence of theirs, and the loss takes the mean over what could
-have been drawn (`likewise.context.discriminator.coherence_loss`). Sentences that stand in the context itself are no
-negatives: next to their own copy they would be easy to tell.
+one of the whole corpus in the other half. Here nothing is drawn: the sentences of some whole documents are represented
+once, every context of theirs meets every sentence of theirs, and loss and accuracy are means over what could have been
+drawn. Sentences that stand in the context itself are no negatives: next to their own copy they would be easy to tell.
 
 Letters: S sentences, C contexts, J places around a centre.
 """
@@ -17,7 +16,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from likewise.context.chunks import ChunkStore
-from likewise.context.subwords import Vocabulary
 
 
 def split_documents(n_documents: int, held_out: float, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -51,11 +49,11 @@ def training_units(chunks_of: np.ndarray, documents: np.ndarray, lengths: np.nda
 
 
 def epoch_batches(
-    units: list[np.ndarray], lengths: np.ndarray, size: int, seed: int, epoch: int
+    units: list[np.ndarray], lengths: np.ndarray, size: int, seed: int, epoch: int, all_of: bool = False
 ) -> Iterator[np.ndarray]:
     """Yield the chunk numbers of each batch of an epoch: units in random order, up to `size` sentences.
 
-    A last batch of fewer is left out where there is another.
+    A last batch of fewer is left out where there is another, but for `all_of`.
     """
     order = np.random.default_rng([seed, 1, epoch]).permutation(len(units))
     batch: list[np.ndarray] = []
@@ -66,7 +64,7 @@ def epoch_batches(
         if held >= size:
             yield np.concatenate(batch)
             batch, held, given = [], 0, True
-    if batch and not given:
+    if batch and (all_of or not given):
         yield np.concatenate(batch)
 
 
@@ -116,47 +114,3 @@ def negatives(batch: ContextBatch) -> tuple[np.ndarray, np.ndarray]:
     allowed = same.copy()
     allowed[rows, own[rows, columns]] = False
     return allowed, ~same
-
-
-def draw_negatives(batch: ContextBatch, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Draw one negative for each context as the paper does: half from the document, half from other documents.
-
-    The batch is of chunks in rising order, so that a document's sentences stand together.
-
-    Returns:
-        int64 [C], rows of the sentences, and bool [C], whether each is of the same document. A context whose document
-        has no further sentence gets one of another document (and the other way round), -1 where there is neither.
-    """
-    rng = np.random.default_rng([seed, 2])
-    n, n_sentences = len(batch.centres), len(batch.sentences)
-    of_document = np.zeros(n, bool)
-    of_document[rng.permutation(n)[: n // 2]] = True
-    begins = np.searchsorted(batch.documents, batch.documents[batch.centres], side="left")
-    ends = np.searchsorted(batch.documents, batch.documents[batch.centres], side="right")
-    drawn = np.full(n, -1)
-    for i, (begin, end) in enumerate(zip(begins, ends, strict=True)):
-        same = np.setdiff1d(np.arange(begin, end), [batch.centres[i], *batch.places[i]])
-        others = n_sentences - (end - begin)
-        of_document[i] = len(same) > 0 and (bool(of_document[i]) or not others)
-        if of_document[i]:
-            drawn[i] = rng.choice(same)
-        elif others:
-            row = rng.integers(others)
-            drawn[i] = row if row < begin else row + end - begin
-    return drawn, of_document
-
-
-class Sentences:
-    """The truncated ids of all sentences of a store, as one array of four bytes per sub-word."""
-
-    def __init__(self, store: ChunkStore, vocabulary: Vocabulary, max_tokens: int) -> None:
-        parts, lengths = [np.zeros(0, np.int32)], [np.zeros(1, np.int64)]
-        for texts in store.sentences():
-            encoded = vocabulary.encode_batch(texts, max_tokens)
-            parts.append(np.array([i for ids in encoded for i in ids], np.int32))
-            lengths.append(np.array([len(ids) for ids in encoded], np.int64))
-        self._flat = np.concatenate(parts)
-        self._starts = np.cumsum(np.concatenate(lengths))
-
-    def __getitem__(self, sentences: np.ndarray) -> list[list[int]]:
-        return [self._flat[self._starts[i] : self._starts[i + 1]].tolist() for i in sentences]

@@ -9,24 +9,22 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+from transformers import get_scheduler
 
 from likewise.context.chunks import ChunkStore
-from likewise.context.discriminator import WEIGHTS, Discriminator, LstmReader, loss_of, save_discriminator
+from likewise.context.discriminator import WEIGHTS, Discriminator, LstmReader, coherence_loss, save_discriminator
 from likewise.context.discriminator_data import (
     ContextBatch,
-    Sentences,
     batch_of_chunks,
-    draw_negatives,
     epoch_batches,
+    negatives,
     split_documents,
     training_units,
 )
-from likewise.context.discriminator_start import calibrate
 from likewise.context.indexing import open_store
 from likewise.context.options import DiscriminatorOptions
 from likewise.context.selection import cache_contexts
-from likewise.context.states import open_states
-from likewise.context.subwords import Vocabulary
+from likewise.context.states import States, open_states
 from likewise.context.training_loop import Loop
 from likewise.context.workspace import ContextError, Stage, Workspace
 from likewise.errors import counted
@@ -40,6 +38,8 @@ _UNIT = 128
 _WARMUP = 20
 _SAMPLE = 150
 """Documents that the start is calibrated on, about 3,000 sentences."""
+_HELD_OUT = 3_000
+"""Sentences of a batch of held-out documents: other documents are those of the batch."""
 
 
 def train_discriminator(
@@ -68,20 +68,27 @@ def train_discriminator(
         Stopped: a stop was asked for.
     """
     options, workspace, progress = options or DiscriminatorOptions(), Workspace(work), Progress(quiet)
-    needs = ["index", "states"] if options.reads == "states" else ["index"]
-    with workspace.open("discriminator", options, needs, resume=resume, overwrite=overwrite) as job:
+    with workspace.open("discriminator", options, ["index", "states"], resume=resume, overwrite=overwrite) as job:
         if not job.finished:
-            store = open_store(workspace.require("index"))
-            vectors = open_states(workspace.require("states")).vectors if options.reads == "states" else None
+            store, states = open_store(workspace.require("index")), open_states(workspace.require("states"))
+            states.check(options.reads)
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(options.seed)
-                _train(job, store, vectors, options, progress)
+                _train(job, store, states, options, progress)
     return workspace.require("discriminator")
 
 
-def _train(
-    job: Job, store: ChunkStore, vectors: np.ndarray | None, options: DiscriminatorOptions, progress: Progress
-) -> None:
+class _Pieces:
+    """The word pieces of the index's sentences, by number."""
+
+    def __init__(self, states: States) -> None:
+        self.states = states
+
+    def __getitem__(self, rows: np.ndarray) -> list[np.ndarray]:
+        return [self.states.pieces(row) for row in rows]
+
+
+def _train(job: Job, store: ChunkStore, states: States, options: DiscriminatorOptions, progress: Progress) -> None:
     n_documents = int(store.documents[-1]) + 1
     if n_documents < 4:
         raise ContextError(
@@ -89,15 +96,10 @@ def _train(
         )
     train, choose, test = split_documents(n_documents, options.held_out, options.seed)
     units = training_units(train, store.documents, store.lengths, _UNIT)
-    sentences: Any
-    if vectors is None:
-        vocabulary = _vocabulary(job, store, train, options.vocabulary)
-        sentences = Sentences(store, vocabulary, options.max_tokens)
-        reader = LstmReader(len(vocabulary), options.embedding, options.hidden)
-        width = reader.width
-    else:
-        sentences, reader, width = vectors, None, vectors.shape[1]
-    model = Discriminator(reader, width, store.left, store.right, options.head, options.rank)
+    reader = LstmReader(states.encoder.pieces, options.embedding, options.hidden) if options.reads == "text" else None
+    width = reader.width if reader else states.vectors.shape[1]
+    sentences: Any = _Pieces(states) if reader else states.vectors
+    model = Discriminator(reader, width, store.left, store.right, options.rank)
     optimizer = torch.optim.Adam(model.parameters(), lr=options.learning_rate)
     updates = [
         [chunks]
@@ -106,26 +108,28 @@ def _train(
     ]
 
     def held_out(documents: np.ndarray) -> Accuracy:
-        batch = batch_of_chunks(store, np.flatnonzero(np.isin(store.documents, documents)))
-        with torch.no_grad():
-            return accuracy_of(model.eval(), model.represent(sentences[batch.sentences]), batch, options.seed)
+        parts = training_units(documents, store.documents, store.lengths, _HELD_OUT)
+        batches = [batch_of_chunks(store, b) for b in epoch_batches(parts, store.lengths, _HELD_OUT, 0, 0, all_of=True)]
+        return accuracy_of(model.eval(), sentences, batches)
 
     def loss(chunks: np.ndarray) -> Tensor:
         batch = batch_of_chunks(store, chunks)
-        return loss_of(model, model.represent(sentences[batch.sentences]), batch)
+        logits = model.logits(model.represent(sentences[batch.sentences]), batch.places)
+        same, other = (torch.from_numpy(mask) for mask in negatives(batch))
+        return coherence_loss(logits, torch.from_numpy(batch.centres), same, other)
 
     def evaluate() -> dict[str, float]:
         found = held_out(choose)
         return {"score": found.accuracy, **asdict(found)}
 
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: rate_at(step, len(updates)))
+    schedule = get_scheduler("linear", optimizer, min(_WARMUP, len(updates) // 2), len(updates) + 1)
     loop = Loop(job, model, optimizer, schedule, loss, evaluate, options.eval_steps, options.max_grad_norm)
     with orderly_stop(progress) as stop:
         if not loop.resume():
             sample = batch_of_chunks(store, np.concatenate(units[:_SAMPLE]))
             calibrate(model, sentences[sample.sentences], sample, options.seed)
         loop.run(iter(updates), len(updates), "discriminator", progress, stop)
-        save_discriminator(job.result, model.eval(), options.max_tokens)
+        save_discriminator(job.result, model.eval())
         cache_contexts(job, model, store, sentences, progress, stop)
     job.finish(
         {
@@ -139,63 +143,86 @@ def _train(
     )
 
 
-def _vocabulary(job: Job, store: ChunkStore, documents: np.ndarray, size: int) -> Vocabulary:
-    """Return the vocabulary of the given documents, reused from a stopped run."""
-    folder = job.result / "vocabulary"
-    try:
-        return Vocabulary.load(folder)
-    except ContextError:
-        chunks = np.flatnonzero(np.isin(store.documents, documents))
-        texts = [sentence for chunk in chunks.tolist() for sentence in store[chunk].sentences]
-        Vocabulary.train(texts, size).save(folder)
-        return Vocabulary.load(folder)
-
-
-def rate_at(step: int, steps: int) -> float:
-    """Return the share of the peak learning rate at a step (from 0): warm-up of 20 steps, then linear decay to 0.
-
-    >>> [round(rate_at(step, 120), 2) for step in (0, 19, 70, 119)]
-    [0.05, 1.0, 0.5, 0.01]
-    """
-    warmup = min(_WARMUP, max(1, steps // 2))
-    return min((step + 1) / warmup, (steps - step) / max(1, steps - warmup), 1.0)
-
-
 @dataclass(frozen=True)
 class Accuracy:
-    """The accuracy on held-out contexts, each with its own sentence and with one negative.
+    """The accuracy at p = 1/2 on held-out contexts, each with its own sentence and all its possible negatives.
 
     Attributes:
-        accuracy: over all, from 0 to 1.
+        accuracy: the mean of that of the sentences in their own place and that of the negatives, from 0 to 1; of the
+            latter, both kinds count equally.
         positive: of the sentences in their own place.
         same_document: of the negatives from the same document; None without one.
         other_document: of those from others; None without one.
-        examples: how many there are, positive and negative.
+        contexts: how many there are.
     """
 
     accuracy: float
     positive: float
     same_document: float | None
     other_document: float | None
-    examples: int
+    contexts: int
 
 
 @torch.no_grad()
-def accuracy_of(model: Discriminator, representations: Tensor, batch: ContextBatch, seed: int) -> Accuracy:
-    """Return the accuracy at p = 1/2 from the representations (S, W) of a batch's sentences."""
-    drawn, of_document = draw_negatives(batch, seed)
-    there = drawn >= 0
-    if not there.any():
+def accuracy_of(model: Discriminator, sentences: Any, batches: list[ContextBatch]) -> Accuracy:
+    """Return the accuracy on batches of whole documents; `sentences[rows]` is what the model represents."""
+    positive: list[np.ndarray] = []
+    by_kind: tuple[list[float], list[float]] = ([], [])
+    for batch in batches:
+        fits = model.logits(model.represent(sentences[batch.sentences]), batch.places).numpy() > 0  # (C, S)
+        positive.append(fits[np.arange(len(fits)), batch.centres])
+        for found, mask in zip(by_kind, negatives(batch), strict=True):
+            counts = mask.sum(axis=1)
+            found += ((~fits & mask).sum(axis=1)[counts > 0] / counts[counts > 0]).tolist()
+    if not any(by_kind):
         raise ContextError("the held-out documents give no negative: index more documents, or hold out more of them")
-    parts = model.sentence_part(representations)
-    contexts = model.context_part(representations, torch.from_numpy(batch.places))[there]
-    right = (model.combine_pairs(parts[batch.centres[there]], contexts) > 0).numpy()
-    wrong = (model.combine_pairs(parts[drawn[there]], contexts) <= 0).numpy()
-    same = of_document[there]
-    return Accuracy(
-        accuracy=float((right.mean() + wrong.mean()) / 2),
-        positive=float(right.mean()),
-        same_document=float(wrong[same].mean()) if same.any() else None,
-        other_document=float(wrong[~same].mean()) if not same.all() else None,
-        examples=2 * len(right),
-    )
+    own = float(np.concatenate(positive).mean())
+    same, other = (float(np.mean(found)) if found else None for found in by_kind)
+    wrong = float(np.mean([share for share in (same, other) if share is not None]))
+    return Accuracy((own + wrong) / 2, own, same, other, sum(map(len, positive)))
+
+
+@torch.no_grad()
+def calibrate(model: Discriminator, sentences: Any, batch: ContextBatch, seed: int) -> None:
+    """Set P, Q, t and the biases from a sample: one space for sentences and contexts.
+
+    P and all Q begin as the same projection, the leading principal directions of representations, partly whitened; t
+    and the bias are fitted by logistic regression to the sample's contexts with their own sentence and one negative.
+
+    Args:
+        sentences: the S sentences of `batch`, as `Discriminator.represent` takes them.
+        batch: some whole documents.
+    """
+    from sklearn.linear_model import LogisticRegression
+
+    found = model.represent(sentences)  # (S, W)
+    mean = found.mean(dim=0)
+    values, directions = torch.linalg.eigh(torch.cov(found.T))  # rising
+    leading = directions[:, -model.rank :] * (values[-model.rank :] + values.mean()).rsqrt()  # (W, R or fewer)
+    projection = torch.zeros_like(model.meet_sentence.weight)
+    projection[: leading.shape[1]] = leading.T
+    places = model.left + model.right
+    model.meet_sentence.weight.copy_(projection)
+    model.meet_sentence.bias.copy_(-projection @ mean)
+    model.meet_context.weight.copy_(projection.repeat(places, 1))
+    model.meet_context.bias.copy_((-projection @ mean).repeat(places))
+    rng = np.random.default_rng([seed, 2])
+    rows: list[tuple[int, int, int]] = []
+    for i, masks in enumerate(zip(*negatives(batch), strict=True)):
+        # Half of the document and half of other ones, where there are both.
+        kinds = [np.flatnonzero(mask) for mask in masks if mask.any()]
+        if kinds:
+            rows.append((i, int(batch.centres[i]), int(rng.choice(kinds[rng.integers(len(kinds))]))))
+    if not rows:
+        return
+    contexts, own, drawn = np.array(rows).T
+    unit = torch.nn.functional.normalize(model.meet_sentence(found), dim=1)
+    near = torch.cat([unit, torch.zeros_like(unit[:1])])[
+        torch.from_numpy(batch.places[contexts])
+    ]  # -1: the row of zeros
+    features = [(unit[torch.from_numpy(row)][:, None] * near).sum(dim=2).numpy() for row in (own, drawn)]  # (C, J) each
+    fitted = LogisticRegression(C=100.0, max_iter=500).fit(np.concatenate(features), np.repeat([1, 0], len(rows)))
+    model.scales.copy_(torch.from_numpy(fitted.coef_[0]).float())
+    model.sum_sentence.weight.zero_()
+    model.sum_context.weight.zero_()
+    model.sum_sentence.bias.fill_(float(fitted.intercept_[0]))

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.utils.data import DataLoader
 from transformers import get_scheduler
-from transformers.trainer_pt_utils import get_parameter_names
 
-from likewise.context.bag_training import fit_bags
-from likewise.context.bags import FILE as BAGS
-from likewise.context.generators import WEIGHTS, Generators, batch_of, perplexity
+from likewise.context.chunks import ChunkStore
+from likewise.context.generators import SOURCES, TASKS, WEIGHTS, Corpus, Generators, make_generators
 from likewise.context.indexing import open_store
 from likewise.context.options import GeneratorOptions
-from likewise.context.states import open_states
-from likewise.context.subwords import Example, Vocabulary, examples_of
+from likewise.context.states import FrozenEncoder, States, open_states
 from likewise.context.training_loop import Loop
 from likewise.context.workspace import ContextError, Stage, Workspace
 from likewise.errors import counted
@@ -27,8 +25,10 @@ from likewise.runs.job import Job, Resume
 from likewise.runs.parts import checksum
 from likewise.runs.progress import Progress
 from likewise.runs.stopping import orderly_stop
-from likewise.training.batching import LengthBatchSampler
-from likewise.training.precision import use_bf16
+
+_AT_ONCE = 256
+MOST_OF_A_DOCUMENT = 20
+"""Contexts of one held-out document that count: a long one would decide the perplexity alone."""
 
 
 def train_generators(
@@ -46,123 +46,134 @@ def train_generators(
     Arguments and errors are those of `likewise.context.train_discriminator`.
 
     Returns:
-        The stage; its record holds the held-out perplexity.
+        The stage; its record holds the held-out perplexity by task with the right sources, with shuffled ones and none.
     """
     options, workspace = options or GeneratorOptions(), Workspace(work)
-    frozen = options.reads == "states"
-    needs = ["index", "states"] if frozen else ["index"]
-    with workspace.open("generators", options, needs, resume=resume, overwrite=overwrite) as job:
-        if not job.finished and frozen:
+    with workspace.open("generators", options, ["index", "states"], resume=resume, overwrite=overwrite) as job:
+        if not job.finished:
             store, states = open_store(workspace.require("index")), open_states(workspace.require("states"))
-            facts = fit_bags(job, store, states, options, Progress(quiet))
-            job.finish({"fingerprint": checksum(job.result / BAGS), **facts})
-        elif not job.finished:
-            store = open_store(workspace.require("index"))
-            examples = list(examples_of((store[i] for i in range(len(store))), store.left, store.right))
-            job.finish(fit_generators(job, examples, options, None, Progress(quiet)))
+            states.check(options.reads)
+            with torch.random.fork_rng(devices=[]):
+                torch.manual_seed(options.seed)
+                _train(job, store, states, options, Progress(quiet))
     return workspace.require("generators")
 
 
-def fit_generators(
-    job: Job,
-    examples: Sequence[Example],
-    options: GeneratorOptions,
-    vocabulary: Vocabulary | None,
-    progress: Progress,
-) -> dict[str, Any]:
-    """Train generators into the result of a job; return the facts for its record.
-
-    Some examples are held out, drawn by the seed. Without a vocabulary, one is made from the others.
-    """
-    bf16 = use_bf16(options.precision)
-    training, held_out = split(examples, options.held_out, options.seed)
-    if len(training) < options.batch_size * options.accumulation:
+def _train(job: Job, store: ChunkStore, states: States, options: GeneratorOptions, progress: Progress) -> None:
+    training, held_out = held_out_contexts(store, store.texts(), options.held_out, options.seed)
+    if not len(training) or len(held_out) < 2:
         raise ContextError(
-            f"{counted(len(training), 'training example')} left after {len(held_out):,} held out with their documents: "
-            "give more documents, or a smaller held_out"
+            f"{store.path}: {counted(len(training), 'training example')} left of {int(store.documents[-1]) + 1} "
+            f"documents after {counted(len(held_out), 'held-out one')}: give more documents"
         )
-    if vocabulary is None:
-        centres = list(dict.fromkeys(example.centre for example in training))
-        vocabulary = Vocabulary.train(centres, options.vocabulary, lowercase=options.lowercase)
-    with torch.random.fork_rng():
-        torch.manual_seed(options.seed)
-        generators = Generators(options, vocabulary)
-        torch.manual_seed(options.seed)
-        device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-        generators.to(device)
-        sampler = LengthBatchSampler([sum(map(len, row.texts)) for row in training], options.batch_size, options.seed)
-        steps = options.max_steps or len(sampler) // options.accumulation * options.epochs
-        optimizer = _optimizer(generators, options)
-        schedule = get_scheduler(options.schedule, optimizer, min(options.warmup_steps, steps // 5), steps)
+    counts = np.bincount(states.ids, minlength=states.encoder.pieces)
+    pieces = np.sort(np.argsort(-counts, kind="stable")[: options.vocabulary])
+    pieces = pieces[counts[pieces] > 0].astype(np.int64)
+    model, corpus = make_generators(options, store, states, pieces), Corpus(store, states)
+    model.start(counts[pieces], _embeddings(states.encoder, pieces))
+    per_epoch = max(1, len(training) // (options.batch_size * options.accumulation))
+    steps = options.max_steps or per_epoch * options.epochs
+    optimizer = torch.optim.Adam(model.parameters(), lr=options.learning_rate, betas=(0.9, options.beta2))
+    schedule = get_scheduler(options.schedule, optimizer, min(options.warmup_steps, steps // 5), steps + 1)
 
-        def loss(rows: list[int]) -> Tensor:
-            pieces = generators.cutter.examples([training[row] for row in rows])
-            batch = {task: part.to(device) for task, part in batch_of(pieces, generators.vocabulary.pad).items()}
-            with torch.autocast(device.type, dtype=torch.bfloat16, enabled=bf16):
-                return generators.loss(batch)
+    def loss(rows: np.ndarray) -> Tensor:
+        return model.loss(corpus.texts(rows))
 
-        def evaluate() -> dict[str, float]:
-            found = perplexity(generators, held_out, options.batch_size).to_dict()
-            return {f"perplexity_{task}": value for task, value in found.items()}
+    def evaluate() -> dict[str, float]:
+        found = perplexities(model.eval(), corpus, held_out, options.seed, ("right",))["right"]
+        return {"score": -sum(math.log(value) for value in found.values()), **found}
 
-        loop = Loop(job, generators, optimizer, schedule, loss, evaluate, options.eval_steps, options.max_grad_norm)
-        with orderly_stop(progress) as stop:
-            loop.resume()
-            loop.run(_updates(sampler, options.accumulation), steps, "generators", progress, stop)
-    generators.save(job.result)
-    return {
-        "fingerprint": checksum(job.result / WEIGHTS),
-        "perplexity": perplexity(generators, held_out, options.batch_size).to_dict(),
-        "steps": steps,
-        "cpu_seconds": round(loop.cpu_seconds, 1),
-        "examples": len(training),
-        "parameters": sum(part.numel() for part in generators.parameters()),
-        "precision": "bf16" if bf16 else "fp32",
-    }
+    loop = Loop(job, model, optimizer, schedule, loss, evaluate, options.eval_steps, options.max_grad_norm)
+    with orderly_stop(progress) as stop:
+        loop.resume()
+        loop.run(_updates(training, per_epoch, options), steps, "generators", progress, stop)
+    model.eval().save(job.result)
+    chunks, _ = store.positions(held_out)
+    job.finish(
+        {
+            "fingerprint": checksum(job.result / WEIGHTS),
+            "perplexity": perplexities(model, corpus, held_out, options.seed),
+            "held_out": {"contexts": len(held_out), "documents": len(np.unique(store.documents[chunks]))},
+            "chosen_at": loop.best["step"],
+            "steps": steps,
+            "cpu_seconds": round(loop.cpu_seconds, 1),
+            "examples": len(training),
+            "parameters": sum(part.numel() for part in model.parameters()),
+        }
+    )
 
 
-def _updates(sampler: LengthBatchSampler, accumulation: int) -> Iterator[list[list[int]]]:
-    """Yield the batches of each update, epoch after epoch; the last update of an epoch may have fewer."""
+def held_out_contexts(store: ChunkStore, texts: list[str], documents: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the contexts for training, and those of whole documents that are held out, a third of all at most.
+
+    Of the held-out ones, those are left out whose sentence occurs elsewhere in the corpus, and all but
+    `MOST_OF_A_DOCUMENT` of a document.
+    """
+    numbers = np.arange(store.n_contexts)
+    chunks, _ = store.positions(numbers)
+    of = store.documents[chunks]
+    distinct = np.unique(of)
+    rng = np.random.default_rng([seed, 4])
+    held = rng.permutation(distinct)[: min(documents, len(distinct) // 3)]
+    out = np.isin(of, held)
+    often = {text for text, count in Counter(texts).items() if count > 1}
+    centres, _ = store.places(numbers[out])
+    kept = [number for number, row in zip(numbers[out], centres, strict=True) if texts[row] not in often]
+    seen: Counter[int] = Counter()
+    chosen = []
+    for number in rng.permutation(np.array(kept, np.int64)):
+        seen[int(of[number])] += 1
+        if seen[int(of[number])] <= MOST_OF_A_DOCUMENT:
+            chosen.append(number)
+    return numbers[~out], np.sort(np.array(chosen, np.int64))
+
+
+def perplexities(
+    model: Generators,
+    corpus: Corpus,
+    contexts: np.ndarray,
+    seed: int,
+    kinds: tuple[str, ...] = ("right", "shuffled", "none"),
+) -> dict[str, dict[str, float]]:
+    """Return the perplexity of a word by task, with the right sources, shuffled ones and none.
+
+    Shuffled sources are those of another context of those given, at a random distance round the list, so that nearly
+    all are of another document.
+    """
+    shift = int(np.random.default_rng([seed, 3]).integers(len(contexts) // 4, 3 * len(contexts) // 4 + 1))
+    sums = {kind: dict.fromkeys(TASKS, 0.0) for kind in kinds}
+    counts = dict.fromkeys(TASKS, 0)
+    with torch.no_grad():
+        for begin in range(0, len(contexts), _AT_ONCE):
+            texts = corpus.texts(contexts[begin : begin + _AT_ONCE])
+            others = corpus.texts(np.roll(contexts, shift)[begin : begin + _AT_ONCE])
+            rows = dict.fromkeys(TASKS, np.arange(len(texts["centre"])))
+            for task in TASKS:
+                targets = model.targets(texts[task])
+                words = (targets >= 0).sum(dim=1).double()
+                counts[task] += int(words.sum())
+                for kind in kinds:
+                    read = others if kind == "shuffled" else texts
+                    memories = [model.encode(task, side, read[side]) for side in SOURCES[task]]
+                    if kind == "none":
+                        memories = [memory.without(torch.ones(len(words), dtype=torch.bool)) for memory in memories]
+                    sums[kind][task] -= float((model.means(task, memories, targets, rows) * words).sum())
+    return {kind: {task: float(np.exp(by[task] / max(1, counts[task]))) for task in TASKS} for kind, by in sums.items()}
+
+
+def _embeddings(encoder: FrozenEncoder, pieces: np.ndarray) -> np.ndarray:
+    """Return the encoder's input vectors of word pieces."""
+    transformer: Any = encoder.model[0]
+    table = transformer.auto_model.get_input_embeddings()
+    rows: np.ndarray = table.weight.detach()[torch.from_numpy(pieces)].float().cpu().numpy()
+    return rows
+
+
+def _updates(training: np.ndarray, per_epoch: int, options: GeneratorOptions) -> Iterator[list[np.ndarray]]:
+    """Yield the batches of each update, epoch after epoch."""
     epoch = 0
     while True:
-        sampler.set_epoch(epoch)
-        batches: list[list[int]] = []
-        for batch in DataLoader(range(len(sampler.lengths)), batch_sampler=sampler, collate_fn=list):  # type: ignore[arg-type]
-            batches.append(batch)
-            if len(batches) == accumulation:
-                yield batches
-                batches = []
-        if batches:
-            yield batches
+        order = np.random.default_rng([options.seed, 5, epoch]).permutation(training)
+        for update in np.array_split(order, per_epoch):
+            yield np.array_split(update, min(options.accumulation, len(update)))
         epoch += 1
-
-
-def _optimizer(generators: Generators, options: GeneratorOptions) -> torch.optim.Optimizer:
-    """Return AdamW without decay of biases and layer norms, as transformers' trainer makes it."""
-    unlike = [r"bias", r"layernorm", r"rmsnorm", r"(?:^|\.)norm(?:$|\.)", r"_norm(?:$|\.)"]
-    decayed = set(get_parameter_names(generators, [torch.nn.LayerNorm], unlike))
-    groups: list[dict[str, Any]] = [
-        {"params": [part for name, part in generators.named_parameters() if name in decayed]},
-        {"params": [part for name, part in generators.named_parameters() if name not in decayed], "weight_decay": 0.0},
-    ]
-    return torch.optim.AdamW(
-        groups,
-        lr=options.learning_rate,
-        betas=(0.9, options.beta2),
-        eps=1e-8,
-        weight_decay=options.weight_decay,
-        fused=True,
-    )
-
-
-def split(examples: Sequence[Example], at_least: int, seed: int) -> tuple[list[Example], list[Example]]:
-    """Return training examples, and at least `at_least` held-out ones of whole documents drawn by the seed."""
-    documents = np.fromiter((example.document for example in examples), dtype=np.int64, count=len(examples))
-    distinct, counts = np.unique(documents, return_counts=True)
-    order = np.random.default_rng(seed).permutation(len(distinct))
-    n = int(np.searchsorted(np.cumsum(counts[order]), at_least)) + 1
-    held = np.isin(documents, distinct[order[:n]]).tolist()
-    return (
-        [example for example, out in zip(examples, held, strict=True) if not out],
-        [example for example, out in zip(examples, held, strict=True) if out],
-    )

@@ -4,7 +4,7 @@ The sentences of the pool are put into an order drawn by the seed, and each shar
 anchor is paired
 
 - with the sentences that stand at given ranks (1, 2, 4, ... by default) among those most like it by the frozen encoder,
-  or by the TF-IDF weighted words and bigrams they share: from paraphrases, where there are any, to the same topic;
+  or by the word pieces they share: from paraphrases, where there are any, to the same topic;
 - with other anchors of its shard drawn at random, which are unrelated as a rule.
 
 So the pairs of a shard depend on pool, options and its number alone: any machine can make any shard, and makes the same
@@ -24,8 +24,10 @@ from hashlib import blake2b
 from typing import Any, Literal
 
 import numpy as np
+from scipy.sparse import issparse
 
 from likewise.context.options import HarvestOptions
+from likewise.context.states import States
 from likewise.context.workspace import ContextError
 
 Pair = tuple[str, str]
@@ -47,17 +49,17 @@ class PairSource:
 
     Args:
         sentences: of the corpus; equal ones, and those too short or too long, are left out.
-        vectors: (S, D) of the sentences, unit length, for near="encoder".
+        vectors: (S, any) of the sentences, unit length: of the frozen encoder, or `tfidf`.
     """
 
-    def __init__(self, sentences: Sequence[str], options: HarvestOptions, vectors: np.ndarray | None = None) -> None:
+    def __init__(self, sentences: Sequence[str], options: HarvestOptions, vectors: Any) -> None:
         self.options = options
         first: dict[str, int] = {}
         for row, sentence in enumerate(sentences):
             if options.min_words <= len(sentence.split()) <= options.max_words:
                 first.setdefault(sentence, row)
         self.pool = list(first)
-        self._vectors = None if vectors is None else vectors[list(first.values())]
+        self.vectors = vectors[list(first.values())]
         if len(self.pool) < options.anchors + max(options.ranks):
             raise ContextError(
                 f"{len(self.pool):,} sentences of {options.min_words} to {options.max_words} words are too few for a "
@@ -75,14 +77,16 @@ class PairSource:
         anchors = min(anchors, len(self.pool) - max(self.options.ranks))
         return max(1, anchors // self.options.anchors)
 
-    @cached_property
-    def neighbours(self) -> TfidfNeighbours | EncoderNeighbours:
-        """The ranking of the sentences of the pool."""
-        if self.options.near == "encoder":
-            if self._vectors is None:
-                raise ContextError("near=encoder needs vectors of the sentences: give them, or take near=words")
-            return EncoderNeighbours(self._vectors)
-        return TfidfNeighbours(self.pool, self.options.max_share)
+    def ranked(self, row: int, allowed: np.ndarray, most: int) -> np.ndarray:
+        """Return up to `most` allowed rows of the pool, most similar first; those of a cosine of 0 are left out."""
+        cosines = self.vectors @ self.vectors[row].T
+        cosines = np.asarray(cosines.todense()).ravel() if issparse(cosines) else cosines
+        cosines = np.where(allowed, cosines, -np.inf)
+        cosines[row] = -np.inf
+        k = min(most, len(cosines))
+        best = np.argpartition(-cosines, k - 1)[:k]
+        best = best[np.lexsort((best, -cosines[best]))]
+        return best[np.isfinite(cosines[best]) & (cosines[best] != 0)]
 
     @cached_property
     def fingerprint(self) -> str:
@@ -98,7 +102,7 @@ class PairSource:
         anchors = self.order[begin : begin + self.options.anchors]
         found: dict[tuple[int, int], str] = {}
         for anchor in anchors:
-            ranked = self.neighbours.ranked(int(anchor), self.place > self.place[anchor], max(self.options.ranks))
+            ranked = self.ranked(int(anchor), self.place > self.place[anchor], max(self.options.ranks))
             for rank in self.options.ranks:
                 if rank <= len(ranked):
                     found[int(anchor), int(ranked[rank - 1])] = f"rank {rank}"
@@ -121,44 +125,14 @@ class PairSource:
         return "dev" if share < self.options.held_out else "test" if share < 2 * self.options.held_out else "train"
 
 
-class EncoderNeighbours:
-    """A ranking by the cosine of vectors (N, D) of unit length."""
+def tfidf(states: States) -> Any:
+    """Return sparse vectors of unit length of the index's sentences, (1 + ln tf) idf of word pieces: (S, V)."""
+    from scipy.sparse import csr_matrix
+    from sklearn.preprocessing import normalize
 
-    def __init__(self, vectors: np.ndarray) -> None:
-        self.vectors = vectors
-
-    def ranked(self, row: int, allowed: np.ndarray, most: int) -> np.ndarray:
-        """Return up to `most` rows, most similar first."""
-        cosines = np.where(allowed, self.vectors @ self.vectors[row], -np.inf)
-        cosines[row] = -np.inf
-        k = min(most, len(cosines))
-        best = np.argpartition(-cosines, k - 1)[:k]
-        best = best[np.lexsort((best, -cosines[best]))]
-        return best[np.isfinite(cosines[best])]
-
-
-class TfidfNeighbours:
-    """A ranking by the cosine of TF-IDF weighted words and bigrams, hashed to 2^20 columns."""
-
-    def __init__(self, pool: Sequence[str], max_share: float) -> None:
-        from scipy.sparse import diags
-        from sklearn.feature_extraction.text import HashingVectorizer
-        from sklearn.preprocessing import normalize
-
-        counts: Any = HashingVectorizer(n_features=2**20, ngram_range=(1, 2), norm=None, alternate_sign=False)
-        matrix = counts.transform(pool).tocsr()  # (N, columns)
-        matrix.data = 1 + np.log(matrix.data)
-        documents = np.bincount(matrix.indices, minlength=matrix.shape[1])
-        weights = np.where(documents <= max(1, max_share * len(pool)), np.log(len(pool) / np.maximum(documents, 1)), 0)
-        matrix = matrix @ diags(weights)
-        matrix.eliminate_zeros()
-        self.matrix = normalize(matrix).tocsr()
-        self.columns = self.matrix.T.tocsr()  # only the sentences that share a word with the anchor are looked at
-
-    def ranked(self, row: int, allowed: np.ndarray, most: int) -> np.ndarray:
-        """Return up to `most` rows, most similar first; rows that share no word are left out."""
-        found = (self.matrix[row] @ self.columns).tocoo()
-        rows, cosines = found.col, found.data
-        kept = allowed[rows] & (rows != row) & (cosines > 0)
-        rows, cosines = rows[kept], cosines[kept]
-        return np.asarray(rows[np.lexsort((rows, -cosines))[:most]])
+    counts = csr_matrix(
+        (np.ones(len(states.ids), np.float32), states.ids, states.starts), (len(states.starts) - 1, len(states.idf))
+    )
+    counts.sum_duplicates()
+    counts.data = (1 + np.log(counts.data)) * states.idf[counts.indices]
+    return normalize(counts)

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from likewise.context.harvest_pairs import HarvestPair, Pair, PairSource
+from likewise.context.harvest_pairs import HarvestPair, Pair, PairSource, tfidf
 from likewise.context.indexing import open_store
 from likewise.context.options import HarvestOptions, ScoreOptions, SelectionOptions
 from likewise.context.shard_scoring import PairScorer, scored_shards
@@ -96,19 +96,19 @@ def harvest(
     if score.form == "pmi" and not score.weights:
         score = score.updated(weights=DEFAULT)
     # What has no weight is not read, and so does not make the harvest stale.
-    needs = {"index"} | ({"states"} if score.form == "pmi" or options.near == "encoder" else set())
+    needs = ["index", "states"]
     if score.form == "paper" or any(score.weights[3:]):
-        needs |= {"discriminator", "generators"}
-    stages = {name: workspace.require(name) for name in sorted(needs)}
+        needs += ["discriminator", "generators"]
+    stages = {name: workspace.require(name) for name in needs}
     progress.tell("reading the sentences of the index")
-    sentences = [sentence for part in open_store(stages["index"]).sentences() for sentence in part]
-    vectors = open_states(stages["states"]).vectors if options.near == "encoder" else None
+    states = open_states(stages["states"])
+    vectors = states.vectors if states.vectors.shape[1] else tfidf(states)
     return score_shards(
-        PairSource(sentences, options, vectors),
+        PairSource(open_store(stages["index"]).texts(), options, vectors),
         out or work / "harvest",
         partial(_open_scorer, work, score, selection),
         asked={
-            "score": {name: score.to_dict()[name] for name in ("form", "weights", "metric", "contexts_by")},
+            "score": {name: score.to_dict()[name] for name in ("form", "weights")},
             "selection": selection.to_dict(),
         },
         inputs={name: stage.fingerprint for name, stage in stages.items()},

@@ -2,8 +2,8 @@
 
 Words and bigrams are hashed, so no vocabulary is held and a corpus of any size is read once; weights and hashing are
 scikit-learn's: (1 + ln tf) (1 + ln((1 + n) / (1 + df))), every chunk of length 1. The transpose is stored, a
-row a word: a sentence of 20 words touches 40 rows and no others. Rows that hold nothing are not stored. While it is
-made, all counts are in memory: about 30 bytes a word of the corpus.
+row a word: a sentence of 20 words touches 40 rows and no others. While it is made, all counts are in memory: about 30
+bytes a word of the corpus.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from sklearn.feature_extraction.text import HashingVectorizer
 
 _CHUNKS, _RETRIEVAL = "chunks.arrow", "retrieval"
-_ARRAYS = ("terms", "starts", "chunks", "weights", "idf", "shape")
+_ARRAYS = ("starts", "chunks", "weights", "idf", "shape")
 _TEXTS_AT_ONCE = 5_000
 
 
@@ -55,26 +55,18 @@ def build_retrieval(folder: Path, texts: Iterable[str], bits: int) -> None:
     import scipy.sparse as sp
     from sklearn.feature_extraction.text import TfidfTransformer
 
-    vectorizer = hashing(bits)
-    rest = iter(texts)
-    parts = []
-    while batch := list(islice(rest, _TEXTS_AT_ONCE)):
-        parts.append(vectorizer.transform(batch))
-    counts = sp.vstack(parts, format="csr") if parts else sp.csr_matrix((0, 1 << bits), dtype=np.float32)
-    parts.clear()
-    # Only the columns that occur, in the order of their hashes.
-    terms, columns = np.unique(counts.indices, return_inverse=True)
-    if not len(terms):
+    vectorizer, rest = hashing(bits), iter(texts)
+    parts = [vectorizer.transform(batch) for batch in iter(lambda: list(islice(rest, _TEXTS_AT_ONCE)), [])]
+    counts = sp.vstack(parts, format="csr")
+    if not counts.nnz:
         raise ContextError(f"{folder}: no chunk holds a word: nothing can be retrieved")
-    counts = sp.csr_matrix((counts.data, columns.astype(np.int32), counts.indptr), shape=(counts.shape[0], len(terms)))
     transformer = TfidfTransformer(sublinear_tf=True)
     rows = transformer.fit_transform(counts).T.tocsr()  # (terms, chunks)
     found = {
-        "terms": terms.astype(np.int32),
-        "starts": rows.indptr.astype(np.int64),
+        "starts": rows.indptr,
         "chunks": rows.indices.astype(np.int32),
         "weights": rows.data.astype(np.float32),
-        "idf": transformer.idf_.astype(np.float32),
+        "idf": np.where(np.diff(rows.indptr) > 0, transformer.idf_, 0).astype(np.float32),  # 0: in no chunk
         "shape": np.array([counts.shape[0], bits]),
     }
     folder.mkdir(parents=True, exist_ok=True)
@@ -86,13 +78,16 @@ class Retrieval:
     """The index that `build_retrieval` saved in a folder, mapped from disk."""
 
     def __init__(self, folder: Path) -> None:
-        self._arrays: dict[str, Any] = {}
+        import scipy.sparse as sp
+
         try:
-            for name in _ARRAYS:
-                self._arrays[name] = np.load(folder / f"{name}.npy", mmap_mode="r")
+            starts, chunks, weights, self._idf, shape = (
+                np.load(folder / f"{name}.npy", mmap_mode="r") for name in _ARRAYS
+            )
         except (OSError, ValueError) as error:
             raise ContextError(f"{folder}: no index of chunks ({error}): make it again") from None
-        self._n_chunks, bits = (int(number) for number in self._arrays["shape"])
+        self._n_chunks, bits = (int(number) for number in shape)
+        self._rows = sp.csr_matrix((weights, chunks, starts), shape=(1 << bits, self._n_chunks))
         self._vectorizer = hashing(bits)
 
     def __len__(self) -> int:
@@ -100,20 +95,10 @@ class Retrieval:
 
     def scores(self, sentence: str) -> np.ndarray:
         """Return the cosine of a sentence with every chunk, float32 [chunks]; 0 if they share no term."""
-        arrays = self._arrays
-        scores = np.zeros(self._n_chunks, np.float32)
         counts = self._vectorizer.transform([sentence])
-        counts.sort_indices()
-        rows = np.searchsorted(arrays["terms"], counts.indices)
-        rows[rows == len(arrays["terms"])] = 0
-        known = arrays["terms"][rows] == counts.indices
-        rows, tf = rows[known], counts.data[known]
-        weights = (1 + np.log(tf)) * arrays["idf"][rows]
-        norm = np.linalg.norm(weights)
-        for row, weight in zip(rows, weights, strict=True):
-            begin, end = arrays["starts"][row], arrays["starts"][row + 1]
-            scores[arrays["chunks"][begin:end]] += arrays["weights"][begin:end] * np.float32(weight / norm)
-        return scores
+        weights = (1 + np.log(counts.data)) * self._idf[counts.indices]
+        found: np.ndarray = self._rows[counts.indices].T @ (weights / max(np.linalg.norm(weights), 1e-12))
+        return found.astype(np.float32)
 
     def candidates(self, sentence: str, most: int) -> tuple[np.ndarray, np.ndarray]:
         """Return up to `most` chunks nearest to a sentence that share a term with it, and their cosines.
@@ -121,13 +106,9 @@ class Retrieval:
         The highest cosine comes first, and of equal ones the lower number.
         """
         scores = self.scores(sentence)
-        if most < len(scores):
-            edge = np.partition(scores, -most)[-most]
-            found = np.flatnonzero((scores >= edge) & (scores > 0))
-        else:
-            found = np.flatnonzero(scores > 0)
-        order = np.argsort(-scores[found], kind="stable")[:most]
-        return found[order], scores[found][order]
+        order = np.argsort(-scores, kind="stable")[:most]
+        order = order[scores[order] > 0]
+        return order, scores[order]
 
 
 def build_index(

@@ -9,13 +9,10 @@ from pydantic import BeforeValidator
 
 from likewise.runs.options import OptionError, Options, option
 
-Precision = Literal["auto", "fp32", "bf16"]
 TERMS = ("coherence", "centre", "left", "right")
 """The four terms of equation 3 in the order of their weights."""
 FEATURES = ("cosine", "words", "fit", *TERMS)
 """The parts of a similarity in the form `pmi` in the order of their weights: of the encoder, and of equation 3."""
-HEAD = 500
-"""Ids in the head of an adaptive softmax: 61% of the tokens of Wikipedia are among the 500 most frequent of 8,000."""
 
 
 def _listed(value: Any) -> Any:
@@ -32,7 +29,7 @@ class IndexOptions(Options):
     right: int = option(2, "Sentences of a right context, at most.", ge=1)
     documents: int = option(0, "Stop after this many documents; 0: take all.", ge=0)
     words: int = option(0, "Stop after the document with which this many words are reached; 0: take all.", ge=0)
-    hash_bits: int = option(24, "Words and bigrams are hashed to 2 to this power.", ge=8, le=30)
+    hash_bits: int = option(22, "Words and bigrams are hashed to 2 to this power.", ge=8, le=30)
 
 
 class StatesOptions(Options):
@@ -40,6 +37,11 @@ class StatesOptions(Options):
 
     encoder: str = option("bundled:minilm", "The encoder: a folder, a Hugging Face name, or bundled:minilm.")
     max_tokens: int = option(64, "Word pieces read of a sentence.", ge=3)
+    keep: Literal["tokens", "vectors", "pieces"] = option(
+        "tokens",
+        "What is kept of a sentence: its vector and the state of every word piece, about 20 KB, so that a harvest "
+        "reads nothing again; its vector; or its word pieces alone, for which nothing is encoded.",
+    )
 
 
 Reads = Literal["states", "text"]
@@ -48,12 +50,9 @@ Reads = Literal["states", "text"]
 class DiscriminatorOptions(Options):
     """The options of the coherence discriminator (equation 1) and its training. The defaults are preset `frozen`."""
 
-    reads: Reads = option("states", "Vectors of the frozen encoder, or sub-words by an LSTM that is trained too.")
-    vocabulary: int = option(16_000, "Sub-words.", ge=1)
-    max_tokens: int = option(32, "Sub-words read of a sentence.", ge=1)
-    embedding: int = option(150, "Numbers of a sub-word's vector.", ge=1)
+    reads: Reads = option("states", "Vectors of the frozen encoder, or word pieces by an LSTM that is trained too.")
+    embedding: int = option(150, "Numbers of a word piece's vector, for the LSTM.", ge=1)
     hidden: int = option(300, "LSTM units of each direction.", ge=1)
-    head: Literal["product", "linear"] = option("product", "What joins sentence and context.")
     rank: int = option(300, "Numbers in which sentence and context meet.", ge=1)
     batch_size: int = option(192, "Sentences of a step, those of whole documents.", ge=3)
     epochs: int = option(4, "Passes over the training documents; 0: the start alone.", ge=0)
@@ -63,7 +62,7 @@ class DiscriminatorOptions(Options):
         0.1, "Share of documents held out: half choose the checkpoint, half give the accuracy.", gt=0, lt=1
     )
     eval_steps: int = option(50, "Steps between two evaluations on the held-out documents.", ge=1)
-    seed: int = option(1, "Fixes weights, batches, the held-out documents and their negatives.", ge=0)
+    seed: int = option(1, "Fixes weights, batches and the held-out documents.", ge=0)
 
 
 class SelectionOptions(Options):
@@ -74,20 +73,22 @@ class SelectionOptions(Options):
     )
     size: int = option(50, "Contexts of a set.", ge=1)
     candidates: int = option(20_000, "Chunks that retrieval brings.", ge=1)
-    screened: int = option(2_000, "Contexts that the discriminator leaves for equation 3; 0: all.", ge=0)
-    diversity: bool = option(True, "At most one context a chunk, and the limit on overlap.")
-    max_overlap: float = option(0.5, "Jaccard similarity of preceding sentences must be below it.", gt=0, le=1)
+    screened: int = option(
+        0, "Contexts that the discriminator leaves for equation 3 to rank; 0: the discriminator ranks alone.", ge=0
+    )
+    diversity: bool = option(
+        True, "At most one context a chunk, and sentences before the gap that overlap by less than half."
+    )
     same: float = option(
         0.8,
         "Contexts are left out if a sentence of this Jaccard similarity to the one that is scored stands in them or in "
         "their gap; above 1: none are.",
         gt=0,
     )
-    seed: int = option(1, "Fixes random contexts.", ge=0)
 
     def _check(self) -> None:
         if 0 < self.screened < self.size:
-            raise OptionError(f"screened {self.screened} is less than size {self.size}: raise it (or 0 for all)")
+            raise OptionError(f"screened {self.screened} is less than size {self.size}: raise it (or 0)")
 
 
 class GeneratorOptions(Options):
@@ -97,88 +98,46 @@ class GeneratorOptions(Options):
         "states", "Log-bilinear models on vectors of the frozen encoder, or Transformers trained from scratch."
     )
     rank: int = option(128, "Numbers of a word's vector in a log-bilinear model.", ge=1)
-    networks: Literal["one", "three"] = option("one", "One network with three task tokens, or one for each task.")
-    width: int = option(128, "Width of all layers.", ge=1)
-    heads: int = option(4, "Attention heads.", ge=1)
-    feed_forward: int = option(512, "Width of the feed-forward layers.", ge=1)
-    encoder_layers: int = option(2, "Layers of the encoder.", ge=1)
-    decoder_layers: int = option(2, "Layers of the decoder.", ge=1)
-    late: int = option(1, "The decoder's first layers that do not read the context, computed once a target.", ge=0)
-    dropout: float = option(0.1, "Dropout of all layers.", ge=0, lt=1)
-    softmax: Literal["full", "adaptive"] = option(
-        "adaptive", "Adaptive: exact and fast, with frequent sub-words first."
+    width: int = option(1024, "Width of a Transformer's layers.", ge=1)
+    heads: int = option(16, "Its attention heads.", ge=1)
+    feed_forward: int = option(4096, "Width of its feed-forward layers.", ge=1)
+    layers: int = option(6, "Layers of its encoder, and as many of its decoder.", ge=1)
+    dropout: float = option(0.3, "Dropout of its layers.", ge=0, lt=1)
+    vocabulary: int = option(
+        8000, "Most frequent word pieces of the corpus that are known; others are passed over.", ge=1
     )
-    shrink: float = option(2.0, "Adaptive softmax: each rarer cluster is narrower by this factor.", gt=0)
-    vocabulary: int = option(8000, "Sub-words, where the vocabulary is made with the generators.", ge=1)
-    lowercase: bool = option(True, "The vocabulary reads small letters only.")
-    max_tokens: int = option(48, "Sub-words kept of a sentence.", ge=1)
-    max_sentences: int = option(4, "Sentences kept of the left and of the right context.", ge=1)
     batch_size: int = option(128, "Examples of a step; each gives all three tasks.", ge=1)
     accumulation: int = option(1, "Steps of one update.", ge=1)
-    learning_rate: float = option(1e-3, "Peak learning rate.", gt=0)
-    warmup_steps: int = option(200, "Updates in which the rate rises from 0.", ge=0)
-    schedule: Literal["linear", "cosine", "constant", "inverse_sqrt"] = option(
-        "linear", "Course of the rate after that."
-    )
+    learning_rate: float = option(1e-3, "Peak learning rate of Adam.", gt=0)
+    warmup_steps: int = option(200, "Updates in which the rate rises from 0, a fifth of all at most.", ge=0)
+    schedule: Literal["linear", "inverse_sqrt"] = option("linear", "Course of the rate after that.")
     beta2: float = option(0.98, "Adam's beta 2; beta 1 is 0.9.", gt=0, lt=1)
-    weight_decay: float = option(0.01, "Decoupled weight decay.", ge=0)
     max_grad_norm: float = option(1.0, "Gradients are clipped to this norm; 0: never.", ge=0)
     epochs: int = option(3, "Passes over the examples.", ge=1)
     max_steps: int = option(0, "Stop after this many updates; 0: as many as the epochs hold.", ge=0)
     eval_steps: int = option(500, "Updates between two evaluations of the perplexity.", ge=1)
-    held_out: int = option(
-        500,
-        "Held out for the perplexity: documents, a fifth of all at most; with reads=text, examples of whole documents.",
-        ge=1,
-    )
-    precision: Precision = option("auto", "bf16 where the processor is made for it (auto), or always this.")
+    held_out: int = option(500, "Documents held out for the perplexity, a third of all at most.", ge=1)
     seed: int = option(1, "Fixes weights, batches, dropout and what is held out.", ge=0)
 
     def _check(self) -> None:
-        if self.late >= self.decoder_layers:
-            raise OptionError(
-                f"late ({self.late}) leaves none of {self.decoder_layers} decoder_layers to read a context"
-            )
         if self.width % self.heads:
             raise OptionError(f"width {self.width} is not a multiple of heads {self.heads}")
-
-    def cutoffs(self, size: int) -> list[int]:
-        """Return the cutoffs of the adaptive softmax over `size` ids, each four times the one before.
-
-        >>> GeneratorOptions().cutoffs(8000)
-        [500, 2000]
-        """
-        return [cut for cut in (HEAD, 4 * HEAD, 16 * HEAD) if cut < size] or [size // 2]
 
 
 # Transformer (big) of Vaswani et al. 2017, table 3 and section 5: its sizes, dropout and schedule. No label smoothing:
 # it hurts perplexity (section 5.4 there), and here the probability itself is the score.
 LARGE = GeneratorOptions(
     reads="text",
-    networks="three",
-    width=1024,
-    heads=16,
-    feed_forward=4096,
-    encoder_layers=6,
-    decoder_layers=6,
-    late=0,
-    dropout=0.3,
-    softmax="full",
     vocabulary=37_000,
-    lowercase=False,
-    max_tokens=128,
-    max_sentences=8,
     batch_size=64,
     accumulation=8,
     learning_rate=4.9e-4,
     warmup_steps=4000,
     schedule="inverse_sqrt",
-    weight_decay=0.0,
     max_grad_norm=0.0,
     max_steps=300_000,
     epochs=1,
     eval_steps=5000,
-    held_out=5000,
 )
 
 
@@ -195,17 +154,6 @@ class ScoreOptions(Options):
         "pmi: of cosine, words, fit, coherence, centre, left, right. paper: of coherence, sentence, left and right "
         "context. 0 leaves a term out. Empty: those chosen for the workspace, or the default.",
     )
-    metric: Literal["cosine", "correlation"] = option(
-        "cosine", "Equation 4, or the cosine of the vectors after each one's mean is subtracted."
-    )
-    contexts_by: Literal["score", "discriminator"] = option(
-        "discriminator",
-        "What ranks the contexts of a sentence after retrieval: equation 3 over those that the discriminator leaves "
-        "(section 3.3), or the discriminator alone, which takes a small part of the time.",
-    )
-    batch_tokens: int = option(4096, "Target tokens of a batch, padding included.", ge=1)
-    contexts_at_once: int = option(256, "Contexts whose encodings are held at a time.", ge=1)
-    precision: Precision = option("auto", "bf16 where the processor is made for it (auto), or always this.")
 
     def _check(self) -> None:
         count, least = (len(FEATURES), -math.inf) if self.form == "pmi" else (len(TERMS), 0)
@@ -220,15 +168,12 @@ class HarvestOptions(Options):
     """The options of a harvest."""
 
     pairs: int = option(100_000, "Pairs of the whole harvest, about: equal ones are left out.", ge=1)
-    near: Literal["encoder", "words"] = option(
-        "encoder", "What ranks the partners of an anchor: the frozen encoder, or the words and bigrams they share."
-    )
     ranks: Annotated[tuple[int, ...], BeforeValidator(_listed)] = option(
-        (1, 2, 4, 8, 16, 32, 64), "An anchor's partners: those at these ranks of likeness."
+        (1, 2, 4, 8, 16, 32, 64),
+        "An anchor's partners: those at these ranks of likeness, by the encoder or the words they share.",
     )
     random: int = option(3, "Random partners of an anchor.", ge=0)
     anchors: int = option(50, "Anchors of a shard; what a crash loses is one shard for each process.", ge=2)
-    max_share: float = option(0.1, "Words in more than this share of the sentences tell no likeness.", gt=0, le=1)
     min_words: int = option(4, "Shorter sentences are not drawn.", ge=1)
     max_words: int = option(40, "Longer sentences are not drawn.", ge=1)
     held_out: float = option(0.01, "Share of the pairs for dev, and as many for test.", gt=0, lt=0.5)

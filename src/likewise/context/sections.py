@@ -39,11 +39,11 @@ SECTIONS: dict[str, type[Options]] = {
 PRESETS: dict[str, dict[str, Options]] = {
     "frozen": {},
     "paper": {
+        "states": StatesOptions(keep="pieces"),
         "discriminator": DiscriminatorOptions(reads="text", epochs=1, learning_rate=1e-4),
         "generators": LARGE,
-        "selection": SelectionOptions(size=500),
-        "score": ScoreOptions(form="paper", contexts_by="score"),
-        "harvest": HarvestOptions(near="words"),
+        "selection": SelectionOptions(size=500, screened=2_000),
+        "score": ScoreOptions(form="paper"),
     },
 }
 """Preset to the sections that differ from the defaults."""

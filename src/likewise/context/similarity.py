@@ -6,7 +6,7 @@
     fit        how well the sentences fit the corpus: the mean cosine of a sentence with its 10 nearest sentences of the
                corpus, both summed; with a weight below 0 it takes from a similarity what either has with everything
     coherence, centre, left, right
-               the terms of equation 3 as pointwise mutual information (`likewise.context.state_score`): the cosine of
+               the terms of equation 3 as pointwise mutual information (`likewise.context.terms`): the cosine of
                the two sentences' terms over the contexts of both
 
 Letters: P pairs, T and U tokens, S sentences of the corpus, D embedding, C contexts of a pair.
@@ -15,11 +15,13 @@ Letters: P pairs, T and U tokens, S sentences of the corpus, D embedding, C cont
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from likewise.context.options import FEATURES
-from likewise.context.states import Tokens
+from likewise.context.options import FEATURES, TERMS
+from likewise.context.states import Reading
+from likewise.context.weights import choose_weights
 from likewise.context.workspace import ContextError
 
 NEAREST = 10
@@ -28,7 +30,7 @@ COPY = 0.97
 _SENTENCES = 512
 
 
-def match_words(first: Tokens, second: Tokens, idf: np.ndarray) -> float:
+def match_words(first: Reading, second: Reading, idf: np.ndarray) -> float:
     """Return the mean over both directions of the idf-weighted highest cosine of a word piece; 0 without words.
 
     Args:
@@ -62,15 +64,17 @@ def agree(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     return np.where(norms > 1e-12, (first * second).sum(axis=0) / np.maximum(norms, 1e-12), 0.0)
 
 
+def weighted(features: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return the similarities (P,) of features (P, 7), on the scale of a cosine, whatever the size of weights."""
+    return features @ weights / np.maximum(weights, 0).sum()
+
+
 def choose_signed(
     features: np.ndarray, gold: np.ndarray, allowed: Sequence[str] = FEATURES
 ) -> tuple[tuple[float, ...], float]:
-    """Choose signed weights under which the weighted sum of features agrees best with ratings, by Spearman.
+    """Choose signed weights under which the weighted sum of features agrees best with ratings, by `choose_weights`.
 
-    Features are put on one scale, the first allowed one has weight 1, and one weight at a time is moved by 0.4, then
-    0.2, 0.1 and 0.05, as long as Spearman's correlation rises by 0.0001. Then the weights are moved back towards 0 by
-    0.05 at a time, as long as it stays within 0.0002 of the best: of weights that a small dev set cannot tell apart,
-    these change the first feature least.
+    Features are put on one scale, and the first allowed one has weight 1.
 
     Args:
         features: (P, 7), in the order of `FEATURES`.
@@ -78,45 +82,48 @@ def choose_signed(
         allowed: names of the features that may have a weight.
 
     Returns:
-        The seven weights, of the features as they are, and Spearman's correlation.
+        The seven weights, of the features as they are, and Spearman's correlation times 100.
     """
-    from scipy.stats import spearmanr
-
-    if len(gold) < 2 or len(features) != len(gold):
-        raise ContextError(f"weights need two rated pairs or more, not {len(features)} with {len(gold)} ratings")
+    check_rated(features, gold)
     if unknown := set(allowed) - set(FEATURES):
         raise ContextError(f"there is no term {', '.join(sorted(unknown))}; there are {', '.join(FEATURES)}")
     spread = features.std(axis=0)
     usable = [i for i, name in enumerate(FEATURES) if name in allowed and spread[i] > 1e-9]
     if not usable:
         raise ContextError("none of the terms differs between the rated pairs")
-    scaled = (features - features.mean(axis=0)) / np.where(spread > 1e-9, spread, 1)
+    scale = np.where(spread > 1e-9, spread, 1)
+    scaled = (features - features.mean(axis=0)) / scale
+    start = np.eye(len(FEATURES))[usable[0]]
+    weights, spearman = choose_weights(lambda tried: scaled @ tried, gold, start, usable[1:])
+    raw = weights / scale
+    return tuple(float(f"{value:.5g}") for value in raw / np.abs(raw[usable[0]])), spearman
 
-    def spearman(weights: np.ndarray) -> float:
-        value = float(spearmanr(scaled @ weights, gold).statistic)
-        return value if np.isfinite(value) else -1.0
 
-    weights = np.zeros(len(FEATURES))
-    weights[usable[0]] = 1.0
-    best = spearman(weights)
-    for step in (0.4, 0.2, 0.1, 0.05):
-        rising = True
-        while rising:
-            rising = False
-            for i in usable[1:]:
-                for change in (step, -step):
-                    tried = weights.copy()
-                    tried[i] = round(tried[i] + change, 2)
-                    if (value := spearman(tried)) > best + 1e-4:
-                        best, weights, rising = value, tried, True
-    least, falling = best - 2e-4, True
-    while falling:
-        falling = False
-        for i in usable[1:]:
-            tried = weights.copy()
-            tried[i] = round(tried[i] - 0.05 * np.sign(tried[i]), 2)
-            if tried[i] != weights[i] and (value := spearman(tried)) >= least:
-                best, weights, falling = value, tried, True
-    raw = weights / np.where(spread > 1e-9, spread, 1)
-    raw /= np.abs(raw[usable[0]])
-    return tuple(float(round(value, 4)) for value in raw), 100 * best
+class PairTerms(NamedTuple):
+    """The terms of equation 3 of both sentences in the contexts of both, (C, 4) each."""
+
+    first: np.ndarray
+    second: np.ndarray
+
+
+def similarities(terms: Sequence[PairTerms], weights: np.ndarray | Sequence[float]) -> np.ndarray:
+    """Return equation 4 of each pair, the cosine of the two vectors of weighted terms: (P,); 0 without contexts."""
+    vectors = [(pair.first @ np.asarray(weights), pair.second @ np.asarray(weights)) for pair in terms]
+    return np.array([float(agree(one[:, None], other[:, None])[0]) for one, other in vectors])
+
+
+def choose_even(
+    terms: Sequence[PairTerms], gold: np.ndarray, without: Sequence[str] = ()
+) -> tuple[tuple[float, ...], float]:
+    """Choose weights of 0 or more for equation 4, which sum to 1, from even ones; see `choose_signed`."""
+    check_rated(terms, gold)
+    start = np.array([float(name not in without) for name in TERMS])
+    free = np.flatnonzero(start).tolist()
+    weights, spearman = choose_weights(lambda tried: similarities(terms, tried), gold, start, free, 0.0)
+    return tuple((weights / weights.sum()).tolist()), spearman
+
+
+def check_rated(pairs: Sequence[Any] | np.ndarray, gold: np.ndarray) -> None:
+    """Raise a ContextError if there are too few rated pairs."""
+    if len(gold) < 2 or len(pairs) != len(gold):
+        raise ContextError(f"weights need two rated pairs or more, not {len(pairs)} with {len(gold)} ratings")

@@ -3,23 +3,25 @@
     states/
       states.safetensors   vectors (S, D) float16, unit length; the word pieces of each sentence; and of each piece,
                            idf (V,) float32
+      tokens.npy           float16, the state of every word piece, unit length
 
 Letters of the shapes: S sentences, D embedding, T tokens of a sentence, V word pieces.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from torch.nn.functional import normalize
 
 from likewise.context.indexing import open_store
 from likewise.context.options import StatesOptions
-from likewise.context.workspace import ContextError, Stage, Workspace
+from likewise.context.workspace import QUIET, ContextError, Stage, Workspace
 from likewise.inference.encoding import undisturbed
 from likewise.inference.loading import load
 from likewise.runs.job import Job, Resume
@@ -27,17 +29,24 @@ from likewise.runs.parts import Parts, checksum
 from likewise.runs.progress import Progress
 from likewise.runs.stopping import orderly_stop
 
-_FILE = "states.safetensors"
+_FILE, _TOKENS = "states.safetensors", "tokens.npy"
 _AT_ONCE = 500
 """Sentences of a part: what a stopped run may lose."""
 _BATCH_TOKENS = 4_096
 _KEPT = 40_000
-"""Sentences that are remembered, about 1 GB with their tokens."""
+"""Sentences that are remembered, about 1 GB."""
 
 
-class Tokens(NamedTuple):
-    """The word pieces of a sentence, without special tokens: ids int64 (T,), states float16 (T, D), unit length."""
+class Reading(NamedTuple):
+    """A sentence as the encoder reads it.
 
+    Attributes:
+        vector: float32 (D,), unit length.
+        ids: int64 (T,), the word pieces without special tokens.
+        states: float16 (T, D), unit length.
+    """
+
+    vector: np.ndarray
     ids: np.ndarray
     states: np.ndarray
 
@@ -48,14 +57,15 @@ class FrozenEncoder:
     Args:
         name: what `likewise.load` takes.
         max_tokens: word pieces read of a sentence, special tokens included.
+        known: what is read already, by sentence; None of a sentence that is not.
 
     Raises:
         LoadError: it cannot be loaded.
         ContextError: it has no word pieces.
     """
 
-    def __init__(self, name: str, max_tokens: int) -> None:
-        self.name, self.max_tokens = name, max_tokens
+    def __init__(self, name: str, max_tokens: int, known: Callable[[str], Reading | None] = lambda text: None) -> None:
+        self.name, self.max_tokens, self.known = name, max_tokens, known
         self.model = load(name)
         tokenizer = self.model.tokenizer
         if not hasattr(tokenizer, "all_special_ids"):
@@ -63,72 +73,52 @@ class FrozenEncoder:
         self.model.max_seq_length = min(self.model.max_seq_length or max_tokens, max_tokens)
         self.pieces = len(tokenizer)
         self._special = np.array(tokenizer.all_special_ids)
-        self._vectors: dict[str, np.ndarray] = {}
-        self._tokens: dict[str, Tokens] = {}
+        self._kept: dict[str, Reading] = {}
 
     def ids(self, texts: Sequence[str]) -> list[np.ndarray]:
         """Return the word pieces of sentences, without special tokens."""
         found = self.model.tokenizer(list(texts), truncation=True, max_length=self.model.max_seq_length)["input_ids"]
         return [row[~np.isin(row, self._special)] for row in map(np.array, found)]
 
-    def vectors(self, texts: Sequence[str]) -> np.ndarray:
-        """Return the vectors of sentences (S, D); those that were read before are kept."""
-        self.remember(texts)
-        return np.stack([self._vectors[text] for text in texts])
+    def vectors(self, texts: Sequence[str], progress: Progress = QUIET) -> np.ndarray:
+        """Return the vectors of sentences (S, D); see `readings`."""
+        return np.stack([found.vector for found in self.readings(texts, progress, tokens=False)])
 
-    def tokens(self, texts: Sequence[str]) -> list[Tokens]:
-        """Return the tokens of sentences; those that were read before are kept."""
-        self.remember(texts, tokens=True)
-        return [self._tokens[text] for text in texts]
+    def readings(self, texts: Sequence[str], progress: Progress = QUIET, tokens: bool = True) -> list[Reading]:
+        """Return what there is of sentences, with or without tokens; what is known or was read is not read again."""
+        if len(self._kept) + len(texts) > _KEPT:
+            self.forget()
+        new = []
+        for text in dict.fromkeys(texts):
+            found = self._kept.get(text) or self.known(text)
+            if found is None or (tokens and len(found.states) < len(found.ids)):
+                new.append(text)
+            else:
+                self._kept[text] = found
+        self._kept |= dict(zip(new, self.read(new, progress), strict=True))
+        return [self._kept[text] for text in texts]
 
     def forget(self) -> None:
         """Forget what was read."""
-        self._vectors.clear()
-        self._tokens.clear()
+        self._kept.clear()
 
-    def remember(self, texts: Sequence[str], *, tokens: bool = False, progress: Progress | None = None) -> None:
-        """Read those of the sentences that were not read before."""
-        known: Any = self._tokens if tokens else self._vectors
-        if len(self._vectors) + len(texts) > _KEPT:
-            self.forget()
-        if new := [text for text in dict.fromkeys(texts) if text not in known]:
-            vectors, found = self.read(new, tokens=tokens, progress=progress)
-            self._vectors |= dict(zip(new, vectors, strict=True))
-            self._tokens |= dict(zip(new, found, strict=False))
-
-    def read(
-        self, texts: Sequence[str], *, tokens: bool = False, progress: Progress | None = None
-    ) -> tuple[np.ndarray, list[Tokens]]:
-        """Read sentences.
-
-        Returns:
-            (S, D) float32 vectors of unit length, and the tokens of each sentence (an empty list without `tokens`).
-        """
-        vectors: np.ndarray | None = None
+    def read(self, texts: Sequence[str], progress: Progress = QUIET) -> list[Reading]:
+        """Read sentences."""
         found: list[Any] = [None] * len(texts)
         order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
-        with (
-            (progress or Progress(quiet=True)).bar("reading sentences", len(texts)) as bar,
-            undisturbed(self.model),
-            torch.inference_mode(),
-        ):
-            for rows in self._batches(texts, order):
+        with progress.bar("reading sentences", len(texts)) as bar, undisturbed(self.model), torch.inference_mode():
+            for rows in self._batches(texts, order) if texts else ():
                 features: Any = self.model.preprocess([texts[i] for i in rows])
                 features = {k: v.to(self.model.device) if torch.is_tensor(v) else v for k, v in features.items()}
                 out = self.model(features)
-                unit = torch.nn.functional.normalize(out["sentence_embedding"].float(), dim=1).cpu().numpy()
-                if vectors is None:
-                    vectors = np.zeros((len(texts), unit.shape[1]), np.float32)
-                vectors[rows] = unit
-                if tokens:
-                    states = torch.nn.functional.normalize(out["token_embeddings"].float(), dim=-1).half().cpu().numpy()
-                    ids, mask = features["input_ids"].cpu().numpy(), features["attention_mask"].cpu().numpy()
-                    kept = mask.astype(bool) & ~np.isin(ids, self._special)
-                    for k, row in enumerate(rows):
-                        found[row] = Tokens(ids[k][kept[k]], states[k][kept[k]])
+                vectors = normalize(out["sentence_embedding"].float(), dim=1).cpu().numpy()
+                states = normalize(out["token_embeddings"].float(), dim=-1).half().cpu().numpy()
+                ids, mask = features["input_ids"].cpu().numpy(), features["attention_mask"].cpu().numpy()
+                kept = mask.astype(bool) & ~np.isin(ids, self._special)
+                for k, row in enumerate(rows):
+                    found[row] = Reading(vectors[k], ids[k][kept[k]], states[k][kept[k]])
                 bar.advance(len(rows))
-        assert vectors is not None, "there is a sentence"
-        return vectors, found if tokens else []
+        return found
 
     def _batches(self, texts: Sequence[str], order: list[int]) -> list[list[int]]:
         """Cut sentences, the shortest first, into batches of near-equal length."""
@@ -147,8 +137,8 @@ class States:
     """The stage `states`.
 
     Attributes:
-        encoder: the frozen encoder.
-        vectors: (S, D) float32, of the index's sentences.
+        encoder: the frozen encoder; it knows the sentences of the index.
+        vectors: (S, D) float32, of the index's sentences; (S, 0) where word pieces alone are kept.
         ids, starts: the word pieces of sentence i are ids[starts[i] : starts[i + 1]].
         idf: (V,) float32, ln((S + 1) / (sentences with the piece + 1)).
     """
@@ -158,6 +148,20 @@ class States:
     ids: np.ndarray
     starts: np.ndarray
     idf: np.ndarray
+
+    def check(self, reads: str) -> None:
+        """Raise a ContextError if a model that reads vectors finds none."""
+        if reads == "states" and not self.vectors.shape[1]:
+            raise ContextError(
+                "the stage states keeps word pieces alone: make it with keep=tokens, or train with reads=text"
+            )
+
+    def read(self, texts: Sequence[str]) -> list[Reading]:
+        """Return what the models read of sentences: word pieces, and vectors where the index's are kept."""
+        if self.vectors.shape[1]:
+            return self.encoder.readings(texts, tokens=False)
+        nothing = np.zeros((0, 0), np.float16)
+        return [Reading(nothing, ids, nothing) for ids in self.encoder.ids(texts)]
 
     def pieces(self, sentence: int) -> np.ndarray:
         """Return the word pieces of a sentence of the index."""
@@ -189,13 +193,12 @@ def read_states(
     options, workspace, progress = options or StatesOptions(), Workspace(work), Progress(quiet)
     with workspace.open("states", options, ["index"], resume=resume, overwrite=overwrite) as job:
         if not job.finished:
-            store = open_store(workspace.require("index"))
-            texts = [sentence for part in store.sentences() for sentence in part]
-            _read(job, texts, FrozenEncoder(options.encoder, options.max_tokens), progress)
+            texts = open_store(workspace.require("index")).texts()
+            _read(job, texts, FrozenEncoder(options.encoder, options.max_tokens), options.keep, progress)
     return workspace.require("states")
 
 
-def _read(job: Job, texts: list[str], encoder: FrozenEncoder, progress: Progress) -> None:
+def _read(job: Job, texts: list[str], encoder: FrozenEncoder, keep: str, progress: Progress) -> None:
     from safetensors.numpy import load_file, save_file
 
     # Equal lengths share a part, so that little is padded.
@@ -207,32 +210,51 @@ def _read(job: Job, texts: list[str], encoder: FrozenEncoder, progress: Progress
         for begin in begins:
             if names[begin] in parts:
                 continue
-            rows = [texts[i] for i in order[begin : begin + _AT_ONCE]]
-            vectors, _ = encoder.read(rows)
-            ids = encoder.ids(rows)
-            found: dict[str, np.ndarray] = {
-                "vectors": vectors.astype(np.float16),
-                "ids": np.concatenate(ids).astype(np.int32),
-            }
-            found["lengths"] = np.array([len(row) for row in ids])
             with parts.new(names[begin]) as path:
-                save_file(found, path)
+                save_file(_part([texts[i] for i in order[begin : begin + _AT_ONCE]], encoder, keep), path)
             bar.advance()
             stop.check(f"after {len(parts)} of {len(begins)} parts")
-    blocks = [load_file(parts.path(names[begin])) for begin in begins]
-    back = np.argsort(order)
-    pieces = [row for block in blocks for row in np.split(block["ids"], np.cumsum(block["lengths"])[:-1])]
-    pieces = [pieces[i] for i in back]
-    vectors = np.concatenate([block["vectors"] for block in blocks])[back]
-    holding = np.bincount(np.concatenate([np.unique(row) for row in pieces]), minlength=encoder.pieces)
-    content: dict[str, np.ndarray] = {
-        "vectors": vectors,
-        "ids": np.concatenate(pieces),
-        "starts": np.cumsum([0, *map(len, pieces)]),
-        "idf": np.log((len(texts) + 1) / (holding + 1)).astype(np.float32),
+    starts = np.zeros(len(texts) + 1, np.int64)
+    starts[1 + order] = np.concatenate([load_file(parts.path(name))["lengths"] for name in names.values()])
+    starts = np.cumsum(starts)
+    width = load_file(parts.path(names[0]))["vectors"].shape[1]
+    vectors, ids = np.empty((len(texts), width), np.float16), np.empty(starts[-1], np.int32)
+    tokens: Any = None
+    if keep == "tokens":
+        tokens = np.lib.format.open_memmap(job.result / _TOKENS, "w+", np.float16, (len(ids), width))
+    for begin, name in names.items():
+        block, rows = load_file(parts.path(name)), order[begin : begin + _AT_ONCE]
+        vectors[rows] = block["vectors"]
+        ends = np.cumsum(block["lengths"])
+        for row, end in zip(rows, ends, strict=True):
+            here = slice(starts[row], starts[row + 1])
+            there = slice(end - (here.stop - here.start), end)
+            ids[here] = block["ids"][there]
+            if tokens is not None:
+                tokens[here] = block["tokens"][there]
+    of = np.repeat(np.arange(len(texts)), np.diff(starts))
+    holding = np.bincount(np.unique(of * encoder.pieces + ids) % encoder.pieces, minlength=encoder.pieces)
+    idf = np.log((len(texts) + 1) / (holding + 1)).astype(np.float32)
+    save_file({"vectors": vectors, "ids": ids, "starts": starts, "idf": idf}, job.result / _FILE)
+    job.finish({"fingerprint": checksum(job.result / _FILE), "sentences": len(texts), "dimension": width})
+
+
+def _part(texts: list[str], encoder: FrozenEncoder, keep: str) -> dict[str, np.ndarray]:
+    """Return what is kept of some sentences."""
+    if keep == "pieces":
+        ids, vectors = encoder.ids(texts), np.zeros((len(texts), 0), np.float16)
+        return {
+            "ids": np.concatenate(ids).astype(np.int32),
+            "lengths": np.array(list(map(len, ids))),
+            "vectors": vectors,
+        }
+    rows = encoder.read(texts)
+    found: dict[str, np.ndarray] = {
+        "vectors": np.stack([row.vector for row in rows]).astype(np.float16),
+        "ids": np.concatenate([row.ids for row in rows]).astype(np.int32),
+        "lengths": np.array([len(row.ids) for row in rows]),
     }
-    save_file(content, job.result / _FILE)
-    job.finish({"fingerprint": checksum(job.result / _FILE), "sentences": len(texts), "dimension": vectors.shape[1]})
+    return found | ({"tokens": np.concatenate([row.states for row in rows])} if keep == "tokens" else {})
 
 
 def open_states(stage: Stage) -> States:
@@ -243,12 +265,25 @@ def open_states(stage: Stage) -> States:
     options = stage.record["plan"]["options"]
     try:
         found = load_file(stage.folder / _FILE)
-    except (OSError, SafetensorError) as error:
+        tokens = np.load(stage.folder / _TOKENS, mmap_mode="r") if options.get("keep") == "tokens" else None
+    except (OSError, ValueError, SafetensorError) as error:
         raise ContextError(
-            f"{stage.folder / _FILE} cannot be read ({error}): make it again with 'likewise context "
+            f"{stage.folder}: no states can be read here ({error}): make them again with 'likewise context "
             f"train states --overwrite --work {stage.folder.parent}'"
         ) from None
-    encoder = FrozenEncoder(options["encoder"], options["max_tokens"])
-    return States(
-        encoder, found["vectors"].astype(np.float32), found["ids"].astype(np.int64), found["starts"], found["idf"]
-    )
+    vectors, ids, starts = found["vectors"].astype(np.float32), found["ids"].astype(np.int64), found["starts"]
+    rows: dict[str, int] = {}
+
+    def known(text: str) -> Reading | None:
+        if not rows:
+            rows.update(
+                (text, row)
+                for row, text in enumerate(open_store(Workspace(stage.folder.parent).require("index")).texts())
+            )
+        if (row := rows.get(text)) is None:
+            return None
+        here = slice(starts[row], starts[row + 1])
+        return Reading(vectors[row], ids[here], vectors[:0] if tokens is None else tokens[here])
+
+    encoder = FrozenEncoder(options["encoder"], options["max_tokens"], known)
+    return States(encoder, vectors, ids, starts, found["idf"])

@@ -24,6 +24,7 @@ from likewise.encoder.build import build_encoder
 from likewise.encoder.mask_prompt import build_mask_prompt_encoder
 from likewise.encoder.modules import without_training_head
 from likewise.encoder.opening import LoadError, check_loadable
+from likewise.encoder.word_vectors import check_source
 from likewise.errors import first_line
 from likewise.evaluation.checkpoint import scores_evaluator
 from likewise.evaluation.cross_encoder import PairPredictions
@@ -32,6 +33,7 @@ from likewise.evaluation.evaluator import CheckpointEvaluator
 from likewise.evaluation.pairs import RatedPairs, correlations
 from likewise.evaluation.registry import rated_task
 from likewise.evaluation.task import DataError, TaskMissing
+from likewise.recipes.gclsr import build_light_student
 from likewise.runs.job import Resume
 from likewise.runs.options import OptionError, checked_seed, of_preset, option
 from likewise.runs.progress import Progress
@@ -56,8 +58,10 @@ class SurrogateOptions(FinetuneOptions):
         "Targets: the harvested scores as they are, stretched so that 98% of them fill 0 to 1, or on the line that is "
         "nearest to the base's cosines.",
     )
-    pooling: Literal["own", "mean", "cls", "mask"] = option(
-        "mean", "The student: the base as it is, or its transformer with a mean, [CLS], or the mask of a prompt."
+    pooling: Literal["own", "mean", "cls", "mask", "light"] = option(
+        "mean",
+        "The student: the base as it is; its transformer with a mean, [CLS], or the mask of a prompt; or, with word "
+        "vectors as base (bundled:glove), the light encoder of GCLSR, whose word vectors learn too.",
     )
     trust: float = option(
         0.0, "Weight of the squared distance of the weights from those of the base, as a share of their own size.", ge=0
@@ -83,7 +87,8 @@ class SurrogateOptions(FinetuneOptions):
 PAPER = SurrogateOptions()
 CPU = PAPER.updated(scale="stretch", max_length=64, eval_steps=200, warmup_ratio=0.1)
 ANCHORED = CPU.updated(scale="base", pooling="own", trust=0.1, learning_rate=3e-5, select_by="auto", eval_steps=20)
-PRESETS = {"anchored": ANCHORED, "cpu": CPU, "paper": PAPER}
+LIGHT = CPU.updated(scale="cosine", pooling="light", batch_size=128, learning_rate=1e-3, select_by="auto")
+PRESETS = {"anchored": ANCHORED, "light": LIGHT, "cpu": CPU, "paper": PAPER}
 _FITTED = 1_000
 """Pairs whose cosines by the base fix the scale."""
 
@@ -125,14 +130,18 @@ def distill(
     progress = Progress(quiet)
     chosen = of_preset("the surrogate", PRESETS, preset, **options)
     completed = check_start(out, chosen)
-    check_loadable(base := os.fspath(base))
+    base = os.fspath(base)
+    if chosen.pooling == "light":
+        check_source(base)
+    else:
+        check_loadable(base)
     with progress.bar("reading the harvest"):
         pairs = read_harvest(harvest)
     progress.tell(pairs)
     check_updates(len(pairs.splits["train"]), chosen, "pairs")
     rated = _rated_pairs(data)
     set_seed(checked_seed(seed))  # a cross-encoder's last layer starts at random
-    model, loss, collator, export = _build(base, chosen)
+    model, loss, collator, export = _build(base, chosen, pairs.splits["train"])
     scale = _scale(pairs.splits["train"], chosen.scale, model)
     selection = sts_dev(chosen, data) or _selection(pairs, chosen, scale)
     progress.tell(f"checkpoint selected by: {selection.description}")
@@ -193,8 +202,10 @@ def _scale(pairs: ScoredPairs, rule: Rule, model: Any) -> ScoreScale:
     return ScoreScale.fit(rule, pairs.scores[rows], PairPredictions(first, second)(model))
 
 
-def _student(base: str, options: SurrogateOptions) -> tuple[Any, Any]:
+def _student(base: str, options: SurrogateOptions, pairs: ScoredPairs) -> tuple[Any, Any]:
     """Return the encoder to train, and what makes of it the model to save."""
+    if options.pooling == "light":
+        return build_light_student(base, [text for side in pairs.texts() for text in side]), without_training_head
     if options.pooling == "own":
         continued = Continued.load(base)
         return continued.encoder, continued.export
@@ -203,10 +214,10 @@ def _student(base: str, options: SurrogateOptions) -> tuple[Any, Any]:
     return build_encoder(base, pooling=options.pooling, head=False), without_training_head
 
 
-def _build(base: str, options: SurrogateOptions) -> tuple[Any, nn.Module, Any, Any]:
+def _build(base: str, options: SurrogateOptions, pairs: ScoredPairs) -> tuple[Any, nn.Module, Any, Any]:
     """Return the model, its loss, its collator, and what makes of it the model to save."""
     if options.structure == "siamese":
-        encoder, export = _student(base, options)
+        encoder, export = _student(base, options, pairs)
         loss = AnchoredLoss(encoder, options.trust) if options.trust else CosineSimilarityLoss(encoder)
         return encoder, loss, collate_rows(encoder, options.max_length), export
     try:

@@ -1,64 +1,146 @@
-"""The weighted sum of the four terms of equation 3, whatever computes the terms.
+"""The terms of equation 3 of sentences in contexts, in batches.
 
-Letters: K cells (a sentence in a context), C contexts.
+The form `paper` has log p(y = 1 | s, c) and the log probabilities a word,
+
+    S(s, c) = w1 log p(y = 1 | s, left, right) + w2 / |s| log p(s | left, right)
+            + w3 / |left| log p(left | s, right) + w4 / |right| log p(right | left, s).
+
+The form `pmi` takes from each term what it would be without the sentence, so that neither the fluency of a sentence nor
+that of a context is in it:
+
+    coherence   logit of p(y = 1 | s, c): the discriminator learns log p(s, c) / p(s) p(c) up to a constant
+    centre      1 / |s|      (log p(s | left, right) - log p(s))
+    left        1 / |left|   (log p(left | s, right) - log p(left | right))
+    right       1 / |right|  (log p(right | left, s) - log p(right | left))
+
+and then its mean over a sample of all contexts of the corpus. Over retrieved contexts, which both sentences of a
+similar pair fit, a mean over these would take away that they fit.
+
+Computed once: the memory of each text for all that read it, and each (sentence, context) however many pairs ask for it.
+
+Letters: S sentences, C contexts, K cells (a sentence in a context).
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+import torch
 
-from likewise.context.chunks import Context
-from likewise.context.options import TERMS
+from likewise.context.generators import SOURCES, TASKS, Corpus, Generators
+from likewise.context.options import TERMS, ScoreOptions
+from likewise.context.selection import CachedRanker
+from likewise.context.states import States
+from likewise.context.workspace import QUIET
 from likewise.runs.progress import Progress
 
-QUIET = Progress(quiet=True)
+_CONTEXTS = 256
+"""Contexts whose memories are held at a time."""
+_SAMPLE = 64
+"""Contexts of the corpus over which a sentence's mean is taken."""
 
 
-class TermScorer(ABC):
-    """Scores sentences in contexts by weighted terms.
+class TermScorer:
+    """Scores sentences in contexts of a store, which are given by number.
 
     Attributes:
         weights: (4,) of the terms.
     """
 
-    weights: np.ndarray
+    def __init__(
+        self, generators: Generators, ranker: CachedRanker, states: States, options: ScoreOptions | None = None
+    ) -> None:
+        self.generators, self.ranker, self.states = generators.eval(), ranker, states
+        self.options = options or ScoreOptions()
+        self.corpus = Corpus(ranker.store, states)
+        four = self.options.weights[-len(TERMS) :]
+        self.weights = np.array(four or (1 / len(TERMS),) * len(TERMS), dtype=np.float64)
+        contexts = ranker.store.n_contexts
+        self.sample = np.sort(np.random.default_rng(0).permutation(contexts)[:_SAMPLE])
+        self._means: dict[tuple[str, tuple[bool, ...]], np.ndarray] = {}
 
-    def __call__(self, sentence: str, contexts: Sequence[Context], progress: Progress = QUIET) -> np.ndarray:
+    def __call__(self, sentence: str, contexts: np.ndarray, progress: Progress = QUIET) -> np.ndarray:
         """Return S(s, c) of one sentence in each context: (C,)."""
-        cells = np.stack([np.zeros(len(contexts), np.int64), np.arange(len(contexts))], axis=1)
-        return self.terms([sentence], contexts, cells, self.weights != 0, progress) @ self.weights
+        cells = np.stack([np.zeros(len(contexts), np.int64), contexts], axis=1)
+        return self.terms([sentence], cells, self.weights != 0, progress) @ self.weights
 
-    def forget(self) -> None:  # noqa: B027 - a scorer that keeps nothing needs no other
-        """Forget the sentences of earlier calls, where any are kept."""
+    def forget(self) -> None:
+        """Forget the sentences of earlier calls."""
+        self.states.encoder.forget()
+        self._means.clear()
 
     def terms(
-        self,
-        sentences: Sequence[str],
-        contexts: Sequence[Context],
-        cells: np.ndarray,
-        wanted: Sequence[bool] | np.ndarray = (True,) * 4,
-        progress: Progress = QUIET,
+        self, sentences: Sequence[str], cells: np.ndarray, wanted: Any = (True,) * 4, progress: Progress = QUIET
     ) -> np.ndarray:
         """Return the four terms, not yet weighted: (K, 4) float64.
 
         Args:
-            cells: (K, 2), a sentence's and a context's number in each row.
+            cells: (K, 2), the index of a sentence and the number of a context; one that is repeated is computed once.
             wanted: which terms; the others are 0.
         """
         if not len(cells):
             return np.zeros((0, len(TERMS)))
-        return self.cell_terms(sentences, contexts, np.asarray(cells), wanted, progress)
+        distinct, inverse = np.unique(cells[:, ::-1], axis=0, return_inverse=True)  # by context
+        found = self._terms(sentences, distinct[:, ::-1], wanted, progress)
+        if self.options.form == "pmi":
+            found -= self._mean_terms(sentences, wanted)[distinct[:, 1]]
+        return found[inverse.reshape(-1)]
 
-    @abstractmethod
-    def cell_terms(
-        self,
-        sentences: Sequence[str],
-        contexts: Sequence[Context],
-        cells: np.ndarray,
-        wanted: Sequence[bool] | np.ndarray,
-        progress: Progress,
-    ) -> np.ndarray:
-        """Return what `terms` does, of at least one cell."""
+    def _mean_terms(self, sentences: Sequence[str], wanted: Any) -> np.ndarray:
+        """Return the means of the terms of sentences over the sample, (S, 4); they are kept."""
+        asked = tuple(bool(one) for one in wanted)
+        if new := [text for text in dict.fromkeys(sentences) if (text, asked) not in self._means]:
+            size = len(self.sample)
+            cells = np.stack([np.tile(np.arange(len(new)), size), np.repeat(self.sample, len(new))], axis=1)
+            found = self._terms(new, cells, wanted, QUIET).reshape(size, len(new), len(TERMS))
+            self._means |= {(text, asked): row for text, row in zip(new, found.mean(axis=0), strict=True)}
+        return np.stack([self._means[text, asked] for text in sentences])
+
+    def _terms(self, sentences: Sequence[str], cells: np.ndarray, wanted: Any, progress: Progress) -> np.ndarray:
+        """Return the terms (K, 4) of cells in the order of their contexts, not less their means."""
+        found = np.zeros((len(cells), len(TERMS)))
+        readings = self.states.read(sentences)
+        with torch.inference_mode(), progress.bar("scoring sentences in contexts", len(cells)) as bar:
+            parts = self.ranker.sentence_parts(readings) if wanted[0] else None
+            begins = np.flatnonzero(np.diff(cells[:, 1], prepend=-1))[::_CONTEXTS]
+            for begin, end in zip(begins, [*begins[1:], len(cells)], strict=True):
+                rows = cells[begin:end]
+                if parts is not None:
+                    around = torch.from_numpy(np.ascontiguousarray(self.ranker.parts[rows[:, 1]]))
+                    logits = (parts[rows[:, 0]] * around).sum(dim=1)
+                    pmi = self.options.form == "pmi"
+                    found[begin:end, 0] = (logits if pmi else torch.nn.functional.logsigmoid(logits)).numpy()
+                if any(wanted[1:]):
+                    found[begin:end, 1:] = self._generated(readings, rows, wanted)
+                bar.advance(len(rows))
+        return found
+
+    def _generated(self, readings: Sequence[Any], cells: np.ndarray, wanted: Any) -> np.ndarray:
+        """Return the three terms of the generators (K, 3)."""
+        model = self.generators
+        said, of_sentence = np.unique(cells[:, 0], return_inverse=True)
+        here, of_context = np.unique(cells[:, 1], return_inverse=True)
+        texts = self.corpus.texts(here) | {"centre": [[readings[i]] for i in said]}
+        rows = {"left": of_context, "centre": of_sentence, "right": of_context}
+        found = np.zeros((len(cells), 3))
+        for i, task in enumerate(TASKS):
+            if not wanted[i + 1]:
+                continue
+            memories = [model.encode(task, side, texts[side]) for side in SOURCES[task]]
+            targets = model.targets(texts[task])
+            terms = model.means(task, memories, targets, rows)
+            if self.options.form == "pmi":
+                # Without the sentence, and for the sentence itself without its context: the same in many cells.
+                side: Any = {"centre": "centre", "left": "right", "right": "left"}[task]
+                left_out = [own != side for own in SOURCES[task]]
+                kept = [
+                    memory.without(torch.full((len(memory.mask),), out))
+                    for memory, out in zip(memories, left_out, strict=True)
+                ]
+                distinct, inverse = np.unique(rows[side], return_inverse=True)
+                alone = dict.fromkeys(TASKS, distinct * 0) | {task: distinct, side: distinct}
+                terms = terms - model.means(task, kept, targets, alone)[inverse]
+            found[:, i] = terms.numpy()
+        return found

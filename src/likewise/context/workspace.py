@@ -21,7 +21,9 @@ from likewise.errors import LikewiseError
 from likewise.runs.job import Job, JobError, Resume, open_job, read_record, work_of
 from likewise.runs.options import Options
 from likewise.runs.plan import Plan
+from likewise.runs.progress import Progress
 
+QUIET = Progress(quiet=True)
 COMMANDS: dict[str, str] = {
     "index": "index --corpus FILES",
     "states": "train states",

@@ -19,19 +19,20 @@ from tokenizers import Tokenizer
 from tokenizers.models import WordPiece
 
 from likewise.encoder.distilled_vectors import encoded_words, frequency_weighted, load_encoder
-from likewise.encoder.vector_files import WordVectorError
+from likewise.encoder.vector_files import WordVectorError, read_word_vectors
 
 _CONTINUED = "##"
 _AT_A_TIME = 10_000
 
 
 def build_static_words(
-    source: str, sentences: Sequence[str], words: int, dimension: int = 0
+    source: str, sentences: Sequence[str], words: int, dimension: int = 0, vectors_from: str = ""
 ) -> tuple[StaticEmbedding, torch.Tensor]:
     """Return the mean of word vectors, before any training, and the axes of its space in the encoder's, (E, D).
 
     A vector is the encoder's normalised vector of the word or sub-word as a text, less the mean over the corpus's
-    tokens, times a / (a + p) (see `frequency_weighted`).
+    tokens, times a / (a + p) (see `frequency_weighted`). With `vectors_from` it is that file's instead, and a word that
+    the file does not hold starts at random; the axes are then those of the encoder's own space, (E, E).
 
     Args:
         source: the encoder: what `likewise.load` takes.
@@ -39,6 +40,7 @@ def build_static_words(
         words: the corpus's most frequent words to add; those that a WordPiece tokenizer has already do not count.
             The vocabulary of any other tokenizer stays as it is.
         dimension: D, the principal components to keep; 0 keeps the encoder's size.
+        vectors_from: word vectors to start from: what `read_word_vectors` takes.
 
     Raises:
         WordVectorError: the encoder cannot be loaded, or its vectors have fewer numbers than `dimension`.
@@ -46,23 +48,45 @@ def build_static_words(
     model = load_encoder(source)
     tokenizer = with_frequent_words(model.tokenizer.backend_tokenizer, sentences, words)
     vocabulary = tokenizer.get_vocab()
-    vectors = encoded_words(model, [_text(model, piece) for piece in sorted(vocabulary, key=vocabulary.__getitem__)])
+    texts = [_text(model, piece) for piece in sorted(vocabulary, key=vocabulary.__getitem__)]
+    if vectors_from:
+        vectors = _looked_up(vectors_from, texts, 1 / float(model.get_embedding_dimension()) ** 0.5)
+    else:
+        vectors = encoded_words(model, texts)
     counts = np.zeros(len(vectors), dtype=np.int64)
     for start in range(0, len(sentences), _AT_A_TIME):
-        texts = tokenizer.encode_batch_fast(list(sentences[start : start + _AT_A_TIME]), add_special_tokens=False)
-        counts += np.bincount(np.concatenate([text.ids for text in texts]).astype(np.int64), minlength=len(counts))
+        found = tokenizer.encode_batch_fast(list(sentences[start : start + _AT_A_TIME]), add_special_tokens=False)
+        counts += np.bincount(np.concatenate([text.ids for text in found]).astype(np.int64), minlength=len(counts))
     shares = (counts / max(1, counts.sum())).astype(np.float32)
     vectors = frequency_weighted(vectors, shares, shares @ vectors)
-    size = vectors.shape[1]
+    size = int(model.get_embedding_dimension()) if vectors_from else vectors.shape[1]
     if dimension > size:
         raise WordVectorError(f"{source}: its vectors have {size} numbers, and {dimension} are asked for")
     axes = np.eye(size, dtype=np.float32)
     if 0 < dimension < size:
-        _, found = np.linalg.eigh(vectors.T @ (shares[:, None] * vectors))  # ascending
-        axes = found[:, : -dimension - 1 : -1].astype(np.float32)  # (E, D)
+        _, columns = np.linalg.eigh(vectors.T @ (shares[:, None] * vectors))  # ascending
+        axes = columns[:, : -dimension - 1 : -1].astype(np.float32)  # (E, D)
         vectors = vectors @ axes
     module = StaticEmbedding(tokenizer, embedding_weights=torch.from_numpy(vectors), base_model=source)
     return module, torch.from_numpy(np.ascontiguousarray(axes))
+
+
+def _looked_up(source: str, texts: Sequence[str], spread: float) -> np.ndarray:
+    """Return the vectors of a file for texts, (V, D); random ones of the same size for those that it does not hold.
+
+    Their numbers get the spread that an encoder's have, as a step of Adam moves each number by the same.
+    """
+    table = read_word_vectors(source)
+    place = {word: i for i, word in reversed(list(enumerate(table.words)))}
+    rows = np.array([place.get(text, -1) for text in texts])
+    known = np.asarray(table.vectors[rows[rows >= 0]], dtype=np.float32)
+    if not len(known):
+        raise WordVectorError(f"{source}: it holds none of the corpus's words; give word vectors of the same language")
+    chance = np.random.default_rng(1).standard_normal((len(texts), known.shape[1]))
+    found = known.mean(axis=0) + known.std(axis=0) * chance
+    found[rows >= 0] = known
+    scaled: np.ndarray = (found * (spread / known.std())).astype(np.float32)
+    return scaled
 
 
 def _text(model: Any, piece: str) -> str:

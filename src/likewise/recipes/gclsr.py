@@ -6,6 +6,7 @@ comes from, and what differs from the paper: docs/papers.md.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,6 +16,7 @@ from sentence_transformers import SentenceTransformer
 from likewise.augment.word_edits import WordEditor
 from likewise.augment.word_noise import WordNoise
 from likewise.corpus import PreparedCorpus
+from likewise.encoder.modules import without_training_head
 from likewise.encoder.text_cnn import TextCNN
 from likewise.encoder.training_modules import NoisyWords, Predictor, Projector
 from likewise.encoder.word_attention import TrainingAttention, WordAttention
@@ -185,6 +187,14 @@ PAPER = GCLSROptions()
 CPU = PAPER.updated(projection=1024, bottleneck=256, weighted=True)
 # Without the two parts that cost on real word vectors: the best of these by STS-B dev (benchmarks/README.md).
 LIGHT = CPU.updated(attention=False, regions="1,1,1,1,1,1")
+
+
+def build_light_student(base: str, sentences: Sequence[str]) -> SentenceTransformer:
+    """Return the encoder of the preset `light` before any training, with word vectors that learn."""
+    encoder = without_training_head(_encoder(base, LIGHT.updated(augmentation="none"), sentences))
+    encoder[0].requires_grad_(True)
+    return encoder.train()
+
 
 GCLSR = Recipe(
     name="gclsr",

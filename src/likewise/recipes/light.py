@@ -16,8 +16,10 @@ from sentence_transformers.sentence_transformer.modules import Dense, LayerNorm
 from torch import nn
 from transformers import get_scheduler
 
+from likewise.encoder.opening import check_loadable
 from likewise.encoder.static_words import build_static_words
 from likewise.encoder.training_modules import TeacherSpace
+from likewise.encoder.vector_files import check_word_vectors
 from likewise.losses.distillation import VectorsLoss
 from likewise.recipes.options import TrainingOptions
 from likewise.recipes.recipe import Recipe
@@ -40,6 +42,7 @@ class LightOptions(TrainingOptions):
     max_length: int = option(96, "Tokens of a sentence that the base reads; 0: as many as it can.")
     eval_steps: int = option(500, "Updates between two evaluations; 0: only at the end.")
     words: int = option(20_000, "Most frequent words of the corpus that get a vector in addition to sub-words.", ge=0)
+    vectors: str = option("", "Word vectors to start from, a file or bundled:glove; '': the base's vectors of words.")
     dimension: int = option(0, "Numbers of a vector; 0: as many as the base's.", ge=0)
     hidden: int = option(2048, "Size of the network's hidden layer; 0: no network, a plain mean of words.", ge=0)
 
@@ -47,14 +50,18 @@ class LightOptions(TrainingOptions):
         super()._check()
         if self.sam_rho:
             raise OptionError("light has an Adam of its own: drop sam_rho")
+        if self.vectors and (self.dimension or not self.hidden):
+            raise OptionError(
+                "with vectors a network is needed, and it gives the base's size: drop dimension and hidden"
+            )
 
 
 def _encoder(base: str, options: LightOptions, sentences: Any) -> SentenceTransformer:
-    words, axes = build_static_words(base, sentences, options.words, options.dimension)
+    words, axes = build_static_words(base, sentences, options.words, options.dimension, options.vectors)
     size, dimension = axes.shape
     modules: list[nn.Module] = [words]
     if options.hidden:
-        modules += _network(dimension, options.hidden)
+        modules += _network(words.embedding_dim, options.hidden, dimension)
     if dimension < size:
         space = TeacherSpace(dimension, size)
         space.axes.copy_(axes)
@@ -62,23 +69,24 @@ def _encoder(base: str, options: LightOptions, sentences: Any) -> SentenceTransf
     return SentenceTransformer(modules=modules)
 
 
-def _network(dimension: int, hidden: int) -> list[nn.Module]:
-    """Return layer norm, a hidden layer and an output layer (D to D), stock modules.
+def _network(words: int, hidden: int, dimension: int) -> list[nn.Module]:
+    """Return layer norm, a hidden layer and an output layer (W to D), stock modules.
 
     As gelu(x) - gelu(-x) = x, 2 D hidden units can hand the vector through, so that training starts at the mean of
-    words and not at random.
+    words and not at random where W is D.
     """
-    if hidden < 2 * dimension:
-        raise OptionError(f"hidden {hidden} is below 2 x {dimension}, which the start of training takes: raise it")
-    inner = Dense(dimension, hidden, activation_function=nn.GELU())
+    inner = Dense(words, hidden, activation_function=nn.GELU())
     outer = Dense(hidden, dimension, activation_function=nn.Identity())
-    one = torch.eye(dimension)
-    with torch.no_grad():
-        inner.linear.weight[: 2 * dimension] = torch.cat([one, -one])
-        outer.linear.weight.zero_()[:, : 2 * dimension] = torch.cat([one, -one], dim=1)
-        inner.linear.bias.zero_()
-        outer.linear.bias.zero_()
-    return [LayerNorm(dimension), inner, outer]
+    if words == dimension:
+        if hidden < 2 * dimension:
+            raise OptionError(f"hidden {hidden} is below 2 x {dimension}, which the start of training takes: raise it")
+        one = torch.eye(dimension)
+        with torch.no_grad():
+            inner.linear.weight[: 2 * dimension] = torch.cat([one, -one])
+            outer.linear.weight.zero_()[:, : 2 * dimension] = torch.cat([one, -one], dim=1)
+            inner.linear.bias.zero_()
+            outer.linear.bias.zero_()
+    return [LayerNorm(words), inner, outer]
 
 
 class _Collator:
@@ -109,6 +117,12 @@ def _optimizer(encoder: SentenceTransformer, options: LightOptions, steps: int) 
     return optimizer, get_scheduler(options.schedule, optimizer, int(options.warmup_ratio * steps), steps)
 
 
+def _check_base(base: str, options: LightOptions) -> None:
+    check_loadable(base)
+    if options.vectors:
+        check_word_vectors(options.vectors)
+
+
 CPU = LightOptions()
 
 LIGHT = Recipe(
@@ -120,6 +134,7 @@ LIGHT = Recipe(
     build_collator=lambda encoder, options, seed: _Collator(encoder[0].preprocess),
     build_loss=lambda encoder, options: VectorsLoss(encoder),
     encoder_reads_corpus=True,
+    check_base=_check_base,
     teacher_length=lambda options: options.max_length,
     build_optimizer=_optimizer,
 )

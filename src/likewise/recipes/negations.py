@@ -83,11 +83,4 @@ def with_negations(corpus: PreparedCorpus, dataset: Any, name: str, processes: i
     column = datasets.Dataset.from_dict(
         {"negation": negations}, datasets.Features({"negation": datasets.Value("string")})
     )
-    shown = not datasets.are_progress_bars_disabled()
-    datasets.disable_progress_bars()  # it takes a moment, and would stand between ours
-    try:
-        flat = dataset.flatten_indices()
-    finally:
-        if shown:
-            datasets.enable_progress_bars()
-    return datasets.concatenate_datasets([flat, column], axis=1)
+    return datasets.concatenate_datasets([dataset.flatten_indices(), column], axis=1)

@@ -25,6 +25,7 @@ from likewise.training.first_stage import base_to_train
 from likewise.training.running import Training, TrainingResult
 from likewise.training.selection import choose_selection
 from likewise.training.teacher import with_teacher
+from likewise.transformers_output import no_bar
 
 
 def train(
@@ -98,7 +99,7 @@ def train(
         progress,
         partial(train, corpus=corpus, data=data, corpus_options=corpus_options, quiet=quiet),
     )
-    with processes.in_turn():
+    with processes.in_turn(), no_bar():
         set_seed(seed)  # the training head starts at random
         encoder = None if method.encoder_reads_corpus else method.build_encoder(start, chosen)
         dataset = method.add_columns(sentences, dataset, chosen, seed, progress)

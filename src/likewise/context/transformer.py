@@ -1,0 +1,152 @@
+"""The generators of the paper: a Transformer for each task (Vaswani et al. 2017), trained from scratch.
+
+Letters: N texts, T target tokens, M memory tokens, W width, V words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from likewise.context.generators import TASKS, Generators, Memory, Task, Text, padded
+
+
+class Transformers(Generators):
+    """An encoder-decoder for each task, of torch's own layers (pre-norm).
+
+    Embeddings of token position and sentence position are added to those of words (section 4.1). A side is encoded by
+    itself, so that its memory is computed once for all that read it; one learnt token stands in every memory, for
+    texts that are left out. Ids after those of the V words: end of a text, separator of sentences, start of a target.
+
+    Args:
+        width, heads, feed_forward, layers: of encoder and decoder.
+        sentences, max_tokens: most of a side, and most word pieces of a sentence.
+    """
+
+    family = "transformers"
+    at_once = 1_024
+
+    def __init__(
+        self,
+        pieces: np.ndarray,
+        size: int,
+        width: int,
+        heads: int,
+        feed_forward: int,
+        layers: int,
+        sentences: int,
+        max_tokens: int,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__(pieces, size)
+        self._shape = {"width": width, "heads": heads, "feed_forward": feed_forward, "layers": layers}
+        self._shape |= {"sentences": sentences, "max_tokens": max_tokens}
+        self.end, self.separator, self.begin = range(len(pieces), len(pieces) + 3)
+        self.sentences, self.max_tokens = sentences, max_tokens
+        self.networks = nn.ModuleDict(
+            {
+                task: _Network(
+                    len(pieces) + 3, width, heads, feed_forward, layers, dropout, 2 * sentences + 1, max_tokens
+                )
+                for task in TASKS
+            }
+        )
+
+    @staticmethod
+    def best_device() -> str:
+        """Return the GPU where there is one."""
+        return "cuda" if torch.cuda.is_available() else "cpu"
+
+    def shape(self) -> dict[str, int]:
+        """Return the sizes of the layers and of what is read."""
+        return self._shape
+
+    def start(self, counts: np.ndarray, embeddings: np.ndarray) -> None:
+        """Begin at random, as the paper does."""
+
+    def encode(self, task: Task, side: Task, texts: Sequence[Text]) -> Memory:
+        """Return the encoder's states; sentences count from the centre."""
+        first = {"left": lambda text: -len(text), "centre": lambda text: 0, "right": lambda text: 1}[side]
+        ids, tokens, sentences = self._cut(texts, [self.sentences + first(text) for text in texts])
+        network: Any = self.networks[task]
+        device = network.bias.device
+        return network.encode(ids.to(device), tokens.to(device), sentences.to(device))
+
+    def targets(self, texts: Sequence[Text]) -> Tensor:
+        """Return the word pieces of each text, with a separator between two sentences, and the end token."""
+        return self._cut(texts, [0] * len(texts))[0]
+
+    def _cut(self, texts: Sequence[Text], first: Sequence[int]) -> tuple[Tensor, Tensor, Tensor]:
+        """Return ids, padded with -1, and the places of tokens in their sentence and of sentences: (N, T) each."""
+        rows: list[tuple[list[np.ndarray], ...]] = []
+        for text, place in zip(texts, first, strict=True):
+            ids, tokens, places = [], [], []
+            for i, sentence in enumerate(text):
+                mark = self.end if i == len(text) - 1 else self.separator
+                ids.append(np.append(self.words(sentence.ids), mark))
+                tokens.append(np.arange(len(ids[-1])))
+                places.append(np.full(len(ids[-1]), place + i))
+            rows.append((ids, tokens, places) if ids else tuple([np.array([n])] for n in (self.end, 0, max(0, place))))
+        cut, at, of = (padded([np.concatenate(row[i]) for row in rows]) for i in range(3))
+        return cut, at.clamp(min=0, max=self.max_tokens), of.clamp(min=0, max=2 * self.sentences)
+
+    def log_probabilities(self, task: Task, memories: Sequence[Memory], targets: Tensor) -> Tensor:
+        """Return log p of each token, given those before it."""
+        network: Any = self.networks[task]
+        targets = targets.to(network.bias.device)
+        real = targets >= 0
+        ids = targets.clamp(min=0)
+        shifted = torch.cat([torch.full_like(ids[:, :1], self.begin), ids[:, :-1]], dim=1)
+        ends = (ids == self.separator) & real
+        sentences = (ends.cumsum(dim=1) - ends.long()).clamp(max=2 * self.sentences)
+        at = torch.arange(ids.shape[1], device=ids.device).expand_as(ids)
+        begun = torch.where(F.pad(ends, (1, 0))[:, :-1], at, 0).cummax(dim=1).values
+        tokens = (at - begun).clamp(max=self.max_tokens)
+        states = network.decode(shifted, tokens, sentences, memories)[real]
+        logs = -F.cross_entropy(network.logits(states), ids[real], reduction="none")
+        return torch.zeros(targets.shape, dtype=logs.dtype, device=logs.device).masked_scatter(real, logs)
+
+
+class _Network(nn.Module):
+    def __init__(
+        self, words: int, width: int, heads: int, feed_forward: int, layers: int, dropout: float, places: int, most: int
+    ) -> None:
+        super().__init__()
+        self.words, self.dropout = nn.Embedding(words, width), nn.Dropout(dropout)
+        self.tokens, self.sentences = nn.Embedding(most + 1, width), nn.Embedding(places, width)
+        self.target_sentences = nn.Embedding(places, width)
+        kind: dict[str, Any] = {"activation": F.gelu, "batch_first": True, "norm_first": True}
+        encoder = nn.TransformerEncoderLayer(width, heads, feed_forward, dropout, **kind)
+        decoder = nn.TransformerDecoderLayer(width, heads, feed_forward, dropout, **kind)
+        self.encoder = nn.TransformerEncoder(encoder, layers, nn.LayerNorm(width), enable_nested_tensor=False)
+        self.decoder = nn.TransformerDecoder(decoder, layers, nn.LayerNorm(width))
+        self.nothing = nn.Parameter(torch.zeros(1, 1, width))
+        self.bias = nn.Parameter(torch.zeros(words))
+        for module in self.modules():
+            if isinstance(module, (nn.Linear, nn.Embedding)):
+                nn.init.normal_(module.weight, std=0.02)
+
+    def encode(self, ids: Tensor, tokens: Tensor, sentences: Tensor) -> Memory:
+        mask = ids >= 0
+        x = self.words(ids.clamp(min=0)) + self.tokens(tokens) + self.sentences(sentences)
+        return Memory(self.encoder(self.dropout(x), src_key_padding_mask=~mask), mask)
+
+    def decode(self, ids: Tensor, tokens: Tensor, sentences: Tensor, memories: Sequence[Memory]) -> Tensor:
+        n = len(ids)
+        memory = torch.cat([self.nothing.expand(n, 1, -1), *(one.values for one in memories)], dim=1)
+        there = torch.cat(
+            [torch.ones(n, 1, dtype=torch.bool, device=ids.device), *(one.mask for one in memories)], dim=1
+        )
+        x = self.dropout(self.words(ids) + self.tokens(tokens) + self.target_sentences(sentences))
+        later = torch.ones(ids.shape[1], ids.shape[1], dtype=torch.bool, device=ids.device).triu(1)
+        # Padding stands at the end, so a causal layer cannot see it.
+        return self.decoder(x, memory, tgt_mask=later, memory_key_padding_mask=~there)
+
+    def logits(self, states: Tensor) -> Tensor:
+        # Input and output share the word vectors (Vaswani et al. 2017, section 3.4).
+        return F.linear(states, self.words.weight, self.bias)
