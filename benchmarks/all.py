@@ -1,8 +1,8 @@
-"""Every speed that is claimed, measured against its peer on this machine, as the README's table: `make bench`.
+"""Every speed that is claimed, measured against its peer on this machine, as the table of docs/speed.md: `make bench`.
 
     python benchmarks/all.py --page docs/speed.md
 
-Runs the scripts that have a ratio to tell, one after the other, and puts their rows between the README's marks. What
+Runs the scripts that measure a ratio, one after the other, and puts their rows between the marks of that page. What
 cannot run here (an engine or a peer that is not installed) is left out and named. --quick takes small sizes.
 """
 
@@ -86,24 +86,24 @@ def _figure(value: float, unit: str) -> str:
     return f"{value:,.{digits}f}/s" if unit == "/s" else f"{value:.2f} s" if value >= 1 else f"{1e3 * value:.1f} ms"
 
 
-def check(readme: Path) -> str:
-    """The README's text, if it has the marks.
+def check(page: Path) -> str:
+    """The page's text, if it has the marks.
 
     Raises:
         SystemExit: it has not.
     """
-    whole = readme.read_text(encoding="utf-8")
+    whole = page.read_text(encoding="utf-8")
     if BEGIN not in whole or END not in whole:
-        sys.exit(f"{readme}: no line {BEGIN} and {END}: put them where the table should stand")
+        sys.exit(f"{page}: no line {BEGIN} and {END}: put them where the table should stand")
     return whole
 
 
-def put(readme: Path, text: str) -> None:
-    """Put the table between the README's marks."""
-    whole = check(readme)
+def put(page: Path, text: str) -> None:
+    """Put the table between the page's marks."""
+    whole = check(page)
     head, rest = whole.split(BEGIN, 1)
     tail = rest.split(END, 1)[1]
-    write_text(readme, f"{head}{BEGIN}\n{text}\n{END}{tail}")
+    write_text(page, f"{head}{BEGIN}\n{text}\n{END}{tail}")
 
 
 def main() -> None:
@@ -131,8 +131,8 @@ def main() -> None:
                 claims += read(found)
     text = table(claims, failed)
     print(f"\n{text}")
-    if args.readme:
-        put(args.readme, text)
+    if args.page:
+        put(args.page, text)
     if failed:
         sys.exit(1)
 

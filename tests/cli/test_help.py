@@ -1,12 +1,11 @@
 """`likewise --help`, and what a shell offers on TAB."""
 
+import json
 import os
 import subprocess
 import sys
 
 import pytest
-
-from likewise.cli import names
 
 HEADINGS = ["Train and adapt:", "Use:", "Measure:", "Contexts:", "Text, data and cache:"]
 
@@ -22,28 +21,35 @@ def test_the_help_groups_the_verbs_and_each_of_them_has_a_help_text(cli):
         assert cli(verb, "--help").exit_code == 0, verb
 
 
-def test_the_names_in_the_help_are_those_of_the_library():
-    from likewise.baselines import BASELINES
-    from likewise.recipes import RECIPES
-    from likewise.training.objectives import OBJECTIVES
+PAGES = """
+import json, sys
+from typer.main import get_command
+from likewise.cli import build_app
+from likewise.cli.stand_ins import avoid_slow_imports
 
-    for shown, known in ((names.RECIPES, RECIPES), (names.OBJECTIVES, OBJECTIVES), (names.BASELINES, BASELINES)):
-        assert shown == {name: one.summary for name, one in known.items()}
+def pages(command, name):
+    yield name, command.get_help(command.context_class(command, info_name=name))
+    for one in getattr(command, "list_commands", lambda _: [])(None):
+        yield from pages(command.get_command(None, one), f"{name} {one}")
+
+avoid_slow_imports(sys.argv[1:])
+found = dict(pages(get_command(build_app()), "likewise"))
+torch = hasattr(sys.modules["torch"], "__file__")
+print(json.dumps({"pages": found, "torch": torch}))
+"""
 
 
-@pytest.mark.parametrize("verb", ["train", "finetune", "baseline"])
-def test_names_are_completed_without_torch(verb):
-    code = (
-        "import sys; from likewise.cli import build_app; from typer.main import get_command as made\n"
-        f"group = made(build_app()).get_command(None, {verb!r})\n"
-        "context = group.make_context('x', [], resilient_parsing=True)\n"
-        "offered = [one.value for one in group.shell_complete(context, '')]\n"
-        "print(*offered, 'torch' in sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    *offered, torch = done.stdout.split()
-    assert offered
-    assert torch == "False"
+def test_the_help_without_torch_is_the_help_with_it():
+    def found(*arguments: str) -> dict:
+        done = subprocess.run([sys.executable, "-c", PAGES, *arguments], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    fast, slow = found("--help"), found()
+    assert slow["torch"]
+    assert not fast["torch"]
+    assert len(fast["pages"]) > 40
+    assert fast["pages"] == slow["pages"]
 
 
 def offered(line: str) -> list[str]:
@@ -65,6 +71,8 @@ def offered(line: str) -> list[str]:
         ("likewise train sn", ["sncse"]),
         ("likewise finetune tr", ["triplets"]),
         ("likewise baseline wh", ["whitening"]),
+        ("likewise train arccse --triplet-w", ["--triplet-weight"]),
+        ("likewise analyze errors --t", ["--task"]),
     ],
 )
 def test_a_shell_completes_verbs_and_options(line, expected):

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from likewise.evaluation import geometry
-from likewise.evaluation.geometry import alignment, reciprocal_rank, separation, uniformity
+from likewise.evaluation.geometry import alignment, reciprocal_rank, separation_of_each, uniformity
 
 
 def by_hand(x, y):
@@ -79,5 +79,7 @@ def test_separation_by_a_loop():
         for j in range(6):
             cosine = queries[i] @ targets[j] / np.linalg.norm(queries[i]) / np.linalg.norm(targets[j])
             (own if i == j else others).append(cosine)
-    assert separation(queries, targets) == pytest.approx((np.mean(own) - np.mean(others)) / np.std(others))
-    assert separation(np.ones((4, 3)), np.ones((4, 3))) == 0.0
+    assert separation_of_each(queries, targets).mean() == pytest.approx(
+        (np.mean(own) - np.mean(others)) / np.std(others)
+    )
+    assert separation_of_each(np.ones((4, 3)), np.ones((4, 3))).max() == 0.0

@@ -22,10 +22,12 @@ class WordAverageOptions(Options):
     """The options of the average of word vectors."""
 
     most_frequent: int = option(
-        400_000, "Number of most frequent words of the file to keep, besides the words of the corpus if any.", ge=0
+        400_000,
+        "Most frequent words of the file to keep, in addition to the words of the corpus, if one is given.",
+        ge=0,
     )
     dimension: int = option(0, "Size that the word vectors must have; 0: any.", ge=0)
-    weighted: bool = option(False, "Take the corpus's mean word off the vectors and shorten its frequent words.")
+    weighted: bool = option(False, "Subtract the corpus's mean from the vectors, and make its frequent words shorter.")
     trust_pickle: bool = option(False, "Read gensim's own files of word vectors: pickles, which can run any code.")
 
 

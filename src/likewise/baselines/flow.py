@@ -25,7 +25,7 @@ class FlowOptions(Options):
     pooling: Pooled = option("last-two", "Vectors that are mapped; own: those that the base gives as a model.")
     steps: int = option(9, "Couplings of the flow.", gt=0)
     hidden: int = option(256, "Size of the hidden layer of each coupling's network.", gt=0)
-    coupling: Coupling = option("additive", "Whether a coupling moves numbers only, or scales them too.")
+    coupling: Coupling = option("additive", "Whether a coupling only shifts numbers, or also scales them.")
     learning_rate: float = option(1e-3, "Rate of Adam.", gt=0)
     epochs: int = option(1, "Passes over the vectors.", gt=0)
     flow_batch_size: int = option(32, "Vectors of an update of the flow.", gt=0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import Any
 
 import typer
@@ -20,11 +21,11 @@ _SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Use": {
         "encode": ("using:encode_command", "Encode a text file into a file of vectors."),
-        "similarity": ("using:similarity_command", "Print the cosine of two sentences."),
+        "similarity": ("using:similarity_command", "Print the cosine of two sentences, from -1 to 1."),
         "index": ("searching:index_command", "Index files for search, or update an index."),
         "search": ("searching:search_command", "Search an index by meaning and by words."),
         "serve": ("searching:serve_command", "Serve models and indexes over HTTP, with OpenAI's API."),
-        "export": ("using:export_command", "Write a model as one ONNX or OpenVINO graph."),
+        "export": ("using:export_command", "Export a model as an ONNX or OpenVINO graph, or for model2vec."),
         "push": ("using:push_command", "Push a model to a model hub, with its scores and those of its base."),
     },
     "Measure": {
@@ -37,7 +38,10 @@ _SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Text, data and cache": {
         "negate": ("using:negate_command", "Write the negation of every sentence of a text file."),
-        "sections": ("using:sections_command", "Draw triplets of sentences from articles."),
+        "sections": (
+            "using:sections_command",
+            "Draw triplets from articles: a sentence, one of its section, and one of another.",
+        ),
         "data": ("using:data_group", "Fetch evaluation data and training text from the hub."),
         "cache": ("using:cache_group", "Show or clear what likewise keeps to save time."),
     },
@@ -91,4 +95,7 @@ def _root(
 
 def main() -> None:
     """Run the command line."""
+    from likewise.cli.stand_ins import avoid_slow_imports
+
+    avoid_slow_imports(sys.argv[1:])
     build_app()()

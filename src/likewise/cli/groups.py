@@ -50,7 +50,7 @@ class LazyGroup(TyperGroup):
             module, _, name = make.partition(":")
             make = getattr(import_module(module), name)
         made = make()
-        made.name = cmd_name
+        made.name, made.help = cmd_name, made.help or summary
         return made
 
     def sections(self) -> Mapping[str, list[str]]:
@@ -90,8 +90,11 @@ def app_of(
     return app
 
 
-def group_of(table: Callable[[], Table], help: str, kind: type[LazyGroup] = LazyGroup) -> Any:
-    """Return a group of commands; the table is called when one of them is needed."""
+def group_of(table: Callable[[], Table], help: str = "", kind: type[LazyGroup] = LazyGroup) -> Any:
+    """Return a group of commands; the table is called when one of them is needed.
+
+    Without a help text it has the summary in the table that it is in.
+    """
     remembered = cache(table)
 
     class Group(kind):  # type: ignore[valid-type, misc]

@@ -16,6 +16,7 @@ from likewise.runs.job import check_target
 
 ORIGIN = "origin:"
 """The prefix of a workspace of `likewise context`, for its Origin."""
+_PRECISION = "fp32, or bf16 for bfloat16 autocast."
 
 
 def evaluate_command() -> Any:
@@ -44,6 +45,7 @@ def evaluate_command() -> Any:
         texts={
             "model": "A model's folder, its hub name, or bundled:minilm; bertscore:MODEL, cross-encoder:MODEL or "
             "origin:WORKSPACE (likewise context).",
+            "precision": _PRECISION,
             "tasks": "Names with commas: sts (the seven test sets of the papers), transfer (SentEval's seven tasks), "
             "sts12, sts-b-dev, mr, semantoneg, negation-gap, wiki-sections, news ...; your own data: "
             "retrieval:FOLDER, pairs:FILE, classes:FOLDER (docs/evaluation.md).",
@@ -127,9 +129,6 @@ def analyze_group() -> Any:
     )
 
 
-_OUT = {"out": (Path, ..., "The folder to write to.")}
-
-
 def _similarity() -> Any:
     from likewise.comparison.similarity import analyze_similarity, write_similarity
 
@@ -141,16 +140,8 @@ def _similarity() -> Any:
             typer.echo(f"  {found.label:<6}  {found.kind:<20}  mean {found.cosines.mean():.3f}  peak {found.peak:.2f}")
         _tell(written)
 
-    return command_of(
-        analyze_similarity,
-        show,
-        arguments=("model",),
-        given={"quiet": not sys.stderr.isatty()},
-        types={"sentences": str},
-        texts={"sentences": "A text file with one sentence per line; by default the seven STS test sets."},
-        added=_OUT,
-        before=_prepare,
-    )
+    sentences = "A text file with one sentence per line; by default the seven STS test sets."
+    return _analysis(analyze_similarity, show, types={"sentences": str}, texts={"sentences": sentences})
 
 
 def _errors() -> Any:
@@ -169,13 +160,19 @@ def _errors() -> Any:
             typer.echo(f"     {pair.first}\n     {pair.second}")
         _tell(written)
 
+    return _analysis(analyze_errors, show, types={"task": str}, texts={})
+
+
+def _analysis(function: Any, show: Any, *, types: dict[str, Any], texts: dict[str, str]) -> Any:
+    """Return the command of an analysis of one model, which writes into a folder."""
     return command_of(
-        analyze_errors,
+        function,
         show,
         arguments=("model",),
         given={"quiet": not sys.stderr.isatty()},
-        types={"task": str},
-        added=_OUT,
+        types=types,
+        texts={"precision": _PRECISION, **texts},
+        added={"out": (Path, ..., "The folder to write to.")},
         before=_prepare,
     )
 

@@ -1,4 +1,4 @@
-"""`likewise index`, `search` and `serve`: an index of one's own text, and models over HTTP."""
+"""`likewise index`, `search` and `serve`: indexes of your own text, and models over HTTP."""
 
 from __future__ import annotations
 
@@ -38,10 +38,9 @@ def index_command() -> Any:
         arguments=("texts",),
         texts={
             "out": "The folder of the index.",
-            "model": "A model's folder, its hub name, or bundled:minilm; without it, that of the index.",
-            "words": "Of a passage at most; without it 100, or fewer if the model reads less.",
+            "model": "A model's folder, its hub name, or bundled:minilm; by default the model of the index.",
+            "words": "Most words in a passage; by default 100, or fewer if the model reads less.",
             "field": "Name of the field of JSONL, CSV and Parquet rows that holds the text.",
-            "precision": "fp32 keeps the vectors; auto goes lower where they stay near enough.",
         },
         leave_out=("min_words", "max_words", "deduplicate"),
         types={"out": Path, "model": str, "metadata": list[str]},
@@ -62,9 +61,12 @@ def search_command() -> Any:
         likewise.search,
         show,
         arguments=("index", "query"),
-        texts={"index": "The folder of the index.", "model": "A model in place of that of the index, if it has moved."},
+        texts={
+            "index": "The folder of the index.",
+            "model": "A model to use instead of the index's own, for example if that has moved.",
+        },
         types={"index": str, "model": str},
-        added={"json": (bool, False, "Print a JSON array of all that is known of each hit.")},
+        added={"json": (bool, False, "Print the hits as a JSON array, with all their fields.")},
     )
 
 

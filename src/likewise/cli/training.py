@@ -10,7 +10,6 @@ import typer
 
 from likewise.cli.commands import command_of
 from likewise.cli.groups import LazyGroup, group_of
-from likewise.cli.names import BASELINES, OBJECTIVES, all_recipes
 
 _OBJECTIVE_ROWS = {
     "nli": "SNLI's .jsonl, a table with sentence1, sentence2 and gold_label, or labels.train with s1.train and "
@@ -36,11 +35,17 @@ class _TrainGroup(LazyGroup):
 
 def train_group() -> Any:
     """Return `likewise train`."""
-    return group_of(_recipes, "Train a sentence encoder on plain text.", _TrainGroup)
+    return group_of(_recipes, kind=_TrainGroup)
 
 
 def _recipes() -> Mapping[str, tuple[Any, str]]:
-    return {name: (partial(_train_command, name), summary) for name, summary in all_recipes().items()}
+    from likewise.recipes import RECIPES, recipe_names
+
+    summaries = {name: recipe.summary for name, recipe in RECIPES.items()}
+    return {
+        name: (partial(_train_command, name), summaries.get(name, "A recipe of another package."))
+        for name in recipe_names()
+    }
 
 
 def _train_command(name: str) -> Any:
@@ -62,11 +67,13 @@ def _train_command(name: str) -> Any:
 
 def finetune_group() -> Any:
     """Return `likewise finetune`."""
-    return group_of(_objectives, help="Train an encoder further on labelled rows.")
+    return group_of(_objectives)
 
 
 def _objectives() -> Mapping[str, tuple[Any, str]]:
-    return {name: (partial(_finetune_command, name), summary) for name, summary in OBJECTIVES.items()}
+    from likewise.training.objectives import OBJECTIVES
+
+    return {name: (partial(_finetune_command, name), one.summary) for name, one in OBJECTIVES.items()}
 
 
 def _finetune_command(name: str) -> Any:
@@ -89,11 +96,13 @@ def _finetune_command(name: str) -> Any:
 
 def baseline_group() -> Any:
     """Return `likewise baseline`."""
-    return group_of(_baselines, help="Make a model to compare with: averages, whitening, flow.")
+    return group_of(_baselines)
 
 
 def _baselines() -> Mapping[str, tuple[Any, str]]:
-    return {name: (partial(_baseline_command, name), summary) for name, summary in BASELINES.items()}
+    from likewise.baselines import BASELINES
+
+    return {name: (partial(_baseline_command, name), one.summary) for name, one in BASELINES.items()}
 
 
 def _baseline_command(name: str) -> Any:

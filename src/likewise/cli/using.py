@@ -27,12 +27,9 @@ def encode_command() -> Any:
         arguments=("model", "source"),
         defaults={"out": Path("vectors.npy"), "engine": "auto", "precision": "auto"},
         texts={
-            "model": "A model's folder, its hub name, or bundled:minilm.",
             "out": "X.npy (a row per line), X.parquet (sentence and embedding), X (a folder of Parquet shards), "
             "X.lance (a Lance table), or '-' (a JSON array per line).",
-            "batch_size": "Sentences of a batch at most; by default the number of their tokens is the limit.",
-            "engine": "What runs the model; auto takes the fastest that keeps the vectors.",
-            "precision": "fp32 keeps the vectors; auto goes lower where they stay near enough, and says how near.",
+            "batch_size": "Most sentences in a batch; by default only their tokens are limited.",
         },
     )
 
@@ -45,7 +42,6 @@ def similarity_command() -> Any:
         a: Annotated[str, typer.Argument(help="A sentence.")],
         b: Annotated[str, typer.Argument(help="Another sentence.")],
     ) -> None:
-        """Print the cosine of two sentences, from -1 to 1."""
         import likewise
 
         typer.echo(f"{likewise.similarity(a, b, model=model).item():.4f}")
@@ -91,7 +87,7 @@ def push_command() -> Any:
         defaults={"tasks": None},
         texts={
             "model": "The folder that train, adapt or finetune wrote.",
-            "tasks": "Evaluated for the card, on the base and on the model; names with commas.",
+            "tasks": "Tasks of the table on the card, evaluated on the base and on the model; names with commas.",
         },
     )
 
@@ -143,7 +139,6 @@ def sections_command() -> Any:
             ),
         ] = 0,
     ) -> None:
-        """Draw triplets from articles: a sentence, another one of its section, one of another section."""
         from likewise.corpus.documents import read_documents
         from likewise.corpus.triplets import section_triplets, write_triplets
         from likewise.runs.job import check_target
@@ -159,8 +154,12 @@ def sections_command() -> Any:
 def data_group() -> Any:
     """Return `likewise data`."""
     return group_of(
-        lambda: {"get": (_get_command, "Fetch a data set, check it, and put it into SentEval's layout.")},
-        help="Fetch evaluation data and training text from the hub.",
+        lambda: {
+            "get": (
+                _get_command,
+                "Fetch a data set at its pinned revision, check it, and put it into SentEval's layout.",
+            )
+        }
     )
 
 
@@ -184,7 +183,6 @@ def _get_command() -> Any:
         ] = None,
         overwrite: Annotated[bool, typer.Option("--overwrite", help="Fetch again, and replace what is there.")] = False,
     ) -> None:
-        """Fetch a data set at its pinned revision, check it, and arrange it in SentEval's layout."""
         from likewise.corpus.downloads import LOCK, data_folder, get_data
         from likewise.runs.progress import Progress
 
@@ -208,14 +206,13 @@ def cache_group() -> Any:
     return group_of(
         lambda: {
             "show": (lambda: command(_show_cache), "Print where the cache is, and what it holds."),
-            "clear": (lambda: command(_clear_cache), "Remove files from the cache."),
+            "clear": (lambda: command(_clear_cache), "Remove files from the cache: all, or the kinds that are named."),
         },
         help="Show or clear what likewise keeps to save time. Everything in it is made again when it is needed.",
     )
 
 
 def _show_cache() -> None:
-    """Print where the cache is, and what it holds."""
     from likewise.runs.cache import KINDS, cache_folder, kept_in_cache
 
     typer.echo(cache_folder())
@@ -230,7 +227,6 @@ def _clear_cache(
         Optional[list[str]], typer.Argument(metavar="[KIND]...", help="What to remove, as `show` names it; or all.")
     ] = None,
 ) -> None:
-    """Remove files from the cache: all of them, or the kinds that are named."""
     from likewise.runs.cache import clear_cache
 
     removed = clear_cache(*kinds or ())

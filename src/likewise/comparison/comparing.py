@@ -57,7 +57,7 @@ def compare(
     quiet: bool = False,
     **shared: Any,
 ) -> Comparison:
-    """Train and evaluate methods under one budget: one table, one page and its pictures.
+    """Train and evaluate methods under one budget, and write a table, a page and its pictures.
 
     A stopped comparison is resumed by the same call, and a finished one grows by new methods and seeds. The bases that
     the methods start from are always rows, unchanged.
@@ -77,8 +77,8 @@ def compare(
         data: the folder of SentEval's data.
         corpus_options: how the corpus is read.
         mapped: sentences of the map under dropout; by default one of the corpus and two shortened copies of it.
-        keep_models: leave the models in the folder, under runs/.
-        retry_failed: do runs again that failed before.
+        keep_models: keep the models in the folder, under runs/.
+        retry_failed: repeat runs that failed before.
         quiet: print nothing.
         shared: training options of every recipe, over the presets' (batch_size, max_length, eval_steps ...).
 

@@ -41,7 +41,7 @@ class CorpusOptions(Options):
     # Longer ones are mostly lists that no full stop divides, and encoders cut at 32 to 128 tokens anyway.
     max_words: int | None = option(100, "Drop longer sentences.")
     encoding: str = option("utf-8", "Encoding of the files, as Python names it.")
-    deduplicate: bool = option(True, "Keep one of equal sentences, equal after white space is made one blank.")
+    deduplicate: bool = option(True, "Drop repeated sentences; differences in white space do not count.")
     # Text shrinks to a tenth to a third; a thousandth is a damaged or hostile file, which would fill the disk.
     max_expansion: int = option(
         MAX_EXPANSION,

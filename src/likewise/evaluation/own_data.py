@@ -1,4 +1,4 @@
-"""Tasks on files of one's own: their names, as `retrieval:FOLDER:dev`, and the reading of their tables."""
+"""Tasks on your own files: their names, as `retrieval:FOLDER:dev`, and the reading of their tables."""
 
 from __future__ import annotations
 

@@ -173,7 +173,7 @@ def analyze_errors(
     precision: Precision | None = None,
     quiet: bool = True,
 ) -> ErrorAnalysis:
-    """Rank the pairs of a task by rating and by cosine, and find those whose ranks differ most.
+    """Rank the pairs of a task by rating and by cosine, and find those whose two ranks differ most.
 
     Args:
         model: a SentenceTransformer, or what `likewise.load` takes.

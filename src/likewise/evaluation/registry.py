@@ -27,7 +27,7 @@ GROUPS: dict[str, tuple[str, ...]] = {"sts": sts.SEVEN, "transfer": transfer.SEV
 """Names for several tasks whose mean is reported, in the order of the papers' tables."""
 
 OWN_TASKS: dict[str, type[OwnTask]] = {"retrieval": RetrievalTask, "pairs": RatedFileTask, "classes": ClassesTask}
-"""The families of tasks on files of one's own, by the word before the colon: retrieval:FOLDER."""
+"""The families of tasks on your own files, by the word before the colon: retrieval:FOLDER."""
 
 _ALSO = {
     "sts-b-test": "sts-b",

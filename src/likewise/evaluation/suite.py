@@ -56,10 +56,10 @@ def evaluate(
         model: a SentenceTransformer, or what `likewise.load` takes (a folder, a hub name, "bundled:minilm"); or a
             `PairScorer`, "bertscore:MODEL" for BERTScore on the tokens of a model, or "cross-encoder:MODEL".
         tasks: "sts" for the seven test sets of the papers, "transfer" for SentEval's seven transfer tasks, names with
-            commas (sts12, sts-b-dev, mr, trec, news, afs, wiki-sections ...), data of one's own as retrieval:FOLDER,
+            commas (sts12, sts-b-dev, mr, trec, news, afs, wiki-sections ...), your own data as retrieval:FOLDER,
             pairs:FILE or classes:FOLDER (docs/evaluation.md), a `Task`, or a sequence of these.
         data: the folder of SentEval's data; see `find_data`.
-        batch_size: sentences a batch.
+        batch_size: sentences in a batch.
         precision: None or "fp32", or "bf16" for bfloat16 autocast. Published scores are of fp32.
         quiet: show no progress on standard error.
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 BATCH = 32
-"""Sentences a batch; another size changes the last bits of a score."""
+"""Sentences in a batch; another size changes the last bits of a score."""
 
 
 class TokenCache:

@@ -114,7 +114,7 @@ def fast_vectors(
 
     Args:
         inputs: S texts, 1 or more.
-        at_most: sentences a batch at most.
+        at_most: most sentences in a batch.
         total: how many texts there are in several calls, if that is more than S; what pays depends on it.
 
     Returns:

@@ -40,7 +40,7 @@ def encode(
     Args:
         model: the encoder; its train or eval mode and the global random state are restored.
         sentences: S strings; one that occurs again is encoded once.
-        batch_size: sentences a batch at most; None leaves it to the number of their tokens.
+        batch_size: most sentences in a batch; None leaves it to the number of their tokens.
         precision: None for the model's own choice (torch, if it was not loaded by `likewise.load`), "fp32" for
             unchanged torch, "bf16" for torch under bfloat16 autocast (faster on hardware that has it; changes the
             third digit or so).

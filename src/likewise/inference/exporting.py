@@ -36,7 +36,7 @@ def export(
     *,
     overwrite: bool = False,
 ) -> list[Path]:
-    """Write a model's graph, including the pooling, together with its tokenizer; or its word vectors.
+    """Export a model: its graph with the pooling and its tokenizer, or its word vectors.
 
     Ids and mask, (B, T) int64 each, go in under their usual names; 'sentence_embedding', (B, D) float32, comes out.
     `likewise_export.json` holds what a caller must know: how many tokens are read, with what and on which side

@@ -69,13 +69,13 @@ def encode_file(
             an object store.
             '-' writes each row to standard output as it comes, a JSON array a line, and cannot be resumed.
         normalize: scale each row to length 1.
-        batch_size: sentences a batch at most; None leaves it to the number of their tokens.
+        batch_size: most sentences in a batch; None leaves it to the number of their tokens.
         engine, precision: as in `load`; None takes what the model was loaded with.
         field: the field with the text, if the file is JSONL; or the column of a Parquet file.
-        encoding: of the file, as Python names it.
+        encoding: the encoding of the file, as Python names it.
         on: 'ray' for workers on the cores of this machine (or of the cluster in $RAY_ADDRESS), or the address of a Ray
             cluster, as ray://head:10001; `out` is then a folder.
-        workers: of a Ray cluster; None for one on each core.
+        workers: how many of a Ray cluster; None for one on each core.
         quiet: show nothing on standard error: not the engine, nor sentences and time left.
         resume: True insists on a stopped run to resume.
         overwrite: start again if a stopped run had other options or another model.

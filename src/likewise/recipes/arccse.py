@@ -32,16 +32,16 @@ class ArcCSEOptions(HeadOptions):
     positive_dropout: bool = option(True, "Dropout on in the second view of ArcCon too (the first always has it).")
     positive_deletion: float = option(
         0.0,
-        "Share of the words that the second view of a sentence lacks; 0: the views differ by dropout alone.",
+        "Share of the words deleted from the second view of a sentence; 0: the views differ by dropout alone.",
         ge=0,
         lt=1,
     )
     triplet_weight: float = option(0.1, "Weight lambda of the entailment triplets; 0: none.", ge=0)
     triplet_margin: float = option(0.0, "Margin of the triplets, in units of cosine.")
     triplet_temperature: float = option(0.0, "Temperature of a softplus as the triplets' loss; 0: the hinge.", ge=0)
-    triplet_by: Literal["mask", "delete"] = option("mask", "What is done to the words that a version lacks.")
+    triplet_by: Literal["mask", "delete"] = option("mask", "Whether the chosen words are masked or deleted.")
     triplet_dropout: bool = option(False, "Dropout on in the triplets.")
-    triplet_min_words: int = option(25, "Shorter sentences make no triplet.", gt=0)
+    triplet_min_words: int = option(25, "Fewest words of a sentence that triplets are made from.", gt=0)
     triplet_max_length: int = option(0, "Tokens kept of a triplet's sentences; 0: as many as the base reads.", ge=0)
     mask_closer: float = option(0.2, "Share of words masked (or deleted) in the closer version.", ge=0, le=1)
     mask_farther: float = option(0.4, "Share of words masked (or deleted) in the farther version.", ge=0, le=1)

@@ -29,11 +29,13 @@ class ConSERTOptions(ContrastiveOptions):
     pooling: Literal["last-two", "mean", "cls"] = option("last-two", "Token vectors that are averaged, or [CLS].")
     dropout: float = option(0.0, "Dropout of the encoder in training, in both views.")
     temperature: float = option(0.1, "Temperature tau of NT-Xent.")
-    first: ViewKind = option("feature-cutoff", "How the embeddings are disturbed in the first view.")
-    second: ViewKind = option("shuffle", "How the embeddings are disturbed in the second view.")
+    first: ViewKind = option("feature-cutoff", "How the embeddings are changed in the first view.")
+    second: ViewKind = option("shuffle", "How the embeddings are changed in the second view.")
     token_share: float = option(0.15, "Share of tokens that token-cutoff takes out.", ge=0, le=1)
     feature_share: float = option(0.2, "Share of features that feature-cutoff takes out.", ge=0, le=1)
-    dropout_share: float = option(0.2, "Probability of an element of the embeddings in the view 'dropout'.", ge=0, lt=1)
+    dropout_share: float = option(
+        0.2, "Probability that an element of the embeddings is dropped in the view 'dropout'.", ge=0, lt=1
+    )
 
     def _check(self) -> None:
         super()._check()

@@ -28,7 +28,7 @@ class CTOptions(TrainingOptions):
     """The options of contrastive tension; the defaults are those of the authors' code."""
 
     batch_size: int = option(16, "Pairs of a forward pass.", ge=3)
-    learning_rate: float = option(1e-5, "Rate of RMSprop at the start; it falls by a fifth of this, four times.")
+    learning_rate: float = option(1e-5, "Initial learning rate of RMSprop; it falls by a fifth of this, four times.")
     rate_steps: int = option(500, "Updates after which the rate falls.", gt=0)
     negatives: int = option(7, "Pairs of different sentences for each pair of equal ones.", gt=0)
     pooling: PoolingMode = option("mean", "Which token vectors make the sentence vector.")

@@ -39,7 +39,7 @@ class LightOptions(TrainingOptions):
     max_grad_norm: float = option(0.0, "Gradients are clipped to this norm; 0: never.")
     sam_rho: float = option(0.0, "Always 0 here: plain Adam.")
     length_batches: bool = option(False, "Batches of sentences of near-equal length.")
-    max_length: int = option(96, "Tokens that the base reads of a sentence; 0: as many as it does by itself.")
+    max_length: int = option(96, "Tokens of a sentence that the base reads; 0: as many as it can.")
     eval_steps: int = option(500, "Updates between two evaluations; 0: only at the end.")
     words: int = option(20_000, "Most frequent words of the corpus that get a vector in addition to sub-words.", ge=0)
     vectors: str = option("", "Word vectors to start from, a file or bundled:glove; '': the base's vectors of words.")

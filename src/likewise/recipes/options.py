@@ -24,10 +24,10 @@ class TrainingOptions(Options):
     weight_decay: float = option(0.0, "Decoupled weight decay of AdamW.", ge=0)
     max_grad_norm: float = option(1.0, "Gradients are clipped to this norm; 0: never.", ge=0)
     sam_rho: float = option(0.05, "Radius of sharpness-aware minimisation, in weight norm; 0: plain AdamW.", ge=0)
-    sam_every: int = option(1, "Updates from one sharpness-aware update to the next; such a one costs two.", gt=0)
+    sam_every: int = option(1, "Make every n-th update sharpness-aware; such an update costs as much as two.", gt=0)
     interpolation: float = option(
         1.0,
-        "How far from the base's weights to the trained ones the scored and saved weights lie (WiSE-FT).",
+        "Where the scored and saved weights lie between the base's (0) and the trained ones (1) (WiSE-FT).",
         gt=0,
         le=1,
     )

@@ -33,22 +33,22 @@ class SNCSEOptions(ContrastiveOptions, PromptOptions):
 
     head: bool = option(True, "Train through an MLP head that the saved model does not have.")
     dropout: float = option(0.1, "Dropout of the encoder in training; the two views differ by it alone.", gt=0, lt=1)
-    negation: Role = option("soft-negative", "What the negation of a sentence is to it.")
-    alpha: float = option(0.1, "Least difference of the cosines of positive and negation.", ge=0)
+    negation: Role = option("soft-negative", "The part that a sentence's negation plays in the loss.")
+    alpha: float = option(0.1, "Smallest difference between the cosines of the positive and the negation.", ge=0)
     beta: float = option(0.3, "Largest such difference; 2: no bound.")
     weight: float = option(1e-3, "Weight lambda of the bidirectional margin loss.", ge=0)
     opposite_weight: float = option(
         0.0, "Weight of the loss that brings 'not A' and 'B' together, A and B antonyms.", ge=0
     )
     opposite_share: float = option(
-        0.25, "Share of the sentences that are chosen for a word with an antonym.", ge=0, le=1
+        0.25, "Share of the sentences that are chosen because a word of theirs has an antonym.", ge=0, le=1
     )
     keep_weight: float = option(
-        0.0, "Weight of the distance of a sentence's vector to the one that the base gives it.", ge=0
+        0.0, "Weight of the distance between a sentence's vector and the one that the base gives it.", ge=0
     )
     distil_mask: Literal["auto", "always", "never"] = option(
         "never",
-        "Mask distillation before; auto: where the mask is behind the base's own vector by more than the noise.",
+        "Distil the mask first; auto: only if the mask scores below the base's own vector by more than the noise.",
     )
     processes: int = option(1, "Processes that parse the sentences for their negations.", gt=0, exclude=True)
 

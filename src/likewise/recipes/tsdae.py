@@ -81,7 +81,7 @@ PAPER = TSDAEOptions()
 
 TSDAE = Recipe(
     name="tsdae",
-    summary="A denoising auto-encoder: a decoder makes the sentence again from the vector of its remains.",
+    summary="A denoising auto-encoder: words are deleted, and a decoder restores the sentence from its vector.",
     source="Wang et al. 2021, TSDAE",
     presets={"cpu": PAPER.updated(batch_size=16, max_length=32, eval_steps=50, length_batches=True), "paper": PAPER},
     build_encoder=lambda base, options: build_encoder(base, pooling=options.pooling, head=False),

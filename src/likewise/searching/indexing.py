@@ -86,7 +86,7 @@ def index(
     resume: Resume = "auto",
     overwrite: bool = False,
 ) -> Indexed:
-    """Index files for search: their passages by meaning and by words.
+    """Index the passages of files for search by meaning and by words.
 
     Run it again after files have changed: only new passages are encoded, and those of files that are gone or no longer
     named are removed. A stopped run is resumed. Other processes can search the index meanwhile: they see it as it was
@@ -100,12 +100,12 @@ def index(
         corpus_options: how the files are read; `field` names the text of JSONL, CSV and Parquet rows.
         words: of a passage at most; None for 100, or fewer if the model reads less.
         metadata: fields of such rows to keep with their passages, for filters.
-        language: of the text, for the stems of words.
+        language: the language of the text, for the stems of words.
         keep: keep the passages of files that are not named.
         approximate: passages from which an approximate index of the vectors is built.
         engine, precision: as in `load`.
         on: 'ray', or the address of a Ray cluster, whose workers encode; this process reads and writes.
-        workers: of the cluster; None for one on each core.
+        workers: how many of the cluster; None for one on each core.
         quiet: show nothing on standard error.
         resume: True insists on a stopped run to resume.
         overwrite: make the index again if it was made with another model or other options.

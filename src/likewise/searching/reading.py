@@ -146,7 +146,7 @@ def search(
     where: str | None = None,
     model: SentenceTransformer | str | os.PathLike[str] | None = None,
 ) -> list[Hit]:
-    """Search an index, and return the passages that fit best.
+    """Find the passages of an index that fit a query best.
 
     Args:
         index: made by `index`; for many queries an `Index`, which keeps the model.

@@ -17,10 +17,12 @@ class ServeOptions(Options):
     2048
     """
 
-    queue: int = option(4096, "Texts that may wait; a request beyond that is answered by 429.", ge=1)
-    wait: float = option(2.0, "Milliseconds that a text waits at most for others to share its batch.", ge=0, le=1000)
-    timeout: float = option(60.0, "Seconds after which a request is given up and answered by 504.", gt=0)
+    queue: int = option(4096, "Most texts that may wait; further requests are answered with 429.", ge=1)
+    wait: float = option(
+        2.0, "Longest time that a text waits for others to share its batch, in milliseconds.", ge=0, le=1000
+    )
+    timeout: float = option(60.0, "Seconds after which a request is given up and answered with 504.", gt=0)
     body_timeout: float = option(10.0, "Seconds within which the body of a request must arrive.", gt=0)
-    max_body: int = option(8 << 20, "Bytes of a request's body at most.", ge=1024)
-    max_texts: int = option(2048, "Texts of a request at most.", ge=1)
-    max_characters: int = option(32_768, "Characters of a text at most; of these the model reads its length.", ge=1)
+    max_body: int = option(8 << 20, "Most bytes in the body of a request.", ge=1024)
+    max_texts: int = option(2048, "Most texts in a request.", ge=1)
+    max_characters: int = option(32_768, "Most characters in a text; the model may read fewer.", ge=1)

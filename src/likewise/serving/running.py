@@ -33,7 +33,7 @@ def serve(
     quiet: bool = False,
     **options: Any,
 ) -> None:
-    """Serve models over HTTP, with OpenAI's API for embeddings, until the process is told to stop.
+    """Serve models over HTTP, with OpenAI's API for embeddings, until the process is stopped.
 
     Ctrl-C and SIGTERM let it finish the requests that it has taken.
 

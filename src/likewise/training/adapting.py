@@ -78,7 +78,7 @@ def adapt(
     overwrite: bool = False,
     quiet: bool = False,
 ) -> AdaptResult:
-    """Adapt a sentence encoder to a text, without labels.
+    """Adapt a sentence encoder to your own text, without labels.
 
     The text offers pairs: a title and its text, a question and what follows, a sentence and the rest of its passage.
     Candidates are made from the base by centring, by soft whitening, by adding the corpus's words, and by training on
@@ -94,7 +94,7 @@ def adapt(
         passages: passages used at most, whatever time they take, for the same result on every machine; 0: as many as
             fit `minutes`.
         width: numbers that the words of the corpus may add to each vector; 0: none, the vectors keep their length.
-        language: of the corpus, for the forms of a word; "" treats each form as a separate word.
+        language: the language of the corpus, for the forms of a word; "" treats each form as a separate word.
         seed: fixes pairs, batches and random vectors.
         data: the folder of SentEval's data, for STS-B dev.
         corpus_options: how the corpus is read.

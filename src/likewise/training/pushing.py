@@ -63,7 +63,7 @@ def push(
     Args:
         model: the folder that `train`, `adapt` or `finetune` wrote.
         repository: the name on the hub, as "me/my-encoder"; it is made if there is none.
-        license: of the model, as the hub spells it ("apache-2.0"); that of the base has to allow it.
+        license: the licence of the model, as the hub spells it ("apache-2.0"); that of the base has to allow it.
         tasks: evaluated for the card, on the base and on the model.
         data: the folder of SentEval's data.
         private: make the repository private.

@@ -54,7 +54,7 @@ def train(
 
     Args:
         recipe: a name of `likewise.RECIPES` or of an installed package's recipe, or a `Recipe`.
-        corpus: a file, a glob, `bundled:wiki-sample`, or a list of these (see `likewise.corpus.prepare`).
+        corpus: a file, a folder, a glob, `bundled:wiki-sample`, or a list of these (see `likewise.corpus.prepare`).
         base: a Hugging Face name, a folder, or `bundled:minilm`; the recipe's own by default.
         out: the folder that becomes the model.
         preset: a named set of options of the recipe; its first by default.
@@ -63,7 +63,7 @@ def train(
         corpus_options: how the corpus is read.
         resume: True insists on a stopped training.
         overwrite: replace the model in `out` once the new one is whole, and throw a stopped training away.
-        keep_checkpoints: leave the trainer's last checkpoints in `out`.
+        keep_checkpoints: keep the trainer's last checkpoints in `out`.
         quiet: print nothing.
         options: options of the recipe, over the preset's; a name it does not know is an error.
 

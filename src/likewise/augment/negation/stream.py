@@ -81,7 +81,7 @@ def negate_corpus(
     workers: int | None = None,
     progress: Progress | None = None,
 ) -> NegationCounts:
-    """Negate the sentences of text files, or of any iterable, into a JSONL file in the same order.
+    """Write the negations of sentences to a JSONL file, in the same order.
 
     A stopped run resumes after its last complete line whose sentence still matches the input.
 
@@ -95,7 +95,7 @@ def negate_corpus(
         overwrite: discard what a stopped run left.
         cache: read known negations from the cache (see `NegationCache`) and keep the new ones there.
         on: 'ray', or the address of a Ray cluster, whose workers parse in place of `processes`.
-        workers: of the cluster; None for one on each core.
+        workers: how many of the cluster; None for one on each core.
         progress: shows the sentences done; None shows nothing.
 
     Raises:

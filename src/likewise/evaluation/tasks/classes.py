@@ -1,4 +1,4 @@
-"""Sentences of one's own in classes: `classes:FOLDER`.
+"""Your own sentences in classes: `classes:FOLDER`.
 
 A folder holds `train.tsv` or `classes-train.tsv`, and `PART.tsv` or `classes-PART.tsv`: label, tab, text. Nothing is
 trained on the labels: a text of the part takes the class of its nearest training texts.

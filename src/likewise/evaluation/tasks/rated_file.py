@@ -1,4 +1,4 @@
-"""Rated pairs of sentences of one's own: `pairs:FILE`.
+"""Your own rated pairs of sentences: `pairs:FILE`.
 
 The file is a table with tabs, or with commas where its name ends in .csv: score, sentence, sentence; or columns called
 sentence1, sentence2 and score, in any order. Scores may be on any scale.

@@ -1,4 +1,4 @@
-"""Retrieval on one's own documents and questions: `retrieval:FOLDER`, in BEIR's layout (Thakur et al. 2021).
+"""Retrieval on your own documents and questions: `retrieval:FOLDER`, in BEIR's layout (Thakur et al. 2021).
 
 Documents are ranked by the cosine with the query. The measures are trec_eval's, by pytrec_eval, as in BEIR's and MTEB's
 tables. scikit-learn's ndcg_score gives the same nDCG (a test compares them), but from the grades and scores of all

@@ -1,4 +1,4 @@
-"""Triplets: a sentence should be nearer to one of its own section than to one of another.
+"""Triplets: a sentence should be nearer to one from its own section than to one from another section.
 
 Reimers and Gurevych 2019, "Sentence-BERT", section 3, triplet objective: max(|a - p| - |a - n| + 1, 0) with Euclidean
 distances. The contexts paper trains on the Wikipedia sections of Ein Dor et al. 2018 with it (section 4.5).
@@ -28,8 +28,8 @@ _COLUMNS = {
 class TripletOptions(FinetuneOptions):
     """The options of `finetune triplets`."""
 
-    margin: float = option(1.0, "How much nearer the sentence of the own section is to be.", ge=0)
-    distance: Literal["euclidean", "cosine", "manhattan"] = option("euclidean", "What near means.")
+    margin: float = option(1.0, "How much nearer the sentence of the same section should be.", ge=0)
+    distance: Literal["euclidean", "cosine", "manhattan"] = option("euclidean", "The distance that is compared.")
 
     def _check(self) -> None:
         super()._check()
@@ -63,7 +63,7 @@ SBERT = TripletOptions()
 
 TRIPLETS = Objective(
     name="triplets",
-    summary="Triplets: a sentence should be nearer to one of its own section than to one of another.",
+    summary="Triplets: a sentence should be nearer to one from its own section than to one from another section.",
     source="Reimers and Gurevych 2019, SBERT; data of Ein Dor et al. 2018",
     presets={"sbert": SBERT, "cpu": SBERT.updated(length_batches=True, eval_steps=200)},
     read=read_triplets,
