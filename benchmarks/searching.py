@@ -4,7 +4,8 @@
     python benchmarks/searching.py --sizes 10000 100000 1000000
 
 A set is a folder with docs.jsonl.gz, queries.jsonl and qrels-test.tsv. The sizes are of synthetic vectors: unit vectors
-around 1,000 centres. Speeds are beside sentence-transformers' `semantic_search` on the same vectors in memory.
+around 1,000 centres. Speeds are beside sentence-transformers' `semantic_search` and, where it is installed, txtai (with
+Faiss), on the same vectors in memory.
 """
 
 from __future__ import annotations
@@ -16,10 +17,13 @@ import re
 import tempfile
 import time
 from collections import defaultdict
+from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import pytrec_eval
+import torch
 
 import likewise
 from likewise.searching.indexing import recall_of
@@ -39,7 +43,7 @@ def judged(folder: Path, model: str, split: str, work: Path) -> None:
         corpus_options=likewise.CorpusOptions(field="text"),
         metadata=["_id"],
     )
-    pace = found.encoded / (time.monotonic() - begun)
+    indexed = found.encoded / (time.monotonic() - begun)
     queries = {row["_id"]: row["text"] for row in map(json.loads, (folder / "queries.jsonl").read_text().splitlines())}
     wanted: dict[str, dict[str, int]] = defaultdict(dict)
     for line in (folder / f"qrels-{split}.tsv").read_text().splitlines():
@@ -60,54 +64,76 @@ def judged(folder: Path, model: str, split: str, work: Path) -> None:
         rate = len(wanted) / (time.monotonic() - begun)
         ndcg = 100 * np.mean([one["ndcg_cut_10"] for one in evaluator.evaluate(run).values()])
         print(
-            f"| {folder.name} | {found.passages:,} | {mode} | {ndcg:.2f} | {len(wanted)} | {rate:.0f} | {pace:.0f} |",
+            f"| {folder.name} | {found.passages:,} | {mode} | {ndcg:.2f} | {len(wanted)} | {rate:.0f} "
+            f"| {indexed:.0f} |",
             flush=True,
         )
 
 
+def memory() -> int:
+    """Return the megabytes that this process held at most."""
+    return int(re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())[1]) // 1024
+
+
+def pace(work: Callable[[np.ndarray], object], queries: np.ndarray, seconds: float = 20) -> float:
+    """Return how many queries a second are answered, one at a time, in so many seconds at most."""
+    work(queries[0])
+    begun, done = time.monotonic(), 0
+    for query in queries:
+        work(query)
+        done += 1
+        if time.monotonic() - begun > seconds:
+            break
+    return done / (time.monotonic() - begun)
+
+
 def sized(count: int, work: Path, dimension: int = 384) -> None:
-    """Print queries a second, exact and approximate, with recall@10."""
+    """Print queries a second, exact and approximate, with recall@10, and those of the peers."""
     from sentence_transformers.util import semantic_search
 
-    draw = np.random.default_rng(0)
-    centres = draw.normal(size=(1000, dimension)).astype(np.float32)
+    centres = np.random.default_rng(0).normal(size=(1000, dimension)).astype(np.float32)
 
-    def vectors(number: int) -> np.ndarray:
+    def vectors(start: int, number: int) -> np.ndarray:
+        draw = np.random.default_rng(start + 1)
         rows = centres[draw.integers(0, 1000, number)] + draw.normal(size=(number, dimension)).astype(np.float32)
         return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
+    parts = [(start, min(10_000, count - start)) for start in range(0, count, 10_000)]
     table = Table.create(work / f"{count}.index", "passages", dimension, ())
-    pieces, begun = [], time.monotonic()
-    for start in range(0, count, 10_000):
-        rows = vectors(min(10_000, count - start))
-        pieces.append(rows)
-        names = [f"{start + i:032x}" for i in range(len(rows))]
-        table.add([(name, "a.txt", True, Passage(f"word{i % 9999}", i)) for i, name in enumerate(names)], names, rows)
+    begun = time.monotonic()
+    for start, number in parts:
+        names = [f"{start + i:032x}" for i in range(number)]
+        passages = [(name, "a.txt", True, Passage(f"word{i % 9999}", i)) for i, name in enumerate(names)]
+        table.add(passages, names, vectors(start, number))
     table.optimize()
-    written = time.monotonic() - begun
-    queries = vectors(50)
-
-    def rate(**settings) -> float:
-        table.by_vector(queries[0], 10, **settings)
-        begun = time.monotonic()
-        for query in queries:
-            table.by_vector(query, 10, **settings)
-        return len(queries) / (time.monotonic() - begun)
-
-    exact, begun = rate(exact=True), time.monotonic()
+    written = count / (time.monotonic() - begun)
+    queries = vectors(count, 200)
+    exact, begun = pace(lambda query: table.by_vector(query, 10, exact=True), queries), time.monotonic()
     table.index_vectors()
     built = time.monotonic() - begun
-    fast, recall = rate(), recall_of(table)
-    corpus, begun = np.concatenate(pieces), time.monotonic()
-    for query in queries[:10]:
-        semantic_search(query[None], corpus, top_k=10)
-    peer = 10 / (time.monotonic() - begun)
-    memory = int(re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())[1]) // 1024
+    fast, recall, held = pace(lambda query: table.by_vector(query, 10), queries), recall_of(table), memory()
+    size = sum(path.stat().st_size for path in (work / f"{count}.index").rglob("*") if path.is_file()) >> 20
     print(
-        f"| {count:,} | {written:.0f} | {built:.0f} | {exact:.1f} | {fast:.1f} | {recall:.3f} | {peer:.1f} "
-        f"| {memory:,} |",
+        f"| {count:,} | likewise, exact | {written:.0f} | | {exact:.1f} | 1 | | |\n"
+        f"| | likewise, IVF | | {built:.0f} | {fast:.1f} | {recall:.3f} | {held:,} | {size:,} |",
         flush=True,
     )
+    corpus = np.concatenate([vectors(start, number) for start, number in parts])
+    matrix = torch.from_numpy(corpus)
+    found = pace(lambda query: semantic_search(torch.from_numpy(query[None]), matrix, top_k=10), queries)
+    print(f"| | semantic_search | | | {found:.1f} | 1 | | |", flush=True)
+    if find_spec("txtai"):
+        from txtai import Embeddings
+
+        peer, begun = Embeddings(method="external"), time.monotonic()
+        peer.index((i, row, None) for i, row in enumerate(corpus))
+        built = time.monotonic() - begun
+        found = pace(lambda query: peer.search(query, 10), queries)
+        right = 0
+        for query in queries[:100]:
+            nearest = np.argpartition(-(corpus @ query), 10)[:10]
+            right += len({name for name, _ in peer.search(query, 10)} & set(nearest.tolist()))
+        print(f"| | txtai | | {built:.0f} | {found:.1f} | {right / 1000:.3f} | | |", flush=True)
 
 
 def main() -> None:
@@ -124,8 +150,11 @@ def main() -> None:
         for folder in options.sets:
             judged(folder, options.model, options.split, Path(work))
         if options.sizes:
-            print("| passages | s to write | s to build IVF | exact/s | IVF/s | recall@10 | semantic_search/s | MB |")
-            print("| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
+            titles = (
+                "passages | search | written a second | s to build | queries a second | recall@10 | MB | MB on disk"
+            )
+            print(f"| {titles} |")
+            print("| ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: |")
         for count in options.sizes:
             sized(count, Path(work))
 

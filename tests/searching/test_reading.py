@@ -1,4 +1,6 @@
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -45,6 +47,24 @@ def test_hybrid_is_the_sum_of_reciprocal_ranks(reader):
     hits = reader.search(query, 5)
     assert [hit.score for hit in hits] == pytest.approx(sorted(scores.values(), reverse=True)[:5])
     assert all(hit.score == pytest.approx(scores[hit.file, hit.line]) for hit in hits)
+
+
+def test_a_search_with_an_export_does_without_torch(saved_model, reader, sentences):
+    pytest.importorskip("onnxruntime", reason="onnxruntime is not installed: pip install 'likewise[onnx]'")
+    likewise.load(saved_model, engine="onnx").encode(sentences[:40])
+    query = "the old dog near the river"
+    code = f"""
+import json, sys
+from likewise.searching import Index
+hits = Index({str(reader.path)!r}).search({query!r})
+print(json.dumps(['torch' in sys.modules, [[hit.text, hit.sentence, hit.similarity] for hit in hits]]))
+"""
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    torch, hits = json.loads(found.stdout)
+    wanted = Index(reader.path, saved_model).search(query)
+    assert not torch
+    assert [hit[:2] for hit in hits] == [[hit.text, hit.sentence] for hit in wanted]
+    assert [hit[2] for hit in hits] == pytest.approx([hit.similarity for hit in wanted], abs=1e-5)
 
 
 def test_fusing_by_hand():

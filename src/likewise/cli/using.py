@@ -114,11 +114,12 @@ def negate_command() -> Any:
             "sources": "Text files (plain, .gz, .bz2 or .zst) with one sentence per line; blank lines are skipped.",
             "out": "The JSONL file to write.",
             "model": "The spaCy model that parses.",
-            "processes": "Number of processes that parse.",
+            "processes": "Number of processes that parse; 0 for one on each core, where it pays.",
             "batch_size": "Sentences that a process parses, and that are written, at a time.",
             "cache": "Read known negations from the cache, and keep the new ones there.",
         },
         given={"progress": Progress()},
+        defaults={"processes": 0},
     )
 
 

@@ -6,6 +6,7 @@ Letters of the shapes: B sentences of a batch, T tokens.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,7 +47,7 @@ class Tokens:
             raise UnfitModel("its tokenizer is not a fast one")
         self.state = token_state(model)
         self._backend = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
-        self._backend.encode_special_tokens = bool(tokenizer.split_special_tokens)
+        self.special = self._backend.encode_special_tokens = bool(tokenizer.split_special_tokens)
         self._backend.no_padding()
         self._backend.no_truncation()
         limit = model.max_seq_length
@@ -75,6 +76,16 @@ class Tokens:
             where = slice(longest - len(row), None) if self.left else slice(0, len(row))
             padded[i, where], mask[i, where] = row, 1
         return padded, mask
+
+    @property
+    def json(self) -> str:
+        """The tokenizer, including its truncation."""
+        return str(self._backend.to_str())
+
+    @property
+    def hash(self) -> str:
+        """A hash of all that the ids depend on."""
+        return blake2b(f"{self.json} {self.special}".encode(), digest_size=16).hexdigest()
 
     def save(self, path: Path) -> None:
         """Write the tokenizer, including its truncation, as tokenizer.json."""

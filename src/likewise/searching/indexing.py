@@ -146,7 +146,8 @@ def index(
         recall = recall_of(table) if table.is_approximate else None
         result = Indexed(table.rows, len(table.sources()), *found, recall=recall)
         table.finish()
-        job.finish({"table": table.name, "model": _name_of(encoder, model), "passages": result.passages})
+        about = {"table": table.name, "model": _name_of(encoder, model), "passages": result.passages}
+        job.finish(about | {"query": vectors.query()})
         table.clean()
     return result
 

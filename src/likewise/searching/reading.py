@@ -6,12 +6,15 @@ import os
 import re
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from likewise.corpus.splitting import sentence_spans
+from likewise.inference.engines.store import Store
+from likewise.inference.exported import ExportedEncoder
 from likewise.runs.job import read_record, work_of
 from likewise.searching.hits import Hit
 from likewise.searching.table import SHOWN, SearchError, Table
@@ -70,9 +73,13 @@ class Index:
         """Return the vectors (S, D) of queries."""
         if self.vectors is not None:
             return self.vectors(texts)
-        made_with = self.made_with
+        made_with, query = self.made_with, self._record.get("query")
+        if query and self._model is None and self._fits != made_with:
+            with suppress(LookupError, ImportError):
+                light = ExportedEncoder(Store(made_with), query["tokenizer"], query["truncate_dim"])
+                self._own, self._fits = (lambda texts: light([query["prompt"] + text for text in texts])), made_with
         if self._own is None or self._fits != made_with:
-            # torch takes seconds to import, and a search by words does without.
+            # torch takes seconds to import: a search by words does without, and so does one with an export.
             from likewise.inference.engines.graph import fingerprint
             from likewise.searching.indexing import opened
             from likewise.searching.vectors import Vectors

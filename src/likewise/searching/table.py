@@ -9,9 +9,11 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import sys
 from collections.abc import Sequence
 from datetime import timedelta
 from hashlib import blake2b
+from importlib.util import find_spec, module_from_spec
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,8 @@ from likewise.searching.passages import Passage
 
 SHOWN = ("file", "line", "title", "text")
 _OWN = ("source", "key", "last", *SHOWN, "vector")
+_CLIENT = "lance_namespace_urllib3_client"
+"""Of a service that is not used here, generated: LanceDB takes its types alone, and the rest is half of its import."""
 _KEPT = timedelta(minutes=15)
 """How long the versions before an update are kept, for readers that still use them."""
 _FINISHED = "finished"
@@ -36,8 +40,13 @@ class SearchError(LikewiseError):
 def _lancedb() -> Any:
     require_extra("search", "An index", "lancedb")
     os.environ.setdefault("LANCEDB_LOG", "error")  # read at the import: it would warn of each table that it makes
+    client = find_spec(_CLIENT) if _CLIENT not in sys.modules else None
+    if client is not None:
+        sys.modules[_CLIENT] = module_from_spec(client)
     import lancedb
 
+    if client is not None:
+        del sys.modules[_CLIENT]  # imported by somebody else, it is whole
     return lancedb
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import Future
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -62,6 +62,15 @@ class Vectors:
         self._engine = chosen.engine
         for note in (*chosen.notes, f"engine: {chosen}"):
             progress.tell(note)
+
+    def query(self) -> dict[str, Any] | None:
+        """Return what a search without torch must know of the model, as JSON; None where it cannot do without."""
+        prompt = prompt_of(self.model, "query")
+        try:
+            tokenizer = fits(self.model, [], prompt).tokens.hash
+        except UnfitModel:
+            return None
+        return {"prompt": prompt, "tokenizer": tokenizer, "truncate_dim": self.model.truncate_dim}
 
     def begin(self, texts: Sequence[str]) -> Future[np.ndarray]:
         """Return the vectors of texts, which may come later."""

@@ -147,7 +147,7 @@ def test_errors(tmp_path):
     with pytest.raises(NegationError, match="line 2: not UTF-8"):
         negate_corpus(tmp_path / "latin.txt", tmp_path / "out.jsonl")
     with pytest.raises(ValueError, match="processes"):
-        negate_corpus(SENTENCES, tmp_path / "out.jsonl", processes=0)
+        negate_corpus(SENTENCES, tmp_path / "out.jsonl", processes=-1)
     with pytest.raises(ImportError, match=r"likewise\[negation\]"):
         negate_corpus(SENTENCES, tmp_path / "out.jsonl", model="no_such_model")
     with pytest.raises(ImportError, match=r"likewise\[negation\]"):

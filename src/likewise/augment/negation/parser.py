@@ -26,11 +26,18 @@ def load(model: str = DEFAULT_MODEL) -> Language:
     """
     require_extra("negation", "negation", "spacy", "lemminflect")
     import spacy
+    from thinc.api import NumpyOps
 
     try:
-        return spacy.load(model, exclude=list(UNUSED))
+        nlp = spacy.load(model, exclude=list(UNUSED))
     except OSError as error:
         raise MissingExtraError(_NO_MODEL.format(model)) from error
+    own = NumpyOps(use_blis=False)  # the products of BLIS take three times as long as numpy's
+    for _, part in nlp.pipeline:
+        for node in part.model.walk():  # type: ignore[attr-defined]
+            if isinstance(node.ops, NumpyOps):
+                node.ops = own
+    return nlp
 
 
 def identity(model: str = DEFAULT_MODEL) -> str:

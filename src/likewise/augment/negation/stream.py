@@ -17,6 +17,8 @@ from multiprocessing import connection
 from pathlib import Path
 from typing import IO
 
+from threadpoolctl import threadpool_limits
+
 from likewise.augment.negation import parser
 from likewise.augment.negation.api import negate_batch
 from likewise.augment.negation.cache import NegationCache
@@ -30,6 +32,8 @@ from likewise.runs.stopping import orderly_stop
 
 #: Sentences that one process takes at a time.
 BATCH_SIZE = 512
+# Sentences that take no longer than the start of further processes.
+_FIRST = 2048
 # Batches that wait for each process: enough to keep it busy, few enough to keep the stream in little memory.
 _AHEAD = 3
 
@@ -90,7 +94,8 @@ def negate_corpus(
             iterable of sentences (str) and of files (Path).
         out: the JSONL file: {"sentence", "negation", "rule"} or {"sentence", "negation": null, "reason"}.
         model: an installed spaCy model of English, or its folder.
-        processes: processes that parse; with more than one, a script needs `if __name__ == "__main__":`.
+        processes: processes that parse; 0 for one on each core, from 2,048 sentences on. With more than one, a script
+            needs `if __name__ == "__main__":`.
         batch_size: sentences that a process takes, and that are written, at a time.
         overwrite: discard what a stopped run left.
         cache: read known negations from the cache (see `NegationCache`) and keep the new ones there.
@@ -103,8 +108,8 @@ def negate_corpus(
         MissingExtraError: spaCy, lemminflect or the model is not installed.
         Stopped: Ctrl-C; what is done is kept.
     """
-    if processes < 1 or batch_size < 1:
-        raise NegationError(f"processes and batch_size are 1 or more, not {processes} and {batch_size}")
+    if processes < 0 or batch_size < 1:
+        raise NegationError(f"processes are 0 or more and batch_size is 1 or more, not {processes} and {batch_size}")
     progress = progress or Progress(quiet=True)
     plan = Plan("negate", {"model": parser.identity(model), "rules": RULES_VERSION})
     counts = NegationCounts(Path(out))
@@ -191,10 +196,11 @@ def _batches(
     pool: Executor | None,
 ) -> Iterator[list[Negation]]:
     """Yield the negations of the sentences, batch by batch in order, working some batches ahead."""
-    alone = pool is None and processes == 1
+    first, processes = (0, processes) if processes or pool else (_FIRST, os.cpu_count() or 1)
     waiting: deque[tuple[list[str], dict[str, Negation], Future[list[Negation]] | list[Negation]]] = deque()
     while True:
         batch = list(islice(sentences, batch_size))
+        alone = pool is None and (processes == 1 or counts.parsed < first)
         if batch:
             known = store.get(batch) if store is not None else {}
             missing = [sentence for sentence in dict.fromkeys(batch) if sentence not in known]
@@ -205,7 +211,7 @@ def _batches(
                 if pool is None:
                     # A forked process would inherit the threads and locks of torch where that is loaded.
                     context = multiprocessing.get_context("spawn")
-                    pool = ProcessPoolExecutor(processes, mp_context=context, initializer=_leave_with_parent)
+                    pool = ProcessPoolExecutor(processes, mp_context=context, initializer=_start)
                     # After an error the batches that wait are given up.
                     stack.callback(pool.shutdown, wait=True, cancel_futures=True)
                 work = pool.submit(negate_batch, missing, model=model)
@@ -223,8 +229,11 @@ def _batches(
             return
 
 
-def _leave_with_parent() -> None:
-    """End this process when its parent is killed; otherwise it would wait for work forever."""
+def _start() -> None:
+    """Keep this process to one core, and end it when its parent is killed: it would wait for work forever."""
+    import numpy  # noqa: F401 - a limit counts for what is loaded
+
+    threadpool_limits(1)
     parent = multiprocessing.parent_process()
     if parent is None:
         return

@@ -1,83 +1,21 @@
-"""The exports of a model: made if needed, kept, opened, and checked against torch's vectors.
-
-They are in the cache, by the weights that they were made of, and never in a folder of the user's.
-"""
+"""The exports of a model: made if needed, kept, opened, and checked against torch's vectors."""
 
 from __future__ import annotations
 
-import json
-import shutil
 import weakref
-from collections.abc import Callable
 from dataclasses import asdict
-from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-from filelock import FileLock
 
 from likewise.inference.engines import onnx_engine, openvino_engine
 from likewise.inference.engines.engine import CannotExport, Engine, EngineName, Pair, QuantisationRefused, TorchEngine
 from likewise.inference.engines.fidelity import ENOUGH, MAX_DIFFERENCE, MIN_COSINE, MIN_RANK, Fidelity, Sample
 from likewise.inference.engines.graph import check_exportable, fingerprint, least_tokens, mark
-from likewise.runs.cache import cache_folder, made_in_cache
-from likewise.runs.parts import checksum
-from likewise.runs.whole_files import write_json
+from likewise.inference.engines.store import Store, release
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-_ABOUT = "about.json"
 MAKERS: dict[EngineName, Any] = {"openvino": openvino_engine, "onnx": onnx_engine}
-
-
-class Store:
-    """The exports of a model on disk."""
-
-    def __init__(self, fingerprint: str) -> None:
-        self.fingerprint = fingerprint
-        self._whole: set[Pair] = set()
-        self.home = cache_folder() / "engines" / fingerprint[:16]
-
-    def folder(self, pair: Pair) -> Path:
-        """Return the folder of an export, which need not exist."""
-        return self.home / "-".join(pair)
-
-    def about(self, pair: Pair) -> dict[str, Any] | None:
-        """Return the facts about an export; None if there is none, it is damaged, or was made from other weights."""
-        folder = self.folder(pair)
-        try:
-            found = json.loads((folder / _ABOUT).read_text(encoding="utf-8"))
-            if found["model"] != self.fingerprint:
-                return None
-            if pair not in self._whole:  # looked at once
-                if any(checksum(folder / name) != known for name, known in found["files"].items()):
-                    return None
-                self._whole.add(pair)
-            return found
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            return None
-
-    def put(self, pair: Pair, write: Callable[[Path], None]) -> None:
-        """Make an export: `write` fills a folder that replaces the older one, one process at a time."""
-        made_in_cache(self.home)
-        unfinished = self.home / ".unfinished"
-        with FileLock(self.home / ".lock"):
-            try:
-                shutil.rmtree(unfinished, ignore_errors=True)
-                unfinished.mkdir()
-                write(unfinished)
-                files = {path.name: checksum(path) for path in sorted(unfinished.iterdir())}
-                write_json(unfinished / _ABOUT, {"model": self.fingerprint, "files": files})
-                shutil.rmtree(self.folder(pair), ignore_errors=True)
-                unfinished.rename(self.folder(pair))
-            finally:
-                shutil.rmtree(unfinished, ignore_errors=True)
-
-    def note(self, pair: Pair, **about: Any) -> None:
-        """Add to the facts about an export."""
-        self.folder(pair).mkdir(parents=True, exist_ok=True)
-        write_json(self.folder(pair) / _ABOUT, (self.about(pair) or {"model": self.fingerprint}) | about)
 
 
 class Exports:
@@ -135,6 +73,8 @@ class Exports:
                 self._make(pair, sample)
             kind = MAKERS[pair[0]].ENGINE
             self._open[pair] = kind(self.store.folder(_file_of(pair)), pair[1], least_tokens(self._encoder))
+            if pair[1] == "fp32":
+                self.store.put_tokens(pair, sample.runner.tokens, least_tokens(self._encoder))
         return self._open[pair]
 
     def _make(self, pair: Pair, sample: Sample) -> None:
@@ -155,14 +95,6 @@ class Exports:
 def _file_of(pair: Pair) -> Pair:
     """Return the export for an engine and precision: bf16 runs the float32 export."""
     return (pair[0], "fp32") if pair[1] == "bf16" else pair
-
-
-def release(engine: EngineName) -> str:
-    """Return the installed release of an engine; empty where there is none."""
-    try:
-        return version(MAKERS[engine].PACKAGE)
-    except (KeyError, PackageNotFoundError):
-        return ""
 
 
 def _approve(pair: Pair, fidelity: Fidelity) -> None:

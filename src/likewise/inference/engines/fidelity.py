@@ -14,6 +14,7 @@ import numpy as np
 from torch import nn
 
 from likewise.inference.engines.engine import Engine, TorchEngine
+from likewise.inference.engines.store import MAX_DIFFERENCE
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -29,9 +30,6 @@ ENOUGH = 32
 
 SIZE = 128
 """Sentences of a sample: 8,128 pairs for the rank correlation, a second or two of float32 for a small model."""
-
-MAX_DIFFERENCE = 1e-5
-"""How far a number of a float32 engine may be from torch's, relative to the vector's length."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +70,7 @@ class Sample:
         unique = list(dict.fromkeys(texts))
         places = np.linspace(0, len(unique) - 1, num=min(SIZE, len(unique))).round().astype(int)
         self.texts = [unique[place] for place in dict.fromkeys(places.tolist())]
-        self._model, self._runner = model, runner
+        self._model, self.runner = model, runner
 
     @cached_property
     def reference(self) -> np.ndarray:
@@ -86,15 +84,15 @@ class Sample:
     def operations(self, total: int) -> float:
         """Return the approximate number of operations for `total` such texts: 2 x weights x tokens."""
         parts = [module for module in self._model.modules() if isinstance(module, (nn.Linear, nn.Conv1d))]
-        tokens = sum(map(len, self._runner.tokens(self.texts))) / len(self.texts)
+        tokens = sum(map(len, self.runner.tokens(self.texts))) / len(self.texts)
         return 2.0 * sum(part.weight.numel() for part in parts) * tokens * total
 
     def batches(self, at_least: int) -> list[tuple[np.ndarray, np.ndarray]]:
         """Return ids and mask of each text as a separate batch, for the calibration of int8."""
-        return [self._runner.tokens.batch([ids], at_least) for ids in self._runner.tokens(self.texts)]
+        return [self.runner.tokens.batch([ids], at_least) for ids in self.runner.tokens(self.texts)]
 
     def _vectors(self, engine: Engine) -> np.ndarray:
-        return self._runner.vectors(self.texts, engine).float().cpu().numpy()
+        return self.runner.vectors(self.texts, engine).float().cpu().numpy()
 
 
 def compare(found: np.ndarray, wanted: np.ndarray) -> Fidelity:

@@ -22,7 +22,7 @@ from likewise.inference.engines.graph import INPUTS, OUTPUT, example, tracing
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-FILE, PACKAGE = "model.onnx", "onnxruntime"
+FILE = "model.onnx"
 _OPSET = 17  # the first with LayerNormalization
 
 

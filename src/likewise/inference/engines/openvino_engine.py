@@ -26,7 +26,7 @@ from likewise.inference.engines.graph import INPUTS, example, tracing
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-FILE, PACKAGE = "model.xml", "openvino"
+FILE = "model.xml"
 
 
 def _openvino() -> Any:

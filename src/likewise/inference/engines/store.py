@@ -1,0 +1,91 @@
+"""The exports of models on disk, looked at without torch, whose import takes longer than a search.
+
+They are in the cache, by the weights that they were made of, and never in a folder of the user's.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock
+
+from likewise.runs.cache import cache_folder, made_in_cache
+from likewise.runs.parts import checksum
+from likewise.runs.whole_files import write_json, write_text
+
+MAX_DIFFERENCE = 1e-5
+"""How far a number of a float32 engine may be from torch's, relative to the vector's length."""
+PACKAGES = {"openvino": "openvino", "onnx": "onnxruntime"}
+TOKENIZER = "tokenizer.json"
+_ABOUT = "about.json"
+
+
+class Store:
+    """The exports of a model on disk."""
+
+    def __init__(self, fingerprint: str) -> None:
+        self.fingerprint = fingerprint
+        self._whole: set[tuple[str, str]] = set()
+        self.home = cache_folder() / "engines" / fingerprint[:16]
+
+    def folder(self, pair: tuple[str, str]) -> Path:
+        """Return the folder of an export, which need not exist."""
+        return self.home / "-".join(pair)
+
+    def about(self, pair: tuple[str, str]) -> dict[str, Any] | None:
+        """Return the facts about an export; None if there is none, it is damaged, or was made from other weights."""
+        folder = self.folder(pair)
+        try:
+            found = json.loads((folder / _ABOUT).read_text(encoding="utf-8"))
+            if found["model"] != self.fingerprint:
+                return None
+            if pair not in self._whole:  # looked at once
+                if any(checksum(folder / name) != known for name, known in found["files"].items()):
+                    return None
+                self._whole.add(pair)
+            return found
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            return None
+
+    def put(self, pair: tuple[str, str], write: Callable[[Path], None]) -> None:
+        """Make an export: `write` fills a folder that replaces the older one, one process at a time."""
+        made_in_cache(self.home)
+        unfinished = self.home / ".unfinished"
+        with FileLock(self.home / ".lock"):
+            try:
+                shutil.rmtree(unfinished, ignore_errors=True)
+                unfinished.mkdir()
+                write(unfinished)
+                files = {path.name: checksum(path) for path in sorted(unfinished.iterdir())}
+                write_json(unfinished / _ABOUT, {"model": self.fingerprint, "files": files})
+                shutil.rmtree(self.folder(pair), ignore_errors=True)
+                unfinished.rename(self.folder(pair))
+            finally:
+                shutil.rmtree(unfinished, ignore_errors=True)
+
+    def put_tokens(self, pair: tuple[str, str], tokens: Any, at_least: int) -> None:
+        """Add the tokenizer to an export that has another or none, so that `ExportedEncoder` can run it by itself."""
+        if (self.about(pair) or {}).get("tokens", {}).get("hash") != tokens.hash:
+            facts = {"pad": tokens.pad, "left": tokens.left, "special": tokens.special, "at_least": at_least}
+            with suppress(OSError):  # a cache that can only be read
+                write_text(self.folder(pair) / TOKENIZER, tokens.json)
+                self.note(pair, tokens=facts | {"hash": tokens.hash})
+
+    def note(self, pair: tuple[str, str], **about: Any) -> None:
+        """Add to the facts about an export."""
+        self.folder(pair).mkdir(parents=True, exist_ok=True)
+        write_json(self.folder(pair) / _ABOUT, (self.about(pair) or {"model": self.fingerprint}) | about)
+
+
+def release(engine: str) -> str:
+    """Return the installed release of an engine; empty where there is none."""
+    try:
+        return version(PACKAGES[engine])
+    except (KeyError, PackageNotFoundError):
+        return ""
