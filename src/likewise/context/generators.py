@@ -15,6 +15,7 @@ Letters: N texts, T words of a target, M tokens of a memory, D width of a vector
 
 from __future__ import annotations
 
+import json
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -41,6 +42,7 @@ SOURCES: dict[Task, tuple[Task, Task]] = {
 Text = Sequence[Reading]
 """The sentences of one side of a context, or one sentence."""
 WEIGHTS = "model.safetensors"
+_FACTS = "generators"
 _LEFT_OUT = 0.1
 
 
@@ -150,11 +152,9 @@ class Generators(nn.Module):
         from safetensors.torch import save_file
 
         tensors = {name: tensor.detach().contiguous() for name, tensor in self.state_dict().items()}
-        facts = {name: str(value) for name, value in self.shape().items()} | {
-            "family": self.family,
-            "size": str(self.size),
-        }
-        save_file(tensors | {"pieces": torch.from_numpy(self.pieces)}, folder / WEIGHTS, metadata=facts)
+        facts = json.dumps({"family": self.family, "size": self.size, **self.shape()})
+        # One entry: several are written in an order that changes from run to run.
+        save_file(tensors | {"pieces": torch.from_numpy(self.pieces)}, folder / WEIGHTS, metadata={_FACTS: facts})
 
 
 class LogBilinear(Generators):
@@ -241,10 +241,10 @@ def load_generators(folder: Path) -> Generators:
 
     try:
         with safe_open(folder / WEIGHTS, "pt") as file:
-            facts = dict(file.metadata())
+            facts = json.loads(file.metadata()[_FACTS])
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - it is no dictionary
         family: Any = {kind.family: kind for kind in (LogBilinear, Transformers)}[facts.pop("family")]
-        found = family(tensors.pop("pieces").numpy(), **{name: int(value) for name, value in facts.items()})
+        found = family(tensors.pop("pieces").numpy(), **facts)
         found.load_state_dict(tensors)
     except (OSError, SafetensorError, KeyError, RuntimeError, ValueError, TypeError) as error:
         raise ContextError(f"{folder}: no generators can be read here ({error}): train them again") from None

@@ -214,7 +214,7 @@ def _commit(folder: Path, rows: Mapping[str, int], size: int) -> None:
     schema, fragments = _schema(size), []
     columns = list(range(len(schema)))
     for name, number in rows.items():
-        form = LanceFileReader(str(folder / "data" / name)).metadata()
+        form: Any = LanceFileReader(str(folder / "data" / name)).metadata()
         file = DataFile(name, columns, columns, form.major_version, form.minor_version)
         fragments.append(FragmentMetadata(id=0, files=[file], physical_rows=number))
     LanceDataset.commit(str(folder), LanceOperation.Overwrite(schema, fragments))

@@ -13,7 +13,7 @@ import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 from likewise.errors import LikewiseError, first_line, require_extra
@@ -152,8 +152,8 @@ def pieces_on_ray(
 
     given = (worker, tuple(arguments), [json.dumps(one) for one in pieces], workers)
     if _is_client():
-        feed = ray.remote(num_cpus=0)(_Feed).remote(*given)
-        done = iter(lambda: ray.get(feed.next.remote()), None)
+        feed: Any = ray.remote(num_cpus=0)(cast(Any, _Feed)).remote(*given)
+        done: Iterator[Any] = iter(lambda: ray.get(feed.next.remote()), None)
     else:
         done = _done_pieces(*given)
     for row in done:
