@@ -67,6 +67,11 @@ print(json.dumps(['torch' in sys.modules, [[hit.text, hit.sentence, hit.similari
     assert [hit[2] for hit in hits] == pytest.approx([hit.similarity for hit in wanted], abs=1e-5)
 
 
+@pytest.mark.parametrize("mode", ["hybrid", "vectors", "words"])
+def test_half_of_a_character_is_a_question_mark(reader, mode):
+    assert reader.search("the river \udcff", mode=mode) == reader.search("the river ?", mode=mode) != []
+
+
 def test_fusing_by_hand():
     a, b, c = ({"source": "s", "line": line, "text": "t"} for line in (1, 2, 3))
     found = fused([[a, b], [c, b]])

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from likewise.corpus.decoding import without_surrogates
 from likewise.corpus.splitting import sentence_spans
 from likewise.inference.engines.store import Store
 from likewise.inference.exported import ExportedEncoder
@@ -120,6 +121,7 @@ class Index:
         if mode not in ("hybrid", "vectors", "words"):
             raise SearchError(f"unknown mode {mode!r}: give hybrid, vectors or words")
         table, depth = self.table, max(k, DEPTH) if mode == "hybrid" else k
+        query = without_surrogates(query)
         if not query.strip() or not table.rows:
             return []
         vector = None if mode == "words" else self._encode([query])[0]  # (D,)

@@ -167,13 +167,14 @@ class Table:
         (tags.update if _FINISHED in tags.list() else tags.create)(_FINISHED, self._table.version)
 
     def clean(self) -> None:
-        """Remove older versions, other tables, which no record names any more, and half-written files."""
+        """Remove older versions, tables that no record names any more, and half-written files."""
         self._table.optimize(cleanup_older_than=_KEPT)
         for path in self.folder.glob("*.lance"):
             if path.stem != self.name:
                 shutil.rmtree(path, ignore_errors=True)
-        for path in self.folder.rglob(".tmp*"):  # half-written files of a killed process; only one writes at a time
-            path.unlink(missing_ok=True)
+        for path in self.folder.rglob(".tmp*"):  # of a killed process: only one writes at a time
+            if path.is_file():
+                path.unlink()
 
     def _indexes(self) -> set[str]:
         return {one.name for one in self._table.list_indices()}
