@@ -108,7 +108,7 @@ def train_on_neighbours(args: argparse.Namespace, out: Path, **options: Any) -> 
 
 
 # The paper's table 1, its ablations, and things that the paper did not try.
-# The paper's pooling and triplets; the default keeps the base's own pooling and has no triplets.
+# The paper's pooling; the default keeps the base's own.
 CLS = {"pooling": "cls", "triplet_weight": 0.1}
 DELETED = {
     "triplet_by": "delete",

@@ -50,16 +50,17 @@ def build_static_words(
     vocabulary = tokenizer.get_vocab()
     texts = [_text(model, piece) for piece in sorted(vocabulary, key=vocabulary.__getitem__)]
     if vectors_from:
-        vectors = _looked_up(vectors_from, texts, 1 / float(model.get_embedding_dimension()) ** 0.5)
+        size = int(model.get_embedding_dimension())
+        vectors = _looked_up(vectors_from, texts, size**-0.5)
     else:
         vectors = encoded_words(model, texts)
+        size = vectors.shape[1]
     counts = np.zeros(len(vectors), dtype=np.int64)
     for start in range(0, len(sentences), _AT_A_TIME):
         found = tokenizer.encode_batch_fast(list(sentences[start : start + _AT_A_TIME]), add_special_tokens=False)
         counts += np.bincount(np.concatenate([text.ids for text in found]).astype(np.int64), minlength=len(counts))
     shares = (counts / max(1, counts.sum())).astype(np.float32)
     vectors = frequency_weighted(vectors, shares, shares @ vectors)
-    size = int(model.get_embedding_dimension()) if vectors_from else vectors.shape[1]
     if dimension > size:
         raise WordVectorError(f"{source}: its vectors have {size} numbers, and {dimension} are asked for")
     axes = np.eye(size, dtype=np.float32)

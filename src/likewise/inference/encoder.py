@@ -50,18 +50,22 @@ class Encoder(OwnInference):
     def infer(self, inputs: list[Any], **settings: Any) -> Any:
         """Return the vectors of texts, which `encode` then converts to the requested type."""
         self.last_engine = None
-        inputs = [without_surrogates(text) if isinstance(text, str) else text for text in inputs]
         if len(inputs) <= DEFAULT_BATCH and self.choice in (Choice(), Choice("torch")):
             self.short += len(inputs)
             # One batch: torch wins nothing over sentence-transformers. An export does, once it has been opened.
             if self.short < FEW or self.choice.engine == "torch" or not exports_of(self).any_same():
-                return super().infer(inputs, **settings)
+                return self._plain(inputs, **settings)
         try:
             return self._fast(inputs, **settings)
         except UnfitModel as reason:
             if self.choice.engine not in ("auto", "torch"):
                 logger.warning("The engine %s is not used: %s.", self.choice.engine, reason)
-            return super().infer(inputs, **settings)
+            return self._plain(inputs, **settings)
+
+    def _plain(self, inputs: list[Any], **settings: Any) -> Any:
+        """Return the vectors in sentence-transformers' own way, whose tokenizers refuse lone surrogates."""
+        texts = [without_surrogates(text) if isinstance(text, str) else text for text in inputs]
+        return super().infer(texts, **settings)
 
     @torch.inference_mode()
     def _fast(

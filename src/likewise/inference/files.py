@@ -75,7 +75,7 @@ def encode_file(
         encoding: the encoding of the file, as Python names it.
         on: 'ray' for workers on the cores of this machine (or of the cluster in $RAY_ADDRESS), or the address of a Ray
             cluster, as ray://head:10001; `out` is then a folder.
-        workers: how many of a Ray cluster; None for one on each core.
+        workers: number of workers of the Ray cluster; None for one on each core.
         quiet: show nothing on standard error: not the engine, nor sentences and time left.
         resume: True insists on a stopped run to resume.
         overwrite: start again if a stopped run had other options or another model.

@@ -61,7 +61,7 @@ def encode_shards(
         LikewiseError: a file cannot be read, or the cluster cannot be used.
     """
     form = _LANCE if Path(out).suffix == _LANCE else ".parquet"
-    _writer(form)
+    _writer(form)  # a missing extra is an error before anything is read
     if overwrite:
         _check_unchanged(Path(out))
     pieces = list_pieces(source, reading, form)

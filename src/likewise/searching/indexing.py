@@ -105,7 +105,7 @@ def index(
         approximate: passages from which an approximate index of the vectors is built.
         engine, precision: as in `load`.
         on: 'ray', or the address of a Ray cluster, whose workers encode; this process reads and writes.
-        workers: how many of the cluster; None for one on each core.
+        workers: number of workers of the Ray cluster; None for one on each core.
         quiet: show nothing on standard error.
         resume: True insists on a stopped run to resume.
         overwrite: make the index again if it was made with another model or other options.

@@ -100,7 +100,7 @@ def negate_corpus(
         overwrite: discard what a stopped run left.
         cache: read known negations from the cache (see `NegationCache`) and keep the new ones there.
         on: 'ray', or the address of a Ray cluster, whose workers parse in place of `processes`.
-        workers: how many of the cluster; None for one on each core.
+        workers: number of workers of the Ray cluster; None for one on each core.
         progress: shows the sentences done; None shows nothing.
 
     Raises:

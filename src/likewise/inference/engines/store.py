@@ -1,6 +1,6 @@
-"""The exports of models on disk, looked at without torch, whose import takes longer than a search.
+"""The exports of models on disk. Nothing here imports torch, as that takes longer than a search.
 
-They are in the cache, by the weights that they were made of, and never in a folder of the user's.
+Exports are in the cache, by the weights that they were made of, and never in a folder of the user's.
 """
 
 from __future__ import annotations
