@@ -2,25 +2,30 @@
 
     python benchmarks/all.py --page docs/speed.md
 
-Runs the scripts that measure a ratio, one after the other, and puts their rows between the marks of that page. What
-cannot run here (an engine or a peer that is not installed) is left out and named. --quick takes small sizes.
+Runs the scripts that measure a ratio, one after the other, keeps their rows in results/speed/ by the features of the
+processor, and puts a table of each kind between the marks of that page. What cannot run here (an engine or a peer that is not installed) is left out and named. --quick takes small sizes.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib.util
+import json
 import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from claims import Claim, read
+from likewise import processor
 from likewise.runs.provenance import machine, versions
 from likewise.runs.whole_files import write_text
 
 HERE = Path(__file__).parent
+RESULTS = HERE / "results" / "speed"
 BEGIN, END = "<!-- make bench -->", "<!-- end of make bench -->"
 
 
@@ -32,6 +37,11 @@ def scripts(corpus: Path, quick: bool) -> list[tuple[str, list[str]]]:
         if all(importlib.util.find_spec(name) for name in wanted):
             engines.append(f"{package} fp32")
     int8 = ["onnx int8"] if "onnx fp32" in engines else []
+    if processor.has_bf16():
+        int8 += ["torch bf16", *(["openvino bf16"] if "openvino fp32" in engines else [])]
+    if processor.has_int8() and "openvino fp32" in engines and importlib.util.find_spec("nncf"):
+        int8.append("openvino int8")
+    int8.append("auto auto")
     encode = ["--corpus", str(corpus), "--sentences", "256" if quick else "1024", "--engines", *engines]
     small = ["--steps", "2", "--turns", "1", "--lengths", "32"] if quick else ["--steps", "5", "--turns", "2"]
     negate = ["--pairs", str(HERE.parent / "tests/augment/negation/pairs.tsv"), "--n", "200" if quick else "2000"]
@@ -57,27 +67,40 @@ def scripts(corpus: Path, quick: bool) -> list[tuple[str, list[str]]]:
     ]
 
 
-def table(claims: list[Claim], failed: list[str]) -> str:
-    """Markdown of all rows, with the machine."""
-    here = machine()
-    lines = [
-        f"{here['processor']}, {here['cores']} cores, {here['instruction_set']}"
-        + (f", {here['gpu']}" if here["gpu"] else "")
-        + "; "
-        + ", ".join(f"{name} {version}" for name, version in versions().items() if name in ("torch", "transformers"))
-        + ".",
-        "",
-        "| task: peer | peer | likewise | ratio |",
-        "| --- | ---: | ---: | ---: |",
-    ]
+def kind() -> str:
+    """The features of this processor that decide, as the name of its results."""
+    found = [name for name, there in (("bf16", processor.has_bf16()), ("vnni", processor.has_int8())) if there]
+    return "-".join(found) or "avx2"
+
+
+def kept(claims: list[Claim], failed: list[str]) -> None:
+    """Put the claims of this run into the results of this kind of processor; others of before stay."""
+    path, here = RESULTS / f"{kind()}.json", machine()
+    before = json.loads(path.read_text())["claims"] if path.exists() else []
+    rows = {row["name"]: row for row in [*before, *(asdict(claim) for claim in claims)]}
+    packages = [f"{name} {version}" for name, version in versions().items() if name in ("torch", "transformers")]
+    about = [here["processor"], f"{here['cores']} cores", here["instruction_set"], kind(), here["gpu"], *packages]
+    RESULTS.mkdir(exist_ok=True)
+    whole = {"machine": ", ".join(filter(None, about)), "failed": failed, "claims": list(rows.values())}
+    write_text(path, json.dumps(whole, indent=1) + "\n")
+
+
+def tables() -> str:
+    """Markdown of all results, a table for each kind of processor."""
+    return "\n\n".join(_table(json.loads(path.read_text())) for path in sorted(RESULTS.glob("*.json")))
+
+
+def _table(found: dict[str, Any]) -> str:
+    claims = [Claim(**row) for row in found["claims"]]
+    lines = [f"{found['machine']}.", "", "| task: peer | peer | likewise | ratio |", "| --- | ---: | ---: | ---: |"]
     for claim in claims:
         if claim.kind == "speed":
             peer, ours = (_figure(value, claim.unit) for value in (claim.peer, claim.ours))
             lines.append(f"| {claim.name} | {peer} | {ours} | {claim.ratio:.2f} |")
     if growth := [f"| {claim.name} | {claim.ratio:.2f} |" for claim in claims if claim.kind == "growth"]:
         lines += ["", "| growth: time of a sentence | ratio |", "| --- | ---: |", *growth]
-    if failed:
-        lines += ["", f"Not measured here: {', '.join(failed)}."]
+    if found["failed"]:
+        lines += ["", f"Not measured there: {', '.join(found['failed'])}."]
     return "\n".join(lines)
 
 
@@ -129,7 +152,8 @@ def main() -> None:
                 failed.append(name)
             else:
                 claims += read(found)
-    text = table(claims, failed)
+    kept(claims, failed)
+    text = tables()
     print(f"\n{text}")
     if args.page:
         put(args.page, text)
