@@ -79,7 +79,7 @@ def kept(claims: list[Claim], failed: list[str]) -> None:
     before = json.loads(path.read_text())["claims"] if path.exists() else []
     rows = {row["name"]: row for row in [*before, *(asdict(claim) for claim in claims)]}
     packages = [f"{name} {version}" for name, version in versions().items() if name in ("torch", "transformers")]
-    about = [here["processor"], f"{here['cores']} cores", here["instruction_set"], kind(), here["gpu"], *packages]
+    about = [here["processor"], f"{here['cores']} cores", here.get("instruction_set"), kind(), here.get("gpu"), *packages]
     RESULTS.mkdir(exist_ok=True)
     whole = {"machine": ", ".join(filter(None, about)), "failed": failed, "claims": list(rows.values())}
     write_text(path, json.dumps(whole, indent=1) + "\n")
