@@ -17,6 +17,7 @@ import os
 import shutil
 import time
 from collections.abc import Iterator, Mapping
+from concurrent.futures import BrokenExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal
@@ -224,6 +225,9 @@ def open_job(
         if is_full_disk(error):
             cure = "Make room and run the same command again to resume, or choose another --out"
             raise JobError(f"{target}: the disk is full. {cure}") from error
+        if isinstance(error, BrokenExecutor):
+            cure = "Run the same command again to resume, with fewer processes"
+            raise JobError(f"{target}: a process of this job was killed, perhaps for lack of memory. {cure}") from error
         raise
     finally:
         try:

@@ -6,13 +6,14 @@ below 5.6, and its graph ends before the pooling.
 
 from __future__ import annotations
 
+import io
 import sys
 import threading
 from collections.abc import Sequence
 from contextlib import redirect_stdout
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
@@ -31,6 +32,8 @@ FILE = "model.xml"
 
 def _openvino() -> Any:
     require_extra("openvino", "The engine openvino", "openvino")
+    # openvino and nncf report each import and export to Intel over the network, unless this package is missing.
+    sys.modules.setdefault("openvino_telemetry", cast(Any, None))
     import openvino
 
     return openvino
@@ -79,7 +82,7 @@ def quantise(source: Path, folder: Path, batches: Sequence[tuple[np.ndarray, np.
     nncf.set_log_level(logging.ERROR)
     # Without VNNI, products of two int8 pairs overflow 16 bits: weights then take 7 bits.
     overflow = OverflowFix.DISABLE if processor.has_int8() else OverflowFix.ENABLE
-    with redirect_stdout(sys.stderr):  # its progress bars
+    with redirect_stdout(io.StringIO()):  # its progress bars
         found = nncf.quantize(
             _core().read_model(source / FILE),
             nncf.Dataset([dict(zip(INPUTS, batch, strict=True)) for batch in batches]),
