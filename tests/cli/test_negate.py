@@ -1,6 +1,8 @@
 """The verb `likewise negate`."""
 
 import json
+import os
+import threading
 
 import pytest
 
@@ -25,6 +27,13 @@ def test_a_file(cli, tmp_path):
     lines = (tmp_path / "out.jsonl").read_text(encoding="utf-8").splitlines()
     assert [json.loads(line)["negation"] for line in lines] == ["She does not sing.", None, "It is not red."]
     assert "parsed 0, from the cache 3" in cli(*arguments).output
+
+
+def test_a_pipe(cli, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    threading.Thread(target=(tmp_path / "pipe").write_text, args=("She sings.\nIt is red.\n",), daemon=True).start()
+    result = cli("negate", str(tmp_path / "pipe"), "--out", str(tmp_path / "out.jsonl"))
+    assert "2 of 2 sentences negated" in result.output
 
 
 def test_a_missing_file_is_one_clean_line(cli, tmp_path):

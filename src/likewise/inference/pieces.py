@@ -85,6 +85,10 @@ def _paths(source: str) -> list[str]:
 
     if "://" not in source:
         here = Path(source)
+        if here.is_fifo():
+            raise LikewiseError(
+                f"{source} is a pipe, which is not read in pieces: save the text, or give --out NAME.npy"
+            )
         if here.is_dir():
             found = sorted(path for path in here.rglob("*") if path.is_file() and path.name[0] not in "._")
         else:

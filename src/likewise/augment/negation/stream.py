@@ -259,7 +259,7 @@ def _sentences(sources: str | Path | Iterable[str | Path]) -> Iterator[str]:
 def _file(path: Path) -> Iterator[str]:
     from likewise.corpus.files import reading
 
-    if not path.is_file():
+    if not path.exists() or path.is_dir():
         raise NegationError(f"there is no file {path}")
     number = 0
     with reading(path) as (stream, _):
