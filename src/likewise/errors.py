@@ -20,9 +20,6 @@ def require_extra(extra: str, purpose: str, *modules: str) -> None:
         extra: its name, as in `pip install "likewise[extra]"`.
         purpose: what needs it, as the subject of the message.
         modules: top-level modules that the extra brings.
-
-    Raises:
-        MissingExtraError: one of them is missing.
     """
     if missing := [name for name in modules if find_spec(name) is None]:
         raise MissingExtraError(f'{purpose} needs {" and ".join(missing)}: pip install "likewise[{extra}]"')

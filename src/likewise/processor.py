@@ -29,11 +29,7 @@ def name() -> str:
 
 
 def flags() -> frozenset[str]:
-    """Return the instruction sets, as Linux names them.
-
-    Raises:
-        ValueError: LIKEWISE_PROCESSOR names what is not known.
-    """
+    """Return the instruction sets, as Linux names them."""
     if not _stand_in():
         return _own_flags()
     parts = _stand_in().split("+")

@@ -121,9 +121,6 @@ def parse_methods(
         preset: of recipes that name none.
         shared: options of all recipes, over the preset's.
 
-    Raises:
-        ComparisonError: an unknown name, option or value, or two methods with one label.
-
     >>> [method.label for method in parse_methods(["simcse", "arccse margin={0,10}"])]
     ['simcse', 'arccse margin=0', 'arccse margin=10']
     """

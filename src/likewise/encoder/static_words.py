@@ -41,9 +41,6 @@ def build_static_words(
             The vocabulary of any other tokenizer stays as it is.
         dimension: D, the principal components to keep; 0 keeps the encoder's size.
         vectors_from: word vectors to start from: what `read_word_vectors` takes.
-
-    Raises:
-        WordVectorError: the encoder cannot be loaded, or its vectors have fewer numbers than `dimension`.
     """
     model = load_encoder(source)
     tokenizer = with_frequent_words(model.tokenizer.backend_tokenizer, sentences, words)

@@ -75,9 +75,6 @@ class BertScore:
             models that they name, and the last one of others.
         measure: the score of a pair; F1 is the same in both orders.
         batch_size, precision: as in `likewise.evaluate`.
-
-    Raises:
-        EvaluationError: the model has no transformer, or no such layer.
     """
 
     def __init__(

@@ -33,11 +33,7 @@ _SHORTEST = 5  # words; with some of them removed, a shorter sentence may mean a
 
 
 def sts_b_dev_evaluator(data: str | os.PathLike[str] | None = None) -> CheckpointEvaluator:
-    """Return the papers' evaluator: STS-B dev, read from the data folder that `find_data` finds.
-
-    Raises:
-        DataError: there is no data folder, no STS-B dev in it, or it is malformed.
-    """
+    """Return the papers' evaluator: STS-B dev, read from the data folder that `find_data` finds."""
     task = rated_task("sts-b-dev")
     pairs = task.pairs(data)
     description = f"Spearman correlation on STS-B dev, {task.size} rated pairs"
@@ -57,9 +53,6 @@ def ratings_evaluator(
     Metrics: `spearman` and `pearson` of the cosines with the ratings, times 100 (0 where they are undefined, as for a
     collapsed model); `alignment` over the pairs rated above 4 (left out where there is none); `uniformity` over all
     different sentences.
-
-    Raises:
-        EvaluationError: the three differ in length, or there are fewer than two pairs.
     """
     _check_pairs(first, second, ratings, "ratings")
     if len(ratings) < 2:
@@ -111,9 +104,6 @@ def sentences_evaluator(
         rate: share of the words that a copy lacks, between 0 and 1; one word at least.
         limit: highest number of sentences, drawn by the seed.
         seed: of the draw and of the words.
-
-    Raises:
-        EvaluationError: fewer than two sentences are left, or the rate is not between 0 and 1.
     """
     if not 0 < rate < 1:
         raise EvaluationError(f"rate is {rate}; give a share of the words between 0 and 1.")

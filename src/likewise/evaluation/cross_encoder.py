@@ -26,9 +26,6 @@ class CrossEncoderScorer:
     Args:
         model: a CrossEncoder with one output, or its folder or hub name.
         batch_size, precision: as in `likewise.evaluate`.
-
-    Raises:
-        LoadError: there is no such model, or it has more than one output.
     """
 
     def __init__(self, model: CrossEncoder | str, *, batch_size: int = 64, precision: Precision | None = None) -> None:

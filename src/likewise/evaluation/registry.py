@@ -40,11 +40,7 @@ _ALSO = {
 
 
 def known_tasks() -> dict[str, Task]:
-    """Return all tasks by name.
-
-    Raises:
-        EvaluationError: an entry point of another package cannot be loaded, is no `Task`, or takes a name twice.
-    """
+    """Return all tasks by name."""
     return {**_registered(), **TASKS}
 
 

@@ -72,11 +72,7 @@ class EvaluationReport:
         }
 
     def to_json(self, path: str | os.PathLike[str]) -> None:
-        """Write `to_dict` to a file, atomically.
-
-        Raises:
-            JobError: the folder to write in is not there.
-        """
+        """Write `to_dict` to a file, atomically."""
         check_target(path, "file")
         write_json(Path(path), self.to_dict(), strict=True)
 

@@ -32,9 +32,6 @@ def list_pieces(source: str, options: CorpusOptions, form: str = ".parquet") -> 
     Each piece has the 'name' of its shard, which ends with `form`, the 'path', 'start' (the row of its first text, from
     0; the rows of a file are numbered by themselves) and 'rows' (None where nobody has counted them: compressed files
     are not cut).
-
-    Raises:
-        LikewiseError: there is no such file, or one that cannot be read.
     """
     found: list[Piece] = []
     for number, path in enumerate(_paths(source)):
@@ -46,11 +43,7 @@ def list_pieces(source: str, options: CorpusOptions, form: str = ".parquet") -> 
 
 
 def read_piece(piece: Piece, options: CorpusOptions) -> Iterator[list[str]]:
-    """Yield the texts of a piece in windows.
-
-    Raises:
-        LikewiseError: the file cannot be read any more.
-    """
+    """Yield the texts of a piece in windows."""
     with _readable(piece["path"]):
         texts = _texts(piece, options)
         while window := list(islice(texts, WINDOW)):

@@ -26,11 +26,7 @@ class Runner:
     """The fast encoder of texts with a model and an engine; `runner_of` keeps one for each model."""
 
     def __init__(self, model: SentenceTransformer) -> None:
-        """Check the model.
-
-        Raises:
-            UnfitModel: the fast path cannot take it.
-        """
+        """Check the model."""
         self.tokens = Tokens(model)
 
     def vectors(
@@ -116,11 +112,7 @@ _RUNNERS: weakref.WeakKeyDictionary[SentenceTransformer, Runner] = weakref.WeakK
 
 
 def runner_of(model: SentenceTransformer) -> Runner:
-    """Return the runner of a model, made at the first call and again if its tokenizer or length changes.
-
-    Raises:
-        UnfitModel: the fast path cannot take the model.
-    """
+    """Return the runner of a model, made at the first call and again if its tokenizer or length changes."""
     known = _RUNNERS.get(model)
     if known is None or known.tokens.state != token_state(model):
         known = _RUNNERS[model] = Runner(model)
@@ -128,11 +120,7 @@ def runner_of(model: SentenceTransformer) -> Runner:
 
 
 def fits(model: SentenceTransformer, texts: Sequence[object], prompt: str | None) -> Runner:
-    """Return the runner for these texts.
-
-    Raises:
-        UnfitModel: they or the model cannot; the message says why.
-    """
+    """Return the runner for these texts."""
     if not all(isinstance(text, str) for text in texts):
         raise UnfitModel("not all inputs are texts")
     if prompt and not all(getattr(module, "include_prompt", True) for module in model):

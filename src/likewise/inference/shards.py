@@ -55,11 +55,7 @@ def encode_shards(
     resume: Resume,
     overwrite: bool,
 ) -> EncodedFile:
-    """Encode files into a folder of shards, as `encode_file`; shards that a stopped run has finished are kept.
-
-    Raises:
-        LikewiseError: a file cannot be read, or the cluster cannot be used.
-    """
+    """Encode files into a folder of shards, as `encode_file`; shards that a stopped run has finished are kept."""
     form = _LANCE if Path(out).suffix == _LANCE else ".parquet"
     _writer(form)  # a missing extra is an error before anything is read
     if overwrite:

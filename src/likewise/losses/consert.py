@@ -46,9 +46,6 @@ class ConSERTLoss(nn.Module):
         temperature: tau.
 
     Inputs: one column of sentences. No labels.
-
-    Raises:
-        LikewiseError: the transformer has no such module.
     """
 
     def __init__(

@@ -24,9 +24,6 @@ class DistillationLoss(nn.Module):
         model: the encoder; a `FrozenCopy` among its modules is the teacher.
 
     Inputs: two columns, the sentences as tokens of the encoder and as tokens of the teacher. No labels.
-
-    Raises:
-        LikewiseError: the model has no teacher.
     """
 
     def __init__(self, model: SentenceTransformer) -> None:

@@ -28,9 +28,6 @@ class GroupedCosineLoss(nn.Module):
         patience: collapsed batches one after the other that end the run.
 
     Inputs: one column of sentences (the noise makes two views of it) or two (a sentence and another version of it).
-
-    Raises:
-        CollapseError: from `forward`, after `patience` collapsed batches.
     """
 
     def __init__(

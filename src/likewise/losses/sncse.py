@@ -37,9 +37,6 @@ class SNCSELoss(nn.Module):
     Inputs: one column of B sentences, K negations, Q opposites and their Q negations, with the entries 'rows' (K,), the
     sentences that the negations belong to, and 'pairs' (Q,), the places among the K of those that have an opposite.
     Returns the weighted parts by name.
-
-    Raises:
-        LikewiseError: a keep_weight for a model without a `FrozenCopy` among its modules.
     """
 
     def __init__(

@@ -36,11 +36,7 @@ def recipe_names() -> list[str]:
 
 
 def find_recipe(recipe: str | Recipe) -> Recipe:
-    """Return the recipe of a name, with precedence for this library's; a `Recipe` is returned unchanged.
-
-    Raises:
-        OptionError: there is none of that name, or the package that registers it is broken.
-    """
+    """Return the recipe of a name, with precedence for this library's; a `Recipe` is returned unchanged."""
     if isinstance(recipe, Recipe):
         return recipe
     if recipe in RECIPES:

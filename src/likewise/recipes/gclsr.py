@@ -143,9 +143,6 @@ def _with_paraphrases(dataset: Any, path: str) -> Any:
     Args:
         dataset: rows with 'sentence'.
         path: a UTF-8 file of lines 'sentence TAB paraphrase'.
-
-    Raises:
-        OptionError: no such file, a line that is not two columns, or no sentence of the corpus in it.
     """
     file = Path(path).expanduser()
     if not file.is_file():

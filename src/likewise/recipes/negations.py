@@ -67,9 +67,6 @@ def with_negations(corpus: PreparedCorpus, dataset: Any, name: str, processes: i
     """Return the dataset with the column `negation`: the sentence's negation, or None where there is none.
 
     The negations lie in the folder of the corpus; `name` tells this choice of rows from others.
-
-    Raises:
-        ImportError: the parser is not installed; the message names the extra.
     """
     import datasets
 

@@ -152,12 +152,7 @@ def choose_rows(
     seed: int,
     data: str | os.PathLike[str] | None,
 ) -> Selection:
-    """Return the selection of the checkpoint: by dev rows if any, or STS-B dev if found, or held-out rows.
-
-    Raises:
-        DataError: STS-B dev is asked for and not found, or it is malformed; or `data` is given and holds none.
-        OptionError: dev rows are given, and another selection is asked for.
-    """
+    """Return the selection of the checkpoint: by dev rows if any, or STS-B dev if found, or held-out rows."""
     if dev and options.select_by in ("sts-b-dev", "last"):
         raise OptionError(f"a dev file and select_by={options.select_by} contradict each other: drop one of them")
     if options.select_by == "last":

@@ -67,11 +67,7 @@ def last_checkpoint(why: str = "") -> Selection:
 def choose_selection(
     dataset: Any, options: TrainingOptions, seed: int, data: str | os.PathLike[str] | None
 ) -> Selection:
-    """Return the selection that the options ask for, on sentences without labels.
-
-    Raises:
-        DataError: STS-B dev is asked for and not found, or it is malformed; or `data` is given and holds none.
-    """
+    """Return the selection that the options ask for, on sentences without labels."""
     if options.select_by == "last":
         return last_checkpoint()
     if found := sts_dev(options, data):
@@ -84,11 +80,7 @@ def choose_selection(
 
 
 def sts_dev(options: TrainingOptions, data: str | os.PathLike[str] | None) -> Selection | None:
-    """Return the selection by STS-B dev; None if the options want another one, or if it is not found.
-
-    Raises:
-        DataError: it is asked for and not found, or it is malformed; or `data` is given and holds none.
-    """
+    """Return the selection by STS-B dev; None if the options want another one, or if it is not found."""
     if options.select_by not in ("auto", _STS_DEV):
         return None
     try:

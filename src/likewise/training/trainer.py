@@ -178,9 +178,6 @@ class _Steps(BaseTrainer):
         """Run one forward and backward pass; with SAM, repeat the passes of an update at the perturbed weights.
 
         The second pass runs under the same dropout masks: both gradients are of one function, as in SAM's paper.
-
-        Raises:
-            TrainingError: the loss is not finite.
         """
         loss = self._passes_of(model, inputs, num_items_in_batch)
         value = float(loss)

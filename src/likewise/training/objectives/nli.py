@@ -46,9 +46,6 @@ def read_nli(files: Sequence[Path], data: str | os.PathLike[str] | None = None, 
             a table with a header, with the columns sentence1 (or premise), sentence2 (or hypothesis) and gold_label (or
             label).
         data, options: not needed.
-
-    Raises:
-        LabelledDataError: a file is missing or broken.
     """
     if not files:
         raise LabelledDataError(

@@ -83,9 +83,6 @@ def collect(
         unit, sources: see `LabelledRows`.
         kind: Arrow type of the label, "int64" or "float32"; None for rows without one.
         number: (label, place) to the number to learn, None for no label.
-
-    Raises:
-        LabelledDataError: no row is left.
     """
     import pyarrow as pa
     from datasets import Dataset
@@ -137,10 +134,6 @@ def read_table(path: Path, columns: Columns) -> Iterator[Row]:
     A file ending in .jsonl or .json (or .jsonl.gz, ...) has an object a line. Any other has a header; where the header
     holds a tab, tabs separate and quotes are plain characters, else commas separate and quotes protect (as Excel and
     Python write CSV). Blank lines are skipped; white space around a text is taken off.
-
-    Raises:
-        LabelledDataError: a column is missing, a row is too short, or a line cannot be read.
-        CorpusError: the file cannot be opened or decompressed.
     """
     if format_suffix(path) in (".jsonl", ".json", ".ndjson"):
         yield from _objects(path, columns)
@@ -208,11 +201,7 @@ def _places(names: Sequence[str], columns: Columns, where: str) -> list[int]:
 
 
 def text_lines(path: Path) -> Iterator[str]:
-    """Yield the lines of a file, with their line ends.
-
-    Raises:
-        LabelledDataError: a line is not UTF-8.
-    """
+    """Yield the lines of a file, with their line ends."""
     for number, raw in numbered_lines(path):
         try:
             yield raw.decode("utf-8")

@@ -50,10 +50,6 @@ def read_sts(files: Sequence[Path], data: str | os.PathLike[str] | None, options
             data folder.
         data: a folder in SentEval's layout, or None for the usual places.
         options: the scale of the ratings.
-
-    Raises:
-        LabelledDataError: a file is broken, or a rating is off the scale.
-        DataError: STS-B train is wanted and not found.
     """
     low, high = options.lowest, options.highest
     rows: Iterable[Row] = (row for path in files for row in read_table(path, _COLUMNS))
