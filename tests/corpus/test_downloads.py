@@ -12,7 +12,7 @@ import pytest
 
 from likewise.corpus import downloads, hub_sources
 from likewise.corpus.downloads import LOCK, DownloadError, data_folder, get_data
-from likewise.corpus.hub_sources import DATASETS
+from likewise.corpus.unpacking import DATASETS
 from likewise.evaluation import find_data
 
 from .test_unpacking import tar

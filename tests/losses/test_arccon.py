@@ -3,7 +3,7 @@ import torch.multiprocessing as mp
 
 from likewise.encoder.build import build_encoder
 from likewise.losses import functional
-from likewise.losses.arccon import ArcConLoss
+from likewise.losses.arccse import ArcConLoss
 
 
 class Recorder(torch.nn.Module):

@@ -4,8 +4,7 @@ import torch
 from likewise.encoder.build import build_encoder
 from likewise.encoder.encoder_copy import FrozenCopy
 from likewise.losses import functional
-from likewise.losses.arccon import ArcConLoss
-from likewise.losses.arccse import ArcCSELoss, EntailmentTripletLoss
+from likewise.losses.arccse import ArcConLoss, ArcCSELoss, EntailmentTripletLoss
 
 
 def column(model, texts):

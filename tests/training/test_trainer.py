@@ -6,7 +6,7 @@ from sentence_transformers import SentenceTransformerTrainingArguments
 
 from likewise.encoder.build import build_encoder
 from likewise.encoder.pooled_token import only_pooled_token
-from likewise.losses.arccon import ArcConLoss
+from likewise.losses.arccse import ArcConLoss
 from likewise.recipes import RECIPES
 from likewise.training.batching import LengthBatchSampler
 from likewise.training.trainer import LikewiseTrainer, TwoPassSAM

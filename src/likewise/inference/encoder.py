@@ -17,8 +17,7 @@ from likewise.encoder.sentence_transformers_internals import OwnInference
 from likewise.inference.engines.chooser import FEW, Chosen, choose
 from likewise.inference.engines.engine import Choice, Engine, TorchEngine
 from likewise.inference.engines.exports import exports_of
-from likewise.inference.runner import UnfitModel, fits
-from likewise.inference.static_words import is_static, static_vectors
+from likewise.inference.runner import UnfitModel, fits, is_static, static_vectors
 from likewise.runs.progress import Progress
 
 DEFAULT_BATCH = 32

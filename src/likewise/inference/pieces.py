@@ -17,7 +17,7 @@ import numpy as np
 from likewise.corpus import CorpusOptions
 from likewise.errors import LikewiseError, first_line
 from likewise.inference.lines import decoded, open_lines
-from likewise.inference.vector_parts import WINDOW
+from likewise.inference.windows import WINDOW
 from likewise.runs.on_ray import Piece
 
 _BLOCK = 1 << 24

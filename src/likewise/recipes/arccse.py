@@ -16,8 +16,7 @@ from likewise.encoder.build import build_encoder
 from likewise.encoder.encoder_copy import FrozenCopy
 from likewise.encoder.modules import find_part
 from likewise.encoder.opening import is_sentence_encoder
-from likewise.losses.arccon import ArcConLoss
-from likewise.losses.arccse import ArcCSELoss, EntailmentTripletLoss
+from likewise.losses.arccse import ArcConLoss, ArcCSELoss, EntailmentTripletLoss
 from likewise.recipes.collate import Reading, TextCollator
 from likewise.recipes.options import HeadOptions
 from likewise.recipes.recipe import Recipe

@@ -23,9 +23,9 @@ from likewise.encoder.word_attention import TrainingAttention, WordAttention
 from likewise.encoder.word_vectors import MAX_WORDS, build_word_vectors, check_source
 from likewise.losses.grouped_cosine import GroupedCosineLoss
 from likewise.recipes.collate import Reading, TextCollator
+from likewise.recipes.optimizers import siamese_sgd
 from likewise.recipes.options import TrainingOptions
 from likewise.recipes.recipe import Recipe
-from likewise.recipes.siamese_schedule import siamese_sgd
 from likewise.runs import processes
 from likewise.runs.options import OptionError, option
 from likewise.runs.progress import Progress

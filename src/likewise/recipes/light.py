@@ -21,9 +21,9 @@ from likewise.encoder.static_words import build_static_words
 from likewise.encoder.training_modules import TeacherSpace
 from likewise.encoder.vector_files import check_word_vectors
 from likewise.losses.distillation import VectorsLoss
+from likewise.recipes.optimizers import RowAdam
 from likewise.recipes.options import TrainingOptions
 from likewise.recipes.recipe import Recipe
-from likewise.recipes.row_adam import RowAdam
 from likewise.runs import processes
 from likewise.runs.options import OptionError, option
 

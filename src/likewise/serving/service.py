@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from fastapi.concurrency import run_in_threadpool
 
-from likewise.inference.cores import one_core_threads, torch_threads
 from likewise.inference.loading import load
+from likewise.inference.runner import one_core_threads, torch_threads
 from likewise.runs.progress import Progress
 from likewise.searching import Index
 from likewise.searching.vectors import prompt_of

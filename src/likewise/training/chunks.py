@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from likewise.losses.arccon import VECTORS
+from likewise.losses.arccse import VECTORS
 
 
 @contextmanager

@@ -27,11 +27,10 @@ from likewise.runs.progress import Progress
 from likewise.runs.stopping import orderly_stop
 from likewise.runs.whole_files import write_text
 from likewise.training.callbacks import Course, Log
-from likewise.training.card import model_card
 from likewise.training.checkpoints import base_fingerprint, made_by, newest_checkpoint
 from likewise.training.checks import check_finite, texts_of
 from likewise.training.precision import use_bf16
-from likewise.training.result import TrainingResult, no_gain, open_result
+from likewise.training.result import TrainingResult, model_card, no_gain, open_result
 from likewise.training.selection import Selection
 from likewise.training.trainer import LikewiseTrainer, PairTrainer, TrainingError, trainer_arguments
 from likewise.transformers_output import no_bar, no_warning_of_times

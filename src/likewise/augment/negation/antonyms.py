@@ -12,7 +12,7 @@ from functools import cache
 from importlib import resources
 
 from likewise.augment.negation.edits import like
-from likewise.augment.negation.nouns import indefinite
+from likewise.augment.negation.words import indefinite
 
 # As far behind 'not' as the word may stand: 'is not a very large city'.
 _REACH = 4
