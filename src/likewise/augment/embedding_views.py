@@ -33,7 +33,6 @@ def cut_features(embeddings: Tensor, share: float) -> Tensor:
 
     Args:
         embeddings: (B, T, D).
-        share: from 0 to 1.
     """
     _check(share)
     n_sentences, _, size = embeddings.shape

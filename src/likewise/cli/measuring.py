@@ -130,7 +130,7 @@ def analyze_group() -> Any:
 
 
 def _similarity() -> Any:
-    from likewise.comparison.similarity import analyze_similarity, write_similarity
+    from likewise.comparison.analyses import analyze_similarity, write_similarity
 
     def show(report: Any, out: Path) -> None:
         written = write_similarity(report, out)
@@ -145,15 +145,15 @@ def _similarity() -> Any:
 
 
 def _errors() -> Any:
-    from likewise.comparison.errors import write_errors
+    from likewise.comparison.analyses import write_errors
     from likewise.comparison.page import rank
     from likewise.evaluation.rank_errors import analyze_errors
 
     def show(found: Any, out: Path) -> None:
         written = write_errors(found, out)
         typer.echo(
-            f"{found.title}: {found.n:,} pairs, Spearman {found.spearman:.2f}; of the worst {len(found.worst)} pairs "
-            f"{found.overestimated} are overestimated"
+            f"{found.title}: {found.pairs:,} pairs, Spearman {found.spearman:.2f}; "
+            f"of the worst {len(found.worst)} pairs {found.overestimated} are overestimated"
         )
         for i, pair in enumerate(found.worst[:5], start=1):
             typer.echo(f"  {i}. R_G {rank(pair.gold_rank)}, R_E {rank(pair.estimated_rank)}, {pair.direction}")

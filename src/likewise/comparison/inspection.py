@@ -40,7 +40,6 @@ class Material:
     Attributes:
         sentences: S sentences of the corpus.
         negated: rows of those that have a negation, and the negations; None without the extra 'negation'.
-        mapped: the sentences of the map, related to each other.
         task: the task of rated pairs whose worst pairs are shown; None where there is none.
     """
 
@@ -52,15 +51,10 @@ class Material:
     seed: int
 
     @classmethod
-    def of(
-        cls, dataset: Any, tasks: str, data: str | os.PathLike[str] | None, seed: int, mapped: Sequence[str] = ()
-    ) -> Material:
-        """Draw from a corpus (a dataset with the column 'sentence'), and read the task.
+    def of(cls, dataset: Any, tasks: str, data: str | os.PathLike[str] | None, seed: int) -> Material:
+        """Draw from a corpus, and read the first task of rated pairs, STS-B dev before all others.
 
-        Args:
-            tasks: of the comparison; the first one of rated pairs is taken, STS-B dev before all others.
-            mapped: the sentences of the map; without them one of the corpus, and the same one without 20% and 40% of
-                its words (the shares of ArcCSE's triplets).
+        The map has a sentence of the corpus, and the same one without 20% and 40% of its words (as ArcCSE's triplets).
         """
         drawn = tuple(dataset.select(sample_rows(len(dataset), SENTENCES, seed))["sentence"])
         rated = [task for task in resolve(tasks)[0] if isinstance(task, StsTask)]
@@ -71,7 +65,7 @@ class Material:
                 break
             except TaskMissing:
                 task = None  # the scores name it
-        return cls(drawn, _negated(drawn), tuple(mapped) or shortened(drawn, seed), task, pairs, seed)
+        return cls(drawn, _negated(drawn), shortened(drawn, seed), task, pairs, seed)
 
 
 def shortened(sentences: Sequence[str], seed: int) -> tuple[str, str, str]:

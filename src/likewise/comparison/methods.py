@@ -46,8 +46,6 @@ class Method:
     """A method, one row of the table.
 
     Attributes:
-        label: its name in tables and pictures.
-        kind: how it is made.
         name: of the recipe or baseline, or the kind itself.
         options: those that were written, over the preset's values.
         preset: of a recipe; None: the comparison's, or the recipe's first.
@@ -118,8 +116,6 @@ def parse_methods(
 
     Args:
         lines: one or more methods each; 'all' stands for the base, every baseline and every recipe.
-        preset: of recipes that name none.
-        shared: options of all recipes, over the preset's.
 
     >>> [method.label for method in parse_methods(["simcse", "arccse margin={0,10}"])]
     ['simcse', 'arccse margin=0', 'arccse margin=10']

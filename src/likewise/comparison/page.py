@@ -61,11 +61,7 @@ PICTURES = {
 
 
 def page(found: Comparison, pictures: Mapping[str, Path]) -> str:
-    """Return the page of a comparison.
-
-    Args:
-        pictures: PNG files by a name of `PICTURES`; they are put into the page.
-    """
+    """Return the page of a comparison."""
     best = {column.name: found.best(column) for column in found.columns}
     return _rendered(
         f"Comparison of {len(found.rows)} methods",

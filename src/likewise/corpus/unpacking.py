@@ -104,13 +104,10 @@ class HubFile:
     """One file of a dataset repository.
 
     Attributes:
-        revision: the commit, 40 hexadecimal digits.
         megabytes: its size in 10^6 bytes, rounded, as the hub's page says.
         kind: "tar" an archive of which `folders` are taken, "text" a file that is copied, "nli" a Parquet table
             of labelled pairs that is written as SentEval writes SNLI.
-        target: its place below the data folder.
         folders: for "tar": the folders taken, wherever they are in the archive.
-        sha256: of the file, or None where it is not known.
     """
 
     repo: str

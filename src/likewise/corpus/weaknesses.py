@@ -23,10 +23,8 @@ class Weakness(NamedTuple):
 
     Attributes:
         id: its number, as "79".
-        name: a phrase.
         described: description and extended description.
         avoided: how it is avoided, a text for each way.
-        reports: one sentence each.
         parent: the id of the more general weakness, "" at the top.
     """
 
@@ -68,9 +66,6 @@ def read_weaknesses() -> list[Weakness]:
 
 def write_weaknesses(folder: Path) -> tuple[int, int]:
     """Write the weaknesses as a corpus, `text.jsonl`, and the test on reports in BEIR's layout in `reports/`.
-
-    Args:
-        folder: is made.
 
     Returns:
         The number of weaknesses and of reports.

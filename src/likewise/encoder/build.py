@@ -39,7 +39,6 @@ def load_transformer(base: str, dropout: float | None = None) -> Transformer:
     """Load the Transformer module of a base.
 
     Args:
-        base: a Hugging Face name, a folder, or `bundled:minilm`.
         dropout: probability for hidden states and attention; None keeps the base's own.
     """
     if dropout is not None and not 0 <= dropout < 1:
@@ -73,7 +72,6 @@ def build_encoder(
     """Return a trainable encoder: the base's transformer, a pooling, and optionally the training head.
 
     Args:
-        base, dropout: see `load_transformer`.
         pooling: how token vectors (B, T, D) become a sentence vector (B, D). "own" keeps a sentence encoder's pooling
             and normalisation; for any other base it means "cls". The others use only the base's
             transformer.

@@ -19,9 +19,6 @@ class EncoderCopy(TrainingOnly, SavedModule):
     """A copy of an encoder as a module of that encoder: saved in checkpoints, never exported.
 
     It leaves the features as they are; a loss calls `encode`.
-
-    Args:
-        encoder: of stock modules, without training head.
     """
 
     folder_name = "copy"
@@ -74,7 +71,6 @@ class MomentumQueue(FrozenCopy):
     The copy has no dropout, as in the authors' code.
 
     Args:
-        size: vectors that the queue holds.
         momentum: lambda of theta_m <- lambda theta_m + (1 - lambda) theta_e.
     """
 

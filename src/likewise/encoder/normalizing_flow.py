@@ -31,7 +31,6 @@ class NormalizingFlow(SavedModule):
     The vectors are first made standard with the mean and deviation of the sample that the flow is fitted to.
 
     Args:
-        hidden: size of the hidden layer of each coupling's network.
         coupling: additive moves numbers, affine scales them too.
     """
 

@@ -35,8 +35,6 @@ def build_static_words(
     the file does not hold starts at random; the axes are then those of the encoder's own space, (E, E).
 
     Args:
-        source: the encoder: what `likewise.load` takes.
-        sentences: the corpus.
         words: the corpus's most frequent words to add; those that a WordPiece tokenizer has already do not count.
             The vocabulary of any other tokenizer stays as it is.
         dimension: D, the principal components to keep; 0 keeps the encoder's size.

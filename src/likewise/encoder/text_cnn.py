@@ -27,7 +27,6 @@ class TextCNN(SavedModule):
     positions whose r words all lie in the sentence; a shorter sentence then has one, with zeros behind its words.
 
     Args:
-        dimension: D.
         regions: words a filter spans, one entry a bank of filters.
         edges: count the positions at which a filter reaches over an end of the sentence. Models that were saved
             before there was this choice have none.

@@ -43,12 +43,7 @@ class TrainingHead(TrainingOnly, Dense):
 
 
 class TeacherSpace(TrainingOnly, SavedModule):
-    """The way from a smaller space back to a teacher's in training: 'prediction' (B, E) of 'sentence_embedding' (B, D).
-
-    Args:
-        dimension: D.
-        size: E.
-    """
+    """The way back from a smaller space to a teacher's, in training: (B, D) to 'prediction' (B, E)."""
 
     config_keys: list[str] = ["dimension", "size"]  # noqa: RUF012 - the base class declares it so
 
@@ -67,11 +62,7 @@ class TeacherSpace(TrainingOnly, SavedModule):
 
 
 class PairClassifier(TrainingOnly, SavedModule):
-    """A linear layer on (u, v, |u - v|) (Reimers and Gurevych 2019, section 3), called by the loss and the evaluator.
-
-    Args:
-        dimension: D of the sentence vectors.
-    """
+    """A linear layer on (u, v, |u - v|) (Reimers and Gurevych 2019, section 3), for the loss and the evaluator."""
 
     config_keys: list[str] = ["dimension", "classes"]  # noqa: RUF012 - the base class declares it so
 

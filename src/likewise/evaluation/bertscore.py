@@ -48,7 +48,6 @@ def match_tokens(
         first: (P, T, D) token vectors y of the candidates.
         second: (P, U, D) token vectors x of the references.
         first_masks: (P, T) each: 1 at tokens, and 1 at words.
-        second_masks: (P, U) each, as above.
 
     Returns:
         Three times (P,); 0 where a side has no word.
@@ -74,7 +73,6 @@ class BertScore:
         layer: the hidden layer taken, 0 for the embeddings and -1 for the last; None takes the authors' choice for the
             models that they name, and the last one of others.
         measure: the score of a pair; F1 is the same in both orders.
-        batch_size, precision: as in `likewise.evaluate`.
     """
 
     def __init__(

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 # Pairs rated above this mean the same: SimCSE's choice for alignment on STS-B (Gao et al. 2021, section 6).
 _SAME = 4.0
+_RATE = 0.4  # share of the words that a copy lacks
 _SHORTEST = 5  # words; with some of them removed, a shorter sentence may mean anything
 
 
@@ -83,13 +84,12 @@ def ratings_evaluator(
 def sentences_evaluator(
     sentences: Sequence[str],
     *,
-    rate: float = 0.4,
     limit: int = 1000,
     seed: int = 0,
 ) -> CheckpointEvaluator:
     """Return an evaluator on unrated sentences, which selects by the separation of damaged copies.
 
-    Each sentence gets a copy without a share of its words, chosen by the seed; `sentences` of the evaluator are S
+    Each sentence gets a copy without 40% of its words, chosen by the seed; `sentences` of the evaluator are S
     sentences and their S copies. Metrics: `separation`, which it selects by, and `retrieval`, the mean reciprocal rank
     times 100, of a copy's own sentence among all (see `geometry.py`); `alignment` of copies and sentences, `uniformity`
     of the sentences.
@@ -101,12 +101,8 @@ def sentences_evaluator(
 
     Args:
         sentences: sentences that are not trained on; those of fewer than five words, and repeats, are left out.
-        rate: share of the words that a copy lacks, between 0 and 1; one word at least.
         limit: highest number of sentences, drawn by the seed.
-        seed: of the draw and of the words.
     """
-    if not 0 < rate < 1:
-        raise EvaluationError(f"rate is {rate}; give a share of the words between 0 and 1.")
     usable = [s for s in dict.fromkeys(sentences) if len(s.split()) >= _SHORTEST]
     if len(usable) < 2:
         raise EvaluationError(
@@ -115,7 +111,7 @@ def sentences_evaluator(
         )
     chance = random.Random(seed)
     kept = usable if len(usable) <= limit else chance.sample(usable, limit)
-    copies = [damaged(sentence, rate, chance) for sentence in kept]
+    copies = [damaged(sentence, _RATE, chance) for sentence in kept]
     cache = TokenCache([*kept, *copies])
 
     def score(model: SentenceTransformer) -> tuple[Metrics, np.ndarray]:
@@ -130,10 +126,10 @@ def sentences_evaluator(
         return metrics, separations
 
     description = (
-        f"Separation of {len(kept)} held-out sentences from each other by copies without {rate:.0%} of their words "
+        f"Separation of {len(kept)} held-out sentences from each other by copies without {_RATE:.0%} of their words "
         "(no ratings)"
     )
-    config = {"sentences": len(kept), "rate": rate, "seed": seed}
+    config = {"sentences": len(kept), "rate": _RATE, "seed": seed}
     return CheckpointEvaluator(
         "separation",
         "held_out",
@@ -190,7 +186,6 @@ def scores_evaluator(
     on the scale of the scores; `spearman` and `pearson` with the scores, times 100 (0 where they are undefined).
 
     Args:
-        first, second, scores: P of each.
         to_target, from_target: from scores to training targets, and back.
     """
     _check_pairs(first, second, scores, "scores")

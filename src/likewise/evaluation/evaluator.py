@@ -12,6 +12,7 @@ import numpy as np
 from sentence_transformers.sentence_transformer.evaluation import SentenceEvaluator
 
 Metrics = dict[str, float]
+_DRAWS = 500  # samples of a bootstrap
 
 
 class CheckpointEvaluator(SentenceEvaluator):
@@ -20,11 +21,9 @@ class CheckpointEvaluator(SentenceEvaluator):
     The trainer puts `eval_` before the names of the metrics: "eval_sts_dev_spearman".
 
     Args:
-        metric: the metric to select by.
         name: put before each metric, with an underscore.
         score: from a model to its metrics, or to these and the values of `items`.
         description, config: one sentence for the user, and plain values for the model card.
-        sentences: the encoded sentences.
         of_items: the primary metric from some of the items that `score` leaves in `items`, and their numbers; None
             where its noise is not known.
 
@@ -73,19 +72,15 @@ class CheckpointEvaluator(SentenceEvaluator):
         """Return plain values for the model card."""
         return self._config
 
-    def noise(self, before: np.ndarray | None, after: np.ndarray | None, draws: int = 500) -> float | None:
+    def noise(self, before: np.ndarray | None, after: np.ndarray | None) -> float | None:
         """Return the noise of the primary metric's change from one model to another, None where it is not known.
 
         It is half of the 95% interval of the change: 1.96 standard deviations over samples of the items, drawn with
         replacement (a paired bootstrap). Another sample of sentences might undo a smaller change.
-
-        Args:
-            before, after: the `items` of both models.
-            draws: samples.
         """
         if self._of_items is None or before is None or after is None:
             return None
         rng = np.random.default_rng(0)
-        samples = (rng.integers(len(before), size=len(before)) for _ in range(draws))
+        samples = (rng.integers(len(before), size=len(before)) for _ in range(_DRAWS))
         changes = [self._of_items(after, rows) - self._of_items(before, rows) for rows in samples]
         return 1.96 * float(np.std(changes))

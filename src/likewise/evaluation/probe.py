@@ -57,12 +57,7 @@ class Probed:
 
 
 def folds(labels: np.ndarray, rows: np.ndarray, count: int = FOLDS, seed: int = SEED) -> tuple[Fold, ...]:
-    """Split rows into shuffled, stratified folds.
-
-    Args:
-        labels: (N,) of all rows.
-        rows: indices of the rows to cut.
-    """
+    """Split rows into shuffled, stratified folds."""
     from sklearn.model_selection import StratifiedKFold
 
     cut = StratifiedKFold(count, shuffle=True, random_state=seed).split(rows, labels[rows])

@@ -116,8 +116,6 @@ def fast_vectors(
     """Return the vectors of texts by the fast path, and the engine used.
 
     Args:
-        inputs: S texts, 1 or more.
-        at_most: most sentences in a batch.
         total: how many texts there are in several calls, if that is more than S; what pays depends on it.
 
     Returns:

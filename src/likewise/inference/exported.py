@@ -20,9 +20,7 @@ class ExportedEncoder:
     """The vectors of texts, of length 1, by ONNX Runtime from a checked export in the cache.
 
     Args:
-        store: the model's exports.
         tokenizer: the tokenizer of the model as JSON, hashed (`Tokens.hash`).
-        truncate_dim: the length that the vectors are cut to; None keeps them whole.
 
     Raises:
         LookupError: there is none with this tokenizer, or its vectors are not known to be torch's.

@@ -56,12 +56,7 @@ def load(
 
 @dataclass(frozen=True)
 class SavedModel:
-    """A model that a job has saved.
-
-    Attributes:
-        path: the model's folder.
-        record: the content of its likewise.json.
-    """
+    """A model that a job has saved."""
 
     path: Path
     record: dict[str, Any]

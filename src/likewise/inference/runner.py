@@ -40,8 +40,6 @@ class Runner:
         """Encode texts.
 
         Args:
-            texts: S of them, 1 or more.
-            engine: what runs the model.
             at_most: the most sentences in a batch, if they are limited in addition to the tokens.
             step: called with the number of sentences done after each batch.
 
@@ -89,8 +87,6 @@ def by_budget(lengths: np.ndarray, budget: int, at_most: int | None = None) -> l
 
     Args:
         lengths: tokens of each sentence, (S,).
-        budget: cells of a batch.
-        at_most: sentences of a batch, if that is limited too.
 
     Returns:
         The positions of each batch's sentences; each position is in exactly one.
@@ -191,7 +187,6 @@ def static_vectors(
     """Return the vectors (S, D) of texts, 1 or more.
 
     Args:
-        at_most: sentences of a batch.
         step: called with the number of sentences done after each batch.
     """
     words: Any = model[0]

@@ -102,10 +102,7 @@ class ShardEncoder:
     """The encoder of pieces: writes the shard of each, whole or not at all.
 
     Args:
-        model: what `load` takes.
-        choice: the engine.
         sample, total: what the engine is chosen by.
-        folder: where the shards go.
         work: an encoder whose engine is chosen, in place of model and choice.
     """
 

@@ -27,9 +27,6 @@ class ArcConLoss(nn.Module):
     and sent through the encoder once. With `margin_degrees=0` it is NT-Xent, the loss of SimCSE.
 
     Args:
-        model: the encoder; its sentence embedding (B, D) is compared.
-        margin_degrees: the margin m, in degrees.
-        temperature: tau.
         positive_dropout: False takes the second view without dropout (table 3, second row).
 
     Inputs: one column of sentences, or two (a sentence and its positive). No labels. The other processes'
@@ -81,11 +78,9 @@ class EntailmentTripletLoss(nn.Module):
     """Triplet loss: a sentence is nearer to its less masked version than to the more masked (ArcCSE, equation 4).
 
     Args:
-        model: the encoder.
         margin: m, in units of cosine.
         dropout: True leaves dropout on (table 3, third row); the paper turns it off, since its noise would hide
             the small difference between the two versions.
-        temperature: see `functional.entailment_triplet`.
 
     Inputs: one column that holds the sentences, the closer and the farther versions one after another (3K rows),
     or three columns of K rows each. No labels.
@@ -110,9 +105,6 @@ class ArcCSELoss(nn.Module):
     """The loss L_arccon + lambda L_triplet (ArcCSE, equation 5); either part may be omitted.
 
     Args:
-        arccon: the contrastive part, or None.
-        triplet: the triplet part, or None.
-        triplet_weight: lambda.
         keep_weight: weight of `functional.listwise_keep`, which is not in the paper: in both views the sentences of the
             batch stay as near to each other as a `FrozenCopy` among the model's modules has them.
         shortened: the second column holds the second view of ArcCon.

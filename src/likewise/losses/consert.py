@@ -42,8 +42,6 @@ class ConSERTLoss(nn.Module):
 
     Args:
         model: the encoder; its transformer has a module `embeddings`, as BERT, RoBERTa and their kin.
-        first, second: the two views.
-        temperature: tau.
 
     Inputs: one column of sentences. No labels.
     """

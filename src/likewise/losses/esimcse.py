@@ -24,7 +24,6 @@ class ESimCSELoss(nn.Module):
 
     Args:
         model: the encoder; a `MomentumQueue` among its modules gives the queue, without one there is none.
-        temperature: tau.
 
     Inputs: two columns, sentences and the same ones with repetitions. No labels.
     """

@@ -23,7 +23,6 @@ class GroupedCosineLoss(nn.Module):
 
     Args:
         model: the encoder; in training it returns 'projection' and 'prediction' besides 'sentence_embedding'.
-        group_size: features of a group; 0 takes all of them as one group.
         collapse_below: a spread of the normalised outputs below this counts as collapsed; 0 never does.
         patience: collapsed batches one after the other that end the run.
 

@@ -24,12 +24,9 @@ class SNCSELoss(nn.Module):
     The two dropout views and the negations are rows of one forward pass.
 
     Args:
-        model: the encoder.
         role: what a negation is: a soft negative under the bidirectional margin loss (equation 7), a positive
             (equation 8), a hard negative (equation 9), or nothing (InfoNCE alone).
-        temperature: tau.
         alpha, beta: least and largest difference of the cosines of positive and negation.
-        weight: lambda.
         opposite_weight: weight of `functional.agreeing_opposites`, which is not in the paper.
         keep_weight: weight of the cosine distance between the two views of a sentence and the vector that the encoder
             gave it before training, which is not in the paper either. The negations are free to move.

@@ -17,8 +17,6 @@ class Reading(NamedTuple):
     """The way in which the texts of a column are tokenised.
 
     Attributes:
-        tokenizer: a Hugging Face tokenizer.
-        length: the number of tokens kept.
         prompt: put before each text.
         unpooled: tokens of the prompt that the pooling leaves out; 0 where it takes them all.
     """

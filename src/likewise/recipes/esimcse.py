@@ -42,12 +42,8 @@ def repeated_views(
     """Return {'sentence': B lists of tokens, 'repeated': the same ones with repeated sub-words}.
 
     Args:
-        rows: of the corpus.
-        tokenizer: a Hugging Face tokenizer.
         length: tokens kept of a sentence; repetitions come on top, as in the authors' code.
         longest: tokens that the base reads.
-        rate: dup_rate.
-        seed: fixes the repetitions of each sentence.
     """
     sentences = [row["sentence"] for row in rows]
     tokens = tokenizer(sentences, truncation=True, max_length=length, return_special_tokens_mask=True)

@@ -28,10 +28,7 @@ def with_candidates(dataset: Any, rows: np.ndarray, share: float, seed: int, max
     them. Fewer are replaced where the corpus does not hold enough.
 
     Args:
-        dataset: rows {'sentence', 'words'}.
         rows: (R,) those that the run would take.
-        share: of the R.
-        seed: fixes which.
         max_words: longer sentences are not looked at: they say more than the one thing that is negated.
     """
     from likewise.augment.negation.antonyms import may_have_opposites

@@ -53,10 +53,8 @@ def siamese_sgd(
     """Return the optimiser of GCLSR, section 4.1, and its schedule.
 
     Args:
-        model: all that is trained.
         predictor: the parameters of the predictor, which have the constant rate `predictor_rate`, unless that is 0.
         rate, weight_decay: peak rate and decay of all others.
-        steps, warmup, momenta: see `WarmupCosine`.
     """
     own = {id(parameter) for parameter in predictor} if predictor_rate else set()
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]

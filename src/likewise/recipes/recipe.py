@@ -22,9 +22,6 @@ class Method:
     """The base class of recipes, objectives and baselines: a way to make an encoder.
 
     Args:
-        name: what it is called on the command line.
-        summary: one sentence.
-        source: the paper.
         presets: named option sets; the first is the default.
     """
 
@@ -51,7 +48,6 @@ class FirstStage:
     """A recipe whose model is the base of another one's.
 
     Args:
-        recipe: the stage's.
         wanted: (base, options of the run) to whether it is considered for this base.
         insisted: (options of the run) to whether it is not asked if the base needs it.
         options: (options of the run) to those of the stage.

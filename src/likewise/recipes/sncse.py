@@ -70,8 +70,6 @@ def negation_views(
     With `with_opposites` these are followed by the Q opposites of negations, and the Q negations of these.
 
     Args:
-        rows: {'sentence', 'negation'} each.
-        with_opposites: see above.
         differ: from sentences and their negations to whether the encoder can tell each two apart; a negation that it
             cannot is left out.
 

@@ -88,11 +88,7 @@ class Job:
         return round(float(self.notes.get("seconds", 0.0)) + time.monotonic() - self._begun, 1)
 
     def finish(self, facts: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Install `result` under the target's name, remove the working folder, and return the record.
-
-        Args:
-            facts: plain values for the record, besides plan, versions, machine, seconds and the names of the files.
-        """
+        """Install `result` under the target's name, remove the working folder, and return the record."""
         self.finished = self._installed(facts)
         shutil.rmtree(self.work)
         return self.finished

@@ -40,11 +40,7 @@ class Parts:
 
     @contextmanager
     def new(self, name: str, **facts: Any) -> Iterator[Path]:
-        """Provide a path to write a part to; the part is installed if the block ends without an error.
-
-        Args:
-            facts: plain values to keep with it.
-        """
+        """Provide a path to write a part to; the part is installed if the block ends without an error."""
         self.folder.mkdir(parents=True, exist_ok=True)
         with written_whole(self.path(name)) as path:
             yield path

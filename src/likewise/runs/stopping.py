@@ -27,11 +27,7 @@ class StopRequest:
         self.progress = progress
 
     def check(self, done: str = "") -> None:
-        """Raise `Stopped` if a stop was requested; to be called where all work so far is saved.
-
-        Args:
-            done: how far the job came, for the message.
-        """
+        """Raise `Stopped` if a stop was requested; to be called where all work so far is saved."""
         if self.asked:
             raise Stopped(f"Stopped{f' {done}' if done else ''}. Run the same command again to resume.")
 

@@ -19,8 +19,6 @@ class LengthBatchSampler(BatchSampler):
 
     Args:
         lengths: a length for each row, in any unit; kept as one small integer a row.
-        batch_size: rows of a batch.
-        seed: with the epoch, fixes the order.
         by_length: False gives plain shuffled batches.
     """
 

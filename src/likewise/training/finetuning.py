@@ -22,11 +22,10 @@ from likewise.runs.job import Resume
 from likewise.runs.options import OptionError, checked_seed
 from likewise.runs.progress import Progress
 from likewise.training.checks import LABEL, check_start, check_updates
-from likewise.training.config import config_of
 from likewise.training.objectives import find_objective
 from likewise.training.objectives.objective import FinetuneOptions, Objective
 from likewise.training.objectives.rows import LabelledDataError, LabelledRows
-from likewise.training.running import Training, TrainingResult
+from likewise.training.running import Training, TrainingResult, config_of
 from likewise.training.selection import Selection, hold_out, last_checkpoint, sts_dev
 
 Files = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]

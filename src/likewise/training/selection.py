@@ -30,7 +30,6 @@ class Selection:
         name: 'sts-b-dev', 'dev', 'held-out' or 'last'.
         evaluator: None for 'last'.
         rows: row numbers of the data to train on, in order; None for all.
-        description: one sentence for the user.
         fingerprint: of data besides the training rows that it is made of.
     """
 
@@ -99,7 +98,6 @@ def hold_out(groups: Sequence[Any], wanted: int, seed: int) -> tuple[np.ndarray,
     Args:
         groups: of each row; rows of one group (those with the same first sentence) stay together.
         wanted: rows to hold out; a tenth of all at most, one group more at most.
-        seed: fixes the choice.
     """
     numbers: dict[Any, int] = {}
     group = np.array([numbers.setdefault(one, len(numbers)) for one in groups], dtype=np.int64)

@@ -60,13 +60,11 @@ class _Steps(BaseTrainer):
     """The training steps of both trainers.
 
     Args:
-        lengths: words of each training row.
         by_length: batches of near-equal length.
         sam_rho: radius of sharpness-aware minimisation; 0 is plain AdamW.
         sam_every: updates from one that is sharpness-aware to the next; the first one is, and those between are plain.
         interpolation: how far from the weights at the start to the trained ones those lie that are scored and saved.
         chunk: rows that are encoded at a time, see `in_chunks`; 0 for all.
-        settings: those of sentence-transformers' trainer.
     """
 
     arguments_type: Any

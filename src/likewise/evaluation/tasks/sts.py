@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from likewise.evaluation.data import find_data, read_lines, read_rating
-from likewise.evaluation.pairs import RatedPairs, prepare_pairs
+from likewise.evaluation.pairs import RatedPairs, prepare_pairs, score_pairs
 from likewise.evaluation.task import DataError, Prepared, Task, TaskMissing
 
 
@@ -22,11 +22,9 @@ class StsFile(NamedTuple):
     """One file of `size` pairs, in tab-separated columns from 0.
 
     Attributes:
-        size: the number of rated pairs, which is checked when the file is read.
         gold: a second file with a rating a line, an empty line where a pair was not rated; or None.
         columns: of the two sentences.
         gold_column: of the rating, where `gold` is None.
-        header: whether the first line names the columns.
     """
 
     subset: str
@@ -85,7 +83,10 @@ class StsTask(Task):
 
     def read(self, data: Path) -> Prepared:
         """Read the pairs for the suite."""
-        return prepare_pairs(self.name, self.title, self.load(data))
+        pairs = self.load(data)
+        return prepare_pairs(
+            pairs, lambda scores: score_pairs(self.name, self.title, scores, pairs.gold, pairs.subsets)
+        )
 
 
 def _read(data: Path, file: StsFile, scale: tuple[float, float]) -> list[tuple[str, str, float]]:

@@ -8,7 +8,7 @@ Letters of the shapes: N rows, D embedding.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Literal, NamedTuple
@@ -19,7 +19,7 @@ from likewise.errors import counted
 from likewise.evaluation.data import read_lines
 from likewise.evaluation.pairs import pair_features
 from likewise.evaluation.probe import SEED, Fold, Probed, Trial, folds, nested, probe
-from likewise.evaluation.task import DataError, Prepared, Task, TaskMissing, TaskResult, number
+from likewise.evaluation.task import DataError, Prepared, Task, TaskMissing, TaskResult
 
 STRENGTHS = tuple(2.0**power for power in range(-2, 6))
 """Values of C: SentEval's for scikit-learn, and those of its cross-validation on a training set (2^-1 to 2^5)."""
@@ -33,21 +33,27 @@ class TransferResult(TaskResult):
         f1: of the second class, times 100, where the task is reported with it (MRPC).
         dev: the accuracy by which the regularisation was chosen, times 100.
         strengths: the values of C that were chosen, one for each tested fold.
-        seed: of the folds.
     """
 
-    COLUMNS: ClassVar[tuple[str, ...]] = ("Task", "Accuracy", "F1", "Dev accuracy", "C", "Items")
+    COLUMNS: ClassVar[Mapping[str, str]] = {
+        "Task": "title",
+        "Accuracy": "score",
+        "F1": "f1",
+        "Dev accuracy": "dev",
+        "C": "chosen",
+        "Items": "n",
+    }
 
     f1: float | None
     dev: float
     strengths: tuple[float, ...]
     seed: int
 
-    def cells(self) -> tuple[str, ...]:
-        """Return the table row, in the order of COLUMNS."""
+    @property
+    def chosen(self) -> str:
+        """The range of `strengths`, as text."""
         ends = dict.fromkeys((min(self.strengths, default=None), max(self.strengths, default=None)))
-        chosen = " to ".join("-" if end is None else f"{end:g}" for end in ends)
-        return (self.title, number(self.score), number(self.f1), number(self.dev), chosen, str(self.n))
+        return " to ".join("-" if end is None else f"{end:g}" for end in ends)
 
 
 class Row(NamedTuple):

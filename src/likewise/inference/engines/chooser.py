@@ -53,7 +53,6 @@ def choose(model: SentenceTransformer, runner: Runner, choice: Choice, texts: Se
     """Choose an engine.
 
     Args:
-        runner: the model's.
         texts: what is to be encoded, or the first of it, 1 or more: checks and int8's ranges are made on a sample.
         total: how many there are in all, about.
     """

@@ -63,12 +63,7 @@ def export(model: SentenceTransformer, folder: Path) -> None:
 
 
 def quantise(source: Path, folder: Path, batches: Sequence[tuple[np.ndarray, np.ndarray]]) -> None:
-    """Write an int8 copy of an export, calibrated on batches of the corpus.
-
-    Args:
-        source: the folder of the float32 export.
-        folder: where the copy goes.
-    """
+    """Write an int8 copy of an export, calibrated on batches of the corpus."""
     openvino = _openvino()
     require_extra("openvino", "int8 under openvino", "nncf")
     import logging

@@ -45,7 +45,6 @@ def read_nli(files: Sequence[Path], data: str | os.PathLike[str] | None = None, 
             folder, a line a pair; all may end in .gz). A folder with the three of part 'train'. The original .jsonl, or
             a table with a header, with the columns sentence1 (or premise), sentence2 (or hypothesis) and gold_label (or
             label).
-        data, options: not needed.
     """
     if not files:
         raise LabelledDataError(

@@ -37,8 +37,6 @@ class LabelledRows:
     Attributes:
         dataset: a Hugging Face dataset: the text columns in order, then 'label' where there is one.
         unit: what a row is, in the plural, for the user.
-        sources: the files.
-        sha256: of the rows in order.
         dropped: the number of rows that were left out, by reason.
         left_out: the same in words, with the place of the first of each.
     """
@@ -79,8 +77,6 @@ def collect(
 
     Args:
         rows: the texts of each, then its label.
-        texts: the names of the texts.
-        unit, sources: see `LabelledRows`.
         kind: Arrow type of the label, "int64" or "float32"; None for rows without one.
         number: (label, place) to the number to learn, None for no label.
     """

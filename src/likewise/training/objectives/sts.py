@@ -48,8 +48,6 @@ def read_sts(files: Sequence[Path], data: str | os.PathLike[str] | None, options
     Args:
         files: tables with a header (or JSONL) and the columns sentence1, sentence2 and score; none: STS-B train of the
             data folder.
-        data: a folder in SentEval's layout, or None for the usual places.
-        options: the scale of the ratings.
     """
     low, high = options.lowest, options.highest
     rows: Iterable[Row] = (row for path in files for row in read_table(path, _COLUMNS))

@@ -48,7 +48,6 @@ def read_triplets(
 
     Args:
         files: such files; a folder stands for its train.csv.
-        data, options: not needed.
     """
     if not files:
         raise LabelledDataError("triplets has no data to train on: name it (--train), as the train.csv of the triplets")
