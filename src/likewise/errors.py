@@ -1,7 +1,5 @@
 """The base class of the errors that a user can mend, and the reporting of other libraries' errors."""
 
-from __future__ import annotations
-
 from importlib.util import find_spec
 
 

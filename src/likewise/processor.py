@@ -4,8 +4,6 @@ The environment variable LIKEWISE_PROCESSOR puts another processor in the place 
 `vnni`, or several as `bf16+vnni`. The choice made then also runs here, slowly, so that it can be tested anywhere.
 """
 
-from __future__ import annotations
-
 import os
 import platform
 from functools import cache

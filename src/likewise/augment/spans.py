@@ -8,8 +8,6 @@ neither the number of segments nor the rounding; what is done here:
 - the second version grows these same segments at their edges, so that it contains the first.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 

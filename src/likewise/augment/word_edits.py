@@ -1,7 +1,5 @@
 """Edits of words: deletion (TSDAE), repetition (ESimCSE), and easy data augmentation (Wei and Zou 2019)."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from typing import Any

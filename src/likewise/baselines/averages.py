@@ -3,8 +3,6 @@
 All of them are stock modules: plain SentenceTransformer(folder) loads them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, Literal
 

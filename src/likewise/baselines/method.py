@@ -1,7 +1,5 @@
 """The definition of a baseline: a model made from a base, and fitted to sentences if it needs any."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal

@@ -1,7 +1,5 @@
 """`likewise evaluate`, `compare` and `analyze`: the commands that measure models."""
 
-from __future__ import annotations
-
 import functools
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`likewise train`, `finetune` and `baseline`: one command per recipe, objective and baseline."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path

@@ -7,8 +7,6 @@ A line is a name and options as NAME=VALUE. Values in braces make a grid: a meth
 not options of the method: `label` (its name in tables), `preset` and `base` (in place of those of the comparison).
 """
 
-from __future__ import annotations
-
 import hashlib
 import itertools
 import json

@@ -1,7 +1,5 @@
 """The outcome of a comparison: means and spreads over the seeds, from the results of the runs."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass, field

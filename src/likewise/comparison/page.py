@@ -1,7 +1,5 @@
 """The HTML pages: self-contained files that need no network and follow the reader's light or dark setting."""
 
-from __future__ import annotations
-
 import base64
 import re
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Pictures of a model's behaviour: distributions of cosines, sentences under dropout, ranks of rated pairs."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path

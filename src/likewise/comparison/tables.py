@@ -1,7 +1,5 @@
 """The tables of a comparison: scores with their spread and the best marked, and the settings of each row."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Downloads from the Hugging Face hub: pinned, checked, and arranged atomically in SentEval's layout."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -4,8 +4,6 @@ The idea is that a sentence is nearer in theme to its own section than to others
 million triplets for training and 222 thousand for testing; the same CSV format is read and written here.
 """
 
-from __future__ import annotations
-
 import csv
 import os
 import random

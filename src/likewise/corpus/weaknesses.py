@@ -5,8 +5,6 @@ vulnerabilities ('observed examples') that experts filed under it. The reports a
 not part of the text.
 """
 
-from __future__ import annotations
-
 import json
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator

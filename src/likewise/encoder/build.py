@@ -1,7 +1,5 @@
 """Encoders built from a base: a Hugging Face name, a folder, or `bundled:minilm`."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Literal
 

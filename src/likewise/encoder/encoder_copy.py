@@ -1,7 +1,5 @@
 """A second encoder in training: a trained twin, a frozen teacher, or a momentum encoder."""
 
-from __future__ import annotations
-
 import copy
 from pathlib import Path
 from typing import Any, Self

@@ -4,8 +4,6 @@ Li et al. 2020, "On the Sentence Embeddings from Pre-trained Language Models" (B
 zuko's transformations. Letters of the shapes: B sentences, D embedding.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any, Literal
 

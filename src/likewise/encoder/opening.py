@@ -4,8 +4,6 @@ No code that comes with a model runs: its modules are those of sentence-transfor
 read as tensors only.
 """
 
-from __future__ import annotations
-
 import pickle
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress

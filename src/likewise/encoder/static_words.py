@@ -5,8 +5,6 @@ and any other word those of its pieces (the vocabulary of model2vec's distillati
 Letters of the shapes: V words and sub-words, D numbers.
 """
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Sequence

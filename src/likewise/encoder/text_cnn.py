@@ -1,7 +1,5 @@
 """TextCNN (Kim 2014) as in GCLSR, section 4.1: convolutions over words, ReLU, the maximum over positions."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

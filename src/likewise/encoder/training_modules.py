@@ -1,7 +1,5 @@
 """Modules that an encoder has in training only: heads, a decoder, noise."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any, Self
 

@@ -1,7 +1,5 @@
 """Word vectors from files: word2vec, GloVe or fastText's .vec, compressed or not."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import lzma

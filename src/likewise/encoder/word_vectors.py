@@ -1,7 +1,5 @@
 """Word vectors as the first module of an encoder: words in, vectors out, saved as safetensors."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import islice

@@ -5,23 +5,19 @@ hub names, and needs pandas and matplotlib; this works on an encoder that is loa
 pairs, T and U tokens, D embedding.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
+from sentence_transformers import SentenceTransformer
 from torch import Tensor
 from torch.nn import functional as F
 
 from likewise.evaluation.task import EvaluationError
 from likewise.inference.encoding import Precision, autocast, undisturbed
 from likewise.runs.progress import Progress
-
-if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
 
 Measure = Literal["f1", "precision", "recall"]
 

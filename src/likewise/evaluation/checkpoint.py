@@ -3,16 +3,15 @@
 Checkpoints are scored in float32, whatever they are trained in, as the saved model is.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import random
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
+from sentence_transformers import SentenceTransformer
 
 from likewise.encoder.modules import find_part
 from likewise.encoder.training_modules import PairClassifier
@@ -23,9 +22,6 @@ from likewise.evaluation.pairs import Distance, correlations, nearness, pair_cos
 from likewise.evaluation.registry import rated_task
 from likewise.evaluation.task import EvaluationError
 from likewise.evaluation.token_cache import TokenCache
-
-if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
 
 # Pairs rated above this mean the same: SimCSE's choice for alignment on STS-B (Gao et al. 2021, section 6).
 _SAME = 4.0

@@ -1,7 +1,5 @@
 """A cross-encoder as a scorer of pairs: it reads both sentences and has no sentence vectors."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

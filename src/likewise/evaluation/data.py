@@ -1,7 +1,5 @@
 """The folder of evaluation data, and the reading of its files."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

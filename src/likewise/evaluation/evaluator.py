@@ -3,8 +3,6 @@
 Letters of the shapes: R items (pairs, sentences) that a metric is computed from.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 

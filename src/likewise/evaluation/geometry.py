@@ -5,8 +5,6 @@ Alignment and Uniformity on the Hypersphere', as ArcCSE uses them (Zhang et al. 
 better for both. Letters of the shapes: N rows, D embedding.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Tasks on your own files: their names, as `retrieval:FOLDER:dev`, and the reading of their tables."""
 
-from __future__ import annotations
-
 import csv
 import re
 from collections.abc import Iterable, Iterator

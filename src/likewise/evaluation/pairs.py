@@ -3,8 +3,6 @@
 Letters of the shapes: P pairs, D embedding.
 """
 
-from __future__ import annotations
-
 import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence

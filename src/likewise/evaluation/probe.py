@@ -6,8 +6,6 @@ cross-validation inside of them or on a dev set. All choices are fitted on all f
 Letters of the shapes: N rows, D embedding, P parts of the rows, R strengths, T trials.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The evaluation tasks by name: built-in ones, and those that other packages register."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace

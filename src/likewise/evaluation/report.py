@@ -1,7 +1,5 @@
 """The report of an evaluation: typed results, exported as JSON or a table."""
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Mapping, Sequence

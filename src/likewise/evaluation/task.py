@@ -4,8 +4,6 @@ A family of tasks is a file in `evaluation/tasks/`: a subclass of `Task` and a t
 `registry.py` lists. Another package adds a task by an entry point of the group `likewise.tasks`.
 """
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping

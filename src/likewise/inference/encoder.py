@@ -1,7 +1,5 @@
 """The encoder that `likewise.load` returns: a SentenceTransformer whose `encode` is fast."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Sequence
 from typing import Any

@@ -3,8 +3,6 @@
 Letters of the shapes: S texts, T tokens, D embedding.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

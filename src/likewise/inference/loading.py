@@ -1,7 +1,5 @@
 """Loading a sentence encoder whose `encode` is fast, and the result of a job that ends with a model."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass
 from functools import cached_property

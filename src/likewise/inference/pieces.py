@@ -3,8 +3,6 @@
 A file is named by a path or by the URL of an object store (s3://, gs://, abfs://), which pyarrow reads.
 """
 
-from __future__ import annotations
-
 import io
 from collections.abc import Iterator
 from contextlib import contextmanager

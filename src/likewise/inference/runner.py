@@ -3,8 +3,6 @@
 Letters of the shapes: S sentences, D embedding.
 """
 
-from __future__ import annotations
-
 import os
 import threading
 import weakref

@@ -5,8 +5,6 @@ name, and their rows are in the order of the text. They are Parquet files, or th
 folder is called NAME.lance.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import warnings

@@ -3,8 +3,6 @@
 Letters of the shapes: S sentences, D embedding.
 """
 
-from __future__ import annotations
-
 import os
 from bisect import bisect_right
 from collections.abc import Sequence

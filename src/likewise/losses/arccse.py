@@ -1,7 +1,5 @@
 """The loss of ArcCSE: ArcCon over dropout twins, and weighted entailment triplets."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from contextlib import nullcontext
 from typing import Any

@@ -1,7 +1,5 @@
 """ConSERT: two views of a sentence made on its token embeddings, under NT-Xent of both directions."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal

@@ -1,7 +1,5 @@
 """Distillation: a sentence vector learns to match another encoder's vector of the same sentence."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """ESimCSE: a sentence and itself with repeated sub-words, against the batch and a queue of a momentum encoder."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

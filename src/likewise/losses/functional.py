@@ -2,11 +2,9 @@
 
 Letters of the shapes: B sentences of a batch, N candidates (B times the number of processes), D embedding. Everything
 is computed in float32, also under autocast: an angle near zero does not survive bfloat16. An `offset` is the number of
-candidates that belong to processes before this one, `temperature` is tau. Shapes that do not fit, a temperature of 0 or less, and bounds
-that contradict each other are a LikewiseError.
+candidates that belong to processes before this one; `temperature` is tau. Shapes that do not fit, a temperature of 0 or
+less, and bounds that contradict each other are a LikewiseError.
 """
-
-from __future__ import annotations
 
 import math
 

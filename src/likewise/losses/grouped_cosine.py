@@ -1,7 +1,5 @@
 """The loss of GCLSR: each view's prediction against the other's projection, in groups of features."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from sentence_transformers import SentenceTransformer

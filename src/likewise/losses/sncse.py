@@ -1,7 +1,5 @@
 """The loss of SNCSE: InfoNCE, and the sentence's own negation in one of four roles."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any, Literal
 

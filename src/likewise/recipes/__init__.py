@@ -1,7 +1,5 @@
 """The recipes: their table, and those that other packages register."""
 
-from __future__ import annotations
-
 from importlib.metadata import EntryPoint, entry_points
 
 from likewise.errors import first_line

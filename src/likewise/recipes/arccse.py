@@ -4,8 +4,6 @@ Zhang et al. 2022, "A Contrastive Framework for Learning Sentence Representation
 Perspective in Angular Space". Where a value comes from, and what differs from the paper: docs/papers.md.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from typing import Any, Literal

@@ -4,8 +4,6 @@ Yan et al. 2021, "ConSERT: A Contrastive Framework for Self-Supervised Sentence 
 Where a value comes from, and what differs from the paper: docs/papers.md.
 """
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 from likewise.encoder.build import LAST_TWO, build_encoder, build_layer_average

@@ -4,8 +4,6 @@ Carlsson et al. 2021, "Semantic Re-tuning with Contrastive Tension"; the loss is
 value comes from, and what differs from the paper: docs/papers.md.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

@@ -4,8 +4,6 @@ Wu et al. 2022, "ESimCSE: Enhanced Sample Building Method for Contrastive Learni
 Where a value comes from, and what differs from the paper: docs/papers.md.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

@@ -4,8 +4,6 @@ Wang, Zhang, Lei, Peng 2023, "Grouped Contrastive Learning of Self-supervised Se
 comes from, and what differs from the paper: docs/papers.md.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal

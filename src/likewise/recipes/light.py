@@ -4,8 +4,6 @@ Not from a paper as a whole. From GCLSR (Wang et al. 2023) it has a light encode
 gradient; a frozen encoder takes the place of the other view, as in tokenlearn. docs/papers.md says what was tried.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -5,8 +5,6 @@ all-MiniLM-L6-v2, whose own, mean-pooled vector has 78.87), and most of a short 
 speak. This step costs a third of SNCSE's, wants no negative, and is the first stage of `sncse`. docs/papers.md.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from likewise.encoder.build import OwnOrMode, build_encoder

@@ -1,7 +1,5 @@
 """Training rows with their negations: made once, and cached next to the prepared corpus."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Optimizers: SGD as the authors of GCLSR ran it, and an Adam that touches the rows with a gradient alone."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from typing import Any

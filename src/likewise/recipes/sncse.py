@@ -4,8 +4,6 @@ Wang et al. 2022, "SNCSE: Contrastive Learning for Unsupervised Sentence Embeddi
 value comes from, and what differs from the paper: docs/papers.md.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable
 from functools import partial

@@ -4,8 +4,6 @@ Wang, Reimers, Gurevych 2021, "TSDAE: Using Transformer-based Sequential Denoisi
 Sentence Embedding Learning"; the loss is sentence-transformers' own. Where a value comes from: docs/papers.md.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from functools import partial
 from typing import Any, Literal

@@ -11,8 +11,6 @@ A file as the target (vectors.npy) has its working folder next to it, `.vectors.
 is removed but what its own record names, and that only when its successor is whole.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import time

@@ -1,7 +1,5 @@
 """Options: defined once as a class, read from Python, the command line, `NAME=VALUE` strings and TOML."""
 
-from __future__ import annotations
-
 import difflib
 import tomllib
 import types

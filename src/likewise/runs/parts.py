@@ -1,7 +1,5 @@
 """The finished parts of a job: files that are written atomically and verified before they are reused."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Stopping a long job in order: Ctrl-C or a termination signal lets it save first."""
 
-from __future__ import annotations
-
 import signal
 import threading
 from collections.abc import Iterator

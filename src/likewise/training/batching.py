@@ -1,7 +1,5 @@
 """Batches of sentences of similar length, determined by the seed and the epoch."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 import numpy as np

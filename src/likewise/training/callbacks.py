@@ -1,7 +1,5 @@
 """The callbacks of a training: log, progress bar, orderly stop and sealed checkpoints."""
 
-from __future__ import annotations
-
 import json
 import math
 import time

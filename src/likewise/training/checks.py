@@ -1,7 +1,5 @@
 """The checks of a training, before long work starts and before its model is saved."""
 
-from __future__ import annotations
-
 import os
 from typing import Any
 

@@ -6,8 +6,6 @@ after the forward pass and made again, under the same dropout masks, when the gr
 of the whole batch; the price is a second forward pass.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any

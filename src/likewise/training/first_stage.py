@@ -4,8 +4,6 @@ The stage's model lies in the folder of the prepared corpus, so that every seed 
 and corpus finds it. It is a training like any other: shown, locked, and resumed after a stop.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """The use of bfloat16: on processors that are fast in it, and never where a model is scored or saved."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 

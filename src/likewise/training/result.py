@@ -1,7 +1,5 @@
 """The result of a finished training, and its model card."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A training as a job: checked before it starts, resumed after a kill, with an atomically written model."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -3,8 +3,6 @@
 Checkpoints are scored in float32, whatever they are trained in, as the saved model runs.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The vectors of a frozen encoder as what a light one learns: made once for a corpus, and kept beside it."""
 
-from __future__ import annotations
-
 import hashlib
 from typing import Any
 

@@ -3,8 +3,6 @@
 The only file that calls or replaces what transformers and sentence-transformers keep private in their trainers.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext

@@ -4,8 +4,6 @@ SNCSE's soft negatives tell an encoder that 'A' and 'not A' differ; nothing in t
 Four sentences of one pair of antonyms do. The paper has no such thing: it is an option of the recipe, off by default.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from functools import cache

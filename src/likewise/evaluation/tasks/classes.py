@@ -6,8 +6,6 @@ trained on the labels: a text of the part takes the class of its nearest trainin
 Letters of the shapes: N training texts, M texts of the part, D embedding.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -11,8 +11,6 @@ benchmarks/facets.py has the papers' way.
 Letters of the shapes: P pairs, D embedding.
 """
 
-from __future__ import annotations
-
 import csv
 import re
 from collections.abc import Sequence

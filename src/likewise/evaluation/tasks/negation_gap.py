@@ -8,8 +8,6 @@ also gives the distance of two *different* sentences. The negations are made by 
 the gap depends on their version and on the parser's.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path

@@ -4,8 +4,6 @@ The file is a table with tabs, or with commas where its name ends in .csv: score
 sentence1, sentence2 and score, in any order. Scores may be on any scale.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -11,8 +11,6 @@ document) may name documents that answer all of a query but what it excludes.
 Letters of the shapes: Q queries, N documents, D embedding.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ The seven test sets are those of the papers' tables. STS13 lacks its part SMT, w
 on; the papers leave it out as well.
 """
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass
 from pathlib import Path

@@ -5,8 +5,6 @@ The classifier is a logistic regression at its optimum; see `probe.py`.
 Letters of the shapes: N rows, D embedding.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

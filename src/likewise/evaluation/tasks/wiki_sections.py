@@ -4,8 +4,6 @@
 of the paper, which published tables use. Their scores are not comparable.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

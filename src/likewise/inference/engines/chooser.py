@@ -5,11 +5,10 @@ it, bfloat16 where it has that, else the exported graphs where there is AVX2, an
 that 'auto' makes one only for a long job.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+from sentence_transformers import SentenceTransformer
 
 from likewise import processor
 from likewise.errors import MissingExtraError
@@ -24,11 +23,7 @@ from likewise.inference.engines.engine import (
 )
 from likewise.inference.engines.exports import exports_of, release
 from likewise.inference.engines.fidelity import Fidelity, Sample
-
-if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
-
-    from likewise.inference.runner import Runner
+from likewise.inference.runner import Runner
 
 FEW = 256
 """For fewer texts 'auto' takes torch at once: opening an export takes about as long as encoding them."""

@@ -3,23 +3,19 @@
 Letters of the shapes: B sentences of a batch, T tokens, D embedding.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
+from sentence_transformers import SentenceTransformer
 from torch import Tensor
 
 from likewise.encoder.pooled_token import only_pooled_token
 from likewise.errors import LikewiseError
-
-if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
 
 EngineName = Literal["auto", "torch", "openvino", "onnx"]
 EnginePrecision = Literal["auto", "fp32", "bf16", "int8"]

@@ -4,27 +4,23 @@ Not through optimum-intel, which sentence-transformers' own OpenVINO backend use
 below 5.6, and its graph ends before the pooling.
 """
 
-from __future__ import annotations
-
 import sys
 import threading
 from collections.abc import Sequence
 from contextlib import redirect_stdout
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
+from sentence_transformers import SentenceTransformer
 from torch import Tensor
 
 from likewise import processor
 from likewise.errors import require_extra
 from likewise.inference.engines.engine import Call, Engine, EnginePrecision
 from likewise.inference.engines.graph import INPUTS, example, tracing
-
-if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
 
 FILE = "model.xml"
 

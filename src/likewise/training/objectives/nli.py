@@ -4,8 +4,6 @@ Reimers and Gurevych 2019, "Sentence-BERT", section 3, classification objective:
 entropy. The contexts paper trains its surrogate further on SNLI and MultiNLI in this way (section 4.3).
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest

@@ -1,7 +1,5 @@
 """Labelled rows, read from files with named columns: comma or tab separated with a header, or JSONL."""
 
-from __future__ import annotations
-
 import csv
 import hashlib
 from collections import Counter

@@ -4,8 +4,6 @@ Reimers and Gurevych 2019, "Sentence-BERT", section 3, regression objective: mea
 contexts paper's L2 regression (section 4.1) is the same.
 """
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Iterable, Sequence

@@ -4,8 +4,6 @@ Reimers and Gurevych 2019, "Sentence-BERT", section 3, triplet objective: max(|a
 distances. The contexts paper trains on the Wikipedia sections of Ein Dor et al. 2018 with it (section 4.5).
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from pathlib import Path
