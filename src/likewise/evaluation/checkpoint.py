@@ -73,8 +73,7 @@ def ratings_evaluator(
         return _correlations(cosines[rows], gold[rows])["spearman"]
 
     description = description or f"Spearman correlation on {len(gold)} rated pairs"
-    config = {"pairs": len(gold)}
-    return CheckpointEvaluator("spearman", name, score, description, [*first, *second], config, of_items=of_items)
+    return CheckpointEvaluator("spearman", name, score, description, [*first, *second], of_items=of_items)
 
 
 def sentences_evaluator(
@@ -125,16 +124,11 @@ def sentences_evaluator(
         f"Separation of {len(kept)} held-out sentences from each other by copies without {_RATE:.0%} of their words "
         "(no ratings)"
     )
-    config = {"sentences": len(kept), "rate": _RATE, "seed": seed}
-    return CheckpointEvaluator(
-        "separation",
-        "held_out",
-        score,
-        description,
-        [*kept, *copies],
-        config,
-        of_items=lambda separations, rows: float(separations[rows].mean()),
-    )
+
+    def of_items(separations: np.ndarray, rows: np.ndarray) -> float:
+        return float(separations[rows].mean())
+
+    return CheckpointEvaluator("separation", "held_out", score, description, [*kept, *copies], of_items=of_items)
 
 
 def damaged(sentence: str, rate: float, chance: random.Random) -> str:
@@ -164,7 +158,7 @@ def labels_evaluator(first: Sequence[str], second: Sequence[str], labels: Sequen
         return {"accuracy": 100 * float((found == gold).mean())}
 
     description = f"Accuracy on {len(gold):,} held-out labelled pairs"
-    return CheckpointEvaluator("accuracy", "held_out", score, description, [*first, *second], {"pairs": len(gold)})
+    return CheckpointEvaluator("accuracy", "held_out", score, description, [*first, *second])
 
 
 def scores_evaluator(
@@ -199,8 +193,7 @@ def scores_evaluator(
         }
 
     description = f"Mean squared error on {len(gold):,} held-out scored pairs"
-    config = {"pairs": len(gold)}
-    return CheckpointEvaluator("mse", name, score, description, [*first, *second], config, greater_is_better=False)
+    return CheckpointEvaluator("mse", name, score, description, [*first, *second], greater_is_better=False)
 
 
 def triplets_evaluator(
@@ -225,8 +218,7 @@ def triplets_evaluator(
         return {"accuracy": 100 * float(right.mean())}
 
     description = f"Accuracy ({distance} distance) on {len(anchors):,} held-out triplets"
-    config = {"triplets": len(anchors), "distance": distance}
-    return CheckpointEvaluator("accuracy", "held_out", score, description, sentences, config)
+    return CheckpointEvaluator("accuracy", "held_out", score, description, sentences)
 
 
 def _check_pairs(first: Sequence[str], second: Sequence[str], values: Sequence[Any] | np.ndarray, what: str) -> None:

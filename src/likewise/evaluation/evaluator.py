@@ -3,7 +3,7 @@
 Letters of the shapes: R items (pairs, sentences) that a metric is computed from.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,13 +21,15 @@ class CheckpointEvaluator(SentenceEvaluator):
     Args:
         name: put before each metric, with an underscore.
         score: from a model to its metrics, or to these and the values of `items`.
-        description, config: one sentence for the user, and plain values for the model card.
+        description: of the selection, one sentence for the user.
         of_items: the primary metric from some of the items that `score` leaves in `items`, and their numbers; None
             where its noise is not known.
 
     Attributes:
         items: one value for each item (a pair's cosine, say) of the last model scored, (R,); None before the first.
     """
+
+    description: str = ""
 
     def __init__(
         self,
@@ -36,7 +38,6 @@ class CheckpointEvaluator(SentenceEvaluator):
         score: Callable[[Any], Metrics | tuple[Metrics, np.ndarray]],
         description: str,
         sentences: Sequence[str],
-        config: Mapping[str, Any],
         *,
         greater_is_better: bool = True,
         of_items: Callable[[np.ndarray, np.ndarray], float] | None = None,
@@ -47,13 +48,8 @@ class CheckpointEvaluator(SentenceEvaluator):
         self.greater_is_better = greater_is_better
         self.sentences = tuple(sentences)
         self.items: np.ndarray | None = None
-        self._of_items = of_items
-        self._score, self._description, self._config = score, description, dict(config)
-
-    @property
-    def description(self) -> str:
-        """A description of the selection in one sentence."""
-        return self._description
+        self.description = description
+        self._score, self._of_items = score, of_items
 
     def __call__(
         self, model: Any, output_path: str | None = None, epoch: float = -1, steps: int = -1
@@ -62,13 +58,7 @@ class CheckpointEvaluator(SentenceEvaluator):
         found = self._score(model)
         if isinstance(found, tuple):
             found, self.items = found
-        named = self.prefix_name_to_metrics(found, self.name)
-        self.store_metrics_in_model_card_data(model, named, int(epoch), steps)
-        return named
-
-    def get_config_dict(self) -> dict[str, Any]:
-        """Return plain values for the model card."""
-        return self._config
+        return self.prefix_name_to_metrics(found, self.name)
 
     def noise(self, before: np.ndarray | None, after: np.ndarray | None) -> float | None:
         """Return the noise of the primary metric's change from one model to another, None where it is not known.

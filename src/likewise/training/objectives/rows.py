@@ -5,7 +5,6 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +13,6 @@ from likewise.corpus.files import format_suffix, numbered_lines
 from likewise.errors import LikewiseError
 from likewise.runs.whole_files import parse_json
 from likewise.training.checks import LABEL
-
-_CHUNK = 10_000
 
 Columns = Mapping[str, Sequence[str]]
 """The names of each column in files, the likeliest first. Case does not matter."""
@@ -71,51 +68,36 @@ def collect(
     kind: str | None = None,
     number: Callable[[Any, str], Any] | None = None,
 ) -> LabelledRows:
-    """Collect rows in a dataset, block by block; those with an empty text or without a label are left out.
+    """Collect rows in a dataset; those with an empty text or without a label are left out.
 
     Args:
         rows: the texts of each, then its label.
         kind: Arrow type of the label, "int64" or "float32"; None for rows without one.
         number: (label, place) to the number to learn, None for no label.
     """
-    import pyarrow as pa
-    from datasets import Dataset
-    from datasets.table import InMemoryTable
+    from datasets import Dataset, Features, Value
 
     dropped: Counter[str] = Counter()
     first: dict[str, str] = {}
-
-    def drop(reason: str, place: str) -> None:
-        dropped[reason] += 1
-        first.setdefault(reason, place)
-
-    def kept() -> Iterator[tuple[Any, ...]]:
-        for place, cells in rows:
-            found = tuple(cells[: len(texts)])
-            if not all(found):
-                drop("an empty sentence", place)
-            elif number is None:
-                yield found
-            elif (label := number(cells[-1], place)) is None:
-                drop("no gold label", place)
-            else:
-                yield (*found, label)
-
-    fields = [(name, pa.string()) for name in texts] + ([(LABEL, pa.type_for_alias(kind))] if kind else [])
-    schema = pa.schema(fields)
+    kept: list[tuple[Any, ...]] = []
     digest = hashlib.sha256()
-    blocks = []
-    source = kept()
-    while block := list(islice(source, _CHUNK)):
-        for row in block:
-            digest.update(repr(row).encode("utf-8", "backslashreplace"))
-        arrays = [pa.array(values, type=fields[i][1]) for i, values in enumerate(zip(*block, strict=True))]
-        blocks.append(pa.record_batch(arrays, schema=schema))
+    for place, cells in rows:
+        row: tuple[Any, ...] = tuple(cells[: len(texts)])
+        label = number(cells[-1], place) if number is not None and all(row) else None
+        if not all(row) or (number is not None and label is None):
+            reason = "no gold label" if all(row) else "an empty sentence"
+            dropped[reason] += 1
+            first.setdefault(reason, place)
+        else:
+            kept.append(row if number is None else (*row, label))
+            digest.update(repr(kept[-1]).encode("utf-8", "backslashreplace"))
     named = tuple(str(path) for path in sources)
     left_out = "; ".join(f"{n:,} left out: {why} (first: {first[why]})" for why, n in dropped.items())
-    if not blocks:
+    if not kept:
         raise LabelledDataError(f"{', '.join(named)}: no {unit} are in it{f' ({left_out})' if left_out else ''}")
-    dataset = Dataset(InMemoryTable(pa.Table.from_batches(blocks, schema=schema)))
+    types = dict.fromkeys(texts, "string") | ({LABEL: kind} if kind else {})
+    features = Features({name: Value(kind) for name, kind in types.items()})
+    dataset = Dataset.from_dict(dict(zip(types, map(list, zip(*kept, strict=True)), strict=True)), features)
     return LabelledRows(dataset, unit, named, digest.hexdigest(), dropped, left_out)
 
 
