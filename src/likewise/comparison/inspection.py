@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from likewise.augment.spans import nested_spans, sentence_rng
+from likewise.augment.spans import nested_spans, sentence_rng, without_words
 from likewise.baselines.method import sample_rows
 from likewise.comparison.cosines import Distribution, dropout_views, related_cosines
 from likewise.evaluation.data import find_data
@@ -75,8 +75,7 @@ def shortened(sentences: Sequence[str], seed: int) -> tuple[str, str, str]:
     chosen = fitting[0] if fitting else max(sentences, key=lambda text: len(text.split()))
     words = chosen.split()
     closer, farther = nested_spans(len(words), (0.2, 0.4), sentence_rng(chosen, seed))
-    closer_text = " ".join(word for i, word in enumerate(words) if i not in closer)
-    return chosen, closer_text, " ".join(word for i, word in enumerate(words) if i not in farther)
+    return chosen, without_words(words, closer), without_words(words, farther)
 
 
 def _negated(sentences: Sequence[str]) -> tuple[tuple[int, ...], tuple[str, ...]] | None:

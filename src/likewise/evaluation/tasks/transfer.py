@@ -84,7 +84,6 @@ class TransferTask(Task):
     """
 
     files: tuple[TransferFile, ...]
-    source: str
     pairs: bool = False
     seed: int = SEED
     strengths: tuple[float, ...] = STRENGTHS
@@ -196,51 +195,37 @@ def _mrpc(line: str) -> Row:
     return Row((_sentence(cells[3]), _sentence(cells[4])), cells[0])
 
 
-def _two_files(name: str, second: tuple[str, int], first: tuple[str, int], source: str) -> TransferTask:
+def _two_files(name: str, second: tuple[str, int], first: tuple[str, int]) -> TransferTask:
     """Return a task with one file for each class, the second class first, as SentEval has them."""
     files = tuple(
         TransferFile(path, size, _labelled(label), encoding="latin-1")
         for (path, size), label in ((second, "1"), (first, "0"))
     )
-    return TransferTask(name.lower(), name, files, source)
+    return TransferTask(name.lower(), name, files)
 
+
+_SST = (
+    TransferFile("SST/binary/sentiment-train", 67349, _sst, "train"),
+    TransferFile("SST/binary/sentiment-dev", 872, _sst, "dev"),
+    TransferFile("SST/binary/sentiment-test", 1821, _sst, "test"),
+)
+_TREC = (
+    TransferFile("TREC/train_5500.label", 5452, _trec, "train", encoding="latin-1"),
+    TransferFile("TREC/TREC_10.label", 500, _trec, "test", encoding="latin-1"),
+)
+_MRPC = (
+    TransferFile("MRPC/msr_paraphrase_train.txt", 4076, _mrpc, "train", header=True),
+    TransferFile("MRPC/msr_paraphrase_test.txt", 1725, _mrpc, "test", header=True),
+)
 
 TASKS: tuple[TransferTask, ...] = (
-    _two_files("MR", ("MR/rt-polarity.pos", 5331), ("MR/rt-polarity.neg", 5331), "Pang and Lee 2005, movie reviews"),
-    _two_files("CR", ("CR/custrev.pos", 2407), ("CR/custrev.neg", 1368), "Hu and Liu 2004, product reviews"),
-    _two_files(
-        "SUBJ", ("SUBJ/subj.objective", 5000), ("SUBJ/subj.subjective", 5000), "Pang and Lee 2004, subjectivity"
-    ),
-    _two_files("MPQA", ("MPQA/mpqa.pos", 3312), ("MPQA/mpqa.neg", 7294), "Wiebe et al. 2005, polarity of opinions"),
-    TransferTask(
-        "sst2",
-        "SST-2",
-        (
-            TransferFile("SST/binary/sentiment-train", 67349, _sst, "train"),
-            TransferFile("SST/binary/sentiment-dev", 872, _sst, "dev"),
-            TransferFile("SST/binary/sentiment-test", 1821, _sst, "test"),
-        ),
-        "Socher et al. 2013, sentiment of phrases and sentences",
-    ),
-    TransferTask(
-        "trec",
-        "TREC",
-        (
-            TransferFile("TREC/train_5500.label", 5452, _trec, "train", encoding="latin-1"),
-            TransferFile("TREC/TREC_10.label", 500, _trec, "test", encoding="latin-1"),
-        ),
-        "Voorhees and Tice 2000, six kinds of questions",
-    ),
-    TransferTask(
-        "mrpc",
-        "MRPC",
-        (
-            TransferFile("MRPC/msr_paraphrase_train.txt", 4076, _mrpc, "train", header=True),
-            TransferFile("MRPC/msr_paraphrase_test.txt", 1725, _mrpc, "test", header=True),
-        ),
-        "Dolan and Brockett 2005, paraphrases",
-        pairs=True,
-    ),
+    _two_files("MR", ("MR/rt-polarity.pos", 5331), ("MR/rt-polarity.neg", 5331)),  # Pang and Lee 2005
+    _two_files("CR", ("CR/custrev.pos", 2407), ("CR/custrev.neg", 1368)),  # Hu and Liu 2004
+    _two_files("SUBJ", ("SUBJ/subj.objective", 5000), ("SUBJ/subj.subjective", 5000)),  # Pang and Lee 2004
+    _two_files("MPQA", ("MPQA/mpqa.pos", 3312), ("MPQA/mpqa.neg", 7294)),  # Wiebe et al. 2005
+    TransferTask("sst2", "SST-2", _SST),  # Socher et al. 2013
+    TransferTask("trec", "TREC", _TREC),  # Voorhees and Tice 2000
+    TransferTask("mrpc", "MRPC", _MRPC, pairs=True),  # Dolan and Brockett 2005
 )
 
 SEVEN = ("mr", "cr", "subj", "mpqa", "sst2", "trec", "mrpc")
