@@ -72,7 +72,7 @@ class TransferFile(NamedTuple):
     row: Callable[[str], Row]
     part: Literal["train", "dev", "test", "all"] = "all"
     header: bool = False
-    encoding: str = "utf-8-sig"
+    encoding: str = "utf-8"
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,12 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.losses import SoftmaxLoss
 from torch import nn
 
+from likewise.corpus.files import strict_lines
 from likewise.encoder.modules import find_part
 from likewise.encoder.training_modules import PairClassifier
 from likewise.evaluation.checkpoint import labels_evaluator
 from likewise.training.objectives.objective import FinetuneOptions, Objective
-from likewise.training.objectives.rows import LabelledDataError, LabelledRows, Row, collect, read_table, text_lines
+from likewise.training.objectives.rows import LabelledDataError, LabelledRows, Row, collect, read_table
 
 LABELS = {"contradiction": 0, "entailment": 1, "neutral": 2}
 """As in SBERT's code."""
@@ -81,7 +82,7 @@ def _side_by_side(labels: Path) -> Iterator[Row]:
     for path in parts:
         if not path.is_file():
             raise LabelledDataError(f"{path}: there is no such file; it belongs to {labels}")
-    for number, texts in enumerate(zip_longest(*map(text_lines, parts)), 1):
+    for number, texts in enumerate(zip_longest(*map(strict_lines, parts)), 1):
         if None in texts:
             raise LabelledDataError(
                 f"{parts[texts.index(None)]}:{number}: the file ends before the others; the three do not belong "

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from likewise.corpus.decoding import json_type
-from likewise.corpus.files import format_suffix, numbered_lines
+from likewise.corpus.files import format_suffix, strict_lines
 from likewise.errors import LikewiseError
 from likewise.runs.whole_files import parse_json
 from likewise.training.checks import LABEL
@@ -114,7 +114,7 @@ def read_table(path: Path, columns: Columns) -> Iterator[Row]:
     if format_suffix(path) in (".jsonl", ".json", ".ndjson"):
         yield from _objects(path, columns)
         return
-    lines = text_lines(path)
+    lines = strict_lines(path)
     header = next(lines, "").rstrip("\r\n")
     if not header.strip():
         raise LabelledDataError(f"{path}:1: a header with the names of the columns is expected, and the line is empty")
@@ -144,7 +144,7 @@ def read_table(path: Path, columns: Columns) -> Iterator[Row]:
 
 
 def _objects(path: Path, columns: Columns) -> Iterator[Row]:
-    for number, text in enumerate(text_lines(path), 1):
+    for number, text in enumerate(strict_lines(path), 1):
         if not text.strip():
             continue
         place = f"{path}:{number}"
@@ -174,12 +174,3 @@ def _places(names: Sequence[str], columns: Columns, where: str) -> list[int]:
             )
         places.append(place)
     return places
-
-
-def text_lines(path: Path) -> Iterator[str]:
-    """Yield the lines of a file, with their line ends."""
-    for number, raw in numbered_lines(path):
-        try:
-            yield raw.decode("utf-8")
-        except UnicodeDecodeError:
-            raise LabelledDataError(f"{path}:{number}: not UTF-8; convert the file with iconv") from None
