@@ -1,6 +1,7 @@
 """The loop of the fast encoder: repeated texts once, batches by a budget of tokens, rows in the given order.
 
-Letters of the shapes: S sentences, D embedding.
+Batches run on threads of one core each, which all calls of the process share. A mean of word vectors has a way of its
+own: large batches, and no objects for each token. Letters of the shapes: S sentences, D embedding.
 """
 
 import os
@@ -23,6 +24,9 @@ from likewise.inference.tokens import Tokens, UnfitModel, token_state
 Step = Callable[[int], object]
 WASTE = 64
 """Tokens of padding at which a new batch is cheaper: the fixed cost of a call in tokens (see benchmarks)."""
+_STATIC_BATCH = 1024  # texts of a mean of word vectors: nothing is padded
+_SETTING = threading.Lock()
+_POOLS: dict[tuple[int, int], ThreadPoolExecutor] = {}  # by process, as a fork has no threads, and size
 
 
 class Runner:
@@ -131,10 +135,6 @@ def fits(model: SentenceTransformer, texts: Sequence[object], prompt: str | None
     return runner_of(model)
 
 
-_SETTING = threading.Lock()
-_POOLS: dict[tuple[int, int], ThreadPoolExecutor] = {}  # by process, as a fork has no threads, and size
-
-
 def torch_threads() -> int:
     """Return how many threads torch uses in the calling thread.
 
@@ -170,9 +170,6 @@ def one_core_threads(count: int) -> ThreadPoolExecutor:
         return pool
 
 
-_BATCH = 1024
-
-
 def is_static(model: SentenceTransformer) -> bool:
     """Return whether a model starts with a mean of word vectors, and its `encode` is sentence-transformers' own."""
     own = "encode" in vars(model) or type(model).encode is not SentenceTransformer.encode
@@ -188,7 +185,7 @@ def static_vectors(
         step: called with the number of sentences done after each batch.
     """
     words: Any = model[0]
-    size, found = at_most or _BATCH, []
+    size, found = at_most or _STATIC_BATCH, []
     for start in range(0, len(texts), size):
         piece = [without_surrogates(text) for text in texts[start : start + size]]
         ids = [text.ids for text in words.tokenizer.encode_batch_fast(piece, add_special_tokens=False)]
