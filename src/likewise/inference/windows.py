@@ -1,4 +1,4 @@
-"""The encoder of windows of lines, with an engine that is chosen once, and the parts that it writes of one output file.
+"""The encoder of windows of lines, with an engine that is chosen once, and the parts of one output file.
 
 Letters of the shapes: S sentences, D embedding.
 """
