@@ -1,9 +1,9 @@
 """Reports on single models: the cosines of related sentences, and the pairs that are ranked most wrongly (table 4).
 
-Wang et al. 2022, "SNCSE", figure 4 and section 4.3: 5,000 sentences of the STS test sets; the positive of a sentence is itself, its
-soft negative its negation, its negative another sentence at random. A model that suppresses features puts a sentence
-and its negation as close together as a sentence and itself. What differs: the cosine of a sentence with itself is 1 and
-no distribution, so two views of it under dropout are shown, which training pulls together.
+Wang et al. 2022, "SNCSE", figure 4 and section 4.3: 5,000 sentences of the STS test sets; the positive of a sentence
+is itself, its soft negative its negation, its negative another sentence at random. A model that suppresses features
+puts a sentence and its negation as close together as a sentence and itself. What differs: the cosine of a sentence
+with itself is 1 and no distribution, so two views of it under dropout are shown, which training pulls together.
 """
 
 from __future__ import annotations
