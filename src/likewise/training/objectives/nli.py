@@ -32,10 +32,6 @@ _COLUMNS = {
 }
 
 
-class NLIOptions(FinetuneOptions):
-    """The options of `finetune nli`."""
-
-
 def read_nli(files: Sequence[Path], data: str | os.PathLike[str] | None = None, options: Any = None) -> LabelledRows:
     """Read SNLI-like data.
 
@@ -91,7 +87,7 @@ def _side_by_side(labels: Path) -> Iterator[Row]:
         yield f"{labels}:{number}", [text.strip() for text in texts]
 
 
-def _loss(encoder: SentenceTransformer, options: NLIOptions) -> nn.Module:
+def _loss(encoder: SentenceTransformer, options: FinetuneOptions) -> nn.Module:
     head = find_part(encoder, PairClassifier)
     assert head is not None
     loss = SoftmaxLoss(encoder, head.dimension, head.classes)
@@ -100,7 +96,7 @@ def _loss(encoder: SentenceTransformer, options: NLIOptions) -> nn.Module:
     return loss
 
 
-SBERT = NLIOptions()
+SBERT = FinetuneOptions()
 
 NLI = Objective(
     name="nli",
