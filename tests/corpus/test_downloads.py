@@ -77,8 +77,7 @@ def archive(tmp_path):
 def small(size):
     """The table of data sets, its files as small as those of the tests."""
     return {
-        name: tuple(replace(file, megabytes=size / 1e6) for file in files)
-        for name, files in unpacking.DATASETS.items()
+        name: tuple(replace(file, megabytes=size / 1e6) for file in files) for name, files in unpacking.DATASETS.items()
     }
 
 

@@ -15,8 +15,9 @@ from torch import Tensor
 
 from likewise import processor
 from likewise.errors import require_extra
-from likewise.inference.engines.engine import Call, CannotExport, Engine, EnginePrecision
+from likewise.inference.engines.engine import Call, CannotExport, Engine
 from likewise.inference.engines.graph import INPUTS, OUTPUT, example, tracing
+from likewise.inference.engines.names import EnginePrecision
 
 FILE = "model.onnx"
 _OPSET = 17  # the first with LayerNormalization

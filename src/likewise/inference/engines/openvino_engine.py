@@ -4,7 +4,7 @@ Not through optimum-intel, which sentence-transformers' own OpenVINO backend use
 below 5.6, and its graph ends before the pooling.
 """
 
-import sys
+import io
 import threading
 from collections.abc import Sequence
 from contextlib import redirect_stdout
@@ -19,8 +19,9 @@ from torch import Tensor
 
 from likewise import processor
 from likewise.errors import require_extra
-from likewise.inference.engines.engine import Call, Engine, EnginePrecision
+from likewise.inference.engines.engine import Call, Engine
 from likewise.inference.engines.graph import INPUTS, example, tracing
+from likewise.inference.engines.names import EnginePrecision
 
 FILE = "model.xml"
 
@@ -70,7 +71,7 @@ def quantise(source: Path, folder: Path, batches: Sequence[tuple[np.ndarray, np.
     nncf.set_log_level(logging.ERROR)
     # Without VNNI, products of two int8 pairs overflow 16 bits: weights then take 7 bits.
     overflow = OverflowFix.DISABLE if processor.has_int8() else OverflowFix.ENABLE
-    with redirect_stdout(sys.stderr):  # its progress bars
+    with redirect_stdout(io.StringIO()):  # its progress bars
         found = nncf.quantize(
             _core().read_model(source / FILE),
             nncf.Dataset([dict(zip(INPUTS, batch, strict=True)) for batch in batches]),
