@@ -1,7 +1,5 @@
 """The encoder that `likewise.load` returns: a SentenceTransformer whose `encode` is fast."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Sequence
 from typing import Any
@@ -17,8 +15,7 @@ from likewise.encoder.sentence_transformers_internals import OwnInference
 from likewise.inference.engines.chooser import FEW, Chosen, choose
 from likewise.inference.engines.engine import Choice, Engine, TorchEngine
 from likewise.inference.engines.exports import exports_of
-from likewise.inference.runner import UnfitModel, fits
-from likewise.inference.static_words import is_static, static_vectors
+from likewise.inference.runner import UnfitModel, fits, is_static, static_vectors
 from likewise.runs.progress import Progress
 
 DEFAULT_BATCH = 32
@@ -50,10 +47,12 @@ class Encoder(OwnInference):
     def infer(self, inputs: list[Any], **settings: Any) -> Any:
         """Return the vectors of texts, which `encode` then converts to the requested type."""
         self.last_engine = None
-        if len(inputs) <= DEFAULT_BATCH and self.choice in (Choice(), Choice("torch")):
+        if len(inputs) <= DEFAULT_BATCH:
             self.short += len(inputs)
             # One batch: torch wins nothing over sentence-transformers. An export does, once it has been opened.
-            if self.short < FEW or self.choice.engine == "torch" or not exports_of(self).any_same():
+            if self.choice == Choice("torch") or (
+                self.choice == Choice() and (self.short < FEW or not exports_of(self).any_same())
+            ):
                 return self._plain(inputs, **settings)
         try:
             return self._fast(inputs, **settings)
@@ -117,8 +116,6 @@ def fast_vectors(
     """Return the vectors of texts by the fast path, and the engine used.
 
     Args:
-        inputs: S texts, 1 or more.
-        at_most: most sentences in a batch.
         total: how many texts there are in several calls, if that is more than S; what pays depends on it.
 
     Returns:

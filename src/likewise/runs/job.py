@@ -11,8 +11,6 @@ A file as the target (vectors.npy) has its working folder next to it, `.vectors.
 is removed but what its own record names, and that only when its successor is whole.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import time
@@ -89,11 +87,7 @@ class Job:
         return round(float(self.notes.get("seconds", 0.0)) + time.monotonic() - self._begun, 1)
 
     def finish(self, facts: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Install `result` under the target's name, remove the working folder, and return the record.
-
-        Args:
-            facts: plain values for the record, besides plan, versions, machine, seconds and the names of the files.
-        """
+        """Install `result` under the target's name, remove the working folder, and return the record."""
         self.finished = self._installed(facts)
         shutil.rmtree(self.work)
         return self.finished

@@ -4,23 +4,20 @@ Not through optimum-onnx, which sentence-transformers' own ONNX backend uses: it
 4.58, and its graph ends before the pooling.
 """
 
-from __future__ import annotations
-
 import logging
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
+from sentence_transformers import SentenceTransformer
 from torch import Tensor
 
 from likewise import processor
 from likewise.errors import require_extra
-from likewise.inference.engines.engine import Call, CannotExport, Engine, EnginePrecision
+from likewise.inference.engines.engine import Call, CannotExport, Engine
 from likewise.inference.engines.graph import INPUTS, OUTPUT, example, tracing
-
-if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
+from likewise.inference.engines.names import EnginePrecision
 
 FILE = "model.onnx"
 _OPSET = 17  # the first with LayerNormalization

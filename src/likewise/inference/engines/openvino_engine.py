@@ -4,8 +4,6 @@ Not through optimum-intel, which sentence-transformers' own OpenVINO backend use
 below 5.6, and its graph ends before the pooling.
 """
 
-from __future__ import annotations
-
 import io
 import sys
 import threading
@@ -13,19 +11,18 @@ from collections.abc import Sequence
 from contextlib import redirect_stdout
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 import torch
+from sentence_transformers import SentenceTransformer
 from torch import Tensor
 
 from likewise import processor
 from likewise.errors import require_extra
-from likewise.inference.engines.engine import Call, Engine, EnginePrecision
+from likewise.inference.engines.engine import Call, Engine
 from likewise.inference.engines.graph import INPUTS, example, tracing
-
-if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
+from likewise.inference.engines.names import EnginePrecision
 
 FILE = "model.xml"
 
@@ -66,12 +63,7 @@ def export(model: SentenceTransformer, folder: Path) -> None:
 
 
 def quantise(source: Path, folder: Path, batches: Sequence[tuple[np.ndarray, np.ndarray]]) -> None:
-    """Write an int8 copy of an export, calibrated on batches of the corpus.
-
-    Args:
-        source: the folder of the float32 export.
-        folder: where the copy goes.
-    """
+    """Write an int8 copy of an export, calibrated on batches of the corpus."""
     openvino = _openvino()
     require_extra("openvino", "int8 under openvino", "nncf")
     import logging
