@@ -46,6 +46,7 @@ class GCLSROptions(TrainingOptions):
     dimension: int = option(0, "Size of the word vectors: required of a file, kept of an encoder's; 0: any.", ge=0)
     most_frequent: int = option(100_000, "Most frequent words to keep in addition to those of the corpus.", ge=0)
     weighted: bool = option(False, "Subtract the mean from the word vectors, and make frequent words shorter.")
+    trust_pickle: bool = option(False, "Read gensim's own files of word vectors: pickles, which can run any code.")
     attention: bool = option(True, "Word attention between word vectors and TextCNN in training.")
     attention_kept: bool = option(False, "Keep the word attention in the saved model; the authors switch it off.")
     regions: str = option("1,1,1,6,15,20", "Words that the filters of each bank of the TextCNN span.")
@@ -105,7 +106,9 @@ class GCLSROptions(TrainingOptions):
 def _encoder(base: str, options: GCLSROptions, sentences: Any = None) -> SentenceTransformer:
     """Return word vectors, noise, attention, TextCNN, projector and predictor; noise and the last two train only."""
     longest = options.max_length or MAX_WORDS
-    words = build_word_vectors(base, sentences, options.most_frequent, options.dimension, longest, options.weighted)
+    words = build_word_vectors(
+        base, sentences, options.most_frequent, options.dimension, longest, options.weighted, options.trust_pickle
+    )
     cnn = TextCNN(words.get_embedding_dimension(), options.region_sizes, options.filters, edges=True)
     modules: list[Any] = [
         words,
@@ -133,6 +136,7 @@ def _with_paraphrases(dataset: Any, path: str) -> Any:
     """Add the column 'view': the paraphrase of each sentence; sentences without one are left out.
 
     Args:
+        dataset: rows with 'sentence'.
         path: a UTF-8 file of lines 'sentence TAB paraphrase'.
     """
     file = Path(path).expanduser()
@@ -196,7 +200,7 @@ GCLSR = Recipe(
     build_loss=lambda encoder, options: GroupedCosineLoss(encoder, options.group_size, options.collapse_below),
     add_columns=_rows,
     encoder_reads_corpus=True,
-    check_base=lambda base, options: check_source(base, options.dimension),
+    check_base=lambda base, options: check_source(base, options.dimension, options.trust_pickle),
     build_optimizer=_optimizer,
     default_base="bundled:glove",
 )
