@@ -3,7 +3,8 @@
     python benchmarks/all.py --page docs/speed.md
 
 Runs the scripts that measure a ratio, one after the other, keeps their rows in results/speed/ by the features of the
-processor, and puts a table of each kind between the marks of that page. What cannot run here (an engine or a peer that is not installed) is left out and named. --quick takes small sizes.
+processor, and puts a table of each kind between the marks of that page. What cannot run here (an engine or a peer that
+is not installed) is left out and named. --quick takes small sizes.
 """
 
 from __future__ import annotations
@@ -79,9 +80,9 @@ def kept(claims: list[Claim], failed: list[str]) -> None:
     before = json.loads(path.read_text())["claims"] if path.exists() else []
     rows = {row["name"]: row for row in [*before, *(asdict(claim) for claim in claims)]}
     packages = [f"{name} {version}" for name, version in versions().items() if name in ("torch", "transformers")]
-    about = [here["processor"], f"{here['cores']} cores", here.get("instruction_set"), kind(), here.get("gpu"), *packages]
+    about = [here["processor"], f"{here['cores']} cores", here.get("instruction_set"), kind(), here.get("gpu")]
     RESULTS.mkdir(exist_ok=True)
-    whole = {"machine": ", ".join(filter(None, about)), "failed": failed, "claims": list(rows.values())}
+    whole = {"machine": ", ".join(filter(None, [*about, *packages])), "failed": failed, "claims": list(rows.values())}
     write_text(path, json.dumps(whole, indent=1) + "\n")
 
 
