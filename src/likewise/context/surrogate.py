@@ -202,7 +202,7 @@ def _scale(pairs: ScoredPairs, rule: Rule, model: Any) -> ScoreScale:
     return ScoreScale.fit(rule, pairs.scores[rows], PairPredictions(first, second)(model))
 
 
-def _student(base: str, options: SurrogateOptions, pairs: ScoredPairs) -> tuple[Any, Any]:
+def student_of(base: str, options: SurrogateOptions, pairs: ScoredPairs) -> tuple[Any, Any]:
     """Return the encoder to train, and what makes of it the model to save."""
     if options.pooling == "light":
         return build_light_student(base, [text for side in pairs.texts() for text in side]), without_training_head
@@ -217,7 +217,7 @@ def _student(base: str, options: SurrogateOptions, pairs: ScoredPairs) -> tuple[
 def _build(base: str, options: SurrogateOptions, pairs: ScoredPairs) -> tuple[Any, nn.Module, Any, Any]:
     """Return the model, its loss, its collator, and what makes of it the model to save."""
     if options.structure == "siamese":
-        encoder, export = _student(base, options, pairs)
+        encoder, export = student_of(base, options, pairs)
         loss = AnchoredLoss(encoder, options.trust) if options.trust else CosineSimilarityLoss(encoder)
         return encoder, loss, collate_rows(encoder, options.max_length), export
     try:
