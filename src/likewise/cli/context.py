@@ -158,7 +158,6 @@ def harvest(
     work: Work,
     out: Annotated[Optional[Path], typer.Option(help="Folder of the shards; by default in the workspace.")] = None,
     shard: Annotated[str, typer.Option(help="The share of this machine, as NUMBER/MACHINES.")] = "1/1",
-    processes: Annotated[int, typer.Option(help="Processes that score at the same time.", min=1)] = 1,
     on: Annotated[Optional[str], typer.Option(help="A Ray cluster: ray, or its address as ray://head:10001.")] = None,
     workers: Annotated[Optional[int], typer.Option(help="Workers of the cluster; one on each core by default.")] = None,
     preset: Preset = "frozen",
@@ -178,7 +177,6 @@ def harvest(
         selection=sections["selection"],
         out=out,
         shard=shard,
-        processes=processes,
         on=on,
         workers=workers,
         overwrite=overwrite,
@@ -204,8 +202,6 @@ def _distill_command() -> Any:
         show_outcome(result)
         if test := result.record.get("test"):
             typer.echo(f"test_mse: {test['test_mse']:.4g} ({test['test_mse_harvest']:.4g} on the harvest's own scale)")
-        for task, value in result.record.get("sts", {}).items():
-            typer.echo(f"{task}: {value:.2f}")
 
     return command_of(
         likewise.distill,
