@@ -24,7 +24,7 @@ STUDENTS: dict[str, dict[str, Any]] = {
     SURROGATE: {"preset": "anchored"},
     "light encoder, GloVe": {"preset": "light", "base": "bundled:glove"},
     "[CLS]": {"preset": "cpu", "scale": "cosine", "select_by": "auto", "pooling": "cls"},
-    "mask of a prompt": {"preset": "cpu", "scale": "cosine", "select_by": "auto", "pooling": "mask"},
+    "mask of a prompt": {"preset": "mask"},
     "cross-encoder": {"preset": "cpu", "structure": "cross", "max_length": 96},
 }
 """Arm to its arguments of `likewise.distill`."""
@@ -56,7 +56,7 @@ def distilled(student: str) -> Any:
     """The student after the harvest."""
 
     def run(args: argparse.Namespace, out: Path) -> dict[str, Any]:
-        given = {"base": args.base, "max_steps": args.steps} | STUDENTS[student]
+        given = {"base": args.base} | STUDENTS[student] | ({"max_steps": args.steps} if args.steps else {})
         result = likewise.distill(
             args.corpus, out=out, seed=args.seed, data=args.data, overwrite=True, quiet=True, **given
         )

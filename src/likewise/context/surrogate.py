@@ -82,7 +82,10 @@ PAPER = SurrogateOptions()
 CPU = PAPER.updated(scale="stretch", max_length=64, eval_steps=200, warmup_ratio=0.1)
 ANCHORED = CPU.updated(scale="base", pooling="own", trust=0.1, learning_rate=3e-5, select_by="auto", eval_steps=20)
 LIGHT = CPU.updated(scale="cosine", pooling="light", batch_size=128, learning_rate=1e-3, select_by="auto")
-PRESETS = {"anchored": ANCHORED, "light": LIGHT, "cpu": CPU, "paper": PAPER}
+# The rate, decay and length of mask distillation, which also begins with a mask that was never trained.
+MASK = CPU.updated(scale="cosine", pooling="mask", learning_rate=4e-4, weight_decay=0.01, max_length=48)
+MASK = MASK.updated(select_by="auto", max_steps=200, eval_steps=50)
+PRESETS = {"anchored": ANCHORED, "mask": MASK, "light": LIGHT, "cpu": CPU, "paper": PAPER}
 _FITTED = 1_000
 """Pairs whose cosines by the base fix the scale."""
 
