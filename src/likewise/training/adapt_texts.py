@@ -13,11 +13,12 @@ import numpy as np
 import torch
 from sentence_transformers import SentenceTransformer
 
+from likewise import processor
 from likewise.augment.negation import negate
 from likewise.corpus.passages import OfferedPair, Passage
 from likewise.encoder.opening import LoadError
 from likewise.errors import MissingExtraError
-from likewise.inference.encoding import encode
+from likewise.inference.encoding import Precision, encode
 from likewise.inference.tokens import Tokens, UnfitModel
 from likewise.runs.job import Job
 from likewise.runs.parts import Parts
@@ -48,7 +49,9 @@ class BaseTexts:
 
     def vectors(self, texts: Sequence[str]) -> np.ndarray:
         """Return the vectors of the base, (S, D) float32, each of length 1."""
-        return encode(self.encoder, texts, precision="fp32", normalize=True)
+        # By the processor alone, not by the exports that are there: a resumed job goes on with the same numbers.
+        precision: Precision = "bf16" if processor.has_bf16() else "fp32"
+        return encode(self.encoder, texts, precision=precision, normalize=True)
 
     @property
     def embeddings(self) -> np.ndarray:
