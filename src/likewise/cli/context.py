@@ -52,7 +52,7 @@ def index(
 ) -> None:
     """Cut documents into chunks and index their words and bigrams."""
     from likewise.context.indexing import build_index
-    from likewise.context.sections import read_sections
+    from likewise.context.options import read_sections
 
     options = read_sections(config, assignments or (), preset)["index"]
     record = build_index(work, corpus, options, overwrite=overwrite).record
@@ -74,7 +74,7 @@ def train(
     """Train the coherence discriminator or the generators on the index; a stopped run is resumed."""
     from likewise.context.discriminator_training import train_discriminator
     from likewise.context.generator_training import train_generators
-    from likewise.context.sections import read_sections
+    from likewise.context.options import read_sections
     from likewise.context.states import read_states
 
     options = read_sections(config, assignments or (), preset)
@@ -111,9 +111,9 @@ def score(
     assignments: Set = None,
 ) -> None:
     """Print the Origin similarity of two sentences, of a file of pairs, or its agreement with human ratings."""
+    from likewise.context.options import read_sections
     from likewise.context.origin import open_origin
-    from likewise.context.sections import read_sections
-    from likewise.context.weights import WEIGHTS
+    from likewise.context.similarity import WEIGHTS
     from likewise.context.workspace import ContextError
     from likewise.runs.progress import Progress
 
@@ -167,7 +167,7 @@ def harvest(
 ) -> None:
     """Score pairs of the corpus and write them as Parquet shards; a stopped run is resumed."""
     from likewise.context.harvesting import harvest as make
-    from likewise.context.sections import read_sections
+    from likewise.context.options import read_sections
 
     sections = read_sections(config, assignments or (), preset)
     result = make(

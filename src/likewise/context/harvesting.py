@@ -89,8 +89,8 @@ def harvest(
         Stopped: a stop was asked for.
     """
     from likewise.context.origin import DEFAULT
+    from likewise.context.similarity import with_chosen_weights
     from likewise.context.states import open_states
-    from likewise.context.weights import with_chosen_weights
 
     work, workspace, progress = Path(work).resolve() if on else Path(work), Workspace(work), Progress(quiet)
     machine, options = parse_shard(shard), options or HarvestOptions()
