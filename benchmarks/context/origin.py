@@ -10,13 +10,14 @@ whole of it and of the features that need no contexts, for the other tables on p
 from __future__ import annotations
 
 import argparse
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 import torch
 
 from likewise.context.options import FEATURES, TERMS, ScoreOptions, SelectionOptions
-from likewise.context.origin import open_origin
+from likewise.context.origin import Origin, open_origin
 from likewise.context.similarity import choose_signed
 from likewise.evaluation.pairs import correlations
 from likewise.evaluation.registry import rated_task
@@ -35,6 +36,13 @@ STRATEGIES = {
 }
 
 
+@cache
+def opened(work: Path, strategy: str, contexts: int, candidates: int) -> Origin:
+    """Return Origin, which remembers the sentences of one task for the next."""
+    selection = STRATEGIES[strategy].updated(size=contexts or 1, candidates=candidates)
+    return open_origin(work, ScoreOptions(weights=(1.0,) * len(FEATURES)), selection)
+
+
 def features(args: argparse.Namespace, strategy: str, contexts: int, task: str, limit: int) -> tuple[np.ndarray, ...]:
     """Return the features of a task's pairs and their ratings, computed or read; contexts 0: those of the encoder."""
     path = args.out / f"{strategy.replace(' ', '-')}-{contexts}-{task}-{limit or 'all'}.npz"
@@ -45,8 +53,7 @@ def features(args: argparse.Namespace, strategy: str, contexts: int, task: str, 
             rng = np.random.default_rng(1)
             dev = rng.permutation(len(rated_task(DEV).load(args.data).gold))
             rows = np.sort((dev if task == DEV else rng.permutation(len(rows)))[:limit])
-        selection = STRATEGIES[strategy].updated(size=contexts or 1, candidates=args.candidates)
-        origin = open_origin(args.work, ScoreOptions(weights=(1.0,) * len(FEATURES)), selection)
+        origin = opened(args.work, strategy, contexts, args.candidates)
         pairs = [(rated.first[i], rated.second[i]) for i in rows]
         found = origin.features(pairs, [True] * len(ENCODER) + [contexts > 0] * len(TERMS))
         with written_whole(path) as unfinished, unfinished.open("wb") as file:
