@@ -13,7 +13,8 @@ class Numbers:
 
     budget = 10
 
-    def __init__(self):
+    def __init__(self, pool, workers):
+        self.pool, self.workers = pool, workers
         self.batches, self.free, self.begun = [], threading.Event(), threading.Event()
         self.free.set()
 
@@ -37,9 +38,9 @@ def running(work, workers=1, limit=100, wait=0.0):
     """Run an async function with a batcher and its model."""
 
     async def main():
-        model = Numbers()
         with ThreadPoolExecutor(workers) as pool:
-            batcher = Batcher(model, pool, workers, limit, wait)
+            model = Numbers(pool, workers)
+            batcher = Batcher(model, limit, wait)
             await work(batcher, model)
             assert (batcher.waiting, batcher.tokens_waiting) == (0, 0)
 

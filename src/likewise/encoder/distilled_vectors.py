@@ -20,6 +20,7 @@ from torch import Tensor
 from likewise.encoder.opening import LoadError, check_loadable, open_model
 from likewise.encoder.vector_files import WordTable, WordVectorError
 from likewise.runs.cache import cache_folder, made_in_cache
+from likewise.runs.progress import Progress
 from likewise.runs.whole_files import written_whole
 
 _Array = TypeVar("_Array", np.ndarray, Tensor)
@@ -27,6 +28,7 @@ _Array = TypeVar("_Array", np.ndarray, Tensor)
 PREFIX = "distilled:"
 SMOOTHING = 1e-3
 """a of smooth inverse frequency; Arora et al. 2017 give 1e-4 to 1e-3."""
+_BLOCK = 4096  # words between two looks at the bar
 
 
 def is_distilled(source: str) -> bool:
@@ -99,7 +101,13 @@ def encoded_words(model: Any, words: Sequence[str]) -> np.ndarray:
         if len(found := np.load(path)) == len(words):
             return found
     made_in_cache(home)
-    vectors = model.encode(list(words), batch_size=128, normalize_embeddings=True, show_progress_bar=len(words) > 5000)
+    blocks = []
+    with Progress(quiet=len(words) <= _BLOCK).bar("encoding the words with the base", len(words)) as bar:
+        for start in range(0, len(words), _BLOCK):
+            block = list(words[start : start + _BLOCK])
+            blocks.append(model.encode(block, batch_size=128, normalize_embeddings=True, show_progress_bar=False))
+            bar.advance(len(block))
+    vectors = np.concatenate(blocks)
     with written_whole(path) as unfinished, unfinished.open("wb") as file:
         np.save(file, vectors)
     return vectors

@@ -18,8 +18,10 @@ from sentence_transformers import SentenceTransformer
 from likewise.errors import LikewiseError
 from likewise.inference.encoder import DEFAULT_BATCH, default_prompt, fast_vectors, finished
 from likewise.inference.engines.engine import Choice, TorchEngine
+from likewise.inference.engines.graph import fingerprint
+from likewise.inference.exported import Facts
 from likewise.inference.loading import load
-from likewise.inference.runner import UnfitModel
+from likewise.inference.runner import UnfitModel, fits
 from likewise.runs.progress import Progress
 
 Precision = Literal["fp32", "bf16"]
@@ -110,6 +112,17 @@ def dimension(model: SentenceTransformer) -> int:
         return int(known)
     with undisturbed(model):
         return int(np.asarray(model.encode(["a"], show_progress_bar=False)).shape[1])
+
+
+def facts_of(model: SentenceTransformer) -> Facts:
+    """Return the facts about a model that later jobs can use without loading it."""
+    default = default_prompt(model) or ""
+    try:
+        tokenizer = fits(model, [], default).tokens.hash
+    except UnfitModel:
+        tokenizer = None
+    prompts = {name: text for name, text in model.prompts.items() if text} | {"": default}
+    return Facts(fingerprint(model), dimension(model), model.max_seq_length, model.truncate_dim, prompts, tokenizer)
 
 
 def all_finite(vectors: np.ndarray) -> np.ndarray:

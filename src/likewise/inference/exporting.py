@@ -12,10 +12,11 @@ from typing import Any, cast
 from sentence_transformers import SentenceTransformer
 
 from likewise.inference.encoder import default_prompt
-from likewise.inference.engines.engine import CannotExport, EngineError, EngineName
+from likewise.inference.engines.engine import CannotExport, EngineError
 from likewise.inference.engines.exports import MAKERS
 from likewise.inference.engines.fidelity import Sample
 from likewise.inference.engines.graph import INPUTS, OUTPUT, check_exportable, fingerprint, least_tokens
+from likewise.inference.engines.names import EngineName
 from likewise.inference.loading import load
 from likewise.inference.model2vec_format import check_model2vec, write_model2vec
 from likewise.inference.runner import UnfitModel, runner_of

@@ -19,8 +19,9 @@ from sentence_transformers import SentenceTransformer
 from likewise.corpus import CorpusOptions
 from likewise.errors import LikewiseError, counted
 from likewise.inference.encoding import dimension, undisturbed
-from likewise.inference.engines.engine import Choice, EngineName, EnginePrecision
+from likewise.inference.engines.engine import Choice
 from likewise.inference.engines.graph import fingerprint
+from likewise.inference.engines.names import EngineName, EnginePrecision
 from likewise.inference.lines import STREAM, Lines, check_lines, open_lines
 from likewise.inference.shards import encode_shards
 from likewise.inference.vector_parts import WINDOW, VectorParts, digest

@@ -8,7 +8,8 @@ import torch
 
 from likewise.encoder.opening import LoadError, check_loadable, open_model
 from likewise.inference.encoder import Encoder
-from likewise.inference.engines.engine import Choice, EngineName, EnginePrecision
+from likewise.inference.engines.engine import Choice
+from likewise.inference.engines.names import EngineName, EnginePrecision
 
 __all__ = ["LoadError", "check_loadable", "load"]
 

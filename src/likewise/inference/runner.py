@@ -13,13 +13,12 @@ import torch
 from sentence_transformers import SentenceTransformer
 from torch import Tensor
 
+from likewise.inference.batches import by_budget
 from likewise.inference.cores import one_core_threads, torch_threads
 from likewise.inference.engines.engine import Engine
 from likewise.inference.tokens import Tokens, UnfitModel, token_state
 
 Step = Callable[[int], object]
-WASTE = 64
-"""Tokens of padding at which a new batch is cheaper: the fixed cost of a call in tokens (see benchmarks)."""
 
 
 class Runner:
@@ -78,38 +77,6 @@ class Runner:
                 step(len(batch))
         assert found is not None
         return found
-
-
-def by_budget(lengths: np.ndarray, budget: int, at_most: int | None = None) -> list[np.ndarray]:
-    """Group sentences into batches, the longest first.
-
-    A batch has at most `budget` cells (sentences times its longest), or one sentence; and less than `WASTE` of them
-    are padding.
-
-    Args:
-        lengths: tokens of each sentence, (S,).
-        budget: cells of a batch.
-        at_most: sentences of a batch, if that is limited too.
-
-    Returns:
-        The positions of each batch's sentences; each position is in exactly one.
-
-    >>> [batch.tolist() for batch in by_budget(np.array([3, 9, 3, 8]), budget=18)]
-    [[1, 3], [0, 2]]
-    """
-    order = np.argsort(-lengths, kind="stable")
-    batches: list[np.ndarray] = []
-    start, waste = 0, 0
-    for end in range(1, len(order) + 1):
-        if end < len(order):
-            longest = max(1, int(lengths[order[start]]))
-            waste += longest - int(lengths[order[end]])
-            size = end - start + 1
-            if size * longest <= budget and waste < WASTE and (at_most is None or size <= at_most):
-                continue
-        batches.append(order[start:end])
-        start, waste = end, 0
-    return batches
 
 
 _RUNNERS: weakref.WeakKeyDictionary[SentenceTransformer, Runner] = weakref.WeakKeyDictionary()

@@ -23,8 +23,9 @@ from sentence_transformers import SentenceTransformer
 from likewise.corpus import CorpusOptions
 from likewise.errors import LikewiseError, counted, require_extra
 from likewise.inference.encoding import undisturbed
-from likewise.inference.engines.engine import Choice, EngineName, EnginePrecision
+from likewise.inference.engines.engine import Choice
 from likewise.inference.engines.graph import fingerprint
+from likewise.inference.engines.names import EngineName, EnginePrecision
 from likewise.inference.loading import load
 from likewise.inference.pieces import list_pieces, read_piece
 from likewise.inference.windows import EncodedFile, WindowEncoder, opened

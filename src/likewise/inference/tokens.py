@@ -16,6 +16,7 @@ from tokenizers import Tokenizer
 
 from likewise.corpus.decoding import without_surrogates
 from likewise.encoder.word_vectors import WordVectors
+from likewise.inference.batches import padded
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -69,13 +70,7 @@ class Tokens:
 
     def batch(self, ids: Sequence[np.ndarray], at_least: int = 1) -> tuple[np.ndarray, np.ndarray]:
         """Return ids and mask of a batch, both (B, T) int64, with T the greatest length and `at_least`."""
-        longest = max(at_least, *(len(row) for row in ids))
-        padded = np.full((len(ids), longest), self.pad, dtype=np.int64)
-        mask = np.zeros((len(ids), longest), dtype=np.int64)
-        for i, row in enumerate(ids):
-            where = slice(longest - len(row), None) if self.left else slice(0, len(row))
-            padded[i, where], mask[i, where] = row, 1
-        return padded, mask
+        return padded(ids, self.pad, self.left, at_least)
 
     @property
     def json(self) -> str:

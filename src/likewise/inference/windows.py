@@ -15,7 +15,8 @@ from sentence_transformers import SentenceTransformer
 from likewise.inference.encoder import DEFAULT_BATCH, default_prompt, finished
 from likewise.inference.encoding import all_finite, dimension
 from likewise.inference.engines.chooser import choose
-from likewise.inference.engines.engine import Choice, Engine, EngineName, EnginePrecision
+from likewise.inference.engines.engine import Choice, Engine
+from likewise.inference.engines.names import EngineName, EnginePrecision
 from likewise.inference.loading import load
 from likewise.inference.runner import UnfitModel, fits, runner_of
 from likewise.runs.progress import Bar, Progress

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import sys
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -32,13 +33,11 @@ def versions() -> dict[str, str]:
 
 
 def machine() -> dict[str, Any]:
-    """Return the processor, its threads, and the GPU if there is one."""
-    import torch  # slow to import, and a job that only reads a plan does not need it
-
-    return {
-        "processor": processor.name(),
-        "instruction_set": torch.backends.cpu.get_cpu_capability(),
-        "cores": os.cpu_count(),
-        "threads": torch.get_num_threads(),
-        "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
-    }
+    """Return the processor, and for a job that used torch its threads and the GPU if there is one."""
+    found: dict[str, Any] = {"processor": processor.name(), "cores": os.cpu_count()}
+    torch: Any = sys.modules.get("torch")  # slow to import, and some jobs do without
+    if torch is not None:
+        found["instruction_set"] = torch.backends.cpu.get_cpu_capability()
+        found["threads"] = torch.get_num_threads()
+        found["gpu"] = torch.cuda.get_device_name() if torch.cuda.is_available() else None
+    return found

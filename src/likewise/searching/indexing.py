@@ -9,28 +9,26 @@ from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import numpy as np
-from sentence_transformers import SentenceTransformer
 
 from likewise.corpus.options import CorpusError, CorpusOptions
 from likewise.errors import counted
-from likewise.inference.encoding import dimension
-from likewise.inference.engines.engine import EngineName, EnginePrecision
-from likewise.inference.engines.graph import fingerprint
-from likewise.inference.loading import load
+from likewise.inference.engines.names import EngineName, EnginePrecision
 from likewise.runs.job import Job, Resume, check_target, open_job, read_record
 from likewise.runs.on_ray import cluster
 from likewise.runs.parts import checksum
 from likewise.runs.plan import Plan
 from likewise.runs.progress import Progress
 from likewise.runs.stopping import StopRequest, orderly_stop
+from likewise.searching.encoders import IndexEncoder, PassageVectors, opened
 from likewise.searching.passages import Passage, Splitting, files_of
-from likewise.searching.remote import RemoteVectors
-from likewise.searching.table import SearchError, Table, key_of
-from likewise.searching.vectors import Vectors, prompt_of
+from likewise.searching.table import Table, key_of
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
 
 WINDOW = 1024
 """Passages that are encoded and written at a time: a stop waits for one of these."""
@@ -124,18 +122,19 @@ def index(
     named, walked = files_of([texts] if isinstance(texts, str | os.PathLike) else list(texts), target)
     encoder = opened(target, model, engine, precision)
     options = corpus_options or CorpusOptions()
-    most = words or int(min(WORDS, max(8, (encoder.max_seq_length or 2 * WORDS) / _TOKENS_A_WORD)))
+    facts = encoder.facts
+    most = words or int(min(WORDS, max(8, (facts.longest or 2 * WORDS) / _TOKENS_A_WORD)))
     settings: dict[str, Any] = {"words": most, "metadata": list(metadata), "language": language}
     settings |= {"split": options.split, "field": options.field, "encoding": options.encoding}
-    settings |= {"prompt": prompt_of(encoder, "document"), "truncate_dim": encoder.truncate_dim}
-    plan = Plan("index", settings, inputs={"model": fingerprint(encoder)})
+    settings |= {"prompt": facts.prompt("document"), "truncate_dim": facts.truncate_dim}
+    plan = Plan("index", settings, inputs={"model": facts.fingerprint})
     with ExitStack() as stack:
         number = stack.enter_context(cluster(on, workers)) if on else 0
         job = stack.enter_context(open_job(target, plan, resume=resume, overwrite=overwrite, grows=True))
         stop = stack.enter_context(orderly_stop(progress))
-        table = _table(job, dimension(encoder), metadata, overwrite)
+        table = _table(job, facts.dimension, metadata, overwrite)
         job.note(table=table.name)
-        vectors = RemoteVectors(encoder, "document", number) if on else Vectors(encoder, "document")
+        vectors = _on_cluster(encoder, number) if on else PassageVectors(encoder)
         work = _Work(table, vectors, Splitting(most, options, tuple(metadata)), progress, stop)
         found = work.update(named, walked, keep)
         table.index_words(language)
@@ -146,30 +145,16 @@ def index(
         recall = recall_of(table) if table.is_approximate else None
         result = Indexed(table.rows, len(table.sources()), *found, recall=recall)
         table.finish()
-        about = {"table": table.name, "model": _name_of(encoder, model), "passages": result.passages}
-        job.finish(about | {"query": vectors.query()})
+        query = {"prompt": facts.prompt("query"), "tokenizer": facts.tokenizer, "truncate_dim": facts.truncate_dim}
+        job.finish({"table": table.name, "model": encoder.name, "passages": result.passages, "query": query})
         table.clean()
     return result
 
 
-def opened(
-    target: Path,
-    model: SentenceTransformer | str | os.PathLike[str] | None,
-    engine: EngineName = "auto",
-    precision: EnginePrecision = "fp32",
-) -> SentenceTransformer:
-    """Return the encoder that was given, or that of an index.
+def _on_cluster(encoder: IndexEncoder, workers: int) -> PassageVectors:
+    from likewise.searching.remote import RemoteVectors
 
-    Raises:
-        SearchError: none was given, and the index names none.
-        LoadError: it cannot be loaded.
-    """
-    if isinstance(model, SentenceTransformer):
-        return model
-    name = model or read_record(target).get("model")
-    if name is None:
-        raise SearchError(f"{target} names no model: give the one to index with, as --model runs/arc")
-    return load(name, engine=engine, precision=precision)
+    return RemoteVectors(encoder, workers)
 
 
 def recall_of(table: Table, count: int = 10) -> float:
@@ -188,7 +173,7 @@ class _Work:
     """The update of a table by the files that have changed."""
 
     def __init__(
-        self, table: Table, vectors: Vectors, splitting: Splitting, progress: Progress, stop: StopRequest
+        self, table: Table, vectors: PassageVectors, splitting: Splitting, progress: Progress, stop: StopRequest
     ) -> None:
         self.table, self.vectors, self.splitting, self.progress, self.stop = table, vectors, splitting, progress, stop
         self.there = table.sources()
@@ -252,7 +237,7 @@ class _Work:
         new = {key: one.encoded for key, (*_, one) in zip(keys, window, strict=True) if key not in vectors}
         if new:
             if not self.encoded:
-                self.vectors.choose(list(new.values()), total, self.progress)
+                self.vectors.vectors.choose(list(new.values()), total, self.progress)
             self.encoded += len(new)
         return window, vectors, new, self.vectors.begin(list(new.values())) if new else None
 
@@ -279,10 +264,3 @@ def _table(job: Job, dimension: int, metadata: Sequence[str], overwrite: bool) -
     if name and (job.target / f"{name}.lance").is_dir():
         return Table(job.target, name)
     return Table.create(job.target, f"passages-{uuid4().hex[:8]}", dimension, metadata)
-
-
-def _name_of(encoder: SentenceTransformer, model: object) -> str | None:
-    """Return the name by which a search loads the model again: an absolute path, or one of the hub."""
-    if isinstance(model, str) and not Path(model).exists():
-        return model
-    return getattr(encoder, "loaded_from", None)

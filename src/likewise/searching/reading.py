@@ -14,9 +14,9 @@ import numpy as np
 
 from likewise.corpus.decoding import without_surrogates
 from likewise.corpus.splitting import sentence_spans
-from likewise.inference.engines.store import Store
 from likewise.inference.exported import ExportedEncoder
 from likewise.runs.job import read_record, work_of
+from likewise.searching.encoders import ByExport, opened
 from likewise.searching.hits import Hit
 from likewise.searching.table import SHOWN, SearchError, Table
 
@@ -77,21 +77,16 @@ class Index:
         made_with, query = self.made_with, self._record.get("query")
         if query and self._model is None and self._fits != made_with:
             with suppress(LookupError, ImportError):
-                light = ExportedEncoder(Store(made_with), query["tokenizer"], query["truncate_dim"])
-                self._own, self._fits = (lambda texts: light([query["prompt"] + text for text in texts])), made_with
+                encoder = ExportedEncoder(made_with, query["tokenizer"], query["truncate_dim"])
+                self._own, self._fits = ByExport(encoder, query["prompt"]), made_with
         if self._own is None or self._fits != made_with:
-            # torch takes seconds to import: a search by words does without, and so does one with an export.
-            from likewise.inference.engines.graph import fingerprint
-            from likewise.searching.indexing import opened
-            from likewise.searching.vectors import Vectors
-
-            encoder = opened(self.path, self._model)
-            if fingerprint(encoder) != made_with:
+            model = opened(self.path, self._model)
+            if model.facts.fingerprint != made_with:
                 raise SearchError(
                     f"{self.path} was made with another model{f' ({self.model})' if self.model else ''}: search with "
                     "that one, or index again with --model and --overwrite"
                 )
-            self._own, self._fits = Vectors(encoder, "query"), made_with
+            self._own, self._fits = model.open("query"), made_with
         found: np.ndarray = self._own(texts)
         return found
 

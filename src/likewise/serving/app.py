@@ -18,7 +18,7 @@ from fastapi_offline import FastAPIOffline
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from likewise.errors import LikewiseError
-from likewise.inference.encoder import finished
+from likewise.inference.exported import cut
 from likewise.serving.batching import TooBusyError
 from likewise.serving.guard import Guard
 from likewise.serving.requests import EmbeddingsBody, RequestError, SearchBody, SimilarityBody, checked_texts
@@ -93,13 +93,14 @@ def _add_routes(app: FastAPI, service: Service) -> None:
     async def embeddings(body: EmbeddingsBody, request: Request) -> Response:
         model = service.model(body.model)
         texts = checked_texts(body.input, "input", limits.max_texts, limits.max_characters)
-        if body.dimensions is not None and body.dimensions > model.dimension:
+        if body.dimensions is not None and body.dimensions > model.facts.dimension:
             raise RequestError(
-                f"dimensions: {body.dimensions} is more than the {model.dimension} of {model.name}", param="dimensions"
+                f"dimensions: {body.dimensions} is more than the {model.facts.dimension} of {model.name}",
+                param="dimensions",
             )
         vectors, tokens = await encoded(request, model, texts)
-        if body.dimensions is not None and body.dimensions < model.dimension:
-            vectors = _cut(vectors, body.dimensions)
+        if body.dimensions is not None and body.dimensions < model.facts.dimension:
+            vectors = cut(vectors, body.dimensions)
         shown: Any = vectors
         if body.encoding_format == "base64":
             shown = [base64.b64encode(row.astype("<f4").tobytes()).decode() for row in vectors]
@@ -197,12 +198,6 @@ async def _unless_gone(request: Request, work: Awaitable[_Found], seconds: float
     finally:
         doing.cancel()
         leaving.cancel()
-
-
-def _cut(vectors: np.ndarray, dimensions: int) -> np.ndarray:
-    import torch
-
-    return np.asarray(finished(torch.from_numpy(vectors), dimensions, True).numpy())
 
 
 def _json(content: Any) -> Response:

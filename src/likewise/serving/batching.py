@@ -11,14 +11,13 @@ import math
 import time
 from collections import deque
 from collections.abc import Sequence
-from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from likewise.errors import LikewiseError
-from likewise.serving.models import Item, ServedModel
+from likewise.serving.served import Item, Served
 
 _PACE = 0.1  # the share of a new measurement in the pace that is told
 
@@ -47,18 +46,16 @@ class Batcher:
     """The queue of a model.
 
     Args:
-        model: what runs the batches.
-        pool: of the threads that run them; all models of a service share it.
-        workers: how many batches run at the same time.
+        model: what runs the batches, as many at the same time as it has workers.
         limit: texts that may wait; a request is taken in any case when nothing waits.
         wait: seconds that a text waits at most for others, while another batch runs.
     """
 
-    def __init__(self, model: ServedModel, pool: Executor, workers: int, limit: int, wait: float) -> None:
+    def __init__(self, model: Served, limit: int, wait: float) -> None:
         self.model, self.limit, self.wait = model, limit, wait
         self.waiting = self.tokens_waiting = 0
         self.sizes: list[int] = []  # texts of the batches since they were last asked for
-        self._pool, self._workers, self._running = pool, workers, 0
+        self._running = 0
         self._queue: deque[_Waiting] = deque()
         self._timer: asyncio.TimerHandle | None = None
         self._pace = 2000.0  # tokens a second
@@ -92,7 +89,7 @@ class Batcher:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        while self._queue and self._running < self._workers:
+        while self._queue and self._running < self.model.workers:
             waited = time.monotonic() - self._queue[0].since
             if self._running and self.tokens_waiting < self.model.budget and waited < self.wait:
                 self._timer = asyncio.get_running_loop().call_later(self.wait - waited, self._pump)
@@ -101,7 +98,7 @@ class Batcher:
             self._running += 1
             self.sizes.append(len(taken))
             items = [one.items[place] for one, place in taken]
-            future = asyncio.get_running_loop().run_in_executor(self._pool, self._timed, items)
+            future = asyncio.get_running_loop().run_in_executor(self.model.pool, self._timed, items)
             future.add_done_callback(lambda done, taken=taken: self._done(taken, done))  # type: ignore[misc]
 
     def _take(self) -> list[tuple[_Waiting, int]]:
@@ -131,7 +128,7 @@ class Batcher:
         error = done.exception()
         if error is None:
             rows, pace = done.result()
-            self._pace += _PACE * (pace * self._workers - self._pace)
+            self._pace += _PACE * (pace * self.model.workers - self._pace)
         for number, (one, place) in enumerate(taken):
             one.open -= 1
             if one.future.done():  # given up, or failed with another batch

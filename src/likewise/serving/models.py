@@ -1,4 +1,4 @@
-"""A model that is served: its tokens, its engine, and one batch at a time.
+"""A loaded model that is served, with an engine.
 
 Letters of the shapes: S texts, D embedding.
 """
@@ -12,13 +12,15 @@ import numpy as np
 import torch
 from sentence_transformers import SentenceTransformer
 
-from likewise.inference.encoder import default_prompt, finished
-from likewise.inference.encoding import dimension
+from likewise.inference.batches import by_budget
+from likewise.inference.cores import one_core_threads, torch_threads
+from likewise.inference.encoder import finished
+from likewise.inference.encoding import facts_of
 from likewise.inference.engines.chooser import choose
-from likewise.inference.engines.engine import CPU_BUDGET, Choice
-from likewise.inference.engines.graph import fingerprint
-from likewise.inference.runner import UnfitModel, by_budget, fits
+from likewise.inference.engines.engine import Choice
+from likewise.inference.runner import UnfitModel, fits
 from likewise.runs.progress import Progress
+from likewise.serving.served import Item, Served
 
 _SAMPLE = [
     f"{opening} {verb} {ending}"
@@ -28,43 +30,38 @@ _SAMPLE = [
 ]
 """Texts on which an engine is compared with torch before it is used."""
 _MANY = 1 << 30
-Item = Any
-"""A text as the model takes it: its token ids, or the text itself where the fast path does not take the model."""
 
 
-class ServedModel:
-    """A model with an engine; its vectors have length 1.
+class ServedModel(Served):
+    """A loaded model with an engine.
 
     Args:
         name: by which requests ask for it.
         model: as `likewise.load` returns it.
-        workers: how many batches run at the same time, each on one core.
         progress: shows the choice of the engine.
     """
 
-    def __init__(self, name: str, model: SentenceTransformer, workers: int, progress: Progress) -> None:
-        self.name, self.model = name, model.eval()
-        self.dimension, self.fingerprint = dimension(model), fingerprint(model)
-        self.prompt = default_prompt(model) or ""
+    def __init__(self, name: str, model: SentenceTransformer, progress: Progress) -> None:
+        super().__init__(name, facts_of(model.eval()))
+        self.model, prompt, self.workers = model, self.facts.prompt(), torch_threads()
+        self.pool = one_core_threads(self.workers)
         self._runner: Any = None
         try:
-            runner = fits(model, _SAMPLE, self.prompt)
+            runner = fits(model, _SAMPLE, prompt)
             choice = getattr(model, "choice", Choice("torch"))
-            chosen = choose(model, runner, choice, [self.prompt + text for text in _SAMPLE], _MANY)
+            chosen = choose(model, runner, choice, [prompt + text for text in _SAMPLE], _MANY)
             self.engine = str(chosen.engine)
-            self._call, self._at_least = chosen.engine.open(workers), chosen.engine.at_least
+            self._call, self._at_least = chosen.engine.open(self.workers), chosen.engine.at_least
             self.budget, self._runner = chosen.engine.budget, runner
             notes: tuple[str, ...] = chosen.notes
         except UnfitModel as reason:
-            self.engine, self.budget, notes = "sentence-transformers", CPU_BUDGET, (f"the slower way: {reason}",)
-        for note in (*notes, f"{name}: {self.dimension} numbers, engine: {self.engine}"):
+            self.engine, notes = "sentence-transformers", (f"the slower way: {reason}",)
+        for note in notes:
             progress.tell(note)
 
-    def items(self, texts: Sequence[str], prompt: str | None = None) -> list[Item]:
-        """Return S texts as the model takes them, after a prompt (None: the model's default one)."""
-        put_before = self.prompt if prompt is None else prompt
-        prompted = [put_before + text for text in texts] if put_before else list(texts)
-        return prompted if self._runner is None else self._runner.tokens(prompted)
+    def split(self, texts: list[str]) -> list[Item]:
+        """See `Served.split`."""
+        return texts if self._runner is None else self._runner.tokens(texts)
 
     def tokens(self, item: Item) -> int:
         """Return the length of an item in tokens; in characters divided by 4 where they are not known."""
@@ -72,7 +69,7 @@ class ServedModel:
 
     @torch.inference_mode()
     def vectors(self, items: Sequence[Item]) -> np.ndarray:
-        """Return the vectors (S, D), float32 and of length 1, of S items, 1 or more."""
+        """See `Served.vectors`."""
         if self._runner is None:
             return np.asarray(self.model.encode(list(items), prompt="", normalize_embeddings=True))
         found: torch.Tensor | None = None

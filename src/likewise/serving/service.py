@@ -11,16 +11,13 @@ from typing import Any
 import numpy as np
 from fastapi.concurrency import run_in_threadpool
 
-from likewise.inference.cores import one_core_threads, torch_threads
-from likewise.inference.loading import load
 from likewise.runs.progress import Progress
 from likewise.searching import Index
-from likewise.searching.vectors import prompt_of
 from likewise.serving.batching import Batcher
 from likewise.serving.guard import Metrics
-from likewise.serving.models import ServedModel
 from likewise.serving.options import ServeOptions, ServingError
 from likewise.serving.requests import RequestError
+from likewise.serving.served import Served, served
 
 _INLINE = 4096
 """Characters that are split into tokens at once; more is done in a thread, so that other requests go on."""
@@ -50,25 +47,23 @@ class Service:
         progress: Progress | None = None,
     ) -> None:
         self.options, self.metrics = options or ServeOptions(), Metrics()
-        told, workers = progress or Progress(quiet=True), torch_threads()
+        told = progress or Progress(quiet=True)
         self.indexes = {path.stem: Index(path) for path in indexes}  # broken ones first
         if len(self.indexes) < len(indexes):
             raise ServingError("two indexes have the same name: rename one of the folders")
-        self.models: dict[str, ServedModel] = {}
+        self.models: dict[str, Served] = {}
         self.batchers: dict[str, Batcher] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         for name, given in models.items():
-            loaded = load(given, engine=engine, precision=precision) if isinstance(given, str | Path) else given
-            model = self.models[name] = ServedModel(name, loaded, workers, told)
-            pool = one_core_threads(workers)
-            self.batchers[name] = Batcher(model, pool, workers, self.options.queue, self.options.wait / 1000)
+            model = self.models[name] = served(name, given, engine, precision, told)
+            self.batchers[name] = Batcher(model, self.options.queue, self.options.wait / 1000)
             self.metrics.waiting.labels(name).set_function(partial(getattr, self.batchers[name], "waiting"))
         for index in self.indexes.values():
             self._model_of(index)
 
     def _model_of(self, index: Index) -> str:
         for name, model in self.models.items():
-            if model.fingerprint == index.made_with:
+            if model.facts.fingerprint == index.made_with:
                 index.vectors = partial(self._vectors_for_search, model)
                 return name
         raise ServingError(
@@ -80,7 +75,7 @@ class Service:
         """Note the running event loop."""
         self._loop = asyncio.get_running_loop()
 
-    def model(self, name: str | None) -> ServedModel:
+    def model(self, name: str | None) -> Served:
         """Return a model by its name, the first one for None.
 
         Raises:
@@ -101,9 +96,7 @@ class Service:
         """True if a request would be taken."""
         return all(batcher.waiting < batcher.limit for batcher in self.batchers.values())
 
-    async def vectors(
-        self, model: ServedModel, texts: Sequence[str], prompt: str | None = None
-    ) -> tuple[np.ndarray, int]:
+    async def vectors(self, model: Served, texts: Sequence[str], prompt: str | None = None) -> tuple[np.ndarray, int]:
         """Return the vectors (S, D) of S texts, and the number of their tokens."""
         short = sum(map(len, texts)) <= _INLINE
         items = model.items(texts, prompt) if short else await run_in_threadpool(model.items, texts, prompt)
@@ -136,17 +129,18 @@ class Service:
         self._model_of(self.indexes[found])  # it may have been made again by another one
         return found, await run_in_threadpool(self.indexes[found].search, **asked)
 
-    def _vectors_for_search(self, model: ServedModel, texts: Sequence[str]) -> np.ndarray:
+    def _vectors_for_search(self, model: Served, texts: Sequence[str]) -> np.ndarray:
         """Return the vectors of queries; called in a thread of a search."""
         assert self._loop is not None
-        work = self.vectors(model, texts, prompt_of(model.model, "query"))
+        work = self.vectors(model, texts, model.facts.prompt("query"))
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(self.options.timeout)[0]
 
     def about(self) -> dict[str, Any]:
         """Return what is served, for the page."""
         return {
             "models": [
-                {"name": one.name, "dimension": one.dimension, "engine": one.engine} for one in self.models.values()
+                {"name": one.name, "dimension": one.facts.dimension, "engine": one.engine}
+                for one in self.models.values()
             ],
             "indexes": [
                 {"name": name, "model": self._model_of(index), "passages": index.table.rows}

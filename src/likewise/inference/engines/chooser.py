@@ -13,17 +13,10 @@ from typing import TYPE_CHECKING
 
 from likewise import processor
 from likewise.errors import MissingExtraError
-from likewise.inference.engines.engine import (
-    CannotExport,
-    Choice,
-    Engine,
-    EnginePrecision,
-    Pair,
-    QuantisationRefused,
-    TorchEngine,
-)
+from likewise.inference.engines.engine import CannotExport, Choice, Engine, QuantisationRefused, TorchEngine
 from likewise.inference.engines.exports import exports_of, release
 from likewise.inference.engines.fidelity import Fidelity, Sample
+from likewise.inference.engines.names import EnginePrecision, Pair
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

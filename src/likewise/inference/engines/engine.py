@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
@@ -17,21 +17,15 @@ from torch import Tensor
 
 from likewise.encoder.pooled_token import only_pooled_token
 from likewise.errors import LikewiseError
+from likewise.inference.batches import CPU_BUDGET
+from likewise.inference.engines.names import ENGINES, PRECISIONS, EngineName, EnginePrecision
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-EngineName = Literal["auto", "torch", "openvino", "onnx"]
-EnginePrecision = Literal["auto", "fp32", "bf16", "int8"]
-ENGINES: tuple[EngineName, ...] = get_args(EngineName)
-PRECISIONS: tuple[EnginePrecision, ...] = get_args(EnginePrecision)
-Pair = tuple[EngineName, EnginePrecision]
-
 Call = Callable[[np.ndarray, np.ndarray], Tensor]
 """Ids and mask, (B, T) int64 each, to vectors (B, D)."""
 
-CPU_BUDGET = 640
-"""Cells of a batch that one core runs: 512 to 768 were the fastest here, 2048 a fifth slower (benchmarks/README.md)."""
 DEVICE_BUDGET = 32_768
 """Cells of a batch on an accelerator, where small batches leave it idle."""
 

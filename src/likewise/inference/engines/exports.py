@@ -7,9 +7,10 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from likewise.inference.engines import onnx_engine, openvino_engine
-from likewise.inference.engines.engine import CannotExport, Engine, EngineName, Pair, QuantisationRefused, TorchEngine
+from likewise.inference.engines.engine import CannotExport, Engine, QuantisationRefused, TorchEngine
 from likewise.inference.engines.fidelity import ENOUGH, MAX_DIFFERENCE, MIN_COSINE, MIN_RANK, Fidelity, Sample
 from likewise.inference.engines.graph import check_exportable, fingerprint, least_tokens, mark
+from likewise.inference.engines.names import EngineName, Pair
 from likewise.inference.engines.store import Store, release
 
 if TYPE_CHECKING:

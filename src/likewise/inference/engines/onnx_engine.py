@@ -16,8 +16,9 @@ from torch import Tensor
 
 from likewise import processor
 from likewise.errors import require_extra
-from likewise.inference.engines.engine import Call, CannotExport, Engine, EnginePrecision
+from likewise.inference.engines.engine import Call, CannotExport, Engine
 from likewise.inference.engines.graph import INPUTS, OUTPUT, example, tracing
+from likewise.inference.engines.names import EnginePrecision
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

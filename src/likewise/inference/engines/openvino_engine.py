@@ -6,7 +6,7 @@ below 5.6, and its graph ends before the pooling.
 
 from __future__ import annotations
 
-import sys
+import io
 import threading
 from collections.abc import Sequence
 from contextlib import redirect_stdout
@@ -20,8 +20,9 @@ from torch import Tensor
 
 from likewise import processor
 from likewise.errors import require_extra
-from likewise.inference.engines.engine import Call, Engine, EnginePrecision
+from likewise.inference.engines.engine import Call, Engine
 from likewise.inference.engines.graph import INPUTS, example, tracing
+from likewise.inference.engines.names import EnginePrecision
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -79,7 +80,7 @@ def quantise(source: Path, folder: Path, batches: Sequence[tuple[np.ndarray, np.
     nncf.set_log_level(logging.ERROR)
     # Without VNNI, products of two int8 pairs overflow 16 bits: weights then take 7 bits.
     overflow = OverflowFix.DISABLE if processor.has_int8() else OverflowFix.ENABLE
-    with redirect_stdout(sys.stderr):  # its progress bars
+    with redirect_stdout(io.StringIO()):  # its progress bars
         found = nncf.quantize(
             _core().read_model(source / FILE),
             nncf.Dataset([dict(zip(INPUTS, batch, strict=True)) for batch in batches]),
