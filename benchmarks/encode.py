@@ -176,7 +176,7 @@ def measure(options: argparse.Namespace) -> None:
     for name in options.engines:
         engine, precision = name.split()
         ours[f"likewise {name}"] = load(options.model, device="cpu", engine=engine, precision=precision)
-    folder = str(next(iter(ours.values())).folder)
+    folder = str(next(iter(ours.values())).loaded_from)
     theirs = SentenceTransformer(folder, device="cpu")
     arms: dict[str, Arm] = {"sentence-transformers": timed(theirs.encode)}
     if options.peer_python:
@@ -210,9 +210,10 @@ def measure(options: argparse.Namespace) -> None:
         base = best["sentence-transformers"]
         for name, (wall, cpu) in best.items():
             kind = "fp32" if "sentence-transformers" in name else name.split()[-1]
+            share = f"{work / cpu / rates[kind]:.0%}" if kind in rates else ""
             print(
                 f"| {name} | {len(texts) / wall:.0f} | {base[0] / wall:.2f} | {base[1] / cpu:.2f} "
-                f"| {work / cpu / rates[kind]:.0%} | {far[name][0]:.4f} | {far[name][1]:.0e} |",
+                f"| {share} | {far[name][0]:.4f} | {far[name][1]:.0e} |",
                 flush=True,
             )
             if name.startswith("likewise"):

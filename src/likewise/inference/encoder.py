@@ -50,10 +50,12 @@ class Encoder(OwnInference):
     def infer(self, inputs: list[Any], **settings: Any) -> Any:
         """Return the vectors of texts, which `encode` then converts to the requested type."""
         self.last_engine = None
-        if len(inputs) <= DEFAULT_BATCH and self.choice in (Choice(), Choice("torch")):
+        if len(inputs) <= DEFAULT_BATCH:
             self.short += len(inputs)
             # One batch: torch wins nothing over sentence-transformers. An export does, once it has been opened.
-            if self.short < FEW or self.choice.engine == "torch" or not exports_of(self).any_same():
+            if self.choice == Choice("torch") or (
+                self.choice == Choice() and (self.short < FEW or not exports_of(self).any_same())
+            ):
                 return self._plain(inputs, **settings)
         try:
             return self._fast(inputs, **settings)
