@@ -87,14 +87,22 @@ def read(corpus: str, cache: str, out: str) -> None:
     Path(out).write_text(prepare(corpus, cache_dir=cache).sha256)
 
 
-def test_four_processes_at_once_on_one_cache(corpus_file, tmp_path):
-    _SERVER.set_forkserver_preload(["likewise.corpus.prepared", "datasets"])
-    given = [(str(corpus_file), str(tmp_path / "cache"), str(tmp_path / f"{i}.txt")) for i in range(4)]
-    processes = [_SERVER.Process(target=read, args=one) for one in given]
+def learn(corpus: str, cache: str, base: str, out: str) -> None:
+    prepared = prepare(corpus, cache_dir=cache)
+    rows = with_teacher(prepared, prepared.dataset, base, 0, Progress(quiet=True))["teacher"][:]
+    Path(out).write_bytes(b"".join(rows))
+
+
+@pytest.mark.parametrize("work", [read, learn])
+def test_four_processes_at_once_on_one_cache(work, corpus_file, saved_model, tmp_path):
+    _SERVER.set_forkserver_preload(["likewise.training.teacher", "datasets"])
+    cache, base = str(tmp_path / "cache"), [str(saved_model)] if work is learn else []
+    outs = [tmp_path / f"{i}.txt" for i in range(4)]
+    processes = [_SERVER.Process(target=work, args=(str(corpus_file), cache, *base, str(out))) for out in outs]
     for process in processes:
         process.start()
     for process in processes:
         process.join()
     assert [process.exitcode for process in processes] == [0] * 4
-    assert len({Path(out).read_text() for _, _, out in given}) == 1
+    assert len({out.read_bytes() for out in outs}) == 1
     assert len(list((tmp_path / "cache").iterdir())) == 1

@@ -1,7 +1,5 @@
 """The base class of the errors that a user can mend, and the reporting of other libraries' errors."""
 
-from __future__ import annotations
-
 from importlib.util import find_spec
 
 
@@ -20,9 +18,6 @@ def require_extra(extra: str, purpose: str, *modules: str) -> None:
         extra: its name, as in `pip install "likewise[extra]"`.
         purpose: what needs it, as the subject of the message.
         modules: top-level modules that the extra brings.
-
-    Raises:
-        MissingExtraError: one of them is missing.
     """
     if missing := [name for name in modules if find_spec(name) is None]:
         raise MissingExtraError(f'{purpose} needs {" and ".join(missing)}: pip install "likewise[{extra}]"')

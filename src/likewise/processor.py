@@ -4,8 +4,6 @@ The environment variable LIKEWISE_PROCESSOR puts another processor in the place 
 `vnni`, or several as `bf16+vnni`. The choice made then also runs here, slowly, so that it can be tested anywhere.
 """
 
-from __future__ import annotations
-
 import os
 import platform
 from functools import cache
@@ -29,11 +27,7 @@ def name() -> str:
 
 
 def flags() -> frozenset[str]:
-    """Return the instruction sets, as Linux names them.
-
-    Raises:
-        ValueError: LIKEWISE_PROCESSOR names what is not known.
-    """
+    """Return the instruction sets, as Linux names them."""
     if not _stand_in():
         return _own_flags()
     parts = _stand_in().split("+")

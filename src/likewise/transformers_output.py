@@ -1,7 +1,5 @@
 """Suppression of output of transformers that the user cannot act on."""
 
-from __future__ import annotations
-
 import logging
 import sys
 from collections.abc import Callable, Iterator

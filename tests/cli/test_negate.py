@@ -1,6 +1,8 @@
 """The verb `likewise negate`."""
 
 import json
+import os
+import threading
 
 import pytest
 
@@ -27,10 +29,17 @@ def test_a_file(cli, tmp_path):
     assert "parsed 0, from the cache 3" in cli(*arguments).output
 
 
+def test_a_pipe(cli, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    threading.Thread(target=(tmp_path / "pipe").write_text, args=("She sings.\nIt is red.\n",), daemon=True).start()
+    result = cli("negate", str(tmp_path / "pipe"), "--out", str(tmp_path / "out.jsonl"))
+    assert "2 of 2 sentences negated" in result.output
+
+
 def test_a_missing_file_is_one_clean_line(cli, tmp_path):
     result = cli(*["negate", str(tmp_path / "none.txt"), "--out", str(tmp_path / "out.jsonl")])
     assert result.exit_code == 2
-    assert "there is no file" in result.output
+    assert "cannot be opened" in result.output
 
 
 def test_an_unknown_model_names_the_extra(cli, tmp_path):

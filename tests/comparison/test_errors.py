@@ -5,7 +5,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from likewise.comparison.errors import errors_table, write_errors
+from likewise.comparison.analyses import errors_table, write_errors
 from likewise.comparison.page import differences
 from likewise.evaluation.pairs import RatedPairs
 from likewise.evaluation.rank_errors import ranked

@@ -3,9 +3,9 @@ import json
 import numpy as np
 import pytest
 
+from likewise.comparison.analyses import SimilarityReport, analyze_similarity, draw_sentences, write_similarity
 from likewise.comparison.cosines import NEGATION, OTHER, VIEWS, Distribution, partners
 from likewise.comparison.methods import ComparisonError
-from likewise.comparison.similarity import SimilarityReport, analyze_similarity, draw_sentences, write_similarity
 
 
 def made(label, kind, cosines):

@@ -10,9 +10,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from likewise.corpus import downloads, hub_sources
+from likewise.corpus import downloads, unpacking
 from likewise.corpus.downloads import LOCK, DownloadError, data_folder, get_data
-from likewise.corpus.hub_sources import DATASETS
+from likewise.corpus.unpacking import DATASETS
 from likewise.evaluation import find_data
 
 from .test_unpacking import tar
@@ -77,8 +77,7 @@ def archive(tmp_path):
 def small(size):
     """The table of data sets, its files as small as those of the tests."""
     return {
-        name: tuple(replace(file, megabytes=size / 1e6) for file in files)
-        for name, files in hub_sources.DATASETS.items()
+        name: tuple(replace(file, megabytes=size / 1e6) for file in files) for name, files in unpacking.DATASETS.items()
     }
 
 
@@ -105,7 +104,7 @@ def command(hub, home, *arguments, size=None):
     }
     code = "import sys\nsys.modules['httpx'] = sys.modules['huggingface_hub'] = None\n"
     if size is not None:
-        code += "from dataclasses import replace\nfrom likewise.corpus import downloads, hub_sources\n"
+        code += "from dataclasses import replace\nfrom likewise.corpus import downloads, unpacking\n"
         code += f"{inspect.getsource(small)}\ndownloads.DATASETS = small({size})\n"
     code += "from likewise.cli import main; main()"
     call = [sys.executable, "-c", code, "data", "get", *map(str, arguments)]

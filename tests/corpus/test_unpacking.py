@@ -5,8 +5,7 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from likewise.corpus.hub_sources import DATASETS, HubFile
-from likewise.corpus.unpacking import unpack
+from likewise.corpus.unpacking import DATASETS, HubFile, unpack
 
 TAR = HubFile("a/b", "0" * 40, "all.tar", 1, "tar", "senteval", ("STS", "SICK"))
 NLI = HubFile("a/b", "0" * 40, "pair-class/dev-00000-of-00001.parquet", 1, "nli", "senteval/AllNLI")

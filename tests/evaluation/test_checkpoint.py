@@ -158,8 +158,6 @@ def test_a_collapsed_model_tells_no_sentences_apart(tiny_model, sentences):
 def test_bad_sentences():
     with pytest.raises(ValueError, match="Hold out more"):
         sentences_evaluator(["one two three four five", "a b"])
-    with pytest.raises(ValueError, match="rate is 1"):
-        sentences_evaluator(["one two three four five"] * 3, rate=1)
 
 
 def test_accuracy_of_a_classifier_that_always_says_the_same(tiny_base):

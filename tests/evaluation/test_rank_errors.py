@@ -58,7 +58,7 @@ def test_worst_pairs_beside_a_sort_by_hand():
 def test_the_score_is_that_of_evaluate(tiny_model, senteval):
     found = analyze_errors(tiny_model, "STSB-dev", data=senteval, worst=3)
     assert found.spearman == pytest.approx(evaluate(tiny_model, "sts-b-dev", data=senteval).results[0].score)
-    assert (found.task, found.n, len(found.worst), len(found.gold_ranks)) == ("sts-b-dev", 1500, 3, 1500)
+    assert (found.task, found.pairs, len(found.worst), len(found.gold_ranks)) == ("sts-b-dev", 1500, 3, 1500)
     assert found.worst[0].error >= found.worst[1].error >= found.worst[2].error
     # The two formulas are close where ties are few beside the pairs, and equation 10 is the looser one.
     assert found.spearman_equation_10 == pytest.approx(found.spearman, abs=1)

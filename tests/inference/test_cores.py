@@ -4,9 +4,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import torch
 
-from likewise.inference.cores import one_core_threads, torch_threads
 from likewise.inference.engines.engine import TorchEngine
-from likewise.inference.runner import runner_of
+from likewise.inference.runner import one_core_threads, runner_of, torch_threads
 
 
 @pytest.fixture

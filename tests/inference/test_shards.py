@@ -1,4 +1,5 @@
 import importlib
+import os
 import signal
 from pathlib import Path
 
@@ -142,7 +143,9 @@ def test_bad_input_is_one_sentence_and_leaves_nothing(saved_model, text, tmp_pat
     damaged.write_bytes(b"PAR1 and no more")
     other = tmp_path / "other.parquet"
     parquet.write_table(pa.table({"id": [1], "body": ["a"]}), other)
+    os.mkfifo(tmp_path / "pipe")
     for source, message in (
+        (tmp_path / "pipe", "is a pipe, which is not read in pieces: save the text"),
         (damaged, "damaged.parquet cannot be read .*copy it again, or leave it out"),
         (other, "has no column 'text': name one of id, body by --field"),
         (tmp_path / "none", "There is no file"),

@@ -3,7 +3,11 @@ import torch.multiprocessing as mp
 
 from likewise.encoder.build import build_encoder
 from likewise.losses import functional
-from likewise.losses.arccon import ArcConLoss
+from likewise.losses.arccse import ArcCSELoss
+
+
+def arccon(model, *settings, **more):
+    return ArcCSELoss(model, *settings, triplet_weight=0, **more)
 
 
 class Recorder(torch.nn.Module):
@@ -21,14 +25,14 @@ class Recorder(torch.nn.Module):
 
 def test_both_views_come_from_one_forward_with_different_dropout():
     model = Recorder().train()
-    first, second = (view["sentence_embedding"] for view in ArcConLoss(model).views([{"x": torch.ones(4, 50)}]))
+    first, second = (view["sentence_embedding"] for view in arccon(model).views([{"x": torch.ones(4, 50)}]))
     assert model.sizes == [8]
     assert not torch.equal(first, second)
 
 
 def test_second_view_without_dropout():
     model = Recorder().train()
-    first, second = ArcConLoss(model, positive_dropout=False).views([{"x": torch.ones(4, 50)}])
+    first, second = arccon(model, positive_dropout=False).views([{"x": torch.ones(4, 50)}])
     first, second = first["sentence_embedding"], second["sentence_embedding"]
     assert (first == 0).any()
     assert torch.equal(second, torch.ones(4, 50))
@@ -37,14 +41,14 @@ def test_second_view_without_dropout():
 
 def test_two_columns_are_compared_as_they_are():
     x, y = torch.randn(4, 8), torch.randn(4, 8)
-    loss = ArcConLoss(Recorder().eval(), 10, 0.1)([{"x": x}, {"x": y}])
+    loss = arccon(Recorder().eval(), 10, 0.1, shortened=True)([{"x": x}, {"x": y}])["contrastive"]
     assert torch.allclose(loss, functional.arccon(x, y, 10, 0.1))
 
 
 def test_on_a_real_encoder_the_gradient_reaches_the_head(tiny_base):
     model = build_encoder(str(tiny_base), head=True).train()
     features = model.tokenizer(["the cat", "a dog", "the old river"], padding=True, return_tensors="pt")
-    ArcConLoss(model)([dict(features)]).backward()
+    arccon(model)([dict(features)])["contrastive"].backward()
     assert model[2].linear.weight.grad.abs().sum() > 0
 
 
@@ -54,7 +58,7 @@ def _rank(rank, world, path, queue):
     y = torch.randn(4, 6, generator=torch.Generator().manual_seed(1))
     mine = slice(2 * rank, 2 * rank + 2)
     anchors, positives = x[mine].clone().requires_grad_(), y[mine].clone().requires_grad_()
-    loss = ArcConLoss(Recorder().eval(), 10, 0.1).compute_loss_from_embeddings([anchors, positives])
+    loss = arccon(Recorder().eval(), 10, 0.1, shortened=True)([{"x": anchors}, {"x": positives}])["contrastive"]
     loss.backward()
     # By value: a shared tensor would outlive its process.
     queue.put((rank, loss.item(), anchors.grad.tolist(), positives.grad.tolist()))

@@ -3,7 +3,7 @@ import math
 import pytest
 from torch import nn
 
-from likewise.recipes.siamese_schedule import siamese_sgd
+from likewise.recipes.optimizers import siamese_sgd
 
 
 def run(predictor_rate, steps=12, warmup=4):

@@ -3,10 +3,12 @@ from __future__ import annotations
 import errno
 import json
 import os
+import signal
 import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -315,6 +317,22 @@ def test_a_full_disk_is_one_sentence_and_what_is_done_is_kept(tmp_path: Path, er
             raise error
         with open_job(target, PLAN, kind=kind, resume=True) as job:
             assert (job.work / "part").read_text() == "done"
+
+
+def kill_itself(_: object) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_killed_process_of_a_job_is_one_sentence_and_what_is_done_is_kept(tmp_path: Path) -> None:
+    with (
+        pytest.raises(JobError, match=r"a process of this job was killed.*same command"),
+        open_job(tmp_path, PLAN) as job,
+    ):
+        (job.work / "part").write_text("done")
+        with ProcessPoolExecutor(1) as pool:
+            list(pool.map(kill_itself, [None]))
+    with open_job(tmp_path, PLAN, resume=True) as job:
+        assert (job.work / "part").read_text() == "done"
 
 
 def test_a_disk_too_full_for_a_note_lets_the_lock_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

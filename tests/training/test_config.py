@@ -1,10 +1,15 @@
 import pytest
+from typer.testing import CliRunner
 
 import likewise
+from likewise.cli import build_app
 from likewise.corpus import CorpusOptions
-from likewise.recipes import OptionError
+from likewise.runs.job import read_record
 from likewise.runs.options import read_toml
-from likewise.training import config_of, read_config
+
+
+def run(*arguments):
+    return CliRunner().invoke(build_app(), [str(argument) for argument in arguments], env={"COLUMNS": "200"})
 
 
 def test_a_finished_training_says_how_to_make_it_again(corpus_file, tiny_base, tmp_path):
@@ -12,40 +17,39 @@ def test_a_finished_training_says_how_to_make_it_again(corpus_file, tiny_base, t
         "simcse", [str(corpus_file)], base=tiny_base, out=tmp_path / "first", seed=3, quiet=True, select_by="last",
         corpus_options=CorpusOptions(min_words=10), max_steps=1, batch_size=8,
     )  # fmt: skip
-    given = read_config(first.path / "run.toml")
-    assert (given["seed"], given["max_steps"], given["corpus_options"].min_words) == (3, 1, 10)
-    assert likewise.train(**given, quiet=True).record == first.record  # it is finished, and the same
-    again = likewise.train(**given | {"out": tmp_path / "second"}, quiet=True)
-    plans = [result.record["plan"] for result in (first, again)]
-    assert plans[0] == plans[1]
-    # The file is the dict that it was written from.
-    found = read_toml(first.path / "run.toml", ["recipe", "corpus", "base", "out", "seed", "corpus_options", "options"])
-    assert read_config(found) == given
+    found = read_toml(first.path / "run.toml")
+    assert (found["recipe"], found["seed"], found["options"]["max_steps"]) == ("simcse", 3, 1)
+    assert found["corpus_options"]["min_words"] == 10
+    done = run("train", "--config", first.path / "run.toml", "--out", tmp_path / "second", "--quiet")
+    assert done.exit_code == 0, done.output
+    assert read_record(tmp_path / "second")["plan"] == first.record["plan"]
+
+
+def test_a_finished_finetuning_says_how_to_make_it_again(tiny_base, tmp_path):
+    rows = [f"sentence {i}\tsentence {i % 7}\t{i % 5}\n" for i in range(40)]
+    (tmp_path / "rows.tsv").write_text("sentence1\tsentence2\tscore\n" + "".join(rows))
+    first = likewise.finetune(
+        "sts", tmp_path / "rows.tsv", base=tiny_base, out=tmp_path / "first", quiet=True, select_by="last",
+        max_steps=1, batch_size=8,
+    )  # fmt: skip
+    done = run("finetune", "sts", "--config", first.path / "run.toml", "--out", tmp_path / "second", "--quiet")
+    assert done.exit_code == 0, done.output
+    assert read_record(tmp_path / "second")["plan"] == first.record["plan"]
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('recipe = "simcse"\nseeed = 1\n', r"run\.toml: there is no option seeed: did you mean seed"),
-        ('corpus = "a.txt"\n', "recipe .* or an objective"),
+        ('recipe = "simcse"\nseeed = 1\n', r"run.toml: there is no option seeed: did you mean seed"),
+        ('corpus = "a.txt"\n', "names no recipe"),
         ('recipe = "simcse"\nrows = "a.tsv"\n', "no option rows"),
-        ('recipe = "simcse"\noptions = 3\n', r"\[options\]"),
-        ('recipe = "simcse"\n[options]\nout = "b"\n', "out is not an option"),
+        ('recipe = "simcse"\noptions = 3\n', "[options]"),
         ('recipe = "simcse"\n[corpus_options]\nmin_word = 1\n', "min_words"),
         ("recipe = \n", "not TOML"),
     ],
 )
 def test_what_is_wrong_in_a_file_is_named(text, message, tmp_path):
     (tmp_path / "run.toml").write_text(text)
-    with pytest.raises(OptionError, match=message):
-        read_config(tmp_path / "run.toml")
-
-
-def test_the_arguments_of_finetune(tmp_path):
-    content = config_of(objective="nli", rows=[tmp_path / "a.tsv"], base="b", out=tmp_path, dev=None, options={})
-    assert content == {
-        "objective": "nli", "rows": [str(tmp_path / "a.tsv")], "base": "b", "out": str(tmp_path), "options": {},
-    }  # fmt: skip
-    assert read_config(content | {"options": {"epochs": 2}}) == {
-        "objective": "nli", "rows": [str(tmp_path / "a.tsv")], "base": "b", "out": str(tmp_path), "epochs": 2,
-    }  # fmt: skip
+    done = run("train", "--config", tmp_path / "run.toml", "--corpus", "a.txt", "--out", tmp_path / "out")
+    assert done.exit_code == 2
+    assert message in done.stderr

@@ -36,6 +36,7 @@ CASES = {
     "gclsr": ("gclsr", {"augmentation": "edits", "projection": 32, "bottleneck": 16, "filters": 8}),
     "tsdae": ("tsdae", {}),
     "ct": ("ct", {"negatives": 3}),
+    "light": ("light", {"words": 20, "hidden": 64}),
 }
 """Every loss: name to recipe and options. Parts of some have unevenly many rows in the two processes."""
 TRAINING = PLAIN | {

@@ -24,10 +24,13 @@ def measured(recipe: str, options: dict, texts: list[dict], base: str, words: st
     chosen = method.options(None, batch_size=ROWS // processes.count(), **options)
     torch.manual_seed(1)
     if method.encoder_reads_corpus:
-        encoder = method.build_encoder(words, chosen, [row["sentence"] for row in texts])
+        source = base if recipe == "light" else words
+        encoder = method.build_encoder(source, chosen, [row["sentence"] for row in texts])
     else:
         encoder = method.build_encoder(base, chosen)
     loss, collate = method.build_loss(encoder, chosen), method.build_collator(encoder, chosen, 1)
+    teacher = torch.randn(len(texts), 32, generator=torch.Generator().manual_seed(3)).to(torch.float16).numpy()
+    texts = [row | {"teacher": vector.tobytes()} for row, vector in zip(texts, teacher, strict=True)]
     encoder.train()
     for module in [*encoder.modules(), *loss.modules()]:
         if isinstance(module, nn.Dropout):
@@ -39,7 +42,8 @@ def measured(recipe: str, options: dict, texts: list[dict], base: str, words: st
         mine = slice(processes.number() * size, (processes.number() + 1) * size)
         # The pairs of contrastive tension are made within a batch: these are the whole one's.
         inputs = {key: value[mine] for key, value in collate(batch).items()} if recipe == "ct" else collate(batch[mine])
-        columns = dict.fromkeys(key.rsplit("_input_ids", 1)[0] for key in inputs if key.endswith("_input_ids"))
+        ends = ("_input_ids", "_sentence_embedding")
+        columns = dict.fromkeys(key.removesuffix(end) for end in ends for key in inputs if key.endswith(end))
         features = [
             {key.removeprefix(f"{column}_"): value for key, value in inputs.items() if key.startswith(f"{column}_")}
             for column in columns

@@ -4,8 +4,6 @@ ConSERT (Yan et al. 2021), section 3.3. Letters of the shapes: B batch, T tokens
 global generator: a seed fixes it, and a resumed run restores it.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 
@@ -33,7 +31,6 @@ def cut_features(embeddings: Tensor, share: float) -> Tensor:
 
     Args:
         embeddings: (B, T, D).
-        share: from 0 to 1.
     """
     _check(share)
     n_sentences, _, size = embeddings.shape

@@ -8,8 +8,6 @@ neither the number of segments nor the rounding; what is done here:
 - the second version grows these same segments at their edges, so that it contains the first.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 
@@ -39,7 +37,6 @@ def nested_spans(
     """Return the word positions to mask for the closer and for the farther version of a sentence.
 
     Args:
-        n_words: number of words of the sentence, 0 or more.
         ratios: share of words masked in the closer and in the farther version, 0 <= first <= second <= 1.
 
     >>> closer, farther = nested_spans(10, (0.2, 0.4), np.random.default_rng(1))

@@ -1,7 +1,5 @@
 """Edits of words: deletion (TSDAE), repetition (ESimCSE), and easy data augmentation (Wei and Zou 2019)."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from typing import Any
@@ -21,7 +19,6 @@ def delete_words(sentence: str, share: float, rng: np.random.Generator) -> str:
     Words are cut at white space, as everywhere in likewise, so that nothing has to be put together again.
 
     Args:
-        sentence: the text.
         share: probability that a word goes, from 0 to 1.
 
     >>> delete_words("the small cat sees a dog", 0.6, np.random.default_rng(2))

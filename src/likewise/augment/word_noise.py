@@ -4,8 +4,6 @@ Everything runs on a whole batch as tensors: every kind sees at once all the wor
 Letters of the shapes: B sentences, T words, D numbers of a word vector, K words that drew a kind.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Generator, Tensor
 

@@ -3,8 +3,6 @@
 All of them are stock modules: plain SentenceTransformer(folder) loads them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -28,7 +26,6 @@ class WordAverageOptions(Options):
     )
     dimension: int = option(0, "Size that the word vectors must have; 0: any.", ge=0)
     weighted: bool = option(False, "Subtract the corpus's mean from the vectors, and make its frequent words shorter.")
-    trust_pickle: bool = option(False, "Read gensim's own files of word vectors: pickles, which can run any code.")
 
 
 def word_average(
@@ -47,7 +44,6 @@ def word_average(
         options.most_frequent,
         options.dimension,
         weighted=options.weighted,
-        trust_pickle=options.trust_pickle,
     )
     vectors = words.vectors.weight.detach().clone()  # (V + 2, D): padding, unknown, words
     vectors[1] = 0

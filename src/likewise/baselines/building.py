@@ -15,12 +15,12 @@ from likewise.baselines.method import Baseline, BaselineError
 from likewise.baselines.whitening import WHITENING
 from likewise.corpus import CorpusOptions, prepare
 from likewise.errors import counted
-from likewise.inference.saved import SavedModel
+from likewise.inference.loading import SavedModel
 from likewise.runs.job import check_target, open_job
 from likewise.runs.options import OptionError, checked_seed
 from likewise.runs.plan import Plan
 from likewise.runs.progress import Progress
-from likewise.training.card import usage
+from likewise.training.result import usage
 from likewise.transformers_output import no_bar
 
 CARD = """---
@@ -46,11 +46,7 @@ BASELINES: dict[str, Baseline] = {
 
 
 def find_baseline(name: str) -> Baseline:
-    """Return the baseline of that name.
-
-    Raises:
-        OptionError: there is none; the message lists those there are.
-    """
+    """Return the baseline of that name."""
     if name not in BASELINES:
         raise OptionError(f"there is no baseline {name!r}; there are {', '.join(BASELINES)}")
     return BASELINES[name]

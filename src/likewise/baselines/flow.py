@@ -4,8 +4,6 @@ Li et al. 2020, "On the Sentence Embeddings from Pre-trained Language Models". T
 is fitted, by maximum likelihood. It is saved with the model as a module of likewise.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch

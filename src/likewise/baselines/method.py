@@ -1,7 +1,5 @@
 """The definition of a baseline: a model made from a base, and fitted to sentences if it needs any."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -28,8 +26,6 @@ class Baseline(Method):
 
     Args:
         build: (base, options, sentences, seed, progress) to a model; `sentences` are the corpus's, in order.
-        corpus: whether it is fitted to a corpus: it must be, it may be, or it is not.
-        default_base: the base where none is given.
     """
 
     build: Callable[[str, Any, Sequence[str], int, Progress], SentenceTransformer]

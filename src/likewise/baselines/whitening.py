@@ -4,8 +4,6 @@ Su et al. 2021, "Whitening Sentence Representations for Better Semantics and Fas
 Dense module behind the encoder, so that plain SentenceTransformer(folder) loads the model.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

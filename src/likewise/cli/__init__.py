@@ -1,7 +1,5 @@
 """The command line: thin commands that parse, call the library and print."""
 
-from __future__ import annotations
-
 import os
 import sys
 from typing import Any

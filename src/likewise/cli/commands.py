@@ -240,9 +240,12 @@ def _config(known: Mapping[str, bool]) -> inspect.Parameter:
         if path is not None:
             from likewise.runs.options import OptionError, read_toml, unknown_option
 
-            found = read_toml(path, [*known, "recipe", "options", "corpus_options"])
-            found |= found.pop("options", {}) | found.pop("corpus_options", {})
-            found.pop("recipe", None)
+            found = read_toml(path, [*known, "recipe", "objective", "options", "corpus_options"])
+            for table in ("options", "corpus_options"):
+                if not isinstance(content := found.pop(table, {}), Mapping):
+                    raise OptionError(f"{path}: {table} is a table: write [{table}] on a line, its entries below")
+                found |= content
+            found = {name: value for name, value in found.items() if name not in ("recipe", "objective")}
             if wrong := [name for name in found if name not in known]:
                 raise OptionError(f"{path}: {unknown_option(wrong[0], known)}")
             listed = {name: [value] for name, value in found.items() if known[name] and not isinstance(value, list)}

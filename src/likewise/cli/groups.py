@@ -1,7 +1,5 @@
 """Groups of commands that are made only when they are called."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module

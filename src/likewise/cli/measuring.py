@@ -1,7 +1,5 @@
 """`likewise evaluate`, `compare` and `analyze`: the commands that measure models."""
 
-from __future__ import annotations
-
 import functools
 import sys
 from pathlib import Path
@@ -130,7 +128,7 @@ def analyze_group() -> Any:
 
 
 def _similarity() -> Any:
-    from likewise.comparison.similarity import analyze_similarity, write_similarity
+    from likewise.comparison.analyses import analyze_similarity, write_similarity
 
     def show(report: Any, out: Path) -> None:
         written = write_similarity(report, out)
@@ -145,15 +143,15 @@ def _similarity() -> Any:
 
 
 def _errors() -> Any:
-    from likewise.comparison.errors import write_errors
+    from likewise.comparison.analyses import write_errors
     from likewise.comparison.page import rank
     from likewise.evaluation.rank_errors import analyze_errors
 
     def show(found: Any, out: Path) -> None:
         written = write_errors(found, out)
         typer.echo(
-            f"{found.title}: {found.n:,} pairs, Spearman {found.spearman:.2f}; of the worst {len(found.worst)} pairs "
-            f"{found.overestimated} are overestimated"
+            f"{found.title}: {found.pairs:,} pairs, Spearman {found.spearman:.2f}; "
+            f"of the worst {len(found.worst)} pairs {found.overestimated} are overestimated"
         )
         for i, pair in enumerate(found.worst[:5], start=1):
             typer.echo(f"  {i}. R_G {rank(pair.gold_rank)}, R_E {rank(pair.estimated_rank)}, {pair.direction}")
@@ -180,10 +178,10 @@ def _analysis(function: Any, show: Any, *, types: dict[str, Any], texts: dict[st
 def _prepare(out: Path) -> None:
     """Check the extra and the folder before minutes of encoding."""
     from likewise.comparison.pictures import check_extra
-    from likewise.comparison.tables import check_folder
+    from likewise.comparison.tables import open_folder
 
     check_extra()
-    check_folder(out)
+    open_folder(out)
 
 
 def _tell(paths: list[Path]) -> None:

@@ -1,7 +1,5 @@
 """The reports of errors and stops: a clean message for what the user can mend, otherwise a traceback."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Iterator

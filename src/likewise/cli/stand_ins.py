@@ -1,7 +1,5 @@
 """Stand-ins for packages that take seconds to import, while only options and help texts are needed."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Sequence

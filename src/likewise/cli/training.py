@@ -1,9 +1,8 @@
 """`likewise train`, `finetune` and `baseline`: one command per recipe, objective and baseline."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -26,10 +25,12 @@ class _TrainGroup(LazyGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if args and args[0].startswith("--config"):
-            from likewise.training import read_config
+            from likewise.runs.options import OptionError, read_toml
 
             path = args[0].partition("=")[2] or (args[1] if len(args) > 1 else "")
-            args = [read_config(path).get("recipe", ""), *args]
+            if not (recipe := read_toml(Path(path)).get("recipe")):
+                raise OptionError(f"{path} names no recipe: write recipe = NAME into it, or name one before --config")
+            args = [recipe, *args]
         return super().parse_args(ctx, args)
 
 

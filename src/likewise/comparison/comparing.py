@@ -51,7 +51,6 @@ def compare(
     tasks: str = "sts",
     data: str | os.PathLike[str] | None = None,
     corpus_options: CorpusOptions | None = None,
-    mapped: Sequence[str] = (),
     keep_models: bool = False,
     retry_failed: bool = False,
     quiet: bool = False,
@@ -76,7 +75,6 @@ def compare(
         tasks: the evaluation tasks, as in `likewise.evaluate`.
         data: the folder of SentEval's data.
         corpus_options: how the corpus is read.
-        mapped: sentences of the map under dropout; by default one of the corpus and two shortened copies of it.
         keep_models: keep the models in the folder, under runs/.
         retry_failed: repeat runs that failed before.
         quiet: print nothing.
@@ -116,7 +114,7 @@ def compare(
 
     @cache
     def material() -> Material:
-        return Material.of(read.dataset, settings.tasks, settings.data, settings.seeds[0], mapped)
+        return Material.of(read.dataset, settings.tasks, settings.data, settings.seeds[0])
 
     with open_job(out, plan, grows=True) as job, orderly_stop(progress) as stop, only_errors():
         parts = Parts(job.result / "results")

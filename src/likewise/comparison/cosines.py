@@ -107,9 +107,6 @@ def dropout_views(
 ) -> tuple[np.ndarray, np.ndarray] | None:
     """Encode each sentence twice with dropout on, as the positive pairs of SimCSE and SNCSE.
 
-    Args:
-        model: the encoder; its modes and the global random state are left as they were.
-
     Returns:
         Two matrices (S, D) float32; None where the model has no dropout, so that both would be equal.
     """

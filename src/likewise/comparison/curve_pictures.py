@@ -1,7 +1,5 @@
 """Pictures of training: scores and losses over the updates, alignment over uniformity, scores over a grid."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Sequence
 from pathlib import Path

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from likewise.augment.spans import nested_spans, sentence_rng
+from likewise.augment.spans import nested_spans, sentence_rng, without_words
 from likewise.baselines.method import sample_rows
 from likewise.comparison.cosines import Distribution, dropout_views, related_cosines
 from likewise.evaluation.data import find_data
@@ -40,7 +40,6 @@ class Material:
     Attributes:
         sentences: S sentences of the corpus.
         negated: rows of those that have a negation, and the negations; None without the extra 'negation'.
-        mapped: the sentences of the map, related to each other.
         task: the task of rated pairs whose worst pairs are shown; None where there is none.
     """
 
@@ -52,15 +51,10 @@ class Material:
     seed: int
 
     @classmethod
-    def of(
-        cls, dataset: Any, tasks: str, data: str | os.PathLike[str] | None, seed: int, mapped: Sequence[str] = ()
-    ) -> Material:
-        """Draw from a corpus (a dataset with the column 'sentence'), and read the task.
+    def of(cls, dataset: Any, tasks: str, data: str | os.PathLike[str] | None, seed: int) -> Material:
+        """Draw from a corpus, and read the first task of rated pairs, STS-B dev before all others.
 
-        Args:
-            tasks: of the comparison; the first one of rated pairs is taken, STS-B dev before all others.
-            mapped: the sentences of the map; without them one of the corpus, and the same one without 20% and 40% of
-                its words (the shares of ArcCSE's triplets).
+        The map has a sentence of the corpus, and the same one without 20% and 40% of its words (as ArcCSE's triplets).
         """
         drawn = tuple(dataset.select(sample_rows(len(dataset), SENTENCES, seed))["sentence"])
         rated = [task for task in resolve(tasks)[0] if isinstance(task, StsTask)]
@@ -71,7 +65,7 @@ class Material:
                 break
             except TaskMissing:
                 task = None  # the scores name it
-        return cls(drawn, _negated(drawn), tuple(mapped) or shortened(drawn, seed), task, pairs, seed)
+        return cls(drawn, _negated(drawn), shortened(drawn, seed), task, pairs, seed)
 
 
 def shortened(sentences: Sequence[str], seed: int) -> tuple[str, str, str]:
@@ -81,8 +75,7 @@ def shortened(sentences: Sequence[str], seed: int) -> tuple[str, str, str]:
     chosen = fitting[0] if fitting else max(sentences, key=lambda text: len(text.split()))
     words = chosen.split()
     closer, farther = nested_spans(len(words), (0.2, 0.4), sentence_rng(chosen, seed))
-    closer_text = " ".join(word for i, word in enumerate(words) if i not in closer)
-    return chosen, closer_text, " ".join(word for i, word in enumerate(words) if i not in farther)
+    return chosen, without_words(words, closer), without_words(words, farther)
 
 
 def _negated(sentences: Sequence[str]) -> tuple[tuple[int, ...], tuple[str, ...]] | None:

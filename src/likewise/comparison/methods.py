@@ -7,8 +7,6 @@ A line is a name and options as NAME=VALUE. Values in braces make a grid: a meth
 not options of the method: `label` (its name in tables), `preset` and `base` (in place of those of the comparison).
 """
 
-from __future__ import annotations
-
 import hashlib
 import itertools
 import json
@@ -46,8 +44,6 @@ class Method:
     """A method, one row of the table.
 
     Attributes:
-        label: its name in tables and pictures.
-        kind: how it is made.
         name: of the recipe or baseline, or the kind itself.
         options: those that were written, over the preset's values.
         preset: of a recipe; None: the comparison's, or the recipe's first.
@@ -118,11 +114,6 @@ def parse_methods(
 
     Args:
         lines: one or more methods each; 'all' stands for the base, every baseline and every recipe.
-        preset: of recipes that name none.
-        shared: options of all recipes, over the preset's.
-
-    Raises:
-        ComparisonError: an unknown name, option or value, or two methods with one label.
 
     >>> [method.label for method in parse_methods(["simcse", "arccse margin={0,10}"])]
     ['simcse', 'arccse margin=0', 'arccse margin=10']

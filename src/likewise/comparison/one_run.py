@@ -1,7 +1,5 @@
 """One run of a comparison: make the model, score it and inspect it. The result is plain values for JSON."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import time

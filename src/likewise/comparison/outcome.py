@@ -1,7 +1,5 @@
 """The outcome of a comparison: means and spreads over the seeds, from the results of the runs."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -48,7 +46,6 @@ class Row:
 
     Attributes:
         finished, failed: results of its runs, in the order of the seeds.
-        waiting: seeds whose run is not done.
         same_for_every_seed: whether it has one run for this reason.
         cells: by the name of the column; only where every finished run has a score there.
     """
@@ -101,11 +98,8 @@ class Comparison:
     """The finished part of a comparison.
 
     Attributes:
-        path: its folder.
         settings: what all rows share, as plain values.
-        seeds: those asked for.
         runs: every run: the method and the seed.
-        results: of those that are done.
         contradictions: the methods of a grid that cannot be made, and why.
     """
 

@@ -1,7 +1,5 @@
 """The HTML pages: self-contained files that need no network and follow the reader's light or dark setting."""
 
-from __future__ import annotations
-
 import base64
 import re
 from collections.abc import Mapping, Sequence
@@ -61,11 +59,7 @@ PICTURES = {
 
 
 def page(found: Comparison, pictures: Mapping[str, Path]) -> str:
-    """Return the page of a comparison.
-
-    Args:
-        pictures: PNG files by a name of `PICTURES`; they are put into the page.
-    """
+    """Return the page of a comparison."""
     best = {column.name: found.best(column) for column in found.columns}
     return _rendered(
         f"Comparison of {len(found.rows)} methods",

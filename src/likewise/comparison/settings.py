@@ -1,7 +1,5 @@
 """The settings of a comparison, checked before work starts."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 

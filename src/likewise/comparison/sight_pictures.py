@@ -1,7 +1,5 @@
 """Pictures of a model's behaviour: distributions of cosines, sentences under dropout, ranks of rated pairs."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -112,7 +110,7 @@ def draw_maps(found: Comparison, path: Path) -> Path | None:
 def draw_errors(analysis: ErrorAnalysis, path: Path) -> Path:
     """Draw the rank by the cosine over the rank by the rating for all pairs, the worst ones marked."""
     figure, (axes,) = panels(1, lambda *_: (6.4, 5.6))
-    axes.plot([1, analysis.n], [1, analysis.n], color="#999999", linewidth=1, zorder=1)
+    axes.plot([1, analysis.pairs], [1, analysis.pairs], color="#999999", linewidth=1, zorder=1)
     axes.scatter(analysis.gold_ranks, analysis.estimated_ranks, s=4, color="#AAAAAA", linewidths=0, zorder=2)
     for direction, colour, marker in (("overestimated", VERMILLION, "^"), ("underestimated", BLUE, "v")):
         worst = [pair for pair in analysis.worst if pair.direction == direction]

@@ -1,7 +1,5 @@
 """The tables of a comparison: scores with their spread and the best marked, and the settings of each row."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any
@@ -141,14 +139,6 @@ def markdown(found: Comparison) -> str:
         + "Updates, seconds of training (evaluations counted), the update at which the checkpoint was kept for each "
         + f"seed; alignment and uniformity of the kept model (lower is better for both).\n\n{made}\n\n{kinds}\n"
     )
-
-
-def check_folder(out: str | os.PathLike[str]) -> None:
-    """Raise a ComparisonError if a report cannot be written to a folder; nothing is made."""
-    there = next(path for path in (Path(out).absolute(), *Path(out).absolute().parents) if path.exists())
-    if not there.is_dir() or not os.access(there, os.W_OK):
-        reason = "Permission denied" if there.is_dir() else f"'{there}' is a file"
-        raise ComparisonError(f"--out '{out}' cannot be made a folder ({reason}). Give another one.")
 
 
 def open_folder(out: str | os.PathLike[str]) -> Path:

@@ -1,7 +1,5 @@
 """Downloads from the Hugging Face hub: pinned, checked, and arranged atomically in SentEval's layout."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
@@ -13,8 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from likewise.corpus.hub_sources import DATASETS, HubFile
-from likewise.corpus.unpacking import unpack
+from likewise.corpus.unpacking import DATASETS, HubFile, unpack
 from likewise.errors import LikewiseError, first_line
 from likewise.runs.cache import cache_folder, made_in_cache
 from likewise.runs.progress import Bar, Progress

@@ -5,6 +5,7 @@ import codecs
 import gzip
 import io
 import re
+import sys
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -182,6 +183,17 @@ def numbered_lines(
                 yield number, raw
         if rest:
             yield number, rest
+
+
+def strict_lines(path: Path, encoding: str = "utf-8") -> Iterator[str]:
+    """Yield the lines of a file with their line ends; one that cannot be decoded is a CorpusError."""
+    for number, raw in numbered_lines(path, limit=sys.maxsize):
+        try:
+            yield raw.decode(encoding)
+        except UnicodeDecodeError as error:
+            raise CorpusError(
+                f"{path}:{number}: not {encoding.upper()} ({error.reason}): copy it again or convert it with iconv"
+            ) from None
 
 
 def _character_end(raw: bytes) -> int:

@@ -1,7 +1,5 @@
 """The options of reading a corpus, and the error of one that cannot be read."""
 
-from __future__ import annotations
-
 import codecs
 from typing import Literal
 

@@ -75,9 +75,6 @@ def read_passages(
         options: how files are read; passages of fewer than `min_words` words are left out.
         most: passages kept; of a larger corpus a random sample.
         seed: fixes the sample.
-
-    Raises:
-        CorpusError: a file cannot be read, or no passage is left.
     """
     options = options or CorpusOptions()
     sources = find_sources(spec, options)

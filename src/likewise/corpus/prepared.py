@@ -45,8 +45,6 @@ class PreparedCorpus:
         report: counts of what was read, kept and dropped.
         sha256: of the kept sentences in order, each with a line end, in UTF-8: the same sentences give the
             same hash, whatever files they came from.
-        sources: the files, sorted.
-        path: the Arrow file.
     """
 
     dataset: "datasets.Dataset"
@@ -198,10 +196,7 @@ def _write_without(first: Path, path: Path, repeated: np.ndarray | None, report:
     """Copy sentences and words without repetitions, which the report then counts as dropped.
 
     Args:
-        first: the file of `_write_sentences`.
-        path: the new file.
         repeated: bool array [sentences], True for those to leave out; None keeps all.
-        report: counts a repeated sentence as dropped instead of kept.
         names: the names that the file numbers in `first` stand for.
 
     Returns:

@@ -4,8 +4,6 @@ The idea is that a sentence is nearer in theme to its own section than to others
 million triplets for training and 222 thousand for testing; the same CSV format is read and written here.
 """
 
-from __future__ import annotations
-
 import csv
 import os
 import random
@@ -55,9 +53,7 @@ def section_triplets(
     depends on the seed and its id alone, so that a longer list begins with the shorter one.
 
     Args:
-        documents: articles, as from `read_documents`.
         count: triplets at most; fewer where the articles are too few.
-        seed: fixes the draw.
         skip: pass over the articles of the first `skip` triplets, which are kept to evaluate on: training triplets
             then share no article with them.
         per_article: triplets of an article at most, each of another anchor.

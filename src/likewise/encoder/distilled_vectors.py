@@ -5,8 +5,6 @@ are made once for a vocabulary (the idea of model2vec). Frequent words are made 
 et al. 2017, "A simple but tough-to-beat baseline"), because an encoder gives 'the' as long a vector as 'volcano'.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections import Counter
 from collections.abc import Sequence

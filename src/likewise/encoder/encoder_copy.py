@@ -1,7 +1,5 @@
 """A second encoder in training: a trained twin, a frozen teacher, or a momentum encoder."""
 
-from __future__ import annotations
-
 import copy
 from pathlib import Path
 from typing import Any, Self
@@ -19,9 +17,6 @@ class EncoderCopy(TrainingOnly, SavedModule):
     """A copy of an encoder as a module of that encoder: saved in checkpoints, never exported.
 
     It leaves the features as they are; a loss calls `encode`.
-
-    Args:
-        encoder: of stock modules, without training head.
     """
 
     folder_name = "copy"
@@ -74,7 +69,6 @@ class MomentumQueue(FrozenCopy):
     The copy has no dropout, as in the authors' code.
 
     Args:
-        size: vectors that the queue holds.
         momentum: lambda of theta_m <- lambda theta_m + (1 - lambda) theta_e.
     """
 

@@ -1,7 +1,5 @@
 """The base classes of likewise's modules, and operations on the modules of an encoder."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Self, TypeVar

@@ -4,8 +4,6 @@ Li et al. 2020, "On the Sentence Embeddings from Pre-trained Language Models" (B
 zuko's transformations. Letters of the shapes: B sentences, D embedding.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any, Literal
 
@@ -31,7 +29,6 @@ class NormalizingFlow(SavedModule):
     The vectors are first made standard with the mean and deviation of the sample that the flow is fitted to.
 
     Args:
-        hidden: size of the hidden layer of each coupling's network.
         coupling: additive moves numbers, affine scales them too.
     """
 

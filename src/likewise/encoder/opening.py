@@ -4,8 +4,6 @@ No code that comes with a model runs: its modules are those of sentence-transfor
 read as tensors only.
 """
 
-from __future__ import annotations
-
 import pickle
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -59,7 +57,6 @@ class Found:
     """The location of a model.
 
     Attributes:
-        name: what was asked for.
         path: its folder, or its name on the model hub.
         local_only: the hub is not asked for its files, which are here from an earlier download.
     """
@@ -113,8 +110,6 @@ def open_model(kind: type[_Model], found: Found, device: Any = None) -> _Model:
     """Load a model as an instance of a class.
 
     Args:
-        kind: SentenceTransformer, or a subclass of it.
-        found: what `check_loadable` returned.
         device: where to put it ("cpu", "cuda:0"); by default the best device there is.
     """
     with readable_errors(found.name), no_bar(), no_report_of_spares():

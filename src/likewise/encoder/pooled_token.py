@@ -8,8 +8,6 @@ training the dropout masks are those that the whole layer would have drawn, so t
 Letters of the shapes: B sentences, T tokens, D hidden, H heads, W width of a head.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """The only use that likewise makes of private names of sentence-transformers, whose minor version is pinned for it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, TypeVar
 

@@ -5,8 +5,6 @@ and any other word those of its pieces (the vocabulary of model2vec's distillati
 Letters of the shapes: V words and sub-words, D numbers.
 """
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Sequence
@@ -35,15 +33,10 @@ def build_static_words(
     the file does not hold starts at random; the axes are then those of the encoder's own space, (E, E).
 
     Args:
-        source: the encoder: what `likewise.load` takes.
-        sentences: the corpus.
         words: the corpus's most frequent words to add; those that a WordPiece tokenizer has already do not count.
             The vocabulary of any other tokenizer stays as it is.
         dimension: D, the principal components to keep; 0 keeps the encoder's size.
         vectors_from: word vectors to start from: what `read_word_vectors` takes.
-
-    Raises:
-        WordVectorError: the encoder cannot be loaded, or its vectors have fewer numbers than `dimension`.
     """
     model = load_encoder(source)
     tokenizer = with_frequent_words(model.tokenizer.backend_tokenizer, sentences, words)

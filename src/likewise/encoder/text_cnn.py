@@ -1,7 +1,5 @@
 """TextCNN (Kim 2014) as in GCLSR, section 4.1: convolutions over words, ReLU, the maximum over positions."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -27,7 +25,6 @@ class TextCNN(SavedModule):
     positions whose r words all lie in the sentence; a shorter sentence then has one, with zeros behind its words.
 
     Args:
-        dimension: D.
         regions: words a filter spans, one entry a bank of filters.
         edges: count the positions at which a filter reaches over an end of the sentence. Models that were saved
             before there was this choice have none.

@@ -1,7 +1,5 @@
 """Modules that an encoder has in training only: heads, a decoder, noise."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any, Self
 
@@ -11,8 +9,8 @@ from torch import Tensor, nn
 from transformers import AutoModelForCausalLM
 
 from likewise.augment.word_noise import WordNoise, add_word_noise
-from likewise.encoder.batch_norm import BatchNorm
 from likewise.encoder.modules import SavedModule, TrainingOnly
+from likewise.runs import processes
 
 
 class TrainingHead(TrainingOnly, Dense):
@@ -43,12 +41,7 @@ class TrainingHead(TrainingOnly, Dense):
 
 
 class TeacherSpace(TrainingOnly, SavedModule):
-    """The way from a smaller space back to a teacher's in training: 'prediction' (B, E) of 'sentence_embedding' (B, D).
-
-    Args:
-        dimension: D.
-        size: E.
-    """
+    """The way back from a smaller space to a teacher's, in training: (B, D) to 'prediction' (B, E)."""
 
     config_keys: list[str] = ["dimension", "size"]  # noqa: RUF012 - the base class declares it so
 
@@ -67,11 +60,7 @@ class TeacherSpace(TrainingOnly, SavedModule):
 
 
 class PairClassifier(TrainingOnly, SavedModule):
-    """A linear layer on (u, v, |u - v|) (Reimers and Gurevych 2019, section 3), called by the loss and the evaluator.
-
-    Args:
-        dimension: D of the sentence vectors.
-    """
+    """A linear layer on (u, v, |u - v|) (Reimers and Gurevych 2019, section 3), for the loss and the evaluator."""
 
     config_keys: list[str] = ["dimension", "classes"]  # noqa: RUF012 - the base class declares it so
 
@@ -179,3 +168,23 @@ class Predictor(TrainingOnly, SavedModule):
         if self.training:
             features["prediction"] = self.layers(features["projection"])
         return features
+
+
+class BatchNorm(nn.BatchNorm1d):
+    """Batch norm whose mean and variance are those of the batch of all processes; alone, torch's own.
+
+    torch's `SyncBatchNorm` does the same on GPUs only. The processes have equally many rows.
+    """
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """Normalise rows (B, D)."""
+        if not self.training or processes.count() == 1:
+            return super().forward(rows)
+        mean = processes.mean_of_processes(rows.mean(dim=0))  # (D,)
+        variance = processes.mean_of_processes((rows - mean).square().mean(dim=0))  # (D,)
+        with torch.no_grad():
+            number, momentum = len(rows) * processes.count(), self.momentum or 0.0
+            self.num_batches_tracked.add_(1)  # type: ignore[union-attr]
+            self.running_mean.lerp_(mean, momentum)  # type: ignore[union-attr]
+            self.running_var.lerp_(variance * number / (number - 1), momentum)  # type: ignore[union-attr]
+        return (rows - mean) * (variance + self.eps).rsqrt() * self.weight + self.bias

@@ -1,6 +1,4 @@
-"""Word vectors from files: word2vec, GloVe, fastText's .vec, safetensors or gensim's own, compressed or not."""
-
-from __future__ import annotations
+"""Word vectors from files: word2vec, GloVe or fastText's .vec, compressed or not."""
 
 import bz2
 import gzip
@@ -26,7 +24,7 @@ _FASTTEXT_MAGIC = 793712314
 _PACKED = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 _CURE = (
     "Give a word2vec file (.bin or .txt), GloVe (.txt), fastText (.vec), each packed (.gz, .bz2, .xz, .zip) or not, "
-    f"a .safetensors file with its tokenizer.json next to it, or {BUNDLED}."
+    f"or {BUNDLED}."
 )
 
 
@@ -54,26 +52,21 @@ class WordTable:
             )
 
 
-def read_word_vectors(source: str, dimension: int = 0, trust_pickle: bool = False) -> WordTable:
-    """Read word vectors; the format is detected from the file's name and beginning.
-
-    Args:
-        dimension: the size that the vectors must have; 0 takes any.
-        trust_pickle: read gensim's own files (.kv, .model) too. They are pickles, which can run any code.
-    """
+def read_word_vectors(source: str, dimension: int = 0) -> WordTable:
+    """Read word vectors, which must have the given size (0: any); the format is detected from the file's beginning."""
     if source == BUNDLED:
         table = _bundled()
     else:
         path = _checked_path(source)
         with _readable_errors(source), _unpacked(path) as file:
-            table = _read(file, source, trust_pickle)
+            table = _read(file, source)
     size = table.vectors.shape[1]
     if dimension and size != dimension:
         raise WordVectorError(f"{source}: its vectors have {size} numbers, and {dimension} are asked for")
     return table
 
 
-def check_word_vectors(source: str, dimension: int = 0, trust_pickle: bool = False) -> None:
+def check_word_vectors(source: str, dimension: int = 0) -> None:
     """Check quickly that a file exists and looks like word vectors, by its first line."""
     if source == BUNDLED:
         _need_bundled()
@@ -82,9 +75,7 @@ def check_word_vectors(source: str, dimension: int = 0, trust_pickle: bool = Fal
     if path.suffix == ".zip":
         return
     with _readable_errors(source):
-        start, inner = _start(path, source), _inner(path)
-    if inner.suffix == ".safetensors" or _is_trusted_pickle(start, inner, source, trust_pickle):
-        return
+        start = _start(path, source)
     first = start.split(b"\n", 1)[0].split()
     size = int(first[1]) if _has_header(first) else len(first) - 1
     if dimension and size != dimension and (_has_header(first) or b"\n" in start):
@@ -110,8 +101,7 @@ def _checked_path(source: str) -> Path:
         raise WordVectorError(f"{source} holds no word vectors: of what is bundled, {BUNDLED} does")
     if not path.is_file():
         raise WordVectorError(f"there is no file of word vectors '{source}'. {_CURE}")
-    if path.suffix != ".safetensors":
-        require_extra("words", "word vectors from files", "gensim")
+    require_extra("words", "word vectors from files", "gensim")
     return path
 
 
@@ -143,38 +133,13 @@ def _unpacked(path: Path) -> Iterator[Path]:
         yield inside
 
 
-def _read(path: Path, source: str, trust_pickle: bool) -> WordTable:
-    start, inner = _start(path, source), _inner(path)
-    if inner.suffix == ".safetensors":
-        return _from_safetensors(path, source)
+def _read(path: Path, source: str) -> WordTable:
+    header = _has_header(_start(path, source).split(b"\n", 1)[0].split())
     from gensim.models import KeyedVectors
 
-    if _is_trusted_pickle(start, inner, source, trust_pickle):
-        found = KeyedVectors.load(str(path), mmap=None if path.suffix in _PACKED else "r")
-        found = getattr(found, "wv", found)
-    else:
-        header = _has_header(start.split(b"\n", 1)[0].split())
-        binary = header and inner.suffix == ".bin"
-        found = KeyedVectors.load_word2vec_format(
-            str(path), binary=binary, no_header=not header, unicode_errors="replace"
-        )
+    binary = header and _inner(path).suffix == ".bin"
+    found = KeyedVectors.load_word2vec_format(str(path), binary=binary, no_header=not header, unicode_errors="replace")
     return WordTable(found.index_to_key, np.asarray(found.vectors, dtype=np.float32), source)
-
-
-def _from_safetensors(path: Path, source: str) -> WordTable:
-    """Read the only matrix of a safetensors file, whose rows are the ids of the tokenizer.json next to it."""
-    from safetensors.numpy import load_file
-    from tokenizers import Tokenizer
-
-    matrices = [value for value in load_file(path).values() if value.ndim == 2]
-    listing = path.with_name("tokenizer.json")
-    if len(matrices) != 1 or not listing.is_file():
-        raise WordVectorError(
-            f"{source}: holds {len(matrices)} matrices and has {'a' if listing.is_file() else 'no'} tokenizer.json "
-            "next to it: one matrix is needed, and the words of its rows as the ids of a tokenizer.json"
-        )
-    ids = Tokenizer.from_file(str(listing)).get_vocab()
-    return WordTable(sorted(ids, key=lambda word: ids[word]), matrices[0].astype(np.float32), source)
 
 
 def _start(path: Path, source: str) -> bytes:
@@ -186,23 +151,16 @@ def _start(path: Path, source: str) -> bytes:
         raise WordVectorError(f"{source}: the file is empty")
     if len(start) >= 4 and struct.unpack("<i", start[:4])[0] == _FASTTEXT_MAGIC:
         raise WordVectorError(f"{source} is a fastText model with subwords: give the .vec file that comes with it")
+    if _inner(path).suffix in (".kv", ".model") or start.startswith(b"\x80"):
+        raise WordVectorError(
+            f"{source} is a pickle (gensim's own format), and reading one can run any code: save the vectors with "
+            "save_word2vec_format"
+        )
     return start
 
 
 def _inner(path: Path) -> Path:
     return Path(path.stem) if path.suffix in _PACKED else path
-
-
-def _is_trusted_pickle(start: bytes, inner: Path, source: str, trust_pickle: bool) -> bool:
-    """Return whether a file is one of gensim's own."""
-    if inner.suffix not in (".kv", ".model") and not start.startswith(b"\x80"):
-        return False
-    if not trust_pickle:
-        raise WordVectorError(
-            f"{source} is a pickle (gensim's own format), and reading one can run any code: save the vectors with "
-            "save_word2vec_format, or give --trust-pickle if you know who made the file"
-        )
-    return True
 
 
 def _has_header(first: list[bytes]) -> bool:

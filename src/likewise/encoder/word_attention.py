@@ -1,7 +1,5 @@
 """The parameter-free word attention of GCLSR: word vectors scaled by their importance to the sentence."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -5,8 +5,6 @@ both are one vector. Letters of the shapes: B sentences, T tokens, D sentence ve
 vocabulary, R rows of a table.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

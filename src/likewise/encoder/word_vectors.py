@@ -1,7 +1,5 @@
 """Word vectors as the first module of an encoder: words in, vectors out, saved as safetensors."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import islice
@@ -119,12 +117,12 @@ class WordVectors(InputModule):
         )
 
 
-def check_source(source: str, dimension: int = 0, trust_pickle: bool = False) -> None:
+def check_source(source: str, dimension: int = 0) -> None:
     """Check a source of word vectors before the corpus is read; takes the arguments of `build_word_vectors`."""
     if is_distilled(source):
         load_encoder(source)
     else:
-        check_word_vectors(source, dimension, trust_pickle)
+        check_word_vectors(source, dimension)
 
 
 def build_word_vectors(
@@ -134,7 +132,6 @@ def build_word_vectors(
     dimension: int = 0,
     max_words: int = MAX_WORDS,
     weighted: bool = False,
-    trust_pickle: bool = False,
 ) -> WordVectors:
     """Return the module with the words of a corpus and the most frequent words of the file.
 
@@ -155,7 +152,7 @@ def build_word_vectors(
         most_frequent = len(table.words)
         weighted = False  # they are
     else:
-        table = read_word_vectors(source, dimension, trust_pickle)
+        table = read_word_vectors(source, dimension)
         lower = not any(word != word.lower() for word in islice(table.words, 50_000))
         counts = count_words(sentences or (), lower)
     words, rows, known = choose_words(table, counts, most_frequent)

@@ -5,23 +5,19 @@ hub names, and needs pandas and matplotlib; this works on an encoder that is loa
 pairs, T and U tokens, D embedding.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
+from sentence_transformers import SentenceTransformer
 from torch import Tensor
 from torch.nn import functional as F
 
 from likewise.evaluation.task import EvaluationError
 from likewise.inference.encoding import Precision, autocast, undisturbed
 from likewise.runs.progress import Progress
-
-if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
 
 Measure = Literal["f1", "precision", "recall"]
 
@@ -48,7 +44,6 @@ def match_tokens(
         first: (P, T, D) token vectors y of the candidates.
         second: (P, U, D) token vectors x of the references.
         first_masks: (P, T) each: 1 at tokens, and 1 at words.
-        second_masks: (P, U) each, as above.
 
     Returns:
         Three times (P,); 0 where a side has no word.
@@ -74,10 +69,6 @@ class BertScore:
         layer: the hidden layer taken, 0 for the embeddings and -1 for the last; None takes the authors' choice for the
             models that they name, and the last one of others.
         measure: the score of a pair; F1 is the same in both orders.
-        batch_size, precision: as in `likewise.evaluate`.
-
-    Raises:
-        EvaluationError: the model has no transformer, or no such layer.
     """
 
     def __init__(

@@ -3,16 +3,15 @@
 Checkpoints are scored in float32, whatever they are trained in, as the saved model is.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import random
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
+from sentence_transformers import SentenceTransformer
 
 from likewise.encoder.modules import find_part
 from likewise.encoder.training_modules import PairClassifier
@@ -24,20 +23,14 @@ from likewise.evaluation.registry import rated_task
 from likewise.evaluation.task import EvaluationError
 from likewise.evaluation.token_cache import TokenCache
 
-if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
-
 # Pairs rated above this mean the same: SimCSE's choice for alignment on STS-B (Gao et al. 2021, section 6).
 _SAME = 4.0
+_RATE = 0.4  # share of the words that a copy lacks
 _SHORTEST = 5  # words; with some of them removed, a shorter sentence may mean anything
 
 
 def sts_b_dev_evaluator(data: str | os.PathLike[str] | None = None) -> CheckpointEvaluator:
-    """Return the papers' evaluator: STS-B dev, read from the data folder that `find_data` finds.
-
-    Raises:
-        DataError: there is no data folder, no STS-B dev in it, or it is malformed.
-    """
+    """Return the papers' evaluator: STS-B dev, read from the data folder that `find_data` finds."""
     task = rated_task("sts-b-dev")
     pairs = task.pairs(data)
     description = f"Spearman correlation on STS-B dev, {task.size} rated pairs"
@@ -57,9 +50,6 @@ def ratings_evaluator(
     Metrics: `spearman` and `pearson` of the cosines with the ratings, times 100 (0 where they are undefined, as for a
     collapsed model); `alignment` over the pairs rated above 4 (left out where there is none); `uniformity` over all
     different sentences.
-
-    Raises:
-        EvaluationError: the three differ in length, or there are fewer than two pairs.
     """
     _check_pairs(first, second, ratings, "ratings")
     if len(ratings) < 2:
@@ -83,20 +73,18 @@ def ratings_evaluator(
         return _correlations(cosines[rows], gold[rows])["spearman"]
 
     description = description or f"Spearman correlation on {len(gold)} rated pairs"
-    config = {"pairs": len(gold)}
-    return CheckpointEvaluator("spearman", name, score, description, [*first, *second], config, of_items=of_items)
+    return CheckpointEvaluator("spearman", name, score, description, [*first, *second], of_items=of_items)
 
 
 def sentences_evaluator(
     sentences: Sequence[str],
     *,
-    rate: float = 0.4,
     limit: int = 1000,
     seed: int = 0,
 ) -> CheckpointEvaluator:
     """Return an evaluator on unrated sentences, which selects by the separation of damaged copies.
 
-    Each sentence gets a copy without a share of its words, chosen by the seed; `sentences` of the evaluator are S
+    Each sentence gets a copy without 40% of its words, chosen by the seed; `sentences` of the evaluator are S
     sentences and their S copies. Metrics: `separation`, which it selects by, and `retrieval`, the mean reciprocal rank
     times 100, of a copy's own sentence among all (see `geometry.py`); `alignment` of copies and sentences, `uniformity`
     of the sentences.
@@ -108,15 +96,8 @@ def sentences_evaluator(
 
     Args:
         sentences: sentences that are not trained on; those of fewer than five words, and repeats, are left out.
-        rate: share of the words that a copy lacks, between 0 and 1; one word at least.
         limit: highest number of sentences, drawn by the seed.
-        seed: of the draw and of the words.
-
-    Raises:
-        EvaluationError: fewer than two sentences are left, or the rate is not between 0 and 1.
     """
-    if not 0 < rate < 1:
-        raise EvaluationError(f"rate is {rate}; give a share of the words between 0 and 1.")
     usable = [s for s in dict.fromkeys(sentences) if len(s.split()) >= _SHORTEST]
     if len(usable) < 2:
         raise EvaluationError(
@@ -125,7 +106,7 @@ def sentences_evaluator(
         )
     chance = random.Random(seed)
     kept = usable if len(usable) <= limit else chance.sample(usable, limit)
-    copies = [damaged(sentence, rate, chance) for sentence in kept]
+    copies = [damaged(sentence, _RATE, chance) for sentence in kept]
     cache = TokenCache([*kept, *copies])
 
     def score(model: SentenceTransformer) -> tuple[Metrics, np.ndarray]:
@@ -140,19 +121,14 @@ def sentences_evaluator(
         return metrics, separations
 
     description = (
-        f"Separation of {len(kept)} held-out sentences from each other by copies without {rate:.0%} of their words "
+        f"Separation of {len(kept)} held-out sentences from each other by copies without {_RATE:.0%} of their words "
         "(no ratings)"
     )
-    config = {"sentences": len(kept), "rate": rate, "seed": seed}
-    return CheckpointEvaluator(
-        "separation",
-        "held_out",
-        score,
-        description,
-        [*kept, *copies],
-        config,
-        of_items=lambda separations, rows: float(separations[rows].mean()),
-    )
+
+    def of_items(separations: np.ndarray, rows: np.ndarray) -> float:
+        return float(separations[rows].mean())
+
+    return CheckpointEvaluator("separation", "held_out", score, description, [*kept, *copies], of_items=of_items)
 
 
 def damaged(sentence: str, rate: float, chance: random.Random) -> str:
@@ -182,7 +158,7 @@ def labels_evaluator(first: Sequence[str], second: Sequence[str], labels: Sequen
         return {"accuracy": 100 * float((found == gold).mean())}
 
     description = f"Accuracy on {len(gold):,} held-out labelled pairs"
-    return CheckpointEvaluator("accuracy", "held_out", score, description, [*first, *second], {"pairs": len(gold)})
+    return CheckpointEvaluator("accuracy", "held_out", score, description, [*first, *second])
 
 
 def scores_evaluator(
@@ -200,7 +176,6 @@ def scores_evaluator(
     on the scale of the scores; `spearman` and `pearson` with the scores, times 100 (0 where they are undefined).
 
     Args:
-        first, second, scores: P of each.
         to_target, from_target: from scores to training targets, and back.
     """
     _check_pairs(first, second, scores, "scores")
@@ -218,8 +193,7 @@ def scores_evaluator(
         }
 
     description = f"Mean squared error on {len(gold):,} held-out scored pairs"
-    config = {"pairs": len(gold)}
-    return CheckpointEvaluator("mse", name, score, description, [*first, *second], config, greater_is_better=False)
+    return CheckpointEvaluator("mse", name, score, description, [*first, *second], greater_is_better=False)
 
 
 def triplets_evaluator(
@@ -244,8 +218,7 @@ def triplets_evaluator(
         return {"accuracy": 100 * float(right.mean())}
 
     description = f"Accuracy ({distance} distance) on {len(anchors):,} held-out triplets"
-    config = {"triplets": len(anchors), "distance": distance}
-    return CheckpointEvaluator("accuracy", "held_out", score, description, sentences, config)
+    return CheckpointEvaluator("accuracy", "held_out", score, description, sentences)
 
 
 def _check_pairs(first: Sequence[str], second: Sequence[str], values: Sequence[Any] | np.ndarray, what: str) -> None:

@@ -1,12 +1,11 @@
 """The folder of evaluation data, and the reading of its files."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 
 from likewise.corpus.downloads import data_folder
-from likewise.corpus.files import numbered_lines
+from likewise.corpus.files import strict_lines
+from likewise.corpus.options import CorpusError
 from likewise.evaluation.task import DataError, TaskMissing
 
 # A folder that holds one of these is a data folder.
@@ -47,16 +46,12 @@ def find_file(data: Path, name: Path | str) -> Path:
     raise TaskMissing(f"there is no file {name} in or next to the data folder")
 
 
-def read_lines(path: Path, encoding: str = "utf-8-sig") -> list[str]:
+def read_lines(path: Path, encoding: str = "utf-8") -> list[str]:
     """Return all lines, decompressed, split only at line feeds: some sentences contain other line separators."""
-    raw = b"".join(piece for _, piece in numbered_lines(path))
     try:
-        text = raw.decode(encoding)
-    except UnicodeDecodeError as error:
-        line, known = raw[: error.start].count(b"\n") + 1, "UTF-8" if encoding.startswith("utf-8") else encoding
-        raise DataError(f"{path}, line {line}: not {known}. Copy the file again, or convert it with iconv.") from None
-    lines = [line.removesuffix("\r") for line in text.split("\n")]
-    return lines[:-1] if lines and not lines[-1] else lines
+        return [line.removesuffix("\n").removesuffix("\r") for line in strict_lines(path, encoding)]
+    except CorpusError as error:
+        raise DataError(str(error)) from None
 
 
 def read_rating(text: str, scale: tuple[float, float], where: str) -> float:

@@ -3,15 +3,14 @@
 Letters of the shapes: R items (pairs, sentences) that a metric is computed from.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from sentence_transformers.sentence_transformer.evaluation import SentenceEvaluator
 
 Metrics = dict[str, float]
+_DRAWS = 500  # samples of a bootstrap
 
 
 class CheckpointEvaluator(SentenceEvaluator):
@@ -20,17 +19,17 @@ class CheckpointEvaluator(SentenceEvaluator):
     The trainer puts `eval_` before the names of the metrics: "eval_sts_dev_spearman".
 
     Args:
-        metric: the metric to select by.
         name: put before each metric, with an underscore.
         score: from a model to its metrics, or to these and the values of `items`.
-        description, config: one sentence for the user, and plain values for the model card.
-        sentences: the encoded sentences.
+        description: of the selection, one sentence for the user.
         of_items: the primary metric from some of the items that `score` leaves in `items`, and their numbers; None
             where its noise is not known.
 
     Attributes:
         items: one value for each item (a pair's cosine, say) of the last model scored, (R,); None before the first.
     """
+
+    description: str = ""
 
     def __init__(
         self,
@@ -39,7 +38,6 @@ class CheckpointEvaluator(SentenceEvaluator):
         score: Callable[[Any], Metrics | tuple[Metrics, np.ndarray]],
         description: str,
         sentences: Sequence[str],
-        config: Mapping[str, Any],
         *,
         greater_is_better: bool = True,
         of_items: Callable[[np.ndarray, np.ndarray], float] | None = None,
@@ -50,13 +48,8 @@ class CheckpointEvaluator(SentenceEvaluator):
         self.greater_is_better = greater_is_better
         self.sentences = tuple(sentences)
         self.items: np.ndarray | None = None
-        self._of_items = of_items
-        self._score, self._description, self._config = score, description, dict(config)
-
-    @property
-    def description(self) -> str:
-        """A description of the selection in one sentence."""
-        return self._description
+        self.description = description
+        self._score, self._of_items = score, of_items
 
     def __call__(
         self, model: Any, output_path: str | None = None, epoch: float = -1, steps: int = -1
@@ -65,27 +58,17 @@ class CheckpointEvaluator(SentenceEvaluator):
         found = self._score(model)
         if isinstance(found, tuple):
             found, self.items = found
-        named = self.prefix_name_to_metrics(found, self.name)
-        self.store_metrics_in_model_card_data(model, named, int(epoch), steps)
-        return named
+        return self.prefix_name_to_metrics(found, self.name)
 
-    def get_config_dict(self) -> dict[str, Any]:
-        """Return plain values for the model card."""
-        return self._config
-
-    def noise(self, before: np.ndarray | None, after: np.ndarray | None, draws: int = 500) -> float | None:
+    def noise(self, before: np.ndarray | None, after: np.ndarray | None) -> float | None:
         """Return the noise of the primary metric's change from one model to another, None where it is not known.
 
         It is half of the 95% interval of the change: 1.96 standard deviations over samples of the items, drawn with
         replacement (a paired bootstrap). Another sample of sentences might undo a smaller change.
-
-        Args:
-            before, after: the `items` of both models.
-            draws: samples.
         """
         if self._of_items is None or before is None or after is None:
             return None
         rng = np.random.default_rng(0)
-        samples = (rng.integers(len(before), size=len(before)) for _ in range(draws))
+        samples = (rng.integers(len(before), size=len(before)) for _ in range(_DRAWS))
         changes = [self._of_items(after, rows) - self._of_items(before, rows) for rows in samples]
         return 1.96 * float(np.std(changes))

@@ -5,8 +5,6 @@ Alignment and Uniformity on the Hypersphere', as ArcCSE uses them (Zhang et al. 
 better for both. Letters of the shapes: N rows, D embedding.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -26,9 +24,6 @@ def alignment(x: Any, y: Any) -> float:
 
     Returns:
         Between 0 (all positives coincide) and 4 (all are opposite).
-
-    Raises:
-        EvaluationError: the shapes differ, are not (N, D), or there is no row.
 
     >>> alignment([[1.0, 0.0]], [[0.0, 2.0]])
     2.0
@@ -50,9 +45,6 @@ def uniformity(x: Any) -> float:
 
     Returns:
         Between -8 (two opposite points) and 0 (all rows coincide); -4 where all rows are orthogonal.
-
-    Raises:
-        EvaluationError: the shape is not (N, D), or there are fewer than two rows.
 
     >>> uniformity([[1.0, 0.0], [0.0, 3.0]])
     -4.0

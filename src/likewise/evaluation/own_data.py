@@ -1,10 +1,7 @@
 """Tasks on your own files: their names, as `retrieval:FOLDER:dev`, and the reading of their tables."""
 
-from __future__ import annotations
-
 import csv
 import re
-from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,24 +19,17 @@ TEST = "test"
 
 @dataclass(frozen=True)
 class OwnTask(Task):
-    """A task on files that its name gives.
-
-    Attributes:
-        path: the file or folder.
-        part: the part of a folder's data that is scored.
-    """
+    """A task on a file or folder that its name gives, with the part of a folder's data that is scored."""
 
     path: Path
     part: str = TEST
 
     @classmethod
-    @abstractmethod
     def at(cls, name: str, place: str) -> Self:
-        """Return the task called `name`, as "retrieval:my/folder:dev", from what follows the first colon."""
+        """Return the task called `name`, as "retrieval:my/folder:dev", from what follows the first colon.
 
-    @classmethod
-    def of_folder(cls, name: str, place: str) -> Self:
-        """Return the task on a folder; a word after the last colon is the part, unless a folder is called so."""
+        A word after the last colon is the part, unless a folder is called so.
+        """
         folder, colon, part = place.rpartition(":")
         if not colon or not re.fullmatch(r"[\w-]+", part) or Path(place).expanduser().is_dir():
             folder, part = place, TEST

@@ -3,17 +3,15 @@
 Letters of the shapes: P pairs, D embedding.
 """
 
-from __future__ import annotations
-
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
 
-from likewise.evaluation.task import Prepared, TaskResult, number
+from likewise.evaluation.task import Prepared, TaskResult
 
 Distance = Literal["euclidean", "cosine", "manhattan"]
 
@@ -58,7 +56,14 @@ class PairResult(TaskResult):
         mean: plain mean of the subsets' Spearman ('mean'); None without subsets.
     """
 
-    COLUMNS: ClassVar[tuple[str, ...]] = ("Task", "Spearman", "Pearson", "Subsets weighted", "Subsets plain", "Pairs")
+    COLUMNS: ClassVar[Mapping[str, str]] = {
+        "Task": "title",
+        "Spearman": "spearman",
+        "Pearson": "pearson",
+        "Subsets weighted": "weighted",
+        "Subsets plain": "mean",
+        "Pairs": "n",
+    }
 
     spearman: float
     pearson: float
@@ -66,23 +71,14 @@ class PairResult(TaskResult):
     weighted: float | None = None
     mean: float | None = None
 
-    def cells(self) -> tuple[str, ...]:
-        """Return the table row, in the order of COLUMNS."""
-        scores = (self.spearman, self.pearson, self.weighted, self.mean)
-        return (self.title, *(number(score) for score in scores), str(self.n))
 
-
-def prepare_pairs(name: str, title: str, pairs: RatedPairs) -> Prepared:
-    """Return a prepared task of rated pairs, to be scored by cosines or by a pair scorer."""
-    count = len(pairs.gold)
-
-    def by_scores(scores: np.ndarray) -> TaskResult:
-        return score_pairs(name, title, scores, pairs.gold, pairs.subsets)
+def prepare_pairs(pairs: RatedPairs, result: Callable[[np.ndarray], TaskResult]) -> Prepared:
+    """Return a prepared task of rated pairs, with the result from their cosines or the scores of a pair scorer."""
 
     def by_vectors(vectors: np.ndarray) -> TaskResult:  # (2P, D), all first sentences before all second ones
-        return by_scores(pair_cosines(vectors[:count], vectors[count:]))
+        return result(pair_cosines(*np.split(vectors, 2)))
 
-    return Prepared([*pairs.first, *pairs.second], by_vectors, by_scores)
+    return Prepared([*pairs.first, *pairs.second], by_vectors, result)
 
 
 def score_pairs(
@@ -93,18 +89,12 @@ def score_pairs(
     subsets: Sequence[tuple[str, slice]] = (),
     metric: str = "spearman",
 ) -> PairResult:
-    """Return the result of a task from the cosines (P,) of its pairs and their human ratings (P,).
-
-    Args:
-        cosines, gold: (P,) each.
-        subsets: the name and the rows of each subset.
-        metric: the main score, "spearman" or "pearson".
-    """
+    """Return the result of a task from the cosines (P,) of its pairs and their human ratings (P,)."""
     spearman, pearson = correlations(cosines, gold)
-    parts: list[SubsetResult] = []
-    if len(subsets) > 1:
-        for part, where in subsets:
-            parts.append(SubsetResult(part, *correlations(cosines[where], gold[where]), n=len(gold[where])))
+    parts = [
+        SubsetResult(part, *correlations(cosines[where], gold[where]), n=len(gold[where]))
+        for part, where in (subsets if len(subsets) > 1 else ())
+    ]
     return PairResult(
         name=name,
         title=title,

@@ -6,8 +6,6 @@ cross-validation inside of them or on a dev set. All choices are fitted on all f
 Letters of the shapes: N rows, D embedding, P parts of the rows, R strengths, T trials.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -57,12 +55,7 @@ class Probed:
 
 
 def folds(labels: np.ndarray, rows: np.ndarray, count: int = FOLDS, seed: int = SEED) -> tuple[Fold, ...]:
-    """Split rows into shuffled, stratified folds.
-
-    Args:
-        labels: (N,) of all rows.
-        rows: indices of the rows to cut.
-    """
+    """Split rows into shuffled, stratified folds."""
     from sklearn.model_selection import StratifiedKFold
 
     cut = StratifiedKFold(count, shuffle=True, random_state=seed).split(rows, labels[rows])

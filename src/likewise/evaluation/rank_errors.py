@@ -60,9 +60,9 @@ class MisrankedPair:
     """A pair and its rank error.
 
     Attributes:
-        index: its place in the task, from 0.
         gold_rank, estimated_rank: R_G by the rating and R_E by the cosine, 1 for the least similar pair.
         error: (R_E - R_G)^2, equation 11.
+        direction: 'overestimated' if the model ranks the pair higher than people do, 'underestimated' or 'exact'.
     """
 
     index: int
@@ -74,13 +74,7 @@ class MisrankedPair:
     gold_rank: float
     estimated_rank: float
     error: float
-
-    @property
-    def direction(self) -> str:
-        """The direction: 'overestimated' if the model ranks the pair higher than people do, else 'underestimated'."""
-        if self.estimated_rank == self.gold_rank:
-            return "exact"
-        return "overestimated" if self.estimated_rank > self.gold_rank else "underestimated"
+    direction: str
 
 
 @dataclass(frozen=True)
@@ -88,10 +82,7 @@ class ErrorAnalysis:
     """The rank errors of a model on a task.
 
     Attributes:
-        model: its name or folder.
-        task, title: the task's name in the registry and in a table.
-        scale: lowest and highest rating.
-        n: P, the number of ranked pairs.
+        pairs: P, the number of ranked pairs.
         spearman: as `likewise evaluate` gives it, times 100 (ties corrected).
         spearman_equation_10: by `spearman_of_ranks`, times 100.
         gold_ranks, estimated_ranks: (P,) R_G and R_E of all pairs, in the order of the task.
@@ -102,7 +93,7 @@ class ErrorAnalysis:
     task: str
     title: str
     scale: tuple[float, float]
-    n: int
+    pairs: int
     spearman: float
     spearman_equation_10: float
     gold_ranks: np.ndarray
@@ -116,24 +107,14 @@ class ErrorAnalysis:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON, with the ranks of the worst pairs only."""
-        return plain(
-            {
-                "model": self.model,
-                "task": self.task,
-                "title": self.title,
-                "scale": self.scale,
-                "pairs": self.n,
-                "spearman": self.spearman,
-                "spearman_equation_10": self.spearman_equation_10,
-                "worst": [asdict(pair) | {"direction": pair.direction} for pair in self.worst],
-            }
-        )
+        return plain({name: value for name, value in asdict(self).items() if not name.endswith("_ranks")})
 
 
 def ranked(cosines: np.ndarray, pairs: RatedPairs, task: StsTask, worst: int, model: str = "") -> ErrorAnalysis:
     """Rank the rated pairs of a task by their cosines (P,), and keep the `worst` pairs with the largest errors."""
     gold, estimated = ranks(pairs.gold), ranks(cosines)
     errors = rank_errors(estimated, gold)
+    directions = ("underestimated", "exact", "overestimated")
     names = pairs.subset_names
     picked = tuple(
         MisrankedPair(
@@ -146,20 +127,13 @@ def ranked(cosines: np.ndarray, pairs: RatedPairs, task: StsTask, worst: int, mo
             gold_rank=float(gold[i]),
             estimated_rank=float(estimated[i]),
             error=float(errors[i]),
+            direction=directions[1 + int(np.sign(estimated[i] - gold[i]))],
         )
         for i in np.argsort(-errors, kind="stable")[:worst].tolist()
     )
+    spearman, by_equation = correlations(cosines, pairs.gold)[0], 100 * spearman_of_ranks(estimated, gold)
     return ErrorAnalysis(
-        model=model,
-        task=task.name,
-        title=task.title,
-        scale=task.scale,
-        n=len(gold),
-        spearman=correlations(cosines, pairs.gold)[0],
-        spearman_equation_10=100 * spearman_of_ranks(estimated, gold),
-        gold_ranks=gold,
-        estimated_ranks=estimated,
-        worst=picked,
+        model, task.name, task.title, task.scale, len(gold), spearman, by_equation, gold, estimated, picked
     )
 
 

@@ -1,7 +1,5 @@
 """The evaluation tasks by name: built-in ones, and those that other packages register."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -40,11 +38,7 @@ _ALSO = {
 
 
 def known_tasks() -> dict[str, Task]:
-    """Return all tasks by name.
-
-    Raises:
-        EvaluationError: an entry point of another package cannot be loaded, is no `Task`, or takes a name twice.
-    """
+    """Return all tasks by name."""
     return {**_registered(), **TASKS}
 
 

@@ -1,7 +1,5 @@
 """The report of an evaluation: typed results, exported as JSON or a table."""
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Mapping, Sequence
@@ -30,12 +28,9 @@ class EvaluationReport:
 
     Attributes:
         model: the name or folder of the model, or its class where it was handed over in memory.
-        results: a result for each task that ran, in the order given.
-        missing: the tasks that did not run.
         averages: for each group whose tasks were all asked for ("sts"), the plain mean of its main scores, times
             100; None if one of its tasks is missing or undefined.
         settings: other facts that decide a score: precision, similarity, the model's longest sequence, versions.
-        seconds: wall time of reading, encoding and scoring.
     """
 
     model: str
@@ -72,11 +67,7 @@ class EvaluationReport:
         }
 
     def to_json(self, path: str | os.PathLike[str]) -> None:
-        """Write `to_dict` to a file, atomically.
-
-        Raises:
-            JobError: the folder to write in is not there.
-        """
+        """Write `to_dict` to a file, atomically."""
         check_target(path, "file")
         write_json(Path(path), self.to_dict(), strict=True)
 
@@ -85,7 +76,7 @@ class EvaluationReport:
         kinds: dict[type[TaskResult], list[tuple[str, ...]]] = {}
         for result in self.results:
             kinds.setdefault(type(result), []).append(result.cells())
-        return [(kind.COLUMNS, rows) for kind, rows in kinds.items()]
+        return [(tuple(kind.COLUMNS), rows) for kind, rows in kinds.items()]
 
     def notes(self) -> list[str]:
         """Return the lines below the tables: averages, other main scores, missing tasks, undefined scores."""

@@ -4,11 +4,9 @@ A family of tasks is a file in `evaluation/tasks/`: a subclass of `Task` and a t
 `registry.py` lists. Another package adds a task by an entry point of the group `likewise.tasks`.
 """
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
@@ -42,7 +40,8 @@ class TaskResult:
         n: number of scored items.
     """
 
-    COLUMNS: ClassVar[tuple[str, ...]] = ("Task", "Metric", "Score", "Items")
+    COLUMNS: ClassVar[Mapping[str, str]] = {"Task": "title", "Metric": "metric", "Score": "score", "Items": "n"}
+    """The columns of its table, each with the attribute that it shows."""
 
     name: str
     title: str
@@ -52,7 +51,8 @@ class TaskResult:
 
     def cells(self) -> tuple[str, ...]:
         """Return the table row, in the order of COLUMNS."""
-        return (self.title, self.metric, number(self.score), str(self.n))
+        values = (getattr(self, name) for name in self.COLUMNS.values())
+        return tuple(str(value) if isinstance(value, str | int) else number(value) for value in values)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON; an undefined score is None."""

@@ -3,22 +3,17 @@
 Letters of the shapes: S sentences, D embedding.
 """
 
-from __future__ import annotations
-
 import weakref
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
+from sentence_transformers import SentenceTransformer
 from sentence_transformers.util import batch_to_device
 
 from likewise.evaluation.task import EvaluationError
 from likewise.inference.encoding import undisturbed
-
-if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
-
 
 BATCH = 32
 """Sentences in a batch; another size changes the last bits of a score."""

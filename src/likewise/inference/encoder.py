@@ -1,7 +1,5 @@
 """The encoder that `likewise.load` returns: a SentenceTransformer whose `encode` is fast."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Sequence
 from typing import Any
@@ -17,8 +15,7 @@ from likewise.encoder.sentence_transformers_internals import OwnInference
 from likewise.inference.engines.chooser import FEW, Chosen, choose
 from likewise.inference.engines.engine import Choice, Engine, TorchEngine
 from likewise.inference.engines.exports import exports_of
-from likewise.inference.runner import UnfitModel, fits
-from likewise.inference.static_words import is_static, static_vectors
+from likewise.inference.runner import UnfitModel, fits, is_static, static_vectors
 from likewise.runs.progress import Progress
 
 DEFAULT_BATCH = 32
@@ -119,8 +116,6 @@ def fast_vectors(
     """Return the vectors of texts by the fast path, and the engine used.
 
     Args:
-        inputs: S texts, 1 or more.
-        at_most: most sentences in a batch.
         total: how many texts there are in several calls, if that is more than S; what pays depends on it.
 
     Returns:

@@ -100,7 +100,6 @@ class ExportedEncoder:
     Args:
         fingerprint: of the model.
         tokenizer: the tokenizer of the model as JSON, hashed (`Tokens.hash`).
-        truncate_dim: the length that the vectors are cut to; None keeps them whole.
 
     Raises:
         LookupError: there is none with this tokenizer, or its vectors are not known to be torch's.

@@ -1,4 +1,4 @@
-"""The export of a model as one graph: for a server, another language, or a machine without torch."""
+"""The export of a model: as one graph, for a server or a machine without torch, or in model2vec's format (0.10)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ import tempfile
 from pathlib import Path
 from typing import Any, cast
 
+from safetensors.torch import save_file
 from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import Normalize, StaticEmbedding
 
 from likewise.inference.encoder import default_prompt
 from likewise.inference.engines.engine import CannotExport, EngineError
@@ -18,7 +20,6 @@ from likewise.inference.engines.fidelity import Sample
 from likewise.inference.engines.graph import INPUTS, OUTPUT, check_exportable, fingerprint, least_tokens
 from likewise.inference.engines.names import EngineName
 from likewise.inference.loading import load
-from likewise.inference.model2vec_format import check_model2vec, write_model2vec
 from likewise.inference.runner import UnfitModel, runner_of
 from likewise.runs.job import check_target, open_job
 from likewise.runs.plan import Plan
@@ -105,3 +106,37 @@ def _write_graph(encoder: SentenceTransformer, format: str, folder: Path) -> Non
         "truncate_dim": encoder.truncate_dim,
     }
     (folder / ABOUT).write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+
+
+def check_model2vec(model: SentenceTransformer) -> None:
+    """Raise CannotExport if a model is not a mean of word vectors and nothing else, but a normalisation."""
+    others = [module for module in list(model)[1:] if not isinstance(module, Normalize)]
+    if not isinstance(model[0], StaticEmbedding):
+        others = [model[0]]
+    if others:
+        raise CannotExport(
+            f"model2vec's format holds a mean of word vectors alone, and this model has {type(others[0]).__name__}: "
+            "train one (likewise train light --preset mean), or export it as onnx."
+        )
+
+
+def write_model2vec(model: SentenceTransformer, folder: Path) -> None:
+    """Write vectors, tokenizer and config.json into a folder.
+
+    model2vec leaves unknown characters out of the mean, where sentence-transformers takes their one vector.
+    """
+    words: Any = model[0]
+    save_file({"embeddings": words.embedding.weight.detach().contiguous()}, folder / "model.safetensors")
+    words.tokenizer.save(str(folder / "tokenizer.json"))
+    normalised = any(isinstance(module, Normalize) for module in model)
+    config = {
+        "model_type": "model2vec",
+        "architectures": ["StaticModel"],
+        "tokenizer_name": words.base_model or "",
+        "hidden_dim": words.embedding_dim,
+        "seq_length": 1_000_000,
+        "max_length": None,
+        "normalize": normalised,
+        "embedding_dtype": str(words.embedding.weight.dtype).removeprefix("torch."),
+    }
+    (folder / "config.json").write_text(json.dumps(config, indent=1) + "\n", encoding="utf-8")

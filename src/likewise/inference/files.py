@@ -24,8 +24,7 @@ from likewise.inference.engines.graph import fingerprint
 from likewise.inference.engines.names import EngineName, EnginePrecision
 from likewise.inference.lines import STREAM, Lines, check_lines, open_lines
 from likewise.inference.shards import encode_shards
-from likewise.inference.vector_parts import WINDOW, VectorParts, digest
-from likewise.inference.windows import EncodedFile, WindowEncoder, opened
+from likewise.inference.windows import WINDOW, EncodedFile, VectorParts, WindowEncoder, digest, opened
 from likewise.runs.job import Job, Resume, check_target, open_job
 from likewise.runs.plan import Plan
 from likewise.runs.progress import Bar, Progress

@@ -1,7 +1,5 @@
 """Streaming of sentences from a text file, one per line."""
 
-from __future__ import annotations
-
 import sys
 import zlib
 from codecs import BOM_UTF8

@@ -1,8 +1,10 @@
-"""Loading a sentence encoder whose `encode` is fast."""
-
-from __future__ import annotations
+"""Loading a sentence encoder whose `encode` is fast, and the result of a job that ends with a model."""
 
 import os
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -49,3 +51,16 @@ def load(
     model.choice = choice
     model.loaded_from = str(found.folder.resolve()) if found.folder else found.path
     return model
+
+
+@dataclass(frozen=True)
+class SavedModel:
+    """A model that a job has saved."""
+
+    path: Path
+    record: dict[str, Any]
+
+    @cached_property
+    def model(self) -> Any:
+        """The saved model, loaded on first access."""
+        return load(self.path)

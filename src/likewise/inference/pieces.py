@@ -3,8 +3,6 @@
 A file is named by a path or by the URL of an object store (s3://, gs://, abfs://), which pyarrow reads.
 """
 
-from __future__ import annotations
-
 import io
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,7 +15,7 @@ import numpy as np
 from likewise.corpus import CorpusOptions
 from likewise.errors import LikewiseError, first_line
 from likewise.inference.lines import decoded, open_lines
-from likewise.inference.vector_parts import WINDOW
+from likewise.inference.windows import WINDOW
 from likewise.runs.on_ray import Piece
 
 _BLOCK = 1 << 24
@@ -32,9 +30,6 @@ def list_pieces(source: str, options: CorpusOptions, form: str = ".parquet") -> 
     Each piece has the 'name' of its shard, which ends with `form`, the 'path', 'start' (the row of its first text, from
     0; the rows of a file are numbered by themselves) and 'rows' (None where nobody has counted them: compressed files
     are not cut).
-
-    Raises:
-        LikewiseError: there is no such file, or one that cannot be read.
     """
     found: list[Piece] = []
     for number, path in enumerate(_paths(source)):
@@ -46,11 +41,7 @@ def list_pieces(source: str, options: CorpusOptions, form: str = ".parquet") -> 
 
 
 def read_piece(piece: Piece, options: CorpusOptions) -> Iterator[list[str]]:
-    """Yield the texts of a piece in windows.
-
-    Raises:
-        LikewiseError: the file cannot be read any more.
-    """
+    """Yield the texts of a piece in windows."""
     with _readable(piece["path"]):
         texts = _texts(piece, options)
         while window := list(islice(texts, WINDOW)):
@@ -85,6 +76,10 @@ def _paths(source: str) -> list[str]:
 
     if "://" not in source:
         here = Path(source)
+        if here.is_fifo():
+            raise LikewiseError(
+                f"{source} is a pipe, which is not read in pieces: save the text, or give --out NAME.npy"
+            )
         if here.is_dir():
             found = sorted(path for path in here.rglob("*") if path.is_file() and path.name[0] not in "._")
         else:

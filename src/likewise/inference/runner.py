@@ -1,35 +1,38 @@
 """The loop of the fast encoder: repeated texts once, batches by a budget of tokens, rows in the given order.
 
-Letters of the shapes: S sentences, D embedding.
+Batches run on threads of one core each, which all calls of the process share. A mean of word vectors has a way of its
+own: large batches, and no objects for each token. Letters of the shapes: S sentences, D embedding.
 """
 
-from __future__ import annotations
-
+import os
+import threading
 import weakref
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 import torch
 from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 from torch import Tensor
 
+from likewise.corpus.decoding import without_surrogates
 from likewise.inference.batches import by_budget
-from likewise.inference.cores import one_core_threads, torch_threads
 from likewise.inference.engines.engine import Engine
 from likewise.inference.tokens import Tokens, UnfitModel, token_state
 
 Step = Callable[[int], object]
+_STATIC_BATCH = 1024  # texts of a mean of word vectors: nothing is padded
+_SETTING = threading.Lock()
+_POOLS: dict[tuple[int, int], ThreadPoolExecutor] = {}  # by process, as a fork has no threads, and size
 
 
 class Runner:
     """The fast encoder of texts with a model and an engine; `runner_of` keeps one for each model."""
 
     def __init__(self, model: SentenceTransformer) -> None:
-        """Check the model.
-
-        Raises:
-            UnfitModel: the fast path cannot take it.
-        """
+        """Check the model."""
         self.tokens = Tokens(model)
 
     def vectors(
@@ -38,8 +41,6 @@ class Runner:
         """Encode texts.
 
         Args:
-            texts: S of them, 1 or more.
-            engine: what runs the model.
             at_most: the most sentences in a batch, if they are limited in addition to the tokens.
             step: called with the number of sentences done after each batch.
 
@@ -83,11 +84,7 @@ _RUNNERS: weakref.WeakKeyDictionary[SentenceTransformer, Runner] = weakref.WeakK
 
 
 def runner_of(model: SentenceTransformer) -> Runner:
-    """Return the runner of a model, made at the first call and again if its tokenizer or length changes.
-
-    Raises:
-        UnfitModel: the fast path cannot take the model.
-    """
+    """Return the runner of a model, made at the first call and again if its tokenizer or length changes."""
     known = _RUNNERS.get(model)
     if known is None or known.tokens.state != token_state(model):
         known = _RUNNERS[model] = Runner(model)
@@ -95,11 +92,7 @@ def runner_of(model: SentenceTransformer) -> Runner:
 
 
 def fits(model: SentenceTransformer, texts: Sequence[object], prompt: str | None) -> Runner:
-    """Return the runner for these texts.
-
-    Raises:
-        UnfitModel: they or the model cannot; the message says why.
-    """
+    """Return the runner for these texts."""
     if not all(isinstance(text, str) for text in texts):
         raise UnfitModel("not all inputs are texts")
     if prompt and not all(getattr(module, "include_prompt", True) for module in model):
@@ -109,3 +102,68 @@ def fits(model: SentenceTransformer, texts: Sequence[object], prompt: str | None
     if getattr(model[0], "can_flatten_inputs", False):
         raise UnfitModel("its batches are flattened for flash attention")
     return runner_of(model)
+
+
+def torch_threads() -> int:
+    """Return how many threads torch uses in the calling thread.
+
+    A thread that asks for the first time gets the setting of the process, so it must not ask while that is changed.
+    """
+    with _SETTING:
+        return torch.get_num_threads()
+
+
+def one_core_threads(count: int) -> ThreadPoolExecutor:
+    """Return a pool of threads in each of which torch uses one core.
+
+    It is made once: overlapping calls wait for each other's batches and do not crowd the cores. Making it leaves the
+    setting of every other thread as it was.
+    """
+    with _SETTING:
+        known = _POOLS.get((os.getpid(), count))
+        if known is not None:
+            return known
+        # What a thread sets counts for itself, and for threads that start later: those get it back at once.
+        threads = torch.get_num_threads()
+        pool = ThreadPoolExecutor(count, thread_name_prefix="likewise-core")
+        all_set = threading.Barrier(count)
+
+        def one_core(_: int) -> None:
+            torch.get_num_threads()  # or the first use in this thread would give it the setting of the process again
+            torch.set_num_threads(1)
+            all_set.wait()  # a thread that is done would take another one's turn
+
+        list(pool.map(one_core, range(count)))
+        torch.set_num_threads(threads)
+        _POOLS[os.getpid(), count] = pool
+        return pool
+
+
+def is_static(model: SentenceTransformer) -> bool:
+    """Return whether a model starts with a mean of word vectors, and its `encode` is sentence-transformers' own."""
+    own = "encode" in vars(model) or type(model).encode is not SentenceTransformer.encode
+    return isinstance(model[0], StaticEmbedding) and not own
+
+
+def static_vectors(
+    model: SentenceTransformer, texts: Sequence[str], *, at_most: int | None = None, step: Callable[[int], object]
+) -> Tensor:
+    """Return the vectors (S, D) of texts, 1 or more.
+
+    Args:
+        step: called with the number of sentences done after each batch.
+    """
+    words: Any = model[0]
+    size, found = at_most or _STATIC_BATCH, []
+    for start in range(0, len(texts), size):
+        piece = [without_surrogates(text) for text in texts[start : start + size]]
+        ids = [text.ids for text in words.tokenizer.encode_batch_fast(piece, add_special_tokens=False)]
+        lengths = np.array([len(row) for row in ids])
+        flat = np.fromiter((i for row in ids for i in row), dtype=np.int64, count=int(lengths.sum()))
+        features = {
+            "input_ids": torch.from_numpy(flat).to(model.device),
+            "offsets": torch.from_numpy(np.cumsum(lengths) - lengths).to(model.device),
+        }
+        found.append(model(features)["sentence_embedding"])
+        step(len(piece))
+    return torch.cat(found)

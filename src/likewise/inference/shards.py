@@ -5,8 +5,6 @@ name, and their rows are in the order of the text. They are Parquet files, or th
 folder is called NAME.lance.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import warnings
@@ -56,11 +54,7 @@ def encode_shards(
     resume: Resume,
     overwrite: bool,
 ) -> EncodedFile:
-    """Encode files into a folder of shards, as `encode_file`; shards that a stopped run has finished are kept.
-
-    Raises:
-        LikewiseError: a file cannot be read, or the cluster cannot be used.
-    """
+    """Encode files into a folder of shards, as `encode_file`; shards that a stopped run has finished are kept."""
     form = _LANCE if Path(out).suffix == _LANCE else ".parquet"
     _writer(form)  # a missing extra is an error before anything is read
     if overwrite:
@@ -107,10 +101,7 @@ class ShardEncoder:
     """The encoder of pieces: writes the shard of each, whole or not at all.
 
     Args:
-        model: what `load` takes.
-        choice: the engine.
         sample, total: what the engine is chosen by.
-        folder: where the shards go.
         work: an encoder whose engine is chosen, in place of model and choice.
     """
 

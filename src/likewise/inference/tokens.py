@@ -3,23 +3,19 @@
 Letters of the shapes: B sentences of a batch, T tokens.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Transformer
 from tokenizers import Tokenizer
 
 from likewise.corpus.decoding import without_surrogates
 from likewise.encoder.word_vectors import WordVectors
 from likewise.inference.batches import padded
-
-if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
 
 # Longer than any model reads: tokenizers without a limit say 1e30.
 _NO_LIMIT = 1 << 24

@@ -1,7 +1,5 @@
 """ConSERT: two views of a sentence made on its token embeddings, under NT-Xent of both directions."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -42,13 +40,8 @@ class ConSERTLoss(nn.Module):
 
     Args:
         model: the encoder; its transformer has a module `embeddings`, as BERT, RoBERTa and their kin.
-        first, second: the two views.
-        temperature: tau.
 
     Inputs: one column of sentences. No labels.
-
-    Raises:
-        LikewiseError: the transformer has no such module.
     """
 
     def __init__(

@@ -1,7 +1,5 @@
 """Distillation: a sentence vector learns to match another encoder's vector of the same sentence."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 
@@ -24,9 +22,6 @@ class DistillationLoss(nn.Module):
         model: the encoder; a `FrozenCopy` among its modules is the teacher.
 
     Inputs: two columns, the sentences as tokens of the encoder and as tokens of the teacher. No labels.
-
-    Raises:
-        LikewiseError: the model has no teacher.
     """
 
     def __init__(self, model: SentenceTransformer) -> None:

@@ -1,7 +1,5 @@
 """ESimCSE: a sentence and itself with repeated sub-words, against the batch and a queue of a momentum encoder."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 
@@ -24,7 +22,6 @@ class ESimCSELoss(nn.Module):
 
     Args:
         model: the encoder; a `MomentumQueue` among its modules gives the queue, without one there is none.
-        temperature: tau.
 
     Inputs: two columns, sentences and the same ones with repetitions. No labels.
     """

@@ -2,11 +2,9 @@
 
 Letters of the shapes: B sentences of a batch, N candidates (B times the number of processes), D embedding. Everything
 is computed in float32, also under autocast: an angle near zero does not survive bfloat16. An `offset` is the number of
-candidates that belong to processes before this one. Shapes that do not fit, a temperature of 0 or less, and bounds
-that contradict each other are a LikewiseError.
+candidates that belong to processes before this one; `temperature` is tau. Shapes that do not fit, a temperature of 0 or
+less, and bounds that contradict each other are a LikewiseError.
 """
-
-from __future__ import annotations
 
 import math
 
@@ -88,8 +86,6 @@ def arccon(
     Args:
         anchors: (B, D) one view of each sentence.
         positives: (N, D) the other view; row `offset + i` belongs to anchor i, the others are its negatives.
-        margin_degrees: m, in degrees, from 0 (then it is NT-Xent) to 90.
-        temperature: tau.
     """
     if anchors.ndim != 2 or positives.ndim != 2 or anchors.shape[1] != positives.shape[1]:
         raise LikewiseError(
@@ -124,7 +120,6 @@ def nt_xent_with_queue(
         anchors: (B, D) one view of each sentence.
         positives: (N, D) the other view; row `offset + i` belongs to anchor i.
         queue: (M, D) vectors of earlier batches, detached here; M may be 0.
-        temperature: tau.
     """
     _check_temperature(temperature)
     cosines = cosine_matrix(anchors, torch.cat([positives, queue.detach().to(positives.dtype)]))  # (B, N + M)
@@ -141,7 +136,6 @@ def nt_xent_symmetric(
 
     Args:
         first, second: (B, D) each, row i of the same sentence in both.
-        temperature: tau.
         everywhere: both views (N, D) of all processes; row `offset + i` of each is row i here.
     """
     _check_shapes(first, second)
@@ -164,7 +158,6 @@ def entailment_triplet(
         anchors: (B, D) the sentences h. B may be 0: the loss is then 0.
         closer: (B, D) h', the versions masked less.
         farther: (B, D) h'', the versions masked more.
-        margin: m, in units of cosine.
         temperature: tau of log(1 + exp((...) / tau)), which has a slope where the order is right already, too; 0 is
             the paper's hinge.
     """
@@ -213,7 +206,6 @@ def agreeing_opposites(
     Args:
         sentences, negations, opposites, opposite_negations: 'A', 'not A', 'B', 'not B', (Q, D) each. Q may be 0: the
             loss is then 0.
-        temperature: divides the cosines.
     """
     four = (sentences, negations, opposites, opposite_negations)
     _check_shapes(*four)
@@ -241,7 +233,6 @@ def nt_xent_with_hard_negative(
         positives: (N, D) the other view; row `offset + i` belongs to anchor i.
         hard_negatives: (K, D) the negations of K of the sentences.
         rows: (K,) the anchor that each of these belongs to.
-        temperature: tau.
     """
     if len(hard_negatives) != len(rows):
         raise LikewiseError(f"{len(hard_negatives)} hard negatives, but {len(rows)} row numbers")

@@ -1,7 +1,5 @@
 """The loss of GCLSR: each view's prediction against the other's projection, in groups of features."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from sentence_transformers import SentenceTransformer
@@ -23,14 +21,10 @@ class GroupedCosineLoss(nn.Module):
 
     Args:
         model: the encoder; in training it returns 'projection' and 'prediction' besides 'sentence_embedding'.
-        group_size: features of a group; 0 takes all of them as one group.
         collapse_below: a spread of the normalised outputs below this counts as collapsed; 0 never does.
         patience: collapsed batches one after the other that end the run.
 
     Inputs: one column of sentences (the noise makes two views of it) or two (a sentence and another version of it).
-
-    Raises:
-        CollapseError: from `forward`, after `patience` collapsed batches.
     """
 
     def __init__(

@@ -3,8 +3,6 @@
 Letters of the shapes: B pairs, D embedding.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 from torch.nn import functional as F

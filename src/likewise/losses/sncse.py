@@ -1,7 +1,5 @@
 """The loss of SNCSE: InfoNCE, and the sentence's own negation in one of four roles."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any, Literal
 
@@ -24,12 +22,9 @@ class SNCSELoss(nn.Module):
     The two dropout views and the negations are rows of one forward pass.
 
     Args:
-        model: the encoder.
         role: what a negation is: a soft negative under the bidirectional margin loss (equation 7), a positive
             (equation 8), a hard negative (equation 9), or nothing (InfoNCE alone).
-        temperature: tau.
         alpha, beta: least and largest difference of the cosines of positive and negation.
-        weight: lambda.
         opposite_weight: weight of `functional.agreeing_opposites`, which is not in the paper.
         keep_weight: weight of the cosine distance between the two views of a sentence and the vector that the encoder
             gave it before training, which is not in the paper either. The negations are free to move.
@@ -37,9 +32,6 @@ class SNCSELoss(nn.Module):
     Inputs: one column of B sentences, K negations, Q opposites and their Q negations, with the entries 'rows' (K,), the
     sentences that the negations belong to, and 'pairs' (Q,), the places among the K of those that have an opposite.
     Returns the weighted parts by name.
-
-    Raises:
-        LikewiseError: a keep_weight for a model without a `FrozenCopy` among its modules.
     """
 
     def __init__(

@@ -1,7 +1,5 @@
 """The recipes: their table, and those that other packages register."""
 
-from __future__ import annotations
-
 from importlib.metadata import EntryPoint, entry_points
 
 from likewise.errors import first_line
@@ -36,11 +34,7 @@ def recipe_names() -> list[str]:
 
 
 def find_recipe(recipe: str | Recipe) -> Recipe:
-    """Return the recipe of a name, with precedence for this library's; a `Recipe` is returned unchanged.
-
-    Raises:
-        OptionError: there is none of that name, or the package that registers it is broken.
-    """
+    """Return the recipe of a name, with precedence for this library's; a `Recipe` is returned unchanged."""
     if isinstance(recipe, Recipe):
         return recipe
     if recipe in RECIPES:

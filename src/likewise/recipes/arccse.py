@@ -4,8 +4,6 @@ Zhang et al. 2022, "A Contrastive Framework for Learning Sentence Representation
 Perspective in Angular Space". Where a value comes from, and what differs from the paper: docs/papers.md.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from typing import Any, Literal
@@ -16,8 +14,7 @@ from likewise.encoder.build import build_encoder
 from likewise.encoder.encoder_copy import FrozenCopy
 from likewise.encoder.modules import find_part
 from likewise.encoder.opening import is_sentence_encoder
-from likewise.losses.arccon import ArcConLoss
-from likewise.losses.arccse import ArcCSELoss, EntailmentTripletLoss
+from likewise.losses.arccse import ArcCSELoss
 from likewise.recipes.collate import Reading, TextCollator
 from likewise.recipes.options import HeadOptions
 from likewise.recipes.recipe import Recipe
@@ -104,16 +101,19 @@ def _collator(encoder: Any, options: ArcCSEOptions, seed: int) -> TextCollator:
 
 
 def _loss(encoder: Any, options: ArcCSEOptions) -> ArcCSELoss:
-    arccon = triplet = None
-    if options.contrastive != "none":
-        margin = options.margin if options.contrastive == "arccon" else 0.0
-        arccon = ArcConLoss(encoder, margin, options.temperature, options.positive_dropout)
-    if options.triplet_weight:
-        triplet = EntailmentTripletLoss(
-            encoder, options.triplet_margin, options.triplet_dropout, options.triplet_temperature
-        )
-    keep_weight = options.keep_weight if arccon and find_part(encoder, FrozenCopy) else 0.0
-    return ArcCSELoss(arccon, triplet, options.triplet_weight, keep_weight, options.positive_deletion > 0)
+    margin = {"arccon": options.margin, "nt-xent": 0.0}.get(options.contrastive)
+    return ArcCSELoss(
+        encoder,
+        margin,
+        options.temperature,
+        positive_dropout=options.positive_dropout,
+        triplet_weight=options.triplet_weight,
+        triplet_margin=options.triplet_margin,
+        triplet_dropout=options.triplet_dropout,
+        triplet_temperature=options.triplet_temperature,
+        keep_weight=options.keep_weight if margin is not None and find_part(encoder, FrozenCopy) else 0.0,
+        shortened=options.positive_deletion > 0,
+    )
 
 
 def _encoder(base: str, options: ArcCSEOptions) -> Any:

@@ -17,8 +17,6 @@ class Reading(NamedTuple):
     """The way in which the texts of a column are tokenised.
 
     Attributes:
-        tokenizer: a Hugging Face tokenizer.
-        length: the number of tokens kept.
         prompt: put before each text.
         unpooled: tokens of the prompt that the pooling leaves out; 0 where it takes them all.
     """
@@ -88,11 +86,7 @@ def tokens_read(encoder: Any, wanted: int = 0) -> int:
 
 
 def prompt_length(encoder: Any, max_length: int) -> tuple[int, int]:
-    """Return the length to truncate to, including the prompt, and the length of the prompt.
-
-    Raises:
-        OptionError: the template leaves no room for a sentence.
-    """
+    """Return the length to truncate to, including the prompt, and the length of the prompt."""
     length = tokens_read(encoder, max_length)
     taken = len(encoder.tokenizer("")["input_ids"])
     if length <= taken:

@@ -4,8 +4,6 @@ Yan et al. 2021, "ConSERT: A Contrastive Framework for Self-Supervised Sentence 
 Where a value comes from, and what differs from the paper: docs/papers.md.
 """
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 from likewise.encoder.build import LAST_TWO, build_encoder, build_layer_average
@@ -17,18 +15,9 @@ from likewise.runs.options import OptionError, option
 
 
 class ConSERTOptions(ContrastiveOptions):
-    """The options of ConSERT; the defaults are those of the authors' unsupervised run of BERT-base."""
+    """The options of ConSERT."""
 
-    batch_size: int = option(96, "Sentences of a forward pass; the others in it are the negatives.")
-    learning_rate: float = option(5e-7, "Peak learning rate.")
-    epochs: int = option(10, "Passes over the corpus.")
-    max_length: int = option(64, "Tokens kept of a sentence in training; 0: as many as the base reads.")
-    eval_steps: int = option(200, "Updates between two evaluations; 0: only at the end.")
-    sam_rho: float = option(0.0, "Radius of sharpness-aware minimisation, in weight norm; 0: plain AdamW.")
-    length_batches: bool = option(False, "Batches of sentences of near-equal length.")
     pooling: Literal["last-two", "mean", "cls"] = option("last-two", "Token vectors that are averaged, or [CLS].")
-    dropout: float = option(0.0, "Dropout of the encoder in training, in both views.")
-    temperature: float = option(0.1, "Temperature tau of NT-Xent.")
     first: ViewKind = option("feature-cutoff", "How the embeddings are changed in the first view.")
     second: ViewKind = option("shuffle", "How the embeddings are changed in the second view.")
     token_share: float = option(0.15, "Share of tokens that token-cutoff takes out.", ge=0, le=1)
@@ -56,7 +45,18 @@ def _encoder(base: str, options: ConSERTOptions) -> Any:
     return build_encoder(base, pooling=options.pooling, head=False, dropout=options.dropout)
 
 
-PAPER_BASE = ConSERTOptions()
+# Those of the authors' unsupervised run of BERT-base.
+PAPER_BASE = ConSERTOptions(
+    batch_size=96,
+    learning_rate=5e-7,
+    epochs=10,
+    max_length=64,
+    eval_steps=200,
+    sam_rho=0.0,
+    length_batches=False,
+    dropout=0.0,
+    temperature=0.1,
+)
 CPU = PAPER_BASE.updated(
     batch_size=128, learning_rate=1e-5, epochs=1, max_length=32, eval_steps=50, length_batches=True
 )

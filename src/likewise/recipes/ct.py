@@ -4,8 +4,6 @@ Carlsson et al. 2021, "Semantic Re-tuning with Contrastive Tension"; the loss is
 value comes from, and what differs from the paper: docs/papers.md.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 
@@ -25,17 +23,14 @@ from likewise.runs.options import OptionError, option
 
 
 class CTOptions(TrainingOptions):
-    """The options of contrastive tension; the defaults are those of the authors' code."""
+    """The options of contrastive tension."""
 
     batch_size: int = option(16, "Pairs of a forward pass.", ge=3)
     learning_rate: float = option(1e-5, "Initial learning rate of RMSprop; it falls by a fifth of this, four times.")
     rate_steps: int = option(500, "Updates after which the rate falls.", gt=0)
     negatives: int = option(7, "Pairs of different sentences for each pair of equal ones.", gt=0)
     pooling: PoolingMode = option("mean", "Which token vectors make the sentence vector.")
-    max_length: int = option(75, "Tokens kept of a sentence in training; 0: as many as the base reads.")
-    max_grad_norm: float = option(0.0, "Gradients are clipped to this norm; 0: never.")
     sam_rho: float = option(0.0, "Always 0 here: RMSprop.")
-    length_batches: bool = option(False, "Batches of sentences of near-equal length.")
 
     def _check(self) -> None:
         super()._check()
@@ -94,7 +89,7 @@ def _optimizer(encoder: Any, options: CTOptions, steps: int) -> tuple[Any, Any]:
     return optimizer, LambdaLR(optimizer, lambda step: 1 - 0.2 * min(4, step // options.rate_steps))
 
 
-PAPER = CTOptions()
+PAPER = CTOptions(max_length=75, max_grad_norm=0.0, length_batches=False)  # of the authors' code
 
 CT = Recipe(
     name="ct",

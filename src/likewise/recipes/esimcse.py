@@ -4,8 +4,6 @@ Wu et al. 2022, "ESimCSE: Enhanced Sample Building Method for Contrastive Learni
 Where a value comes from, and what differs from the paper: docs/papers.md.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 
@@ -27,7 +25,6 @@ class ESimCSEOptions(HeadOptions):
     repetition: float = option(0.32, "Largest share of sub-words repeated in the positive; 0: at most two.", ge=0, le=1)
     momentum: float = option(0.995, "Momentum lambda of the encoder that fills the queue.", ge=0, le=1)
     queue: float = option(2.5, "Vectors that the queue holds, as a multiple of the batch size; 0: no queue.", ge=0)
-    length_batches: bool = option(False, "Batches of sentences of near-equal length.")
     sam_rho: float = option(0.0, "Always 0 here: a second pass would fill the queue twice.")
 
     def _check(self) -> None:
@@ -42,12 +39,8 @@ def repeated_views(
     """Return {'sentence': B lists of tokens, 'repeated': the same ones with repeated sub-words}.
 
     Args:
-        rows: of the corpus.
-        tokenizer: a Hugging Face tokenizer.
         length: tokens kept of a sentence; repetitions come on top, as in the authors' code.
         longest: tokens that the base reads.
-        rate: dup_rate.
-        seed: fixes the repetitions of each sentence.
     """
     sentences = [row["sentence"] for row in rows]
     tokens = tokenizer(sentences, truncation=True, max_length=length, return_special_tokens_mask=True)
@@ -78,7 +71,7 @@ def _collator(encoder: Any, options: ESimCSEOptions, seed: int) -> TextCollator:
     return TextCollator.of(encoder, views, "sentence", "repeated", length=length)
 
 
-PAPER_BASE = ESimCSEOptions(batch_size=64, learning_rate=3e-5, max_length=32)
+PAPER_BASE = ESimCSEOptions(batch_size=64, learning_rate=3e-5, max_length=32, length_batches=False)
 CPU = PAPER_BASE.updated(pooling="own", batch_size=128, learning_rate=1e-4, eval_steps=60, length_batches=True)
 
 ESIMCSE = Recipe(

@@ -4,8 +4,6 @@ Wang, Zhang, Lei, Peng 2023, "Grouped Contrastive Learning of Self-supervised Se
 comes from, and what differs from the paper: docs/papers.md.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -23,9 +21,9 @@ from likewise.encoder.word_attention import TrainingAttention, WordAttention
 from likewise.encoder.word_vectors import MAX_WORDS, build_word_vectors, check_source
 from likewise.losses.grouped_cosine import GroupedCosineLoss
 from likewise.recipes.collate import Reading, TextCollator
+from likewise.recipes.optimizers import siamese_sgd
 from likewise.recipes.options import TrainingOptions
 from likewise.recipes.recipe import Recipe
-from likewise.recipes.siamese_schedule import siamese_sgd
 from likewise.runs import processes
 from likewise.runs.options import OptionError, option
 from likewise.runs.progress import Progress
@@ -42,16 +40,12 @@ class GCLSROptions(TrainingOptions):
     momentum_after: float = option(0.8, "Momentum of SGD after warm-up.", ge=0, lt=1)
     weight_decay: float = option(1e-3, "Weight decay of SGD.")
     predictor_rate: float = option(1.0, "The predictor's constant rate; 0: it decays with all others.", ge=0)
-    max_grad_norm: float = option(0.0, "Gradients are clipped to this norm; 0: never.")
     schedule: Literal["linear", "cosine", "constant"] = option("cosine", "Always cosine here.")
     sam_rho: float = option(0.0, "Always 0 here: plain SGD.")
-    length_batches: bool = option(False, "Batches of sentences of near-equal length.")
-    eval_steps: int = option(19, "Updates between two evaluations; 0: only at the end.")
     sentences: int = option(10_000, "Sentences sampled from the corpus; 0: all.", ge=0)
     dimension: int = option(0, "Size of the word vectors: required of a file, kept of an encoder's; 0: any.", ge=0)
     most_frequent: int = option(100_000, "Most frequent words to keep in addition to those of the corpus.", ge=0)
     weighted: bool = option(False, "Subtract the mean from the word vectors, and make frequent words shorter.")
-    trust_pickle: bool = option(False, "Read gensim's own files of word vectors: pickles, which can run any code.")
     attention: bool = option(True, "Word attention between word vectors and TextCNN in training.")
     attention_kept: bool = option(False, "Keep the word attention in the saved model; the authors switch it off.")
     regions: str = option("1,1,1,6,15,20", "Words that the filters of each bank of the TextCNN span.")
@@ -111,9 +105,7 @@ class GCLSROptions(TrainingOptions):
 def _encoder(base: str, options: GCLSROptions, sentences: Any = None) -> SentenceTransformer:
     """Return word vectors, noise, attention, TextCNN, projector and predictor; noise and the last two train only."""
     longest = options.max_length or MAX_WORDS
-    words = build_word_vectors(
-        base, sentences, options.most_frequent, options.dimension, longest, options.weighted, options.trust_pickle
-    )
+    words = build_word_vectors(base, sentences, options.most_frequent, options.dimension, longest, options.weighted)
     cnn = TextCNN(words.get_embedding_dimension(), options.region_sizes, options.filters, edges=True)
     modules: list[Any] = [
         words,
@@ -141,11 +133,7 @@ def _with_paraphrases(dataset: Any, path: str) -> Any:
     """Add the column 'view': the paraphrase of each sentence; sentences without one are left out.
 
     Args:
-        dataset: rows with 'sentence'.
         path: a UTF-8 file of lines 'sentence TAB paraphrase'.
-
-    Raises:
-        OptionError: no such file, a line that is not two columns, or no sentence of the corpus in it.
     """
     file = Path(path).expanduser()
     if not file.is_file():
@@ -183,7 +171,7 @@ def _optimizer(encoder: SentenceTransformer, options: GCLSROptions, steps: int) 
     )
 
 
-PAPER = GCLSROptions()
+PAPER = GCLSROptions(max_grad_norm=0.0, length_batches=False, eval_steps=19)
 CPU = PAPER.updated(projection=1024, bottleneck=256, weighted=True)
 # Without the two parts that cost on real word vectors: the best of these by STS-B dev (benchmarks/README.md).
 LIGHT = CPU.updated(attention=False, regions="1,1,1,1,1,1")
@@ -208,7 +196,7 @@ GCLSR = Recipe(
     build_loss=lambda encoder, options: GroupedCosineLoss(encoder, options.group_size, options.collapse_below),
     add_columns=_rows,
     encoder_reads_corpus=True,
-    check_base=lambda base, options: check_source(base, options.dimension, options.trust_pickle),
+    check_base=lambda base, options: check_source(base, options.dimension),
     build_optimizer=_optimizer,
     default_base="bundled:glove",
 )

@@ -4,8 +4,6 @@ Not from a paper as a whole. From GCLSR (Wang et al. 2023) it has a light encode
 gradient; a frozen encoder takes the place of the other view, as in tokenlearn. docs/papers.md says what was tried.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -21,9 +19,9 @@ from likewise.encoder.static_words import build_static_words
 from likewise.encoder.training_modules import TeacherSpace
 from likewise.encoder.vector_files import check_word_vectors
 from likewise.losses.distillation import VectorsLoss
+from likewise.recipes.optimizers import RowAdam
 from likewise.recipes.options import TrainingOptions
 from likewise.recipes.recipe import Recipe
-from likewise.recipes.row_adam import RowAdam
 from likewise.runs import processes
 from likewise.runs.options import OptionError, option
 

@@ -5,8 +5,6 @@ all-MiniLM-L6-v2, whose own, mean-pooled vector has 78.87), and most of a short 
 speak. This step costs a third of SNCSE's, wants no negative, and is the first stage of `sncse`. docs/papers.md.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from likewise.encoder.build import OwnOrMode, build_encoder
@@ -18,19 +16,6 @@ from likewise.losses.distillation import DistillationLoss
 from likewise.recipes.collate import Reading, TextCollator, prompt_length
 from likewise.recipes.options import PromptOptions
 from likewise.recipes.recipe import Recipe
-from likewise.runs.options import option
-
-
-class MaskDistillationOptions(PromptOptions):
-    """The options of mask distillation; the defaults are this library's own."""
-
-    learning_rate: float = option(4e-4, "Peak learning rate.")
-    warmup_ratio: float = option(0.1, "Share of the updates in which the rate rises from 0.")
-    weight_decay: float = option(0.01, "Decoupled weight decay of AdamW.")
-    max_length: int = option(48, "Tokens kept of prompt and sentence in training; 0: as many as the base reads.")
-    max_steps: int = option(100, "Stop after this many updates; 0: as many as the epochs hold.")
-    eval_steps: int = option(50, "Updates between two evaluations; 0: only at the end.")
-    sam_rho: float = option(0.0, "Radius of sharpness-aware minimisation, in weight norm; 0: plain AdamW.")
 
 
 def _twice(rows: list[dict[str, Any]]) -> dict[str, list[str]]:
@@ -39,14 +24,14 @@ def _twice(rows: list[dict[str, Any]]) -> dict[str, list[str]]:
     return {"sentence": sentences, "plain": sentences}
 
 
-def _encoder(base: str, options: MaskDistillationOptions) -> Any:
+def _encoder(base: str, options: PromptOptions) -> Any:
     encoder = build_mask_prompt_encoder(base, options.template, head=False)
     pooling: OwnOrMode = "own" if is_sentence_encoder(base) else "mean"
     encoder.append(FrozenCopy(build_encoder(base, pooling=pooling, head=False)))
     return encoder
 
 
-def _collator(encoder: Any, options: MaskDistillationOptions, seed: int) -> TextCollator:
+def _collator(encoder: Any, options: PromptOptions, seed: int) -> TextCollator:
     length, taken = prompt_length(encoder, options.max_length)
     copy: Any = find_part(encoder, FrozenCopy)
     teacher = Reading.of(copy.encoder)
@@ -56,11 +41,14 @@ def _collator(encoder: Any, options: MaskDistillationOptions, seed: int) -> Text
     return TextCollator({"sentence": Reading(encoder.tokenizer, length), "plain": plain}, _twice)
 
 
+CPU = PromptOptions(
+    learning_rate=4e-4, warmup_ratio=0.1, weight_decay=0.01, max_length=48, max_steps=100, eval_steps=50, sam_rho=0.0
+)
 MASK_DISTILLATION = Recipe(
     name="mask-distillation",
     summary="The mask of a prompt learns the base's own vector: a better start for sncse.",
     source="this library; docs/papers.md",
-    presets={"cpu": MaskDistillationOptions()},
+    presets={"cpu": CPU},
     build_encoder=_encoder,
     build_collator=_collator,
     build_loss=lambda encoder, options: DistillationLoss(encoder),

@@ -1,7 +1,5 @@
 """Training rows with their negations: made once, and cached next to the prepared corpus."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -28,10 +26,7 @@ def with_candidates(dataset: Any, rows: np.ndarray, share: float, seed: int, max
     them. Fewer are replaced where the corpus does not hold enough.
 
     Args:
-        dataset: rows {'sentence', 'words'}.
         rows: (R,) those that the run would take.
-        share: of the R.
-        seed: fixes which.
         max_words: longer sentences are not looked at: they say more than the one thing that is negated.
     """
     from likewise.augment.negation.antonyms import may_have_opposites
@@ -67,9 +62,6 @@ def with_negations(corpus: PreparedCorpus, dataset: Any, name: str, processes: i
     """Return the dataset with the column `negation`: the sentence's negation, or None where there is none.
 
     The negations lie in the folder of the corpus; `name` tells this choice of rows from others.
-
-    Raises:
-        ImportError: the parser is not installed; the message names the extra.
     """
     import datasets
 

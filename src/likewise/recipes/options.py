@@ -1,7 +1,5 @@
 """The options that every recipe shares."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from likewise.encoder.build import OwnOrMode

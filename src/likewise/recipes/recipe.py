@@ -22,9 +22,6 @@ class Method:
     """The base class of recipes, objectives and baselines: a way to make an encoder.
 
     Args:
-        name: what it is called on the command line.
-        summary: one sentence.
-        source: the paper.
         presets: named option sets; the first is the default.
     """
 
@@ -39,11 +36,7 @@ class Method:
         return type(next(iter(self.presets.values())))
 
     def options(self, preset: str | None = None, **changes: Any) -> Any:
-        """Return the options of a preset (the first one by default) with changes.
-
-        Raises:
-            OptionError: no such preset or option, or values that do not go together.
-        """
+        """Return the options of a preset (the first one by default) with changes."""
         if "epochs" in changes and "max_steps" in self.options_type.model_fields:
             # Who asks for passes over the corpus means them, and not a preset's number of updates.
             changes = {"max_steps": 0} | changes
@@ -55,7 +48,6 @@ class FirstStage:
     """A recipe whose model is the base of another one's.
 
     Args:
-        recipe: the stage's.
         wanted: (base, options of the run) to whether it is considered for this base.
         insisted: (options of the run) to whether it is not asked if the base needs it.
         options: (options of the run) to those of the stage.

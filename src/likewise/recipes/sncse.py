@@ -4,8 +4,6 @@ Wang et al. 2022, "SNCSE: Contrastive Learning for Unsupervised Sentence Embeddi
 value comes from, and what differs from the paper: docs/papers.md.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable
 from functools import partial
@@ -70,8 +68,6 @@ def negation_views(
     With `with_opposites` these are followed by the Q opposites of negations, and the Q negations of these.
 
     Args:
-        rows: {'sentence', 'negation'} each.
-        with_opposites: see above.
         differ: from sentences and their negations to whether the encoder can tell each two apart; a negation that it
             cannot is left out.
 

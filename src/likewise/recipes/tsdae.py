@@ -4,11 +4,9 @@ Wang, Reimers, Gurevych 2021, "TSDAE: Using Transformer-based Sequential Denoisi
 Sentence Embedding Learning"; the loss is sentence-transformers' own. Where a value comes from: docs/papers.md.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 from sentence_transformers.sentence_transformer.losses import DenoisingAutoEncoderLoss
 from torch import Tensor, nn
@@ -28,12 +26,8 @@ from likewise.transformers_output import only_errors
 
 
 class TSDAEOptions(TrainingOptions):
-    """The options of TSDAE; the defaults are the paper's."""
+    """The options of TSDAE."""
 
-    batch_size: int = option(8, "Sentences of a forward pass.")
-    schedule: Literal["linear", "cosine", "constant"] = option("constant", "Course of the learning rate.")
-    sam_rho: float = option(0.0, "Radius of sharpness-aware minimisation, in weight norm; 0: plain AdamW.")
-    length_batches: bool = option(False, "Batches of sentences of near-equal length.")
     pooling: PoolingMode = option("cls", "Which token vectors make the sentence vector.")
     deletion: float = option(0.6, "Probability that a word of the input is deleted.", ge=0, le=1)
 
@@ -77,7 +71,7 @@ def _loss(encoder: Any, options: TSDAEOptions) -> nn.Module:
     return loss
 
 
-PAPER = TSDAEOptions()
+PAPER = TSDAEOptions(batch_size=8, schedule="constant", sam_rho=0.0, length_batches=False)
 
 TSDAE = Recipe(
     name="tsdae",

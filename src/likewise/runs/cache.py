@@ -1,7 +1,5 @@
 """The cache: files that likewise can make again, in one folder by kind."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """The installation of a job's result into a folder by moving files; safe to kill at any moment."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from contextlib import suppress

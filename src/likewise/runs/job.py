@@ -11,12 +11,11 @@ A file as the target (vectors.npy) has its working folder next to it, `.vectors.
 is removed but what its own record names, and that only when its successor is whole.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import time
 from collections.abc import Iterator, Mapping
+from concurrent.futures import BrokenExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal
@@ -88,11 +87,7 @@ class Job:
         return round(float(self.notes.get("seconds", 0.0)) + time.monotonic() - self._begun, 1)
 
     def finish(self, facts: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Install `result` under the target's name, remove the working folder, and return the record.
-
-        Args:
-            facts: plain values for the record, besides plan, versions, machine, seconds and the names of the files.
-        """
+        """Install `result` under the target's name, remove the working folder, and return the record."""
         self.finished = self._installed(facts)
         shutil.rmtree(self.work)
         return self.finished
@@ -224,6 +219,9 @@ def open_job(
         if is_full_disk(error):
             cure = "Make room and run the same command again to resume, or choose another --out"
             raise JobError(f"{target}: the disk is full. {cure}") from error
+        if isinstance(error, BrokenExecutor):
+            cure = "Run the same command again to resume, with fewer processes"
+            raise JobError(f"{target}: a process of this job was killed, perhaps for lack of memory. {cure}") from error
         raise
     finally:
         try:

@@ -10,6 +10,7 @@ import json
 import logging
 import os
 import socket
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager
@@ -91,7 +92,8 @@ def _connect(on: str, workers: int | None) -> None:
         parts = urlsplit(address if "://" in address else f"//{address}")
         if port := parts.port or (10001 if parts.scheme else 0):  # Ray itself would try for minutes
             socket.create_connection((parts.hostname or "", port), _ANSWERS_WITHIN).close()
-        ray.init(address=address, **quiet)
+        with warnings.catch_warnings(action="ignore"):  # what it warns of, the message tells
+            ray.init(address=address, **quiet)
     except (OSError, RuntimeError, ValueError) as error:
         raise ClusterError(
             f"no Ray cluster answers at {address} ({first_line(error)}): check the address and `ray status` there, set "

@@ -1,7 +1,5 @@
 """Options: defined once as a class, read from Python, the command line, `NAME=VALUE` strings and TOML."""
 
-from __future__ import annotations
-
 import difflib
 import tomllib
 import types
@@ -129,17 +127,17 @@ def unknown_option(name: str, known: Iterable[str]) -> str:
     return f"there is no option {name}{f': did you mean {near[0]}?' if near else '.'} {there}"
 
 
-def read_toml(path: Path, known: Iterable[str]) -> dict[str, Any]:
-    """Return the content of a TOML file whose top-level names are all known."""
+def read_toml(path: Path, known: Iterable[str] | None = None) -> dict[str, Any]:
+    """Return the content of a TOML file whose top-level names are all known, if these are given."""
     try:
         found = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise OptionError(f"there is no file {path}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
         raise OptionError(f"{path} is not TOML: {error}") from None
-    known = list(known)
-    if unknown := [name for name in found if name not in known]:
-        raise OptionError(f"{path}: {unknown_option(unknown[0], known)}")
+    names = list(found if known is None else known)
+    if unknown := [name for name in found if name not in names]:
+        raise OptionError(f"{path}: {unknown_option(unknown[0], names)}")
     return found
 
 

@@ -1,7 +1,5 @@
 """The finished parts of a job: files that are written atomically and verified before they are reused."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -40,11 +38,7 @@ class Parts:
 
     @contextmanager
     def new(self, name: str, **facts: Any) -> Iterator[Path]:
-        """Provide a path to write a part to; the part is installed if the block ends without an error.
-
-        Args:
-            facts: plain values to keep with it.
-        """
+        """Provide a path to write a part to; the part is installed if the block ends without an error."""
         self.folder.mkdir(parents=True, exist_ok=True)
         with written_whole(self.path(name)) as path:
             yield path

@@ -1,7 +1,5 @@
 """The plan of a job, and its comparison with an earlier one."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field

@@ -50,11 +50,7 @@ class Bar:
 
 
 class Progress:
-    """The display of a job: on standard error, or nowhere.
-
-    Args:
-        console: a rich console in place of standard error.
-    """
+    """The display of a job: on standard error, or nowhere."""
 
     def __init__(self, quiet: bool = False, console: Console | None = None) -> None:
         self.quiet = quiet

@@ -1,7 +1,5 @@
 """The versions and the machine that a result depends on."""
 
-from __future__ import annotations
-
 import os
 import platform
 import sys

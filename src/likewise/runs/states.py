@@ -1,7 +1,5 @@
 """The saved states of a hand-written training loop: two are kept, and a damaged one is skipped."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any

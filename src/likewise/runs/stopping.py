@@ -1,7 +1,5 @@
 """Stopping a long job in order: Ctrl-C or a termination signal lets it save first."""
 
-from __future__ import annotations
-
 import signal
 import threading
 from collections.abc import Iterator
@@ -27,11 +25,7 @@ class StopRequest:
         self.progress = progress
 
     def check(self, done: str = "") -> None:
-        """Raise `Stopped` if a stop was requested; to be called where all work so far is saved.
-
-        Args:
-            done: how far the job came, for the message.
-        """
+        """Raise `Stopped` if a stop was requested; to be called where all work so far is saved."""
         if self.asked:
             raise Stopped(f"Stopped{f' {done}' if done else ''}. Run the same command again to resume.")
 

@@ -1,7 +1,5 @@
 """Atomic writing of files: to a temporary file in the same folder, then renamed."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

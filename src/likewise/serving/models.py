@@ -13,12 +13,11 @@ import torch
 from sentence_transformers import SentenceTransformer
 
 from likewise.inference.batches import by_budget
-from likewise.inference.cores import one_core_threads, torch_threads
 from likewise.inference.encoder import finished
 from likewise.inference.encoding import facts_of
 from likewise.inference.engines.chooser import choose
 from likewise.inference.engines.engine import Choice
-from likewise.inference.runner import UnfitModel, fits
+from likewise.inference.runner import UnfitModel, fits, one_core_threads, torch_threads
 from likewise.runs.progress import Progress
 from likewise.serving.served import Item, Served
 

@@ -1,7 +1,5 @@
 from .adapting import AdaptResult as AdaptResult
 from .adapting import adapt as adapt
-from .config import config_of as config_of
-from .config import read_config as read_config
 from .finetuning import finetune as finetune
 from .objectives import OBJECTIVES as OBJECTIVES
 from .objectives.rows import LabelledDataError as LabelledDataError

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from likewise.training.card import usage
+from likewise.training.result import usage
 
 CARD = """---
 library_name: sentence-transformers

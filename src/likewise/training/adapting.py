@@ -18,8 +18,7 @@ from likewise.encoder.word_part import fit_word_part, languages
 from likewise.errors import counted
 from likewise.evaluation.geometry import reciprocal_ranks
 from likewise.evaluation.pairs import pair_cosines
-from likewise.inference.loading import load
-from likewise.inference.saved import SavedModel
+from likewise.inference.loading import SavedModel, load
 from likewise.runs.job import Job, Resume, check_target, complete_installation, open_job
 from likewise.runs.options import OptionError, checked_seed
 from likewise.runs.plan import Plan

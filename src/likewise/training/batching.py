@@ -1,7 +1,5 @@
 """Batches of sentences of similar length, determined by the seed and the epoch."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -19,8 +17,6 @@ class LengthBatchSampler(BatchSampler):
 
     Args:
         lengths: a length for each row, in any unit; kept as one small integer a row.
-        batch_size: rows of a batch.
-        seed: with the epoch, fixes the order.
         by_length: False gives plain shuffled batches.
     """
 

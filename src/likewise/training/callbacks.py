@@ -1,7 +1,5 @@
 """The callbacks of a training: log, progress bar, orderly stop and sealed checkpoints."""
 
-from __future__ import annotations
-
 import json
 import math
 import time
@@ -74,11 +72,7 @@ class Course(TrainerCallback):
             seal(Path(args.output_dir) / f"checkpoint-{state.global_step}")
 
     def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **_: Any) -> None:
-        """Write and show losses and scores.
-
-        Raises:
-            TrainingError: the norm of the gradient is not finite.
-        """
+        """Write and show losses and scores."""
         logs = logs or {}
         if logs and self.log:
             self.log.write(step=state.global_step, **logs)

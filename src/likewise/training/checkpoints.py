@@ -1,7 +1,5 @@
 """The start of a training: its base, or its newest intact checkpoint."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from collections.abc import Callable

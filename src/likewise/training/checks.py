@@ -1,7 +1,5 @@
 """The checks of a training, before long work starts and before its model is saved."""
 
-from __future__ import annotations
-
 import os
 from typing import Any
 
@@ -29,10 +27,6 @@ def check_start(out: str | os.PathLike[str], options: TrainingOptions) -> dict[s
 
     Returns:
         The record of a training into `out` that was killed while it was installed, {} where there is none.
-
-    Raises:
-        JobError: the target is not a folder for a job.
-        OptionError: bf16 is asked for on a GPU that has none.
     """
     use_bf16(options.precision)
 
@@ -44,11 +38,7 @@ def check_start(out: str | os.PathLike[str], options: TrainingOptions) -> dict[s
 
 
 def check_updates(n_rows: int, options: TrainingOptions, unit: str = "sentences") -> None:
-    """Check that the rows fill one update.
-
-    Raises:
-        OptionError: they do not.
-    """
+    """Check that the rows fill one update."""
     several = f" x {processes.count()} processes" if processes.count() > 1 else ""
     if n_rows < options.batch_size * options.accumulation * processes.count():
         raise OptionError(
@@ -58,11 +48,7 @@ def check_updates(n_rows: int, options: TrainingOptions, unit: str = "sentences"
 
 
 def check_finite(model: Any, dataset: Any, what: str) -> None:
-    """Check the vectors of a few texts; the model's mode and the random state are restored.
-
-    Raises:
-        TrainingError: a number of them is NaN or infinite.
-    """
+    """Check the vectors of a few texts; the model's mode and the random state are restored."""
     texts = dataset[:8][texts_of(dataset)[0]]
     training = model.training
     with torch.random.fork_rng():

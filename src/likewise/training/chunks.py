@@ -6,8 +6,6 @@ after the forward pass and made again, under the same dropout masks, when the gr
 of the whole batch; the price is a second forward pass.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -16,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from likewise.losses.arccon import VECTORS
+from likewise.losses.arccse import VECTORS
 
 
 @contextmanager

@@ -22,11 +22,10 @@ from likewise.runs.job import Resume
 from likewise.runs.options import OptionError, checked_seed
 from likewise.runs.progress import Progress
 from likewise.training.checks import LABEL, check_start, check_updates
-from likewise.training.config import config_of
 from likewise.training.objectives import find_objective
 from likewise.training.objectives.objective import FinetuneOptions, Objective
 from likewise.training.objectives.rows import LabelledDataError, LabelledRows
-from likewise.training.running import Training, TrainingResult
+from likewise.training.running import Training, TrainingResult, config_of
 from likewise.training.selection import Selection, hold_out, last_checkpoint, sts_dev
 
 Files = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
@@ -152,12 +151,7 @@ def choose_rows(
     seed: int,
     data: str | os.PathLike[str] | None,
 ) -> Selection:
-    """Return the selection of the checkpoint: by dev rows if any, or STS-B dev if found, or held-out rows.
-
-    Raises:
-        DataError: STS-B dev is asked for and not found, or it is malformed; or `data` is given and holds none.
-        OptionError: dev rows are given, and another selection is asked for.
-    """
+    """Return the selection of the checkpoint: by dev rows if any, or STS-B dev if found, or held-out rows."""
     if dev and options.select_by in ("sts-b-dev", "last"):
         raise OptionError(f"a dev file and select_by={options.select_by} contradict each other: drop one of them")
     if options.select_by == "last":

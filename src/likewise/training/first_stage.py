@@ -4,8 +4,6 @@ The stage's model lies in the folder of the prepared corpus, so that every seed 
 and corpus finds it. It is a training like any other: shown, locked, and resumed after a stop.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
@@ -44,10 +42,7 @@ def base_to_train(
     It does if the encoder that it builds from the base is behind the base's own vector by more than the noise.
 
     Args:
-        method, base, options: of the run.
-        corpus: what it trains on.
         evaluator: what measures both; held-out style copies of the corpus's own sentences where there is none.
-        progress: shows the measurement.
         train_first: from the stage's recipe, base, folder and options to its result.
     """
     stage = method.first

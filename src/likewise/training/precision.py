@@ -1,7 +1,5 @@
 """The use of bfloat16: on processors that are fast in it, and never where a model is scored or saved."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -21,11 +19,7 @@ def bf16_is_fast() -> bool:
 
 
 def use_bf16(precision: Precision) -> bool:
-    """Return whether a run uses bfloat16.
-
-    Raises:
-        OptionError: bf16 is asked for on a GPU that has none.
-    """
+    """Return whether a run uses bfloat16."""
     if precision == "bf16" and torch.cuda.is_available() and not torch.cuda.is_bf16_supported():
         raise OptionError("this GPU has no bfloat16: use --precision fp32")
     return precision == "bf16" or (precision == "auto" and bf16_is_fast())

@@ -20,9 +20,8 @@ from likewise.runs.options import checked_seed
 from likewise.runs.progress import Progress
 from likewise.training.checkpoints import made_by
 from likewise.training.checks import check_start, check_updates
-from likewise.training.config import config_of
 from likewise.training.first_stage import base_to_train
-from likewise.training.running import Training, TrainingResult
+from likewise.training.running import Training, TrainingResult, config_of
 from likewise.training.selection import choose_selection
 from likewise.training.teacher import with_teacher
 from likewise.transformers_output import no_bar

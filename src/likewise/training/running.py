@@ -1,10 +1,8 @@
 """A training as a job: checked before it starts, resumed after a kill, with an atomically written model."""
 
-from __future__ import annotations
-
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,25 +18,39 @@ from likewise.losses.grouped_cosine import CollapseError
 from likewise.recipes.options import TrainingOptions
 from likewise.runs import processes
 from likewise.runs.job import Job, Resume, open_job
-from likewise.runs.options import write_toml
+from likewise.runs.options import Options, write_toml
 from likewise.runs.parts import is_sealed, seal
 from likewise.runs.plan import Plan
 from likewise.runs.progress import Progress
 from likewise.runs.stopping import orderly_stop
 from likewise.runs.whole_files import write_text
 from likewise.training.callbacks import Course, Log
-from likewise.training.card import model_card
 from likewise.training.checkpoints import base_fingerprint, made_by, newest_checkpoint
 from likewise.training.checks import check_finite, texts_of
 from likewise.training.precision import use_bf16
-from likewise.training.result import TrainingResult, no_gain, open_result
+from likewise.training.result import TrainingResult, model_card, no_gain, open_result
 from likewise.training.selection import Selection
 from likewise.training.trainer import LikewiseTrainer, PairTrainer, TrainingError, trainer_arguments
 from likewise.transformers_output import no_bar, no_warning_of_times
 
 _BEFORE, _ITEMS, _BASE = "before", "items.npy", "base"
 CONFIG = "run.toml"
-"""In the folder of a finished training: its arguments, as `likewise.training.config` reads them."""
+"""In the folder of a finished training: its arguments, as `--config` of the command line reads them."""
+
+
+def config_of(**arguments: Any) -> dict[str, Any]:
+    """Return the arguments of a training as plain values that `write_toml` writes; None is left out."""
+    return {name: _plain(value) for name, value in arguments.items() if value is not None}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Options):
+        return value.to_dict()
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if isinstance(value, Iterable) and not isinstance(value, str | Mapping):
+        return [_plain(one) for one in value]
+    return value
 
 
 @dataclass(frozen=True)
@@ -48,19 +60,14 @@ class Training:
     Attributes:
         job: in the words of the command line, "train arccse".
         name, preset, base, seed: for the record; the seed fixes all chance.
-        options: how it is optimised.
         dataset: the rows to train on: 'sentence' and 'words', or texts and 'label'.
         corpus: facts on the data: 'sources', 'sentences' (the number of rows), 'unit' (what they are), 'sha256'.
-        selection: what picks the checkpoint.
         model: a SentenceTransformer, or a CrossEncoder.
-        loss: over the model.
         collator: rows to a batch.
         export: from the trained model to the one that is saved.
         optimizers: from the number of updates to optimizer and schedule; (None, None) is AdamW.
         config: the arguments that it was started with, for run.toml; {} for no such file.
         at_end: from the saved model to further facts, as its scores on a test part.
-        facts: more for the record.
-        completed: what `check_start` returned.
         shipped: returns the unchanged base, if it is scored instead of the untrained encoder; otherwise None.
     """
 

@@ -3,8 +3,6 @@
 Checkpoints are scored in float32, whatever they are trained in, as the saved model runs.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -30,7 +28,6 @@ class Selection:
         name: 'sts-b-dev', 'dev', 'held-out' or 'last'.
         evaluator: None for 'last'.
         rows: row numbers of the data to train on, in order; None for all.
-        description: one sentence for the user.
         fingerprint: of data besides the training rows that it is made of.
     """
 
@@ -67,11 +64,7 @@ def last_checkpoint(why: str = "") -> Selection:
 def choose_selection(
     dataset: Any, options: TrainingOptions, seed: int, data: str | os.PathLike[str] | None
 ) -> Selection:
-    """Return the selection that the options ask for, on sentences without labels.
-
-    Raises:
-        DataError: STS-B dev is asked for and not found, or it is malformed; or `data` is given and holds none.
-    """
+    """Return the selection that the options ask for, on sentences without labels."""
     if options.select_by == "last":
         return last_checkpoint()
     if found := sts_dev(options, data):
@@ -84,11 +77,7 @@ def choose_selection(
 
 
 def sts_dev(options: TrainingOptions, data: str | os.PathLike[str] | None) -> Selection | None:
-    """Return the selection by STS-B dev; None if the options want another one, or if it is not found.
-
-    Raises:
-        DataError: it is asked for and not found, or it is malformed; or `data` is given and holds none.
-    """
+    """Return the selection by STS-B dev; None if the options want another one, or if it is not found."""
     if options.select_by not in ("auto", _STS_DEV):
         return None
     try:
@@ -107,7 +96,6 @@ def hold_out(groups: Sequence[Any], wanted: int, seed: int) -> tuple[np.ndarray,
     Args:
         groups: of each row; rows of one group (those with the same first sentence) stay together.
         wanted: rows to hold out; a tenth of all at most, one group more at most.
-        seed: fixes the choice.
     """
     numbers: dict[Any, int] = {}
     group = np.array([numbers.setdefault(one, len(numbers)) for one in groups], dtype=np.int64)

@@ -1,11 +1,10 @@
 """The vectors of a frozen encoder as what a light one learns: made once for a corpus, and kept beside it."""
 
-from __future__ import annotations
-
 import hashlib
 from typing import Any
 
 import numpy as np
+from filelock import FileLock
 
 from likewise.corpus import PreparedCorpus
 from likewise.inference.engines.graph import fingerprint
@@ -41,17 +40,19 @@ def with_teacher(corpus: PreparedCorpus, dataset: Any, base: str, length: int, p
     text = "".join(f"{sentence}\n" for sentence in sentences).encode("utf-8", "surrogatepass")
     digest = hashlib.blake2b(text, digest_size=6)
     digest.update(f"{fingerprint(model)} {model.max_seq_length}".encode())
-    kept, name = Parts(corpus.path.parent / "teachers"), f"{digest.hexdigest()}.npy"
-    if name not in kept:
-        kept.folder.mkdir(exist_ok=True)
-        lines, vectors = (kept.folder / f"new-{digest.hexdigest()}{ending}" for ending in (".txt", ".npy"))
-        with written_whole(lines) as unfinished:
-            unfinished.write_bytes(text)
-        progress.tell(f"vectors of {base}, which are learnt from (kept in {kept.folder})")
-        encode_file(model, lines, vectors, quiet=progress.quiet)
-        lines.unlink()
-        with kept.new(name) as path:
-            vectors.replace(path)
+    folder, name = corpus.path.parent / "teachers", f"{digest.hexdigest()}.npy"
+    folder.mkdir(exist_ok=True)
+    with FileLock(folder / f"{name}.lock"):  # another training of the same corpus may be at it: its vectors will do
+        kept = Parts(folder)
+        if name not in kept:
+            lines, vectors = (folder / f"new-{digest.hexdigest()}{ending}" for ending in (".txt", ".npy"))
+            with written_whole(lines) as unfinished:
+                unfinished.write_bytes(text)
+            progress.tell(f"vectors of {base}, which are learnt from (kept in {folder})")
+            encode_file(model, lines, vectors, quiet=progress.quiet)
+            lines.unlink()
+            with kept.new(name) as path:
+                vectors.replace(path)
     found = np.load(kept.path(name), mmap_mode="r")
     mean = found.mean(axis=0, dtype=np.float64)
     pieces = ((found[start : start + _AT_A_TIME] - mean).astype(np.float16) for start in starts)

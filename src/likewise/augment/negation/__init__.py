@@ -5,13 +5,12 @@ Parsed by spaCy, with verb forms from lemminflect; both are loaded at the first 
 
 from likewise.augment.negation.api import negate, negate_batch
 from likewise.augment.negation.rules import RULES_VERSION, Negation
-from likewise.augment.negation.stream import NegationCounts, NegationError, negate_corpus, read_negations
+from likewise.augment.negation.stream import NegationCounts, negate_corpus, read_negations
 
 __all__ = [
     "RULES_VERSION",
     "Negation",
     "NegationCounts",
-    "NegationError",
     "negate",
     "negate_batch",
     "negate_corpus",

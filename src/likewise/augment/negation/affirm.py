@@ -8,9 +8,8 @@ from likewise.augment.negation import verbs
 from likewise.augment.negation.clause import Clause, third_singular
 from likewise.augment.negation.edits import Edits, end_of, word_after
 from likewise.augment.negation.negators import Negator
-from likewise.augment.negation.nouns import article
 from likewise.augment.negation.verbs import inflect_list, right_edge
-from likewise.augment.negation.words import DO, NEGATIVE_PRONOUNS, STUMPS, SUBJECTS, TO_SOME, VERB_TAGS
+from likewise.augment.negation.words import DO, NEGATIVE_PRONOUNS, STUMPS, SUBJECTS, TO_SOME, VERB_TAGS, article
 
 if TYPE_CHECKING:
     from spacy.tokens import Token

@@ -4,15 +4,13 @@ SNCSE's soft negatives tell an encoder that 'A' and 'not A' differ; nothing in t
 Four sentences of one pair of antonyms do. The paper has no such thing: it is an option of the recipe, off by default.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 
 from likewise.augment.negation.edits import like
-from likewise.augment.negation.nouns import indefinite
+from likewise.augment.negation.words import indefinite
 
 # As far behind 'not' as the word may stand: 'is not a very large city'.
 _REACH = 4

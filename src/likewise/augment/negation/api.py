@@ -1,7 +1,5 @@
 """Negation of a sentence, or of a list of them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import overload
 

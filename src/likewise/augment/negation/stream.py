@@ -6,7 +6,6 @@ import json
 import multiprocessing
 import os
 import threading
-import zlib
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
@@ -23,9 +22,10 @@ from likewise.augment.negation import parser
 from likewise.augment.negation.api import negate_batch
 from likewise.augment.negation.cache import NegationCache
 from likewise.augment.negation.rules import RULES_VERSION, Negation
-from likewise.errors import LikewiseError
+from likewise.corpus.files import strict_lines
 from likewise.runs.job import open_job
 from likewise.runs.on_ray import RayExecutor, cluster
+from likewise.runs.options import OptionError
 from likewise.runs.plan import Plan
 from likewise.runs.progress import Progress
 from likewise.runs.stopping import orderly_stop
@@ -36,10 +36,6 @@ BATCH_SIZE = 512
 _FIRST = 2048
 # Batches that wait for each process: enough to keep it busy, few enough to keep the stream in little memory.
 _AHEAD = 3
-
-
-class NegationError(LikewiseError):
-    """Raised if an input cannot be read; the message names the file, the line and the cure."""
 
 
 @dataclass
@@ -104,12 +100,13 @@ def negate_corpus(
         progress: shows the sentences done; None shows nothing.
 
     Raises:
-        NegationError: a file is missing, not UTF-8 or a broken archive; or an option is out of range.
+        CorpusError: a file is missing, not UTF-8 or a broken archive.
+        OptionError: an option is out of range.
         MissingExtraError: spaCy, lemminflect or the model is not installed.
         Stopped: Ctrl-C; what is done is kept.
     """
     if processes < 0 or batch_size < 1:
-        raise NegationError(f"processes are 0 or more and batch_size is 1 or more, not {processes} and {batch_size}")
+        raise OptionError(f"processes are 0 or more and batch_size is 1 or more, not {processes} and {batch_size}")
     progress = progress or Progress(quiet=True)
     plan = Plan("negate", {"model": parser.identity(model), "rules": RULES_VERSION})
     counts = NegationCounts(Path(out))
@@ -250,28 +247,5 @@ def _sentences(sources: str | Path | Iterable[str | Path]) -> Iterator[str]:
     if isinstance(sources, (str, Path)):
         sources = [Path(sources)]
     for item in sources:
-        if isinstance(item, Path):
-            yield from _file(item)
-        elif item.strip():
-            yield item
-
-
-def _file(path: Path) -> Iterator[str]:
-    from likewise.corpus.files import reading
-
-    if not path.is_file():
-        raise NegationError(f"there is no file {path}")
-    number = 0
-    with reading(path) as (stream, _):
-        try:
-            for number, line in enumerate(stream, start=1):
-                text = line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
-                if text.strip():
-                    yield text
-        except UnicodeDecodeError as error:
-            raise NegationError(
-                f"{path}, line {number}: not UTF-8 ({error.reason}). Convert it first, e.g. "
-                f"iconv -f latin1 -t utf-8 FILE."
-            ) from None
-        except (EOFError, OSError, zlib.error) as error:
-            raise NegationError(f"{path}, after line {number}: the archive is broken ({error}).") from None
+        lines = (line.rstrip("\r\n") for line in strict_lines(item)) if isinstance(item, Path) else (item,)
+        yield from (line for line in lines if line.strip())

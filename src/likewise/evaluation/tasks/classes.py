@@ -6,17 +6,16 @@ trained on the labels: a text of the part takes the class of its nearest trainin
 Letters of the shapes: N training texts, M texts of the part, D embedding.
 """
 
-from __future__ import annotations
-
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 
 from likewise.evaluation.own_data import OwnTask, table_rows
-from likewise.evaluation.task import DataError, Prepared, TaskResult, number
+from likewise.evaluation.task import DataError, Prepared, TaskResult
 
 NEIGHBOURS = 10
 SEED = 42
@@ -29,30 +28,25 @@ class ClassesResult(TaskResult):
     Attributes:
         v_measure: of k-means on the part's vectors, as many clusters as the part has labels (Rosenberg and Hirschberg
             2007).
-        classes: number of labels in the part.
-        training: number of training texts.
     """
 
-    COLUMNS: ClassVar[tuple[str, ...]] = ("Task", "10 neighbours", "V-measure", "Texts", "Classes", "Training texts")
+    COLUMNS: ClassVar[Mapping[str, str]] = {
+        "Task": "title",
+        "10 neighbours": "score",
+        "V-measure": "v_measure",
+        "Texts": "n",
+        "Classes": "classes",
+        "Training texts": "training",
+    }
 
     v_measure: float
     classes: int
     training: int
 
-    def cells(self) -> tuple[str, ...]:
-        """Return the table row, in the order of COLUMNS."""
-        counts = (self.n, self.classes, self.training)
-        return (self.title, number(self.score), number(self.v_measure), *map(str, counts))
-
 
 @dataclass(frozen=True)
 class ClassesTask(OwnTask):
     """Classification of a part's texts by their nearest training texts."""
-
-    @classmethod
-    def at(cls, name: str, place: str) -> Self:
-        """Return the task on a folder."""
-        return cls.of_folder(name, place)
 
     def load(self) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
         """Read label and text of the training rows and of the part's."""

@@ -11,8 +11,6 @@ benchmarks/facets.py has the papers' way.
 Letters of the shapes: P pairs, D embedding.
 """
 
-from __future__ import annotations
-
 import csv
 import re
 from collections.abc import Sequence
@@ -32,6 +30,7 @@ from likewise.evaluation.pairs import (
     correlations,
     pair_features,
     prepare_pairs,
+    score_pairs,
 )
 from likewise.evaluation.probe import FOLDS, SEED, Fold, folds
 from likewise.evaluation.task import DataError, Prepared, Task, TaskMissing, TaskResult
@@ -48,11 +47,7 @@ _BROKEN = {0xAA: "'", 0xCF: '"', 0x9D: '"', 0xD2: "-", 0xD3: "-"}
 
 
 def read_facets(data: Path) -> RatedPairs:
-    """Read ArgPairs_DP.csv, ArgPairs_GC.csv and ArgPairs_GM.csv from the folder AFS in the data folder or next to it.
-
-    Returns:
-        The pairs, with the topics as subsets.
-    """
+    """Read the file of each topic from the folder AFS in the data folder or next to it; the topics are subsets."""
     folder = next((f / FOLDER for f in (data, data.parent) if (f / FOLDER).is_dir()), data / FOLDER)
     rows: list[tuple[str, str, float]] = []
     subsets = []
@@ -125,7 +120,9 @@ class FacetTask(Task):
         """Read the pairs for the suite."""
         pairs = read_facets(data)
         if self.scheme is None:
-            return prepare_pairs(self.name, self.title, pairs)
+            return prepare_pairs(
+                pairs, lambda scores: score_pairs(self.name, self.title, scores, pairs.gold, pairs.subsets)
+            )
         cut = facet_folds(pairs, self.scheme, seed=self.seed)
 
         def score(vectors: np.ndarray) -> TaskResult:

@@ -8,9 +8,7 @@ also gives the distance of two *different* sentences. The negations are made by 
 the gap depends on their version and on the parser's.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -19,7 +17,7 @@ import numpy as np
 
 from likewise.errors import counted
 from likewise.evaluation.pairs import pair_cosines
-from likewise.evaluation.task import DataError, Prepared, Task, TaskMissing, TaskResult, number
+from likewise.evaluation.task import DataError, Prepared, Task, TaskMissing, TaskResult
 from likewise.evaluation.tasks.sts import TASKS as STS_TASKS
 
 _SOURCES = ("sts-b", "sick-r")
@@ -38,14 +36,16 @@ class NegationGapResult(TaskResult):
         other: the mean of 1 - cos(s, t) with another sentence t of the draw, times 100, to compare the gap with.
     """
 
-    COLUMNS: ClassVar[tuple[str, ...]] = ("Task", "Mean gap", "Median gap", "Gap to another sentence", "Sentences")
+    COLUMNS: ClassVar[Mapping[str, str]] = {
+        "Task": "title",
+        "Mean gap": "score",
+        "Median gap": "median",
+        "Gap to another sentence": "other",
+        "Sentences": "n",
+    }
 
     median: float
     other: float
-
-    def cells(self) -> tuple[str, ...]:
-        """Return the table row, in the order of COLUMNS."""
-        return (self.title, number(self.score), number(self.median), number(self.other), str(self.n))
 
 
 @dataclass(frozen=True)

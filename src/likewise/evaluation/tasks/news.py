@@ -4,8 +4,6 @@ A small check that needs no download: gensim ships the texts and the ratings. Wi
 items it is coarse, but its texts are longer than those of the STS sets.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

@@ -4,9 +4,8 @@ The file is a table with tabs, or with commas where its name ends in .csv: score
 sentence1, sentence2 and score, in any order. Scores may be on any scale.
 """
 
-from __future__ import annotations
-
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Self
@@ -15,8 +14,8 @@ import numpy as np
 
 from likewise.corpus.files import format_suffix
 from likewise.evaluation.own_data import OwnTask, is_number, table_rows
-from likewise.evaluation.pairs import RatedPairs, correlations, pair_cosines
-from likewise.evaluation.task import DataError, Prepared, TaskResult, number
+from likewise.evaluation.pairs import RatedPairs, correlations, prepare_pairs
+from likewise.evaluation.task import DataError, Prepared, TaskResult
 
 _COLUMNS = ("score", "sentence1", "sentence2")
 
@@ -30,15 +29,17 @@ class RatedFileResult(TaskResult):
         average_precision: of ranking the pairs scored 1 before those scored 0; the main score there, else None.
     """
 
-    COLUMNS: ClassVar[tuple[str, ...]] = ("Task", "Metric", "Score", "Spearman", "Average precision", "Pairs")
+    COLUMNS: ClassVar[Mapping[str, str]] = {
+        "Task": "title",
+        "Metric": "metric",
+        "Score": "score",
+        "Spearman": "spearman",
+        "Average precision": "average_precision",
+        "Pairs": "n",
+    }
 
     spearman: float
     average_precision: float | None
-
-    def cells(self) -> tuple[str, ...]:
-        """Return the table row, in the order of COLUMNS."""
-        scores = (self.score, self.spearman, self.average_precision)
-        return (self.title, self.metric, *map(number, scores), str(self.n))
 
 
 @dataclass(frozen=True)
@@ -92,15 +93,7 @@ class RatedFileTask(OwnTask):
     def read(self, data: Path) -> Prepared:
         """Read the pairs for the suite."""
         pairs = self.load()
-        count = len(pairs.gold)
-
-        def by_scores(scores: np.ndarray) -> TaskResult:
-            return self.result(scores, pairs.gold)
-
-        def by_vectors(vectors: np.ndarray) -> TaskResult:  # (2P, D), all first sentences before all second ones
-            return by_scores(pair_cosines(vectors[:count], vectors[count:]))
-
-        return Prepared([*pairs.first, *pairs.second], by_vectors, by_scores)
+        return prepare_pairs(pairs, lambda scores: self.result(scores, pairs.gold))
 
     def result(self, scores: np.ndarray, gold: np.ndarray) -> RatedFileResult:
         """Return the result from a model's scores of the pairs and their own, (P,) each."""

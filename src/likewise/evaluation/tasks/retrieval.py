@@ -11,19 +11,17 @@ document) may name documents that answer all of a query but what it excludes.
 Letters of the shapes: Q queries, N documents, D embedding.
 """
 
-from __future__ import annotations
-
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 
 from likewise.errors import require_extra
 from likewise.evaluation.own_data import OwnTask, is_number, json_rows, table_rows
-from likewise.evaluation.task import DataError, Prepared, TaskResult, number
+from likewise.evaluation.task import DataError, Prepared, TaskResult
 
 DEPTH = 100
 _CELLS = 2**24  # scores held at once: 64 MB in float32
@@ -41,25 +39,20 @@ class RetrievalResult(TaskResult):
         documents: number of documents.
     """
 
-    COLUMNS: ClassVar[tuple[str, ...]] = (
-        "Task",
-        "nDCG@10",
-        "Recall@100",
-        "Exclusion",
-        "Queries",
-        "Left out",
-        "Documents",
-    )
+    COLUMNS: ClassVar[Mapping[str, str]] = {
+        "Task": "title",
+        "nDCG@10": "score",
+        "Recall@100": "recall",
+        "Exclusion": "obeyed",
+        "Queries": "n",
+        "Left out": "left_out",
+        "Documents": "documents",
+    }
 
     recall: float
     obeyed: float | None
     left_out: int
     documents: int
-
-    def cells(self) -> tuple[str, ...]:
-        """Return the table row, in the order of COLUMNS."""
-        scores = (self.score, self.recall, self.obeyed)
-        return (self.title, *map(number, scores), str(self.n), str(self.left_out), str(self.documents))
 
 
 @dataclass(frozen=True)
@@ -67,8 +60,7 @@ class Collection:
     """Documents, the queries that are scored, and the judgements.
 
     Attributes:
-        documents: id to text.
-        queries: id to text, of the queries with a relevant document.
+        documents, queries: id to text; of the queries those with a relevant document.
         grades: query to document to grade; a grade above 0 is relevant.
         violations: query to documents.
         left_out: number of judged queries without a relevant document.
@@ -84,11 +76,6 @@ class Collection:
 @dataclass(frozen=True)
 class RetrievalTask(OwnTask):
     """Ranking of all documents for each query of a part."""
-
-    @classmethod
-    def at(cls, name: str, place: str) -> Self:
-        """Return the task on a folder."""
-        return cls.of_folder(name, place)
 
     def load(self) -> Collection:
         """Read the folder."""
@@ -119,12 +106,7 @@ class RetrievalTask(OwnTask):
         return Prepared([*found.documents.values(), *found.queries.values()], score)
 
     def result(self, found: Collection, scores_of: Callable[[slice], np.ndarray]) -> RetrievalResult:
-        """Return the result of a ranking.
-
-        Args:
-            found: the documents and queries.
-            scores_of: from a slice of the queries to their scores of all documents, (Q, N); higher is nearer.
-        """
+        """Return the result of a ranking by the scores (Q, N) of all documents for a slice of the queries."""
         documents, queries = list(found.documents), list(found.queries)
         place = {document: i for i, document in enumerate(documents)}
         ranking: dict[str, dict[str, float]] = {}
@@ -166,12 +148,7 @@ def cosines(queries: np.ndarray, documents: np.ndarray) -> Callable[[slice], np.
 
 
 def measures(grades: dict[str, dict[str, int]], ranking: dict[str, dict[str, float]]) -> tuple[float, float]:
-    """Return trec_eval's nDCG@10 and recall@100, times 100, as means over the queries of the ranking.
-
-    Args:
-        grades: query to document to grade.
-        ranking: query to document to score.
-    """
+    """Return trec_eval's nDCG@10 and recall@100, times 100, as means over the queries of the ranking."""
     import pytrec_eval
 
     # -inf stands for a document that is left out, which trec_eval would rank last instead.

@@ -5,8 +5,6 @@ both together mean the same. An encoder that looks at the words alone takes one 
 right in 2% of the rows, where chance is a third.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from pathlib import Path

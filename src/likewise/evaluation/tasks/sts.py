@@ -4,8 +4,6 @@ The seven test sets are those of the papers' tables. STS13 lacks its part SMT, w
 on; the papers leave it out as well.
 """
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from likewise.evaluation.data import find_data, read_lines, read_rating
-from likewise.evaluation.pairs import RatedPairs, prepare_pairs
+from likewise.evaluation.pairs import RatedPairs, prepare_pairs, score_pairs
 from likewise.evaluation.task import DataError, Prepared, Task, TaskMissing
 
 
@@ -22,11 +20,9 @@ class StsFile(NamedTuple):
     """One file of `size` pairs, in tab-separated columns from 0.
 
     Attributes:
-        size: the number of rated pairs, which is checked when the file is read.
         gold: a second file with a rating a line, an empty line where a pair was not rated; or None.
         columns: of the two sentences.
         gold_column: of the rating, where `gold` is None.
-        header: whether the first line names the columns.
     """
 
     subset: str
@@ -40,11 +36,10 @@ class StsFile(NamedTuple):
 
 @dataclass(frozen=True)
 class StsTask(Task):
-    """A task of rated pairs: its files, the scale of its ratings and its source."""
+    """A task of rated pairs: its files and the scale of its ratings."""
 
     files: tuple[StsFile, ...]
     scale: tuple[float, float]
-    source: str
 
     @property
     def size(self) -> int:
@@ -85,7 +80,10 @@ class StsTask(Task):
 
     def read(self, data: Path) -> Prepared:
         """Read the pairs for the suite."""
-        return prepare_pairs(self.name, self.title, self.load(data))
+        pairs = self.load(data)
+        return prepare_pairs(
+            pairs, lambda scores: score_pairs(self.name, self.title, scores, pairs.gold, pairs.subsets)
+        )
 
 
 def _read(data: Path, file: StsFile, scale: tuple[float, float]) -> list[tuple[str, str, float]]:
@@ -119,53 +117,36 @@ def _read(data: Path, file: StsFile, scale: tuple[float, float]) -> list[tuple[s
 _SCALE = (0.0, 5.0)
 
 
-def _year(year: int, sizes: dict[str, int], source: str) -> StsTask:
+def _year(year: int, sizes: dict[str, int]) -> StsTask:
     """Return the task of a SemEval year, with an input and a gold file for each subset."""
     folder = f"STS/STS{year}-en-test"
     files = tuple(
         StsFile(subset, f"{folder}/STS.input.{subset}.txt", size, gold=f"{folder}/STS.gs.{subset}.txt")
         for subset, size in sizes.items()
     )
-    return StsTask(f"sts{year}", f"STS{year}", files, _SCALE, source)
+    return StsTask(f"sts{year}", f"STS{year}", files, _SCALE)
 
 
 def _benchmark(name: str, part: str, size: int) -> StsTask:
     """Return a part of the STS Benchmark: one file, the rating in column 4, the sentences in 5 and 6."""
     file = StsFile(part, f"STS/STSBenchmark/sts-{part}.csv", size, columns=(5, 6), gold_column=4)
-    title = "STS-B" if part == "test" else f"STS-B {part}"
-    return StsTask(name, title, (file,), _SCALE, "Cer et al. 2017, SemEval-2017 task 1")
+    return StsTask(name, "STS-B" if part == "test" else f"STS-B {part}", (file,), _SCALE)
 
 
+_SICK = StsFile("test", "SICK/SICK_test_annotated.txt", 4927, columns=(1, 2), gold_column=3, header=True)
+
+# Agirre et al. 2012 to 2016 (SemEval), Cer et al. 2017 (STS Benchmark), Marelli et al. 2014 (SICK).
 TASKS: tuple[StsTask, ...] = (
-    _year(
-        12,
-        {"MSRpar": 750, "MSRvid": 750, "SMTeuroparl": 459, "surprise.OnWN": 750, "surprise.SMTnews": 399},
-        "Agirre et al. 2012, SemEval-2012 task 6",
-    ),
-    _year(13, {"FNWN": 189, "headlines": 750, "OnWN": 561}, "Agirre et al. 2013, *SEM 2013 shared task"),
-    _year(
-        14,
-        {"deft-forum": 450, "deft-news": 300, "headlines": 750, "images": 750, "OnWN": 750, "tweet-news": 750},
-        "Agirre et al. 2014, SemEval-2014 task 10",
-    ),
-    _year(
-        15,
-        {"answers-forums": 375, "answers-students": 750, "belief": 375, "headlines": 750, "images": 750},
-        "Agirre et al. 2015, SemEval-2015 task 2",
-    ),
+    _year(12, {"MSRpar": 750, "MSRvid": 750, "SMTeuroparl": 459, "surprise.OnWN": 750, "surprise.SMTnews": 399}),
+    _year(13, {"FNWN": 189, "headlines": 750, "OnWN": 561}),
+    _year(14, {"deft-forum": 450, "deft-news": 300, "headlines": 750, "images": 750, "OnWN": 750, "tweet-news": 750}),
+    _year(15, {"answers-forums": 375, "answers-students": 750, "belief": 375, "headlines": 750, "images": 750}),
     _year(
         16,
         {"answer-answer": 254, "headlines": 249, "plagiarism": 230, "postediting": 244, "question-question": 209},
-        "Agirre et al. 2016, SemEval-2016 task 1",
     ),
     _benchmark("sts-b", "test", 1379),
-    StsTask(
-        "sick-r",
-        "SICK-R",
-        (StsFile("test", "SICK/SICK_test_annotated.txt", 4927, columns=(1, 2), gold_column=3, header=True),),
-        (1.0, 5.0),
-        "Marelli et al. 2014, LREC",
-    ),
+    StsTask("sick-r", "SICK-R", (_SICK,), (1.0, 5.0)),
     _benchmark("sts-b-dev", "dev", 1500),
     _benchmark("sts-b-train", "train", 5749),
 )

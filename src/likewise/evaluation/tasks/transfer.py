@@ -5,10 +5,8 @@ The classifier is a logistic regression at its optimum; see `probe.py`.
 Letters of the shapes: N rows, D embedding.
 """
 
-from __future__ import annotations
-
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Literal, NamedTuple
@@ -19,7 +17,7 @@ from likewise.errors import counted
 from likewise.evaluation.data import read_lines
 from likewise.evaluation.pairs import pair_features
 from likewise.evaluation.probe import SEED, Fold, Probed, Trial, folds, nested, probe
-from likewise.evaluation.task import DataError, Prepared, Task, TaskMissing, TaskResult, number
+from likewise.evaluation.task import DataError, Prepared, Task, TaskMissing, TaskResult
 
 STRENGTHS = tuple(2.0**power for power in range(-2, 6))
 """Values of C: SentEval's for scikit-learn, and those of its cross-validation on a training set (2^-1 to 2^5)."""
@@ -33,21 +31,27 @@ class TransferResult(TaskResult):
         f1: of the second class, times 100, where the task is reported with it (MRPC).
         dev: the accuracy by which the regularisation was chosen, times 100.
         strengths: the values of C that were chosen, one for each tested fold.
-        seed: of the folds.
     """
 
-    COLUMNS: ClassVar[tuple[str, ...]] = ("Task", "Accuracy", "F1", "Dev accuracy", "C", "Items")
+    COLUMNS: ClassVar[Mapping[str, str]] = {
+        "Task": "title",
+        "Accuracy": "score",
+        "F1": "f1",
+        "Dev accuracy": "dev",
+        "C": "chosen",
+        "Items": "n",
+    }
 
     f1: float | None
     dev: float
     strengths: tuple[float, ...]
     seed: int
 
-    def cells(self) -> tuple[str, ...]:
-        """Return the table row, in the order of COLUMNS."""
+    @property
+    def chosen(self) -> str:
+        """The range of `strengths`, as text."""
         ends = dict.fromkeys((min(self.strengths, default=None), max(self.strengths, default=None)))
-        chosen = " to ".join("-" if end is None else f"{end:g}" for end in ends)
-        return (self.title, number(self.score), number(self.f1), number(self.dev), chosen, str(self.n))
+        return " to ".join("-" if end is None else f"{end:g}" for end in ends)
 
 
 class Row(NamedTuple):
@@ -68,7 +72,7 @@ class TransferFile(NamedTuple):
     row: Callable[[str], Row]
     part: Literal["train", "dev", "test", "all"] = "all"
     header: bool = False
-    encoding: str = "utf-8-sig"
+    encoding: str = "utf-8"
 
 
 @dataclass(frozen=True)
@@ -80,7 +84,6 @@ class TransferTask(Task):
     """
 
     files: tuple[TransferFile, ...]
-    source: str
     pairs: bool = False
     seed: int = SEED
     strengths: tuple[float, ...] = STRENGTHS
@@ -192,51 +195,37 @@ def _mrpc(line: str) -> Row:
     return Row((_sentence(cells[3]), _sentence(cells[4])), cells[0])
 
 
-def _two_files(name: str, second: tuple[str, int], first: tuple[str, int], source: str) -> TransferTask:
+def _two_files(name: str, second: tuple[str, int], first: tuple[str, int]) -> TransferTask:
     """Return a task with one file for each class, the second class first, as SentEval has them."""
     files = tuple(
         TransferFile(path, size, _labelled(label), encoding="latin-1")
         for (path, size), label in ((second, "1"), (first, "0"))
     )
-    return TransferTask(name.lower(), name, files, source)
+    return TransferTask(name.lower(), name, files)
 
+
+_SST = (
+    TransferFile("SST/binary/sentiment-train", 67349, _sst, "train"),
+    TransferFile("SST/binary/sentiment-dev", 872, _sst, "dev"),
+    TransferFile("SST/binary/sentiment-test", 1821, _sst, "test"),
+)
+_TREC = (
+    TransferFile("TREC/train_5500.label", 5452, _trec, "train", encoding="latin-1"),
+    TransferFile("TREC/TREC_10.label", 500, _trec, "test", encoding="latin-1"),
+)
+_MRPC = (
+    TransferFile("MRPC/msr_paraphrase_train.txt", 4076, _mrpc, "train", header=True),
+    TransferFile("MRPC/msr_paraphrase_test.txt", 1725, _mrpc, "test", header=True),
+)
 
 TASKS: tuple[TransferTask, ...] = (
-    _two_files("MR", ("MR/rt-polarity.pos", 5331), ("MR/rt-polarity.neg", 5331), "Pang and Lee 2005, movie reviews"),
-    _two_files("CR", ("CR/custrev.pos", 2407), ("CR/custrev.neg", 1368), "Hu and Liu 2004, product reviews"),
-    _two_files(
-        "SUBJ", ("SUBJ/subj.objective", 5000), ("SUBJ/subj.subjective", 5000), "Pang and Lee 2004, subjectivity"
-    ),
-    _two_files("MPQA", ("MPQA/mpqa.pos", 3312), ("MPQA/mpqa.neg", 7294), "Wiebe et al. 2005, polarity of opinions"),
-    TransferTask(
-        "sst2",
-        "SST-2",
-        (
-            TransferFile("SST/binary/sentiment-train", 67349, _sst, "train"),
-            TransferFile("SST/binary/sentiment-dev", 872, _sst, "dev"),
-            TransferFile("SST/binary/sentiment-test", 1821, _sst, "test"),
-        ),
-        "Socher et al. 2013, sentiment of phrases and sentences",
-    ),
-    TransferTask(
-        "trec",
-        "TREC",
-        (
-            TransferFile("TREC/train_5500.label", 5452, _trec, "train", encoding="latin-1"),
-            TransferFile("TREC/TREC_10.label", 500, _trec, "test", encoding="latin-1"),
-        ),
-        "Voorhees and Tice 2000, six kinds of questions",
-    ),
-    TransferTask(
-        "mrpc",
-        "MRPC",
-        (
-            TransferFile("MRPC/msr_paraphrase_train.txt", 4076, _mrpc, "train", header=True),
-            TransferFile("MRPC/msr_paraphrase_test.txt", 1725, _mrpc, "test", header=True),
-        ),
-        "Dolan and Brockett 2005, paraphrases",
-        pairs=True,
-    ),
+    _two_files("MR", ("MR/rt-polarity.pos", 5331), ("MR/rt-polarity.neg", 5331)),  # Pang and Lee 2005
+    _two_files("CR", ("CR/custrev.pos", 2407), ("CR/custrev.neg", 1368)),  # Hu and Liu 2004
+    _two_files("SUBJ", ("SUBJ/subj.objective", 5000), ("SUBJ/subj.subjective", 5000)),  # Pang and Lee 2004
+    _two_files("MPQA", ("MPQA/mpqa.pos", 3312), ("MPQA/mpqa.neg", 7294)),  # Wiebe et al. 2005
+    TransferTask("sst2", "SST-2", _SST),  # Socher et al. 2013
+    TransferTask("trec", "TREC", _TREC),  # Voorhees and Tice 2000
+    TransferTask("mrpc", "MRPC", _MRPC, pairs=True),  # Dolan and Brockett 2005
 )
 
 SEVEN = ("mr", "cr", "subj", "mpqa", "sst2", "trec", "mrpc")

@@ -4,9 +4,7 @@
 of the paper, which published tables use. Their scores are not comparable.
 """
 
-from __future__ import annotations
-
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -17,7 +15,7 @@ from likewise.corpus.triplets import SEED, Triplet, read_triplets, section_tripl
 from likewise.errors import counted
 from likewise.evaluation.data import find_file
 from likewise.evaluation.pairs import pair_cosines
-from likewise.evaluation.task import DataError, Prepared, Task, TaskResult, number
+from likewise.evaluation.task import DataError, Prepared, Task, TaskResult
 
 ARTICLES = Path("wikipedia") / "articles.jsonl.gz"
 ORIGINAL = Path("wikipedia-sections") / "test.csv"
@@ -31,13 +29,14 @@ class TripletResult(TaskResult):
         euclidean: the accuracy by the Euclidean distance, times 100; `score` is by the cosine.
     """
 
-    COLUMNS: ClassVar[tuple[str, ...]] = ("Task", "Accuracy", "Accuracy, Euclidean", "Triplets")
+    COLUMNS: ClassVar[Mapping[str, str]] = {
+        "Task": "title",
+        "Accuracy": "score",
+        "Accuracy, Euclidean": "euclidean",
+        "Triplets": "n",
+    }
 
     euclidean: float
-
-    def cells(self) -> tuple[str, ...]:
-        """Return the table row, in the order of COLUMNS."""
-        return (self.title, number(self.score), number(self.euclidean), str(self.n))
 
 
 @dataclass(frozen=True)
@@ -46,7 +45,6 @@ class WikiSectionsTask(Task):
 
     Attributes:
         size: number of triplets drawn from articles, or taken from the paper's file; None takes the whole file.
-        original: whether the triplets are the paper's file, or drawn from articles.
     """
 
     size: int | None

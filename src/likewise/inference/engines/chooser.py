@@ -5,11 +5,10 @@ it, bfloat16 where it has that, else the exported graphs where there is AVX2, an
 that 'auto' makes one only for a long job.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+from sentence_transformers import SentenceTransformer
 
 from likewise import processor
 from likewise.errors import MissingExtraError
@@ -17,11 +16,7 @@ from likewise.inference.engines.engine import CannotExport, Choice, Engine, Quan
 from likewise.inference.engines.exports import exports_of, release
 from likewise.inference.engines.fidelity import Fidelity, Sample
 from likewise.inference.engines.names import EnginePrecision, Pair
-
-if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
-
-    from likewise.inference.runner import Runner
+from likewise.inference.runner import Runner
 
 FEW = 256
 """For fewer texts 'auto' takes torch at once: opening an export takes about as long as encoding them."""
@@ -46,7 +41,6 @@ def choose(model: SentenceTransformer, runner: Runner, choice: Choice, texts: Se
     """Choose an engine.
 
     Args:
-        runner: the model's.
         texts: what is to be encoded, or the first of it, 1 or more: checks and int8's ranges are made on a sample.
         total: how many there are in all, about.
     """

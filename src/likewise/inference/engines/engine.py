@@ -3,25 +3,21 @@
 Letters of the shapes: B sentences of a batch, T tokens, D embedding.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
+from sentence_transformers import SentenceTransformer
 from torch import Tensor
 
 from likewise.encoder.pooled_token import only_pooled_token
 from likewise.errors import LikewiseError
 from likewise.inference.batches import CPU_BUDGET
 from likewise.inference.engines.names import ENGINES, PRECISIONS, EngineName, EnginePrecision
-
-if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
 
 Call = Callable[[np.ndarray, np.ndarray], Tensor]
 """Ids and mask, (B, T) int64 each, to vectors (B, D)."""

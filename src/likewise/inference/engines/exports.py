@@ -1,10 +1,10 @@
 """The exports of a model: made if needed, kept, opened, and checked against torch's vectors."""
 
-from __future__ import annotations
-
 import weakref
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from sentence_transformers import SentenceTransformer
 
 from likewise.inference.engines import onnx_engine, openvino_engine
 from likewise.inference.engines.engine import CannotExport, Engine, QuantisationRefused, TorchEngine
@@ -12,9 +12,6 @@ from likewise.inference.engines.fidelity import ENOUGH, MAX_DIFFERENCE, MIN_COSI
 from likewise.inference.engines.graph import check_exportable, fingerprint, least_tokens, mark
 from likewise.inference.engines.names import EngineName, Pair
 from likewise.inference.engines.store import Store, release
-
-if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
 
 MAKERS: dict[EngineName, Any] = {"openvino": openvino_engine, "onnx": onnx_engine}
 

@@ -3,23 +3,18 @@
 Letters of the shapes: S sentences, D embedding.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
+from sentence_transformers import SentenceTransformer
 from torch import nn
 
+from likewise.errors import counted
 from likewise.inference.engines.engine import Engine, TorchEngine
 from likewise.inference.engines.store import MAX_DIFFERENCE
-
-if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
-
-    from likewise.inference.runner import Runner
+from likewise.inference.runner import Runner
 
 MIN_COSINE = 0.99
 MIN_RANK = 0.985
@@ -57,10 +52,9 @@ class Fidelity:
         return self.cosine >= MIN_COSINE and self.rank >= MIN_RANK
 
     def __str__(self) -> str:
-        return (
-            f"mean cosine {self.cosine:.4f} (lowest {self.lowest:.4f}), rank correlation of pair similarities "
-            f"{self.rank if self.sentences >= ENOUGH else float('nan'):.4f}, {self.sentences} sentences"
-        )
+        rank = f"rank correlation of pair similarities {self.rank:.4f}, " if self.sentences >= ENOUGH else ""
+        cosines = f"mean cosine {self.cosine:.4f} (lowest {self.lowest:.4f}), "
+        return f"{cosines}{rank}{counted(self.sentences, 'sentence')}"
 
 
 class Sample:

@@ -3,25 +3,20 @@
 Letters of the shapes: B sentences of a batch, T tokens, D embedding.
 """
 
-from __future__ import annotations
-
 import hashlib
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import chain
-from typing import TYPE_CHECKING
 
 import torch
+from sentence_transformers import SentenceTransformer
 from torch import Tensor, nn
 
 from likewise.encoder.pooled_token import only_pooled_token
 from likewise.encoder.text_cnn import TextCNN
 from likewise.inference.engines.engine import CannotExport
 from likewise.transformers_output import only_errors
-
-if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
 
 INPUTS = ("input_ids", "attention_mask")
 OUTPUT = "sentence_embedding"

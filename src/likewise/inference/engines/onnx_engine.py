@@ -4,14 +4,13 @@ Not through optimum-onnx, which sentence-transformers' own ONNX backend uses: it
 4.58, and its graph ends before the pooling.
 """
 
-from __future__ import annotations
-
 import logging
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
+from sentence_transformers import SentenceTransformer
 from torch import Tensor
 
 from likewise import processor
@@ -19,9 +18,6 @@ from likewise.errors import require_extra
 from likewise.inference.engines.engine import Call, CannotExport, Engine
 from likewise.inference.engines.graph import INPUTS, OUTPUT, example, tracing
 from likewise.inference.engines.names import EnginePrecision
-
-if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
 
 FILE = "model.onnx"
 _OPSET = 17  # the first with LayerNormalization

@@ -4,18 +4,18 @@ Not through optimum-intel, which sentence-transformers' own OpenVINO backend use
 below 5.6, and its graph ends before the pooling.
 """
 
-from __future__ import annotations
-
 import io
+import sys
 import threading
 from collections.abc import Sequence
 from contextlib import redirect_stdout
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, cast
 
 import numpy as np
 import torch
+from sentence_transformers import SentenceTransformer
 from torch import Tensor
 
 from likewise import processor
@@ -24,14 +24,13 @@ from likewise.inference.engines.engine import Call, Engine
 from likewise.inference.engines.graph import INPUTS, example, tracing
 from likewise.inference.engines.names import EnginePrecision
 
-if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
-
 FILE = "model.xml"
 
 
 def _openvino() -> Any:
     require_extra("openvino", "The engine openvino", "openvino")
+    # openvino and nncf report each import and export to Intel over the network, unless this package is missing.
+    sys.modules.setdefault("openvino_telemetry", cast(Any, None))
     import openvino
 
     return openvino
@@ -64,12 +63,7 @@ def export(model: SentenceTransformer, folder: Path) -> None:
 
 
 def quantise(source: Path, folder: Path, batches: Sequence[tuple[np.ndarray, np.ndarray]]) -> None:
-    """Write an int8 copy of an export, calibrated on batches of the corpus.
-
-    Args:
-        source: the folder of the float32 export.
-        folder: where the copy goes.
-    """
+    """Write an int8 copy of an export, calibrated on batches of the corpus."""
     openvino = _openvino()
     require_extra("openvino", "int8 under openvino", "nncf")
     import logging

@@ -3,8 +3,6 @@
 Exports are in the cache, by the weights that they were made of, and never in a folder of the user's.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable

@@ -10,11 +10,7 @@ OBJECTIVES: dict[str, Objective] = {objective.name: objective for objective in (
 
 
 def find_objective(name: str) -> Objective:
-    """Return the objective of that name.
-
-    Raises:
-        OptionError: there is none.
-    """
+    """Return the objective of that name."""
     if name not in OBJECTIVES:
         raise OptionError(f"there is no objective {name!r}; there are {', '.join(OBJECTIVES)}")
     return OBJECTIVES[name]

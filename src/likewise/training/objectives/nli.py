@@ -4,8 +4,6 @@ Reimers and Gurevych 2019, "Sentence-BERT", section 3, classification objective:
 entropy. The contexts paper trains its surrogate further on SNLI and MultiNLI in this way (section 4.3).
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
@@ -16,11 +14,12 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.losses import SoftmaxLoss
 from torch import nn
 
+from likewise.corpus.files import strict_lines
 from likewise.encoder.modules import find_part
 from likewise.encoder.training_modules import PairClassifier
 from likewise.evaluation.checkpoint import labels_evaluator
 from likewise.training.objectives.objective import FinetuneOptions, Objective
-from likewise.training.objectives.rows import LabelledDataError, LabelledRows, Row, collect, read_table, text_lines
+from likewise.training.objectives.rows import LabelledDataError, LabelledRows, Row, collect, read_table
 
 LABELS = {"contradiction": 0, "entailment": 1, "neutral": 2}
 """As in SBERT's code."""
@@ -33,10 +32,6 @@ _COLUMNS = {
 }
 
 
-class NLIOptions(FinetuneOptions):
-    """The options of `finetune nli`."""
-
-
 def read_nli(files: Sequence[Path], data: str | os.PathLike[str] | None = None, options: Any = None) -> LabelledRows:
     """Read SNLI-like data.
 
@@ -45,10 +40,6 @@ def read_nli(files: Sequence[Path], data: str | os.PathLike[str] | None = None, 
             folder, a line a pair; all may end in .gz). A folder with the three of part 'train'. The original .jsonl, or
             a table with a header, with the columns sentence1 (or premise), sentence2 (or hypothesis) and gold_label (or
             label).
-        data, options: not needed.
-
-    Raises:
-        LabelledDataError: a file is missing or broken.
     """
     if not files:
         raise LabelledDataError(
@@ -87,7 +78,7 @@ def _side_by_side(labels: Path) -> Iterator[Row]:
     for path in parts:
         if not path.is_file():
             raise LabelledDataError(f"{path}: there is no such file; it belongs to {labels}")
-    for number, texts in enumerate(zip_longest(*map(text_lines, parts)), 1):
+    for number, texts in enumerate(zip_longest(*map(strict_lines, parts)), 1):
         if None in texts:
             raise LabelledDataError(
                 f"{parts[texts.index(None)]}:{number}: the file ends before the others; the three do not belong "
@@ -96,7 +87,7 @@ def _side_by_side(labels: Path) -> Iterator[Row]:
         yield f"{labels}:{number}", [text.strip() for text in texts]
 
 
-def _loss(encoder: SentenceTransformer, options: NLIOptions) -> nn.Module:
+def _loss(encoder: SentenceTransformer, options: FinetuneOptions) -> nn.Module:
     head = find_part(encoder, PairClassifier)
     assert head is not None
     loss = SoftmaxLoss(encoder, head.dimension, head.classes)
@@ -105,7 +96,7 @@ def _loss(encoder: SentenceTransformer, options: NLIOptions) -> nn.Module:
     return loss
 
 
-SBERT = NLIOptions()
+SBERT = FinetuneOptions()
 
 NLI = Objective(
     name="nli",

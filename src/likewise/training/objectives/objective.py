@@ -1,7 +1,5 @@
 """The definition of an objective: labelled rows of one kind, their loss and their selection of the checkpoint."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,23 +1,18 @@
 """Labelled rows, read from files with named columns: comma or tab separated with a header, or JSONL."""
 
-from __future__ import annotations
-
 import csv
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from likewise.corpus.decoding import json_type
-from likewise.corpus.files import format_suffix, numbered_lines
+from likewise.corpus.files import format_suffix, strict_lines
 from likewise.errors import LikewiseError
 from likewise.runs.whole_files import parse_json
 from likewise.training.checks import LABEL
-
-_CHUNK = 10_000
 
 Columns = Mapping[str, Sequence[str]]
 """The names of each column in files, the likeliest first. Case does not matter."""
@@ -37,8 +32,6 @@ class LabelledRows:
     Attributes:
         dataset: a Hugging Face dataset: the text columns in order, then 'label' where there is one.
         unit: what a row is, in the plural, for the user.
-        sources: the files.
-        sha256: of the rows in order.
         dropped: the number of rows that were left out, by reason.
         left_out: the same in words, with the place of the first of each.
     """
@@ -75,56 +68,36 @@ def collect(
     kind: str | None = None,
     number: Callable[[Any, str], Any] | None = None,
 ) -> LabelledRows:
-    """Collect rows in a dataset, block by block; those with an empty text or without a label are left out.
+    """Collect rows in a dataset; those with an empty text or without a label are left out.
 
     Args:
         rows: the texts of each, then its label.
-        texts: the names of the texts.
-        unit, sources: see `LabelledRows`.
         kind: Arrow type of the label, "int64" or "float32"; None for rows without one.
         number: (label, place) to the number to learn, None for no label.
-
-    Raises:
-        LabelledDataError: no row is left.
     """
-    import pyarrow as pa
-    from datasets import Dataset
-    from datasets.table import InMemoryTable
+    from datasets import Dataset, Features, Value
 
     dropped: Counter[str] = Counter()
     first: dict[str, str] = {}
-
-    def drop(reason: str, place: str) -> None:
-        dropped[reason] += 1
-        first.setdefault(reason, place)
-
-    def kept() -> Iterator[tuple[Any, ...]]:
-        for place, cells in rows:
-            found = tuple(cells[: len(texts)])
-            if not all(found):
-                drop("an empty sentence", place)
-            elif number is None:
-                yield found
-            elif (label := number(cells[-1], place)) is None:
-                drop("no gold label", place)
-            else:
-                yield (*found, label)
-
-    fields = [(name, pa.string()) for name in texts] + ([(LABEL, pa.type_for_alias(kind))] if kind else [])
-    schema = pa.schema(fields)
+    kept: list[tuple[Any, ...]] = []
     digest = hashlib.sha256()
-    blocks = []
-    source = kept()
-    while block := list(islice(source, _CHUNK)):
-        for row in block:
-            digest.update(repr(row).encode("utf-8", "backslashreplace"))
-        arrays = [pa.array(values, type=fields[i][1]) for i, values in enumerate(zip(*block, strict=True))]
-        blocks.append(pa.record_batch(arrays, schema=schema))
+    for place, cells in rows:
+        row: tuple[Any, ...] = tuple(cells[: len(texts)])
+        label = number(cells[-1], place) if number is not None and all(row) else None
+        if not all(row) or (number is not None and label is None):
+            reason = "no gold label" if all(row) else "an empty sentence"
+            dropped[reason] += 1
+            first.setdefault(reason, place)
+        else:
+            kept.append(row if number is None else (*row, label))
+            digest.update(repr(kept[-1]).encode("utf-8", "backslashreplace"))
     named = tuple(str(path) for path in sources)
     left_out = "; ".join(f"{n:,} left out: {why} (first: {first[why]})" for why, n in dropped.items())
-    if not blocks:
+    if not kept:
         raise LabelledDataError(f"{', '.join(named)}: no {unit} are in it{f' ({left_out})' if left_out else ''}")
-    dataset = Dataset(InMemoryTable(pa.Table.from_batches(blocks, schema=schema)))
+    types = dict.fromkeys(texts, "string") | ({LABEL: kind} if kind else {})
+    features = Features({name: Value(kind) for name, kind in types.items()})
+    dataset = Dataset.from_dict(dict(zip(types, map(list, zip(*kept, strict=True)), strict=True)), features)
     return LabelledRows(dataset, unit, named, digest.hexdigest(), dropped, left_out)
 
 
@@ -137,15 +110,11 @@ def read_table(path: Path, columns: Columns) -> Iterator[Row]:
     A file ending in .jsonl or .json (or .jsonl.gz, ...) has an object a line. Any other has a header; where the header
     holds a tab, tabs separate and quotes are plain characters, else commas separate and quotes protect (as Excel and
     Python write CSV). Blank lines are skipped; white space around a text is taken off.
-
-    Raises:
-        LabelledDataError: a column is missing, a row is too short, or a line cannot be read.
-        CorpusError: the file cannot be opened or decompressed.
     """
     if format_suffix(path) in (".jsonl", ".json", ".ndjson"):
         yield from _objects(path, columns)
         return
-    lines = text_lines(path)
+    lines = strict_lines(path)
     header = next(lines, "").rstrip("\r\n")
     if not header.strip():
         raise LabelledDataError(f"{path}:1: a header with the names of the columns is expected, and the line is empty")
@@ -175,7 +144,7 @@ def read_table(path: Path, columns: Columns) -> Iterator[Row]:
 
 
 def _objects(path: Path, columns: Columns) -> Iterator[Row]:
-    for number, text in enumerate(text_lines(path), 1):
+    for number, text in enumerate(strict_lines(path), 1):
         if not text.strip():
             continue
         place = f"{path}:{number}"
@@ -205,16 +174,3 @@ def _places(names: Sequence[str], columns: Columns, where: str) -> list[int]:
             )
         places.append(place)
     return places
-
-
-def text_lines(path: Path) -> Iterator[str]:
-    """Yield the lines of a file, with their line ends.
-
-    Raises:
-        LabelledDataError: a line is not UTF-8.
-    """
-    for number, raw in numbered_lines(path):
-        try:
-            yield raw.decode("utf-8")
-        except UnicodeDecodeError:
-            raise LabelledDataError(f"{path}:{number}: not UTF-8; convert the file with iconv") from None

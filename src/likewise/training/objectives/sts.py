@@ -4,8 +4,6 @@ Reimers and Gurevych 2019, "Sentence-BERT", section 3, regression objective: mea
 contexts paper's L2 regression (section 4.1) is the same.
 """
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Iterable, Sequence
@@ -48,12 +46,6 @@ def read_sts(files: Sequence[Path], data: str | os.PathLike[str] | None, options
     Args:
         files: tables with a header (or JSONL) and the columns sentence1, sentence2 and score; none: STS-B train of the
             data folder.
-        data: a folder in SentEval's layout, or None for the usual places.
-        options: the scale of the ratings.
-
-    Raises:
-        LabelledDataError: a file is broken, or a rating is off the scale.
-        DataError: STS-B train is wanted and not found.
     """
     low, high = options.lowest, options.highest
     rows: Iterable[Row] = (row for path in files for row in read_table(path, _COLUMNS))

@@ -4,8 +4,6 @@ Reimers and Gurevych 2019, "Sentence-BERT", section 3, triplet objective: max(|a
 distances. The contexts paper trains on the Wikipedia sections of Ein Dor et al. 2018 with it (section 4.5).
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -48,10 +46,6 @@ def read_triplets(
 
     Args:
         files: such files; a folder stands for its train.csv.
-        data, options: not needed.
-
-    Raises:
-        LabelledDataError: a file is missing or broken.
     """
     if not files:
         raise LabelledDataError("triplets has no data to train on: name it (--train), as the train.csv of the triplets")

@@ -1,9 +1,9 @@
-"""A report on the cosines of related sentences, of one model or before and after its training (SNCSE, figure 4).
+"""Reports on single models: the cosines of related sentences, and the pairs that are ranked most wrongly (table 4).
 
-Wang et al. 2022, "SNCSE", section 4.3: 5,000 sentences of the STS test sets; the positive of a sentence is itself, its
-soft negative its negation, its negative another sentence at random. A model that suppresses features puts a sentence
-and its negation as close together as a sentence and itself. What differs: the cosine of a sentence with itself is 1 and
-no distribution, so two views of it under dropout are shown, which training pulls together.
+Wang et al. 2022, "SNCSE", figure 4 and section 4.3: 5,000 sentences of the STS test sets; the positive of a sentence
+is itself, its soft negative its negation, its negative another sentence at random. A model that suppresses features
+puts a sentence and its negation as close together as a sentence and itself. What differs: the cosine of a sentence
+with itself is 1 and no distribution, so two views of it under dropout are shown, which training pulls together.
 """
 
 from __future__ import annotations
@@ -27,11 +27,13 @@ from likewise.comparison.cosines import (
     related_cosines,
 )
 from likewise.comparison.methods import ComparisonError
+from likewise.comparison.page import errors_page, rank
 from likewise.comparison.pictures import check_extra, shorten
-from likewise.comparison.sight_pictures import draw_similarity
+from likewise.comparison.sight_pictures import draw_errors, draw_similarity
 from likewise.comparison.tables import open_folder
 from likewise.errors import counted
 from likewise.evaluation.data import find_data
+from likewise.evaluation.rank_errors import ErrorAnalysis
 from likewise.evaluation.registry import TASKS
 from likewise.evaluation.report import markdown_table
 from likewise.evaluation.task import TaskMissing
@@ -53,10 +55,7 @@ class SimilarityReport:
     """The distributions of cosines, and their sentences.
 
     Attributes:
-        source: where the sentences come from.
-        seed: fixed the draw, the partners and the dropout.
-        drawn: how many sentences were drawn.
-        left_out: how many of them have no negation, by reason.
+        left_out: how many of the drawn sentences have no negation, by reason.
         sentences, negations, others: S each, row by row.
         distributions: model by model; without dropout a model has none of VIEWS.
     """
@@ -176,12 +175,7 @@ def draw_sentences(
     n: int,
     seed: int,
 ) -> tuple[list[str], str]:
-    """Return a seeded draw of distinct sentences, and a description of their source.
-
-    Args:
-        sentences, data, n: as in `analyze_similarity`.
-        seed: fixes the draw; the order and repeats of what is given do not matter.
-    """
+    """Return a draw of distinct sentences and a description of their source; order and repeats do not matter."""
     if n < 2:
         raise ComparisonError(f"n is {n}; a random pair needs 2 sentences or more.")
     if sentences is None:
@@ -228,3 +222,39 @@ def write_similarity(report: SimilarityReport, out: str | os.PathLike[str]) -> l
         write_text(folder / "similarity.tsv", "\n".join(lines) + "\n"),
         draw_similarity(shown, folder / "similarity.png"),
     ]
+
+
+def write_errors(analysis: ErrorAnalysis, out: str | os.PathLike[str]) -> list[Path]:
+    """Write errors.json, .md, .png and .html into a folder; return their paths."""
+    check_extra()
+    folder = open_folder(out)
+    headline = f"{analysis.title}: the {len(analysis.worst)} pairs with the most wrong rank"
+    picture = draw_errors(analysis, folder / "errors.png")
+    return [
+        write_json(folder / "errors.json", analysis.to_dict(), strict=True),
+        write_text(folder / "errors.md", f"# {headline}\n\n{_about(analysis)}\n\n{errors_table(analysis)}\n"),
+        picture,
+        write_text(folder / "errors.html", errors_page(analysis, headline, _about(analysis), picture)),
+    ]
+
+
+def errors_table(analysis: ErrorAnalysis) -> str:
+    """Return the worst pairs as a Markdown table, each with its two sentences one above the other."""
+    columns = ("No.", "Sentences", "Direction", "Gold", "Cosine", "R_G", "R_E", "(R_E - R_G)^2")
+    rows = []
+    for i, pair in enumerate(analysis.worst, start=1):
+        numbers = (f"{pair.gold:g}", f"{pair.cosine:.3f}", rank(pair.gold_rank), rank(pair.estimated_rank))
+        rows.append((str(i), pair.first, pair.direction, *numbers, f"{pair.error:,.0f}"))
+        rows.append(("", pair.second, "", "", "", "", "", ""))
+    return markdown_table(columns, rows, left=3)
+
+
+def _about(analysis: ErrorAnalysis) -> str:
+    low, high = analysis.scale
+    return (
+        f"Model {analysis.model}, {analysis.pairs:,} pairs, Spearman {analysis.spearman:.2f} "
+        f"(by equation 10, which knows no ties, {analysis.spearman_equation_10:.2f}). "
+        f"R_G is the rank by the human rating ({low:g} to {high:g}), R_E the rank by the cosine, from 1 for the least "
+        f"similar pair to {analysis.pairs:,}; equal values share the mean of their ranks. Overestimated: R_E above R_G "
+        f"({analysis.overestimated} of {len(analysis.worst)})."
+    )

@@ -1,13 +1,12 @@
-"""SGD as the authors of GCLSR ran it: Nesterov momentum, warm-up, cosine decay, a separate rate for the predictor."""
-
-from __future__ import annotations
+"""Optimizers: SGD as the authors of GCLSR ran it, and an Adam that touches the rows with a gradient alone."""
 
 import math
 from collections.abc import Iterable
+from typing import Any
 
 import torch
-from torch import nn
-from torch.optim import SGD
+from torch import Tensor, nn
+from torch.optim import SGD, Optimizer
 from torch.optim.lr_scheduler import LambdaLR
 
 
@@ -52,10 +51,8 @@ def siamese_sgd(
     """Return the optimiser of GCLSR, section 4.1, and its schedule.
 
     Args:
-        model: all that is trained.
         predictor: the parameters of the predictor, which have the constant rate `predictor_rate`, unless that is 0.
         rate, weight_decay: peak rate and decay of all others.
-        steps, warmup, momenta: see `WarmupCosine`.
     """
     own = {id(parameter) for parameter in predictor} if predictor_rate else set()
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
@@ -66,3 +63,48 @@ def siamese_sgd(
     groups = [group for group in groups if group["params"]]
     optimizer = SGD(groups, lr=rate, momentum=momenta[0], nesterov=momenta[0] > 0, weight_decay=weight_decay)
     return optimizer, WarmupCosine(optimizer, steps, warmup, momenta)
+
+
+class RowAdam(Optimizer):
+    """Adam (Kingma and Ba 2015); a row of a 'rows' group whose gradient is zero keeps its moments and its value.
+
+    With ordinary moments a rare word would move long after the sentence that held it. torch's SparseAdam does the
+    same for sparse gradients alone; here a table's gradient may be either, since processes average dense ones.
+
+    Args:
+        params: parameters or groups, each with its own 'lr' or the given one; {'rows': True} marks a group of tables.
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Tensor] | Iterable[dict[str, Any]],
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+    ) -> None:
+        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "rows": False})
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> None:  # type: ignore[override]
+        """Update the parameters."""
+        for group in self.param_groups:
+            first, second = group["betas"]
+            for parameter in group["params"]:
+                if parameter.grad is None:
+                    continue
+                state = self.state[parameter]
+                if not state:
+                    state |= {"step": 0, "mean": torch.zeros_like(parameter), "square": torch.zeros_like(parameter)}
+                state["step"] += 1
+                gradient, rows = parameter.grad, slice(None)
+                if gradient.is_sparse:
+                    gradient = gradient.coalesce()
+                    rows, gradient = gradient.indices()[0], gradient.values()
+                elif group["rows"]:
+                    rows = gradient.ne(0).any(dim=1).nonzero()[:, 0]
+                    gradient = gradient[rows]
+                mean = state["mean"][rows].lerp_(gradient, 1 - first)
+                square = state["square"][rows].mul_(second).addcmul_(gradient, gradient, value=1 - second)
+                state["mean"][rows], state["square"][rows] = mean, square
+                rate = group["lr"] / (1 - first ** state["step"])
+                parameter[rows] -= rate * mean / ((square / (1 - second ** state["step"])).sqrt() + group["eps"])
