@@ -23,6 +23,7 @@ BASE, SURROGATE = "all-MiniLM-L6-v2", "surrogate"
 STUDENTS: dict[str, dict[str, Any]] = {
     SURROGATE: {"preset": "anchored"},
     "light encoder, GloVe": {"preset": "light", "base": "bundled:glove"},
+    "light encoder, GloVe, stretched": {"preset": "light", "base": "bundled:glove", "scale": "stretch"},
     "[CLS]": {"preset": "cpu", "scale": "cosine", "select_by": "auto", "pooling": "cls"},
     "mask of a prompt": {"preset": "mask"},
     "cross-encoder": {"preset": "cpu", "structure": "cross", "max_length": 96},
