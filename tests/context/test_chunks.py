@@ -33,6 +33,9 @@ def test_a_document_without_a_context_gives_no_chunk_and_takes_no_number():
 def test_limits():
     documents = [document(4, name) for name in "abcde"]
     assert [chunk.document for chunk in read_chunks(documents, 5, max_documents=2)] == [0, 1]
+    # 4 sentences of 4 words a document: 17 words are reached with the second.
+    assert [chunk.document for chunk in read_chunks(documents, 5, max_words=17)] == [0, 1]
+    assert [chunk.document for chunk in read_chunks(documents, 5, max_words=16)] == [0]
 
 
 @pytest.fixture

@@ -38,13 +38,15 @@ def test_resumed_is_the_same_as_never_stopped(frozen, work, tiny_generators, tmp
         shutil.rmtree(work)
         shutil.copytree(frozen, work, ignore=shutil.ignore_patterns("generators", "discriminator"))
     shutil.copytree(work, tmp_path / "whole")
-    options = tiny_generators.updated(reads=reads, dropout=0.1, max_steps=12, eval_steps=4, batch_size=20)
+    options = tiny_generators.updated(
+        reads=reads, dropout=0.1, max_steps=12, eval_steps=4, batch_size=40, accumulation=2
+    )
     whole = train_generators(tmp_path / "whole", options, quiet=True).record
     real, calls = Generators.loss, []
 
     def stopping(self, texts):
         calls.append(1)
-        if len(calls) == 6:
+        if len(calls) == 12:
             signal.raise_signal(signal.SIGINT)
         return real(self, texts)
 
@@ -55,7 +57,7 @@ def test_resumed_is_the_same_as_never_stopped(frozen, work, tiny_generators, tmp
         train_generators(work, options.updated(seed=2), quiet=True)
     torch.manual_seed(99)
     resumed = train_generators(work, options, quiet=True).record
-    assert len(calls) == 12, "no step was done twice"
+    assert len(calls) == 24, "no step was done twice"
     assert resumed["perplexity"] == whole["perplexity"]
     one, other = (load_generators(folder / "generators").state_dict() for folder in (tmp_path / "whole", work))
     assert all(torch.equal(one[name], other[name]) for name in one)
@@ -65,7 +67,7 @@ def test_resumed_is_the_same_as_never_stopped(frozen, work, tiny_generators, tmp
 
 
 def test_a_diverged_run_is_an_error(work, tiny_generators):
-    options = tiny_generators.updated(learning_rate=1e30, warmup_steps=0, max_steps=20)
+    options = tiny_generators.updated(learning_rate=1e30, warmup_steps=0, max_grad_norm=0, max_steps=20)
     with pytest.raises(ContextError, match="the loss of the generators is nan"):
         train_generators(work, options, quiet=True)
 

@@ -100,6 +100,7 @@ def test_a_missing_file(tmp_path):
     ("kind", "changes", "message"),
     [
         (GeneratorOptions, {"width": 10, "heads": 3}, "not a multiple"),
+        (GeneratorOptions, {"schedule": "cosine"}, "linear, inverse_sqrt"),
         (GeneratorOptions, {"dropout": 1.0}, "below 1"),
         (GeneratorOptions, {"batch_size": 0}, "1 or more"),
         (GeneratorOptions, {"widht": 1}, "no option widht"),

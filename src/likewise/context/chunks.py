@@ -51,17 +51,23 @@ def cut_chunks(document: int, sentences: tuple[str, ...], size: int) -> Iterator
         yield Chunk(document, sentences[-(-begin // parts) : -(-end // parts)])
 
 
-def read_chunks(documents: Iterable[Document], size: int, max_documents: int = 0) -> Iterator[Chunk]:
+def read_chunks(
+    documents: Iterable[Document], size: int, max_documents: int = 0, max_words: int = 0
+) -> Iterator[Chunk]:
     """Yield the chunks of documents, in order, of at most `size` sentences.
 
-    It stops after `max_documents` that gave a chunk (0: no limit).
+    It stops after `max_documents` that gave a chunk, or with the document that reaches `max_words` words (0: no limit).
     """
-    number = 0
+    number = words = 0
     for document in documents:
-        chunks = list(cut_chunks(number, document.sentences, size))
-        yield from chunks
-        number += bool(chunks)
-        if max_documents and number >= max_documents:
+        found = False
+        for chunk in cut_chunks(number, document.sentences, size):
+            found = True
+            if max_words:
+                words += sum(len(sentence.split()) for sentence in chunk.sentences)
+            yield chunk
+        number += found
+        if (max_documents and number >= max_documents) or (max_words and words >= max_words):
             return
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+from transformers import get_scheduler
 
 from likewise.context.chunks import ChunkStore
 from likewise.context.discriminator import WEIGHTS, Discriminator, LstmReader, coherence_loss, save_discriminator
@@ -99,8 +100,9 @@ def _train(job: Job, store: ChunkStore, states: States, options: DiscriminatorOp
     width = reader.width if reader else states.vectors.shape[1]
     sentences: Any = _Pieces(states) if reader else states.vectors
     model = Discriminator(reader, width, store.left, store.right, options.rank)
+    optimizer = torch.optim.Adam(model.parameters(), lr=options.learning_rate)
     updates = [
-        chunks
+        [chunks]
         for epoch in range(options.epochs)
         for chunks in epoch_batches(units, store.lengths, options.batch_size, options.seed, epoch)
     ]
@@ -120,13 +122,13 @@ def _train(job: Job, store: ChunkStore, states: States, options: DiscriminatorOp
         found = held_out(choose)
         return {"score": found.accuracy, **asdict(found)}
 
-    steps = len(updates)
-    loop = Loop(job, model, options.learning_rate, min(_WARMUP, steps // 2), steps, loss, evaluate, options.eval_steps)
+    schedule = get_scheduler("linear", optimizer, min(_WARMUP, len(updates) // 2), len(updates) + 1)
+    loop = Loop(job, model, optimizer, schedule, loss, evaluate, options.eval_steps, options.max_grad_norm)
     with orderly_stop(progress) as stop:
         if not loop.resume():
             sample = batch_of_chunks(store, np.concatenate(units[:_SAMPLE]))
             calibrate(model, sentences[sample.sentences], sample, options.seed)
-        loop.run(iter(updates), "discriminator", progress, stop)
+        loop.run(iter(updates), len(updates), "discriminator", progress, stop)
         save_discriminator(job.result, model.eval())
         cache_contexts(job, model, store, sentences, progress, stop)
     job.finish(

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator
-from itertools import count
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
+from transformers import get_scheduler
 
 from likewise.context.chunks import ChunkStore
 from likewise.context.generators import SOURCES, TASKS, WEIGHTS, Corpus, Generators, make_generators
@@ -71,8 +71,10 @@ def _train(job: Job, store: ChunkStore, states: States, options: GeneratorOption
     pieces = pieces[counts[pieces] > 0].astype(np.int64)
     model, corpus = make_generators(options, store, states, pieces), Corpus(store, states)
     model.start(counts[pieces], _embeddings(states.encoder, pieces))
-    per_epoch = max(1, len(training) // options.batch_size)
+    per_epoch = max(1, len(training) // (options.batch_size * options.accumulation))
     steps = options.max_steps or per_epoch * options.epochs
+    optimizer = torch.optim.Adam(model.parameters(), lr=options.learning_rate, betas=(0.9, options.beta2))
+    schedule = get_scheduler(options.schedule, optimizer, min(options.warmup_steps, steps // 5), steps + 1)
 
     def loss(rows: np.ndarray) -> Tensor:
         return model.loss(corpus.texts(rows))
@@ -81,11 +83,10 @@ def _train(job: Job, store: ChunkStore, states: States, options: GeneratorOption
         found = perplexities(model.eval(), corpus, held_out, options.seed, ("right",))["right"]
         return {"score": -sum(math.log(value) for value in found.values()), **found}
 
-    warmup = min(options.warmup_steps, steps // 5)
-    loop = Loop(job, model, options.learning_rate, warmup, steps, loss, evaluate, options.eval_steps, beta2=0.98)
+    loop = Loop(job, model, optimizer, schedule, loss, evaluate, options.eval_steps, options.max_grad_norm)
     with orderly_stop(progress) as stop:
         loop.resume()
-        loop.run(_batches(training, per_epoch, options.seed), "generators", progress, stop)
+        loop.run(_updates(training, per_epoch, options), steps, "generators", progress, stop)
     model.eval().save(job.result)
     chunks, _ = store.positions(held_out)
     job.finish(
@@ -168,7 +169,11 @@ def _embeddings(encoder: FrozenEncoder, pieces: np.ndarray) -> np.ndarray:
     return rows
 
 
-def _batches(training: np.ndarray, per_epoch: int, seed: int) -> Iterator[np.ndarray]:
-    """Yield batches, epoch after epoch."""
-    for epoch in count():
-        yield from np.array_split(np.random.default_rng([seed, 5, epoch]).permutation(training), per_epoch)
+def _updates(training: np.ndarray, per_epoch: int, options: GeneratorOptions) -> Iterator[list[np.ndarray]]:
+    """Yield the batches of each update, epoch after epoch."""
+    epoch = 0
+    while True:
+        order = np.random.default_rng([options.seed, 5, epoch]).permutation(training)
+        for update in np.array_split(order, per_epoch):
+            yield np.array_split(update, min(options.accumulation, len(update)))
+        epoch += 1

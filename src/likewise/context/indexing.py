@@ -159,7 +159,7 @@ def _write_index(
 ) -> dict[str, Any]:
     """Write the files of an index; return the facts for its record."""
     path = folder / _CHUNKS
-    chunks = read_chunks(read_documents(corpus, reading), options.chunk_sentences, options.documents)
+    chunks = read_chunks(read_documents(corpus, reading), options.chunk_sentences, options.documents, options.words)
     write_chunks(path, _counted(chunks, progress))
     store = ChunkStore(path, options.left, options.right)
     sources = [str(source.path) for source in find_sources(corpus, reading)]

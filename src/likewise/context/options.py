@@ -36,6 +36,7 @@ class IndexOptions(Options):
     left: int = option(2, "Sentences of a left context, at most.", ge=1)
     right: int = option(2, "Sentences of a right context, at most.", ge=1)
     documents: int = option(0, "Stop after this many documents; 0: take all.", ge=0)
+    words: int = option(0, "Stop after the document with which this many words are reached; 0: take all.", ge=0)
     hash_bits: int = option(22, "Words and bigrams are hashed to 2 to this power.", ge=8, le=30)
 
 
@@ -64,6 +65,7 @@ class DiscriminatorOptions(Options):
     batch_size: int = option(192, "Sentences of a step, those of whole documents.", ge=3)
     epochs: int = option(4, "Passes over the training documents; 0: the start alone.", ge=0)
     learning_rate: float = option(1e-3, "Peak rate of Adam; it rises over 20 steps and falls to 0.", gt=0)
+    max_grad_norm: float = option(1.0, "Gradients are clipped to this norm.", gt=0)
     held_out: float = option(
         0.1, "Share of documents held out: half choose the checkpoint, half give the accuracy.", gt=0, lt=1
     )
@@ -112,9 +114,13 @@ class GeneratorOptions(Options):
     vocabulary: int = option(
         8000, "Most frequent word pieces of the corpus that are known; others are passed over.", ge=1
     )
-    batch_size: int = option(128, "Examples of an update; each gives all three tasks.", ge=1)
+    batch_size: int = option(128, "Examples of a step; each gives all three tasks.", ge=1)
+    accumulation: int = option(1, "Steps of one update.", ge=1)
     learning_rate: float = option(1e-3, "Peak learning rate of Adam.", gt=0)
     warmup_steps: int = option(200, "Updates in which the rate rises from 0, a fifth of all at most.", ge=0)
+    schedule: Literal["linear", "inverse_sqrt"] = option("linear", "Course of the rate after that.")
+    beta2: float = option(0.98, "Adam's beta 2; beta 1 is 0.9.", gt=0, lt=1)
+    max_grad_norm: float = option(1.0, "Gradients are clipped to this norm; 0: never.", ge=0)
     epochs: int = option(3, "Passes over the examples.", ge=1)
     max_steps: int = option(0, "Stop after this many updates; 0: as many as the epochs hold.", ge=0)
     eval_steps: int = option(500, "Updates between two evaluations of the perplexity.", ge=1)
@@ -126,14 +132,17 @@ class GeneratorOptions(Options):
             raise OptionError(f"width {self.width} is not a multiple of heads {self.heads}")
 
 
-# Transformer (big) of Vaswani et al. 2017, table 3 and section 5: its sizes, dropout, rate and warm-up. No label
-# smoothing: it hurts perplexity (section 5.4 there), and here the probability itself is the score.
+# Transformer (big) of Vaswani et al. 2017, table 3 and section 5: its sizes, dropout and schedule. No label smoothing:
+# it hurts perplexity (section 5.4 there), and here the probability itself is the score.
 LARGE = GeneratorOptions(
     reads="text",
     vocabulary=37_000,
-    batch_size=512,
+    batch_size=64,
+    accumulation=8,
     learning_rate=4.9e-4,
     warmup_steps=4000,
+    schedule="inverse_sqrt",
+    max_grad_norm=0.0,
     max_steps=300_000,
     epochs=1,
     eval_steps=5000,

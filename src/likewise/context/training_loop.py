@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from transformers import get_scheduler
 
 from likewise.context.workspace import ContextError
 from likewise.runs.job import Job
@@ -21,7 +20,6 @@ from likewise.runs.stopping import StopRequest
 from likewise.runs.whole_files import write_text
 
 LOG = "log.jsonl"
-_MAX_GRAD_NORM = 1.0
 _SAVE_SECONDS = 60.0
 """Between two states to resume from."""
 
@@ -32,23 +30,21 @@ class Loop:
 
     Attributes:
         job: keeps the states, and the log in its result.
-        rate, warmup: Adam's peak rate, and the updates in which it rises from 0; it falls to 0 after them.
-        steps: updates in all.
+        optimizer, schedule: of its parameters; the schedule steps after each update.
         loss: gives the loss of a batch, a scalar.
         evaluate: gives plain values for the log; where "score" is among them, the weights of the highest are kept.
         eval_steps: updates between two evaluations; one more is done before the first update and after the last.
-        beta2: Adam's.
+        max_grad_norm: gradients are clipped to it; 0: never.
     """
 
     job: Job
     model: nn.Module
-    rate: float
-    warmup: int
-    steps: int
+    optimizer: torch.optim.Optimizer
+    schedule: Any
     loss: Callable[[Any], Tensor]
     evaluate: Callable[[], dict[str, Any]]
     eval_steps: int
-    beta2: float = 0.999
+    max_grad_norm: float
     step: int = 0
     cpu_seconds: float = 0.0
     history: list[dict[str, Any]] = field(default_factory=list)
@@ -56,8 +52,6 @@ class Loop:
 
     def __post_init__(self) -> None:
         self.states = States(self.job.work / "states")
-        self.optimizer = torch.optim.Adam(self.model.parameters(), lr=self.rate, betas=(0.9, self.beta2))
-        self.schedule = get_scheduler("linear", self.optimizer, self.warmup, self.steps + 1)
 
     def resume(self) -> bool:
         """Restore the newest state of a stopped run; return whether there was one."""
@@ -72,43 +66,53 @@ class Loop:
         _set_chance(state["chance"])
         return True
 
-    def run(self, batches: Iterator[Any], what: str, progress: Progress, stop: StopRequest) -> None:
-        """Train from the state that `resume` restored; batches are those from the first one on."""
-        chance = _chance()  # to pass over batches may draw
+    def run(
+        self, updates: Iterator[Sequence[Any]], steps: int, what: str, progress: Progress, stop: StopRequest
+    ) -> None:
+        """Train from the state that `resume` restored.
+
+        Args:
+            updates: the batches of each update from the first one on; those that were done are passed over.
+        """
+        chance = _chance()  # to pass over updates may draw
         for _ in range(self.step):
-            next(batches)
+            next(updates)
         if self.step:
             _set_chance(chance)
         else:
             self._evaluate(None, progress)
         saved = time.monotonic()
-        with progress.bar(f"training the {what}", self.steps, done=self.step) as bar:
-            while self.step < self.steps:
+        with progress.bar(f"training the {what}", steps, done=self.step) as bar:
+            while self.step < steps:
                 began = time.process_time()
-                loss = self._update(next(batches))
+                loss = self._update(next(updates))
                 self.step += 1
                 self.cpu_seconds += time.process_time() - began
                 if not math.isfinite(loss):
                     raise ContextError(f"the loss of the {what} is {loss} at step {self.step}: lower learning_rate")
-                if self.step % self.eval_steps == 0 or self.step == self.steps:
+                if self.step % self.eval_steps == 0 or self.step == steps:
                     self._evaluate(loss, progress)
                 if stop.asked or time.monotonic() - saved > _SAVE_SECONDS:
                     self._save()
                     saved = time.monotonic()
-                stop.check(f"after step {self.step} of {self.steps}")
+                stop.check(f"after step {self.step} of {steps}")
                 bar.update(self.step, note=f"loss {loss:.4f}")
         if self.best:
             self.model.load_state_dict(self.best["weights"])
 
-    def _update(self, batch: Any) -> float:
+    def _update(self, batches: Sequence[Any]) -> float:
         self.model.train()
-        loss = self.loss(batch)
-        loss.backward()
-        nn.utils.clip_grad_norm_(self.model.parameters(), _MAX_GRAD_NORM)
+        total = 0.0
+        for batch in batches:
+            loss = self.loss(batch) / len(batches)
+            loss.backward()
+            total += loss.item()
+        if self.max_grad_norm:
+            nn.utils.clip_grad_norm_(self.model.parameters(), self.max_grad_norm)
         self.optimizer.step()
         self.schedule.step()
         self.optimizer.zero_grad()
-        return loss.item()
+        return total
 
     def _evaluate(self, loss: float | None, progress: Progress) -> None:
         found = self.evaluate()
