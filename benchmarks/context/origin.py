@@ -10,13 +10,14 @@ whole of it and of the features that need no contexts, for the other tables on p
 from __future__ import annotations
 
 import argparse
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 import torch
 
 from likewise.context.options import FEATURES, TERMS, ScoreOptions, SelectionOptions
-from likewise.context.origin import open_origin
+from likewise.context.origin import Origin, open_origin
 from likewise.context.similarity import choose_signed
 from likewise.evaluation.pairs import correlations
 from likewise.evaluation.registry import rated_task
@@ -26,11 +27,25 @@ from likewise.runs.whole_files import write_json, written_whole
 SEVEN = ("sts12", "sts13", "sts14", "sts15", "sts16", "sts-b", "sick-r")
 DEV, TEST = "sts-b-dev", "sts-b"
 ENCODER = FEATURES[: -len(TERMS)]
+GONE = (("coherence",), ("centre",), ("left",), ("right",), ("left", "right"))
+"""What table 9 of the paper leaves out, and the sentence itself, which it does not."""
+STRATEGIES = {
+    "two-step": SelectionOptions(),
+    "without diversity": SelectionOptions(diversity=False),
+    "random": SelectionOptions(strategy="random"),
+}
+
+
+@cache
+def opened(work: Path, strategy: str, contexts: int, candidates: int) -> Origin:
+    """Return Origin, which remembers the sentences of one task for the next."""
+    selection = STRATEGIES[strategy].updated(size=contexts or 1, candidates=candidates)
+    return open_origin(work, ScoreOptions(weights=(1.0,) * len(FEATURES)), selection)
 
 
 def features(args: argparse.Namespace, strategy: str, contexts: int, task: str, limit: int) -> tuple[np.ndarray, ...]:
     """Return the features of a task's pairs and their ratings, computed or read; contexts 0: those of the encoder."""
-    path = args.out / f"{strategy}-{contexts}-{task}-{limit or 'all'}.npz"
+    path = args.out / f"{strategy.replace(' ', '-')}-{contexts}-{task}-{limit or 'all'}.npz"
     if not path.exists():
         rated = rated_task(task).load(args.data)
         rows = np.arange(len(rated.gold))
@@ -38,8 +53,7 @@ def features(args: argparse.Namespace, strategy: str, contexts: int, task: str, 
             rng = np.random.default_rng(1)
             dev = rng.permutation(len(rated_task(DEV).load(args.data).gold))
             rows = np.sort((dev if task == DEV else rng.permutation(len(rows)))[:limit])
-        selection = SelectionOptions(size=contexts or 1, strategy=strategy, candidates=args.candidates)
-        origin = open_origin(args.work, ScoreOptions(weights=(1.0,) * len(FEATURES)), selection)
+        origin = opened(args.work, strategy, contexts, args.candidates)
         pairs = [(rated.first[i], rated.second[i]) for i in rows]
         found = origin.features(pairs, [True] * len(ENCODER) + [contexts > 0] * len(TERMS))
         with written_whole(path) as unfinished, unfinished.open("wb") as file:
@@ -109,12 +123,15 @@ def main() -> None:
     print(f"machine {machine()}")
     found = {"machine": machine(), "seven": seven(args), "terms": []}
     arms = {"all": FEATURES, "the encoder's": ENCODER, "the four of equation 3": TERMS}
+    for gone in GONE:
+        arms[f"the four without {' and '.join(gone)}"] = tuple(term for term in TERMS if term not in gone)
     arms |= {f"{name} alone": (name,) for name in FEATURES}
     arms |= {f"cosine + {name}": ("cosine", name) for name in FEATURES[1:]}
     print("\n| contexts | features | dev | test | weights |\n| --- | --- | ---: | ---: | --- |")
     found["terms"] += table(args, "two-step", args.contexts[0], arms)
     few = {name: arms[name] for name in ("all", "the four of equation 3", *(f"{term} alone" for term in TERMS))}
-    found["terms"] += table(args, "random", args.contexts[0], few)
+    for strategy in ("without diversity", "random"):
+        found["terms"] += table(args, strategy, args.contexts[0], few)
     for contexts in args.contexts[1:]:
         found["terms"] += table(args, "two-step", contexts, few)
     write_json(args.out / "origin.json", found)

@@ -1,6 +1,6 @@
 """What harvested similarity teaches an encoder: the seven STS tasks before, after, and after labelled pairs.
 
-    python benchmarks/context/surrogate.py --corpus runs/contexts/harvest --out runs/surrogate-sts
+    python benchmarks/context/surrogate.py --corpus runs/contexts/harvest --out runs/surrogate-sts --arms ...
 
 --corpus is the folder of a harvest (`likewise context harvest`). NLI is SNLI's dev part, as its train part is not among
 the files here; STS-B is its train part. Arms that begin from another take the model that the other left in --out, so
@@ -20,6 +20,15 @@ import likewise
 from arms import Arm, main, result_path
 
 BASE, SURROGATE = "all-MiniLM-L6-v2", "surrogate"
+STUDENTS: dict[str, dict[str, Any]] = {
+    SURROGATE: {"preset": "anchored"},
+    "light encoder, GloVe": {"preset": "light", "base": "bundled:glove"},
+    "light encoder, GloVe, stretched": {"preset": "light", "base": "bundled:glove", "scale": "stretch"},
+    "[CLS]": {"preset": "cpu", "scale": "cosine", "select_by": "auto", "pooling": "cls"},
+    "mask of a prompt": {"preset": "mask"},
+    "cross-encoder": {"preset": "cpu", "structure": "cross", "max_length": 96},
+}
+"""Arm to its arguments of `likewise.distill`."""
 
 
 def untouched(args: argparse.Namespace, out: Path) -> dict[str, Any]:
@@ -27,27 +36,32 @@ def untouched(args: argparse.Namespace, out: Path) -> dict[str, Any]:
     return {"model": likewise.load(args.base)}
 
 
-def distilled(structure: str) -> Any:
-    """The surrogate: Siamese, or the cross-encoder on the same pairs."""
+def untrained(student: str) -> Any:
+    """The student as it begins."""
 
     def run(args: argparse.Namespace, out: Path) -> dict[str, Any]:
-        from likewise.context.surrogate import distill
+        from transformers import set_seed
 
-        cross = structure == "cross"
-        result = distill(
-            args.corpus,
-            base=args.base,
-            out=out,
-            preset="cpu",
-            structure=structure,
-            seed=args.seed,
-            data=args.data,
-            overwrite=True,
-            quiet=True,
-            eval_steps=args.eval_steps,
-            max_length=args.max_length * (2 if cross else 1),
+        from likewise.context.harvested import read_harvest
+        from likewise.context.surrogate import PRESETS, student_of
+
+        given = dict(STUDENTS[student])
+        base, options = given.pop("base", args.base), PRESETS[given.pop("preset")].updated(**given)
+        set_seed(args.seed)
+        return {"model": student_of(base, options, read_harvest(args.corpus).splits["train"])[0].eval()}
+
+    return run
+
+
+def distilled(student: str) -> Any:
+    """The student after the harvest."""
+
+    def run(args: argparse.Namespace, out: Path) -> dict[str, Any]:
+        given = {"base": args.base} | STUDENTS[student] | ({"max_steps": args.steps} if args.steps else {})
+        result = likewise.distill(
+            args.corpus, out=out, seed=args.seed, data=args.data, overwrite=True, quiet=True, **given
         )
-        return facts(result) | ({"model": f"cross-encoder:{out}"} if cross else {})
+        return facts(result) | ({"model": f"cross-encoder:{out}"} if student == "cross-encoder" else {})
 
     return run
 
@@ -73,16 +87,19 @@ def facts(result: Any) -> dict[str, Any]:
     """For the record: the scores before, how the checkpoint was chosen, and the errors on the harvest's test pairs."""
     record = result.record
     found = {name: record[name] for name in ("before", "best", "options")}
+    found |= {"dev": record["best"]["score"] if record["best"] else None}
     if "splits" in record["corpus"]:
         found["pairs"] = record["corpus"]["splits"]
-    return found | {name: record[name] for name in ("test", "sts") if name in record}
+    return found | ({"test": record["test"]} if "test" in record else {})
 
 
 NLI, STS_B = {"objective": "nli", "eval_steps": 200}, {"objective": "sts", "eval_steps": 120}
 ARMS = {
     BASE: Arm(untouched, seeds=False),
-    SURROGATE: Arm(distilled("siamese")),
-    "cross-encoder": Arm(distilled("cross")),
+    **{student: Arm(distilled(student)) for student in STUDENTS},
+    "[CLS], untrained": Arm(untrained("[CLS]"), seeds=False),
+    "mask of a prompt, untrained": Arm(untrained("mask of a prompt"), seeds=False),
+    "light encoder, GloVe, untrained": Arm(untrained("light encoder, GloVe")),
     "surrogate, NLI": Arm(further(start=SURROGATE, **NLI)),
     "surrogate, STS-B": Arm(further(start=SURROGATE, **STS_B)),
     "surrogate, NLI, STS-B": Arm(further(start="surrogate, NLI", **STS_B)),
@@ -92,4 +109,4 @@ ARMS = {
 }
 
 if __name__ == "__main__":
-    main(ARMS, __doc__, corpus="runs/contexts/harvest", max_length=48, eval_steps=50, seeds=[1])
+    main(ARMS, __doc__, corpus="runs/contexts/harvest", steps=0, seeds=[1])

@@ -13,8 +13,7 @@ import likewise
 from likewise.cli import build_app
 from likewise.context.options import ScoreOptions, SelectionOptions
 from likewise.context.origin import DEFAULT, open_origin
-from likewise.context.similarity import fit_to, match_words
-from likewise.context.weights import Weights
+from likewise.context.similarity import Weights, fit_to, match_words
 
 A, B = "The ship stood beside the wave.", "The cow stood beside the barn."
 

@@ -88,7 +88,7 @@ def test_partners_are_those_of_literal_tfidf(pool, dense):
         cosines = np.array(literal_cosines(texts, row))
         allowed = np.arange(len(texts)) % 2 == 0
         for among in (np.ones(len(texts), bool), allowed):
-            found = drawn.ranked(row, among, 8)
+            found = drawn.ranked(row, drawn.cosines(np.array([row]))[0], among, 8)
             assert among[found].all()
             assert row not in found
             others = among & (np.arange(len(texts)) != row)

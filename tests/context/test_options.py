@@ -3,14 +3,15 @@
 import pytest
 
 from likewise.context.options import (
+    SECTIONS,
     DiscriminatorOptions,
     GeneratorOptions,
     HarvestOptions,
     IndexOptions,
     ScoreOptions,
     SelectionOptions,
+    read_sections,
 )
-from likewise.context.sections import SECTIONS, read_sections
 from likewise.runs.options import OptionError
 
 

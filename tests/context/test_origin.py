@@ -9,8 +9,7 @@ from scipy.stats import spearmanr
 
 from likewise.context.options import ScoreOptions
 from likewise.context.origin import Origin, pair_terms
-from likewise.context.similarity import PairTerms, choose_even, similarities
-from likewise.context.weights import Weights
+from likewise.context.similarity import PairTerms, Weights, choose_even, similarities
 from likewise.context.workspace import ContextError
 
 

@@ -6,10 +6,9 @@ import pytest
 from typer.testing import CliRunner
 
 from likewise.cli import build_app
-from likewise.context.options import ScoreOptions
+from likewise.context.options import ScoreOptions, read_sections
 from likewise.context.origin import open_origin
-from likewise.context.sections import read_sections
-from likewise.context.weights import Weights
+from likewise.context.similarity import Weights
 
 PAPER = ScoreOptions(form="paper")
 TOML = """

@@ -52,7 +52,7 @@ def index(
 ) -> None:
     """Cut documents into chunks and index their words and bigrams."""
     from likewise.context.indexing import build_index
-    from likewise.context.sections import read_sections
+    from likewise.context.options import read_sections
 
     options = read_sections(config, assignments or (), preset)["index"]
     record = build_index(work, corpus, options, overwrite=overwrite).record
@@ -74,7 +74,7 @@ def train(
     """Train the coherence discriminator or the generators on the index; a stopped run is resumed."""
     from likewise.context.discriminator_training import train_discriminator
     from likewise.context.generator_training import train_generators
-    from likewise.context.sections import read_sections
+    from likewise.context.options import read_sections
     from likewise.context.states import read_states
 
     options = read_sections(config, assignments or (), preset)
@@ -111,9 +111,9 @@ def score(
     assignments: Set = None,
 ) -> None:
     """Print the Origin similarity of two sentences, of a file of pairs, or its agreement with human ratings."""
+    from likewise.context.options import read_sections
     from likewise.context.origin import open_origin
-    from likewise.context.sections import read_sections
-    from likewise.context.weights import WEIGHTS
+    from likewise.context.similarity import WEIGHTS
     from likewise.context.workspace import ContextError
     from likewise.runs.progress import Progress
 
@@ -158,7 +158,6 @@ def harvest(
     work: Work,
     out: Annotated[Optional[Path], typer.Option(help="Folder of the shards; by default in the workspace.")] = None,
     shard: Annotated[str, typer.Option(help="The share of this machine, as NUMBER/MACHINES.")] = "1/1",
-    processes: Annotated[int, typer.Option(help="Processes that score at the same time.", min=1)] = 1,
     on: Annotated[Optional[str], typer.Option(help="A Ray cluster: ray, or its address as ray://head:10001.")] = None,
     workers: Annotated[Optional[int], typer.Option(help="Workers of the cluster; one on each core by default.")] = None,
     preset: Preset = "frozen",
@@ -168,7 +167,7 @@ def harvest(
 ) -> None:
     """Score pairs of the corpus and write them as Parquet shards; a stopped run is resumed."""
     from likewise.context.harvesting import harvest as make
-    from likewise.context.sections import read_sections
+    from likewise.context.options import read_sections
 
     sections = read_sections(config, assignments or (), preset)
     result = make(
@@ -178,7 +177,6 @@ def harvest(
         selection=sections["selection"],
         out=out,
         shard=shard,
-        processes=processes,
         on=on,
         workers=workers,
         overwrite=overwrite,
@@ -204,8 +202,6 @@ def _distill_command() -> Any:
         show_outcome(result)
         if test := result.record.get("test"):
             typer.echo(f"test_mse: {test['test_mse']:.4g} ({test['test_mse_harvest']:.4g} on the harvest's own scale)")
-        for task, value in result.record.get("sts", {}).items():
-            typer.echo(f"{task}: {value:.2f}")
 
     return command_of(
         likewise.distill,

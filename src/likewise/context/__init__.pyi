@@ -12,9 +12,9 @@ from .options import IndexOptions as IndexOptions
 from .options import ScoreOptions as ScoreOptions
 from .options import SelectionOptions as SelectionOptions
 from .options import StatesOptions as StatesOptions
+from .options import read_sections as read_sections
 from .origin import Origin as Origin
 from .origin import open_origin as open_origin
-from .sections import read_sections as read_sections
 from .selection import ContextFinder as ContextFinder
 from .states import read_states as read_states
 from .surrogate import distill as distill

@@ -77,10 +77,13 @@ class PairSource:
         anchors = min(anchors, len(self.pool) - max(self.options.ranks))
         return max(1, anchors // self.options.anchors)
 
-    def ranked(self, row: int, allowed: np.ndarray, most: int) -> np.ndarray:
-        """Return up to `most` allowed rows of the pool, most similar first; those of a cosine of 0 are left out."""
-        cosines = self.vectors @ self.vectors[row].T
-        cosines = np.asarray(cosines.todense()).ravel() if issparse(cosines) else cosines
+    def cosines(self, rows: np.ndarray) -> np.ndarray:
+        """Return the cosines of some rows of the pool with all of them: (A, N)."""
+        found = self.vectors[rows] @ self.vectors.T
+        return found.toarray() if issparse(found) else found
+
+    def ranked(self, row: int, cosines: np.ndarray, allowed: np.ndarray, most: int) -> np.ndarray:
+        """Return up to `most` allowed rows, most similar first, by the cosines (N,) of a row; none of a cosine of 0."""
         cosines = np.where(allowed, cosines, -np.inf)
         cosines[row] = -np.inf
         k = min(most, len(cosines))
@@ -101,8 +104,8 @@ class PairSource:
         begin = number * self.options.anchors
         anchors = self.order[begin : begin + self.options.anchors]
         found: dict[tuple[int, int], str] = {}
-        for anchor in anchors:
-            ranked = self.ranked(int(anchor), self.place > self.place[anchor], max(self.options.ranks))
+        for anchor, cosines in zip(anchors, self.cosines(anchors), strict=True):
+            ranked = self.ranked(int(anchor), cosines, self.place > self.place[anchor], max(self.options.ranks))
             for rank in self.options.ranks:
                 if rank <= len(ranked):
                     found[int(anchor), int(ranked[rank - 1])] = f"rank {rank}"

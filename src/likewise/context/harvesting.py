@@ -13,12 +13,14 @@ Copied into one folder, the parts are the harvest.
 from __future__ import annotations
 
 import os
+import pickle
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -27,14 +29,16 @@ import numpy as np
 from likewise.context.harvest_pairs import HarvestPair, Pair, PairSource, tfidf
 from likewise.context.indexing import open_store
 from likewise.context.options import HarvestOptions, ScoreOptions, SelectionOptions
-from likewise.context.shard_scoring import PairScorer, scored_shards
 from likewise.context.workspace import ContextError, Workspace
 from likewise.runs.job import JobError, Resume, open_job, read_record, work_of
-from likewise.runs.on_ray import cluster
+from likewise.runs.on_ray import RayExecutor, cluster
 from likewise.runs.parts import Parts
 from likewise.runs.plan import Plan
 from likewise.runs.progress import Progress
 from likewise.runs.stopping import orderly_stop
+
+PairScorer = Callable[[Sequence[Pair]], np.ndarray]
+"""Pairs to their similarities (P,)."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +62,6 @@ def harvest(
     selection: SelectionOptions | None = None,
     out: str | Path | None = None,
     shard: str = "1/1",
-    processes: int = 1,
     on: str | None = None,
     workers: int | None = None,
     resume: Resume = "auto",
@@ -73,7 +76,6 @@ def harvest(
         score, selection: as in `likewise.context.open_origin`.
         out: the folder of the harvest; `harvest` in the workspace by default.
         shard: the share of this machine, "number/machines".
-        processes: of this machine that score at the same time.
         on: let a Ray cluster score: "ray", or its address as ray://head:10001. The workspace lies in a folder that all
             its machines see.
         workers: of the cluster; one on each core by default.
@@ -87,8 +89,8 @@ def harvest(
         Stopped: a stop was asked for.
     """
     from likewise.context.origin import DEFAULT
+    from likewise.context.similarity import with_chosen_weights
     from likewise.context.states import open_states
-    from likewise.context.weights import with_chosen_weights
 
     work, workspace, progress = Path(work).resolve() if on else Path(work), Workspace(work), Progress(quiet)
     machine, options = parse_shard(shard), options or HarvestOptions()
@@ -113,7 +115,6 @@ def harvest(
         },
         inputs={name: stage.fingerprint for name, stage in stages.items()},
         machine=machine,
-        processes=processes,
         on=on,
         workers=workers,
         progress=progress,
@@ -156,7 +157,6 @@ def score_shards(
     asked: Mapping[str, Any] | None = None,
     inputs: Mapping[str, str] | None = None,
     machine: tuple[int, int] = (1, 1),
-    processes: int = 1,
     on: str | None = None,
     workers: int | None = None,
     resume: Resume = "auto",
@@ -165,10 +165,10 @@ def score_shards(
     """Score the pairs of a source, shard by shard.
 
     Args:
-        make_scorer: called once in each process; with more than one, a function that can be pickled.
+        make_scorer: called once in each process; on Ray, a function that can be pickled.
         asked, inputs: options and fingerprints that the scores depend on, for the plan.
         machine: number and count of the machines that share the work.
-        processes, on, workers: as in `harvest`.
+        on, workers: as in `harvest`.
     """
     out, (number, machines) = Path(out), machine
     options = {"harvest": source.options.to_dict(), **(asked or {}), "machines": machines}
@@ -179,8 +179,7 @@ def score_shards(
         out.mkdir(parents=True, exist_ok=True)
     mine = range(number - 1, source.shards, machines)
     with ExitStack() as stack:
-        if on:
-            processes = stack.enter_context(cluster(on, workers))
+        on_ray = stack.enter_context(cluster(on, workers)) if on else 0
         job = stack.enter_context(open_job(folders[number - 1], plan, resume=resume, overwrite=overwrite))
         stop = stack.enter_context(orderly_stop(progress))
         if not job.finished:
@@ -188,7 +187,7 @@ def score_shards(
             todo = [k for k in mine if shard_name(k) not in shards]
             begun, pairs = time.monotonic(), 0
             with progress.bar("scoring shards", len(mine), done=len(mine) - len(todo)) as bar:
-                for k, drawn, scores in scored_shards(source, todo, make_scorer, processes, on is not None):
+                for k, drawn, scores in _scored(source, todo, make_scorer, on_ray):
                     with shards.new(shard_name(k)) as path:
                         _write(path, drawn, scores)
                     pairs += len(drawn)
@@ -199,6 +198,46 @@ def score_shards(
         record = job.finished or {}
     missing = [folder for folder in folders if not read_record(folder)]
     return HarvestResult(out, record, None if missing else _summary(folders))
+
+
+def _scored(
+    source: PairSource, todo: Sequence[int], make_scorer: Callable[[], PairScorer], workers: int
+) -> Iterator[tuple[int, list[HarvestPair], np.ndarray]]:
+    """Yield each shard with its scores as it is done, here or by so many workers of a Ray cluster."""
+    if not workers:
+        scorer = make_scorer() if todo else None
+        for number in todo:
+            pairs = source.shard(number)
+            assert scorer
+            yield number, pairs, scorer([(pair.first, pair.second) for pair in pairs])
+        return
+    pool, maker = RayExecutor(), pickle.dumps(make_scorer)
+    waiting: dict[Future[np.ndarray], tuple[int, list[HarvestPair]]] = {}
+    ahead = list(reversed(todo))
+    try:
+        while ahead or waiting:
+            # One shard ahead for each worker: the pairs of all would fill the memory.
+            while ahead and len(waiting) < 2 * workers:
+                number = ahead.pop()
+                pairs = source.shard(number)
+                future = pool.submit(_score, maker, [(pair.first, pair.second) for pair in pairs])
+                waiting[future] = number, pairs
+            for future in wait(waiting, return_when=FIRST_COMPLETED).done:
+                yield *waiting.pop(future), future.result()
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        raise
+
+
+@lru_cache(maxsize=1)
+def _scorer(make_scorer: bytes) -> PairScorer:
+    """Return the scorer of a worker, which keeps it."""
+    made: PairScorer = pickle.loads(make_scorer)()
+    return made
+
+
+def _score(make_scorer: bytes, pairs: list[Pair]) -> np.ndarray:
+    return _scorer(make_scorer)(pairs)
 
 
 def shard_name(number: int) -> str:

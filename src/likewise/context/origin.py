@@ -17,6 +17,7 @@ from likewise.context.options import FEATURES, ScoreOptions, SelectionOptions
 from likewise.context.selection import ContextFinder
 from likewise.context.similarity import (
     PairTerms,
+    Weights,
     agree,
     choose_even,
     choose_signed,
@@ -24,10 +25,10 @@ from likewise.context.similarity import (
     match_words,
     similarities,
     weighted,
+    with_chosen_weights,
 )
 from likewise.context.states import States, open_states
 from likewise.context.terms import TermScorer
-from likewise.context.weights import Weights, with_chosen_weights
 from likewise.context.workspace import QUIET, ContextError, Workspace
 from likewise.runs.progress import Progress
 

@@ -58,10 +58,6 @@ class FrozenEncoder:
         name: what `likewise.load` takes.
         max_tokens: word pieces read of a sentence, special tokens included.
         known: what is read already, by sentence; None of a sentence that is not.
-
-    Raises:
-        LoadError: it cannot be loaded.
-        ContextError: it has no word pieces.
     """
 
     def __init__(self, name: str, max_tokens: int, known: Callable[[str], Reading | None] = lambda text: None) -> None:

@@ -28,11 +28,7 @@ from likewise.encoder.word_vectors import check_source
 from likewise.errors import first_line
 from likewise.evaluation.checkpoint import scores_evaluator
 from likewise.evaluation.cross_encoder import PairPredictions
-from likewise.evaluation.data import find_data
 from likewise.evaluation.evaluator import CheckpointEvaluator
-from likewise.evaluation.pairs import RatedPairs, correlations
-from likewise.evaluation.registry import rated_task
-from likewise.evaluation.task import DataError, TaskMissing
 from likewise.recipes.gclsr import build_light_student
 from likewise.runs.job import Resume
 from likewise.runs.options import OptionError, checked_seed, of_preset, option
@@ -43,8 +39,6 @@ from likewise.training.objectives.objective import FinetuneOptions
 from likewise.training.running import Training, TrainingResult
 from likewise.training.selection import Selection, last_checkpoint, sts_dev
 from likewise.transformers_output import no_bar, only_errors
-
-STS_TASKS = ("sts-b-dev", "sts-b")
 
 
 class SurrogateOptions(FinetuneOptions):
@@ -88,7 +82,10 @@ PAPER = SurrogateOptions()
 CPU = PAPER.updated(scale="stretch", max_length=64, eval_steps=200, warmup_ratio=0.1)
 ANCHORED = CPU.updated(scale="base", pooling="own", trust=0.1, learning_rate=3e-5, select_by="auto", eval_steps=20)
 LIGHT = CPU.updated(scale="cosine", pooling="light", batch_size=128, learning_rate=1e-3, select_by="auto")
-PRESETS = {"anchored": ANCHORED, "light": LIGHT, "cpu": CPU, "paper": PAPER}
+# The rate, decay and length of mask distillation, which also begins with a mask that was never trained.
+MASK = CPU.updated(scale="cosine", pooling="mask", learning_rate=4e-4, weight_decay=0.01, max_length=48)
+MASK = MASK.updated(select_by="auto", max_steps=200, eval_steps=50)
+PRESETS = {"anchored": ANCHORED, "mask": MASK, "light": LIGHT, "cpu": CPU, "paper": PAPER}
 _FITTED = 1_000
 """Pairs whose cosines by the base fix the scale."""
 
@@ -115,13 +112,12 @@ def distill(
         out: the folder that becomes the model: a SentenceTransformer of stock modules, or a CrossEncoder.
         preset: a named set of options; the first by default.
         seed: fixes batches, dropout and the cross-encoder's first weights.
-        data: a folder in SentEval's layout; where one is found, the finished surrogate is scored on STS-B dev and test.
+        data: a folder in SentEval's layout, whose STS-B dev may pick the checkpoint.
         resume, overwrite, keep_checkpoints, quiet: as in `likewise.train`.
         options: options of `SurrogateOptions`, over the preset's.
 
     Returns:
-        How it ended. `best` is the mean squared error on the harvest's dev pairs; the record has that of its test pairs
-        under 'test' and the Spearman correlations under 'sts'.
+        How it ended; the record has the mean squared error on the harvest's test pairs under 'test'.
 
     Raises:
         LikewiseError: the input is wrong or training diverged; the message names the cure.
@@ -139,7 +135,6 @@ def distill(
         pairs = read_harvest(harvest)
     progress.tell(pairs)
     check_updates(len(pairs.splits["train"]), chosen, "pairs")
-    rated = _rated_pairs(data)
     set_seed(checked_seed(seed))  # a cross-encoder's last layer starts at random
     model, loss, collator, export = _build(base, chosen, pairs.splits["train"])
     scale = _scale(pairs.splits["train"], chosen.scale, model)
@@ -148,12 +143,8 @@ def distill(
     dataset = _dataset(pairs.splits["train"], scale)
 
     def at_end(model: Any) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        if len(pairs.splits["test"]) > 1:
-            found["test"] = _evaluator(pairs.splits["test"], chosen, scale, "test")(model)
-        if rated:
-            found["sts"] = {name: _spearman(model, task) for name, task in rated.items()}
-        return found
+        test = pairs.splits["test"]
+        return {"test": _evaluator(test, chosen, scale, "test")(model)} if len(test) > 1 else {}
 
     training = Training(
         job="context distill",
@@ -202,7 +193,7 @@ def _scale(pairs: ScoredPairs, rule: Rule, model: Any) -> ScoreScale:
     return ScoreScale.fit(rule, pairs.scores[rows], PairPredictions(first, second)(model))
 
 
-def _student(base: str, options: SurrogateOptions, pairs: ScoredPairs) -> tuple[Any, Any]:
+def student_of(base: str, options: SurrogateOptions, pairs: ScoredPairs) -> tuple[Any, Any]:
     """Return the encoder to train, and what makes of it the model to save."""
     if options.pooling == "light":
         return build_light_student(base, [text for side in pairs.texts() for text in side]), without_training_head
@@ -217,7 +208,7 @@ def _student(base: str, options: SurrogateOptions, pairs: ScoredPairs) -> tuple[
 def _build(base: str, options: SurrogateOptions, pairs: ScoredPairs) -> tuple[Any, nn.Module, Any, Any]:
     """Return the model, its loss, its collator, and what makes of it the model to save."""
     if options.structure == "siamese":
-        encoder, export = _student(base, options, pairs)
+        encoder, export = student_of(base, options, pairs)
         loss = AnchoredLoss(encoder, options.trust) if options.trust else CosineSimilarityLoss(encoder)
         return encoder, loss, collate_rows(encoder, options.max_length), export
     try:
@@ -270,25 +261,3 @@ def _evaluator(pairs: ScoredPairs, options: SurrogateOptions, scale: ScoreScale,
         from_target=scale.from_target,
         name=name,
     )
-
-
-def _rated_pairs(data: str | os.PathLike[str] | None) -> dict[str, RatedPairs]:
-    """Return STS-B dev and test; {} if no data folder is named and none is found."""
-    try:
-        folder = find_data(data)
-    except DataError:
-        if data is not None:
-            raise
-        return {}
-    found = {}
-    for name in STS_TASKS:
-        try:
-            found[name] = rated_task(name).load(folder)
-        except TaskMissing:
-            continue  # an additional figure that does not affect the selection
-    return found
-
-
-def _spearman(model: Any, pairs: RatedPairs) -> float:
-    """Return Spearman's correlation times 100."""
-    return correlations(PairPredictions(pairs.first, pairs.second)(model), pairs.gold)[0]
