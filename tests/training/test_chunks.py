@@ -19,9 +19,9 @@ CASES = {
 
 
 def gradient(recipe, base, sentences, rows, dropout):
-    """Return loss and gradient of a batch of 24, encoded in chunks of some rows (0: at once)."""
+    """Return loss and gradient of a batch, encoded in chunks of some rows (0: at once)."""
     method = find_recipe(recipe)
-    options = method.options(None, batch_size=24, **CASES[recipe])
+    options = method.options(None, batch_size=len(sentences), **CASES[recipe])
     torch.manual_seed(1)
     encoder = method.build_encoder(base, options).train()
     for module in encoder.modules():
@@ -54,6 +54,14 @@ def test_the_gradient_of_chunks_is_that_of_the_whole_batch(recipe, tiny_base, se
     chunked_loss, chunked = gradient(recipe, str(tiny_base), sentences[:24], 7, 0.0)
     assert torch.allclose(chunked_loss, loss, rtol=1e-5)
     assert direct.abs().max() > 0
+    assert (chunked - direct).abs().max() < 1e-4 * direct.abs().max()
+
+
+def test_the_gradient_of_a_batch_of_4096(tiny_base, sentences):
+    texts = [f"{first} {second}" for first in sentences[:64] for second in sentences[64:128]]
+    loss, direct = gradient("simcse", str(tiny_base), texts, 0, 0.0)
+    chunked_loss, chunked = gradient("simcse", str(tiny_base), texts, 64, 0.0)
+    assert torch.allclose(chunked_loss, loss, rtol=1e-5)
     assert (chunked - direct).abs().max() < 1e-4 * direct.abs().max()
 
 
