@@ -25,21 +25,27 @@ def test_a_ratio_is_how_many_times_faster_ours_is_whatever_the_unit(scripts):
     assert claims.Claim("growth", "s", 1.0, 1.2, "growth").ratio == pytest.approx(1.2)
 
 
-def test_what_a_script_writes_is_read_and_stands_between_the_marks(scripts, tmp_path):
+def test_what_a_script_writes_is_read_and_stands_between_the_marks(scripts, tmp_path, monkeypatch):
     claims, everything = scripts
+    monkeypatch.setattr(everything, "RESULTS", tmp_path / "speed")
+    older = claims.Claim("older: peer", "/s", 10.0, 20.0)
+    everything.kept([older, claims.Claim("encode: peer", "/s", 50.0, 60.0)], [])
     rows = [claims.Claim("encode: peer", "/s", 50.0, 120.0), claims.Claim("reading", "s", 0.001, 0.0011, "growth")]
     claims.finish(argparse.Namespace(claims=tmp_path / "claims.json"), rows)
     assert claims.read(tmp_path / "claims.json") == rows
     readme = tmp_path / "README.md"
     readme.write_text("before\n<!-- make bench -->\nold\n<!-- end of make bench -->\nafter\n")
-    everything.put(readme, everything.table(rows, ["encode.py"]))
+    everything.kept(rows, ["encode.py"])
+    everything.put(readme, everything.tables())
     text = readme.read_text()
     assert text.startswith("before\n")
     assert text.endswith("<!-- end of make bench -->\nafter\n")
     assert "old" not in text
     assert "| encode: peer | 50.0/s | 120/s | 2.40 |" in text
+    assert "| older: peer | 10.0/s | 20.0/s | 2.00 |" in text
+    assert "60.0/s" not in text
     assert "| reading | 1.10 |" in text
-    assert "Not measured here: encode.py." in text
+    assert "Not measured there: encode.py." in text
 
 
 def test_a_readme_without_marks_is_told_before_anything_is_measured(scripts, tmp_path):

@@ -65,7 +65,8 @@ def test_a_model_that_has_changed_is_not_known(model):
 
 
 def test_a_model_that_is_not_known_or_not_here(saved_model, tmp_path):
-    for name in (saved_model, tmp_path / "nowhere", "someone/on-the-hub"):
+    new = shutil.copytree(saved_model, tmp_path / "new")
+    for name in (new, tmp_path / "nowhere", "someone/on-the-hub"):
         with pytest.raises(LookupError):
             recalled(name)
 

@@ -178,10 +178,10 @@ def _analysis(function: Any, show: Any, *, types: dict[str, Any], texts: dict[st
 def _prepare(out: Path) -> None:
     """Check the extra and the folder before minutes of encoding."""
     from likewise.comparison.pictures import check_extra
-    from likewise.comparison.tables import open_folder
+    from likewise.comparison.tables import check_folder
 
     check_extra()
-    open_folder(out)
+    check_folder(out)
 
 
 def _tell(paths: list[Path]) -> None:

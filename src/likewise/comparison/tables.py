@@ -141,6 +141,14 @@ def markdown(found: Comparison) -> str:
     )
 
 
+def check_folder(out: str | os.PathLike[str]) -> None:
+    """Raise a ComparisonError if a report cannot be written to a folder; nothing is made."""
+    there = next(path for path in (Path(out).absolute(), *Path(out).absolute().parents) if path.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK):
+        reason = "Permission denied" if there.is_dir() else f"'{there}' is a file"
+        raise ComparisonError(f"--out '{out}' cannot be made a folder ({reason}). Give another one.")
+
+
 def open_folder(out: str | os.PathLike[str]) -> Path:
     """Return the folder of a report, created if needed."""
     try:
