@@ -28,8 +28,8 @@ def test_a_ratio_is_how_many_times_faster_ours_is_whatever_the_unit(scripts):
 def test_what_a_script_writes_is_read_and_stands_between_the_marks(scripts, tmp_path, monkeypatch):
     claims, everything = scripts
     monkeypatch.setattr(everything, "RESULTS", tmp_path / "speed")
-    older = claims.Claim("older: peer", "/s", 10.0, 20.0)
-    everything.kept([older, claims.Claim("encode: peer", "/s", 50.0, 60.0)], [])
+    earlier = claims.Claim("earlier: peer", "/s", 10.0, 20.0)
+    everything.kept([earlier, claims.Claim("encode: peer", "/s", 50.0, 60.0)], [])
     rows = [claims.Claim("encode: peer", "/s", 50.0, 120.0), claims.Claim("reading", "s", 0.001, 0.0011, "growth")]
     claims.finish(argparse.Namespace(claims=tmp_path / "claims.json"), rows)
     assert claims.read(tmp_path / "claims.json") == rows
@@ -42,7 +42,7 @@ def test_what_a_script_writes_is_read_and_stands_between_the_marks(scripts, tmp_
     assert text.endswith("<!-- end of make bench -->\nafter\n")
     assert "old" not in text
     assert "| encode: peer | 50.0/s | 120/s | 2.40 |" in text
-    assert "| older: peer | 10.0/s | 20.0/s | 2.00 |" in text
+    assert "| earlier: peer | 10.0/s | 20.0/s | 2.00 |" in text
     assert "60.0/s" not in text
     assert "| reading | 1.10 |" in text
     assert "Not measured there: encode.py." in text

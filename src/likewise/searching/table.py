@@ -30,7 +30,7 @@ _KEPT = timedelta(minutes=15)
 """How long the versions before an update are kept, for readers that still use them."""
 _FINISHED = "finished"
 _LISTED = 1000
-_PROBES, _REFINED = 20, 10
+_PROBES, _REFINED = 20, 50
 
 
 class SearchError(LikewiseError):
