@@ -46,7 +46,11 @@ BASELINES: dict[str, Baseline] = {
 
 
 def find_baseline(name: str) -> Baseline:
-    """Return the baseline of that name."""
+    """Return the baseline of that name.
+
+    Raises:
+        OptionError: there is none; the message lists those there are.
+    """
     if name not in BASELINES:
         raise OptionError(f"there is no baseline {name!r}; there are {', '.join(BASELINES)}")
     return BASELINES[name]

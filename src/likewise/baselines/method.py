@@ -26,6 +26,8 @@ class Baseline(Method):
 
     Args:
         build: (base, options, sentences, seed, progress) to a model; `sentences` are the corpus's, in order.
+        corpus: whether it is fitted to a corpus: it must be, it may be, or it is not.
+        default_base: the base where none is given.
     """
 
     build: Callable[[str, Any, Sequence[str], int, Progress], SentenceTransformer]

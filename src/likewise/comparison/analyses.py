@@ -55,7 +55,10 @@ class SimilarityReport:
     """The distributions of cosines, and their sentences.
 
     Attributes:
-        left_out: how many of the drawn sentences have no negation, by reason.
+        source: where the sentences come from.
+        seed: fixed the draw, the partners and the dropout.
+        drawn: how many sentences were drawn.
+        left_out: how many of them have no negation, by reason.
         sentences, negations, others: S each, row by row.
         distributions: model by model; without dropout a model has none of VIEWS.
     """

@@ -114,6 +114,11 @@ def parse_methods(
 
     Args:
         lines: one or more methods each; 'all' stands for the base, every baseline and every recipe.
+        preset: of recipes that name none.
+        shared: options of all recipes, over the preset's.
+
+    Raises:
+        ComparisonError: an unknown name, option or value, or two methods with one label.
 
     >>> [method.label for method in parse_methods(["simcse", "arccse margin={0,10}"])]
     ['simcse', 'arccse margin=0', 'arccse margin=10']

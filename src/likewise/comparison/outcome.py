@@ -98,8 +98,11 @@ class Comparison:
     """The finished part of a comparison.
 
     Attributes:
+        path: its folder.
         settings: what all rows share, as plain values.
+        seeds: those asked for.
         runs: every run: the method and the seed.
+        results: of those that are done.
         contradictions: the methods of a grid that cannot be made, and why.
     """
 

@@ -92,6 +92,9 @@ class ChunkStore:
     Args:
         path: what `write_chunks` wrote.
         left, right: most sentences of a left and of a right context.
+
+    Raises:
+        ContextError: there is no such file, or it is not one of chunks.
     """
 
     def __init__(self, path: Path, left: int, right: int) -> None:

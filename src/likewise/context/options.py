@@ -227,6 +227,9 @@ def read_sections(
         path: the TOML file; None for none.
         preset: "frozen", models on the states of a frozen encoder; or "paper", those of the paper from scratch.
         assignments: 'section.name=value'.
+
+    Raises:
+        OptionError: a section, an option or a value is wrong; the message names where it was given.
     """
     if preset not in PRESETS:
         raise OptionError(f"there is no preset {preset}; there are {', '.join(PRESETS)}")

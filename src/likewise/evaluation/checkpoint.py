@@ -30,7 +30,11 @@ _SHORTEST = 5  # words; with some of them removed, a shorter sentence may mean a
 
 
 def sts_b_dev_evaluator(data: str | os.PathLike[str] | None = None) -> CheckpointEvaluator:
-    """Return the papers' evaluator: STS-B dev, read from the data folder that `find_data` finds."""
+    """Return the papers' evaluator: STS-B dev, read from the data folder that `find_data` finds.
+
+    Raises:
+        DataError: there is no data folder, no STS-B dev in it, or it is malformed.
+    """
     task = rated_task("sts-b-dev")
     pairs = task.pairs(data)
     description = f"Spearman correlation on STS-B dev, {task.size} rated pairs"
@@ -50,6 +54,9 @@ def ratings_evaluator(
     Metrics: `spearman` and `pearson` of the cosines with the ratings, times 100 (0 where they are undefined, as for a
     collapsed model); `alignment` over the pairs rated above 4 (left out where there is none); `uniformity` over all
     different sentences.
+
+    Raises:
+        EvaluationError: the three differ in length, or there are fewer than two pairs.
     """
     _check_pairs(first, second, ratings, "ratings")
     if len(ratings) < 2:
@@ -97,6 +104,10 @@ def sentences_evaluator(
     Args:
         sentences: sentences that are not trained on; those of fewer than five words, and repeats, are left out.
         limit: highest number of sentences, drawn by the seed.
+        seed: of the draw and of the words.
+
+    Raises:
+        EvaluationError: fewer than two sentences are left.
     """
     usable = [s for s in dict.fromkeys(sentences) if len(s.split()) >= _SHORTEST]
     if len(usable) < 2:

@@ -19,7 +19,15 @@ _CHUNKS = 32
 
 
 class CrossEncoderScorer:
-    """A `PairScorer` by a cross-encoder; `likewise context distill --structure cross` trains one."""
+    """A `PairScorer` by a cross-encoder; `likewise context distill --structure cross` trains one.
+
+    Args:
+        model: a CrossEncoder with one output, or its folder or hub name.
+        batch_size, precision: as in `likewise.evaluate`.
+
+    Raises:
+        LoadError: there is no such model, or it has more than one output.
+    """
 
     def __init__(self, model: CrossEncoder | str, *, batch_size: int = 64, precision: Precision | None = None) -> None:
         named = model if isinstance(model, str) else type(model).__name__

@@ -19,9 +19,11 @@ class CheckpointEvaluator(SentenceEvaluator):
     The trainer puts `eval_` before the names of the metrics: "eval_sts_dev_spearman".
 
     Args:
+        metric: the metric to select by.
         name: put before each metric, with an underscore.
         score: from a model to its metrics, or to these and the values of `items`.
         description: of the selection, one sentence for the user.
+        sentences: the encoded sentences.
         of_items: the primary metric from some of the items that `score` leaves in `items`, and their numbers; None
             where its noise is not known.
 
@@ -65,6 +67,9 @@ class CheckpointEvaluator(SentenceEvaluator):
 
         It is half of the 95% interval of the change: 1.96 standard deviations over samples of the items, drawn with
         replacement (a paired bootstrap). Another sample of sentences might undo a smaller change.
+
+        Args:
+            before, after: the `items` of both models.
         """
         if self._of_items is None or before is None or after is None:
             return None

@@ -82,6 +82,9 @@ class ErrorAnalysis:
     """The rank errors of a model on a task.
 
     Attributes:
+        model: its name or folder.
+        task, title: the task's name in the registry and in a table.
+        scale: lowest and highest rating.
         pairs: P, the number of ranked pairs.
         spearman: as `likewise evaluate` gives it, times 100 (ties corrected).
         spearman_equation_10: by `spearman_of_ranks`, times 100.

@@ -38,7 +38,11 @@ _ALSO = {
 
 
 def known_tasks() -> dict[str, Task]:
-    """Return all tasks by name."""
+    """Return all tasks by name.
+
+    Raises:
+        EvaluationError: an entry point of another package cannot be loaded, is no `Task`, or takes a name twice.
+    """
     return {**_registered(), **TASKS}
 
 

@@ -28,9 +28,12 @@ class EvaluationReport:
 
     Attributes:
         model: the name or folder of the model, or its class where it was handed over in memory.
+        results: a result for each task that ran, in the order given.
+        missing: the tasks that did not run.
         averages: for each group whose tasks were all asked for ("sts"), the plain mean of its main scores, times
             100; None if one of its tasks is missing or undefined.
         settings: other facts that decide a score: precision, similarity, the model's longest sequence, versions.
+        seconds: wall time of reading, encoding and scoring.
     """
 
     model: str
@@ -67,7 +70,11 @@ class EvaluationReport:
         }
 
     def to_json(self, path: str | os.PathLike[str]) -> None:
-        """Write `to_dict` to a file, atomically."""
+        """Write `to_dict` to a file, atomically.
+
+        Raises:
+            JobError: the folder to write in is not there.
+        """
         check_target(path, "file")
         write_json(Path(path), self.to_dict(), strict=True)
 

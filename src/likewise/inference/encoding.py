@@ -44,6 +44,8 @@ def encode(
         precision: None for the model's own choice (torch, if it was not loaded by `likewise.load`), "fp32" for
             unchanged torch, "bf16" for torch under bfloat16 autocast (faster on hardware that has it; changes the
             third digit or so).
+        normalize: scale each row to length 1.
+        progress: where to show a bar; None shows none.
 
     Returns:
         (S, D) float32.

@@ -36,7 +36,11 @@ class Method:
         return type(next(iter(self.presets.values())))
 
     def options(self, preset: str | None = None, **changes: Any) -> Any:
-        """Return the options of a preset (the first one by default) with changes."""
+        """Return the options of a preset (the first one by default) with changes.
+
+        Raises:
+            OptionError: no such preset or option, or values that do not go together.
+        """
         if "epochs" in changes and "max_steps" in self.options_type.model_fields:
             # Who asks for passes over the corpus means them, and not a preset's number of updates.
             changes = {"max_steps": 0} | changes

@@ -31,7 +31,9 @@ class Pushed:
     """The result of `push`.
 
     Attributes:
+        repository: its name on the hub.
         files: what is sent, by name with the bytes.
+        card: the text of README.md.
         url: where it is; "" after a dry run.
     """
 

@@ -28,6 +28,8 @@ class ClassesResult(TaskResult):
     Attributes:
         v_measure: of k-means on the part's vectors, as many clusters as the part has labels (Rosenberg and Hirschberg
             2007).
+        classes: number of labels in the part.
+        training: number of training texts.
     """
 
     COLUMNS: ClassVar[Mapping[str, str]] = {

@@ -31,6 +31,7 @@ class TransferResult(TaskResult):
         f1: of the second class, times 100, where the task is reported with it (MRPC).
         dev: the accuracy by which the regularisation was chosen, times 100.
         strengths: the values of C that were chosen, one for each tested fold.
+        seed: of the folds.
     """
 
     COLUMNS: ClassVar[Mapping[str, str]] = {
