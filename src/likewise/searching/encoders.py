@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from likewise.inference.deferred import DeferredEncoder
 from likewise.inference.engines.names import EngineName, EnginePrecision
-from likewise.inference.exported import ExportedEncoder, Facts, Role, exported, recalled, remember
+from likewise.inference.exported import ExportedEncoder, Role
 from likewise.runs.job import read_record
 from likewise.runs.progress import Progress
 from likewise.searching.table import SearchError
@@ -35,61 +36,14 @@ class Vectors(Protocol):
         """Return the vectors (S, D), float32, of S texts, 1 or more."""
 
 
-class IndexEncoder:
-    """An encoder whose model is loaded when it is first needed.
+def vectors_in(role: Role, encoder: DeferredEncoder) -> Vectors:
+    """Return the vectors of texts in a role by an export, where there is one, or by the loaded model."""
+    prompt = encoder.facts.prompt(role)
+    with suppress(LookupError):
+        return ByExport(encoder.export(), prompt)
+    from likewise.searching.vectors import TorchVectors
 
-    Args:
-        model: the encoder, or what `load` takes.
-        engine, precision: as in `load`.
-    """
-
-    def __init__(
-        self,
-        model: SentenceTransformer | str | os.PathLike[str],
-        engine: EngineName = "auto",
-        precision: EnginePrecision = "fp32",
-    ) -> None:
-        self._given, self._engine, self._precision = model, engine, precision
-        # What 'auto' takes for these vectors wherever there is an export (see `fast_pairs`).
-        self._by_export = isinstance(model, str | os.PathLike) and engine in ("auto", "onnx") and precision == "fp32"
-
-    @cached_property
-    def model(self) -> SentenceTransformer:
-        """The model, loaded on first access."""
-        if not isinstance(self._given, str | os.PathLike):
-            return self._given
-        from likewise.inference.loading import load
-
-        return load(self._given, engine=self._engine, precision=self._precision)
-
-    @cached_property
-    def facts(self) -> Facts:
-        """The facts about the model, which is loaded if there are none from before."""
-        if self._by_export:
-            with suppress(LookupError):
-                return recalled(self._given)  # type: ignore[arg-type]
-        from likewise.inference.encoding import facts_of
-
-        found = facts_of(self.model)
-        if self._by_export:
-            remember(self._given, found)  # type: ignore[arg-type]
-        return found
-
-    @property
-    def name(self) -> str | None:
-        """The name by which a search loads the model again: an absolute path, or one of the hub."""
-        if not isinstance(self._given, str | os.PathLike):
-            return getattr(self._given, "loaded_from", None)
-        return str(Path(self._given).expanduser().resolve()) if Path(self._given).exists() else str(self._given)
-
-    def open(self, role: Role) -> Vectors:
-        """Return the vectors of texts in a role by an export, where there is one, or by the loaded model."""
-        if self._by_export:
-            with suppress(LookupError):
-                return ByExport(exported(self.facts), self.facts.prompt(role))
-        from likewise.searching.vectors import TorchVectors
-
-        return TorchVectors(self.model, self.facts.prompt(role))
+    return TorchVectors(encoder.model, prompt)
 
 
 class ByExport:
@@ -113,13 +67,13 @@ class PassageVectors:
     ahead = 0
     """Windows that may be begun while one is encoded."""
 
-    def __init__(self, encoder: IndexEncoder) -> None:
+    def __init__(self, encoder: DeferredEncoder) -> None:
         self.encoder = encoder
 
     @cached_property
     def vectors(self) -> Vectors:
         """The function of texts to vectors."""
-        return self.encoder.open("document")
+        return vectors_in("document", self.encoder)
 
     def begin(self, texts: Sequence[str]) -> Future[np.ndarray]:
         """Return the vectors (S, D) of texts, which may come later."""
@@ -133,7 +87,7 @@ def opened(
     model: SentenceTransformer | str | os.PathLike[str] | None,
     engine: EngineName = "auto",
     precision: EnginePrecision = "fp32",
-) -> IndexEncoder:
+) -> DeferredEncoder:
     """Return the encoder that was given, or that of an index.
 
     Raises:
@@ -142,4 +96,4 @@ def opened(
     given = model or read_record(target).get("model")
     if given is None:
         raise SearchError(f"{target} names no model: give the one to index with, as --model runs/arc")
-    return IndexEncoder(given, engine, precision)
+    return DeferredEncoder(given, engine, precision)

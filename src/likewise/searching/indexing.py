@@ -16,6 +16,7 @@ import numpy as np
 
 from likewise.corpus.options import CorpusError, CorpusOptions
 from likewise.errors import counted
+from likewise.inference.deferred import DeferredEncoder
 from likewise.inference.engines.names import EngineName, EnginePrecision
 from likewise.runs.job import Job, Resume, check_target, open_job, read_record
 from likewise.runs.on_ray import cluster
@@ -23,7 +24,7 @@ from likewise.runs.parts import checksum
 from likewise.runs.plan import Plan
 from likewise.runs.progress import Progress
 from likewise.runs.stopping import StopRequest, orderly_stop
-from likewise.searching.encoders import IndexEncoder, PassageVectors, opened
+from likewise.searching.encoders import PassageVectors, opened
 from likewise.searching.passages import Passage, Splitting, files_of
 from likewise.searching.table import Table, key_of
 
@@ -151,7 +152,7 @@ def index(
     return result
 
 
-def _on_cluster(encoder: IndexEncoder, workers: int) -> PassageVectors:
+def _on_cluster(encoder: DeferredEncoder, workers: int) -> PassageVectors:
     from likewise.searching.remote import RemoteVectors
 
     return RemoteVectors(encoder, workers)

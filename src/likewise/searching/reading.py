@@ -16,7 +16,7 @@ from likewise.corpus.decoding import without_surrogates
 from likewise.corpus.splitting import sentence_spans
 from likewise.inference.exported import ExportedEncoder
 from likewise.runs.job import read_record, work_of
-from likewise.searching.encoders import ByExport, opened
+from likewise.searching.encoders import ByExport, opened, vectors_in
 from likewise.searching.hits import Hit
 from likewise.searching.table import SHOWN, SearchError, Table
 
@@ -86,7 +86,7 @@ class Index:
                     f"{self.path} was made with another model{f' ({self.model})' if self.model else ''}: search with "
                     "that one, or index again with --model and --overwrite"
                 )
-            self._own, self._fits = model.open("query"), made_with
+            self._own, self._fits = vectors_in("query", model), made_with
         found: np.ndarray = self._own(texts)
         return found
 

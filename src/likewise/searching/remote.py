@@ -8,10 +8,11 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
+from likewise.inference.deferred import DeferredEncoder
 from likewise.inference.engines.names import EngineName, EnginePrecision
 from likewise.inference.loading import load
 from likewise.runs.on_ray import ClusterError, RayExecutor
-from likewise.searching.encoders import IndexEncoder, PassageVectors
+from likewise.searching.encoders import PassageVectors
 from likewise.searching.vectors import TorchVectors
 
 
@@ -26,7 +27,7 @@ class RemoteVectors(PassageVectors):
         ClusterError: the model is not one that workers can load by its folder or name.
     """
 
-    def __init__(self, encoder: IndexEncoder, workers: int) -> None:
+    def __init__(self, encoder: DeferredEncoder, workers: int) -> None:
         super().__init__(encoder)
         if encoder.name is None:
             raise ClusterError("the workers of a cluster load the model themselves: give its folder or its name")

@@ -14,9 +14,9 @@ from sentence_transformers import SentenceTransformer
 
 from likewise.inference.batches import by_budget
 from likewise.inference.encoder import finished
-from likewise.inference.encoding import facts_of
 from likewise.inference.engines.chooser import choose
 from likewise.inference.engines.engine import Choice
+from likewise.inference.exported import Facts
 from likewise.inference.runner import UnfitModel, fits, one_core_threads, torch_threads
 from likewise.runs.progress import Progress
 from likewise.serving.served import Item, Served
@@ -36,13 +36,14 @@ class ServedModel(Served):
 
     Args:
         name: by which requests ask for it.
+        facts: about the model.
         model: as `likewise.load` returns it.
         progress: shows the choice of the engine.
     """
 
-    def __init__(self, name: str, model: SentenceTransformer, progress: Progress) -> None:
-        super().__init__(name, facts_of(model.eval()))
-        self.model, prompt, self.workers = model, self.facts.prompt(), torch_threads()
+    def __init__(self, name: str, facts: Facts, model: SentenceTransformer, progress: Progress) -> None:
+        super().__init__(name, facts)
+        self.model, prompt, self.workers = model.eval(), facts.prompt(), torch_threads()
         self.pool = one_core_threads(self.workers)
         self._runner: Any = None
         try:

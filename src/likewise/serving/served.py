@@ -5,17 +5,17 @@ Letters of the shapes: S texts, D embedding.
 
 from __future__ import annotations
 
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from concurrent.futures import Executor
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
 from likewise.inference.batches import CPU_BUDGET
-from likewise.inference.exported import ExportedEncoder, Facts, cores, exported, recalled, remember
+from likewise.inference.deferred import DeferredEncoder
+from likewise.inference.engines.names import EngineName, EnginePrecision
+from likewise.inference.exported import ExportedEncoder, Facts, cores
 from likewise.runs.progress import Progress
 
 Item = Any
@@ -79,7 +79,7 @@ class ServedExport(Served):
         return self._encoder.vectors(items)
 
 
-def served(name: str, model: Any, engine: str, precision: str, progress: Progress) -> Served:
+def served(name: str, model: Any, engine: EngineName, precision: EnginePrecision, progress: Progress) -> Served:
     """Open a model to serve it: by its export, if it has one from an earlier start; torch takes seconds to import.
 
     Args:
@@ -88,20 +88,13 @@ def served(name: str, model: Any, engine: str, precision: str, progress: Progres
         engine, precision: as in `likewise.load`.
         progress: shows the engine.
     """
-    named = isinstance(model, str | os.PathLike)
-    by_export = named and engine in ("auto", "onnx") and precision == "fp32"
-    found: Served | None = None
-    if by_export:
-        with suppress(LookupError):
-            facts = recalled(model)
-            found = ServedExport(name, facts, exported(facts))
-    if found is None:
-        from likewise.inference.loading import load
+    encoder = DeferredEncoder(model, engine, precision)
+    found: Served
+    try:
+        found = ServedExport(name, encoder.facts, encoder.export())
+    except LookupError:
         from likewise.serving.models import ServedModel
 
-        loaded = load(model, engine=engine, precision=precision) if named else model  # type: ignore[arg-type]
-        found = ServedModel(name, loaded, progress)
-        if by_export:
-            remember(model, found.facts)
+        found = ServedModel(name, encoder.facts, encoder.model, progress)
     progress.tell(f"{name}: {found.facts.dimension} numbers, engine: {found.engine}")
     return found
