@@ -25,7 +25,8 @@ STUDENTS: dict[str, dict[str, Any]] = {
     "light encoder, GloVe": {"preset": "light", "base": "bundled:glove"},
     "light encoder, GloVe, stretched": {"preset": "light", "base": "bundled:glove", "scale": "stretch"},
     "[CLS]": {"preset": "cpu", "scale": "cosine", "select_by": "auto", "pooling": "cls"},
-    "mask of a prompt": {"preset": "mask"},
+    "mask of a prompt": {"preset": "anchored", "anchor": 0.0, "scale": "cosine"},
+    "surrogate, own pooling": {"preset": "anchored", "pooling": "own", "learning_rate": 3e-5, "eval_steps": 20},
     "cross-encoder": {"preset": "cpu", "structure": "cross", "max_length": 96},
 }
 """Arm to its arguments of `likewise.distill`."""

@@ -8,13 +8,13 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from sentence_transformers import CrossEncoder, SentenceTransformer
-from sentence_transformers.sentence_transformer.losses import CosineSimilarityLoss
 from sentence_transformers.sentence_transformer.modules import Pooling
 
 import likewise
 from likewise.context.surrogate import PAPER, PRESETS, AnchoredLoss, distill
 from likewise.context.workspace import ContextError
 from likewise.encoder.build import build_encoder
+from likewise.encoder.encoder_copy import FrozenCopy
 from likewise.encoder.opening import LoadError
 from likewise.errors import LikewiseError
 from likewise.evaluation.task import DataError
@@ -120,9 +120,9 @@ def test_a_cross_encoder_trained_in_bfloat16_is_scored_as_it_is_saved(harvest, t
         assert found == pytest.approx(np.mean((predicted - [row["score"] for row in pairs]) ** 2), rel=2e-6)
 
 
-@pytest.mark.parametrize("structure", ["siamese", "cross"])
-def test_resume_gives_the_weights_of_an_uninterrupted_run(harvest, tiny_base, tmp_path, stopping_after, structure):
-    settings = SMALL | {"base": tiny_base, "structure": structure, "select_by": "last", "eval_steps": 9, "max_steps": 4}
+@pytest.mark.parametrize("changes", [{}, {"structure": "cross"}, {"preset": "anchored"}], ids=str)
+def test_resume_gives_the_weights_of_an_uninterrupted_run(harvest, tiny_base, tmp_path, stopping_after, changes):
+    settings = SMALL | {"base": tiny_base, "select_by": "last", "eval_steps": 9, "max_steps": 4} | changes
     distill(harvest, out=tmp_path / "whole", **settings)
     with stopping_after(2):
         distill(harvest, out=tmp_path / "cut", **settings)
@@ -135,7 +135,7 @@ def test_resume_gives_the_weights_of_an_uninterrupted_run(harvest, tiny_base, tm
 
 def test_input_that_is_wrong_is_told_before_anything_is_done(harvest, tiny_base, tmp_path):
     out = tmp_path / "run"
-    with pytest.raises(OptionError, match="anchored, mask, light, cpu, paper"):
+    with pytest.raises(OptionError, match="anchored, light, cpu, paper"):
         distill(harvest, base=tiny_base, out=out, preset="huge")
     with pytest.raises(DataError, match="No evaluation data"):
         distill(harvest, base=tiny_base, out=out, select_by="sts-b-dev", quiet=True)
@@ -149,9 +149,9 @@ def test_input_that_is_wrong_is_told_before_anything_is_done(harvest, tiny_base,
     assert not out.exists()
 
 
-def test_the_anchored_student_begins_where_its_targets_are(harvest, tiny_base, tmp_path):
+def test_the_targets_of_an_anchored_student_lie_on_its_teachers_cosines(harvest, tiny_base, tmp_path):
     result = distill(
-        harvest, base=tiny_base, out=tmp_path / "run", preset="anchored", select_by="held-out", pooling="mean",
+        harvest, base=tiny_base, out=tmp_path / "run", preset="anchored", select_by="held-out", pooling="mask",
         **{name: value for name, value in SMALL.items() if name != "preset"},
     )  # fmt: skip
     rows = [row for shard in range(2) for row in pq.read_table(harvest / f"shard-{shard}.parquet").to_pylist()]
@@ -164,18 +164,19 @@ def test_the_anchored_student_begins_where_its_targets_are(harvest, tiny_base, t
     assert -scale["low"] / (scale["high"] - scale["low"]) == pytest.approx(offset, rel=1e-3)
 
 
-def test_trust_is_the_share_by_which_the_weights_moved(tiny_model, sentences):
-    features = [tiny_model.preprocess(sentences[:4]), tiny_model.preprocess(sentences[4:8])]
-    labels = torch.tensor([0.1, 0.9, 0.4, 0.7])
-    loss = AnchoredLoss(tiny_model, trust=3.0)
-    plain = CosineSimilarityLoss(tiny_model)
-    before = plain([dict(f) for f in features], labels).item()
-    assert loss([dict(f) for f in features], labels).item() == pytest.approx(before)
-    with torch.no_grad():
-        for parameter in tiny_model.parameters():
-            parameter.mul_(1.1)
-    added = loss([dict(f) for f in features], labels) - plain([dict(f) for f in features], labels)
-    assert added.item() == pytest.approx(3 * 0.1**2, rel=1e-3)
+def test_the_anchored_loss_is_that_of_scores_and_of_vectors(tiny_base, sentences):
+    student, teacher = (build_encoder(str(tiny_base), pooling=mode, head=False) for mode in ("cls", "mean"))
+    student.append(FrozenCopy(teacher))
+    pairs, labels = (sentences[:4], sentences[4:8]), torch.tensor([0.1, 0.9, 0.4, 0.7])
+    features = [encoder.preprocess(texts) for encoder in (student, teacher) for texts in pairs]
+    parts = AnchoredLoss(student, anchor=3.0).train()(features, labels)
+    plain = build_encoder(str(tiny_base), pooling="cls", head=False).eval()
+    u, v = (plain.encode(texts, normalize_embeddings=True).astype(np.float64) for texts in pairs)
+    s, t = (teacher.encode(texts, normalize_embeddings=True).astype(np.float64) for texts in pairs)
+    assert parts["scores"].item() == pytest.approx(np.mean(((u * v).sum(1) - labels.numpy()) ** 2), rel=1e-4)
+    away = [1 - (one * other).sum(1) for one, other in ((u, s), (v, t))]
+    assert parts["anchor"].item() == pytest.approx(3 * np.mean(away), rel=1e-4)
+    assert all(not parameter.requires_grad for parameter in student[-1].parameters())
 
 
 @pytest.mark.parametrize("pooling", ["own", "cls", "mask"])
@@ -208,4 +209,6 @@ def test_a_light_student_of_word_vectors_whose_words_learn(harvest, sentences, t
 
 def test_a_cross_encoder_has_no_anchor():
     with pytest.raises(OptionError, match="a cross-encoder has no cosines"):
-        PAPER.updated(structure="cross", trust=1.0)
+        PAPER.updated(structure="cross", anchor=1.0)
+    with pytest.raises(OptionError, match="set anchor to 0"):
+        PRESETS["light"].updated(anchor=1.0)

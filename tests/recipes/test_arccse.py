@@ -20,7 +20,7 @@ def rows(sentences):
 
 
 def test_only_long_sentences_make_triplets_in_three_blocks(sentences):
-    options = options_of(triplet_min_words=25)
+    options = options_of(triplet_min_words=25, triplet_limit=0)
     columns = TripletViews(options, "[MASK]", seed=1)(rows(sentences[:50]))
     long = [s for s in sentences[:50] if len(s.split()) >= 25]
     k = len(long)
@@ -33,6 +33,14 @@ def test_only_long_sentences_make_triplets_in_three_blocks(sentences):
         hidden = [[i for i, w in enumerate(text.split()) if w == "[MASK]"] for text in (closer, farther)]
         assert [tuple(h) for h in hidden] == list(nested_spans(n, (0.2, 0.4), sentence_rng(sentence, 1)))
         assert all(a == b for a, b in zip(sentence.split(), farther.split(), strict=True) if b != "[MASK]")
+
+
+def test_the_limit_bounds_the_triplets_of_a_batch(sentences):
+    long = [s for s in sentences if len(s.split()) >= 25][:5]
+    columns = TripletViews(options_of(triplet_limit=3), "[MASK]", seed=1)(rows(["A short one.", *long]))
+    assert len(columns["sentence"]) == 6
+    assert columns["triplet"][:3] == long[:3]
+    assert len(columns["triplet"]) == 9
 
 
 def test_views_depend_on_the_seed_and_not_on_the_batch(sentences):

@@ -11,24 +11,29 @@ import os
 from typing import Any, Literal
 
 import numpy as np
+import torch
 from sentence_transformers import CrossEncoder
 from sentence_transformers.cross_encoder.data_collator import CrossEncoderDataCollator
 from sentence_transformers.cross_encoder.losses import MSELoss
 from sentence_transformers.sentence_transformer.losses import CosineSimilarityLoss
 from torch import nn
+from torch.nn import functional as F
 from transformers import set_seed
 
 from likewise.context.harvested import Harvest, Rule, ScoredPairs, ScoreScale, read_harvest
 from likewise.corpus.bundled import resolve_model
 from likewise.encoder.build import build_encoder
+from likewise.encoder.encoder_copy import FrozenCopy
 from likewise.encoder.mask_prompt import build_mask_prompt_encoder
-from likewise.encoder.modules import without_training_head
-from likewise.encoder.opening import LoadError, check_loadable
+from likewise.encoder.modules import find_part, without_training_head
+from likewise.encoder.opening import LoadError, check_loadable, is_sentence_encoder
 from likewise.encoder.word_vectors import check_source
 from likewise.errors import first_line
 from likewise.evaluation.checkpoint import scores_evaluator
 from likewise.evaluation.cross_encoder import PairPredictions
 from likewise.evaluation.evaluator import CheckpointEvaluator
+from likewise.losses.functional import cosine_distance
+from likewise.recipes.collate import TextCollator, distillation_readings
 from likewise.recipes.gclsr import build_light_student
 from likewise.runs.job import Resume
 from likewise.runs.options import OptionError, checked_seed, of_preset, option
@@ -57,8 +62,8 @@ class SurrogateOptions(FinetuneOptions):
         "The student: the base as it is; its transformer with a mean, [CLS], or the mask of a prompt; or, with word "
         "vectors as base (bundled:glove), the light encoder of GCLSR, whose word vectors learn too.",
     )
-    trust: float = option(
-        0.0, "Weight of the squared distance of the weights from those of the base, as a share of their own size.", ge=0
+    anchor: float = option(
+        0.0, "Weight of the distance, 1 less the cosine, of each sentence's vector from the base's own vector.", ge=0
     )
     batch_size: int = option(32, "Pairs of a forward pass.")
     learning_rate: float = option(1e-4, "Peak learning rate of Adam.")
@@ -72,20 +77,21 @@ class SurrogateOptions(FinetuneOptions):
 
     def _check(self) -> None:
         super()._check()
-        if self.structure == "cross" and (self.select_by == "sts-b-dev" or self.trust or self.scale == "base"):
+        if self.structure == "cross" and (self.select_by == "sts-b-dev" or self.anchor or self.scale == "base"):
             raise OptionError(
-                "a cross-encoder has no cosines: take preset=cpu, or drop scale=base, trust and select_by=sts-b-dev"
+                "a cross-encoder has no cosines: take preset=cpu, or drop scale=base, anchor and select_by=sts-b-dev"
             )
+        if self.anchor and self.pooling == "light":
+            raise OptionError("word vectors give no sentence vectors to be near to: set anchor to 0")
 
 
 PAPER = SurrogateOptions()
 CPU = PAPER.updated(scale="stretch", max_length=64, eval_steps=200, warmup_ratio=0.1)
-ANCHORED = CPU.updated(scale="base", pooling="own", trust=0.1, learning_rate=3e-5, select_by="auto", eval_steps=20)
-LIGHT = CPU.updated(scale="cosine", pooling="light", batch_size=128, learning_rate=1e-3, select_by="auto")
 # The rate, decay and length of mask distillation, which also begins with a mask that was never trained.
-MASK = CPU.updated(scale="cosine", pooling="mask", learning_rate=4e-4, weight_decay=0.01, max_length=48)
-MASK = MASK.updated(select_by="auto", max_steps=200, eval_steps=50)
-PRESETS = {"anchored": ANCHORED, "mask": MASK, "light": LIGHT, "cpu": CPU, "paper": PAPER}
+ANCHORED = CPU.updated(scale="base", anchor=1.0, pooling="mask", learning_rate=4e-4, weight_decay=0.01, max_length=48)
+ANCHORED = ANCHORED.updated(select_by="auto", max_steps=200, eval_steps=50)
+LIGHT = CPU.updated(scale="cosine", pooling="light", batch_size=128, learning_rate=1e-3, select_by="auto")
+PRESETS = {"anchored": ANCHORED, "light": LIGHT, "cpu": CPU, "paper": PAPER}
 _FITTED = 1_000
 """Pairs whose cosines by the base fix the scale."""
 
@@ -167,30 +173,52 @@ def distill(
     return training.run(out, progress, resume=resume, overwrite=overwrite, keep_checkpoints=keep_checkpoints)
 
 
-class AnchoredLoss(CosineSimilarityLoss):
-    """The squared error of cosines, and the squared distance of the weights from where they began."""
+class AnchoredLoss(nn.Module):
+    """The squared error of the pairs' cosines, and the distance of all vectors from a teacher's.
 
-    def __init__(self, model: Any, trust: float) -> None:
-        super().__init__(model)
-        self.trust = trust
-        self._start = {name: part.detach().clone() for name, part in model.named_parameters() if part.requires_grad}
-        self._size = float(sum((part.double() ** 2).sum() for part in self._start.values()))
+    As in mask distillation, the encoder learns without dropout.
 
-    def forward(self, sentence_features: Any, labels: Any) -> Any:
-        """Return the loss of a batch."""
-        found = super().forward(sentence_features, labels)
-        own = dict(self.model.named_parameters())
-        moved = sum(((own[name] - start.to(own[name].device)) ** 2).sum() for name, start in self._start.items())
-        return found + self.trust * moved / self._size
+    Args:
+        model: the encoder; a `FrozenCopy` among its modules is the teacher.
+        anchor: weight of the mean of 1 - cos(vector, vector of the teacher).
+
+    Inputs: the first and the second sentences as tokens of the encoder, and both as tokens of the teacher; and the
+    targets (B,) of the pairs' cosines.
+    """
+
+    def __init__(self, model: Any, anchor: float) -> None:
+        super().__init__()
+        self.model, self.anchor = model, anchor
+        # In a dict: they are parts of the encoder already.
+        self._parts: dict[str, Any] = {"transformer": model[0], "teacher": find_part(model, FrozenCopy)}
+
+    def forward(self, sentence_features: Any, labels: Any) -> dict[str, Any]:
+        """Return the weighted parts of a batch's loss, by name: {'scores': scalar, 'anchor': scalar}."""
+        first, second, *plain = sentence_features
+        self._parts["transformer"].eval()  # the trainer turns it on again before each step
+        vectors = [self.model(dict(tokens))["sentence_embedding"] for tokens in (first, second)]  # (B, D) each
+        wanted = [self._parts["teacher"].encode(tokens) for tokens in plain]
+        distances = [cosine_distance(own, other) for own, other in zip(vectors, wanted, strict=True)]
+        error = F.mse_loss(F.cosine_similarity(*vectors), labels.float())
+        return {"scores": error, "anchor": self.anchor * (distances[0] + distances[1]) / 2}
+
+
+def _with_teacher(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the pairs for the student and for the teacher, and their targets."""
+    pairs = {name: [row[name] for row in rows] for name in ("sentence1", "sentence2")}
+    plain = {f"plain_{name}": texts for name, texts in pairs.items()}
+    return pairs | plain | {LABEL: torch.tensor([row[LABEL] for row in rows])}
 
 
 def _scale(pairs: ScoredPairs, rule: Rule, model: Any) -> ScoreScale:
-    """Return the scale of the targets; for the rule "base" by the cosines of the student as it begins."""
+    """Return the scale of the targets; for the rule "base" by the cosines of the teacher or of the new student."""
     if rule != "base":
         return ScoreScale.fit(rule, pairs.scores)
     rows = np.sort(np.random.default_rng(0).permutation(len(pairs))[:_FITTED])
     first, second = ScoredPairs(pairs.table.take(rows), pairs.scores[rows]).texts()
-    return ScoreScale.fit(rule, pairs.scores[rows], PairPredictions(first, second)(model))
+    teacher = find_part(model, FrozenCopy)
+    reference = teacher.encoder if teacher else model
+    return ScoreScale.fit(rule, pairs.scores[rows], PairPredictions(first, second)(reference))
 
 
 def student_of(base: str, options: SurrogateOptions, pairs: ScoredPairs) -> tuple[Any, Any]:
@@ -209,8 +237,13 @@ def _build(base: str, options: SurrogateOptions, pairs: ScoredPairs) -> tuple[An
     """Return the model, its loss, its collator, and what makes of it the model to save."""
     if options.structure == "siamese":
         encoder, export = student_of(base, options, pairs)
-        loss = AnchoredLoss(encoder, options.trust) if options.trust else CosineSimilarityLoss(encoder)
-        return encoder, loss, collate_rows(encoder, options.max_length), export
+        if not options.anchor:
+            return encoder, CosineSimilarityLoss(encoder), collate_rows(encoder, options.max_length), export
+        teacher = build_encoder(base, pooling="own" if is_sentence_encoder(base) else "mean", head=False)
+        encoder.append(FrozenCopy(teacher))
+        own, plain = distillation_readings(encoder, teacher, options.max_length)
+        readings = {"sentence1": own, "sentence2": own, "plain_sentence1": plain, "plain_sentence2": plain}
+        return encoder, AnchoredLoss(encoder, options.anchor), TextCollator(readings, _with_teacher, (LABEL,)), export
     try:
         with no_bar(), only_errors():  # its last layer is new, as it should be
             model = CrossEncoder(

@@ -40,6 +40,7 @@ class ArcCSEOptions(HeadOptions):
     triplet_dropout: bool = option(False, "Dropout on in the triplets.")
     triplet_min_words: int = option(25, "Fewest words of a sentence that triplets are made from.", gt=0)
     triplet_max_length: int = option(0, "Tokens kept of a triplet's sentences; 0: as many as the base reads.", ge=0)
+    triplet_limit: int = option(0, "Most triplets of a batch; 0: one of every sentence that is long enough.", ge=0)
     mask_closer: float = option(0.2, "Share of words masked (or deleted) in the closer version.", ge=0, le=1)
     mask_farther: float = option(0.4, "Share of words masked (or deleted) in the farther version.", ge=0, le=1)
 
@@ -75,7 +76,7 @@ class TripletViews:
     def __call__(self, rows: list[dict[str, Any]]) -> dict[str, list[str]]:
         """Return texts by column; without triplets if no sentence is long enough."""
         at_least = self.options.triplet_min_words if self.options.triplet_weight else math.inf
-        long = [row["sentence"] for row in rows if row["words"] >= at_least]
+        long = [row["sentence"] for row in rows if row["words"] >= at_least][: self.options.triplet_limit or None]
         versions = [self._versions(sentence) for sentence in long]
         triplets = [*long, *(closer for closer, _ in versions), *(farther for _, farther in versions)]
         columns = {"sentence": [row["sentence"] for row in rows]}
@@ -134,6 +135,7 @@ CPU = ArcCSEOptions(
     eval_steps=20,
     sam_rho=0.0,
     triplet_max_length=64,
+    triplet_limit=16,
 )
 
 ARCCSE = Recipe(

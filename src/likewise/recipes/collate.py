@@ -92,3 +92,11 @@ def prompt_length(encoder: Any, max_length: int) -> tuple[int, int]:
     if length <= taken:
         raise OptionError(f"max_length {length} leaves no room: the template alone has {taken} tokens")
     return length, taken
+
+
+def distillation_readings(encoder: Any, teacher: Any, max_length: int) -> tuple[Reading, Reading]:
+    """Return the readings of an encoder and of its teacher, which sees the tokens that the encoder's prompt leaves."""
+    length, taken = prompt_length(encoder, max_length)
+    plain = Reading.of(teacher)
+    room = length - taken + len(plain.tokenizer(plain.prompt)["input_ids"])
+    return Reading.of(encoder, length), plain._replace(length=min(room, plain.length))

@@ -13,7 +13,7 @@ from likewise.encoder.mask_prompt import build_mask_prompt_encoder
 from likewise.encoder.modules import find_part
 from likewise.encoder.opening import is_sentence_encoder
 from likewise.losses.distillation import DistillationLoss
-from likewise.recipes.collate import Reading, TextCollator, prompt_length
+from likewise.recipes.collate import TextCollator, distillation_readings
 from likewise.recipes.options import PromptOptions
 from likewise.recipes.recipe import Recipe
 
@@ -32,13 +32,9 @@ def _encoder(base: str, options: PromptOptions) -> Any:
 
 
 def _collator(encoder: Any, options: PromptOptions, seed: int) -> TextCollator:
-    length, taken = prompt_length(encoder, options.max_length)
     copy: Any = find_part(encoder, FrozenCopy)
-    teacher = Reading.of(copy.encoder)
-    # The teacher sees what the prompt leaves room for.
-    room = length - taken + len(teacher.tokenizer(teacher.prompt)["input_ids"])
-    plain = teacher._replace(length=min(room, teacher.length))
-    return TextCollator({"sentence": Reading(encoder.tokenizer, length), "plain": plain}, _twice)
+    own, plain = distillation_readings(encoder, copy.encoder, options.max_length)
+    return TextCollator({"sentence": own, "plain": plain}, _twice)
 
 
 CPU = PromptOptions(
