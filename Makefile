@@ -23,7 +23,7 @@ lint: $(VENV)/.dev
 	$(BIN)/lint-imports
 	$(BIN)/deptry src
 
-# Half an hour and more on two cores; needs the evaluation data.
+# About a quarter of an hour on two cores that do nothing else; needs the evaluation data.
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/all.py --page docs/speed.md
 

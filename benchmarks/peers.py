@@ -44,7 +44,7 @@ RATE, LENGTH, WARM_UP = 2e-5, 128, 0.1
 
 def batches(texts: list[str], size: int, seed: int) -> Iterator[list[int]]:
     """Yield the rows of batches of similar length, for ever."""
-    sampler = LengthBatchSampler([len(text) for text in texts], min(size, len(texts)), seed)
+    sampler = LengthBatchSampler(np.array([len(text) for text in texts]), min(size, len(texts)), seed)
     for epoch in itertools.count():
         sampler.set_epoch(epoch)
         yield from sampler

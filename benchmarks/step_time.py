@@ -27,6 +27,7 @@ from likewise.corpus import prepare
 from likewise.encoder.build import build_encoder
 from likewise.recipes import find_recipe
 from likewise.runs.provenance import machine
+from likewise.training.batching import lengths_of
 from likewise.training.precision import use_bf16
 from likewise.training.selection import last_checkpoint
 from likewise.training.trainer import LikewiseTrainer, trainer_arguments
@@ -87,7 +88,7 @@ def ours(name: str, base: str, corpus, batch: int, length: int, steps: int, fold
         train_dataset=corpus,
         loss=recipe.build_loss(encoder, options),
         data_collator=recipe.build_collator(encoder, options, 1),
-        lengths=corpus.with_format("numpy")["words"][:],
+        lengths=lengths_of(corpus, encoder),
         by_length=True,
         sam_rho=options.sam_rho,
         callbacks=[clock],

@@ -29,13 +29,14 @@ def test_what_a_script_writes_is_read_and_stands_between_the_marks(scripts, tmp_
     claims, everything = scripts
     monkeypatch.setattr(everything, "RESULTS", tmp_path / "speed")
     earlier = claims.Claim("earlier: peer", "/s", 10.0, 20.0)
-    everything.kept([earlier, claims.Claim("encode: peer", "/s", 50.0, 60.0)], [])
+    everything.kept([claims.Claim("of a run before: peer", "/s", 1.0, 2.0)], [], add=False)
+    everything.kept([earlier, claims.Claim("encode: peer", "/s", 50.0, 60.0)], [], add=False)
     rows = [claims.Claim("encode: peer", "/s", 50.0, 120.0), claims.Claim("reading", "s", 0.001, 0.0011, "growth")]
     claims.finish(argparse.Namespace(claims=tmp_path / "claims.json"), rows)
     assert claims.read(tmp_path / "claims.json") == rows
     readme = tmp_path / "README.md"
     readme.write_text("before\n<!-- make bench -->\nold\n<!-- end of make bench -->\nafter\n")
-    everything.kept(rows, ["encode.py"])
+    everything.kept(rows, ["encode.py"], add=True)
     everything.put(readme, everything.tables())
     text = readme.read_text()
     assert text.startswith("before\n")
@@ -44,6 +45,7 @@ def test_what_a_script_writes_is_read_and_stands_between_the_marks(scripts, tmp_
     assert "| encode: peer | 50.0/s | 120/s | 2.40 |" in text
     assert "| earlier: peer | 10.0/s | 20.0/s | 2.00 |" in text
     assert "60.0/s" not in text
+    assert "of a run before" not in text
     assert "| reading | 1.10 |" in text
     assert "Not measured there: encode.py." in text
 

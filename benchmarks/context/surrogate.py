@@ -26,6 +26,7 @@ STUDENTS: dict[str, dict[str, Any]] = {
     "light encoder, GloVe, stretched": {"preset": "light", "base": "bundled:glove", "scale": "stretch"},
     "[CLS]": {"preset": "cpu", "scale": "cosine", "select_by": "auto", "pooling": "cls"},
     "mask of a prompt": {"preset": "anchored", "anchor": 0.0, "scale": "cosine"},
+    "the base's vectors alone": {"preset": "anchored", "anchor": 1000.0},
     "surrogate, own pooling": {"preset": "anchored", "pooling": "own", "learning_rate": 3e-5, "eval_steps": 20},
     "cross-encoder": {"preset": "cpu", "structure": "cross", "max_length": 96},
 }

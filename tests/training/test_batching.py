@@ -1,6 +1,8 @@
 import numpy as np
+from datasets import Dataset
+from transformers import AutoTokenizer
 
-from likewise.training.batching import LengthBatchSampler
+from likewise.training.batching import LengthBatchSampler, lengths_of
 
 LENGTHS = np.random.default_rng(0).integers(3, 60, 5003)
 
@@ -34,3 +36,31 @@ def test_order_depends_on_seed_and_epoch_alone():
 def test_batches_do_not_come_in_order_of_length():
     means = [LENGTHS[b].mean() for b in LengthBatchSampler(LENGTHS, 16, seed=1)]
     assert abs(np.corrcoef(means[:-1], means[1:])[0, 1]) < 0.2
+
+
+class OfTransformer:
+    def __init__(self, base):
+        self.tokenizer = AutoTokenizer.from_pretrained(base)
+
+
+def test_lengths_are_in_tokens_where_the_model_reads_tokens(tiny_base):
+    model = OfTransformer(str(tiny_base))
+    texts = ["a river", "unbelievable antidisestablishmentarianism", "the old river sees the dog", "a"]
+    data = Dataset.from_dict({"sentence": texts, "words": [len(text.split()) for text in texts]})
+    lengths = lengths_of(data, model)
+    assert len(lengths) == 4
+    assert lengths[np.array([3, 1])].tolist() == [len(model.tokenizer(texts[i])["input_ids"]) for i in (3, 1)]
+    assert lengths_of(data, object()).tolist() == [2, 2, 6, 1]
+
+
+def test_the_lengths_of_labelled_rows_are_those_of_all_their_texts(tiny_base):
+    model, rows = OfTransformer(str(tiny_base)), np.arange(2)
+    data = Dataset.from_dict(
+        {"sentence1": ["a river", "the dog"], "sentence2": ["a", "the old river"], "label": [0, 1]}
+    )
+    wanted = [
+        len(model.tokenizer(row["sentence1"])["input_ids"] + model.tokenizer(row["sentence2"])["input_ids"])
+        for row in data
+    ]
+    assert lengths_of(data, model)[rows].tolist() == wanted
+    assert lengths_of(data, None).tolist() == [3, 5]

@@ -46,8 +46,10 @@ TRAINING = PLAIN | {
     "sam_rho": 0.05,
     "select_by": "held-out",
     "held_out": 40,
+    "learning_rate": 3e-4,
+    "precision": "fp32",
+    "triplet_limit": 0,  # a limit is that of each process
 }
-TRAINING |= {"select_by": "held-out", "held_out": 40, "learning_rate": 3e-4, "precision": "fp32"}
 
 
 @pytest.fixture(scope="module")

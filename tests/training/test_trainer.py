@@ -76,7 +76,7 @@ def test_the_last_layer_is_short_but_where_modules_are_copied(tiny_base, tmp_pat
     )
     texts = ["the cat sees the dog near the old river"] * 2  # 11 tokens
     trainer = LikewiseTrainer(
-        lengths=[9, 9], by_length=True, sam_rho=0.0, model=encoder, args=arguments,
+        lengths=np.array([9, 9]), by_length=True, sam_rho=0.0, model=encoder, args=arguments,
         train_dataset=Dataset.from_dict({"sentence": texts}), loss=ArcCSELoss(encoder, triplet_weight=0),
     )  # fmt: skip
     seen = []

