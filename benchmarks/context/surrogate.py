@@ -23,7 +23,7 @@ BASE, SURROGATE = "all-MiniLM-L6-v2", "surrogate"
 STUDENTS: dict[str, dict[str, Any]] = {
     SURROGATE: {"preset": "anchored"},
     "light encoder, GloVe": {"preset": "light", "base": "bundled:glove"},
-    "light encoder, GloVe, stretched": {"preset": "light", "base": "bundled:glove", "scale": "stretch"},
+    "light encoder, GloVe, rate 1e-3": {"preset": "light", "base": "bundled:glove", "learning_rate": 1e-3},
     "[CLS]": {"preset": "cpu", "scale": "cosine", "select_by": "auto", "pooling": "cls"},
     "mask of a prompt": {"preset": "anchored", "anchor": 0.0, "scale": "cosine"},
     "the base's vectors alone": {"preset": "anchored", "anchor": 1000.0},

@@ -189,6 +189,14 @@ def test_other_students(harvest, tiny_base, tmp_path, pooling):
         assert [type(module).__name__ for module in model] == ["Transformer", "WordWeights", "Pooling"]
 
 
+def test_a_surrogate_can_be_the_base_of_the_next(harvest, tiny_base, tmp_path):
+    settings = SMALL | {"preset": "anchored", "select_by": "held-out", "max_steps": 2}
+    first = distill(harvest, base=tiny_base, out=tmp_path / "first", **settings)
+    second = distill(harvest, base=first.path, out=tmp_path / "second", **settings)
+    one, two = (SentenceTransformer(str(result.path)) for result in (first, second))
+    assert one.tokenizer("a river")["input_ids"] == two.tokenizer("a river")["input_ids"]
+
+
 def test_a_light_student_of_word_vectors_whose_words_learn(harvest, sentences, tmp_path):
     rng = np.random.default_rng(0)
     words = sorted({word for sentence in sentences for word in sentence.lower().replace(".", " ").split()})

@@ -26,12 +26,13 @@ from likewise.encoder.build import build_encoder
 from likewise.encoder.encoder_copy import FrozenCopy
 from likewise.encoder.mask_prompt import build_mask_prompt_encoder
 from likewise.encoder.modules import find_part, without_training_head
-from likewise.encoder.opening import LoadError, check_loadable, is_sentence_encoder
+from likewise.encoder.opening import LoadError, check_loadable
 from likewise.encoder.word_vectors import check_source
 from likewise.errors import first_line
 from likewise.evaluation.checkpoint import scores_evaluator
 from likewise.evaluation.cross_encoder import PairPredictions
 from likewise.evaluation.evaluator import CheckpointEvaluator
+from likewise.inference.loading import load
 from likewise.losses.functional import cosine_distance
 from likewise.recipes.collate import TextCollator, distillation_readings
 from likewise.recipes.gclsr import build_light_student
@@ -90,7 +91,7 @@ CPU = PAPER.updated(scale="stretch", max_length=64, eval_steps=200, warmup_ratio
 # The rate, decay and length of mask distillation, which also begins with a mask that was never trained.
 ANCHORED = CPU.updated(scale="base", anchor=1.0, pooling="mask", learning_rate=4e-4, weight_decay=0.01, max_length=48)
 ANCHORED = ANCHORED.updated(select_by="auto", max_steps=200, eval_steps=50)
-LIGHT = CPU.updated(scale="cosine", pooling="light", batch_size=128, learning_rate=1e-3, select_by="auto")
+LIGHT = CPU.updated(pooling="light", batch_size=128, learning_rate=1e-4, select_by="auto", eval_steps=20)
 PRESETS = {"anchored": ANCHORED, "light": LIGHT, "cpu": CPU, "paper": PAPER}
 _FITTED = 1_000
 """Pairs whose cosines by the base fix the scale."""
@@ -239,7 +240,7 @@ def _build(base: str, options: SurrogateOptions, pairs: ScoredPairs) -> tuple[An
         encoder, export = student_of(base, options, pairs)
         if not options.anchor:
             return encoder, CosineSimilarityLoss(encoder), collate_rows(encoder, options.max_length), export
-        teacher = build_encoder(base, pooling="own" if is_sentence_encoder(base) else "mean", head=False)
+        teacher = load(base)
         encoder.append(FrozenCopy(teacher))
         own, plain = distillation_readings(encoder, teacher, options.max_length)
         readings = {"sentence1": own, "sentence2": own, "plain_sentence1": plain, "plain_sentence2": plain}
