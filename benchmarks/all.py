@@ -46,7 +46,7 @@ def scripts(corpus: Path, quick: bool) -> list[tuple[str, list[str]]]:
     encode = ["--corpus", str(corpus), "--sentences", "256" if quick else "1024", "--engines", *engines]
     small = ["--steps", "2", "--turns", "1", "--lengths", "32"] if quick else ["--steps", "4", "--turns", "2"]
     negate = ["--pairs", str(HERE.parent / "tests/augment/negation/pairs.tsv"), "--n", "200" if quick else "2000"]
-    growth = ["--sizes", "1000", "10000"] if quick else ["--most", "10000"]
+    growth = ["--sizes", "1000", "10000"] if quick else ["--sizes", "10000", "100000", "--most", "10000"]
     return [
         ("encode.py", [*encode, *int8, "--latency", "20" if quick else "60"]),
         ("gclsr/speed.py", ["--corpus", str(corpus), "--sentences", "256" if quick else "2048"]),

@@ -126,6 +126,20 @@ def test_short_calls_take_an_export_once_it_pays(engine, tiny_model, texts, tmp_
     assert again.last_engine is None  # opening an export takes as long as some hundred texts
 
 
+def test_a_short_call_takes_the_engine_of_the_long_one_before(tiny_model, sentences, tmp_path, monkeypatch):
+    monkeypatch.setenv("LIKEWISE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("LIKEWISE_PROCESSOR", "avx2")
+    monkeypatch.setattr(chooser, "LONG", 0)
+    model = saved(tiny_model, tmp_path / "model", precision="auto")
+    model.encode("a cat")
+    assert model.last_engine == "torch fp32"
+    model.encode([f"{i} {sentence}" for i in range(4) for sentence in sentences][: chooser.FEW])
+    long = model.last_engine
+    assert long.startswith("onnx ")
+    model.encode("a cat")
+    assert model.last_engine == long
+
+
 def test_int8_is_near_or_refused_with_the_figures(engine, tiny_model, sentences, tmp_path, monkeypatch):
     if engine == "openvino":
         pytest.importorskip("nncf", reason="nncf is not installed: pip install 'likewise[openvino]'")

@@ -19,7 +19,7 @@ from likewise.inference.engines.names import EnginePrecision, Pair
 from likewise.inference.runner import Runner
 
 FEW = 256
-"""For fewer texts 'auto' takes torch at once: opening an export takes about as long as encoding them."""
+"""For fewer texts 'auto' opens no export, which takes about as long as encoding them; one that is open is used."""
 LONG = 5e12
 """Operations from which 'auto' makes exports: about a minute of two cores with AVX2."""
 
@@ -55,7 +55,8 @@ def choose(model: SentenceTransformer, runner: Runner, choice: Choice, texts: Se
     else:
         pairs = [pair for pair in fast_pairs(choice.precision) if pair[0] == "torch" or release(pair[0])]
         if not named and (few or sample.operations(total) < LONG):
-            pairs = [pair for pair in pairs if pair[0] == "torch" or (not few and exports.has(pair))]
+            free = [*exports.checked] if few else [pair for pair in pairs if exports.has(pair)]
+            pairs = [pair for pair in pairs if pair[0] == "torch" or pair in free]
     notes: list[str] = []
     for pair in pairs:
         if pair == ("torch", "fp32"):
