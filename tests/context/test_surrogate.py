@@ -11,13 +11,14 @@ from sentence_transformers import CrossEncoder, SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Pooling
 
 import likewise
-from likewise.context.surrogate import PAPER, PRESETS, AnchoredLoss, distill
+from likewise.context.surrogate import PAPER, PRESETS, distill
 from likewise.context.workspace import ContextError
 from likewise.encoder.build import build_encoder
 from likewise.encoder.encoder_copy import FrozenCopy
 from likewise.encoder.opening import LoadError
 from likewise.errors import LikewiseError
 from likewise.evaluation.task import DataError
+from likewise.losses.distillation import AnchoredLoss
 from likewise.recipes import OptionError
 from likewise.recipes.gclsr import build_light_student
 

@@ -203,12 +203,13 @@ def score_shards(
 def _scored(
     source: PairSource, todo: Sequence[int], make_scorer: Callable[[], PairScorer], workers: int
 ) -> Iterator[tuple[int, list[HarvestPair], np.ndarray]]:
-    """Yield each shard with its scores as it is done, here or by so many workers of a Ray cluster."""
+    """Yield each shard with its scores as it is done, in this process or by the workers of a Ray cluster."""
+    if not todo:
+        return
     if not workers:
-        scorer = make_scorer() if todo else None
+        scorer = make_scorer()
         for number in todo:
             pairs = source.shard(number)
-            assert scorer
             yield number, pairs, scorer([(pair.first, pair.second) for pair in pairs])
         return
     pool, maker = RayExecutor(), pickle.dumps(make_scorer)

@@ -17,7 +17,6 @@ from sentence_transformers.cross_encoder.data_collator import CrossEncoderDataCo
 from sentence_transformers.cross_encoder.losses import MSELoss
 from sentence_transformers.sentence_transformer.losses import CosineSimilarityLoss
 from torch import nn
-from torch.nn import functional as F
 from transformers import set_seed
 
 from likewise.context.harvested import Harvest, Rule, ScoredPairs, ScoreScale, read_harvest
@@ -33,7 +32,7 @@ from likewise.evaluation.checkpoint import scores_evaluator
 from likewise.evaluation.cross_encoder import PairPredictions
 from likewise.evaluation.evaluator import CheckpointEvaluator
 from likewise.inference.loading import load
-from likewise.losses.functional import cosine_distance
+from likewise.losses.distillation import AnchoredLoss
 from likewise.recipes.collate import TextCollator, distillation_readings
 from likewise.recipes.gclsr import build_light_student
 from likewise.runs.job import Resume
@@ -64,7 +63,7 @@ class SurrogateOptions(FinetuneOptions):
         "vectors as base (bundled:glove), the light encoder of GCLSR, whose word vectors learn too.",
     )
     anchor: float = option(
-        0.0, "Weight of the distance, 1 less the cosine, of each sentence's vector from the base's own vector.", ge=0
+        0.0, "Weight of the distance (1 - cosine) between a sentence's vector and the base's own; 0: none.", ge=0
     )
     batch_size: int = option(32, "Pairs of a forward pass.")
     learning_rate: float = option(1e-4, "Peak learning rate of Adam.")
@@ -83,7 +82,9 @@ class SurrogateOptions(FinetuneOptions):
                 "a cross-encoder has no cosines: take preset=cpu, or drop scale=base, anchor and select_by=sts-b-dev"
             )
         if self.anchor and self.pooling == "light":
-            raise OptionError("word vectors give no sentence vectors to be near to: set anchor to 0")
+            raise OptionError(
+                "pooling=light takes word vectors, which have no sentence vectors to learn from: set anchor to 0"
+            )
 
 
 PAPER = SurrogateOptions()
@@ -172,36 +173,6 @@ def distill(
         completed=completed,
     )
     return training.run(out, progress, resume=resume, overwrite=overwrite, keep_checkpoints=keep_checkpoints)
-
-
-class AnchoredLoss(nn.Module):
-    """The squared error of the pairs' cosines, and the distance of all vectors from a teacher's.
-
-    As in mask distillation, the encoder learns without dropout.
-
-    Args:
-        model: the encoder; a `FrozenCopy` among its modules is the teacher.
-        anchor: weight of the mean of 1 - cos(vector, vector of the teacher).
-
-    Inputs: the first and the second sentences as tokens of the encoder, and both as tokens of the teacher; and the
-    targets (B,) of the pairs' cosines.
-    """
-
-    def __init__(self, model: Any, anchor: float) -> None:
-        super().__init__()
-        self.model, self.anchor = model, anchor
-        # In a dict: they are parts of the encoder already.
-        self._parts: dict[str, Any] = {"transformer": model[0], "teacher": find_part(model, FrozenCopy)}
-
-    def forward(self, sentence_features: Any, labels: Any) -> dict[str, Any]:
-        """Return the weighted parts of a batch's loss, by name: {'scores': scalar, 'anchor': scalar}."""
-        first, second, *plain = sentence_features
-        self._parts["transformer"].eval()  # the trainer turns it on again before each step
-        vectors = [self.model(dict(tokens))["sentence_embedding"] for tokens in (first, second)]  # (B, D) each
-        wanted = [self._parts["teacher"].encode(tokens) for tokens in plain]
-        distances = [cosine_distance(own, other) for own, other in zip(vectors, wanted, strict=True)]
-        error = F.mse_loss(F.cosine_similarity(*vectors), labels.float())
-        return {"scores": error, "anchor": self.anchor * (distances[0] + distances[1]) / 2}
 
 
 def _with_teacher(rows: list[dict[str, Any]]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from typing import Any
 
 from sentence_transformers import SentenceTransformer
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from likewise.encoder.encoder_copy import FrozenCopy
 from likewise.encoder.modules import find_part
@@ -33,12 +34,42 @@ class DistillationLoss(nn.Module):
         # In a dict: they are parts of the encoder already.
         self._parts: dict[str, Any] = {"encoder": model, "teacher": found}
 
-    def forward(self, sentence_features: Iterable[dict[str, Any]], labels: Tensor | None = None) -> Tensor:
+    def forward(
+        self, sentence_features: Iterable[dict[str, Any]], labels: Tensor | None = None
+    ) -> Tensor | dict[str, Tensor]:
         """Return the loss of a batch, a scalar."""
         own, plain = list(sentence_features)[:2]
+        return self.vectors_and_distance(own, plain)[1]
+
+    def vectors_and_distance(self, own: dict[str, Any], plain: dict[str, Any]) -> tuple[Tensor, Tensor]:
+        """Return the vectors (B, D) of sentences, and their mean distance from the teacher's, a scalar."""
         self._parts["encoder"][0].eval()  # the trainer turns it on again before each step
-        vectors = self.model(dict(own))["sentence_embedding"]  # (B, D)
-        return functional.cosine_distance(vectors, self._parts["teacher"].encode(plain))
+        vectors = self.model(dict(own))["sentence_embedding"]
+        return vectors, functional.cosine_distance(vectors, self._parts["teacher"].encode(plain))
+
+
+class AnchoredLoss(DistillationLoss):
+    """The squared error of the cosines of scored pairs, and the weighted distance of all vectors from the teacher's.
+
+    Args:
+        model: as in `DistillationLoss`.
+        anchor: the weight of the distance.
+
+    Inputs: four columns, the first and the second sentences as tokens of the encoder, then both as tokens of the
+    teacher; and the targets (B,) of the cosines. Returns the weighted parts by name; the trainer sums and logs them.
+    """
+
+    def __init__(self, model: SentenceTransformer, anchor: float) -> None:
+        super().__init__(model)
+        self.anchor = anchor
+
+    def forward(self, sentence_features: Iterable[dict[str, Any]], labels: Tensor | None = None) -> dict[str, Tensor]:
+        """Return the weighted parts of a batch's loss, by name: {'scores': scalar, 'anchor': scalar}."""
+        assert labels is not None
+        first, second, *plain = sentence_features
+        (one, distance), (other, distance_of_other) = map(self.vectors_and_distance, (first, second), plain)
+        error = F.mse_loss(F.cosine_similarity(one, other), labels.float())
+        return {"scores": error, "anchor": self.anchor * (distance + distance_of_other) / 2}
 
 
 class VectorsLoss(nn.Module):

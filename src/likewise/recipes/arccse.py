@@ -40,7 +40,7 @@ class ArcCSEOptions(HeadOptions):
     triplet_dropout: bool = option(False, "Dropout on in the triplets.")
     triplet_min_words: int = option(25, "Fewest words of a sentence that triplets are made from.", gt=0)
     triplet_max_length: int = option(0, "Tokens kept of a triplet's sentences; 0: as many as the base reads.", ge=0)
-    triplet_limit: int = option(0, "Most triplets of a batch, in each process; 0: all sentences give one.", ge=0)
+    triplet_limit: int = option(0, "Most triplets in a batch of one process; 0: one for every long sentence.", ge=0)
     mask_closer: float = option(0.2, "Share of words masked (or deleted) in the closer version.", ge=0, le=1)
     mask_farther: float = option(0.4, "Share of words masked (or deleted) in the farther version.", ge=0, le=1)
 

@@ -12,14 +12,14 @@ BATCHES_IN_A_POOL = 50
 
 
 class TokenLengths:
-    """The lengths of a dataset's rows in tokens, counted when they are asked for: a short run reads few of them.
+    """The number of tokens in each row of a dataset, counted on demand: a short run tokenizes few rows.
 
-    Words say less: batches of 64 sentences of Wikipedia with near-equal numbers of words are padding for 37%.
+    Numbers of words are not enough: batches of 64 Wikipedia sentences that are sorted by them are 37% padding.
 
     Args:
-        dataset: of Hugging Face.
-        columns: of texts, whose lengths are added up.
-        tokenizer: of transformers.
+        dataset: a Hugging Face dataset.
+        columns: the columns of texts, whose lengths are added up.
+        tokenizer: a tokenizer of transformers.
     """
 
     def __init__(self, dataset: Any, columns: Sequence[str], tokenizer: Any) -> None:
@@ -29,7 +29,7 @@ class TokenLengths:
         return len(self.dataset)
 
     def __getitem__(self, rows: np.ndarray) -> np.ndarray:
-        """Return the lengths (R,) of rows (R,)."""
+        """Return the number of tokens (R,) of rows (R,)."""
         taken = self.dataset[rows]
         tokens = [self.tokenizer(list(taken[name]), verbose=False)["input_ids"] for name in self.columns]
         return np.array([[len(one) for one in column] for column in tokens]).sum(axis=0)
@@ -76,7 +76,7 @@ class LengthBatchSampler(BatchSampler):
 
 
 def lengths_of(dataset: Any, model: Any) -> np.ndarray | TokenLengths:
-    """Return the lengths of the rows: in tokens of a transformer, in words for an encoder of words."""
+    """Return the lengths of the rows of a dataset: in tokens for a transformer, in words for other encoders."""
     columns, tokenizer = dataset.column_names, getattr(model, "tokenizer", None)
     strings = [name for name, feature in dataset.features.items() if feature.dtype == "string"]
     texts = ["sentence"] if "sentence" in columns else strings

@@ -45,7 +45,8 @@ def choose(model: SentenceTransformer, runner: Runner, choice: Choice, texts: Se
         total: how many there are in all, about.
     """
     auto = choice.engine == "auto"
-    few = auto and (total < FEW or model.device.type != "cpu")
+    on_cpu = model.device.type == "cpu"
+    few = auto and (total < FEW or not on_cpu)
     if choice.precision == "fp32" and (choice.engine == "torch" or few):
         return Chosen(TorchEngine(model))  # the way of a single sentence: nothing is looked at
     exports, sample = exports_of(model), Sample(model, runner, texts)
@@ -55,8 +56,8 @@ def choose(model: SentenceTransformer, runner: Runner, choice: Choice, texts: Se
     else:
         pairs = [pair for pair in fast_pairs(choice.precision) if pair[0] == "torch" or release(pair[0])]
         if not named and (few or sample.operations(total) < LONG):
-            free = [*exports.checked] if few else [pair for pair in pairs if exports.has(pair)]
-            pairs = [pair for pair in pairs if pair[0] == "torch" or pair in free]
+            there = exports.checked.__contains__ if few else exports.has
+            pairs = [pair for pair in pairs if pair[0] == "torch" or (on_cpu and there(pair))]
     notes: list[str] = []
     for pair in pairs:
         if pair == ("torch", "fp32"):
