@@ -26,9 +26,21 @@ def test_the_vectors_of_sentence_transformers(kind, encoders, texts, tmp_path):
     assert model.last_engine == "torch fp32"
 
 
-def test_a_batch_or_less_has_the_vectors_of_sentence_transformers_to_the_last_bit(loaded, tiny_model, texts):
-    assert np.array_equal(loaded.encode(texts[:32]), tiny_model.encode(texts[:32]))
-    assert loaded.last_engine is None
+def test_by_torch_a_batch_or_less_has_the_vectors_of_sentence_transformers_to_the_last_bit(
+    loaded, tiny_model, texts, tmp_path
+):
+    asked = load(tmp_path / "model", device="cpu", engine="torch")
+    assert np.array_equal(asked.encode(texts[:32]), tiny_model.encode(texts[:32]))
+    assert asked.last_engine is None
+    np.testing.assert_allclose(loaded.encode(texts[:32]), asked.encode(texts[:32]), atol=1e-5, rtol=0)
+    assert loaded.last_engine == "torch fp32"
+
+
+def test_a_submodule_in_training_mode_is_put_back_before_a_call(loaded, tiny_model, texts):
+    loaded.encode(texts[0])
+    loaded[0].auto_model.train()
+    np.testing.assert_allclose(loaded.encode(texts[0]), tiny_model.encode(texts[0]), atol=1e-5, rtol=0)
+    assert not any(module.training for module in loaded.modules())
 
 
 def test_everything_else_of_encode(loaded, tiny_model, texts):

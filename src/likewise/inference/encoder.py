@@ -46,16 +46,16 @@ class Encoder(OwnInference):
 
     def infer(self, inputs: list[Any], **settings: Any) -> Any:
         """Return the vectors of texts, which `encode` then converts to the requested type."""
-        self.last_engine = None
+        self.last_engine, choice = None, self.choice
         if len(inputs) <= DEFAULT_BATCH:
             self.short += len(inputs)
-            # One batch: torch wins nothing over sentence-transformers. An export does, once it has been opened.
-            if self.choice == Choice("torch") or (
-                self.choice == Choice() and (self.short < FEW or not exports_of(self).any_same())
-            ):
+            if choice == Choice("torch"):
                 return self._plain(inputs, **settings)
+            # One batch is too little to check an export on; one that was checked before is used after a while.
+            if choice == Choice() and (self.short < FEW or not exports_of(self).any_same()):
+                choice = Choice("torch")
         try:
-            return self._fast(inputs, **settings)
+            return self._fast(inputs, choice, **settings)
         except UnfitModel as reason:
             if self.choice.engine not in ("auto", "torch"):
                 logger.warning("The engine %s is not used: %s.", self.choice.engine, reason)
@@ -70,6 +70,7 @@ class Encoder(OwnInference):
     def _fast(
         self,
         inputs: list[Any],
+        choice: Choice,
         *,
         prompt: str | None = None,
         batch_size: int = 32,
@@ -90,13 +91,14 @@ class Encoder(OwnInference):
             raise UnfitModel(f"encode was given {', '.join(sorted(given))}")
         if device is not None and torch.device(device) != self.device:
             raise UnfitModel("its texts go to another device")
-        self.eval()
+        if any(module.training for module in self.modules()):  # eval() itself takes three times as long
+            self.eval()
         # The default batch size is not a limit: batches are limited by tokens.
         at_most = batch_size if batch_size != DEFAULT_BATCH else None
         shown = Progress(quiet=not show_progress_bar)
         total = max(len(inputs), self.short)
         found, chosen = fast_vectors(
-            self, inputs, self.choice, prompt=prompt, at_most=at_most, total=total, progress=shown
+            self, inputs, choice, prompt=prompt, at_most=at_most, total=total, progress=shown
         )
         self.last_engine = str(chosen)
         found = finished(found, truncate_dim, normalize_embeddings)

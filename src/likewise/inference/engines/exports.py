@@ -25,6 +25,7 @@ class Exports:
         self.store = Store(fingerprint(model))
         self._open: dict[Pair, Engine] = {}
         self.checked: dict[Pair, Fidelity] = {}
+        self._same = False
 
     def has(self, pair: Pair) -> bool:
         """Return whether an engine can run without making an export first."""
@@ -40,7 +41,8 @@ class Exports:
 
     def any_same(self) -> bool:
         """Return whether there is a float32 export with torch's vectors already."""
-        return any((name, "fp32") in self._open or self.known_same(name) for name in MAKERS)
+        self._same = self._same or any((name, "fp32") in self._open or self.known_same(name) for name in MAKERS)
+        return self._same
 
     def ready(self, pair: Pair, sample: Sample) -> Engine:
         """Return an engine that preserves the vectors."""

@@ -7,6 +7,7 @@ import json
 import shutil
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -81,6 +82,7 @@ class Store:
         write_json(self.folder(pair) / _ABOUT, (self.about(pair) or {"model": self.fingerprint}) | about)
 
 
+@cache  # a look at the installed packages takes half a millisecond, a tenth of encoding a sentence
 def release(engine: str) -> str:
     """Return the installed release of an engine; empty where there is none."""
     try:
