@@ -43,7 +43,7 @@ def test_encoding_gives_the_rows_of_one_process(local, saved_model, corpus_file,
     monkeypatch.setattr(cutting, "WINDOW", 64)
     found = [
         likewise.encode_file(
-            saved_model, corpus_file, f"{tmp_path}/{on}/", engine="torch", on=on, workers=1, quiet=True
+            saved_model, corpus_file, f"{tmp_path}/{on}/", engine="torch", on=on, workers=1 if on else None, quiet=True
         )
         for on in (None, "ray")
     ]
@@ -70,7 +70,9 @@ def test_a_lance_table_of_workers_is_in_the_order_of_the_text(local, saved_model
 
 def test_an_index_has_the_passages_and_vectors_of_one_process(local, notes, saved_model, tmp_path):
     found = [
-        likewise.index(notes, model=saved_model, out=tmp_path / f"{on}.index", on=on, workers=1, quiet=True)
+        likewise.index(
+            notes, model=saved_model, out=tmp_path / f"{on}.index", on=on, workers=1 if on else None, quiet=True
+        )
         for on in (None, "ray")
     ]
     assert found[0] == found[1]
@@ -85,7 +87,9 @@ def test_negations_are_those_of_one_process(local, sentences, tmp_path):
     from likewise.augment.negation import negate_corpus
 
     for on in (None, "ray"):
-        negate_corpus(sentences[:20], tmp_path / f"{on}.jsonl", batch_size=8, cache=False, on=on, workers=1)
+        negate_corpus(
+            sentences[:20], tmp_path / f"{on}.jsonl", batch_size=8, cache=False, on=on, workers=1 if on else None
+        )
     here, there = ((tmp_path / f"{on}.jsonl").read_text().splitlines() for on in (None, "ray"))
     assert len(here) == 20
     assert list(map(json.loads, there)) == list(map(json.loads, here))
@@ -129,7 +133,7 @@ def test_a_harvest_has_the_bytes_of_one_process(local, sentences, tiny_base, tmp
     read_states(tmp_path / "work", StatesOptions(encoder=str(tiny_base)), quiet=True)
     asked = HarvestOptions(pairs=80, ranks=(1, 4), random=2, anchors=5)
     for on in (None, "ray"):
-        harvest(tmp_path / "work", asked, out=tmp_path / str(on), on=on, workers=1, quiet=True)
+        harvest(tmp_path / "work", asked, out=tmp_path / str(on), on=on, workers=1 if on else None, quiet=True)
     here, there = (sorted((tmp_path / on).glob("*.parquet")) for on in ("None", "ray"))
     assert len(here) > 1
     assert [(path.name, path.read_bytes()) for path in there] == [(path.name, path.read_bytes()) for path in here]
@@ -171,3 +175,10 @@ def test_other_versions_on_a_machine_are_refused():
     check_versions("10.0.0.2", versions())
     with pytest.raises(ClusterError, match=r"10\.0\.0\.2 has torch 1\.0, and this machine .*install the same version"):
         check_versions("10.0.0.2", versions() | {"torch": "1.0"})
+
+
+def test_workers_without_a_cluster_are_refused(saved_model, corpus_file, tmp_path):
+    for on, workers, cure in ((None, 2, "add --on ray"), ("ray", 0, "give 1 or more")):
+        with pytest.raises(ClusterError, match=cure):
+            likewise.encode_file(saved_model, corpus_file, tmp_path / "x.npy", on=on, workers=workers)
+    assert not list(tmp_path.glob("x.npy*"))

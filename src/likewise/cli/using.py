@@ -102,7 +102,6 @@ def push_command() -> Any:
 def negate_command() -> Any:
     """Return `likewise negate`."""
     from likewise.augment.negation import negate_corpus
-    from likewise.runs.progress import Progress
 
     def show(found: Any) -> None:
         share = found.negated / found.total if found.total else 0.0
@@ -125,7 +124,6 @@ def negate_command() -> Any:
             "batch_size": "Sentences that a process parses, and that are written, at a time.",
             "cache": "Read known negations from the cache, and keep the new ones there.",
         },
-        given={"progress": Progress()},
         defaults={"processes": 0},
     )
 

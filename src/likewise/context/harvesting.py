@@ -179,7 +179,7 @@ def score_shards(
         out.mkdir(parents=True, exist_ok=True)
     mine = range(number - 1, source.shards, machines)
     with ExitStack() as stack:
-        on_ray = stack.enter_context(cluster(on, workers)) if on else 0
+        on_ray = stack.enter_context(cluster(on, workers))
         job = stack.enter_context(open_job(folders[number - 1], plan, resume=resume, overwrite=overwrite))
         stop = stack.enter_context(orderly_stop(progress))
         if not job.finished:

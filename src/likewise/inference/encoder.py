@@ -97,9 +97,7 @@ class Encoder(OwnInference):
         at_most = batch_size if batch_size != DEFAULT_BATCH else None
         shown = Progress(quiet=not show_progress_bar)
         total = max(len(inputs), self.short)
-        found, chosen = fast_vectors(
-            self, inputs, choice, prompt=prompt, at_most=at_most, total=total, progress=shown
-        )
+        found, chosen = fast_vectors(self, inputs, choice, prompt=prompt, at_most=at_most, total=total, progress=shown)
         self.last_engine = str(chosen)
         found = finished(found, truncate_dim, normalize_embeddings)
         return found.cpu() if save_to_cpu else found.to(self.device)

@@ -26,6 +26,7 @@ from likewise.inference.lines import STREAM, Lines, check_lines, open_lines
 from likewise.inference.shards import encode_shards
 from likewise.inference.windows import WINDOW, EncodedFile, VectorParts, WindowEncoder, digest, opened
 from likewise.runs.job import Job, Resume, check_target, open_job
+from likewise.runs.on_ray import check_workers
 from likewise.runs.plan import Plan
 from likewise.runs.progress import Bar, Progress
 from likewise.runs.stopping import StopRequest, orderly_stop
@@ -89,6 +90,7 @@ def encode_file(
     """
     if batch_size is not None and batch_size < 1:
         raise LikewiseError(f"batch_size is {batch_size}; give 1 or more.")
+    check_workers(on, workers)
     source, out = os.fspath(source), os.fspath(out)
     if on or _is_folder(out):
         if not _is_folder(out) or source == STREAM:

@@ -71,7 +71,7 @@ def encode_shards(
         options |= {"engine": work.name, "prompt": work.prompt, **reading.to_dict()}
         options |= {"max_seq_length": encoder.max_seq_length, "truncate_dim": encoder.truncate_dim}
         plan = Plan("encode", options, inputs={"model": fingerprint(encoder), "text": _state(pieces)})
-        number = stack.enter_context(cluster(on, workers)) if on else 1
+        number = stack.enter_context(cluster(on, workers))
         job = stack.enter_context(open_job(out, plan, resume=resume, overwrite=overwrite))
         if job.finished:
             return EncodedFile(job.finished["rows"], job.finished["dimension"])

@@ -69,7 +69,7 @@ def with_negations(corpus: PreparedCorpus, dataset: Any, name: str, processes: i
 
     path = corpus.path.parent / f"negations-{name}-rules{RULES_VERSION}.jsonl"
     if not path.exists():
-        negate_corpus((row["sentence"] for row in dataset), path, processes=processes, progress=progress)
+        negate_corpus((row["sentence"] for row in dataset), path, processes=processes, quiet=progress.quiet)
     # One string a row, some 100 bytes: smaller than the model's own memory up to millions of rows.
     negations = [item.negation for item in read_negations(path)]
     column = datasets.Dataset.from_dict(

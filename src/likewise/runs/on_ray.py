@@ -32,21 +32,24 @@ class ClusterError(LikewiseError):
 
 
 @contextmanager
-def cluster(on: str, workers: int | None = None) -> Iterator[int]:
+def cluster(on: str | None, workers: int | None = None) -> Iterator[int]:
     """Connect to a Ray cluster in a `with` block, and yield the number of workers to use.
 
     A cluster of this machine alone is started here and stopped at the end; another one is left as it is.
 
     Args:
-        on: 'ray' (see `HERE`), or the address of a cluster, as ray://head:10001.
+        on: 'ray' (see `HERE`), or the address of a cluster, as ray://head:10001; None for no cluster: 0 workers.
         workers: how many; None for one on each core of the cluster.
 
     Raises:
         MissingExtraError: Ray is not installed.
-        ClusterError: the cluster does not answer, or a machine of it has other versions than this one.
+        ClusterError: the cluster does not answer, or a machine of it has other versions than this one; or there are
+            workers of no cluster.
     """
-    if workers is not None and workers < 1:
-        raise ClusterError(f"workers is {workers}: give 1 or more")
+    check_workers(on, workers)
+    if not on:
+        yield 0
+        return
     require_extra("ray", "--on ray", "ray")
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
@@ -63,6 +66,14 @@ def cluster(on: str, workers: int | None = None) -> Iterator[int]:
     finally:
         if ours:
             ray.shutdown()
+
+
+def check_workers(on: str | None, workers: int | None) -> None:
+    """Raise a ClusterError if a number of workers is less than 1, or given without a cluster."""
+    if workers is not None and workers < 1:
+        raise ClusterError(f"workers is {workers}: give 1 or more")
+    if workers is not None and not on:
+        raise ClusterError(f"workers is {workers}, and they are those of a Ray cluster: add --on ray, or leave it out")
 
 
 def _is_local(on: str) -> bool:

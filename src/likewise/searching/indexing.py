@@ -130,7 +130,7 @@ def index(
     settings |= {"prompt": facts.prompt("document"), "truncate_dim": facts.truncate_dim}
     plan = Plan("index", settings, inputs={"model": facts.fingerprint})
     with ExitStack() as stack:
-        number = stack.enter_context(cluster(on, workers)) if on else 0
+        number = stack.enter_context(cluster(on, workers))
         job = stack.enter_context(open_job(target, plan, resume=resume, overwrite=overwrite, grows=True))
         stop = stack.enter_context(orderly_stop(progress))
         table = _table(job, facts.dimension, metadata, overwrite)

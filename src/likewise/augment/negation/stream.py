@@ -79,7 +79,7 @@ def negate_corpus(
     cache: bool = True,
     on: str | None = None,
     workers: int | None = None,
-    progress: Progress | None = None,
+    quiet: bool = False,
 ) -> NegationCounts:
     """Write the negations of sentences to a JSONL file, in the same order.
 
@@ -97,7 +97,7 @@ def negate_corpus(
         cache: read known negations from the cache (see `NegationCache`) and keep the new ones there.
         on: 'ray', or the address of a Ray cluster, whose workers parse in place of `processes`.
         workers: number of workers of the Ray cluster; None for one on each core.
-        progress: shows the sentences done; None shows nothing.
+        quiet: show nothing.
 
     Raises:
         CorpusError: a file is missing, not UTF-8 or a broken archive.
@@ -107,20 +107,19 @@ def negate_corpus(
     """
     if processes < 0 or batch_size < 1:
         raise OptionError(f"processes are 0 or more and batch_size is 1 or more, not {processes} and {batch_size}")
-    progress = progress or Progress(quiet=True)
+    progress = Progress(quiet)
     plan = Plan("negate", {"model": parser.identity(model), "rules": RULES_VERSION})
     counts = NegationCounts(Path(out))
     with ExitStack() as stack:
-        pool: Executor | None = None
-        if on:
-            processes, pool = stack.enter_context(cluster(on, workers)), RayExecutor()
+        on_ray = stack.enter_context(cluster(on, workers))
+        pool: Executor | None = RayExecutor() if on_ray else None
         job = stack.enter_context(open_job(out, plan, overwrite=overwrite, kind="file"))
         stop = stack.enter_context(orderly_stop(progress))
         lines = stack.enter_context(job.result.open("r+b" if job.result.exists() else "w+b"))
         pending = _resume(lines, _sentences(sources), counts)
         bar = stack.enter_context(progress.bar("negating the sentences", done=counts.resumed))
         store = stack.enter_context(NegationCache("-".join(map(str, plan.options.values())))) if cache else None
-        for done in _batches(pending, store, counts, model, processes, batch_size, stack, pool):
+        for done in _batches(pending, store, counts, model, on_ray or processes, batch_size, stack, pool):
             lines.write("".join(_line(negation) for negation in done).encode())
             lines.flush()
             for negation in done:
