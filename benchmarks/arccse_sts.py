@@ -78,8 +78,8 @@ def train_on_neighbours(args: argparse.Namespace, out: Path, **options: Any) -> 
     """
     import numpy as np
 
-    import likewise
     from likewise.corpus import prepare
+    from likewise.inference import encode, load
     from likewise.training import trainer
     from likewise.training.batching import LengthBatchSampler
 
@@ -89,7 +89,7 @@ def train_on_neighbours(args: argparse.Namespace, out: Path, **options: Any) -> 
         def __iter__(self) -> Iterator[list[int]]:
             rng = np.random.default_rng([self.seed, self.epoch])
             rows = rng.permutation(len(self.lengths))[:16_000]
-            vectors = likewise.encode(likewise.load(args.base), [text[row] for row in rows.tolist()], normalize=True)
+            vectors = encode(load(args.base), [text[row] for row in rows.tolist()], normalize=True)
             taken, batch = np.zeros(len(rows), dtype=bool), []
             for one in range(len(rows)):
                 if taken[one]:
@@ -135,6 +135,10 @@ ARMS = {
     "arccse, own pooling, half-way": Arm("arccse", {"interpolation": 0.5}),
     "arccse, own pooling, harder batches": Arm(train_on_neighbours),
     "arccse, own pooling, margin 20, tau 0.03": Arm("arccse", {"margin": 20.0, "temperature": 0.03}),
+    "arccse, own pooling, margin 20, tau 0.02": Arm("arccse", {"margin": 20.0, "temperature": 0.02}),
+    "arccse, own pooling, margin 20, tau 0.03, keep 0.1": Arm(
+        "arccse", {"margin": 20.0, "temperature": 0.03, "keep_weight": 0.1}
+    ),
     "arccse, own pooling, deleted triplets, softplus": Arm("arccse", DELETED),
     "arccse, own pooling, all four": Arm(partial(train_on_neighbours, margin=20.0, keep_weight=0.1, **DELETED)),
     "arccse, mean pooling": Arm("arccse", CLS | {"pooling": "mean", "sam_rho": 0.0}),

@@ -21,6 +21,13 @@ def test_the_help_groups_the_verbs_and_each_of_them_has_a_help_text(cli):
         assert cli(verb, "--help").exit_code == 0, verb
 
 
+@pytest.mark.parametrize(("line", "meant"), [(["adpt"], "adapt"), (["train", "arcse", "x.txt"], "arccse")])
+def test_a_misspelt_command_names_the_one_that_was_meant(line, meant, cli):
+    done = cli(*line)
+    assert done.exit_code == 2
+    assert f"Did you mean '{meant}'" in done.stderr
+
+
 PAGES = """
 import json, sys
 from typer.main import get_command

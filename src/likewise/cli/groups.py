@@ -51,6 +51,11 @@ class LazyGroup(TyperGroup):
         made.name, made.help = cmd_name, made.help or summary
         return made
 
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find a command, with typer's suggestion in the error for an unknown one."""
+        self.commands = dict.fromkeys(self.table())  # type: ignore[assignment]
+        return super().resolve_command(ctx, args)
+
     def sections(self) -> Mapping[str, list[str]]:
         """Return the headings of the help and the names below each."""
         return {"Commands": list(self.table())}
