@@ -91,7 +91,7 @@ def test_contradictions_are_refused(changes, message):
 
 def test_both_doors_load_it_to_the_same_vectors(finished, sentences):
     assert finished.steps == 8
-    own = likewise.load(finished.path)
+    own = likewise.load(finished.path, engine="torch")
     plain = SentenceTransformer(str(finished.path), trust_remote_code=True)
     assert [type(module).__name__ for module in own] == ["WordVectors", "TextCNN"]
     texts = [*sentences[:20], "", "xyzzy"]

@@ -62,7 +62,7 @@ def test_every_model_is_trained_and_stays_what_it_is(kind, objective, bases, tra
     if kind not in bases:
         pytest.skip("needs the extra 'words'")
     trains(objective, bases[kind], tmp_path / "run")
-    before, after = likewise.load(bases[kind]), likewise.load(tmp_path / "run")
+    before, after = (likewise.load(folder, engine="torch") for folder in (bases[kind], tmp_path / "run"))
     assert [type(module) for module in after] == [type(module) for module in before]
     assert (after.prompts, after.default_prompt_name) == (before.prompts, before.default_prompt_name)
     old, new = (model.encode(sentences[:10]) for model in (before, after))

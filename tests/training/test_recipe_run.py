@@ -52,11 +52,12 @@ def finished(corpus_file, tiny_base, tmp_path_factory):
 def test_the_folder_loads_with_no_flag_and_has_no_head(finished, sentences):
     plain = SentenceTransformer(str(finished.path))
     assert [type(module).__name__ for module in plain] == ["Transformer", "Pooling"]
-    assert np.array_equal(plain.encode(sentences[:20]), likewise.load(finished.path).encode(sentences[:20]))
+    own = likewise.load(finished.path, engine="torch")
+    assert np.array_equal(plain.encode(sentences[:20]), own.encode(sentences[:20]))
     assert finished.steps == 6
     assert not (finished.path / "checkpoints").exists()
     assert not work_of(finished.path).exists()
-    assert np.array_equal(plain.encode(sentences[:20]), finished.model.encode(sentences[:20]))
+    assert np.allclose(own.encode(sentences[:20]), finished.model.encode(sentences[:20]), rtol=0, atol=1e-6)
 
 
 def test_the_bars_of_transformers_are_shown_again(finished):
