@@ -42,15 +42,17 @@ def similarity_command() -> Any:
         a: Annotated[str, typer.Argument(help="A sentence.")],
         b: Annotated[str, typer.Argument(help="Another sentence.")],
     ) -> None:
-        from likewise.inference.exported import exported, recalled
+        from likewise.inference.deferred import DeferredEncoder
 
-        try:  # torch takes seconds to import: an export does without
-            first, second = exported(recalled(model))([a, b])
+        encoder = DeferredEncoder(model)
+        try:  # torch takes seconds to import: an export of a model that was met before does without
+            export, prompt = encoder.export(), encoder.facts.prompt()
+            first, second = export([prompt + a, prompt + b])
             cosine = float(first @ second)
         except LookupError:
             import likewise
 
-            cosine = likewise.similarity(a, b, model=model).item()
+            cosine = likewise.similarity(a, b, model=encoder.model).item()
         typer.echo(f"{cosine:.4f}")
 
     return command(similarity)
