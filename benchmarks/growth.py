@@ -93,7 +93,7 @@ def negation(source: Path, folder: Path) -> Work:
 
     def work() -> None:
         with source.open(encoding="utf-8") as lines:
-            negate_corpus((line.rstrip("\n") for line in lines), folder / "out.jsonl", processes=1)
+            negate_corpus((line.rstrip("\n") for line in lines), folder / "out.jsonl", processes=1, quiet=True)
 
     return work
 

@@ -93,7 +93,7 @@ def main() -> None:
         if not options.no_peer:
             rows.append(("`negate` (one by one)", timed(lambda: [theirs(s) for s in sentences], n)))
         rows.append(("likewise, 1 process", timed(lambda: negate_batch(sentences), n)))
-        many = lambda: negate_corpus(sentences, out, processes=options.processes, cache=False)  # noqa: E731
+        many = lambda: negate_corpus(sentences, out, processes=options.processes, cache=False, quiet=True)  # noqa: E731
         rows.append((f"likewise, {options.processes} processes, to a file, start included", timed(many, n)))
         negate_corpus(sentences, out)
         rows.append(("likewise, second run, from the cache", timed(lambda: negate_corpus(sentences, out), n)))

@@ -52,7 +52,7 @@ class LazyGroup(TyperGroup):
         return made
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Find a command, with typer's suggestion in the error for an unknown one."""
+        """Return the command of a line; the error for an unknown one suggests a similar name."""
         self.commands = dict.fromkeys(self.table())  # type: ignore[assignment]
         return super().resolve_command(ctx, args)
 

@@ -45,7 +45,7 @@ def similarity_command() -> Any:
         from likewise.inference.deferred import DeferredEncoder
 
         encoder = DeferredEncoder(model)
-        try:  # torch takes seconds to import: an export of a model that was met before does without
+        try:  # torch takes seconds to import, and an export of a known model does not need it
             export, prompt = encoder.export(), encoder.facts.prompt()
             first, second = export([prompt + a, prompt + b])
             cosine = float(first @ second)

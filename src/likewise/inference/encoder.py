@@ -51,7 +51,7 @@ class Encoder(OwnInference):
             self.short += len(inputs)
             if choice == Choice("torch"):
                 return self._plain(inputs, **settings)
-            # One batch is too little to check an export on; one that was checked before is used after a while.
+            # A batch is too small to check an export on: only one that was checked is used, once opening it pays.
             if choice == Choice() and (self.short < FEW or not exports_of(self).any_same()):
                 choice = Choice("torch")
         try:

@@ -31,8 +31,8 @@ def load(
         device: where to put it ("cpu", "cuda:0"); by default the best device there is.
         engine: what `encode` runs on: "torch", "openvino", "onnx", or "auto", which takes what is fastest on this
             processor. It exports the model, into the cache, when there is so much to encode that it pays; short calls
-            take an export that is there after a few hundred texts. "torch" has the vectors of
-            sentence-transformers to the last bit in a call of up to 32 texts.
+            take an export that is there after a few hundred texts. With "torch", a call of up to 32
+            texts gives exactly the vectors of sentence-transformers.
         precision: "fp32", the vectors of sentence-transformers; "bf16" or "int8", if those are near enough (see
             `likewise.inference.engines.fidelity`); "auto", the fastest that is.
 

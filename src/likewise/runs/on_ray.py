@@ -38,13 +38,13 @@ def cluster(on: str | None, workers: int | None = None) -> Iterator[int]:
     A cluster of this machine alone is started here and stopped at the end; another one is left as it is.
 
     Args:
-        on: 'ray' (see `HERE`), or the address of a cluster, as ray://head:10001; None for no cluster: 0 workers.
+        on: 'ray' (see `HERE`), or the address of a cluster, as ray://head:10001; None connects to nothing and yields 0.
         workers: how many; None for one on each core of the cluster.
 
     Raises:
         MissingExtraError: Ray is not installed.
-        ClusterError: the cluster does not answer, or a machine of it has other versions than this one; or there are
-            workers of no cluster.
+        ClusterError: the cluster does not answer, or a machine of it has other versions than this one; or
+            workers are given without a cluster.
     """
     check_workers(on, workers)
     if not on:
@@ -73,7 +73,7 @@ def check_workers(on: str | None, workers: int | None) -> None:
     if workers is not None and workers < 1:
         raise ClusterError(f"workers is {workers}: give 1 or more")
     if workers is not None and not on:
-        raise ClusterError(f"workers is {workers}, and they are those of a Ray cluster: add --on ray, or leave it out")
+        raise ClusterError(f"workers is {workers}, but no Ray cluster is given: add --on ray, or leave --workers out")
 
 
 def _is_local(on: str) -> bool:
