@@ -122,9 +122,11 @@ def any_processor(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.fixture(autouse=True)
-def _cache_of_its_own(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Prepared corpora of tests never meet those of the user."""
-    monkeypatch.setenv("LIKEWISE_CACHE", str(tmp_path_factory.getbasetemp() / "likewise-cache"))
+def _cache_of_its_own(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    """A cache for each file of tests: an export that another file left would choose the engine of these."""
+    monkeypatch.setenv("LIKEWISE_CACHE", str(tmp_path_factory.getbasetemp() / "caches" / request.module.__name__))
 
 
 @pytest.fixture(scope="session")
