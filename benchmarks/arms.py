@@ -67,6 +67,13 @@ def train(arm: Arm, args: argparse.Namespace, out: Path) -> dict[str, Any]:
     return {"dev": best["score"], "step": best["step"], "options": result.record["options"]}
 
 
+def as_shipped(args: argparse.Namespace, out: Path) -> dict[str, Any]:
+    """The base as it is shipped."""
+    import likewise
+
+    return {"model": likewise.load(args.base)}
+
+
 def one_run(arms: Mapping[str, Arm], args: argparse.Namespace) -> None:
     """Train one arm with one seed, score it, write its result by rename."""
     import torch

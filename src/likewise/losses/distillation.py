@@ -43,9 +43,43 @@ class DistillationLoss(nn.Module):
 
     def vectors_and_distance(self, own: dict[str, Any], plain: dict[str, Any]) -> tuple[Tensor, Tensor]:
         """Return the vectors (B, D) of sentences, and their mean distance from the teacher's, a scalar."""
-        self._parts["encoder"][0].eval()  # the trainer turns it on again before each step
-        vectors = self.model(dict(own))["sentence_embedding"]
+        vectors = self.vectors(own)
         return vectors, functional.cosine_distance(vectors, self._parts["teacher"].encode(plain))
+
+    def vectors(self, own: dict[str, Any]) -> Tensor:
+        """Return the encoder's vectors (B, D) of sentences, without dropout."""
+        self._parts["encoder"][0].eval()  # the trainer turns it on again before each step
+        found: Tensor = self.model(dict(own))["sentence_embedding"]
+        return found
+
+
+class ComposedLoss(DistillationLoss):
+    """The mean of 1 - cos(vector, target), with targets composed of the teacher's vectors.
+
+    The target of a sentence is the teacher's vector of a text, less a share of its vector of what is excluded, if
+    anything; both have length 1.
+
+    Args:
+        model: as in `DistillationLoss`.
+        share: how much is taken away.
+
+    Inputs: N sentences as tokens of the encoder; N texts as tokens of the teacher; and, where something is excluded, E
+    texts as tokens of the teacher with their places among the N as 'rows' (E,). No labels.
+    """
+
+    def __init__(self, model: SentenceTransformer, share: float) -> None:
+        super().__init__(model)
+        self.share = share
+
+    def forward(self, sentence_features: Iterable[dict[str, Any]], labels: Tensor | None = None) -> Tensor:
+        """Return the loss of a batch, a scalar."""
+        own, meant, *excluded = sentence_features
+        teacher = self._parts["teacher"]
+        targets = F.normalize(teacher.encode(meant), dim=1)
+        for features in excluded:
+            less = F.normalize(teacher.encode(features), dim=1).to(targets.dtype)
+            targets = targets.index_add(0, features["rows"], less, alpha=-self.share)
+        return functional.cosine_distance(self.vectors(own), targets)
 
 
 class AnchoredLoss(DistillationLoss):

@@ -7,6 +7,7 @@ from likewise.recipes.arccse import ARCCSE, SIMCSE
 from likewise.recipes.consert import CONSERT
 from likewise.recipes.ct import CT
 from likewise.recipes.esimcse import ESIMCSE
+from likewise.recipes.exclusion import EXCLUSION
 from likewise.recipes.gclsr import GCLSR
 from likewise.recipes.light import LIGHT
 from likewise.recipes.mask_distillation import MASK_DISTILLATION
@@ -18,7 +19,7 @@ from likewise.runs.options import OptionError
 
 RECIPES: dict[str, Recipe] = {
     recipe.name: recipe
-    for recipe in (ARCCSE, SIMCSE, SNCSE, GCLSR, ESIMCSE, CONSERT, CT, TSDAE, MASK_DISTILLATION, LIGHT)
+    for recipe in (ARCCSE, SIMCSE, SNCSE, GCLSR, ESIMCSE, CONSERT, CT, TSDAE, MASK_DISTILLATION, EXCLUSION, LIGHT)
 }
 """The recipes of this library."""
 

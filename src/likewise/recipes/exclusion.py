@@ -1,0 +1,94 @@
+"""Exclusions: 'A, excluding X' learns the base's vector of A minus part of that of X. Not from a paper.
+
+Encoders put a text that asks to leave X out next to the texts about X. A rule on the query mends that: the vector of
+the rest, less a share of that of the excluded words. Here the encoder itself learns the rule, from sentences with
+exclusions that are written for them. Every sentence without one keeps the vector that it has: a distillation, in which
+the teacher never sees an exclusion. docs/papers.md has what chose the values.
+"""
+
+import random
+from functools import partial
+from typing import Any
+
+import torch
+
+from likewise.augment.exclusions import excluding, some_words
+from likewise.encoder.build import build_encoder
+from likewise.encoder.encoder_copy import FrozenCopy
+from likewise.encoder.mask_prompt import build_mask_prompt_encoder, reads_a_mask
+from likewise.losses.distillation import ComposedLoss
+from likewise.recipes.collate import TextCollator
+from likewise.recipes.options import PromptOptions
+from likewise.recipes.recipe import Recipe
+from likewise.runs.options import option
+
+_MOST_WORDS = 30
+"""Longer sentences may be cut in training, and the exclusion with it: they stand for themselves alone."""
+
+
+class ExclusionOptions(PromptOptions):
+    """The options of `exclusion`; the template is for a base that reads a mask."""
+
+    exclusion_share: float = option(0.5, "Share of the sentences that an exclusion is written for.", gt=0, le=1)
+    excluded_weight: float = option(0.3, "Weight of the vector of the excluded words, which is subtracted.", ge=0)
+
+
+def with_exclusions(rows: list[dict[str, Any]], share: float, seed: int) -> dict[str, Any]:
+    """Return sentences, texts with the vectors that they learn, and what is excluded.
+
+    Args:
+        rows: B sentences.
+        share: of those that get an exclusion: some words of the next one.
+
+    Returns:
+        {'sentence': N texts, the B sentences first, 'meaning': N texts, 'excluded': E texts, 'excluded_rows': (E,),
+        their places among the N}; the last two only where there is an exclusion.
+    """
+    pairs = [(row["sentence"], row["sentence"]) for row in rows]
+    excluded: list[tuple[int, str]] = []
+    for row, other in zip(rows, [*rows[1:], rows[0]], strict=True):
+        sentence, rng = row["sentence"], random.Random(f"{seed} {row['sentence']}")
+        short = len(sentence.split()) <= _MOST_WORDS
+        if short and rng.random() < share and (words := some_words(other["sentence"], rng)):
+            excluded.append((len(pairs), words))
+            pairs.append((excluding(sentence, words, rng), sentence))
+    found: dict[str, Any] = {"sentence": [text for text, _ in pairs], "meaning": [text for _, text in pairs]}
+    if excluded:
+        found["excluded"] = [words for _, words in excluded]
+        found["excluded_rows"] = torch.tensor([place for place, _ in excluded])
+    return found
+
+
+def _encoder(base: str, options: ExclusionOptions) -> Any:
+    if reads_a_mask(base):
+        encoder = build_mask_prompt_encoder(base, options.template, head=False)
+    else:
+        encoder = build_encoder(base, pooling="own", head=False)
+    encoder.append(FrozenCopy.of(encoder))
+    return encoder
+
+
+def _collator(encoder: Any, options: ExclusionOptions, seed: int) -> TextCollator:
+    views = partial(with_exclusions, share=options.exclusion_share, seed=seed)
+    return TextCollator.of(encoder, views, "sentence", "meaning", "excluded", length=options.max_length)
+
+
+CPU = ExclusionOptions(
+    learning_rate=2e-4,
+    warmup_ratio=0.1,
+    weight_decay=0.01,
+    max_length=64,
+    max_steps=150,
+    eval_steps=75,
+    sam_rho=0.0,
+    select_by="last",  # STS-B dev has no exclusions and would take the beginning
+)
+EXCLUSION = Recipe(
+    name="exclusion",
+    summary="'A, excluding X' learns the base's vector of A minus part of that of X; other sentences keep theirs.",
+    source="this library; docs/papers.md",
+    presets={"cpu": CPU},
+    build_encoder=_encoder,
+    build_collator=_collator,
+    build_loss=lambda encoder, options: ComposedLoss(encoder, options.excluded_weight),
+)
