@@ -17,7 +17,7 @@ from typing import Any
 sys.path.append(str(Path(__file__).parents[1]))
 
 import likewise
-from arms import Arm, main, result_path
+from arms import Arm, as_shipped, main, result_path
 
 BASE, SURROGATE = "all-MiniLM-L6-v2", "surrogate"
 STUDENTS: dict[str, dict[str, Any]] = {
@@ -31,11 +31,6 @@ STUDENTS: dict[str, dict[str, Any]] = {
     "cross-encoder": {"preset": "cpu", "structure": "cross", "max_length": 96},
 }
 """Arm to its arguments of `likewise.distill`."""
-
-
-def untouched(args: argparse.Namespace, out: Path) -> dict[str, Any]:
-    """The base."""
-    return {"model": likewise.load(args.base)}
 
 
 def untrained(student: str) -> Any:
@@ -97,7 +92,7 @@ def facts(result: Any) -> dict[str, Any]:
 
 NLI, STS_B = {"objective": "nli", "eval_steps": 200}, {"objective": "sts", "eval_steps": 120}
 ARMS = {
-    BASE: Arm(untouched, seeds=False),
+    BASE: Arm(as_shipped, seeds=False),
     **{student: Arm(distilled(student)) for student in STUDENTS},
     "[CLS], untrained": Arm(untrained("[CLS]"), seeds=False),
     "mask of a prompt, untrained": Arm(untrained("mask of a prompt"), seeds=False),

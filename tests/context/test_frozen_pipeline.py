@@ -53,6 +53,25 @@ def test_terms_of_equation_3_with_weights(frozen):
     assert features[0, 3:] == pytest.approx(expected, abs=1e-6)
 
 
+def test_it_ranks_texts_and_finds_neighbours(frozen, tmp_path, monkeypatch):
+    monkeypatch.setattr("likewise.context.origin.NEAR", 3)
+    origin = open_origin(frozen)
+    ranked = [A, B, "The farmer stood beside the field.", "The sailor stood beside the rope.", "Rain fell.", "No."]
+    asked = ["A ship and a wave.", "A cow in a barn."]
+    found = origin.rows(ranked, asked)(slice(0, 2))
+    cosines = np.inner(*(origin.states.encoder.vectors(texts) for texts in (asked, ranked)))
+    for text, scores, by_cosine in zip(asked, found, cosines, strict=True):
+        near = np.argsort(-by_cosine)
+        assert scores[near[:3]] == pytest.approx(origin([(text, ranked[i]) for i in near[:3]]), abs=1e-6)
+        assert np.argsort(-scores)[3:].tolist() == near[3:].tolist()
+    rows = [("sea", "The ship met a wave."), *[("land", f"The cow saw {n} barns.") for n in range(9)]]
+    for name, part in (("train", rows), ("test", [("land", B)])):
+        (tmp_path / f"{name}.tsv").write_text("".join(f"{label}\t{text}\n" for label, text in part))
+    report = likewise.evaluate(origin, f"classes:{tmp_path}")
+    assert (report.results[0].score, report.missing) == (100, ())
+    assert report.results[0].to_dict()["v_measure"] is None
+
+
 def test_it_is_a_scorer_for_evaluate_and_its_weights_are_chosen_on_dev(frozen, data_dir, tmp_path):
     work = tmp_path / "work"
     shutil.copytree(frozen, work)

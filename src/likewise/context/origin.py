@@ -30,10 +30,14 @@ from likewise.context.similarity import (
 from likewise.context.states import States, open_states
 from likewise.context.terms import TermScorer
 from likewise.context.workspace import QUIET, ContextError, Workspace
+from likewise.evaluation.pairs import cosines
+from likewise.evaluation.task import Rows
 from likewise.runs.progress import Progress
 
 DEFAULT = (1.0, 0.58, -0.31, 0.0, 0.0, 0.0, 0.0)
 """Weights of the form `pmi` where none were chosen: those that STS-B dev chose for all-MiniLM-L6-v2."""
+NEAR = 100
+"""Texts of the highest cosine that `rows` scores."""
 ContextsOf = Callable[[Sequence[str]], Sequence[np.ndarray]]
 """Sentences to the numbers of their contexts."""
 
@@ -153,6 +157,26 @@ class Origin:
     def score_pairs(self, first: Sequence[str], second: Sequence[str], progress: Progress | None = None) -> np.ndarray:
         """Return the similarity of each of P pairs, (P,) float64."""
         return np.asarray(self(list(zip(first, second, strict=True))), dtype=np.float64)
+
+    def rows(self, ranked: Sequence[str], asked: Sequence[str], progress: Progress | None = None) -> Rows:
+        """Return a function from a slice of the queries `asked` to the scores (B, R) of all ranked texts.
+
+        The `NEAR` texts with the highest cosine are scored by Origin; the others follow them in the order of cosine.
+        """
+        shown = progress or self.progress
+        cosines_of = cosines(*(self.states.encoder.vectors(texts, shown) for texts in (asked, ranked)))
+
+        def of(block: slice) -> np.ndarray:
+            scores = cosines_of(block)
+            near = np.argsort(-scores, axis=1)[:, :NEAR]
+            pairs = [(text, ranked[i]) for text, row in zip(asked[block], near, strict=True) for i in row]
+            found = np.split(self(pairs), len(scores))
+            scores -= 100.0  # behind any similarity
+            for row, best, values in zip(scores, near, found, strict=True):
+                row[best] = values
+            return scores
+
+        return of
 
 
 def open_origin(

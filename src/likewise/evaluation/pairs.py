@@ -11,7 +11,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from likewise.evaluation.task import Prepared, TaskResult
+from likewise.evaluation.task import Prepared, Rows, TaskResult
 
 Distance = Literal["euclidean", "cosine", "manhattan"]
 
@@ -126,6 +126,19 @@ def pair_cosines(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     first, second = first.astype(np.float64), second.astype(np.float64)
     lengths = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)  # (P,)
     return (first * second).sum(axis=1) / np.maximum(lengths, 1e-12)
+
+
+def cosines(asked: np.ndarray, ranked: np.ndarray) -> Rows:
+    """Return a function from a slice of `asked` to its cosines with all of `ranked`: (Q, D), (N, D) -> (B, N)."""
+    lengths = np.maximum(np.linalg.norm(ranked, axis=1), 1e-12)  # (N,)
+
+    def of(block: slice) -> np.ndarray:
+        rows = asked[block] / np.maximum(np.linalg.norm(asked[block], axis=1, keepdims=True), 1e-12)
+        scores: np.ndarray = rows @ ranked.T  # (B, N)
+        scores /= lengths
+        return scores
+
+    return of
 
 
 def nearness(first: np.ndarray, second: np.ndarray, distance: Distance) -> np.ndarray:

@@ -13,7 +13,7 @@ import numpy as np
 from likewise.evaluation.data import find_data
 from likewise.evaluation.registry import GROUPS, resolve
 from likewise.evaluation.report import EvaluationReport, MissingTask
-from likewise.evaluation.task import Prepared, Task, TaskMissing, TaskResult
+from likewise.evaluation.task import Prepared, Rows, Task, TaskMissing, TaskResult
 from likewise.runs.progress import Progress
 
 if TYPE_CHECKING:
@@ -41,6 +41,13 @@ class PairScorer(Protocol):
         """Return a score for each of P pairs, (P,); higher is more similar."""
 
 
+class RowScorer(PairScorer, Protocol):
+    """A pair scorer that can also rank texts for a query, for retrieval and nearest neighbours."""
+
+    def rows(self, ranked: Sequence[str], asked: Sequence[str], progress: Progress) -> Rows:
+        """Return a function from a slice of the queries `asked` to the scores (B, R) of all ranked texts."""
+
+
 def evaluate(
     model: SentenceTransformer | PairScorer | str | os.PathLike[str],
     tasks: str | Task | Iterable[str | Task] = "sts",
@@ -54,7 +61,8 @@ def evaluate(
 
     Args:
         model: a SentenceTransformer, or what `likewise.load` takes (a folder, a hub name, "bundled:minilm"); or a
-            `PairScorer`, "bertscore:MODEL" for BERTScore on the tokens of a model, or "cross-encoder:MODEL".
+            `PairScorer` (a `RowScorer` for retrieval and classes too), "bertscore:MODEL" for BERTScore on the tokens of
+            a model, or "cross-encoder:MODEL".
         tasks: "sts" for the seven test sets of the papers, "transfer" for SentEval's seven transfer tasks, names with
             commas (sts12, sts-b-dev, mr, trec, news, afs, wiki-sections ...), your own data as retrieval:FOLDER,
             pairs:FILE or classes:FOLDER (docs/evaluation.md), a `Task`, or a sequence of these.
@@ -83,7 +91,7 @@ def evaluate(
     missing: list[MissingTask] = []
     for task in wanted:
         try:
-            if only_pairs and not task.of_pairs:
+            if only_pairs and not (task.of_pairs or (task.of_rows and hasattr(scorer, "rows"))):
                 name = scorer.name if scorer else named
                 raise TaskMissing(f"it needs sentence vectors, and {name} has none")
             if task.needs_data and folder is None:
@@ -94,7 +102,7 @@ def evaluate(
     texts = list(dict.fromkeys(text for _, ready in prepared for text in ready.sentences))
     if only_pairs:
         scorer = scorer or _pair_scorer(named, batch_size, precision)
-        results = [_score_pairs(scorer, ready, progress) for _, ready in prepared]
+        results = [_scored(scorer, ready, progress) for _, ready in prepared]
         named, settings = scorer.name, dict(scorer.settings)
     else:
         # Imported here, as torch is not needed above.
@@ -131,7 +139,9 @@ def _pair_scorer(name: str, batch_size: int, precision: Precision | None) -> Pai
     return BertScore(name.removeprefix(BERTSCORE), batch_size=batch_size, precision=precision)
 
 
-def _score_pairs(scorer: PairScorer, ready: Prepared, progress: Progress) -> TaskResult:
+def _scored(scorer: Any, ready: Prepared, progress: Progress) -> TaskResult:
+    if ready.score_rows is not None:
+        return ready.score_rows(scorer.rows(ready.sentences[: ready.ranked], ready.sentences[ready.ranked :], progress))
     assert ready.score_pairs is not None
     count = len(ready.sentences) // 2
     return ready.score_pairs(scorer.score_pairs(ready.sentences[:count], ready.sentences[count:], progress))

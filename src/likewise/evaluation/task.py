@@ -59,6 +59,10 @@ class TaskResult:
         return plain(asdict(self))
 
 
+Rows = Callable[[slice], np.ndarray]
+"""A function from a slice of the queries to the scores (B, R) of all ranked texts."""
+
+
 @dataclass(frozen=True)
 class Prepared:
     """A task whose data has been read.
@@ -68,11 +72,16 @@ class Prepared:
         score: from their vectors, (S, D) float32 in the same order, to the result.
         score_pairs: from a score for each pair (sentences[i], sentences[i + S / 2]), (S / 2,), to the result; None
             where the task is not one of pairs.
+        score_rows: from the scores of the first `ranked` sentences for each of the others, to the result; None where
+            the task is not one of nearest texts.
+        ranked: the number R of texts that are ranked, for `score_rows`.
     """
 
     sentences: list[str]
     score: Callable[[np.ndarray], TaskResult]
     score_pairs: Callable[[np.ndarray], TaskResult] | None = None
+    score_rows: Callable[[Rows], TaskResult] | None = None
+    ranked: int = 0
 
 
 @dataclass(frozen=True)
@@ -92,6 +101,11 @@ class Task(ABC):
     @property
     def of_pairs(self) -> bool:
         """True if `Prepared.score_pairs` is available, so that a `PairScorer` can be evaluated on the task."""
+        return False
+
+    @property
+    def of_rows(self) -> bool:
+        """True if `Prepared.score_rows` is available, so that a `PairScorer` with `rows` can be evaluated on it."""
         return False
 
     @abstractmethod

@@ -15,10 +15,12 @@ from typing import ClassVar
 import numpy as np
 
 from likewise.evaluation.own_data import OwnTask, table_rows
-from likewise.evaluation.task import DataError, Prepared, TaskResult
+from likewise.evaluation.pairs import cosines
+from likewise.evaluation.task import DataError, Prepared, Rows, TaskResult
 
 NEIGHBOURS = 10
 SEED = 42
+_BLOCK = 512
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,7 @@ class ClassesResult(TaskResult):
 
     Attributes:
         v_measure: of k-means on the part's vectors, as many clusters as the part has labels (Rosenberg and Hirschberg
-            2007).
+            2007); NaN where there are no vectors.
         classes: number of labels in the part.
         training: number of training texts.
     """
@@ -67,34 +69,46 @@ class ClassesTask(OwnTask):
         count = len(training)
         known, right = (np.array([label for label, _ in rows]) for rows in (training, part))
 
+        def result(accuracy: float, agreement: float) -> TaskResult:
+            sizes = (len(right), agreement, len(set(right)), count)
+            return ClassesResult(self.name, self.title, "10-nn accuracy", accuracy, *sizes)
+
         def score(vectors: np.ndarray) -> TaskResult:
-            sizes = (len(set(right)), count)
             if not np.isfinite(vectors).all():
                 # A broken model has no score here, and keeps those of the other tasks.
-                return ClassesResult(self.name, self.title, "10-nn accuracy", math.nan, len(right), math.nan, *sizes)
+                return result(math.nan, math.nan)
             vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
-            accuracy = 100 * neighbour_accuracy(vectors[:count], known, vectors[count:], right)
             agreement = 100 * cluster_agreement(vectors[count:], right)
-            return ClassesResult(self.name, self.title, "10-nn accuracy", accuracy, len(right), agreement, *sizes)
+            return score_rows(cosines(vectors[count:], vectors[:count]), agreement)
 
-        return Prepared([text for _, text in (*training, *part)], score)
+        def score_rows(rows: Rows, agreement: float = math.nan) -> TaskResult:
+            return result(100 * neighbour_accuracy(rows, known, right), agreement)
+
+        return Prepared([text for _, text in (*training, *part)], score, score_rows=score_rows, ranked=count)
+
+    @property
+    def of_rows(self) -> bool:
+        """True."""
+        return True
 
 
-def neighbour_accuracy(training: np.ndarray, known: np.ndarray, vectors: np.ndarray, right: np.ndarray) -> float:
+def neighbour_accuracy(rows: Rows, known: np.ndarray, right: np.ndarray) -> float:
     """Return the share of texts whose class most of their 10 nearest training texts have.
 
-    Between vectors of length 1 the nearest are those of the largest cosine. Of classes with equal votes the first in
-    alphabetical order is taken.
+    Of classes with equal votes the first in alphabetical order is taken.
 
     Args:
-        training: (N, D) of length 1, with the labels `known` (N,).
-        vectors: (M, D) of length 1, with the labels `right` (M,).
+        rows: the scores of the N training texts, with the labels `known` (N,), for each of M texts.
+        right: their labels (M,).
     """
-    from sklearn.neighbors import KNeighborsClassifier
-
-    # 'brute' works in small blocks of the distances.
-    model = KNeighborsClassifier(NEIGHBOURS, algorithm="brute").fit(training, known)
-    return float((model.predict(vectors) == right).mean())
+    names, places = np.unique(known, return_inverse=True)
+    correct = 0
+    for start in range(0, len(right), _BLOCK):
+        block = slice(start, min(start + _BLOCK, len(right)))
+        nearest = np.argpartition(rows(block), -NEIGHBOURS)[:, -NEIGHBOURS:]  # (B, 10)
+        votes = [names[np.bincount(places[row]).argmax()] for row in nearest]
+        correct += int((np.array(votes) == right[block]).sum())
+    return correct / len(right)
 
 
 def cluster_agreement(vectors: np.ndarray, right: np.ndarray) -> float:

@@ -12,7 +12,7 @@ Letters of the shapes: Q queries, N documents, D embedding.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -21,7 +21,8 @@ import numpy as np
 
 from likewise.errors import require_extra
 from likewise.evaluation.own_data import OwnTask, is_number, json_rows, table_rows
-from likewise.evaluation.task import DataError, Prepared, TaskResult
+from likewise.evaluation.pairs import cosines
+from likewise.evaluation.task import DataError, Prepared, Rows, TaskResult
 
 DEPTH = 100
 _CELLS = 2**24  # scores held at once: 64 MB in float32
@@ -103,9 +104,15 @@ class RetrievalTask(OwnTask):
         def score(vectors: np.ndarray) -> TaskResult:
             return self.result(found, cosines(vectors[count:], vectors[:count]))
 
-        return Prepared([*found.documents.values(), *found.queries.values()], score)
+        texts = [*found.documents.values(), *found.queries.values()]
+        return Prepared(texts, score, score_rows=lambda rows: self.result(found, rows), ranked=count)
 
-    def result(self, found: Collection, scores_of: Callable[[slice], np.ndarray]) -> RetrievalResult:
+    @property
+    def of_rows(self) -> bool:
+        """True."""
+        return True
+
+    def result(self, found: Collection, scores_of: Rows) -> RetrievalResult:
         """Return the result of a ranking by the scores (Q, N) of all documents for a slice of the queries."""
         documents, queries = list(found.documents), list(found.queries)
         place = {document: i for i, document in enumerate(documents)}
@@ -132,19 +139,6 @@ class RetrievalTask(OwnTask):
     def _with(self, ndcg: float, recall: float, obeyed: float | None, found: Collection) -> RetrievalResult:
         counts = (len(found.queries), recall, obeyed, found.left_out, len(found.documents))
         return RetrievalResult(self.name, self.title, "ndcg@10", ndcg, *counts)
-
-
-def cosines(queries: np.ndarray, documents: np.ndarray) -> Callable[[slice], np.ndarray]:
-    """Return a function from a slice of the queries to their cosines with all documents: (Q, D), (N, D) -> (Q, N)."""
-    lengths = np.maximum(np.linalg.norm(documents, axis=1), 1e-12)  # (N,)
-
-    def of(block: slice) -> np.ndarray:
-        asked = queries[block] / np.maximum(np.linalg.norm(queries[block], axis=1, keepdims=True), 1e-12)
-        scores = asked @ documents.T  # (Q, N)
-        scores /= lengths
-        return scores
-
-    return of
 
 
 def measures(grades: dict[str, dict[str, int]], ranking: dict[str, dict[str, float]]) -> tuple[float, float]:
