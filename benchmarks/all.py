@@ -48,7 +48,8 @@ def scripts(corpus: Path, quick: bool) -> list[tuple[str, list[str]]]:
     negate = ["--pairs", str(HERE.parent / "tests/augment/negation/pairs.tsv"), "--n", "200" if quick else "2000"]
     growth = ["--sizes", "1000", "10000"] if quick else ["--sizes", "10000", "100000", "--most", "10000"]
     return [
-        ("encode.py", [*encode, *int8, "--latency", "20" if quick else "60"]),
+        ("start.py", ["--turns", "2" if quick else "5"]),
+        ("encode.py", [*encode, *int8, "--latency", "24" if quick else "120"]),
         ("gclsr/speed.py", ["--corpus", str(corpus), "--sentences", "256" if quick else "2048"]),
         ("step_time.py", ["--corpus", str(corpus), *small]),
         ("gclsr/word_noise.py", []),

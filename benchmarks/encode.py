@@ -120,16 +120,16 @@ def weights_of(model: SentenceTransformer) -> int:
 
 
 def latencies(encoders: dict[str, Callable[[Any], object]], text: str | list[str], calls: int) -> dict[str, float]:
-    """Milliseconds by the clock for a text or a list of them, the median of calls, in four blocks of each in turn.
+    """Milliseconds by the clock for a text or a list of them, the median of calls, in twelve blocks of each in turn.
 
     An engine's threads spin for a while after a call and would slow down what comes next: a block begins with a pause
     and two calls that are not counted.
     """
     found: dict[str, list[float]] = {name: [] for name in encoders}
-    for _ in range(4):
+    for _ in range(12):
         for name, encode in encoders.items():
-            time.sleep(0.5)
-            for call in range(calls // 4 + 2):
+            time.sleep(0.2)
+            for call in range(calls // 12 + 2):
                 start = time.perf_counter()
                 encode(text)
                 if call >= 2:
@@ -230,14 +230,14 @@ def measure(options: argparse.Namespace) -> None:
             first.short = 0  # as in a process that has just begun: no export is taken
             return first.encode(texts)
 
-        peer = {"sentence-transformers": theirs.encode}
+        both = {"sentence-transformers": theirs.encode, "likewise default": default}
         middle = sorted(text, key=len)[len(text) // 2]
         for what, asked, few in (
-            ("one sentence", middle, peer | {name: model.encode for name, model in ours.items()}),
-            ("32 sentences in a call", text[:32], peer),
+            ("one sentence", middle, both | {name: model.encode for name, model in ours.items()}),
+            ("32 sentences in a call", text[:32], both),
         ):
             print(f"\nmilliseconds for {what}")
-            found = latencies(few | {"likewise default": default}, asked, options.latency)
+            found = latencies(few, asked, options.latency)
             reference = found.pop("sentence-transformers")
             print(f"sentence-transformers {reference:.1f}")
             for name, milliseconds in found.items():

@@ -30,8 +30,10 @@ def test_by_torch_a_batch_or_less_has_the_vectors_of_sentence_transformers_to_th
     loaded, tiny_model, texts, tmp_path
 ):
     asked = load(tmp_path / "model", device="cpu", engine="torch")
-    assert np.array_equal(asked.encode(texts[:32]), tiny_model.encode(texts[:32]))
-    assert asked.last_engine is None
+    prompt = "the dog "
+    for some, settings in [(texts[:1], {}), (texts[:32], {}), (texts[:9], {"batch_size": 4, "prompt": prompt})]:
+        assert np.array_equal(asked.encode(some, **settings), tiny_model.encode(some, **settings))
+    assert asked.last_engine == "torch fp32"
     np.testing.assert_allclose(loaded.encode(texts[:32]), asked.encode(texts[:32]), atol=1e-5, rtol=0)
     assert loaded.last_engine == "torch fp32"
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from likewise.errors import LikewiseError
 from likewise.inference.engines.names import EngineName, EnginePrecision
 from likewise.inference.exported import ExportedEncoder, Facts, exported, recalled, remember
 
@@ -71,3 +73,20 @@ class DeferredEncoder:
         if not self._by_export:
             raise LookupError(self.name)
         return exported(self.facts)
+
+    def make_export(self, texts: Sequence[str]) -> None:
+        """Make the export that `export` finds next time, where it is fast and its parts are installed.
+
+        Args:
+            texts: 1 or more, on which its vectors are compared with torch's; a longer job compares more.
+        """
+        from likewise.inference.engines.chooser import fast_pairs
+        from likewise.inference.engines.exports import exports_of
+        from likewise.inference.engines.fidelity import Sample
+        from likewise.inference.runner import UnfitModel, runner_of
+
+        pair = fast_pairs("fp32")[0]
+        if not self._by_export or pair[0] != "onnx":
+            return
+        with suppress(UnfitModel, LikewiseError, OSError):
+            exports_of(self.model).ready(pair, Sample(self.model, runner_of(self.model), texts))

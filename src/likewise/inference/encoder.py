@@ -49,8 +49,6 @@ class Encoder(OwnInference):
         self.last_engine, choice = None, self.choice
         if len(inputs) <= DEFAULT_BATCH:
             self.short += len(inputs)
-            if choice == Choice("torch"):
-                return self._plain(inputs, **settings)
             # A batch is too small to check an export on: only one that was checked is used, once opening it pays.
             if choice == Choice() and (self.short < FEW or not exports_of(self).any_same()):
                 choice = Choice("torch")
@@ -93,12 +91,19 @@ class Encoder(OwnInference):
             raise UnfitModel("its texts go to another device")
         if any(module.training for module in self.modules()):  # eval() itself takes three times as long
             self.eval()
-        # The default batch size is not a limit: batches are limited by tokens.
-        at_most = batch_size if batch_size != DEFAULT_BATCH else None
-        shown = Progress(quiet=not show_progress_bar)
-        total = max(len(inputs), self.short)
-        found, chosen = fast_vectors(self, inputs, choice, prompt=prompt, at_most=at_most, total=total, progress=shown)
-        self.last_engine = str(chosen)
+        if self.choice == Choice("torch") and len(inputs) <= DEFAULT_BATCH:
+            found = fits(self, inputs, prompt).equal_vectors(
+                [(prompt or "") + text for text in inputs], self, batch_size
+            )
+            self.last_engine = "torch fp32"
+        else:
+            # The default batch size is not a limit: batches are limited by tokens.
+            at_most = batch_size if batch_size != DEFAULT_BATCH else None
+            shown, total = Progress(quiet=not show_progress_bar), max(len(inputs), self.short)
+            found, chosen = fast_vectors(
+                self, inputs, choice, prompt=prompt, at_most=at_most, total=total, progress=shown
+            )
+            self.last_engine = str(chosen)
         found = finished(found, truncate_dim, normalize_embeddings)
         return found.cpu() if save_to_cpu else found.to(self.device)
 

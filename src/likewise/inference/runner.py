@@ -56,6 +56,16 @@ class Runner:
             step(len(texts) - len(unique))
         return rows[torch.tensor([place[text] for text in texts], device=rows.device)]
 
+    def equal_vectors(self, texts: Sequence[str], model: SentenceTransformer, batch_size: int) -> Tensor:
+        """Return vectors (S, D) by torch in the batches of sentence-transformers, equal to its own to the last bit."""
+        order = np.argsort([-len(text) for text in texts])  # as it sorts
+        ids, rows = self.tokens(texts), []
+        for start in range(0, len(texts), batch_size):
+            batch = self.tokens.batch([ids[i] for i in order[start : start + batch_size]])
+            features = dict(zip(("input_ids", "attention_mask"), map(torch.from_numpy, batch), strict=True))
+            rows.append(model({name: part.to(model.device) for name, part in features.items()})["sentence_embedding"])
+        return torch.cat(rows)[torch.from_numpy(np.argsort(order)).to(model.device)]
+
     def _unique(self, texts: list[str], engine: Engine, at_most: int | None, step: Step | None) -> Tensor:
         ids = self.tokens(texts)
         batches = by_budget(np.array([len(row) for row in ids]), engine.budget, at_most)

@@ -1,0 +1,84 @@
+"""Seconds until a new process has done its first thing, by the clock, in turn with the peer: the median of the turns.
+
+    python benchmarks/start.py
+
+The peers: for `likewise --version` an empty program, as nothing can be faster; for `import likewise` the import of
+sentence-transformers; for `likewise similarity` the same cosine by sentence-transformers. Its first call of all, which
+makes an export for the later ones, is shown as well.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from claims import Claim, finish, with_claims
+from likewise.corpus.bundled import resolve_model
+
+PAIR = ("A man is playing a guitar.", "Somebody plays music.")
+COSINE = """
+import sys
+from sentence_transformers import SentenceTransformer
+a, b = SentenceTransformer(sys.argv[1], device="cpu").encode(sys.argv[2:], normalize_embeddings=True)
+print(f"{a @ b:.4f}")
+"""
+
+
+def seconds(command: list[str]) -> tuple[float, str]:
+    """Run a command, and return how long it took and what it printed."""
+    start = time.perf_counter()
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    return time.perf_counter() - start, done.stdout
+
+
+def importing(package: str) -> float:
+    """Return the seconds of an import in a new process, without the start of Python."""
+    code = f"import time; start = time.perf_counter(); import {package}; print(time.perf_counter() - start)"
+    return float(seconds([sys.executable, "-c", code])[1])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", default="bundled:minilm")
+    parser.add_argument("--turns", type=int, default=5)
+    with_claims(parser)
+    args = parser.parse_args()
+    python, likewise = sys.executable, str(Path(sys.executable).with_name("likewise"))
+    similarity = [likewise, "similarity", args.model, *PAIR]
+    peer = [python, "-c", COSINE, resolve_model(args.model), *PAIR]
+    found: dict[str, tuple[list[float], list[float]]] = {
+        name: ([], [])
+        for name in (
+            "start, `likewise --version`: an empty Python program",
+            "start, `import likewise`: import of sentence_transformers",
+            "start, `likewise similarity`, second call: sentence-transformers",
+        )
+    }
+    version, imports, cosine = found.values()
+    with tempfile.TemporaryDirectory() as cache:
+        os.environ["LIKEWISE_CACHE"] = cache
+        theirs, ours = seconds(peer), seconds(similarity)
+        if theirs[1] != ours[1]:
+            sys.exit(f"the cosines differ: {theirs[1]} and {ours[1]}")
+        print(f"the first call of all: sentence-transformers {theirs[0]:.1f} s, likewise similarity {ours[0]:.1f} s")
+        for _ in range(args.turns):
+            version[0].append(seconds([python, "-c", ""])[0])
+            version[1].append(seconds([likewise, "--version"])[0])
+            imports[0].append(importing("sentence_transformers"))
+            imports[1].append(importing("likewise"))
+            cosine[0].append(seconds(peer)[0])
+            cosine[1].append(seconds(similarity)[0])
+    claims = [Claim(name, "s", *map(statistics.median, both)) for name, both in found.items()]
+    for claim in claims:
+        print(f"{claim.name}: {claim.peer:.3f} s, {claim.ours:.3f} s")
+    finish(args, claims)
+
+
+if __name__ == "__main__":
+    main()
