@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated, Any, Literal, Optional
 
@@ -48,12 +49,13 @@ def similarity_command() -> Any:
         try:  # torch takes seconds to import, and an export of a known model does not need it
             export, prompt = encoder.export(), encoder.facts.prompt()
             first, second = export([prompt + a, prompt + b])
-            cosine = float(first @ second)
+            typer.echo(f"{first @ second:.4f}")
         except LookupError:
             import likewise
 
-            cosine = likewise.similarity(a, b, model=encoder.model).item()
-        typer.echo(f"{cosine:.4f}")
+            typer.echo(f"{likewise.similarity(a, b, model=encoder.model).item():.4f}")
+            sys.stdout.flush()
+            encoder.make_export([a, b])
 
     return command(similarity)
 
