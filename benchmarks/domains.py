@@ -211,13 +211,13 @@ class Adapted(Encoded):
         return features["sentence_embedding"].numpy()
 
 
-def encoded(model: str, name: str, folder: Path, base: str) -> Encoded:
+def encoded(model: str, name: str, folder: Path) -> Encoded:
     """The vectors of a model on a set."""
     model = model.replace("{set}", name)
     path = Path(model) / "likewise.json"
     record = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    if (record.get("recipe"), record.get("base")) == ("adapt", base):
-        return Adapted(model, folder, Encoded(base, folder))
+    if record.get("recipe") == "adapt":
+        return Adapted(model, folder, Encoded(record["base"], folder))
     return Encoded(model, folder)
 
 
@@ -231,7 +231,7 @@ def opened(model: str) -> Any:
 def cells(name: str, parts: Sequence[str], arms: dict[str, str], args: argparse.Namespace) -> Any:
     """Yield (arm, part, function to its result) of one set."""
     corpus = corpus_of(args.data, name)
-    vectors = {arm: encoded(model, name, args.vectors, args.base) for arm, model in arms.items()}
+    vectors = {arm: encoded(model, name, args.vectors) for arm, model in arms.items()}
     base = vectors[BASE]
     for part in parts:
         task = task_of(args.data, name, part)
