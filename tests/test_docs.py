@@ -3,6 +3,7 @@
 import json
 import re
 import shlex
+import tomllib
 from importlib.util import find_spec
 from pathlib import Path
 from statistics import mean, stdev
@@ -12,6 +13,7 @@ from typer.main import get_command
 
 import likewise
 from likewise.cli import build_app
+from likewise.comparison.methods import parse_methods
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks/results"
@@ -49,6 +51,11 @@ def averages(pattern: str) -> list[float]:
 
 def read(path: Path) -> dict:
     return json.loads(path.read_text(encoding="utf-8"))
+
+
+def test_the_methods_of_the_comparison_still_exist_with_their_options():
+    found = tomllib.loads((ROOT / "docs/comparison/compare.toml").read_text(encoding="utf-8"))["methods"]
+    assert len(parse_methods(found)) == len(found)
 
 
 def test_the_figures_of_the_readme_are_those_of_the_recorded_results():
