@@ -34,7 +34,7 @@ class ExclusionOptions(PromptOptions):
 
 
 def with_exclusions(rows: list[dict[str, Any]], share: float, seed: int) -> dict[str, Any]:
-    """Return sentences, texts with the vectors that they learn, and what is excluded.
+    """Return sentences, the texts whose vectors they learn, and what is excluded.
 
     Args:
         rows: B sentences.
