@@ -135,7 +135,7 @@ def test_harvest_in_two_parts(work, config, tmp_path):
         (("only one",), "give two sentences"),
         (("--task", "sts-b-dev", "--pairs", "x"), "give two sentences"),
         (("a", "b", "--choose"), "--choose needs rated pairs"),
-        (("--task", "nothing"), "is not a task of rated pairs; there are"),
+        (("--task", "nothing"), "Unknown task 'nothing'. Tasks of rated pairs are: "),
         (("--pairs", "missing.tsv"), "there is no file 'missing.tsv'"),
     ],
 )

@@ -4,6 +4,7 @@ import pytest
 
 from likewise.corpus import CorpusError, CorpusOptions
 from likewise.corpus.passages import LONGEST, Passage, offered_pairs, read_passages
+from likewise.corpus.sentences import read_sentences
 
 PROSE = """The pilot saw the runway. It was wet and the lights were out.
 
@@ -43,6 +44,35 @@ def test_rows_have_titles_and_folders_are_read_whole(tmp_path):
     (tmp_path / "deep" / "rows.jsonl").unlink()
     with pytest.raises(CorpusError, match=r"no file in this folder ends in \.txt"):
         read_passages(tmp_path)
+
+
+def test_markdown_headings_are_titles(tmp_path):
+    (tmp_path / "a.md").write_text("# Runways\n\nThe pilot saw it. It was late.\n\n## Lights\n\nThey were all out.\n")
+    assert read_passages(tmp_path) == [
+        Passage(("The pilot saw it.", "It was late."), "Runways", 0),
+        Passage(("They were all out.",), "Lights", 0),
+    ]
+
+
+def test_tables_are_read_as_rows(tmp_path):
+    rows = [{"title": "Runways", "body": "The pilot saw it. It was late."}, {"title": "", "body": "Nobody was hurt."}]
+    (tmp_path / "a.csv").write_text("title,body\nRunways,The pilot saw it. It was late.\n,Nobody was hurt.\n")
+    (tmp_path / "a.tsv").write_text("title\tbody\nRunways\tThe pilot saw it. It was late.\n\tNobody was hurt.\n")
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    parquet.write_table(pa.Table.from_pylist(rows), tmp_path / "a.parquet")
+    options = CorpusOptions(field="body")
+    for name in ("a.csv", "a.tsv", "a.parquet"):
+        assert read_passages(tmp_path / name, options) == [
+            Passage(("The pilot saw it.", "It was late."), "Runways", 0),
+            Passage(("Nobody was hurt.",), "", 1),
+        ], name
+        assert list(read_sentences(tmp_path / name, options)) == [
+            "The pilot saw it.",
+            "It was late.",
+            "Nobody was hurt.",
+        ], name
 
 
 def test_long_paragraphs_are_divided_and_large_corpora_sampled(tmp_path):

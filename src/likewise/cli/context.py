@@ -219,15 +219,9 @@ def _rated(task: str, data: Path | None, limit: int) -> tuple[list[tuple[str, st
     """Return the pairs of a task of rated pairs, and their ratings."""
     import numpy as np
 
-    from likewise.context.workspace import ContextError
-    from likewise.evaluation.registry import TASKS
-    from likewise.evaluation.tasks.sts import StsTask
+    from likewise.evaluation.registry import rated_task
 
-    found = TASKS.get(task)
-    if not isinstance(found, StsTask):
-        known = ", ".join(name for name, one in TASKS.items() if isinstance(one, StsTask))
-        raise ContextError(f"--task {task} is not a task of rated pairs; there are {known}")
-    rated = found.pairs(data)
+    rated = rated_task(task).pairs(data)
     rows = np.arange(len(rated.gold))
     if limit and limit < len(rows):
         rows = np.sort(np.random.default_rng(1).choice(rows, limit, replace=False))

@@ -40,7 +40,6 @@ def index_command() -> Any:
             "out": "The folder of the index.",
             "model": "A model's folder, its hub name, or bundled:minilm; by default the model of the index.",
             "words": "Most words in a passage; by default 100, or fewer if the model reads less.",
-            "field": "Name of the field of JSONL, CSV and Parquet rows that holds the text.",
         },
         leave_out=("min_words", "max_words", "deduplicate"),
         types={"out": Path, "model": str, "metadata": list[str]},

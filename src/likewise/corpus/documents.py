@@ -7,6 +7,7 @@ from hashlib import blake2b
 from likewise.corpus.options import CorpusError, CorpusOptions
 from likewise.corpus.plain import text_paragraphs
 from likewise.corpus.report import CorpusReport
+from likewise.corpus.rows import READERS
 from likewise.corpus.sentences import read_articles
 from likewise.corpus.sources import Source, Spec, find_sources
 from likewise.corpus.splitting import sentences_of
@@ -62,15 +63,15 @@ def read_documents(spec: Spec, options: CorpusOptions | None = None) -> Iterator
     that is met twice would be found as its own best match. To know them takes about 100 bytes a document.
 
     Raises:
-        CorpusError: a file cannot be read as asked, is JSONL with a field (its rows have no order), or no
+        CorpusError: a file cannot be read as asked, has rows with a text field (they have no order), or no
             document is left at the end.
     """
     options = options or CorpusOptions()
     sources = find_sources(spec, options)
     for source in sources:
-        if source.kind == "jsonl":
+        if source.kind in READERS:
             raise CorpusError(
-                f"{source.path}:1: a JSONL field gives sentences and no documents: give an articles file "
+                f"{source.path}:1: a field of rows gives sentences and no documents: give an articles file "
                 "(id, title, sections), a MediaWiki dump or plain text"
             )
     found = False

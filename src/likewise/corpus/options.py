@@ -28,11 +28,13 @@ class CorpusOptions(Options):
     likewise.runs.options.ContradictionError: min_words 9 is more than max_words 3: no sentence could be kept
     """
 
-    field: str | None = option(None, "Name of the JSONL field that holds the text.", min_length=1)
+    field: str | None = option(
+        None, "Name of the field of JSONL, CSV and Parquet rows that holds the text.", min_length=1
+    )
     split: Split = option(
         "auto",
-        "Plain text: each line is a sentence, or prose to be split; auto looks at the beginning of each file. JSONL "
-        "fields, articles and MediaWiki dumps are always prose.",
+        "Plain text: each line is a sentence, or prose to be split; auto looks at the beginning of each file. Fields "
+        "of rows, articles and MediaWiki dumps are always prose.",
     )
     # One or two words are headings and list entries, not sentences.
     min_words: int = option(3, "Drop shorter sentences.", ge=1)
@@ -49,7 +51,7 @@ class CorpusOptions(Options):
 
     def _check(self) -> None:
         if self.field is not None and self.split == "line":
-            raise OptionError("split 'line' is for plain text, but field names a JSONL field, which is always prose")
+            raise OptionError("split 'line' is for plain text, but field names a field of rows, which is always prose")
         if self.max_words is not None and self.max_words < self.min_words:
             raise OptionError(
                 f"min_words {self.min_words} is more than max_words {self.max_words}: no sentence could be kept"

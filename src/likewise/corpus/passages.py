@@ -8,10 +8,11 @@ from hashlib import blake2b
 from itertools import groupby, pairwise
 from operator import itemgetter
 
-from likewise.corpus.decoding import field_text, read_rows, text_lines
+from likewise.corpus.decoding import field_text, text_lines
 from likewise.corpus.options import CorpusError, CorpusOptions
-from likewise.corpus.plain import text_layout, text_paragraphs
+from likewise.corpus.plain import markdown_paragraphs, text_layout, text_paragraphs
 from likewise.corpus.report import CorpusReport
+from likewise.corpus.rows import READERS
 from likewise.corpus.sentences import read_articles
 from likewise.corpus.sources import Source, Spec, find_sources
 from likewise.corpus.splitting import paragraphs_of, sentences_of
@@ -66,8 +67,9 @@ def read_passages(
 ) -> list[Passage]:
     """Return the passages of a corpus in the order of its files.
 
-    Plain text gives a passage for each paragraph, or for each line where a line is one; JSONL for each paragraph of
-    its field, with the row's title or question above it; articles and MediaWiki dumps for each paragraph of a section.
+    Plain text gives a passage for each paragraph, or for each line where a line is one; Markdown for each paragraph,
+    with the heading above it; JSONL, CSV and Parquet for each paragraph of their field, with the row's title or
+    question above it; articles and MediaWiki dumps for each paragraph of a section.
     Equal passages are given once, with `options.deduplicate`.
 
     Args:
@@ -109,12 +111,16 @@ def _documents(sources: list[Source], options: CorpusOptions) -> Iterator[tuple[
     """Yield the number of the document, and title and sentences of each paragraph."""
     report, document = CorpusReport(), -1
     for source in sources:
-        if source.kind == "text":
+        if source.has_headings:
+            document += 1
+            for title, placed in markdown_paragraphs(source.path, options):
+                yield document, (title, [text for _, text in placed])
+        elif source.kind == "text":
             document += 1
             for sentences in _text(source, options, report):
                 yield document, ("", sentences)
-        elif source.kind == "jsonl":
-            for line, row in read_rows(source.path, options, report):
+        elif source.kind in READERS:
+            for line, row in READERS[source.kind](source.path, options, report):
                 document += 1
                 text = field_text(source.path, line, row, options.field or "")
                 title = next((row[name] for name in _TITLES if name != options.field and _is_title(row.get(name))), "")

@@ -1,5 +1,6 @@
 """Sentences of plain text: one sentence per line, or paragraphs of prose."""
 
+import re
 from collections.abc import Iterator
 from itertools import groupby, islice
 from operator import itemgetter
@@ -12,6 +13,7 @@ from likewise.corpus.report import CorpusReport
 from likewise.corpus.splitting import Paragraph, is_prose, is_wrapped
 from likewise.corpus.wiki import is_markup
 
+_HEADING = re.compile(r"#{1,6}\s+(.+?)\s*#*$")
 SAMPLE_LINES = 500
 """Lines of a file that decide how it is split."""
 
@@ -63,6 +65,22 @@ def text_paragraphs(path: Path, options: CorpusOptions, report: CorpusReport) ->
     for filled, block in groupby(stripped, key=lambda line: bool(line[1])):
         if filled:
             yield list(block)
+
+
+def markdown_paragraphs(path: Path, options: CorpusOptions) -> Iterator[tuple[str, list[Placed]]]:
+    """Yield each paragraph of a Markdown file as (line, sentence)s, after the heading above it."""
+    title, block = "", Paragraph()
+    for number, text in text_lines(path, options, CorpusReport()):
+        heading = _HEADING.match(text.strip())
+        if text.strip() and not heading:
+            if sentences := block.add(number, " ".join(text.split())):
+                yield title, sentences
+            continue
+        if sentences := block.end():
+            yield title, sentences
+        title = heading.group(1) if heading else title
+    if sentences := block.end():
+        yield title, sentences
 
 
 def _paragraphs(

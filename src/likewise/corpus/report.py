@@ -22,7 +22,7 @@ class CorpusReport:
             "too long" (in words), "undecodable" (bytes that are not text in the encoding), "markup" (tables,
             headings, list entries and captions of a wiki page), "duplicate".
         examples: for each reason the first 5 different places, as "file:line".
-        files: how each file was read: path to "line", "prose", "jsonl", "articles" or "wiki".
+        files: how each file was read: path to "line", "prose", "jsonl", "csv", "parquet", "articles" or "wiki".
     """
 
     read: int = 0

@@ -9,6 +9,7 @@ from likewise.corpus.files import Tick
 from likewise.corpus.options import CorpusError, CorpusOptions
 from likewise.corpus.plain import text_sentences
 from likewise.corpus.report import CorpusReport
+from likewise.corpus.rows import READERS
 from likewise.corpus.sources import Source, Spec, find_sources
 from likewise.corpus.splitting import paragraphs_of, sentences_of
 from likewise.corpus.wiki import Sections, is_sentence_like, read_dump
@@ -89,8 +90,8 @@ def _candidates(
     report.files[name] = source.kind
     if source.kind == "text":
         yield from text_sentences(source.path, options, report, tick)
-    elif source.kind == "jsonl":
-        for line, row in read_rows(source.path, options, report, tick):
+    elif source.kind in READERS:
+        for line, row in READERS[source.kind](source.path, options, report, tick):
             text = field_text(source.path, line, row, options.field or "")
             for paragraph in paragraphs_of(text) or [""]:
                 yield from ((line, sentence) for sentence in sentences_of(paragraph) or [""])

@@ -8,25 +8,28 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Self
 
 from likewise.corpus.bundled import wiki_sample_path
-from likewise.corpus.decoding import read_rows
 from likewise.corpus.files import format_suffix, read_head
 from likewise.corpus.options import CorpusError, CorpusOptions
 from likewise.corpus.report import CorpusReport
+from likewise.corpus.rows import READERS
 from likewise.runs.cache import cache_folder, made_in_cache
 
-Kind = Literal["text", "jsonl", "articles", "wiki"]
+Kind = Literal["text", "jsonl", "csv", "parquet", "articles", "wiki"]
 Spec = str | PathLike[str] | Sequence[str | PathLike[str]]
 """A path, a folder, a glob, `bundled:wiki-sample`, or a list of these."""
 
 _JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
-_TEXT_SUFFIXES = (".txt", ".md", ".text", ".rst", *_JSON_SUFFIXES, ".xml")
+_TABLES = (".csv", ".tsv")
+_MARKDOWN = (".md", ".markdown")
+_TEXT_SUFFIXES = (".txt", *_MARKDOWN, ".text", ".rst", *_JSON_SUFFIXES, ".xml")
+_READ = "plain text, JSONL, CSV, Parquet or MediaWiki XML"
+_PARQUET = b"PAR1"
 _BINARY = {
     b"PK\x03\x04": "a zip file",
     b"%PDF": "a PDF",
-    b"PAR1": "a Parquet file",
     b"ARROW1": "an Arrow file",
     b"7z\xbc\xaf": "a 7z file",
     b"\xfd7zXZ": "an xz file",
@@ -38,13 +41,23 @@ class Source:
     """One file of a corpus.
 
     Attributes:
-        kind: what it holds: plain "text", "jsonl" rows with a text field, "articles" (rows of id, title,
-            sections), or a MediaWiki dump ("wiki").
+        kind: what it holds: plain "text"; rows with a text field ("jsonl", "csv" for TSV too, "parquet"); "articles"
+            (rows of id, title, sections); or a MediaWiki dump ("wiki").
     """
 
     path: Path
     kind: Kind
     size: int
+
+    @classmethod
+    def at(cls, path: Path, options: CorpusOptions) -> Self:
+        """Return a file with its format, detected from its beginning."""
+        return cls(path, _kind(path, options), path.stat().st_size)
+
+    @property
+    def has_headings(self) -> bool:
+        """True for Markdown, where lines that begin with # are headings."""
+        return self.kind == "text" and format_suffix(self.path) in _MARKDOWN
 
 
 def find_files(spec: Spec) -> list[Path]:
@@ -106,26 +119,32 @@ def _read_pipe(path: Path) -> Path:
 
 def find_sources(spec: Spec, options: CorpusOptions) -> list[Source]:
     """Return the files of a spec with their formats, detected from the beginning of each file."""
-    sources = [Source(path, _kind(path, options), path.stat().st_size) for path in find_files(spec)]
-    if options.field is not None and all(source.kind != "jsonl" for source in sources):
+    sources = [Source.at(path, options) for path in find_files(spec)]
+    if options.field is not None and not any(source.kind in READERS for source in sources):
         raise CorpusError(
-            f"{sources[0].path}: field {options.field!r} was given, but no file here is JSONL: leave it out"
+            f"{sources[0].path}: field {options.field!r} was given, but no file here is JSONL, CSV or Parquet: leave "
+            "it out"
         )
     return sources
 
 
 def _kind(path: Path, options: CorpusOptions) -> Kind:
     head = read_head(path, options)
-    _refuse_binary(path, head, options)
+    if not head.startswith(_PARQUET):
+        _refuse_binary(path, head, options)
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     suffix = format_suffix(path)
     kind: Kind = "text"
-    if text.startswith(b"<mediawiki") or (text.startswith(b"<?xml") and b"<mediawiki" in text):
+    if head.startswith(_PARQUET):
+        kind = _kind_of_rows(path, options, "parquet", named=True)
+    elif suffix in _TABLES:
+        kind = _kind_of_rows(path, options, "csv", named=True)
+    elif text.startswith(b"<mediawiki") or (text.startswith(b"<?xml") and b"<mediawiki" in text):
         kind = "wiki"
     elif suffix == ".xml":
         raise CorpusError(f"{path}:1: this XML is not a MediaWiki dump (no <mediawiki> at the top): convert it to text")
     elif text.startswith(b"{") or (text and suffix in _JSON_SUFFIXES):
-        kind = _json_kind(path, options, named=suffix in _JSON_SUFFIXES)
+        kind = _kind_of_rows(path, options, "jsonl", named=suffix in _JSON_SUFFIXES)
     if options.split == "line" and kind != "text":
         raise CorpusError(f"{path}: split 'line' is for plain text, and this file is {kind}, which is always prose")
     return kind
@@ -134,7 +153,7 @@ def _kind(path: Path, options: CorpusOptions) -> Kind:
 def _refuse_binary(path: Path, head: bytes, options: CorpusOptions) -> None:
     for magic, what in _BINARY.items():
         if head.startswith(magic):
-            raise CorpusError(f"{path}:1: unreadable encoding: this is {what}: give plain text, JSONL or MediaWiki XML")
+            raise CorpusError(f"{path}:1: unreadable encoding: this is {what}: give {_READ}")
     if options.is_wide:
         return
     nulls = head.count(0)
@@ -144,24 +163,21 @@ def _refuse_binary(path: Path, head: bytes, options: CorpusOptions) -> None:
         )
     if nulls:
         line = head[: head.index(0)].count(b"\n") + 1
-        raise CorpusError(
-            f"{path}:{line}: unreadable encoding: a zero byte, so this is binary: "
-            "give plain text, JSONL or MediaWiki XML"
-        )
+        raise CorpusError(f"{path}:{line}: unreadable encoding: a zero byte, so this is binary: give {_READ}")
 
 
-def _json_kind(path: Path, options: CorpusOptions, named: bool) -> Kind:
+def _kind_of_rows(path: Path, options: CorpusOptions, kind: Kind, named: bool) -> Kind:
     try:
-        number, row = next(read_rows(path, options, CorpusReport()))
+        number, row = next(READERS[kind](path, options, CorpusReport()))
     except StopIteration:
-        return "text"
+        return "text" if kind == "jsonl" else kind
     except CorpusError:
         if named:
             raise
         return "text"  # a text may well begin with a brace
     if options.field is not None:
-        return "jsonl"
-    if isinstance(row.get("sections"), list):
+        return kind
+    if kind == "jsonl" and isinstance(row.get("sections"), list):
         return "articles"
     names = ", ".join(name for name, value in row.items() if isinstance(value, str)) or "none"
     raise CorpusError(f"{path}:{number}: which field holds the text? Give --field NAME; here are: {names}")

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import csv
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from likewise.corpus.decoding import field_text, read_rows, text_lines, without_invisible
-from likewise.corpus.files import format_suffix
+from likewise.corpus.decoding import field_text, text_lines, without_invisible
 from likewise.corpus.options import CorpusError, CorpusOptions
-from likewise.corpus.plain import Placed, text_layout, text_paragraphs
+from likewise.corpus.plain import Placed, markdown_paragraphs, text_layout, text_paragraphs
 from likewise.corpus.report import CorpusReport
+from likewise.corpus.rows import READERS, Row
 from likewise.corpus.sentences import read_articles
-from likewise.corpus.sources import find_files, find_sources
-from likewise.corpus.splitting import Paragraph, paragraphs_of, sentences_of
+from likewise.corpus.sources import Source, find_files
+from likewise.corpus.splitting import paragraphs_of, sentences_of
 from likewise.corpus.wiki import is_sentence_like
 
-_HEADING = re.compile(r"#{1,6}\s+(.+?)\s*#*$")
 _SIGN = re.compile(r"\w")
-Row = tuple[int, dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -67,23 +63,18 @@ class Splitting:
         Raises:
             CorpusError: it cannot be read; the message names the line and the cure.
         """
-        suffix = format_suffix(path)
-        if suffix in _ROWS:
-            yield from self._rows(path, _ROWS[suffix](path, self.options), self.options.field)
-            return
-        field = self.options.field if suffix in (".jsonl", ".ndjson", ".json") else None
-        options = self.options.updated(field=field)
-        source = find_sources(path, options)[0]
-        if source.kind == "jsonl":
-            yield from self._rows(path, read_rows(path, options, CorpusReport()), field)
+        options = self.options
+        source = Source.at(path, options)
+        if source.kind in READERS:
+            yield from self._rows(path, READERS[source.kind](path, options, CorpusReport()))
         elif source.kind != "text":
             for line, _, title, sections in read_articles(source, options, CorpusReport()):
                 for heading, paragraphs in sections:
                     for text in paragraphs:
                         placed = [(line, one) for one in sentences_of(text) if is_sentence_like(one)]
                         yield from self._passages(placed, ": ".join(filter(None, (title, heading))))
-        elif suffix in (".md", ".markdown"):
-            for title, placed in _markdown(path, options):
+        elif source.has_headings:
+            for title, placed in markdown_paragraphs(path, options):
                 yield from self._passages(placed, title)
         elif text_layout(path, options)[0]:
             for placed in text_paragraphs(path, options, CorpusReport()):
@@ -92,11 +83,9 @@ class Splitting:
             for number, text in text_lines(path, options, CorpusReport()):
                 yield from self._passages([(number, text)])
 
-    def _rows(self, path: Path, rows: Iterator[Row], field: str | None) -> Iterator[Passage]:
+    def _rows(self, path: Path, rows: Iterator[Row]) -> Iterator[Passage]:
+        field = self.options.field or ""
         for line, row in rows:
-            if field is None:
-                names = ", ".join(name for name, value in row.items() if isinstance(value, str)) or "none"
-                raise CorpusError(f"{path}:{line}: which field holds the text? Give --field NAME; here are: {names}")
             text = field_text(path, line, row, field)
             placed = [(line, one) for paragraph in paragraphs_of(text) for one in sentences_of(paragraph)]
             values = (row.get(name) for name in self.metadata)
@@ -153,52 +142,3 @@ def files_of(texts: Sequence[str | os.PathLike[str]], leave_out: Path) -> tuple[
     if not files and not walked:
         raise CorpusError(f"{texts[0]}: there is no file in this folder: name a folder or files with text")
     return files, walked
-
-
-def _markdown(path: Path, options: CorpusOptions) -> Iterator[tuple[str, list[Placed]]]:
-    """Yield each block of lines as sentences, with the heading above it."""
-    title, block = "", Paragraph()
-    for number, text in text_lines(path, options, CorpusReport()):
-        heading = _HEADING.match(text.strip())
-        if text.strip() and not heading:
-            if sentences := block.add(number, " ".join(text.split())):
-                yield title, sentences
-            continue
-        if sentences := block.end():
-            yield title, sentences
-        title = heading.group(1) if heading else title
-    if sentences := block.end():
-        yield title, sentences
-
-
-def _csv(path: Path, options: CorpusOptions) -> Iterator[Row]:
-    lines = (text for _, text in text_lines(path, options, CorpusReport()))
-    rows = csv.DictReader(lines, delimiter="\t" if format_suffix(path) == ".tsv" else ",", strict=True)
-    begin = 1
-    try:
-        _ = rows.fieldnames
-        begin = rows.line_num + 1
-        for row in rows:
-            row.pop(None, None)  # more cells than the header names
-            yield begin, dict(row)
-            begin = rows.line_num + 1
-    except csv.Error as error:
-        raise CorpusError(f"{path}:{begin}: this row is not valid CSV ({error}): mend its quotes") from None
-
-
-def _parquet(path: Path, options: CorpusOptions) -> Iterator[Row]:
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    number = 0
-    try:
-        with parquet.ParquetFile(path) as file:
-            for batch in file.iter_batches(1024):
-                for row in batch.to_pylist():
-                    number += 1
-                    yield number, row
-    except (pa.ArrowException, OSError) as error:
-        raise CorpusError(f"{path}:{number + 1}: this is not a whole Parquet file ({error}): write it again") from None
-
-
-_ROWS: dict[str, Callable[[Path, CorpusOptions], Iterator[Row]]] = {".csv": _csv, ".tsv": _csv, ".parquet": _parquet}
