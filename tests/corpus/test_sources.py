@@ -141,3 +141,23 @@ def test_a_pipe_is_read_once_and_kept_by_its_content(tmp_path, monkeypatch):
     assert all(sources == kept[0] for sources in kept)
     assert kept[0][0].path.read_text() == "The old cat sees a dog.\n"
     assert list((tmp_path / "cache" / "pipes").iterdir()) == [kept[0][0].path]
+
+
+def test_files_of_a_folder_that_cannot_be_read_are_left_out_with_the_reason(tmp_path):
+    texts = {"a.txt": "One two three.", "b.json": '{\n "name": "x"\n}', "c.xml": "<html/>", "d.csv": "t,n\nx,1\n"}
+    for name, text in (texts | {"e.jsonl": '{"t": "x"}', ".hidden.txt": "Four five six."}).items():
+        (tmp_path / name).write_text(text)
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git" / "f.txt").write_text("Seven eight nine.")
+    told: list[str] = []
+    assert [source.path.name for source in find_sources(tmp_path, DEFAULT, told.append)] == ["a.txt"]
+    assert [line.partition(": ")[0] for line in told] == ["left out"] * 4
+    assert f"{tmp_path}/b.json:1: not a JSON object" in told[0]
+    assert "this XML is not a MediaWiki dump" in told[1]
+    assert "which field holds the text" in told[2]
+    assert told[3] == "left out: 1 more file"
+    with pytest.raises(CorpusError, match=r"b\.json:1: not a JSON object"):
+        find_sources([tmp_path / "a.txt", tmp_path / "b.json"], DEFAULT, told.append)
+    (tmp_path / "a.txt").unlink()
+    with pytest.raises(CorpusError, match=r"b\.json:1: not a JSON object"):
+        find_sources(tmp_path, DEFAULT, told.append)

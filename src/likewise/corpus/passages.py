@@ -2,7 +2,7 @@
 
 import random
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import groupby, pairwise
@@ -63,7 +63,11 @@ class OfferedPair:
 
 
 def read_passages(
-    spec: Spec, options: CorpusOptions | None = None, most: int = 200_000, seed: int = 1
+    spec: Spec,
+    options: CorpusOptions | None = None,
+    most: int = 200_000,
+    seed: int = 1,
+    tell: Callable[[str], object] | None = None,
 ) -> list[Passage]:
     """Return the passages of a corpus in the order of its files.
 
@@ -77,9 +81,10 @@ def read_passages(
         options: how files are read; passages of fewer than `min_words` words are left out.
         most: passages kept; of a larger corpus a random sample.
         seed: fixes the sample.
+        tell: as in `find_sources`.
     """
     options = options or CorpusOptions()
-    sources = find_sources(spec, options)
+    sources = find_sources(spec, options, tell)
     rng = random.Random(seed)
     kept: list[tuple[int, Passage]] = []
     seen: set[bytes] = set()

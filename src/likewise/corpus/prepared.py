@@ -97,7 +97,7 @@ def prepare(
         CorpusError: a file cannot be read, the disk is full, or fewer than `at_least` sentences are left.
     """
     options = options or CorpusOptions()
-    sources = find_sources(spec, options)
+    sources = find_sources(spec, options, progress.tell if progress else None)
     root = Path(cache_dir).expanduser() if cache_dir is not None else default_cache()
     folder = root / _key(sources, options)
     corpus = _load(folder)

@@ -2,9 +2,10 @@
 
 import glob
 import hashlib
+import os
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -15,6 +16,7 @@ from likewise.corpus.files import format_suffix, read_head
 from likewise.corpus.options import CorpusError, CorpusOptions
 from likewise.corpus.report import CorpusReport
 from likewise.corpus.rows import READERS
+from likewise.errors import counted
 from likewise.runs.cache import cache_folder, made_in_cache
 
 Kind = Literal["text", "jsonl", "csv", "parquet", "articles", "wiki"]
@@ -24,7 +26,8 @@ Spec = str | PathLike[str] | Sequence[str | PathLike[str]]
 _JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
 _TABLES = (".csv", ".tsv")
 _MARKDOWN = (".md", ".markdown")
-_TEXT_SUFFIXES = (".txt", *_MARKDOWN, ".text", ".rst", *_JSON_SUFFIXES, ".xml")
+_TEXT_SUFFIXES = (".txt", *_MARKDOWN, ".text", ".rst", *_JSON_SUFFIXES, *_TABLES, ".parquet", ".xml")
+_TOLD = 3  # files that are left out, by name
 _READ = "plain text, JSONL, CSV, Parquet or MediaWiki XML"
 _PARQUET = b"PAR1"
 _BINARY = {
@@ -63,13 +66,31 @@ class Source:
 def find_files(spec: Spec) -> list[Path]:
     """Return the files that a spec names, sorted by path and without duplicates."""
     found: dict[Path, Path] = {}
+    for entry in _entries(spec):
+        for path in _expand(entry):
+            found.setdefault(path.resolve(), path)
+    return sorted(found.values())
+
+
+def files_in(folder: Path, leave_out: Path | None = None) -> list[Path]:
+    """Return the files in a folder and its folders, but for hidden ones and the folder `leave_out`."""
+    found: list[Path] = []
+    for place, folders, names in os.walk(folder):
+        here = Path(place)
+        folders[:] = sorted(
+            name
+            for name in folders
+            if not name.startswith(".") and (leave_out is None or (here / name).resolve() != leave_out.resolve())
+        )
+        found += (here / name for name in sorted(names) if not name.startswith("."))
+    return found
+
+
+def _entries(spec: Spec) -> list[str]:
     entries = [spec] if isinstance(spec, str | PathLike) else list(spec)
     if not entries:
         raise CorpusError("no corpus file was named: give a path, a glob, or a list of these")
-    for entry in entries:
-        for path in _expand(str(entry)):
-            found.setdefault(path.resolve(), path)
-    return sorted(found.values())
+    return [str(entry) for entry in entries]
 
 
 def _expand(entry: str) -> list[Path]:
@@ -79,7 +100,7 @@ def _expand(entry: str) -> list[Path]:
         return [wiki_sample_path()]
     path = Path(entry).expanduser()
     if path.is_dir():
-        files = [file for file in sorted(path.rglob("*")) if file.is_file() and format_suffix(file) in _TEXT_SUFFIXES]
+        files = [file for file in files_in(path) if file.is_file() and format_suffix(file) in _TEXT_SUFFIXES]
         if not files:
             raise CorpusError(f"{path}: no file in this folder ends in {', '.join(_TEXT_SUFFIXES)}: name its files")
         return files
@@ -117,9 +138,29 @@ def _read_pipe(path: Path) -> Path:
     return _PIPES[key]
 
 
-def find_sources(spec: Spec, options: CorpusOptions) -> list[Source]:
-    """Return the files of a spec with their formats, detected from the beginning of each file."""
-    sources = [Source.at(path, options) for path in find_files(spec)]
+def find_sources(spec: Spec, options: CorpusOptions, tell: Callable[[str], object] | None = None) -> list[Source]:
+    """Return the files of a spec with their formats, detected from the beginning of each file.
+
+    Args:
+        tell: called with a line about files of a folder that cannot be read as asked, and are left out. Without it they
+            are an error, as is any file that was named.
+    """
+    folders = [path for entry in _entries(spec) if (path := Path(entry).expanduser()).is_dir()]
+    sources, left_out = [], []
+    for path in find_files(spec):
+        try:
+            sources.append(Source.at(path, options))
+        except CorpusError as reason:
+            if tell is None or not any(path.is_relative_to(folder) for folder in folders):
+                raise
+            left_out.append(reason)
+    if not sources:
+        raise left_out[0]
+    if tell is not None and left_out:
+        for error in left_out[:_TOLD]:
+            tell(f"left out: {error}")
+        if len(left_out) > _TOLD:
+            tell(f"left out: {counted(len(left_out) - _TOLD, 'more file')}")
     if options.field is not None and not any(source.kind in READERS for source in sources):
         raise CorpusError(
             f"{sources[0].path}: field {options.field!r} was given, but no file here is JSONL, CSV or Parquet: leave "

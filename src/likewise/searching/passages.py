@@ -14,7 +14,7 @@ from likewise.corpus.plain import Placed, markdown_paragraphs, text_layout, text
 from likewise.corpus.report import CorpusReport
 from likewise.corpus.rows import READERS, Row
 from likewise.corpus.sentences import read_articles
-from likewise.corpus.sources import Source, find_files
+from likewise.corpus.sources import Source, files_in, find_files
 from likewise.corpus.splitting import paragraphs_of, sentences_of
 from likewise.corpus.wiki import is_sentence_like
 
@@ -131,13 +131,7 @@ def files_of(texts: Sequence[str | os.PathLike[str]], leave_out: Path) -> tuple[
         if not Path(text).is_dir():
             named.append(text)
             continue
-        for folder, folders, names in os.walk(Path(text)):
-            folders[:] = sorted(
-                name
-                for name in folders
-                if not name.startswith(".") and (Path(folder) / name).resolve() != leave_out.resolve()
-            )
-            walked += (Path(folder) / name for name in sorted(names) if not name.startswith("."))
+        walked += files_in(Path(text), leave_out)
     files = find_files(named) if named or not texts else []
     if not files and not walked:
         raise CorpusError(f"{texts[0]}: there is no file in this folder: name a folder or files with text")

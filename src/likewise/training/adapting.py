@@ -127,7 +127,7 @@ def adapt(
         fingerprint = before["plan"]["inputs"].get("base")
     encoder = load(base)
     texts = BaseTexts(encoder, base)
-    found = read_passages(corpus, corpus_options, seed=seed)
+    found = read_passages(corpus, corpus_options, seed=seed, tell=progress.tell)
     progress.tell(f"{counted(len(found), 'passage')}, {_words(found):.1f} words each")
     digest = blake2b("\n".join(f"{one.title}\t{one.text}" for one in found).encode("utf-8", "replace"), digest_size=16)
     sts = StsDev.find(data)
