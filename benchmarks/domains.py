@@ -216,7 +216,7 @@ def encoded(model: str, name: str, folder: Path) -> Encoded:
     model = model.replace("{set}", name)
     path = Path(model) / "likewise.json"
     record = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    if record.get("recipe") == "adapt":
+    if record.get("recipe") == "adapt" and "first_stage" not in record:  # behind the base's own modules
         return Adapted(model, folder, Encoded(record["base"], folder))
     return Encoded(model, folder)
 

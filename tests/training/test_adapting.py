@@ -129,12 +129,39 @@ def test_phrases_keep_the_base(tiny_base, tmp_path):
     np.testing.assert_allclose(found.model.encode(["old cat"]), wanted, atol=1e-6)
 
 
-def test_single_sentences_take_what_paid_elsewhere(tiny_base, sentences, tmp_path):
-    path = tmp_path / "lines.txt"
+@pytest.fixture(scope="module")
+def lines(sentences, tmp_path_factory):
+    path = tmp_path_factory.mktemp("lines") / "lines.txt"
     path.write_text("\n".join(sentences))
-    found = adapt(path, base=tiny_base, out=tmp_path / "model", minutes=1, quiet=True)
-    assert found.chosen == "words 0.7, trained map and words"
+    return path
+
+
+def test_single_sentences_take_what_paid_elsewhere(tiny_base, lines, tmp_path, monkeypatch):
+    monkeypatch.setitem(adapt_texts.TUNING, "max_steps", 20)
+    given = {"base": tiny_base, "out": tmp_path / "model", "passages": 300, "quiet": True}
+
+    def stopped(*arguments):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr("likewise.training.adapting.train_head", stopped)
+        adapt(lines, **given)
+    with monkeypatch.context() as patch:
+        patch.setattr(adapt_texts.BaseTexts, "vectors", stopped)  # nothing is trained or encoded again
+        found = adapt(lines, **given)
+    assert found.chosen == "ArcCSE, words 0.7, trained map and words"
+    assert [one.name for one in found.candidates[:3]] == ["base", "ArcCSE", "ArcCSE, centred"]
     assert all(one.mrr is None for one in found.candidates)
+    assert found.record["first_stage"]["recipe"] == "arccse"
+    assert found.record["first_stage"]["steps"] == 20
+    before, after = (model[0].state_dict() for model in (likewise.load(tiny_base, engine="torch"), found.model))
+    assert any(not torch.equal(before[name], after[name]) for name in before)
+
+
+def test_single_sentences_in_too_little_time_are_not_trained_on(tiny_base, lines, tmp_path):
+    found = adapt(lines, base=tiny_base, out=tmp_path / "model", minutes=0.001, quiet=True)
+    assert found.chosen == "words 0.7, trained map and words"
+    assert "first_stage" not in found.record
 
 
 def test_without_words_vectors_keep_their_length(passages, tiny_base, tmp_path):

@@ -1,4 +1,4 @@
-from .adapting import AdaptResult as AdaptResult
+from .adapt_choice import AdaptResult as AdaptResult
 from .adapting import adapt as adapt
 from .finetuning import finetune as finetune
 from .objectives import OBJECTIVES as OBJECTIVES

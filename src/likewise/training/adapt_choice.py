@@ -16,6 +16,7 @@ import numpy as np
 from likewise.evaluation.pairs import correlations, pair_cosines
 from likewise.evaluation.registry import rated_task
 from likewise.evaluation.task import DataError
+from likewise.inference.loading import SavedModel
 
 GUARD = 1.0
 """Points of STS-B dev that an adapted encoder may lose."""
@@ -51,6 +52,25 @@ class Candidate:
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for the record."""
         return asdict(self)
+
+
+class AdaptResult(SavedModel):
+    """The result of `adapt`."""
+
+    @property
+    def chosen(self) -> str:
+        """The name of the candidate that was saved, "base" for the unchanged base."""
+        return self.record["chosen"]
+
+    @property
+    def reason(self) -> str:
+        """The reason for the choice, in one sentence."""
+        return self.record["reason"]
+
+    @property
+    def candidates(self) -> tuple[Candidate, ...]:
+        """All candidates with their scores, the base first."""
+        return tuple(Candidate(**one) for one in self.record["candidates"])
 
 
 class Judge:

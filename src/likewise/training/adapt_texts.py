@@ -5,8 +5,10 @@ Letters of the shapes: S texts, V pieces of the vocabulary, D and E embeddings.
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,16 +17,21 @@ from sentence_transformers import SentenceTransformer
 
 from likewise import processor
 from likewise.augment.negation import negate
+from likewise.corpus.options import CorpusError, CorpusOptions
 from likewise.corpus.passages import OfferedPair, Passage
+from likewise.corpus.sources import Spec
 from likewise.encoder.opening import LoadError
-from likewise.errors import MissingExtraError
+from likewise.errors import MissingExtraError, counted
 from likewise.inference.encoding import Precision, encode
+from likewise.inference.loading import load
 from likewise.inference.tokens import Tokens, UnfitModel
 from likewise.runs.job import Job
+from likewise.runs.options import OptionError
 from likewise.runs.parts import Parts
 from likewise.runs.progress import Progress
 from likewise.runs.stopping import orderly_stop
-from likewise.training.adapt_head import FrozenTexts
+from likewise.training.adapt_head import FrozenTexts, Head
+from likewise.training.recipe_run import train
 
 HELD_OUT = 500
 """Sentences that measure, at most."""
@@ -32,7 +39,13 @@ HELD_OUT = 500
 _NEGATED = 400
 """Sentences that are negated, half to train on and half to measure."""
 
+TUNING: dict[str, Any] = {"max_steps": 100, "learning_rate": 2e-5, "batch_size": 64, "max_length": 128}
+"""Options of ArcCSE on single sentences: at higher rates a domain is lost (docs/adapt.md)."""
+
 _BLOCK = 2048  # texts of a saved part
+_TUNING_TIME = 0.3  # share of the minutes
+_UPDATE = 400  # texts that are encoded in the time of one update of ArcCSE, about
+_LEAST_UPDATES = 20  # fewer are not worth their start
 _FEWEST = 50  # held-out sentences below which nothing is measured
 _PASSAGES = 0.4  # share of passages that offer a measuring pair, below which the text is single sentences
 
@@ -45,7 +58,7 @@ class BaseTexts:
             self.tokens = Tokens(encoder)
         except UnfitModel as reason:
             raise LoadError(f"--base {base} cannot be adapted: {reason}. Give another base") from None
-        self.encoder = encoder
+        self.encoder, self.name = encoder, base
 
     def vectors(self, texts: Sequence[str]) -> np.ndarray:
         """Return the vectors of the base, (S, D) float32, each of length 1."""
@@ -67,20 +80,22 @@ class BaseTexts:
 def sample_passages(job: Job, base: BaseTexts, passages: Sequence[Passage], progress: Progress) -> list[Passage]:
     """Return the passages that are used, in order: as many as asked for, or as fit the time.
 
-    The speed is measured once and noted in the job.
+    The speed is measured once and noted in the job, with the updates of ArcCSE that fit their share of the time.
     """
     options = job.plan.options
     order = np.random.default_rng([options["seed"], 3]).permutation(len(passages))
     if options["passages"]:
-        job.note(passages=options["passages"])
+        job.note(passages=options["passages"], updates=TUNING["max_steps"])
     elif "passages" not in job.notes:
         probe = [passages[int(i)].text for i in order[:256]]
         base.vectors(probe[:32])  # the first call is slower
         begun = time.perf_counter()
         base.vectors(probe)
         pace = (time.perf_counter() - begun) / len(probe)
+        seconds = 60 * options["minutes"]
+        updates = min(TUNING["max_steps"], int(_TUNING_TIME * seconds / (_UPDATE * pace)))
         # Both sides of a pair, in half of the time.
-        job.note(passages=int(max(256, 0.5 * 60 * options["minutes"] / (2 * pace))))
+        job.note(passages=int(max(256, 0.5 * seconds / (2 * pace))), updates=updates)
     most = job.notes["passages"]
     if most < len(passages):
         reason = "as asked" if options["passages"] else "more do not fit the time given"
@@ -88,14 +103,54 @@ def sample_passages(job: Job, base: BaseTexts, passages: Sequence[Passage], prog
     return [passages[int(i)] for i in np.sort(order[:most])]
 
 
-def frozen_texts(
-    job: Job, base: BaseTexts, texts: Sequence[str], progress: Progress
-) -> tuple[FrozenTexts, dict[str, int]]:
-    """Return the different texts under the base, and the row of each; a resumed job reads finished blocks back."""
+def tuned(job: Job, corpus: Spec, options: CorpusOptions | None, progress: Progress) -> BaseTexts | None:
+    """Return the base trained further by ArcCSE on the sentences of the corpus; None where that cannot be done.
+
+    The model is kept in the job, and a stopped training is resumed.
+    """
+    plan, steps = job.plan.options, job.notes["updates"]
+    if steps < _LEAST_UPDATES:
+        progress.tell(f"no training by ArcCSE: only {counted(steps, 'update')} would fit the time given")
+        return None
+    folder = os.fspath(job.work / "tuned")
+    settings = TUNING | {"max_steps": steps, "select_by": "last"}
+    files: Any = [os.fspath(one) for one in corpus] if isinstance(corpus, (list, tuple)) else corpus
+    given = {"base": plan["base"], "out": folder, "seed": plan["seed"], "corpus_options": options}
+    try:
+        train("arccse", files, **given, **settings, quiet=progress.quiet)
+    except (CorpusError, LoadError, OptionError) as reason:  # too few sentences; a base that is no transformer
+        progress.tell(f"no training by ArcCSE: {reason}")
+        return None
+    return BaseTexts(load(folder), folder)
+
+
+@dataclass(frozen=True)
+class Space:
+    """Texts under one encoder, and the encoder itself.
+
+    Attributes:
+        row: the row of each text.
+    """
+
+    base: BaseTexts
+    texts: FrozenTexts
+    row: Mapping[str, int]
+
+    def rows(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
+        """Return the rows of pairs of texts, (P, 2)."""
+        return np.array([[self.row[text] for text in pair] for pair in pairs], dtype=np.int64).reshape(-1, 2)
+
+    def under(self, head: Head, texts: Sequence[str]) -> np.ndarray:
+        """Return the vectors (S, D) that a head makes of texts."""
+        return head.all(self.texts, np.array([self.row[text] for text in texts], dtype=np.int64))
+
+
+def frozen_texts(job: Job, base: BaseTexts, texts: Sequence[str], progress: Progress, folder: str = "vectors") -> Space:
+    """Return the different texts under an encoder; a resumed job reads finished blocks back from its folder."""
     unique = list(dict.fromkeys(texts))
-    parts = Parts(job.work / "vectors")
+    parts = Parts(job.work / folder)
     blocks: list[np.ndarray] = []
-    with orderly_stop(progress) as stop, progress.bar("encoding with the base", len(unique)) as bar:
+    with orderly_stop(progress) as stop, progress.bar("encoding the texts", len(unique)) as bar:
         for start in range(0, len(unique), _BLOCK):
             name = f"{start:09d}.npy"
             if name not in parts:
@@ -105,7 +160,7 @@ def frozen_texts(
             blocks.append(np.load(parts.path(name)))
             bar.update(min(start + _BLOCK, len(unique)))
     found = FrozenTexts(torch.from_numpy(np.concatenate(blocks)), base.tokens(unique))
-    return found, {text: row for row, text in enumerate(unique)}
+    return Space(base, found, {text: row for row, text in enumerate(unique)})
 
 
 def held_out(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import os
 import shutil
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
@@ -14,49 +15,43 @@ import numpy as np
 
 from likewise.corpus import CorpusOptions
 from likewise.corpus.passages import OfferedPair, Passage, offered_pairs, read_passages
+from likewise.corpus.sources import Spec
 from likewise.encoder.word_part import fit_word_part, languages
 from likewise.errors import counted
 from likewise.evaluation.geometry import reciprocal_ranks
 from likewise.evaluation.pairs import pair_cosines
-from likewise.inference.loading import SavedModel, load
+from likewise.inference.loading import load
 from likewise.runs.job import Job, Resume, check_target, complete_installation, open_job
 from likewise.runs.options import OptionError, checked_seed
 from likewise.runs.plan import Plan
 from likewise.runs.progress import Progress
 from likewise.runs.whole_files import write_text
-from likewise.training.adapt_choice import Candidate, Judge, StsDev
+from likewise.training.adapt_choice import AdaptResult, Candidate, Judge, StsDev
 from likewise.training.adapt_head import Head, HeadOptions, centred, softly_whitened, train_head
 from likewise.training.adapt_page import adapted_card, adapted_page, changed_neighbours
-from likewise.training.adapt_texts import HELD_OUT, BaseTexts, frozen_texts, held_out, negations, sample_passages
-from likewise.training.checkpoints import base_fingerprint
+from likewise.training.adapt_texts import (
+    HELD_OUT,
+    BaseTexts,
+    Space,
+    frozen_texts,
+    held_out,
+    negations,
+    sample_passages,
+    tuned,
+)
+from likewise.training.checkpoints import base_fingerprint, made_by
 from likewise.transformers_output import no_bar
 
 WEIGHTS = (0.5, 0.7, 1.0)
 """Weights of the part of words that are tried; the middle one is taken where nothing can be measured."""
 
+TUNED = "ArcCSE"
+"""The name of the candidate that is the base trained on single sentences."""
+
 PHRASE = 6.0
 """Mean words of a passage below which a text is phrases: a missing word changes these, so nothing is learnt from it."""
 
 _DISTRACTORS = 4500
-
-
-class AdaptResult(SavedModel):
-    """The result of `adapt`."""
-
-    @property
-    def chosen(self) -> str:
-        """The name of the candidate that was saved, "base" for the unchanged base."""
-        return self.record["chosen"]
-
-    @property
-    def reason(self) -> str:
-        """The reason for the choice, in one sentence."""
-        return self.record["reason"]
-
-    @property
-    def candidates(self) -> tuple[Candidate, ...]:
-        """All candidates with their scores, the base first."""
-        return tuple(Candidate(**one) for one in self.record["candidates"])
 
 
 @no_bar()  # one bar is enough
@@ -132,13 +127,12 @@ def adapt(
     digest = blake2b("\n".join(f"{one.title}\t{one.text}" for one in found).encode("utf-8", "replace"), digest_size=16)
     sts = StsDev.find(data)
     options = {"base": base, "minutes": minutes, "passages": passages, "seed": seed}
-    options |= {"width": width, "language": language}
-    options["keep_base_if_better"] = keep_base_if_better
+    options |= {"width": width, "language": language, "keep_base_if_better": keep_base_if_better}
     inputs = {"base": fingerprint, "corpus": digest.hexdigest(), "STS-B dev": sts is not None}
-    with open_job(out, Plan("adapt", options, inputs), resume=resume, overwrite=overwrite) as job:
+    with open_job(out, Plan("adapt", options, inputs, format=2), resume=resume, overwrite=overwrite) as job:
         if job.finished is None:
             work = _Adapting(job, texts, found, sts, progress)
-            work.run(keep_base_if_better)
+            work.run(keep_base_if_better, corpus, corpus_options)
         assert job.finished is not None
         return AdaptResult(job.target, job.finished)
 
@@ -158,74 +152,77 @@ class _Adapting:
         self.all_passages = passages
         self.judge = Judge(None, None)
         self.candidates: list[Candidate] = []
-        self.heads: dict[str, Head] = {}
+        self.heads: dict[str, tuple[Space, Head]] = {}
 
-    def run(self, keep_base_if_better: bool) -> None:
+    def run(self, keep_base_if_better: bool, corpus: Spec, options: CorpusOptions | None) -> None:
         passages = sample_passages(self.job, self.base, self.all_passages, self.progress)
         pairs = offered_pairs(passages, seed=self.seed)
-        held, training = held_out(pairs, passages, self.seed)
+        self.held, training = held_out(pairs, passages, self.seed)
         self.phrases = _words(passages) < PHRASE
-        wanted = [text for pair in pairs for text in (pair.first, pair.second)]
-        wanted += self.sts.texts if self.sts else []
+        self.pool = list(dict.fromkeys(pair.second for pair in (*self.held, *pairs)))[: HELD_OUT + _DISTRACTORS]
+        place = {text: row for row, text in enumerate(self.pool)}
+        self.own = [place[pair.second] for pair in self.held]
         negated = [] if self.phrases else negations(training, self.seed)
-        wanted += [text for pair in negated for text in pair]
-        texts, place = frozen_texts(self.job, self.base, wanted, self.progress)
-        self.texts, self.place, self.held = texts, place, held
-        pool = list(dict.fromkeys(place[pair.second] for pair in (*held, *pairs)))[: HELD_OUT + _DISTRACTORS]
-        where = {row: i for i, row in enumerate(pool)}
-        self.pool, self.own = np.array(pool), np.array([where[place[pair.second]] for pair in held], dtype=np.int64)
-        rows = self._rows(negated)
-        self.negated, self.measured = rows[::2], rows[1::2]
-        self._score("base", Head.identity(texts.vectors.shape[1]))
-        self._try_all(self._rows([(pair.first, pair.second) for pair in training]))
+        self.measured = negated[1::2]
+        asked = (self.held or pairs)[:HELD_OUT]
+        judged = [*(pair.first for pair in asked), *self.pool, *(text for pair in self.measured for text in pair)]
+        judged += self.sts.texts if self.sts else []
+        texts = [text for pair in pairs for text in (pair.first, pair.second)]
+        texts += [*(self.sts.texts if self.sts else []), *(text for pair in negated for text in pair)]
+        # Nothing can be measured on single sentences, so that a step is taken there that paid on all labelled sets.
+        better = None if self.held or self.phrases else tuned(self.job, corpus, options, self.progress)
+        space = frozen_texts(self.job, self.base, judged if better else texts, self.progress, "vectors of the base")
+        self._score("base", space, identity := Head.identity(space.texts.vectors.shape[1]))
+        if better:
+            space = frozen_texts(self.job, better, texts, self.progress)
+            self._score(TUNED, space, identity)
+        self._try_all(space, [(pair.first, pair.second) for pair in training], negated[::2])
         chosen, reason = self._choose(keep_base_if_better)
-        self._save(chosen, reason, passages, pairs)
+        self._save(chosen, reason, passages, pairs, asked)
 
-    def _rows(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
-        """Return the rows of pairs of texts, (P, 2)."""
-        return np.array([[self.place[text] for text in pair] for pair in pairs], dtype=np.int64).reshape(-1, 2)
-
-    def _try_all(self, pairs: np.ndarray) -> None:
+    def _try_all(self, space: Space, offered: Sequence[tuple[str, str]], negated: Sequence[tuple[str, str]]) -> None:
         """Make and score the candidates: those that need no training first."""
-        vectors = self.texts.vectors.numpy()[np.unique(pairs[:, 1])] if len(pairs) else self.texts.vectors.numpy()
-        self._score("centred", centred(vectors))
+        pairs, texts = space.rows(offered), space.texts
+        vectors = texts.vectors.numpy()[np.unique(pairs[:, 1])] if len(pairs) else texts.vectors.numpy()
+        first = f"{TUNED}, " if TUNED in self.heads else ""
+        self._score(f"{first}centred", space, centred(vectors))
         if len(vectors) > 4 * vectors.shape[1]:
-            self._score("soft whitening", softly_whitened(vectors))
+            self._score(f"{first}soft whitening", space, softly_whitened(vectors))
         if self.phrases:
             return
         size, options = vectors.shape[1], self.job.plan.options
-        start, prefix, trainings = Head.identity(size), "", {"map": {"word_rate": 0.0}}
+        start, trainings = Head.identity(size), {"map": {"word_rate": 0.0}}
         if options["width"]:
-            ids = self.base.tokens([one.text for one in self.all_passages])  # also those that did not fit the time
+            ids = space.base.tokens([one.text for one in self.all_passages])  # also those that did not fit the time
             settings = (size, options["width"], self.seed, options["language"])
-            part = fit_word_part(ids, self.base.encoder.tokenizer, self.base.embeddings, *settings)
+            part = fit_word_part(ids, space.base.encoder.tokenizer, space.base.embeddings, *settings)
             heads = {weight: Head.identity(size, _weighted(part, weight)) for weight in WEIGHTS}
-            scored = {weight: self._score(f"words {weight}", head) for weight, head in heads.items()}
+            scored = {weight: self._score(f"{first}words {weight}", space, head) for weight, head in heads.items()}
             best = self._best_weight(scored)
-            start, prefix, trainings["map and words"] = heads[best], f"words {best}, ", {}
+            start, first, trainings["map and words"] = heads[best], f"{first}words {best}, ", {}
         for what, changes in trainings.items():
             training = HeadOptions().updated(**changes)
-            trained = train_head(start, self.texts, pairs, training, self.seed, self.progress, self.negated)
-            self._score(f"{prefix}trained {what}", trained)
+            trained = train_head(start, texts, pairs, training, self.seed, self.progress, space.rows(negated))
+            self._score(f"{first}trained {what}", space, trained)
 
     def _best_weight(self, scored: Mapping[float, Candidate]) -> float:
         """Return the best weight that keeps STS-B dev, by held-out retrieval; without it the middle one."""
         kept = {weight: one for weight, one in scored.items() if self.judge.keeps_sts(one)} or scored
         return max(kept, key=lambda weight: kept[weight].gain or 0.0) if self.held else WEIGHTS[1]
 
-    def _score(self, name: str, head: Head) -> Candidate:
-        self.heads[name] = head
+    def _score(self, name: str, space: Space, head: Head) -> Candidate:
+        self.heads[name] = space, head
         ranks = sts = negation = None
         if self.held:
-            queries = head.all(self.texts, np.array([self.place[pair.first] for pair in self.held]))
-            ranks = reciprocal_ranks(queries, head.all(self.texts, self.pool), self.own)
+            queries = space.under(head, [pair.first for pair in self.held])
+            ranks = reciprocal_ranks(queries, space.under(head, self.pool), np.array(self.own))
         if self.sts is not None:
-            sts = self.sts.spearman(head.all(self.texts, np.array([self.place[text] for text in self.sts.texts])))
+            sts = self.sts.spearman(space.under(head, self.sts.texts))
         if not self.candidates:
             self.judge = Judge(ranks, sts)
-        if len(self.measured):
-            first, second = (head.all(self.texts, self.measured[:, side]) for side in (0, 1))
-            negation = 100 * (1 - float(pair_cosines(first, second).mean()))
+        if self.measured:
+            sides = (space.under(head, side) for side in zip(*self.measured, strict=True))
+            negation = 100 * (1 - float(pair_cosines(*sides).mean()))
         self.candidates.append(self.judge.score(name, ranks, sts, negation))
         one = self.candidates[-1]
         scores = [f"MRR {one.mrr:.2f}" if one.mrr is not None else "", f"STS-B dev {sts:.2f}" if sts else ""]
@@ -251,11 +248,16 @@ class _Adapting:
             "labelled sets of the same kind (see docs/adapt.md)"
         )
 
-    def _save(self, chosen: Candidate, reason: str, passages: Sequence[Passage], pairs: Sequence[OfferedPair]) -> None:
-        kinds: dict[str, int] = {}
-        for pair in pairs:
-            kinds[pair.kind] = kinds.get(pair.kind, 0) + 1
-        model = self.heads[chosen.name].on(self.base.encoder) if chosen.name != "base" else self.base.encoder
+    def _save(
+        self,
+        chosen: Candidate,
+        reason: str,
+        passages: Sequence[Passage],
+        pairs: Sequence[OfferedPair],
+        asked: Sequence[OfferedPair],
+    ) -> None:
+        space, head = self.heads[chosen.name]
+        model = head.on(space.base.encoder) if chosen.name != "base" else self.base.encoder
         facts = {
             "recipe": "adapt",
             "kind": "encoder",
@@ -265,29 +267,29 @@ class _Adapting:
             "candidates": [one.to_dict() for one in self.candidates],
             "corpus": {
                 "passages": len(passages),
-                "pairs": kinds,
+                "pairs": dict(Counter(pair.kind for pair in pairs)),
                 "held_out": len(self.held),
                 "searched": len(self.pool),
             },
         }
+        if TUNED in self.heads:
+            facts["first_stage"] = made_by(space.base.name)
         shutil.rmtree(self.job.result)  # half of a model, after a kill
         model.save_pretrained(str(self.job.result), create_model_card=False)
         write_text(self.job.result / "README.md", adapted_card(facts, model))
-        write_text(self.job.result / "report.html", adapted_page(facts, self._changes(chosen, pairs)))
+        write_text(self.job.result / "report.html", adapted_page(facts, self._changes(chosen, asked)))
         self.job.finish(facts)
 
-    def _changes(self, chosen: Candidate, pairs: Sequence[OfferedPair]) -> list[Any]:
+    def _changes(self, chosen: Candidate, asked: Sequence[OfferedPair]) -> list[Any]:
         """Return queries with their nearest passages before and after, for the page."""
-        asked = (self.held or list(pairs))[:HELD_OUT]
-        texts = {row: text for text, row in self.place.items()}
-        rows = np.array([self.place[pair.first] for pair in asked])
-        own = self.own.tolist() if self.held else [-1] * len(asked)
+        queries = [pair.first for pair in asked]
+        own = self.own or [-1] * len(asked)
         sides = [
-            head.all(self.texts, rows) @ head.all(self.texts, self.pool).T
-            for head in (self.heads["base"], self.heads[chosen.name])
+            space.under(head, queries) @ space.under(head, self.pool).T
+            for space, head in (self.heads["base"], self.heads[chosen.name])
         ]
         return [
-            (asked[query].first, *([(texts[int(self.pool[i])], i == own[query]) for i in side] for side in both))
+            (queries[query], *([(self.pool[i], i == own[query]) for i in side] for side in both))
             for query, *both in changed_neighbours(sides[0], sides[1], own)
         ]
 
