@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from likewise.context.workspace import ContextError
 from likewise.runs.job import Job
 from likewise.runs.progress import Progress
-from likewise.runs.states import States
+from likewise.runs.states import States, chance, set_chance
 from likewise.runs.stopping import StopRequest
 from likewise.runs.whole_files import write_text
 
@@ -63,7 +63,7 @@ class Loop:
         self.optimizer.load_state_dict(state["optimizer"])
         self.schedule.load_state_dict(state["schedule"])
         self.cpu_seconds, self.history, self.best = state["cpu_seconds"], state["history"], state["best"]
-        _set_chance(state["chance"])
+        set_chance(state["chance"])
         return True
 
     def run(
@@ -74,11 +74,11 @@ class Loop:
         Args:
             updates: the batches of each update from the first one on; those that were done are passed over.
         """
-        chance = _chance()  # to pass over updates may draw
+        now = chance()  # to pass over updates may draw
         for _ in range(self.step):
             next(updates)
         if self.step:
-            _set_chance(chance)
+            set_chance(now)
         else:
             self._evaluate(None, progress)
         saved = time.monotonic()
@@ -133,16 +133,6 @@ class Loop:
             "cpu_seconds": self.cpu_seconds,
             "history": self.history,
             "best": self.best,
-            "chance": _chance(),
+            "chance": chance(),
         }
         self.states.save(self.step, state)
-
-
-def _chance() -> list[Tensor]:
-    return [torch.get_rng_state(), *(torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [])]
-
-
-def _set_chance(states: list[Tensor]) -> None:
-    torch.set_rng_state(states[0])
-    if torch.cuda.is_available():
-        torch.cuda.set_rng_state_all(states[1:])

@@ -33,3 +33,19 @@ class States:
             except (UnpicklingError, RuntimeError, ValueError):  # not of this class: it is never unpickled further
                 continue
         return None
+
+
+def chance() -> list[Any]:
+    """Return the random states of torch: of the processor, and of each GPU."""
+    import torch
+
+    return [torch.get_rng_state(), *(torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [])]
+
+
+def set_chance(states: list[Any]) -> None:
+    """Restore the random states that `chance` returned; those of GPUs only where there are some."""
+    import torch
+
+    torch.set_rng_state(states[0])
+    if torch.cuda.is_available():
+        torch.cuda.set_rng_state_all(states[1:])

@@ -78,7 +78,8 @@ def adapt(
     Candidates are made from the base by centring, by soft whitening, by adding the corpus's words, and by training on
     the pairs with hard negatives. The one that finds the passages of held-out sentences best is saved; STS-B dev, where
     its data is found, may not fall by more than a point. Where nothing beats the base by more than the noise, the base
-    itself is saved.
+    itself is saved. Where the text is single sentences, nothing can be measured: the base is trained on them by ArcCSE,
+    and every step is taken that paid on labelled sets of the same kind.
 
     Args:
         corpus: a file, a folder, a glob, `bundled:wiki-sample`, or a list of these.
@@ -120,8 +121,7 @@ def adapt(
     fingerprint = base_fingerprint(base)
     if before and Path(base).expanduser().resolve() == Path(out).resolve():
         fingerprint = before["plan"]["inputs"].get("base")
-    encoder = load(base)
-    texts = BaseTexts(encoder, base)
+    texts = BaseTexts(load(base), base)
     found = read_passages(corpus, corpus_options, seed=seed, tell=progress.tell)
     progress.tell(f"{counted(len(found), 'passage')}, {_words(found):.1f} words each")
     digest = blake2b("\n".join(f"{one.title}\t{one.text}" for one in found).encode("utf-8", "replace"), digest_size=16)

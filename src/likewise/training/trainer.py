@@ -24,6 +24,7 @@ from likewise.encoder.pooled_token import only_pooled_token
 from likewise.errors import LikewiseError
 from likewise.recipes.options import TrainingOptions
 from likewise.runs import processes
+from likewise.runs.states import chance, set_chance
 from likewise.training.batching import LengthBatchSampler, TokenLengths
 from likewise.training.checkpoints import reading_checkpoint
 from likewise.training.chunks import in_chunks
@@ -187,7 +188,7 @@ class _Steps(BaseTrainer):
         with pooled, in_chunks(self.model, self.chunk):
             sharp = self.sam_rho and not self.state.global_step % self.sam_every
             if sharp:
-                self._passes.append((dict(inputs), _chance()))
+                self._passes.append((dict(inputs), chance()))
             loss = super().training_step(model, inputs, num_items_in_batch)
             if self.accelerator.sync_gradients:
                 self._average_gradients()
@@ -203,16 +204,16 @@ class _Steps(BaseTrainer):
     def _gradients_at_worst_point(self, model: nn.Module, num_items_in_batch: Tensor | int | None) -> None:
         sam: Any = getattr(self.optimizer, "optimizer", self.optimizer)  # accelerate wraps it
         sam.first_step(zero_grad=True)
-        after = _chance()
+        after = chance()
         # Cloned: the trainer counts the steps in place.
         parts = {
             kind: {name: value.clone() for name, value in sums.items()}
             for kind, sums in self.accum_loss_components.items()
         }
-        for inputs, chance in self._passes:
-            _set_chance(chance)
+        for inputs, before in self._passes:
+            set_chance(before)
             super().training_step(model, inputs, num_items_in_batch)
-        _set_chance(after)
+        set_chance(after)
         # What is logged is the loss at the weights, not at the worst point near them.
         self.accum_loss_components = parts
         self._passes.clear()
@@ -228,16 +229,6 @@ class PairTrainer(_Steps, CrossEncoderTrainer):
     """The trainer of a cross-encoder, with one score per pair of sentences."""
 
     arguments_type = CrossEncoderTrainingArguments
-
-
-def _chance() -> list[Tensor]:
-    return [torch.get_rng_state(), *(torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [])]
-
-
-def _set_chance(states: list[Tensor]) -> None:
-    torch.set_rng_state(states[0])
-    if states[1:]:
-        torch.cuda.set_rng_state_all(states[1:])
 
 
 def trainer_arguments(
