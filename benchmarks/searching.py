@@ -27,7 +27,7 @@ import torch
 
 import likewise
 from likewise.searching.indexing import recall_of
-from likewise.searching.passages import Passage
+from likewise.searching.passages import IndexedPassage
 from likewise.searching.table import Table
 
 
@@ -103,7 +103,7 @@ def sized(count: int, work: Path, dimension: int = 384) -> None:
     begun = time.monotonic()
     for start, number in parts:
         names = [f"{start + i:032x}" for i in range(number)]
-        passages = [(name, "a.txt", True, Passage(f"word{i % 9999}", i)) for i, name in enumerate(names)]
+        passages = [(name, "a.txt", True, IndexedPassage(f"word{i % 9999}", i)) for i, name in enumerate(names)]
         table.add(passages, names, vectors(start, number))
     table.optimize()
     written = count / (time.monotonic() - begun)

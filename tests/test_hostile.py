@@ -19,7 +19,7 @@ from likewise.context.workspace import ContextError
 from likewise.errors import LikewiseError
 from likewise.runs.job import JobError, work_of
 from likewise.runs.parts import Parts, checksum, seal
-from likewise.runs.states import States
+from likewise.runs.states import SavedStates
 
 STEPS = {"batch_size": 8, "max_steps": 4, "eval_steps": 1, "held_out": 40, "precision": "fp32", "quiet": True}
 
@@ -62,11 +62,11 @@ def test_a_state_of_another_form_is_named(name, corpus_file, tiny_base, stopping
 
 
 def test_a_state_from_elsewhere_runs_nothing(tmp_path):
-    States(tmp_path / "states").save(1, {"step": 1})
+    SavedStates(tmp_path / "states").save(1, {"step": 1})
     parts = Parts(tmp_path / "states")
     with parts.new("000000002.pt") as path:
         torch.save({"model": Hostile(tmp_path / "ran")}, path)
-    assert States(tmp_path / "states").load() == (1, {"step": 1})
+    assert SavedStates(tmp_path / "states").load() == (1, {"step": 1})
     assert not (tmp_path / "ran").exists()
 
 

@@ -30,3 +30,16 @@ def test_a_file_is_short_named_for_its_subject_and_opens_its_docstrings_with_a_s
     assert len(text.splitlines()) <= LONGEST
     assert "../shared" not in text
     assert [name for name, line in docstrings(path) if line.startswith(RIDDLES)] == []
+
+
+def test_a_name_of_a_class_or_type_has_one_meaning() -> None:
+    places: dict[str, list[str]] = {}
+    for path in FILES:
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            names = [node.name] if isinstance(node, ast.ClassDef) else []
+            if isinstance(node, ast.Assign):
+                names = [target.id for target in node.targets if isinstance(target, ast.Name)]
+            for name in names:
+                if name[0].isupper() and not name.isupper():  # CamelCase; constants are in capitals
+                    places.setdefault(name, []).append(path.relative_to(SOURCE).as_posix())
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}

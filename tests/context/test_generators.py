@@ -7,16 +7,16 @@ import torch
 from likewise.context.chunks import Chunk, ChunkStore, write_chunks
 from likewise.context.generator_training import held_out_contexts, perplexities
 from likewise.context.generators import SOURCES, TASKS, WEIGHTS, LogBilinear, load_generators, padded
-from likewise.context.states import Reading
+from likewise.context.states import SentenceReading
 from likewise.context.transformer import Transformers
 from likewise.context.workspace import ContextError, Workspace
 
 PIECES = np.array([3, 5, 8, 9])
 
 
-def sentence(*ids: int) -> Reading:
+def sentence(*ids: int) -> SentenceReading:
     vector = np.random.default_rng(sum(ids)).standard_normal(6).astype(np.float32)
-    return Reading(vector, np.array(ids, int), np.zeros((0, 6), np.float16))
+    return SentenceReading(vector, np.array(ids, int), np.zeros((0, 6), np.float16))
 
 
 TEXTS = {

@@ -7,7 +7,7 @@ from scipy.stats import spearmanr
 
 from likewise.context.options import FEATURES
 from likewise.context.similarity import agree, choose_signed, fit_to, match_words
-from likewise.context.states import Reading
+from likewise.context.states import SentenceReading
 from likewise.context.workspace import ContextError
 
 
@@ -19,7 +19,7 @@ def test_matched_words_are_those_of_the_plain_loop():
     rng = np.random.default_rng(0)
     idf = rng.random(20).astype(np.float32) * 5
     one, other = (
-        Reading(np.zeros(8), rng.integers(20, size=n), unit(rng.standard_normal((n, 8))).astype(np.float16))
+        SentenceReading(np.zeros(8), rng.integers(20, size=n), unit(rng.standard_normal((n, 8))).astype(np.float16))
         for n in (4, 7)
     )
 
@@ -30,7 +30,7 @@ def test_matched_words_are_those_of_the_plain_loop():
     expected = (direction(one, other) + direction(other, one)) / 2
     assert match_words(one, other, idf) == pytest.approx(expected, abs=1e-4)
     assert match_words(one, other, idf) == match_words(other, one, idf)
-    assert match_words(one, Reading(np.zeros(8), np.zeros(0, int), np.zeros((0, 8), np.float16)), idf) == 0
+    assert match_words(one, SentenceReading(np.zeros(8), np.zeros(0, int), np.zeros((0, 8), np.float16)), idf) == 0
 
 
 def test_fit_leaves_copies_out():

@@ -3,7 +3,7 @@ import pytest
 from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
 
-from likewise.evaluation.logistic import Rows, fit
+from likewise.evaluation.logistic import ProbeRows, fit
 from likewise.evaluation.task import EvaluationError
 
 
@@ -19,7 +19,7 @@ def made(n_classes, rows=300, size=6, seed=0):
 @pytest.mark.parametrize("strength", [0.01, 1.0, 100.0])
 def test_the_optimum_is_that_of_scikit_learn(n_classes, strength):
     vectors, labels, parts = made(n_classes)
-    rows = Rows.of(vectors, labels)
+    rows = ProbeRows.of(vectors, labels)
     weights = fit(rows, parts, strength)
     for mask, found, predicted in zip(parts, weights, rows.predict(weights), strict=True):
         known = LogisticRegression(C=strength, tol=1e-10, max_iter=5000).fit(vectors[mask].astype(float), labels[mask])
@@ -42,14 +42,14 @@ def test_the_loss_is_that_of_the_equation():
         return strength * np.logaddexp(0, -y * (x @ w[:-1] + w[-1])).sum() + (w[:-1] ** 2).sum() / 2
 
     lowest = minimize(loss, np.zeros(4), tol=1e-12)
-    found = fit(Rows.of(vectors, labels), parts, strength)[0, :, 0]
+    found = fit(ProbeRows.of(vectors, labels), parts, strength)[0, :, 0]
     assert loss(found) == pytest.approx(lowest.fun, rel=1e-6)
     assert found == pytest.approx(lowest.x, abs=1e-3)
 
 
 def test_the_beginning_does_not_matter():
     vectors, labels, parts = made(4)
-    rows = Rows.of(vectors, labels)
+    rows = ProbeRows.of(vectors, labels)
     far = np.random.default_rng(1).normal(size=(4, 7, 4)) * 3
     far[..., -1, :] -= far[..., -1, :].mean(-1, keepdims=True)
     one, other = fit(rows, parts, 1.0), fit(rows, parts, 1.0, far)
@@ -60,7 +60,7 @@ def test_the_beginning_does_not_matter():
 @pytest.mark.parametrize("scale", [1e-3, 1e3])
 def test_short_and_long_vectors_converge(scale):
     vectors, labels, parts = made(2)
-    rows = Rows.of(vectors * scale, labels)
+    rows = ProbeRows.of(vectors * scale, labels)
     known = LogisticRegression(C=1.0, solver="newton-cholesky", tol=1e-10).fit(
         vectors[parts[0]].astype(float) * scale, labels[parts[0]]
     )
@@ -70,12 +70,12 @@ def test_short_and_long_vectors_converge(scale):
 def test_what_cannot_be_fitted_is_told():
     vectors, labels, parts = made(2)
     with pytest.raises(EvaluationError, match="not finite"):
-        Rows.of(np.where(vectors > 2, np.nan, vectors), labels)
+        ProbeRows.of(np.where(vectors > 2, np.nan, vectors), labels)
     with pytest.raises(EvaluationError, match="two classes"):
-        Rows.of(vectors, np.full(len(vectors), "a"))
+        ProbeRows.of(vectors, np.full(len(vectors), "a"))
     with pytest.raises(EvaluationError, match="299 labels"):
-        Rows.of(vectors, labels[1:])
-    rows = Rows.of(vectors, labels)
+        ProbeRows.of(vectors, labels[1:])
+    rows = ProbeRows.of(vectors, labels)
     with pytest.raises(EvaluationError, match="strength"):
         fit(rows, parts, 0.0)
     with pytest.raises(EvaluationError, match="empty"):

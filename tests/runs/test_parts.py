@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from likewise.runs.parts import Parts, is_sealed, seal
-from likewise.runs.states import States
+from likewise.runs.states import SavedStates
 
 
 def filled(folder: Path) -> Parts:
@@ -87,15 +87,15 @@ def test_a_sealed_folder_knows_its_damage(tmp_path: Path) -> None:
 
 
 def test_states_go_back_to_the_last_good_one(tmp_path: Path) -> None:
-    states = States(tmp_path)
+    states = SavedStates(tmp_path)
     assert states.load() is None
     for step in (10, 20, 30):
         states.save(step, {"weights": torch.full((3,), float(step)), "rate": 0.5})
     assert sorted(path.name for path in tmp_path.glob("*.pt")) == ["000000020.pt", "000000030.pt"]
-    step, state = States(tmp_path).load() or (0, {})
+    step, state = SavedStates(tmp_path).load() or (0, {})
     assert (step, state["rate"]) == (30, 0.5)
     assert torch.equal(state["weights"], torch.full((3,), 30.0))
     (tmp_path / "000000030.pt").write_bytes((tmp_path / "000000030.pt").read_bytes()[:-1])
-    step, state = States(tmp_path).load() or (0, {})
+    step, state = SavedStates(tmp_path).load() or (0, {})
     assert torch.equal(state["weights"], torch.full((3,), 20.0))
     assert step == 20

@@ -16,14 +16,14 @@ from likewise.runs.job import JobError
 from likewise.runs.progress import Progress
 from likewise.training import adapt, adapt_texts, adapting
 from likewise.training.adapt_choice import Candidate, Judge
-from likewise.training.adapt_head import FrozenTexts, Head, HeadOptions, centred, softly_whitened, train_head
+from likewise.training.adapt_head import FrozenTexts, Head, HeadTrainingOptions, centred, softly_whitened, train_head
 from likewise.training.adapt_page import changed_neighbours
 
 
 @pytest.fixture(scope="module", autouse=True)
 def few_updates():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(adapting, "HeadOptions", partial(HeadOptions, steps=10, batch_size=32))
+        patch.setattr(adapting, "HeadTrainingOptions", partial(HeadTrainingOptions, steps=10, batch_size=32))
         yield
 
 
@@ -112,7 +112,7 @@ def test_sentences_come_no_nearer_to_their_negations():
     before = float((vectors[::2] * vectors[1::2]).sum(1).mean())
     assert cosine(start) > before + 0.05
     for weight in (0.0, 5.0):
-        options = HeadOptions().updated(steps=60, batch_size=16, negation=weight, word_rate=0.1)
+        options = HeadTrainingOptions().updated(steps=60, batch_size=16, negation=weight, word_rate=0.1)
         pairs = np.stack([rows[:, 0], np.roll(rows[:, 0], 1)], axis=1)
         found[weight] = cosine(train_head(start, texts, pairs, options, 1, Progress(quiet=True), rows))
     assert found[5.0] < found[0.0] - 0.05

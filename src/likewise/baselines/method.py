@@ -9,7 +9,7 @@ from sentence_transformers import SentenceTransformer
 
 from likewise.encoder.build import FIRST_LAST, LAST_TWO, build_encoder, build_layer_average
 from likewise.errors import LikewiseError
-from likewise.recipes.recipe import Method
+from likewise.recipes.recipe import WithPresets
 from likewise.runs.progress import Progress
 
 Pooled = Literal["first-last", "last-two", "last", "cls", "own"]
@@ -21,7 +21,7 @@ class BaselineError(LikewiseError):
 
 
 @dataclass(frozen=True)
-class Baseline(Method):
+class Baseline(WithPresets):
     """The definition of one baseline.
 
     Args:

@@ -56,11 +56,11 @@ _VERBS = {
 
 def build_app() -> typer.Typer:
     """Return the command line with all its commands; each is built when it is called."""
-    from likewise.cli.groups import LazyGroup, Table, app_of
+    from likewise.cli.groups import CommandTable, LazyGroup, app_of
     from likewise.cli.messages import clean_errors
 
     class Root(LazyGroup):
-        def table(self) -> Table:
+        def table(self) -> CommandTable:
             return _VERBS
 
         def sections(self) -> dict[str, list[str]]:

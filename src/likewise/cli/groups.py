@@ -10,7 +10,7 @@ from typer.core import TyperCommand, TyperGroup
 
 HELP = ["-h", "--help"]
 
-Table = Mapping[str, tuple[Any, str]]
+CommandTable = Mapping[str, tuple[Any, str]]
 """Name to what makes its command (a function, or 'module:function') and its summary."""
 
 
@@ -29,7 +29,7 @@ class LazyGroup(TyperGroup):
 
     _naming = False  # only names and summaries are needed
 
-    def table(self) -> Table:
+    def table(self) -> CommandTable:
         """Return the table of commands, called when one is needed."""
         raise NotImplementedError
 
@@ -93,7 +93,7 @@ def app_of(
     return app
 
 
-def group_of(table: Callable[[], Table], help: str = "", kind: type[LazyGroup] = LazyGroup) -> Any:
+def group_of(table: Callable[[], CommandTable], help: str = "", kind: type[LazyGroup] = LazyGroup) -> Any:
     """Return a group of commands; the table is called when one of them is needed.
 
     Without a help text it has the summary in the table that it is in.
@@ -101,7 +101,7 @@ def group_of(table: Callable[[], Table], help: str = "", kind: type[LazyGroup] =
     remembered = cache(table)
 
     class Group(kind):  # type: ignore[valid-type, misc]
-        def table(self) -> Table:
+        def table(self) -> CommandTable:
             return remembered()
 
     return typer.main.get_command(app_of(Group, help))

@@ -23,7 +23,7 @@ from likewise.errors import LikewiseError
 from likewise.recipes import RECIPES, Recipe, find_recipe, recipe_names
 from likewise.runs.options import ContradictionError, OptionError, Options, unknown_option
 
-Kind = Literal["recipe", "baseline", "base", "model", "origin", "bertscore"]
+MethodKind = Literal["recipe", "baseline", "base", "model", "origin", "bertscore"]
 
 ALL = "all"
 _UNTRAINED: dict[str, str] = {
@@ -54,7 +54,7 @@ class Method:
     """
 
     label: str
-    kind: Kind
+    kind: MethodKind
     name: str
     options: dict[str, Any] = field(default_factory=dict)
     preset: str | None = None
@@ -187,7 +187,7 @@ def _parse(line: str, preset: str | None, shared: Mapping[str, Any]) -> Method:
         raise ComparisonError(f"Method '{line}' names no folder. Write: {kind} path=FOLDER.")
     if own is not None and kind != "recipe":
         raise ComparisonError(f"Method '{line}': only recipes have presets.")
-    method = Method(label, cast(Kind, kind), name, {}, own, base)
+    method = Method(label, cast(MethodKind, kind), name, {}, own, base)
     try:
         part: Options | None = method.chosen(shared, preset)
         if part is None and given:

@@ -27,19 +27,19 @@ from torch import Tensor, nn
 
 from likewise.context.chunks import ChunkStore
 from likewise.context.options import GeneratorOptions
-from likewise.context.states import Reading, States
+from likewise.context.states import SentenceReading, States
 from likewise.context.workspace import ContextError
 
-Task = Literal["centre", "left", "right"]
-TASKS: tuple[Task, ...] = ("centre", "left", "right")
+Side = Literal["centre", "left", "right"]
+TASKS: tuple[Side, ...] = ("centre", "left", "right")
 """The tasks: to generate the sentence, the left or the right context, from the other two."""
-SOURCES: dict[Task, tuple[Task, Task]] = {
+SOURCES: dict[Side, tuple[Side, Side]] = {
     "centre": ("left", "right"),
     "left": ("centre", "right"),
     "right": ("left", "centre"),
 }
 """The texts that each task reads, in their order."""
-Text = Sequence[Reading]
+SentenceReadings = Sequence[SentenceReading]
 """The sentences of one side of a context, or one sentence."""
 WEIGHTS = "model.safetensors"
 _FACTS = "generators"
@@ -92,15 +92,15 @@ class Generators(nn.Module):
         return "cpu"
 
     @abstractmethod
-    def encode(self, task: Task, side: Task, texts: Sequence[Text]) -> Memory:
+    def encode(self, task: Side, side: Side, texts: Sequence[SentenceReadings]) -> Memory:
         """Return what a task reads of texts that stand at a side."""
 
     @abstractmethod
-    def targets(self, texts: Sequence[Text]) -> Tensor:
+    def targets(self, texts: Sequence[SentenceReadings]) -> Tensor:
         """Return the words of texts that are generated, padded with -1: int64 (N, T)."""
 
     @abstractmethod
-    def log_probabilities(self, task: Task, memories: Sequence[Memory], targets: Tensor) -> Tensor:
+    def log_probabilities(self, task: Side, memories: Sequence[Memory], targets: Tensor) -> Tensor:
         """Return log p of each word of targets (N, T) given N texts of each source: (N, T), 0 at padding."""
 
     @abstractmethod
@@ -111,7 +111,7 @@ class Generators(nn.Module):
     def shape(self) -> dict[str, int]:
         """Return the arguments of the family beside pieces and size."""
 
-    def loss(self, texts: Mapping[Task, Sequence[Text]]) -> Tensor:
+    def loss(self, texts: Mapping[Side, Sequence[SentenceReadings]]) -> Tensor:
         """Return the mean over the tasks of the mean negative log probability of a word, sources left out at times."""
         losses = []
         for task in TASKS:
@@ -123,7 +123,7 @@ class Generators(nn.Module):
         return torch.stack(losses).mean()
 
     @torch.no_grad()
-    def means(self, task: Task, memories: Sequence[Memory], targets: Tensor, rows: Mapping[Any, Any]) -> Tensor:
+    def means(self, task: Side, memories: Sequence[Memory], targets: Tensor, rows: Mapping[Any, Any]) -> Tensor:
         """Return the mean log p of a word of K cells: (K,) float64; 0 for a target of no word.
 
         Args:
@@ -192,18 +192,18 @@ class LogBilinear(Generators):
         rows = torch.from_numpy(leading / np.linalg.norm(leading, axis=1).mean())
         self.vectors[:, : rows.shape[1]].copy_(rows)
 
-    def encode(self, task: Task, side: Task, texts: Sequence[Text]) -> Memory:
+    def encode(self, task: Side, side: Side, texts: Sequence[SentenceReadings]) -> Memory:
         """Return one token a text, the map of its mean vector."""
         nothing = np.zeros(self.width, np.float32)
         means = [np.mean([one.vector for one in text], axis=0) if text else nothing for text in texts]
         values = self.read[f"{task} {side}"](torch.from_numpy(np.stack(means)))
         return Memory(values[:, None], torch.ones(len(texts), 1, dtype=torch.bool))
 
-    def targets(self, texts: Sequence[Text]) -> Tensor:
+    def targets(self, texts: Sequence[SentenceReadings]) -> Tensor:
         """Return the words of all sentences of each text."""
         return padded([np.concatenate([self.words(one.ids) for one in text] or [np.zeros(0, int)]) for text in texts])
 
-    def log_probabilities(self, task: Task, memories: Sequence[Memory], targets: Tensor) -> Tensor:
+    def log_probabilities(self, task: Side, memories: Sequence[Memory], targets: Tensor) -> Tensor:
         """Return log p of each word, by one distribution a text."""
         hidden = torch.stack([(memory.values * memory.mask[..., None]).sum(dim=1) for memory in memories]).sum(dim=0)
         found = [
@@ -257,14 +257,14 @@ class Corpus:
     def __init__(self, store: ChunkStore, states: States) -> None:
         self.store, self.states = store, states
 
-    def texts(self, contexts: np.ndarray) -> dict[Task, list[Text]]:
+    def texts(self, contexts: np.ndarray) -> dict[Side, list[SentenceReadings]]:
         """Return what stands left of, in and right of contexts."""
         centres, places = self.store.places(contexts)
         rows = {"left": places[:, : self.store.left], "centre": centres[:, None], "right": places[:, self.store.left :]}
         states = self.states
         return {
-            cast(Task, side): [
-                [Reading(states.vectors[i], states.pieces(i), states.vectors[:0]) for i in row if i >= 0]
+            cast(Side, side): [
+                [SentenceReading(states.vectors[i], states.pieces(i), states.vectors[:0]) for i in row if i >= 0]
                 for row in found
             ]
             for side, found in rows.items()

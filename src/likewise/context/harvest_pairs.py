@@ -30,8 +30,8 @@ from likewise.context.options import HarvestOptions
 from likewise.context.states import States
 from likewise.context.workspace import ContextError
 
-Pair = tuple[str, str]
-Split = Literal["train", "dev", "test"]
+SentencePair = tuple[str, str]
+Portion = Literal["train", "dev", "test"]
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class HarvestPair:
     first: str
     second: str
     kind: str
-    split: Split
+    split: Portion
 
 
 class PairSource:
@@ -121,7 +121,7 @@ class PairSource:
             for (i, j), kind in found.items()
         ]
 
-    def split(self, first: str, second: str) -> Split:
+    def split(self, first: str, second: str) -> Portion:
         """Return the split of a pair, which depends on its hash alone."""
         text = "\n".join((str(self.options.seed), *sorted((first, second))))
         share = int.from_bytes(blake2b(text.encode(), digest_size=8).digest()) / 2**64

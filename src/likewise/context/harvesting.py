@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from likewise.context.harvest_pairs import HarvestPair, Pair, PairSource, tfidf
+from likewise.context.harvest_pairs import HarvestPair, PairSource, SentencePair, tfidf
 from likewise.context.indexing import open_store
 from likewise.context.options import HarvestOptions, ScoreOptions, SelectionOptions
 from likewise.context.workspace import ContextError, Workspace
@@ -37,7 +37,7 @@ from likewise.runs.plan import Plan
 from likewise.runs.progress import Progress
 from likewise.runs.stopping import orderly_stop
 
-PairScorer = Callable[[Sequence[Pair]], np.ndarray]
+ScoreFunction = Callable[[Sequence[SentencePair]], np.ndarray]
 """Pairs to their similarities (P,)."""
 
 
@@ -123,13 +123,13 @@ def harvest(
     )
 
 
-def _open_scorer(work: Path, score: ScoreOptions, selection: SelectionOptions) -> PairScorer:
+def _open_scorer(work: Path, score: ScoreOptions, selection: SelectionOptions) -> ScoreFunction:
     """Return a scorer whose scores do not depend on the shards before: a resumed harvest has the same bytes."""
     from likewise.context.origin import open_origin
 
     origin = open_origin(work, score, selection)
 
-    def scores(pairs: Sequence[Pair]) -> np.ndarray:
+    def scores(pairs: Sequence[SentencePair]) -> np.ndarray:
         origin.forget()
         return origin(pairs)
 
@@ -151,7 +151,7 @@ def parse_shard(text: str) -> tuple[int, int]:
 def score_shards(
     source: PairSource,
     out: str | Path,
-    make_scorer: Callable[[], PairScorer],
+    make_scorer: Callable[[], ScoreFunction],
     *,
     progress: Progress,
     asked: Mapping[str, Any] | None = None,
@@ -201,7 +201,7 @@ def score_shards(
 
 
 def _scored(
-    source: PairSource, todo: Sequence[int], make_scorer: Callable[[], PairScorer], workers: int
+    source: PairSource, todo: Sequence[int], make_scorer: Callable[[], ScoreFunction], workers: int
 ) -> Iterator[tuple[int, list[HarvestPair], np.ndarray]]:
     """Yield each shard with its scores as it is done, in this process or by the workers of a Ray cluster."""
     if not todo:
@@ -231,13 +231,13 @@ def _scored(
 
 
 @lru_cache(maxsize=1)
-def _scorer(make_scorer: bytes) -> PairScorer:
+def _scorer(make_scorer: bytes) -> ScoreFunction:
     """Return the scorer of a worker, which keeps it."""
-    made: PairScorer = pickle.loads(make_scorer)()
+    made: ScoreFunction = pickle.loads(make_scorer)()
     return made
 
 
-def _score(make_scorer: bytes, pairs: list[Pair]) -> np.ndarray:
+def _score(make_scorer: bytes, pairs: list[SentencePair]) -> np.ndarray:
     return _scorer(make_scorer)(pairs)
 
 

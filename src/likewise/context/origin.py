@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from likewise.context.generators import load_generators
-from likewise.context.harvest_pairs import Pair
+from likewise.context.harvest_pairs import SentencePair
 from likewise.context.options import FEATURES, ScoreOptions, SelectionOptions
 from likewise.context.selection import ContextFinder
 from likewise.context.similarity import (
@@ -43,7 +43,7 @@ ContextsOf = Callable[[Sequence[str]], Sequence[np.ndarray]]
 
 
 def pair_terms(
-    pairs: Sequence[Pair],
+    pairs: Sequence[SentencePair],
     contexts: Mapping[str, np.ndarray],
     scorer: TermScorer,
     wanted: Sequence[bool] | np.ndarray = (True,) * 4,
@@ -94,7 +94,9 @@ class Origin:
         """The settings that a report shows."""
         return {"similarity": f"Origin, form {self.form}", "precision": "fp32", "device": "cpu"}
 
-    def terms(self, pairs: Sequence[Pair], wanted: Sequence[bool] | np.ndarray = (True,) * 4) -> list[PairTerms]:
+    def terms(
+        self, pairs: Sequence[SentencePair], wanted: Sequence[bool] | np.ndarray = (True,) * 4
+    ) -> list[PairTerms]:
         """Return the terms of equation 3 of each pair."""
         if not self._opened:
             self.scorer, self.contexts = self._make()
@@ -103,7 +105,7 @@ class Origin:
         sets = dict(zip(texts, self.contexts(texts), strict=True))
         return pair_terms(pairs, sets, self.scorer, wanted, self.progress)
 
-    def features(self, pairs: Sequence[Pair], wanted: Sequence[bool] | np.ndarray = (True,) * 7) -> np.ndarray:
+    def features(self, pairs: Sequence[SentencePair], wanted: Sequence[bool] | np.ndarray = (True,) * 7) -> np.ndarray:
         """Return the features of the form `pmi` of each pair, (P, 7); those that are not wanted are 0."""
         found = np.zeros((len(pairs), len(FEATURES)))
         if not len(pairs):
@@ -125,14 +127,14 @@ class Origin:
                 found[i, 3:] = agree(pair.first, pair.second)
         return found
 
-    def __call__(self, pairs: Sequence[Pair]) -> np.ndarray:
+    def __call__(self, pairs: Sequence[SentencePair]) -> np.ndarray:
         """Return the similarity of each pair: (P,)."""
         wanted = self.weights != 0
         if self.form == "pmi":
             return weighted(self.features(pairs, wanted), self.weights)
         return similarities(self.terms(pairs, wanted), self.weights)
 
-    def choose(self, pairs: Sequence[Pair], gold: np.ndarray, source: str) -> tuple[Weights, np.ndarray]:
+    def choose(self, pairs: Sequence[SentencePair], gold: np.ndarray, source: str) -> tuple[Weights, np.ndarray]:
         """Choose the weights on rated pairs; return them and the similarities (P,) that they give."""
         if self.form == "pmi":
             features = self.features(pairs)

@@ -27,7 +27,7 @@ from likewise.context.discriminator import Discriminator, load_discriminator
 from likewise.context.discriminator_data import batch_of_chunks
 from likewise.context.indexing import Retrieval, open_retrieval, open_store
 from likewise.context.options import SelectionOptions
-from likewise.context.states import Reading, States, open_states
+from likewise.context.states import SentenceReading, States, open_states
 from likewise.context.workspace import ContextError, Workspace
 from likewise.runs.job import Job
 from likewise.runs.parts import Parts
@@ -97,7 +97,7 @@ class CachedRanker:
             ) from None
 
     @torch.no_grad()
-    def sentence_parts(self, readings: Sequence[Reading]) -> torch.Tensor:
+    def sentence_parts(self, readings: Sequence[SentenceReading]) -> torch.Tensor:
         """Return the head's part of sentences, the same for every context: (S, K)."""
         if self.model.reader is None:
             return self.model.sentence_part(torch.from_numpy(np.stack([one.vector for one in readings])))

@@ -22,7 +22,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from likewise.context.options import FEATURES, TERMS, ScoreOptions
-from likewise.context.states import Reading
+from likewise.context.states import SentenceReading
 from likewise.context.workspace import ContextError
 from likewise.runs.whole_files import read_json, write_json
 
@@ -34,7 +34,7 @@ WEIGHTS = "weights.json"
 """In a workspace: the weights that were chosen for it."""
 
 
-def match_words(first: Reading, second: Reading, idf: np.ndarray) -> float:
+def match_words(first: SentenceReading, second: SentenceReading, idf: np.ndarray) -> float:
     """Return the mean over both directions of the idf-weighted highest cosine of a word piece; 0 without words.
 
     Args:

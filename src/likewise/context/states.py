@@ -37,7 +37,7 @@ _KEPT = 40_000
 """Sentences that are remembered, about 1 GB."""
 
 
-class Reading(NamedTuple):
+class SentenceReading(NamedTuple):
     """A sentence as the encoder reads it.
 
     Attributes:
@@ -60,7 +60,9 @@ class FrozenEncoder:
         known: what is read already, by sentence; None of a sentence that is not.
     """
 
-    def __init__(self, name: str, max_tokens: int, known: Callable[[str], Reading | None] = lambda text: None) -> None:
+    def __init__(
+        self, name: str, max_tokens: int, known: Callable[[str], SentenceReading | None] = lambda text: None
+    ) -> None:
         self.name, self.max_tokens, self.known = name, max_tokens, known
         self.model = load(name)
         tokenizer = self.model.tokenizer
@@ -69,7 +71,7 @@ class FrozenEncoder:
         self.model.max_seq_length = min(self.model.max_seq_length or max_tokens, max_tokens)
         self.pieces = len(tokenizer)
         self._special = np.array(tokenizer.all_special_ids)
-        self._kept: dict[str, Reading] = {}
+        self._kept: dict[str, SentenceReading] = {}
 
     def ids(self, texts: Sequence[str]) -> list[np.ndarray]:
         """Return the word pieces of sentences, without special tokens."""
@@ -80,7 +82,7 @@ class FrozenEncoder:
         """Return the vectors of sentences (S, D); see `readings`."""
         return np.stack([found.vector for found in self.readings(texts, progress, tokens=False)])
 
-    def readings(self, texts: Sequence[str], progress: Progress = QUIET, tokens: bool = True) -> list[Reading]:
+    def readings(self, texts: Sequence[str], progress: Progress = QUIET, tokens: bool = True) -> list[SentenceReading]:
         """Return what there is of sentences, with or without tokens; what is known or was read is not read again."""
         if len(self._kept) + len(texts) > _KEPT:
             self.forget()
@@ -98,7 +100,7 @@ class FrozenEncoder:
         """Forget what was read."""
         self._kept.clear()
 
-    def read(self, texts: Sequence[str], progress: Progress = QUIET) -> list[Reading]:
+    def read(self, texts: Sequence[str], progress: Progress = QUIET) -> list[SentenceReading]:
         """Read sentences."""
         found: list[Any] = [None] * len(texts)
         order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
@@ -112,7 +114,7 @@ class FrozenEncoder:
                 ids, mask = features["input_ids"].cpu().numpy(), features["attention_mask"].cpu().numpy()
                 kept = mask.astype(bool) & ~np.isin(ids, self._special)
                 for k, row in enumerate(rows):
-                    found[row] = Reading(vectors[k], ids[k][kept[k]], states[k][kept[k]])
+                    found[row] = SentenceReading(vectors[k], ids[k][kept[k]], states[k][kept[k]])
                 bar.advance(len(rows))
         return found
 
@@ -152,12 +154,12 @@ class States:
                 "the stage states keeps word pieces alone: make it with keep=tokens, or train with reads=text"
             )
 
-    def read(self, texts: Sequence[str]) -> list[Reading]:
+    def read(self, texts: Sequence[str]) -> list[SentenceReading]:
         """Return what the models read of sentences: word pieces, and vectors where the index's are kept."""
         if self.vectors.shape[1]:
             return self.encoder.readings(texts, tokens=False)
         nothing = np.zeros((0, 0), np.float16)
-        return [Reading(nothing, ids, nothing) for ids in self.encoder.ids(texts)]
+        return [SentenceReading(nothing, ids, nothing) for ids in self.encoder.ids(texts)]
 
     def pieces(self, sentence: int) -> np.ndarray:
         """Return the word pieces of a sentence of the index."""
@@ -270,7 +272,7 @@ def open_states(stage: Stage) -> States:
     vectors, ids, starts = found["vectors"].astype(np.float32), found["ids"].astype(np.int64), found["starts"]
     rows: dict[str, int] = {}
 
-    def known(text: str) -> Reading | None:
+    def known(text: str) -> SentenceReading | None:
         if not rows:
             rows.update(
                 (text, row)
@@ -279,7 +281,7 @@ def open_states(stage: Stage) -> States:
         if (row := rows.get(text)) is None:
             return None
         here = slice(starts[row], starts[row + 1])
-        return Reading(vectors[row], ids[here], vectors[:0] if tokens is None else tokens[here])
+        return SentenceReading(vectors[row], ids[here], vectors[:0] if tokens is None else tokens[here])
 
     encoder = FrozenEncoder(options["encoder"], options["max_tokens"], known)
     return States(encoder, vectors, ids, starts, found["idf"])

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from likewise.context.workspace import ContextError
 from likewise.runs.job import Job
 from likewise.runs.progress import Progress
-from likewise.runs.states import States, chance, set_chance
+from likewise.runs.states import SavedStates, chance, set_chance
 from likewise.runs.stopping import StopRequest
 from likewise.runs.whole_files import write_text
 
@@ -51,7 +51,7 @@ class Loop:
     best: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.states = States(self.job.work / "states")
+        self.states = SavedStates(self.job.work / "states")
 
     def resume(self) -> bool:
         """Restore the newest state of a stopped run; return whether there was one."""

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from likewise.context.generators import TASKS, Generators, Memory, Task, Text, padded
+from likewise.context.generators import TASKS, Generators, Memory, SentenceReadings, Side, padded
 
 
 class Transformers(Generators):
@@ -69,7 +69,7 @@ class Transformers(Generators):
     def start(self, counts: np.ndarray, embeddings: np.ndarray) -> None:
         """Begin at random, as the paper does."""
 
-    def encode(self, task: Task, side: Task, texts: Sequence[Text]) -> Memory:
+    def encode(self, task: Side, side: Side, texts: Sequence[SentenceReadings]) -> Memory:
         """Return the encoder's states; sentences count from the centre."""
         first = {"left": lambda text: -len(text), "centre": lambda text: 0, "right": lambda text: 1}[side]
         ids, tokens, sentences = self._cut(texts, [self.sentences + first(text) for text in texts])
@@ -77,11 +77,11 @@ class Transformers(Generators):
         device = network.bias.device
         return network.encode(ids.to(device), tokens.to(device), sentences.to(device))
 
-    def targets(self, texts: Sequence[Text]) -> Tensor:
+    def targets(self, texts: Sequence[SentenceReadings]) -> Tensor:
         """Return the word pieces of each text, with a separator between two sentences, and the end token."""
         return self._cut(texts, [0] * len(texts))[0]
 
-    def _cut(self, texts: Sequence[Text], first: Sequence[int]) -> tuple[Tensor, Tensor, Tensor]:
+    def _cut(self, texts: Sequence[SentenceReadings], first: Sequence[int]) -> tuple[Tensor, Tensor, Tensor]:
         """Return ids, padded with -1, and the places of tokens in their sentence and of sentences: (N, T) each."""
         rows: list[tuple[list[np.ndarray], ...]] = []
         for text, place in zip(texts, first, strict=True):
@@ -95,7 +95,7 @@ class Transformers(Generators):
         cut, at, of = (padded([np.concatenate(row[i]) for row in rows]) for i in range(3))
         return cut, at.clamp(min=0, max=self.max_tokens), of.clamp(min=0, max=2 * self.sentences)
 
-    def log_probabilities(self, task: Task, memories: Sequence[Memory], targets: Tensor) -> Tensor:
+    def log_probabilities(self, task: Side, memories: Sequence[Memory], targets: Tensor) -> Tensor:
         """Return log p of each token, given those before it."""
         network: Any = self.networks[task]
         targets = targets.to(network.bias.device)

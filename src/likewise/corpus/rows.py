@@ -11,11 +11,11 @@ from likewise.corpus.files import Tick, format_suffix
 from likewise.corpus.options import CorpusError, CorpusOptions
 from likewise.corpus.report import CorpusReport
 
-Row = tuple[int, dict[str, Any]]
+NumberedRow = tuple[int, dict[str, Any]]
 """The line where a row begins, from 1 (in a Parquet file its number), and its values by field."""
 
 
-def _csv(path: Path, options: CorpusOptions, report: CorpusReport, tick: Tick | None = None) -> Iterator[Row]:
+def _csv(path: Path, options: CorpusOptions, report: CorpusReport, tick: Tick | None = None) -> Iterator[NumberedRow]:
     csv.field_size_limit(min(sys.maxsize, 2**31 - 1))  # a text may be longer than the module's own 128 KiB
     lines = (text for _, text in text_lines(path, options, report, tick))
     rows = csv.DictReader(lines, delimiter="\t" if format_suffix(path) == ".tsv" else ",", strict=True)
@@ -31,7 +31,9 @@ def _csv(path: Path, options: CorpusOptions, report: CorpusReport, tick: Tick | 
         raise CorpusError(f"{path}:{begin}: this row is not valid CSV ({error}): mend its quotes") from None
 
 
-def _parquet(path: Path, options: CorpusOptions, report: CorpusReport, tick: Tick | None = None) -> Iterator[Row]:
+def _parquet(
+    path: Path, options: CorpusOptions, report: CorpusReport, tick: Tick | None = None
+) -> Iterator[NumberedRow]:
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -46,5 +48,5 @@ def _parquet(path: Path, options: CorpusOptions, report: CorpusReport, tick: Tic
         raise CorpusError(f"{path}:{number + 1}: this is not a whole Parquet file ({error}): write it again") from None
 
 
-READERS: dict[str, Callable[..., Iterator[Row]]] = {"jsonl": read_rows, "csv": _csv, "parquet": _parquet}
+READERS: dict[str, Callable[..., Iterator[NumberedRow]]] = {"jsonl": read_rows, "csv": _csv, "parquet": _parquet}
 """Kind of a file to the function that reads its rows: (path, options, report, tick)."""

@@ -19,7 +19,7 @@ from likewise.corpus.rows import READERS
 from likewise.errors import counted
 from likewise.runs.cache import cache_folder, made_in_cache
 
-Kind = Literal["text", "jsonl", "csv", "parquet", "articles", "wiki"]
+SourceKind = Literal["text", "jsonl", "csv", "parquet", "articles", "wiki"]
 Spec = str | PathLike[str] | Sequence[str | PathLike[str]]
 """A path, a folder, a glob, `bundled:wiki-sample`, or a list of these."""
 
@@ -49,7 +49,7 @@ class Source:
     """
 
     path: Path
-    kind: Kind
+    kind: SourceKind
     size: int
 
     @classmethod
@@ -169,13 +169,13 @@ def find_sources(spec: Spec, options: CorpusOptions, tell: Callable[[str], objec
     return sources
 
 
-def _kind(path: Path, options: CorpusOptions) -> Kind:
+def _kind(path: Path, options: CorpusOptions) -> SourceKind:
     head = read_head(path, options)
     if not head.startswith(_PARQUET):
         _refuse_binary(path, head, options)
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     suffix = format_suffix(path)
-    kind: Kind = "text"
+    kind: SourceKind = "text"
     if head.startswith(_PARQUET):
         kind = _kind_of_rows(path, options, "parquet", named=True)
     elif suffix in _TABLES:
@@ -207,7 +207,7 @@ def _refuse_binary(path: Path, head: bytes, options: CorpusOptions) -> None:
         raise CorpusError(f"{path}:{line}: unreadable encoding: a zero byte, so this is binary: give {_READ}")
 
 
-def _kind_of_rows(path: Path, options: CorpusOptions, kind: Kind, named: bool) -> Kind:
+def _kind_of_rows(path: Path, options: CorpusOptions, kind: SourceKind, named: bool) -> SourceKind:
     try:
         number, row = next(READERS[kind](path, options, CorpusReport()))
     except StopIteration:

@@ -23,7 +23,7 @@ _SLOPE = 1e-6  # of the mean loss, in coordinates in which its curvature is at m
 
 
 @dataclass(frozen=True)
-class Rows:
+class ProbeRows:
     """The rows of a probe, prepared for all its fits.
 
     Attributes:
@@ -38,7 +38,7 @@ class Rows:
     gram: np.ndarray
 
     @classmethod
-    def of(cls, vectors: np.ndarray, labels: np.ndarray) -> Rows:
+    def of(cls, vectors: np.ndarray, labels: np.ndarray) -> ProbeRows:
         """Prepare vectors (N, D) and their labels (N,)."""
         if len(vectors) != len(labels):
             raise EvaluationError(f"{len(vectors)} vectors and {len(labels)} labels do not go together.")
@@ -80,7 +80,7 @@ class Rows:
         return (self.features @ stacked).reshape(len(self.features), parts, columns)
 
 
-def fit(rows: Rows, parts: np.ndarray, strength: float, start: np.ndarray | None = None) -> np.ndarray:
+def fit(rows: ProbeRows, parts: np.ndarray, strength: float, start: np.ndarray | None = None) -> np.ndarray:
     """Fit a classifier to each part of the rows: argmin_w C sum_i loss(w, x_i) + |w|^2 / 2, intercept unpenalised.
 
     The loss is the logistic one for two classes and the softmax cross-entropy for more: scikit-learn's

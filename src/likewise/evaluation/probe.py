@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from likewise.evaluation.logistic import Rows, fit
+from likewise.evaluation.logistic import ProbeRows, fit
 
 FOLDS = 10
 SEED = 1111  # SentEval's
@@ -78,7 +78,7 @@ def probe(vectors: np.ndarray, labels: np.ndarray, trials: Sequence[Trial], stre
         labels: (N,).
         strengths: the values of C to choose from. Of equals the smallest is taken, as by SentEval.
     """
-    rows = Rows.of(vectors, labels)
+    rows = ProbeRows.of(vectors, labels)
     parts: dict[bytes, int] = {}  # trials and checks that are trained on the same rows share a classifier
     masks: list[np.ndarray] = []
 

@@ -14,7 +14,7 @@ from torch.nn import functional as F
 
 from likewise.errors import LikewiseError
 
-Pair = tuple[Tensor, Tensor]
+VectorPair = tuple[Tensor, Tensor]
 SMALLEST_SINE_SQUARED = 1e-6
 """Below this, the sine of the angle of a positive pair is held constant, so that its gradient stays finite: 0.06
 degrees from 0 or 180. Float32 cannot tell the cosine of half that angle from 1."""
@@ -26,7 +26,7 @@ def cosine_distance(vectors: Tensor, targets: Tensor) -> Tensor:
 
 
 def listwise_keep(
-    vectors: Tensor, targets: Tensor, temperature: float = 0.05, everywhere: Pair | None = None, offset: int = 0
+    vectors: Tensor, targets: Tensor, temperature: float = 0.05, everywhere: VectorPair | None = None, offset: int = 0
 ) -> Tensor:
     """Return the divergence of the similarities within a batch from those of a teacher, the mean over the rows.
 
@@ -127,7 +127,7 @@ def nt_xent_with_queue(
 
 
 def nt_xent_symmetric(
-    first: Tensor, second: Tensor, temperature: float = 0.1, everywhere: Pair | None = None, offset: int = 0
+    first: Tensor, second: Tensor, temperature: float = 0.1, everywhere: VectorPair | None = None, offset: int = 0
 ) -> Tensor:
     """Return NT-Xent over both views of a batch (SimCLR, as in ConSERT, equation 1), the mean over 2B rows.
 

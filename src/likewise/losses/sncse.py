@@ -13,7 +13,7 @@ from likewise.errors import LikewiseError
 from likewise.losses import functional
 from likewise.runs.processes import gather_rows, share
 
-Role = Literal["soft-negative", "positive", "hard-negative", "none"]
+NegationRole = Literal["soft-negative", "positive", "hard-negative", "none"]
 
 
 class SNCSELoss(nn.Module):
@@ -37,7 +37,7 @@ class SNCSELoss(nn.Module):
     def __init__(
         self,
         model: SentenceTransformer,
-        role: Role = "soft-negative",
+        role: NegationRole = "soft-negative",
         temperature: float = 0.05,
         alpha: float = 0.1,
         beta: float = 0.3,

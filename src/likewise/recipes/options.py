@@ -6,7 +6,7 @@ from likewise.encoder.build import OwnOrMode
 from likewise.encoder.mask_prompt import TEMPLATE, MaskPrompt
 from likewise.runs.options import OptionError, Options, option
 
-Precision = Literal["auto", "fp32", "bf16"]
+TrainingPrecision = Literal["auto", "fp32", "bf16"]
 
 
 class TrainingOptions(Options):
@@ -40,7 +40,7 @@ class TrainingOptions(Options):
         False, "Save the unchanged base where training does not raise the selection's measure by more than its noise."
     )
     held_out: int = option(500, "Sentences held out of training where the selection needs them.", gt=0)
-    precision: Precision = option(
+    precision: TrainingPrecision = option(
         "auto", "bf16 where the processor is made for it (auto), or always this. Checkpoints are scored in fp32."
     )
 

@@ -18,7 +18,7 @@ Collator = Callable[[list[dict[str, Any]]], dict[str, Any]]
 
 
 @dataclass(frozen=True)
-class Method:
+class WithPresets:
     """The base class of recipes, objectives and baselines: a way to make an encoder.
 
     Args:
@@ -64,7 +64,7 @@ class FirstStage:
 
 
 @dataclass(frozen=True)
-class Recipe(Method):
+class Recipe(WithPresets):
     """A method for plain text: how its encoder is built, how a batch is made of sentences, and its loss.
 
     A package of your own registers one by an entry point of the group `likewise.recipes`.

@@ -16,7 +16,7 @@ from likewise.corpus import PreparedCorpus
 from likewise.encoder.encoder_copy import FrozenCopy
 from likewise.encoder.mask_prompt import build_mask_prompt_encoder, reads_a_mask
 from likewise.encoder.opening import is_sentence_encoder
-from likewise.losses.sncse import Role, SNCSELoss
+from likewise.losses.sncse import NegationRole, SNCSELoss
 from likewise.recipes.collate import TextCollator, prompt_length
 from likewise.recipes.mask_distillation import MASK_DISTILLATION
 from likewise.recipes.negations import rows_needed, told_apart, with_candidates, with_negations
@@ -31,7 +31,7 @@ class SNCSEOptions(ContrastiveOptions, PromptOptions):
 
     head: bool = option(True, "Train through an MLP head that the saved model does not have.")
     dropout: float = option(0.1, "Dropout of the encoder in training; the two views differ by it alone.", gt=0, lt=1)
-    negation: Role = option("soft-negative", "The part that a sentence's negation plays in the loss.")
+    negation: NegationRole = option("soft-negative", "The part that a sentence's negation plays in the loss.")
     alpha: float = option(0.1, "Smallest difference between the cosines of the positive and the negation.", ge=0)
     beta: float = option(0.3, "Largest such difference; 2: no bound.")
     weight: float = option(1e-3, "Weight lambda of the bidirectional margin loss.", ge=0)

@@ -33,8 +33,8 @@ _ADMINISTRATIVE = {*_PLANS, _NOTES, _HOLDER, "lock"}
 __all__ = [
     "Job",
     "JobError",
-    "Kind",
     "Resume",
+    "TargetKind",
     "check_target",
     "complete_installation",
     "open_job",
@@ -42,7 +42,7 @@ __all__ = [
     "work_of",
 ]
 
-Kind = Literal["folder", "file"]
+TargetKind = Literal["folder", "file"]
 Resume = bool | Literal["auto"]
 
 
@@ -54,7 +54,7 @@ class Job:
         finished: the record of a finished job of the same plan, which need not be done again; otherwise None.
     """
 
-    def __init__(self, target: Path, plan: Plan, kind: Kind, grows: bool = False) -> None:
+    def __init__(self, target: Path, plan: Plan, kind: TargetKind, grows: bool = False) -> None:
         self.target, self.plan, self.kind, self.grows = target, plan, kind, grows
         self.work = work_of(target, kind)
         self.resumed = False
@@ -191,7 +191,7 @@ def open_job(
     *,
     resume: Resume = "auto",
     overwrite: bool = False,
-    kind: Kind = "folder",
+    kind: TargetKind = "folder",
     grows: bool = False,
 ) -> Iterator[Job]:
     """Open a job in a `with` block, locked against other processes.
@@ -260,7 +260,7 @@ def _locked(work: Path, target: Path) -> Any:
         raise JobError(f"{target} cannot be written ({error.strerror}): choose another --out") from None
 
 
-def check_target(target: str | os.PathLike[str], kind: Kind = "folder") -> None:
+def check_target(target: str | os.PathLike[str], kind: TargetKind = "folder") -> None:
     """Check a target before the input is read, so that a wrong --out fails at once. Writes nothing."""
     path = Path(target)
     if not str(target) or "\0" in str(target) or (path.exists() and path.is_dir() != (kind == "folder")):
@@ -273,7 +273,7 @@ def check_target(target: str | os.PathLike[str], kind: Kind = "folder") -> None:
             raise JobError(f"{path} holds other files ({', '.join(names[:3])}): choose another --out")
 
 
-def work_of(target: str | os.PathLike[str], kind: Kind = "folder") -> Path:
+def work_of(target: str | os.PathLike[str], kind: TargetKind = "folder") -> Path:
     """Return the working folder of a target, in which an unfinished job keeps its files."""
     path = Path(target)
     return path / _UNFINISHED if kind == "folder" else path.with_name(f".{path.name}{_UNFINISHED}")

@@ -9,7 +9,7 @@ from likewise.runs.parts import Parts
 _KEPT = 2
 
 
-class States:
+class SavedStates:
     """The states from which a loop resumes with bit-equal results: tensors and plain values by step."""
 
     def __init__(self, folder: Path) -> None:

@@ -25,7 +25,7 @@ from likewise.runs.plan import Plan
 from likewise.runs.progress import Progress
 from likewise.runs.stopping import StopRequest, orderly_stop
 from likewise.searching.encoders import PassageVectors, opened
-from likewise.searching.passages import Passage, Splitting, files_of
+from likewise.searching.passages import IndexedPassage, Splitting, files_of
 from likewise.searching.table import Table, key_of
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ APPROXIMATE = 200_000
 """Passages from which an approximate index of the vectors is built: an exact search reads 1.5 kB for each of them."""
 _TRIED = 100
 Known = dict[str, np.ndarray]
-Placed = tuple[str, str, bool, Passage]
+Entry = tuple[str, str, bool, IndexedPassage]
 """Source, file, whether it is the last of its source, and the passage."""
 
 
@@ -186,7 +186,7 @@ class _Work:
         wanted = {_source_of(path): path for path in [*walked, *named]}
         fresh = {one: path for one, path in wanted.items() if one not in self.there or not self.there[one][2]}
         size = sum(path.stat().st_size for path in fresh.values())
-        total, waiting = 0, deque[tuple[list[Placed], Known, dict[str, str], Future[np.ndarray] | None]]()
+        total, waiting = 0, deque[tuple[list[Entry], Known, dict[str, str], Future[np.ndarray] | None]]()
         with self.progress.bar("indexing") as bar:
             for window in self._windows(fresh, set(named)):
                 if not total:
@@ -205,9 +205,9 @@ class _Work:
         self.table.remove([*stale, *self.skipped])
         return self.encoded, self.added, len(stale), tuple(self.skipped.values())
 
-    def _windows(self, fresh: Mapping[str, Path], named: set[Path]) -> Iterator[list[Placed]]:
+    def _windows(self, fresh: Mapping[str, Path], named: set[Path]) -> Iterator[list[Entry]]:
         """Yield the passages of files that are not in the table yet, in pieces of `WINDOW`."""
-        window: list[Placed] = []
+        window: list[Entry] = []
         for source, path in fresh.items():
             before = self.there[source][1] if source in self.there else 0  # written before a stop
             passages, number = self.splitting.read(path), 0
@@ -230,8 +230,8 @@ class _Work:
             yield window
 
     def _begun(
-        self, window: list[Placed], total: int
-    ) -> tuple[list[Placed], Known, dict[str, str], Future[np.ndarray] | None]:
+        self, window: list[Entry], total: int
+    ) -> tuple[list[Entry], Known, dict[str, str], Future[np.ndarray] | None]:
         """Begin to encode the passages whose text is not in the table: known vectors, new texts, and their vectors."""
         keys = [key_of(passage.encoded) for *_, passage in window]
         vectors = self.table.known(keys)
@@ -243,7 +243,7 @@ class _Work:
         return window, vectors, new, self.vectors.begin(list(new.values())) if new else None
 
     def _write(
-        self, window: list[Placed], vectors: Known, new: dict[str, str], encoded: Future[np.ndarray] | None
+        self, window: list[Entry], vectors: Known, new: dict[str, str], encoded: Future[np.ndarray] | None
     ) -> int:
         """Write passages with their vectors, and return how many."""
         if encoded is not None:

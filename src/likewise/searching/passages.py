@@ -12,7 +12,7 @@ from likewise.corpus.decoding import field_text, text_lines, without_invisible
 from likewise.corpus.options import CorpusError, CorpusOptions
 from likewise.corpus.plain import Placed, markdown_paragraphs, text_layout, text_paragraphs
 from likewise.corpus.report import CorpusReport
-from likewise.corpus.rows import READERS, Row
+from likewise.corpus.rows import READERS, NumberedRow
 from likewise.corpus.sentences import read_articles
 from likewise.corpus.sources import Source, files_in, find_files
 from likewise.corpus.splitting import paragraphs_of, sentences_of
@@ -22,7 +22,7 @@ _SIGN = re.compile(r"\w")
 
 
 @dataclass(frozen=True)
-class Passage:
+class IndexedPassage:
     """A passage, and where it stands.
 
     Attributes:
@@ -57,7 +57,7 @@ class Splitting:
     options: CorpusOptions
     metadata: tuple[str, ...] = ()
 
-    def read(self, path: Path) -> Iterator[Passage]:
+    def read(self, path: Path) -> Iterator[IndexedPassage]:
         """Yield the passages of a file, in order.
 
         Raises:
@@ -83,7 +83,7 @@ class Splitting:
             for number, text in text_lines(path, options, CorpusReport()):
                 yield from self._passages([(number, text)])
 
-    def _rows(self, path: Path, rows: Iterator[Row]) -> Iterator[Passage]:
+    def _rows(self, path: Path, rows: Iterator[NumberedRow]) -> Iterator[IndexedPassage]:
         field = self.options.field or ""
         for line, row in rows:
             text = field_text(path, line, row, field)
@@ -96,7 +96,7 @@ class Splitting:
 
     def _passages(
         self, placed: Sequence[Placed], title: str = "", metadata: tuple[str, ...] | None = None
-    ) -> Iterator[Passage]:
+    ) -> Iterator[IndexedPassage]:
         """Join consecutive sentences to passages; a sentence that is longer than a passage is cut."""
         held: list[str] = []
         begin = 0
@@ -110,9 +110,11 @@ class Splitting:
                 held, words = held + words[: self.words], words[self.words :]
         yield from self._passage(held, begin, title, metadata)
 
-    def _passage(self, words: list[str], line: int, title: str, metadata: tuple[str, ...] | None) -> Iterator[Passage]:
+    def _passage(
+        self, words: list[str], line: int, title: str, metadata: tuple[str, ...] | None
+    ) -> Iterator[IndexedPassage]:
         if _SIGN.search(text := " ".join(words)):
-            yield Passage(text, line, title, metadata if metadata is not None else ("",) * len(self.metadata))
+            yield IndexedPassage(text, line, title, metadata if metadata is not None else ("",) * len(self.metadata))
 
 
 def files_of(texts: Sequence[str | os.PathLike[str]], leave_out: Path) -> tuple[list[Path], list[Path]]:

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from likewise.errors import LikewiseError, first_line, require_extra
-from likewise.searching.passages import Passage
+from likewise.searching.passages import IndexedPassage
 
 SHOWN = ("file", "line", "title", "text")
 _OWN = ("source", "key", "last", *SHOWN, "vector")
@@ -116,7 +116,9 @@ class Table:
         rows = _matrix(found["vector"])
         return dict(zip(found["key"].to_pylist(), rows, strict=True))
 
-    def add(self, placed: Sequence[tuple[str, str, bool, Passage]], keys: Sequence[str], vectors: np.ndarray) -> None:
+    def add(
+        self, placed: Sequence[tuple[str, str, bool, IndexedPassage]], keys: Sequence[str], vectors: np.ndarray
+    ) -> None:
         """Add passages (source, file, whether it is the last of its source, passage), with their vectors (S, D)."""
         import pyarrow as pa
 

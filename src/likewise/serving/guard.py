@@ -20,7 +20,7 @@ _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 _SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 
 
-class Metrics:
+class ServiceMetrics:
     """The measurements for Prometheus."""
 
     def __init__(self) -> None:
@@ -48,7 +48,7 @@ class Guard:
     """
 
     def __init__(
-        self, app: Any, options: ServeOptions, keys: Sequence[str], metrics: Metrics, paths: Sequence[str]
+        self, app: Any, options: ServeOptions, keys: Sequence[str], metrics: ServiceMetrics, paths: Sequence[str]
     ) -> None:
         self.app, self.options, self.metrics, self.paths = app, options, metrics, frozenset(paths)
         self._keys = [sha256(key.encode()).digest() for key in keys]

@@ -14,7 +14,7 @@ from fastapi.concurrency import run_in_threadpool
 from likewise.runs.progress import Progress
 from likewise.searching import Index
 from likewise.serving.batching import Batcher
-from likewise.serving.guard import Metrics
+from likewise.serving.guard import ServiceMetrics
 from likewise.serving.options import ServeOptions, ServingError
 from likewise.serving.requests import RequestError
 from likewise.serving.served import Served, served
@@ -46,7 +46,7 @@ class Service:
         precision: Any = "fp32",
         progress: Progress | None = None,
     ) -> None:
-        self.options, self.metrics = options or ServeOptions(), Metrics()
+        self.options, self.metrics = options or ServeOptions(), ServiceMetrics()
         told = progress or Progress(quiet=True)
         self.indexes = {path.stem: Index(path) for path in indexes}  # broken ones first
         if len(self.indexes) < len(indexes):

@@ -28,7 +28,7 @@ from likewise.runs.progress import Progress
 from likewise.runs.stopping import orderly_stop
 
 
-class HeadOptions(Options):
+class HeadTrainingOptions(Options):
     """The options of training on frozen vectors."""
 
     steps: int = option(300, "Updates.", ge=0)
@@ -139,7 +139,7 @@ def train_head(
     head: Head,
     texts: FrozenTexts,
     pairs: np.ndarray,
-    options: HeadOptions,
+    options: HeadTrainingOptions,
     seed: int,
     progress: Progress,
     negated: np.ndarray | None = None,
@@ -219,7 +219,7 @@ def one_thread() -> Iterator[None]:
 
 
 def _batches(
-    head: Head, texts: FrozenTexts, pairs: np.ndarray, options: HeadOptions, seed: int
+    head: Head, texts: FrozenTexts, pairs: np.ndarray, options: HeadTrainingOptions, seed: int
 ) -> Iterator[np.ndarray]:
     """Yield the rows of each batch: random pairs, each with some of its nearest neighbours."""
     rng = np.random.default_rng([seed, 5])

@@ -27,7 +27,7 @@ from likewise.runs.plan import Plan
 from likewise.runs.progress import Progress
 from likewise.runs.whole_files import write_text
 from likewise.training.adapt_choice import AdaptResult, Candidate, Judge, StsDev
-from likewise.training.adapt_head import Head, HeadOptions, centred, softly_whitened, train_head
+from likewise.training.adapt_head import Head, HeadTrainingOptions, centred, softly_whitened, train_head
 from likewise.training.adapt_page import adapted_card, adapted_page, changed_neighbours
 from likewise.training.adapt_texts import (
     HELD_OUT,
@@ -201,7 +201,7 @@ class _Adapting:
             best = self._best_weight(scored)
             start, first, trainings["map and words"] = heads[best], f"{first}words {best}, ", {}
         for what, changes in trainings.items():
-            training = HeadOptions().updated(**changes)
+            training = HeadTrainingOptions().updated(**changes)
             trained = train_head(start, texts, pairs, training, self.seed, self.progress, space.rows(negated))
             self._score(f"{first}trained {what}", space, trained)
 

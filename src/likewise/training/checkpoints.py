@@ -15,7 +15,7 @@ from likewise.runs.whole_files import read_json, write_json
 
 _OF_A_MODEL = (".safetensors", ".bin", ".json", ".txt", ".model")
 _NOT_OF_A_MODEL = ("likewise.json", "trainer_state.json")
-Method = TypeVar("Method", bound=Callable[..., None])
+_Loader = TypeVar("_Loader", bound=Callable[..., None])
 
 
 def base_fingerprint(base: str) -> str:
@@ -58,7 +58,7 @@ def newest_checkpoint(folder: Path) -> tuple[Path | None, int]:
     return None, 0
 
 
-def reading_checkpoint(method: Method) -> Method:
+def reading_checkpoint(method: _Loader) -> _Loader:
     """Return a trainer's method that loads a state, with a JobError for whatever goes wrong in it.
 
     The checksums were right, so that a kill or a damaged disk is not the cause.
@@ -74,7 +74,7 @@ def reading_checkpoint(method: Method) -> Method:
                 "elsewhere or changed. Start again with --overwrite"
             ) from error
 
-    return cast(Method, load)
+    return cast(_Loader, load)
 
 
 def _best_is_whole(checkpoint: Path) -> bool:

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from likewise import processor
-from likewise.recipes.options import Precision
+from likewise.recipes.options import TrainingPrecision
 from likewise.runs.options import OptionError
 
 
@@ -18,7 +18,7 @@ def bf16_is_fast() -> bool:
     return processor.has_bf16() and "bf16" not in processor.flags()  # that of ARM: not measured
 
 
-def use_bf16(precision: Precision) -> bool:
+def use_bf16(precision: TrainingPrecision) -> bool:
     """Return whether a run uses bfloat16."""
     if precision == "bf16" and torch.cuda.is_available() and not torch.cuda.is_bf16_supported():
         raise OptionError("this GPU has no bfloat16: use --precision fp32")

@@ -55,7 +55,7 @@ class TransferResult(TaskResult):
         return " to ".join("-" if end is None else f"{end:g}" for end in ends)
 
 
-class Row(NamedTuple):
+class LabelledTexts(NamedTuple):
     """A labelled row: a sentence, or two for a task of pairs."""
 
     texts: tuple[str, ...]
@@ -70,7 +70,7 @@ class TransferFile(NamedTuple):
 
     path: str
     size: int
-    row: Callable[[str], Row]
+    row: Callable[[str], LabelledTexts]
     part: Literal["train", "dev", "test", "all"] = "all"
     header: bool = False
     encoding: str = "utf-8"
@@ -89,9 +89,9 @@ class TransferTask(Task):
     seed: int = SEED
     strengths: tuple[float, ...] = STRENGTHS
 
-    def load(self, data: Path) -> tuple[list[Row], np.ndarray]:
+    def load(self, data: Path) -> tuple[list[LabelledTexts], np.ndarray]:
         """Read all rows of all files, and the part of each row, (N,); raise as `read` does."""
-        rows: list[Row] = []
+        rows: list[LabelledTexts] = []
         parts: list[str] = []
         for file in self.files:
             path = data / file.path
@@ -150,7 +150,7 @@ def _f1(found: Probed, labels: np.ndarray) -> float:
     return float(f1_score(labels[found.tested], found.predictions[found.tested], pos_label="1", zero_division=0))
 
 
-def _read(path: Path, file: TransferFile) -> list[Row]:
+def _read(path: Path, file: TransferFile) -> list[LabelledTexts]:
     skipped = int(file.header)
     rows = []
     for place, line in enumerate(read_lines(path, file.encoding)[skipped:], start=1 + skipped):
@@ -166,34 +166,34 @@ def _sentence(text: str) -> str:
     return " ".join(text.split()) or "."
 
 
-def _labelled(label: str) -> Callable[[str], Row]:
+def _labelled(label: str) -> Callable[[str], LabelledTexts]:
     """Return a reader of lines that are sentences of the same class."""
-    return lambda line: Row((_sentence(line),), label)
+    return lambda line: LabelledTexts((_sentence(line),), label)
 
 
-def _sst(line: str) -> Row:
+def _sst(line: str) -> LabelledTexts:
     text, tab, label = line.rpartition("\t")
     if not tab or label.strip() not in ("0", "1"):
         raise ValueError("not a sentence, a tab and 0 or 1")
-    return Row((_sentence(text),), label.strip())
+    return LabelledTexts((_sentence(text),), label.strip())
 
 
 _QUESTIONS = ("ABBR", "DESC", "ENTY", "HUM", "LOC", "NUM")
 
 
-def _trec(line: str) -> Row:
+def _trec(line: str) -> LabelledTexts:
     kind, _, text = line.partition(" ")
     coarse = kind.split(":")[0]
     if coarse not in _QUESTIONS or not text.strip():
         raise ValueError(f"not a class ({', '.join(_QUESTIONS)}), a colon, a finer class and a question")
-    return Row((_sentence(text),), coarse)
+    return LabelledTexts((_sentence(text),), coarse)
 
 
-def _mrpc(line: str) -> Row:
+def _mrpc(line: str) -> LabelledTexts:
     cells = line.split("\t")
     if len(cells) != 5 or cells[0] not in ("0", "1"):
         raise ValueError("not 0 or 1, two ids and two sentences, with tabs between them")
-    return Row((_sentence(cells[3]), _sentence(cells[4])), cells[0])
+    return LabelledTexts((_sentence(cells[3]), _sentence(cells[4])), cells[0])
 
 
 def _two_files(name: str, second: tuple[str, int], first: tuple[str, int]) -> TransferTask:

@@ -15,7 +15,7 @@ from likewise.errors import MissingExtraError
 from likewise.inference.engines.engine import CannotExport, Choice, Engine, QuantisationRefused, TorchEngine
 from likewise.inference.engines.exports import exports_of, release
 from likewise.inference.engines.fidelity import Fidelity, Sample
-from likewise.inference.engines.names import EnginePrecision, Pair
+from likewise.inference.engines.names import EnginePrecision, EngineVariant
 from likewise.inference.runner import Runner
 
 FEW = 256
@@ -52,7 +52,7 @@ def choose(model: SentenceTransformer, runner: Runner, choice: Choice, texts: Se
     exports, sample = exports_of(model), Sample(model, runner, texts)
     named = choice.precision in ("bf16", "int8")
     if not auto:
-        pairs: list[Pair] = [(choice.engine, one) for one in _precisions(choice)]
+        pairs: list[EngineVariant] = [(choice.engine, one) for one in _precisions(choice)]
     else:
         pairs = [pair for pair in fast_pairs(choice.precision) if pair[0] == "torch" or release(pair[0])]
         if not named and (few or sample.operations(total) < LONG):
@@ -81,14 +81,14 @@ def choose(model: SentenceTransformer, runner: Runner, choice: Choice, texts: Se
     return Chosen(TorchEngine(model), None, tuple(notes))
 
 
-def fast_pairs(precision: EnginePrecision) -> list[Pair]:
+def fast_pairs(precision: EnginePrecision) -> list[EngineVariant]:
     """Return the engines and precisions to try on this processor, the fastest first."""
     avx2 = bool(processor.flags() & {"avx2", "asimd"})
-    found: list[Pair] = []
+    found: list[EngineVariant] = []
     if precision == "int8" or (precision == "auto" and avx2):
         # Without VNNI the int8 of ONNX Runtime is faster than its float32, and that of OpenVINO is not.
         vnni = processor.has_int8()
-        first: list[Pair] = [("openvino", "int8"), ("onnx", "int8")]
+        first: list[EngineVariant] = [("openvino", "int8"), ("onnx", "int8")]
         found += first if vnni else first[::-1] if precision == "int8" else first[1:]
     if precision == "bf16" or (precision == "auto" and processor.has_bf16()):
         found += [("torch", "bf16"), ("openvino", "bf16")]

@@ -10,7 +10,7 @@ from likewise.inference.engines import onnx_engine, openvino_engine
 from likewise.inference.engines.engine import CannotExport, Engine, QuantisationRefused, TorchEngine
 from likewise.inference.engines.fidelity import ENOUGH, MAX_DIFFERENCE, MIN_COSINE, MIN_RANK, Fidelity, Sample
 from likewise.inference.engines.graph import check_exportable, fingerprint, least_tokens, mark
-from likewise.inference.engines.names import EngineName, Pair
+from likewise.inference.engines.names import EngineName, EngineVariant
 from likewise.inference.engines.store import Store, release
 
 MAKERS: dict[EngineName, Any] = {"openvino": openvino_engine, "onnx": onnx_engine}
@@ -23,11 +23,11 @@ class Exports:
         self._model = weakref.ref(model)
         self.mark = mark(model)
         self.store = Store(fingerprint(model))
-        self._open: dict[Pair, Engine] = {}
-        self.checked: dict[Pair, Fidelity] = {}
+        self._open: dict[EngineVariant, Engine] = {}
+        self.checked: dict[EngineVariant, Fidelity] = {}
         self._same = False
 
-    def has(self, pair: Pair) -> bool:
+    def has(self, pair: EngineVariant) -> bool:
         """Return whether an engine can run without making an export first."""
         return pair[0] == "torch" or self.store.about(_file_of(pair)) is not None
 
@@ -44,7 +44,7 @@ class Exports:
         self._same = self._same or any((name, "fp32") in self._open or self.known_same(name) for name in MAKERS)
         return self._same
 
-    def ready(self, pair: Pair, sample: Sample) -> Engine:
+    def ready(self, pair: EngineVariant, sample: Sample) -> Engine:
         """Return an engine that preserves the vectors."""
         engine, precision = pair
         known = self.checked.get(pair)
@@ -64,7 +64,7 @@ class Exports:
         self.checked[pair] = known
         return self._opened(pair, sample)
 
-    def _opened(self, pair: Pair, sample: Sample) -> Engine:
+    def _opened(self, pair: EngineVariant, sample: Sample) -> Engine:
         if pair[0] == "torch":  # not kept: it holds the model
             return TorchEngine(self._encoder, "bf16" if pair[1] == "bf16" else "fp32")
         if pair not in self._open:
@@ -77,7 +77,7 @@ class Exports:
                 self.store.put_tokens(pair, sample.runner.tokens, least_tokens(self._encoder))
         return self._open[pair]
 
-    def _make(self, pair: Pair, sample: Sample) -> None:
+    def _make(self, pair: EngineVariant, sample: Sample) -> None:
         model, maker, whole = self._encoder, MAKERS[pair[0]], _file_of((pair[0], "bf16"))
         if self.store.about(whole) is None:
             self.store.put(whole, lambda folder: maker.export(model, folder))
@@ -92,12 +92,12 @@ class Exports:
         return model
 
 
-def _file_of(pair: Pair) -> Pair:
+def _file_of(pair: EngineVariant) -> EngineVariant:
     """Return the export for an engine and precision: bf16 runs the float32 export."""
     return (pair[0], "fp32") if pair[1] == "bf16" else pair
 
 
-def _approve(pair: Pair, fidelity: Fidelity) -> None:
+def _approve(pair: EngineVariant, fidelity: Fidelity) -> None:
     engine, precision = pair
     if precision == "fp32" and not fidelity.same:
         raise CannotExport(

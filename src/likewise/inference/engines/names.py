@@ -6,4 +6,4 @@ EngineName = Literal["auto", "torch", "openvino", "onnx"]
 EnginePrecision = Literal["auto", "fp32", "bf16", "int8"]
 ENGINES: tuple[EngineName, ...] = get_args(EngineName)
 PRECISIONS: tuple[EnginePrecision, ...] = get_args(EnginePrecision)
-Pair = tuple[EngineName, EnginePrecision]
+EngineVariant = tuple[EngineName, EnginePrecision]

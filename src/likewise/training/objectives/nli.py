@@ -19,7 +19,7 @@ from likewise.encoder.modules import find_part
 from likewise.encoder.training_modules import PairClassifier
 from likewise.evaluation.checkpoint import labels_evaluator
 from likewise.training.objectives.objective import FinetuneOptions, Objective
-from likewise.training.objectives.rows import LabelledDataError, LabelledRows, Row, collect, read_table
+from likewise.training.objectives.rows import LabelledDataError, LabelledRows, TableRow, collect, read_table
 
 LABELS = {"contradiction": 0, "entailment": 1, "neutral": 2}
 """As in SBERT's code."""
@@ -71,7 +71,7 @@ def _labels_of(folder: Path) -> Path:
     raise LabelledDataError(f"{folder}: no labels.train is in it, but {there}. Name the file that you mean.")
 
 
-def _side_by_side(labels: Path) -> Iterator[Row]:
+def _side_by_side(labels: Path) -> Iterator[TableRow]:
     """Read SentEval's three files."""
     part = labels.name.removeprefix("labels.")
     parts = [labels.with_name(f"{name}.{part}") for name in ("s1", "s2", "labels")]

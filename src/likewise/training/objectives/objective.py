@@ -10,7 +10,7 @@ from sentence_transformers import SentenceTransformer
 from torch import nn
 
 from likewise.recipes.options import TrainingOptions
-from likewise.recipes.recipe import Method
+from likewise.recipes.recipe import WithPresets
 from likewise.runs.options import OptionError, option
 from likewise.training.objectives.rows import LabelledRows
 
@@ -33,7 +33,7 @@ class FinetuneOptions(TrainingOptions):
 
 
 @dataclass(frozen=True)
-class Objective(Method):
+class Objective(WithPresets):
     """A method for labelled rows of one kind.
 
     Attributes:

@@ -17,7 +17,7 @@ from likewise.training.checks import LABEL
 Columns = Mapping[str, Sequence[str]]
 """The names of each column in files, the likeliest first. Case does not matter."""
 
-Row = tuple[str, Sequence[Any]]
+TableRow = tuple[str, Sequence[Any]]
 """Its place, 'file:line', and its cells."""
 
 
@@ -61,7 +61,7 @@ class LabelledRows:
 
 
 def collect(
-    rows: Iterable[Row],
+    rows: Iterable[TableRow],
     texts: Sequence[str],
     unit: str,
     sources: Sequence[Path],
@@ -104,7 +104,7 @@ def collect(
 csv.field_size_limit(1 << 20)
 
 
-def read_table(path: Path, columns: Columns) -> Iterator[Row]:
+def read_table(path: Path, columns: Columns) -> Iterator[TableRow]:
     """Read the rows of a file: the texts of the wanted columns in the order of `columns`.
 
     A file ending in .jsonl or .json (or .jsonl.gz, ...) has an object a line. Any other has a header; where the header
@@ -143,7 +143,7 @@ def read_table(path: Path, columns: Columns) -> Iterator[Row]:
         ) from None
 
 
-def _objects(path: Path, columns: Columns) -> Iterator[Row]:
+def _objects(path: Path, columns: Columns) -> Iterator[TableRow]:
     for number, text in enumerate(strict_lines(path), 1):
         if not text.strip():
             continue

@@ -17,7 +17,7 @@ from likewise.evaluation.evaluator import CheckpointEvaluator
 from likewise.evaluation.registry import rated_task
 from likewise.runs.options import OptionError, option
 from likewise.training.objectives.objective import FinetuneOptions, Objective
-from likewise.training.objectives.rows import LabelledDataError, LabelledRows, Row, collect, read_table
+from likewise.training.objectives.rows import LabelledDataError, LabelledRows, TableRow, collect, read_table
 
 _COLUMNS = {
     "sentence1": ("sentence1",),
@@ -48,7 +48,7 @@ def read_sts(files: Sequence[Path], data: str | os.PathLike[str] | None, options
             data folder.
     """
     low, high = options.lowest, options.highest
-    rows: Iterable[Row] = (row for path in files for row in read_table(path, _COLUMNS))
+    rows: Iterable[TableRow] = (row for path in files for row in read_table(path, _COLUMNS))
     sources = list(files)
     if not files:
         task = rated_task("sts-b-train")
