@@ -164,6 +164,15 @@ def test_single_sentences_in_too_little_time_are_not_trained_on(tiny_base, lines
     assert "first_stage" not in found.record
 
 
+def test_a_few_single_sentences_keep_the_base(tiny_base, sentences, tmp_path):
+    path = tmp_path / "few.txt"
+    path.write_text("\n".join(list(dict.fromkeys(sentences))[:60]))
+    found = adapt(path, base=tiny_base, out=tmp_path / "model", minutes=1, quiet=True)
+    assert found.chosen == "base"
+    assert "60 single sentences" in found.reason
+    assert "give 100 or more" in found.reason
+
+
 def test_without_words_vectors_keep_their_length(passages, tiny_base, tmp_path):
     found = adapt(passages, base=tiny_base, out=tmp_path / "model", minutes=1, width=0, quiet=True)
     assert [one.name for one in found.candidates] == ["base", "centred", "soft whitening", "trained map"]

@@ -36,6 +36,12 @@ from likewise.training.recipe_run import train
 HELD_OUT = 500
 """Sentences that measure, at most."""
 
+PHRASE = 6.0
+"""Mean words of a passage below which a text is phrases: a missing word changes these, so nothing is learnt from it."""
+
+FEWEST = 100
+"""Single sentences below which nothing is learnt: with fewer nothing was ever measured (docs/adapt.md)."""
+
 _NEGATED = 400
 """Sentences that are negated, half to train on and half to measure."""
 
@@ -180,6 +186,30 @@ def held_out(
             held = [measuring[int(i)] for i in chosen]
     gone = {pair.passage for pair in held}
     return held, [pair for pair in pairs if pair.passage not in gone]
+
+
+def mean_words(passages: Sequence[Passage]) -> float:
+    """Return the mean number of words of a passage."""
+    return float(np.mean([len(one.text.split()) for one in passages]))
+
+
+def unfit(passages: Sequence[Passage], held: Sequence[OfferedPair]) -> str:
+    """Return why nothing should be learnt from a text, '' where something should.
+
+    Args:
+        held: the pairs to measure on; none for single sentences.
+    """
+    if mean_words(passages) < PHRASE:
+        return (
+            "the text is short phrases: it has no passages to measure on, and a phrase without one of its words means "
+            "something else, so the base is kept"
+        )
+    if not held and len(passages) < FEWEST:
+        return (
+            f"the text is {counted(len(passages), 'single sentence')}, on which nothing can be measured, and too few "
+            f"to learn from without: give {FEWEST} or more"
+        )
+    return ""
 
 
 def negations(pairs: Sequence[OfferedPair], seed: int) -> list[tuple[str, str]]:

@@ -35,9 +35,11 @@ from likewise.training.adapt_texts import (
     Space,
     frozen_texts,
     held_out,
+    mean_words,
     negations,
     sample_passages,
     tuned,
+    unfit,
 )
 from likewise.training.checkpoints import base_fingerprint, made_by
 from likewise.transformers_output import no_bar
@@ -47,9 +49,6 @@ WEIGHTS = (0.5, 0.7, 1.0)
 
 TUNED = "ArcCSE"
 """The name of the candidate that is the base trained on single sentences."""
-
-PHRASE = 6.0
-"""Mean words of a passage below which a text is phrases: a missing word changes these, so nothing is learnt from it."""
 
 _DISTRACTORS = 4500
 
@@ -123,7 +122,7 @@ def adapt(
         fingerprint = before["plan"]["inputs"].get("base")
     texts = BaseTexts(load(base), base)
     found = read_passages(corpus, corpus_options, seed=seed, tell=progress.tell)
-    progress.tell(f"{counted(len(found), 'passage')}, {_words(found):.1f} words each")
+    progress.tell(f"{counted(len(found), 'passage')}, {mean_words(found):.1f} words each")
     digest = blake2b("\n".join(f"{one.title}\t{one.text}" for one in found).encode("utf-8", "replace"), digest_size=16)
     sts = StsDev.find(data)
     options = {"base": base, "minutes": minutes, "passages": passages, "seed": seed}
@@ -135,10 +134,6 @@ def adapt(
             work.run(keep_base_if_better, corpus, corpus_options)
         assert job.finished is not None
         return AdaptResult(job.target, job.finished)
-
-
-def _words(passages: Sequence[Passage]) -> float:
-    return float(np.mean([len(one.text.split()) for one in passages]))
 
 
 class _Adapting:
@@ -158,11 +153,11 @@ class _Adapting:
         passages = sample_passages(self.job, self.base, self.all_passages, self.progress)
         pairs = offered_pairs(passages, seed=self.seed)
         self.held, training = held_out(pairs, passages, self.seed)
-        self.phrases = _words(passages) < PHRASE
+        self.unfit = unfit(passages, self.held)
         self.pool = list(dict.fromkeys(pair.second for pair in (*self.held, *pairs)))[: HELD_OUT + _DISTRACTORS]
         place = {text: row for row, text in enumerate(self.pool)}
         self.own = [place[pair.second] for pair in self.held]
-        negated = [] if self.phrases else negations(training, self.seed)
+        negated = [] if self.unfit else negations(training, self.seed)
         self.measured = negated[1::2]
         asked = (self.held or pairs)[:HELD_OUT]
         judged = [*(pair.first for pair in asked), *self.pool, *(text for pair in self.measured for text in pair)]
@@ -170,7 +165,7 @@ class _Adapting:
         texts = [text for pair in pairs for text in (pair.first, pair.second)]
         texts += [*(self.sts.texts if self.sts else []), *(text for pair in negated for text in pair)]
         # Nothing can be measured on single sentences, so that a step is taken there that paid on all labelled sets.
-        better = None if self.held or self.phrases else tuned(self.job, corpus, options, self.progress)
+        better = None if self.held or self.unfit else tuned(self.job, corpus, options, self.progress)
         space = frozen_texts(self.job, self.base, judged if better else texts, self.progress, "vectors of the base")
         self._score("base", space, identity := Head.identity(space.texts.vectors.shape[1]))
         if better:
@@ -188,7 +183,7 @@ class _Adapting:
         self._score(f"{first}centred", space, centred(vectors))
         if len(vectors) > 4 * vectors.shape[1]:
             self._score(f"{first}soft whitening", space, softly_whitened(vectors))
-        if self.phrases:
+        if self.unfit:
             return
         size, options = vectors.shape[1], self.job.plan.options
         start, trainings = Head.identity(size), {"map": {"word_rate": 0.0}}
@@ -236,11 +231,8 @@ class _Adapting:
             if best is None and not keep_base_if_better:
                 best = max(others, key=lambda one: one.gain or 0.0)
             return best or base, reason
-        if self.phrases:
-            return base, (
-                "the text is short phrases: it has no passages to measure on, and a phrase without one of its words "
-                "means something else, so the base is kept"
-            )
+        if self.unfit:
+            return base, self.unfit
         if not self.judge.keeps_sts(others[-1]):
             return base, "the text has no passages to measure on, and the candidate loses too much of STS-B dev"
         return others[-1], (
