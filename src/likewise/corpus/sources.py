@@ -73,7 +73,7 @@ def find_files(spec: Spec) -> list[Path]:
 
 
 def files_in(folder: Path, leave_out: Path | None = None) -> list[Path]:
-    """Return the files in a folder and its folders, but for hidden ones and the folder `leave_out`."""
+    """Return the files in a folder and its subfolders, except hidden ones and those in the folder `leave_out`."""
     found: list[Path] = []
     for place, folders, names in os.walk(folder):
         here = Path(place)
