@@ -22,6 +22,7 @@ from typing import Any
 
 from claims import Claim, read
 from likewise import processor
+from likewise.corpus.downloads import data_folder
 from likewise.runs.provenance import machine, versions
 from likewise.runs.whole_files import write_text
 
@@ -132,7 +133,7 @@ def put(page: Path, text: str) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--corpus", type=Path, default=Path("../shared/data/wikipedia/sentences-250k.txt.gz"))
+    parser.add_argument("--corpus", type=Path, default=data_folder() / "wikipedia/sentences-250k.txt.gz")
     parser.add_argument("--page", type=Path, help="the file whose table is written anew")
     parser.add_argument("--only", nargs="+", help="names of scripts")
     parser.add_argument("--quick", action="store_true", help="small sizes: minutes, and noise")

@@ -1,6 +1,6 @@
 """ArcCSE compared with sentence-transformers' SimCSE recipe and with its own parts: seven STS tasks, several seeds.
 
-    python benchmarks/arccse_sts.py --corpus ../shared/data/wikipedia/sentences-250k.txt.gz --seeds 1 2 3 --jobs 2
+    python benchmarks/arccse_sts.py --seeds 1 2 3 --jobs 2
 
 The arms start from the same base, with [CLS] where their name says nothing else; see arms.py for what they share.
 """

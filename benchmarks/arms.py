@@ -21,6 +21,8 @@ from typing import Any
 
 import numpy as np
 
+from likewise.corpus.downloads import data_folder
+
 STS = ("sts12", "sts13", "sts14", "sts15", "sts16", "sts-b", "sick-r")
 TITLES = {"sts12": "STS12", "sts13": "STS13", "sts14": "STS14", "sts15": "STS15", "sts16": "STS16", "sts-b": "STS-B"}
 TITLES |= {"sick-r": "SICK-R", "semantoneg": "SemAntoNeg", "negation-gap": "gap"}
@@ -144,8 +146,8 @@ def table(arms: Mapping[str, Arm], out: Path, seeds: list[int]) -> str:
 def main(arms: Mapping[str, Arm], about: str | None, /, **defaults: Any) -> None:
     """Run what is missing of a table and print it."""
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--corpus", default="../shared/data/wikipedia/sentences-250k.txt.gz")
-    parser.add_argument("--data", default="../shared/data/senteval")
+    parser.add_argument("--corpus", default=data_folder() / "wikipedia/sentences-250k.txt.gz")
+    parser.add_argument("--data", default=data_folder() / "senteval")
     parser.add_argument("--base", default="bundled:minilm")
     parser.add_argument("--preset", default="cpu")
     parser.add_argument("--out", type=Path, required="out" not in defaults)

@@ -1,6 +1,6 @@
 """Encoders and free baselines on seven domains: regulation, aviation, exclusion, patents, tweets, biomedicine, threats.
 
-    python benchmarks/domains.py --data ../shared/data/domain --out benchmarks/results/domains
+    python benchmarks/domains.py --out benchmarks/results/domains
     python benchmarks/domains.py ... --model adapt=runs/adapt-{set} --model Origin=origin:runs/contexts-{set}
 
 A cell is the main measure of one method on one set's dev or test part: nDCG@10 (retrieval), Spearman or average
@@ -29,6 +29,7 @@ from scipy.sparse import csr_matrix, diags
 
 from likewise.cli.measuring import ORIGIN
 from likewise.context import open_origin
+from likewise.corpus.downloads import data_folder
 from likewise.evaluation import TaskResult, evaluate
 from likewise.evaluation.pairs import cosines, pair_cosines
 from likewise.evaluation.registry import resolve
@@ -287,7 +288,7 @@ def table(done: dict[tuple[str, str, str], dict[str, Any]], part: str) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=Path("../shared/data/domain"))
+    parser.add_argument("--data", type=Path, default=data_folder() / "domain")
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/domains"))
     parser.add_argument("--vectors", type=Path, default=Path.home() / ".cache/likewise/benchmarks/domains")
     parser.add_argument("--base", default="bundled:minilm")

@@ -1,6 +1,6 @@
 """Sentences a second of `encode` and of sentence-transformers', in alternation, in one run; and STS-B dev.
 
-    python benchmarks/encode.py --corpus ../shared/data/wikipedia/sentences-250k.txt.gz --data ../shared/data/senteval
+    python benchmarks/encode.py --data $LIKEWISE_DATA/senteval
 
 The peer is sentence-transformers' `encode` at its defaults, and, with --peer-python, its OpenVINO backend in an
 environment of its own (it needs optimum-intel, which wants an older transformers than likewise has): the model is the
@@ -35,6 +35,7 @@ from sentence_transformers import SentenceTransformer
 
 from claims import Claim, finish, with_claims
 from likewise import processor
+from likewise.corpus.downloads import data_folder
 from likewise.encoder.build import build_encoder
 from likewise.evaluation.registry import TASKS
 from likewise.inference import load
@@ -152,7 +153,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default="bundled:minilm")
     parser.add_argument("--pooling", default="own", choices=["own", "cls"])
-    parser.add_argument("--corpus", type=Path, required=True)
+    parser.add_argument("--corpus", type=Path, default=data_folder() / "wikipedia/sentences-250k.txt.gz")
     parser.add_argument("--data", type=Path, help="SentEval's folder, for STS-B dev")
     parser.add_argument("--sentences", type=int, default=1024)
     parser.add_argument("--turns", type=int, default=2)

@@ -1,6 +1,6 @@
 """Time and peak memory of each part of the library for files of growing length.
 
-    python benchmarks/growth.py --corpus ../shared/data/wikipedia/sentences-250k.txt.gz
+    python benchmarks/growth.py
 
 Each part and size runs in a process of its own, so that its peak memory is its own. What is looked at is the pipeline:
 training and encoding take a small light encoder, so that its products do not hide what grows. Prints seconds of the
@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from claims import Claim, finish, with_claims
+from likewise.corpus.downloads import data_folder
 
 Work = Callable[[], Any]
 MEGABYTE = 1024.0
@@ -144,7 +145,7 @@ def child(args: argparse.Namespace) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--corpus", type=Path, default=Path("../shared/data/wikipedia/sentences-250k.txt.gz"))
+    parser.add_argument("--corpus", type=Path, default=data_folder() / "wikipedia/sentences-250k.txt.gz")
     parser.add_argument("--sizes", type=int, nargs="+", default=[1_000, 10_000, 100_000, 250_000])
     parser.add_argument("--parts", nargs="+", default=list(PARTS), choices=list(PARTS))
     parser.add_argument("--most", type=int, default=0, help="larger sizes are left out for negation, the slowest")

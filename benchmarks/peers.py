@@ -1,7 +1,7 @@
 """What others train without labels, with the minutes and the passages of `likewise adapt`: models for `domains.py`.
 
-    python benchmarks/peers.py --data ../shared/data/domain --out runs/peers --sets aviation threats
-    python benchmarks/domains.py --data ../shared/data/domain --out benchmarks/results/domains --parts test \
+    python benchmarks/peers.py --out runs/peers --sets aviation threats
+    python benchmarks/domains.py --out benchmarks/results/domains --parts test \
         --model "TSDAE=runs/peers/tsdae-{set}" --model "SimCSE=runs/peers/simcse-{set}"
 
 All weights of the base train, and it is read as it is shipped (mean of the tokens). Each method sees 2,000 passages of
@@ -35,6 +35,7 @@ from transformers import AutoConfig, AutoModelForMaskedLM, DataCollatorForLangua
 
 from domains import SETS, Bm25
 from likewise.augment.word_edits import delete_words
+from likewise.corpus.downloads import data_folder
 from likewise.corpus.passages import offered_pairs, read_passages
 from likewise.inference import encode, load
 from likewise.training.batching import LengthBatchSampler
@@ -150,7 +151,7 @@ def passages_of(texts: list[str], seed: int) -> Any:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=Path("../shared/data/domain"))
+    parser.add_argument("--data", type=Path, default=data_folder() / "domain")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--base", default="bundled:minilm")
     parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))

@@ -1,6 +1,6 @@
 """Sentences a second with and without batching by length, on the CPU and on a GPU where there is one.
 
-    python benchmarks/runtime.py --models bundled:minilm --sentences ../shared/data/wikipedia/sentences-250k.txt.gz
+    python benchmarks/runtime.py --models bundled:minilm
 
 Table 1 of 'Sentence Similarity Based on Contexts'. A batch is padded to its longest sentence, and grouping sentences by
 length ('smart batching', Reimers and Gurevych 2019, section 7) saves padding. The sentences keep the order of the file.
@@ -19,6 +19,7 @@ import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.util import batch_to_device
 
+from likewise.corpus.downloads import data_folder
 from likewise.inference import load
 from likewise.inference.encoding import undisturbed
 from likewise.inference.lines import open_lines
@@ -117,7 +118,7 @@ def _encode(model: SentenceTransformer, ordered: list[str], batch_size: int) -> 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--models", nargs="+", default=["bundled:minilm"])
-    parser.add_argument("--sentences", default="../shared/data/wikipedia/sentences-250k.txt.gz")
+    parser.add_argument("--sentences", default=data_folder() / "wikipedia/sentences-250k.txt.gz")
     parser.add_argument("--n", type=int, default=1000, help="sentences of a turn on the CPU")
     parser.add_argument("--n-gpu", type=int, default=20_000, help="sentences of a turn on a GPU")
     parser.add_argument("--batch-size", type=int, default=32)

@@ -1,6 +1,6 @@
 """An index on sets that people judged (nDCG@10 of words, vectors and both), and its speed by size.
 
-    python benchmarks/searching.py --sets shared/data/domain/aviation shared/data/domain/exclusion
+    python benchmarks/searching.py --sets $LIKEWISE_DATA/domain/aviation $LIKEWISE_DATA/domain/exclusion
     python benchmarks/searching.py --sizes 10000 100000 1000000
 
 A set is a folder with docs.jsonl.gz, queries.jsonl and qrels-test.tsv. The sizes are of synthetic vectors: unit vectors

@@ -1,6 +1,6 @@
 """Where the seconds of a training run go: tokenising, forward, backward, optimizer, evaluation, and the rest.
 
-    python benchmarks/step_shares.py --corpus ../shared/data/wikipedia/sentences-250k.txt.gz
+    python benchmarks/step_shares.py
 
 A run of `likewise.train` as it is, with clocks around its parts. A recipe whose optimizer makes two passes (SAM) has
 both in 'forward' and 'backward'. The first step is not counted: it warms up.
@@ -18,6 +18,7 @@ from typing import Any
 import torch
 
 import likewise
+from likewise.corpus.downloads import data_folder
 from likewise.evaluation.evaluator import CheckpointEvaluator
 from likewise.recipes import RECIPES
 from likewise.runs.provenance import machine
@@ -108,8 +109,8 @@ def shares(name: str, args: argparse.Namespace, changes: dict[str, Any]) -> tupl
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--corpus", default="../shared/data/wikipedia/sentences-250k.txt.gz")
-    parser.add_argument("--data", default="../shared/data/senteval")
+    parser.add_argument("--corpus", default=data_folder() / "wikipedia/sentences-250k.txt.gz")
+    parser.add_argument("--data", default=data_folder() / "senteval")
     parser.add_argument("--base", default="bundled:minilm")
     parser.add_argument("--recipes", nargs="+", default=["simcse", "arccse", "sncse", "gclsr"])
     parser.add_argument("--steps", type=int, default=20)

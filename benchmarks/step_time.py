@@ -1,6 +1,6 @@
 """Seconds of a training step, and of sentence-transformers' trainer at its defaults, in alternation, in one run.
 
-    python benchmarks/step_time.py --corpus ../shared/data/wikipedia/sentences-250k.txt.gz
+    python benchmarks/step_time.py
 
 Both train the same base with [CLS] on the same sentences, the same batch size and the same maximal length:
 sentence-transformers with MultipleNegativesRankingLoss on pairs of a sentence and itself, likewise with its recipes.
@@ -25,6 +25,7 @@ from transformers import TrainerCallback
 
 from claims import Claim, finish, with_claims
 from likewise.corpus import prepare
+from likewise.corpus.downloads import data_folder
 from likewise.encoder.build import build_encoder
 from likewise.recipes import find_recipe
 from likewise.runs.provenance import machine
@@ -100,7 +101,7 @@ def ours(name: str, base: str, corpus, batch: int, length: int, steps: int, fold
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--corpus", default="../shared/data/wikipedia/sentences-250k.txt.gz")
+    parser.add_argument("--corpus", default=data_folder() / "wikipedia/sentences-250k.txt.gz")
     parser.add_argument("--base", default="bundled:minilm")
     parser.add_argument("--batch-size", type=int, default=64)
     parser.add_argument("--lengths", type=int, nargs="+", default=[32, 256], help="maximal lengths in tokens")

@@ -1,6 +1,6 @@
 """Held-out accuracy of the coherence discriminator on real articles.
 
-python benchmarks/context/discriminator.py --corpus ../shared/data/wikipedia/articles.jsonl.gz --work runs/discriminator
+    python benchmarks/context/discriminator.py --work runs/discriminator
 
 The index and the training are stages of a workspace: a stopped run goes on with the same command.
 """
@@ -13,11 +13,12 @@ import json
 import torch
 
 from likewise.context import build_index, read_sections, read_states, train_discriminator
+from likewise.corpus.downloads import data_folder
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--corpus", required=True)
+    parser.add_argument("--corpus", default=data_folder() / "wikipedia/articles.jsonl.gz")
     parser.add_argument("--work", required=True)
     parser.add_argument("--documents", type=int, default=3000)
     parser.add_argument("--preset", choices=("frozen", "paper"), default="paper")

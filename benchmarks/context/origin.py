@@ -1,6 +1,6 @@
 """Origin on the states of a frozen encoder: the seven STS tasks, table 9 (terms), table 7 (contexts), section 5.4.
 
-    python benchmarks/context/origin.py --work runs/contexts --out runs/origin --data ../shared/data/senteval
+    python benchmarks/context/origin.py --work runs/contexts --out runs/origin
 
 The workspace holds the stages of the preset `frozen`. Weights are chosen on STS-B dev alone: for the seven tasks on the
 whole of it and of the features that need no contexts, for the other tables on pairs drawn from it. Features are kept in
@@ -19,6 +19,7 @@ import torch
 from likewise.context.options import FEATURES, TERMS, ScoreOptions, SelectionOptions
 from likewise.context.origin import Origin, open_origin
 from likewise.context.similarity import choose_signed
+from likewise.corpus.downloads import data_folder
 from likewise.evaluation.pairs import correlations
 from likewise.evaluation.registry import rated_task
 from likewise.runs.provenance import machine
@@ -109,7 +110,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--data", type=Path, default=Path("../shared/data/senteval"))
+    parser.add_argument("--data", type=Path, default=data_folder() / "senteval")
     parser.add_argument(
         "--contexts", nargs="*", type=int, default=[20], help="contexts of a sentence; the first is used for table 9"
     )

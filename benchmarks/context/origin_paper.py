@@ -21,6 +21,7 @@ from likewise.context.options import TERMS, ScoreOptions, SelectionOptions
 from likewise.context.origin import open_origin, pair_terms
 from likewise.context.similarity import PairTerms, choose_even, similarities
 from likewise.context.workspace import Stage, Workspace
+from likewise.corpus.downloads import data_folder
 from likewise.evaluation.pairs import correlations
 from likewise.evaluation.registry import TASKS
 from likewise.evaluation.tasks.sts import StsTask
@@ -113,7 +114,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--data", type=Path, default=Path("../shared/data/senteval"))
+    parser.add_argument("--data", type=Path, default=data_folder() / "senteval")
     parser.add_argument("--contexts", type=int, default=50, help="contexts of a sentence")
     parser.add_argument("--candidates", type=int, default=20_000, help="chunks that retrieval brings")
     parser.add_argument("--sizes", nargs="*", type=int, default=[1, 2, 5, 10, 20, 50, 100, 200, 500])

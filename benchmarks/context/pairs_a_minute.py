@@ -39,6 +39,7 @@ from likewise.context.options import HarvestOptions, ScoreOptions
 from likewise.context.origin import open_origin, pair_terms
 from likewise.context.similarity import similarities
 from likewise.context.terms import TermScorer
+from likewise.corpus.downloads import data_folder
 from likewise.runs.provenance import machine
 
 WEIGHTS = (0.1, 0.3, 0.3, 0.3)
@@ -65,7 +66,7 @@ def double_loop(scorer: TermScorer, pairs: list[tuple[str, str]], contexts: dict
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--corpus", default="../shared/data/wikipedia/articles.jsonl.gz")
+    parser.add_argument("--corpus", default=data_folder() / "wikipedia/articles.jsonl.gz")
     parser.add_argument("--documents", type=int, default=200)
     parser.add_argument("--contexts", type=int, default=20, help="contexts of a sentence")
     parser.add_argument("--pairs", type=int, default=100)

@@ -23,13 +23,14 @@ from sentence_transformers import SentenceTransformer
 
 import likewise
 from likewise.corpus.bundled import resolve_model
+from likewise.corpus.downloads import data_folder
 from likewise.inference.encoder import Encoder
 from likewise.runs.provenance import machine
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--corpus", default="../shared/data/wikipedia/sentences-250k.txt.gz")
+    parser.add_argument("--corpus", default=data_folder() / "wikipedia/sentences-250k.txt.gz")
     parser.add_argument("--model", nargs="+", required=True)
     parser.add_argument("--base", default="bundled:minilm")
     parser.add_argument("--sentences", type=int, default=10_000)

@@ -1,6 +1,6 @@
 """Sentences a second of light encoders and of all-MiniLM-L6-v2 in sentence-transformers, in alternation, in one run.
 
-    python benchmarks/gclsr/speed.py --corpus ../shared/data/wikipedia/sentences-250k.txt.gz
+    python benchmarks/gclsr/speed.py
 
 A light encoder is a preset of GCLSR on word vectors, their plain average, or one that `likewise train light` starts
 from ('learnt'); its speed does not depend on training.
@@ -25,6 +25,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from claims import Claim, finish, with_claims
 from likewise.baselines.averages import WordAverageOptions, word_average
 from likewise.corpus.bundled import resolve_model
+from likewise.corpus.downloads import data_folder
 from likewise.encoder.distilled_vectors import is_distilled
 from likewise.encoder.modules import without_training_head
 from likewise.inference.encoder import Encoder
@@ -56,7 +57,7 @@ def light(preset: str, vectors: str, dimension: int, text: list[str]) -> Encoder
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--corpus", default="../shared/data/wikipedia/sentences-250k.txt.gz")
+    parser.add_argument("--corpus", default=data_folder() / "wikipedia/sentences-250k.txt.gz")
     parser.add_argument("--peer", default="bundled:minilm")
     parser.add_argument("--light", nargs="+", default=LIGHT, help="'PRESET VECTORS', or average or learnt and a name")
     parser.add_argument("--dimension", type=int, default=256, help="numbers of a distilled vector")

@@ -1,6 +1,6 @@
 """SemAntoNeg's accuracy on the items that the antonym list of the preset `negation` holds, and on the others.
 
-    python benchmarks/negation/antonym_overlap.py runs/not --data ../shared/data
+    python benchmarks/negation/antonym_overlap.py runs/not
 
 An item turns on a pair of antonyms: the words in which its second and third candidates differ.
 """
@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from likewise.augment.negation.antonyms import antonyms
+from likewise.corpus.downloads import data_folder
 from likewise.inference import load
 
 
@@ -25,7 +26,7 @@ def words(text: str) -> set[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model")
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
+    parser.add_argument("--data", type=Path, default=data_folder())
     args = parser.parse_args()
     known = antonyms()
     lines = (args.data / "semantoneg/SemAntoNeg_v1.0.jsonl").read_text(encoding="utf-8").splitlines()
