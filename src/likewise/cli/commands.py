@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import pkgutil
 import re
 import typing
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 _TEXTS = {
     "model": "A model's folder, its hub name, or bundled:minilm.",
     "data": "The folder of SentEval's data [otherwise $LIKEWISE_DATA, or the folder `likewise data get` writes to].",
-    "out": "The folder to write; it becomes the model.",
     "corpus": "Text: a file, a folder, a glob or bundled:wiki-sample; repeatable.",
     "engine": "The engine that runs the model; auto takes the fastest that is installed and keeps the vectors.",
     "precision": "fp32 keeps the vectors exact; auto takes int8 or bfloat16 if the vectors stay close enough.",
@@ -31,8 +31,26 @@ _TEXTS = {
 }
 """Help texts of what many commands have, where a docstring speaks of Python objects."""
 _PLAIN = {"bool": bool, "int": int, "float": float}
-Added = Mapping[str, tuple[Any, Any, str]]
-"""Options that a function does not have: name to type, default and help text."""
+_KEYWORD = inspect.Parameter.KEYWORD_ONLY
+
+
+def calls(function: str, *, options: str = "", **settings: Any) -> Callable[[Callable[..., None]], Callable[[], Any]]:
+    """Turn the function below, which shows a public function's result, into one that makes the command calling it.
+
+    Args:
+        function: the public function, as "likewise:encode_file"; imported when the command is made.
+        options: the class of its `**options`, in the same form.
+        settings: those of `command_of`.
+    """
+
+    def decorated(show: Callable[..., None]) -> Callable[[], Any]:
+        def make() -> Any:
+            extra = {"options": pkgutil.resolve_name(options)()} if options else {}
+            return command_of(pkgutil.resolve_name(function), show, **settings, **extra)
+
+        return make
+
+    return decorated
 
 
 def command_of(
@@ -47,10 +65,8 @@ def command_of(
     names: Mapping[str, str] | None = None,
     texts: Mapping[str, str] | None = None,
     types: Mapping[str, Any] | None = None,
-    added: Added | None = None,
     options: Options | None = None,
     config: bool = False,
-    before: Callable[..., None] | None = None,
     exclusive: Sequence[str] = (),
 ) -> Any:
     """Return a command that calls a public function.
@@ -58,7 +74,7 @@ def command_of(
     Args:
         function: its parameters become options, with the texts of 'Args' in its docstring as help. `corpus_options`
             becomes one option for each way of reading, `resume` a flag.
-        show: prints the result; takes it, and what was given for the added options by name.
+        show: prints the result, its first argument; its other parameters are further options of the command.
         summary: the help text; the first line of the docstring where it is empty.
         arguments: the parameters that are positional arguments.
         given: parameters with a fixed value.
@@ -67,15 +83,13 @@ def command_of(
         names: of options that are not called as their parameter, as {"methods": "method"}.
         texts: help texts, in place of the docstring's.
         types: of options whose annotation says less, or more, than the command line takes.
-        added: further options of the command.
         options: what the function takes as `**options`, with the defaults that the help shows.
         config: take `--config FILE.toml`, which holds any of the options.
-        before: called first with the values of the added options, to check them before long work.
         exclusive: options of which one on the command line takes the place of another one in the file.
     """
     from likewise.corpus import CorpusOptions
 
-    given, names, added = dict(given or {}), dict(names or {}), dict(added or {})
+    given, names, defaults, types = (dict(one or {}) for one in (given, names, defaults, types))
     described = {**describe(function), **_TEXTS, **(texts or {})}
     own: list[inspect.Parameter] = []
     groups: dict[str, Options] = {}
@@ -88,15 +102,16 @@ def command_of(
         elif name == "corpus_options":
             groups[name] = CorpusOptions()
         else:
-            default = (defaults or {}).get(name, parameter.default)
-            kind = (types or {}).get(name) or _kind(function, str(parameter.annotation))
+            default = defaults.get(name, parameter.default)
+            kind = types.get(name) or _kind(function, str(parameter.annotation))
             own.append(_parameter(name, kind, default, described.get(name, ""), name in arguments, names.get(name)))
-    own += [_option(name, kind, default, text) for name, (kind, default, text) in added.items()]
-    taken = {one.name for one in own}
+    added = [one.replace(kind=_KEYWORD) for one in inspect.signature(show, eval_str=True).parameters.values()][1:]
+    own += added
+    taken = {one.name for one in own} | given.keys() | set(leave_out)
     fields: dict[str, str] = {}  # option to the group that it belongs to
     for group, values in groups.items():
         for name, item in type(values).model_fields.items():
-            if name not in taken and name not in given and name not in leave_out:
+            if name not in taken:
                 fields[name] = group
                 value = getattr(values, name)
                 shown = str(value).lower() if isinstance(value, bool) else str(value)
@@ -111,7 +126,7 @@ def command_of(
         sources = {name: getattr(ctx.get_parameter_source(name), "name", "") for name in exclusive}
         if "COMMANDLINE" in sources.values():
             values |= {name: None for name, source in sources.items() if source == "DEFAULT_MAP"}
-        extra = {name: values.pop(name) for name in added}
+        extra = {one.name: values.pop(one.name) for one in added}
         passed = dict(given)
         by_group: dict[str, dict[str, Any]] = {group: {} for group in groups}
         for name, value in values.items():
@@ -124,17 +139,14 @@ def command_of(
                 passed[name] = value
         passed |= by_group.pop("", {})
         passed |= {name: groups[name].updated(**found) for name, found in by_group.items()}
-        if before is not None:
-            before(**extra)
         result = function(**passed)
         if not values.get("quiet") and is_first():
             show(result, **extra)
 
-    positional = [one for one in own if one.name in arguments]
-    rest = [one for one in own if one.name not in arguments]
-    context = inspect.Parameter("ctx", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
-    call.__signature__ = inspect.Signature([context, *positional, *rest])  # type: ignore[attr-defined]
-    call.__annotations__ = {one.name: one.annotation for one in (context, *own)}
+    context = inspect.Parameter("ctx", _KEYWORD, annotation=typer.Context)
+    ordered = [context, *sorted(own, key=lambda one: one.name not in arguments)]
+    call.__signature__ = inspect.Signature(ordered)  # type: ignore[attr-defined]
+    call.__annotations__ = {one.name: one.annotation for one in ordered}
     call.__doc__ = summary or (inspect.getdoc(function) or "").partition("\n")[0]
     return command(call)
 
@@ -158,9 +170,7 @@ def describe(function: Callable[..., Any]) -> dict[str, str]:
         text = " ".join(match[2].split()).replace("`", "")
         for name in (part.strip() for part in match[1].replace("*", "").split(",")):
             if reference := re.match(r"as (?:in|for) likewise\.(\w+)", text):
-                import likewise
-
-                found[name] = describe(getattr(likewise, reference[1])).get(name, text)
+                found[name] = describe(pkgutil.resolve_name(f"likewise:{reference[1]}")).get(name, text)
             else:
                 found[name] = text[:1].upper() + text[1:]
     return found
@@ -177,16 +187,12 @@ def _parameter(
     if positional:
         info = typer.Argument(help=text, show_default=False)
         return _keyword(name, kind if default is ... else Optional[kind], default, info)
-    if kind is _Numbers:
+    if kind is _numbers:
         info = typer.Option(help=text, parser=_numbers, metavar="N,N...")
         return _keyword(name, str, ",".join(map(str, default)), info)
     if isinstance(default, tuple):
         default = list(default)
-    return _option(name, kind if default is not None else Optional[kind], default, text, called=called)
-
-
-class _Numbers:
-    """The marker of a sequence of integers, written with commas."""
+    return _option(name, kind if default is not None else Optional[kind], default, text, called)
 
 
 def _kind(function: Any, annotation: str) -> Any:
@@ -197,25 +203,24 @@ def _kind(function: Any, annotation: str) -> Any:
     if match := re.search(r"Literal\[([^\]]*)\]", annotation):
         return Literal[tuple(part.strip().strip("\"'") for part in match[1].split(","))]
     if re.search(r"Sequence\[int\]|tuple\[int", annotation):
-        return _Numbers
-    if re.search(r"Sequence\[|list\[|Files", annotation):
+        return _numbers
+    if re.search(r"Sequence\[|list\[|Files|Spec", annotation):
         return list[str]
-    words = set(re.findall(r"\w+", annotation))
-    if words & {"str"}:
+    words = re.findall(r"\w+", annotation)
+    if "str" in words:
         return str
-    if words & {"PathLike", "Path"}:
-        return Path
-    return next((_PLAIN[word] for word in _PLAIN if word in words), str)
+    return Path if "Path" in words else next((_PLAIN[word] for word in _PLAIN if word in words), str)
 
 
 def _numbers(text: Any) -> Any:
+    """Parse whole numbers with commas between them."""
     try:
         return tuple(int(part) for part in str(text).strip("[]").replace(",", " ").split())
     except ValueError:
         raise typer.BadParameter(f"'{text}' is not a list of whole numbers") from None
 
 
-def _option(name: str, kind: Any, default: Any, text: str, *, called: str | None = None) -> inspect.Parameter:
+def _option(name: str, kind: Any, default: Any, text: str, called: str | None = None) -> inspect.Parameter:
     word = (called or name).replace("_", "-")
     flag = ("-" if len(word) == 1 else "--") + word
     # A flag that is off by default needs no opposite, one that may be either has both forms.
@@ -225,8 +230,7 @@ def _option(name: str, kind: Any, default: Any, text: str, *, called: str | None
 
 
 def _keyword(name: str, kind: Any, default: Any, info: Any) -> inspect.Parameter:
-    annotation = typing.Annotated[kind, info]
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+    return inspect.Parameter(name, _KEYWORD, default=default, annotation=typing.Annotated[kind, info])
 
 
 def _is_list(annotation: Any) -> bool:

@@ -8,8 +8,9 @@ from typing import Annotated, Any, Literal, Optional
 
 import typer
 
+import likewise
 from likewise.cli.commands import command_of
-from likewise.cli.groups import command, group_of
+from likewise.cli.groups import CommandTable, group, typed
 from likewise.cli.training import show_outcome
 from likewise.errors import counted
 
@@ -26,20 +27,19 @@ Set = Annotated[
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace a result of other options.")]
 
 
-def context_group() -> Any:
-    """Return `likewise context`."""
-    return group_of(
-        lambda: {
-            "index": (lambda: command(index), "Cut documents into chunks and index their words and bigrams."),
-            "train": (lambda: command(train), "Train the coherence discriminator or the generators."),
-            "score": (lambda: command(score), "Print the Origin similarity of sentences."),
-            "harvest": (lambda: command(harvest), "Score pairs of the corpus into Parquet shards."),
-            "distill": (_distill_command, "Train a surrogate on a harvest."),
-        },
-        help="Sentence similarity based on contexts: index, train, and what is built on them.",
-    )
+@group("Sentence similarity based on contexts: index, train, and what is built on them.")
+def context() -> CommandTable:
+    """Return the commands of `likewise context`."""
+    return {
+        "index": (index, "Cut documents into chunks and index their words and bigrams."),
+        "train": (train, "Train the coherence discriminator or the generators."),
+        "score": (score, "Print the Origin similarity of sentences."),
+        "harvest": (harvest, "Score pairs of the corpus into Parquet shards."),
+        "distill": (distill, "Train a surrogate on a harvest."),
+    }
 
 
+@typed
 def index(
     work: Work,
     corpus: Annotated[
@@ -60,6 +60,7 @@ def index(
     typer.echo(f"{work / 'index'}: " + ", ".join(f"{record[name]:,} {name}" for name in names))
 
 
+@typed
 def train(
     what: Annotated[
         Literal["states", "discriminator", "generators", "all"],
@@ -95,6 +96,7 @@ def train(
             typer.echo(f"{stage.folder}: held-out perplexity of a word, {sources} context: {', '.join(shares)}")
 
 
+@typed
 def score(
     work: Work,
     sentences: Annotated[
@@ -154,6 +156,7 @@ def score(
             typer.echo(f"{value:.4f}")
 
 
+@typed
 def harvest(
     work: Work,
     out: Annotated[Optional[Path], typer.Option(help="Folder of the shards; by default in the workspace.")] = None,
@@ -194,8 +197,8 @@ def harvest(
         )
 
 
-def _distill_command() -> Any:
-    import likewise
+def distill() -> Any:
+    """Return `likewise context distill`."""
     from likewise.context.surrogate import PRESETS
 
     def show(result: Any) -> None:
@@ -208,7 +211,6 @@ def _distill_command() -> Any:
         show,
         summary="Train a Siamese encoder, or a cross-encoder, towards harvested similarity. (Sun et al. 2022, sections "
         f"3.4 and 5.6.)\n\nPresets: {', '.join(PRESETS)}.",
-        types={"harvest": str},
         texts={"harvest": "The folder that likewise context harvest wrote."},
         options=next(iter(PRESETS.values())),
         config=True,

@@ -7,65 +7,59 @@ from typing import Annotated, Any
 
 import typer
 
-from likewise.cli.groups import command
+import likewise
+from likewise.cli.groups import typed
 
 QUERY = "two threads change the same variable"
 BASE = "bundled:minilm"
 PASSAGES = 10_000  # all of it, on any machine; two cores need about two minutes
 
 
-def demo_command() -> Any:
-    """Return `likewise demo`."""
+@typed
+def demo(
+    out: Annotated[Path, typer.Option(help="The folder of the model; its text is put next to it.")] = Path("runs/demo"),
+    query: Annotated[str, typer.Option(help="A question that is searched before and after.")] = QUERY,
+    passages: Annotated[int, typer.Option(help="Passages of the text used at most.", min=1)] = PASSAGES,
+) -> None:
+    """Adapt the bundled MiniLM to the CWE list of software weaknesses; search with the original and the result."""
+    from rich.console import Console
 
-    def demo(
-        out: Annotated[Path, typer.Option(help="The folder of the model; its text is put next to it.")] = Path(
-            "runs/demo"
-        ),
-        query: Annotated[str, typer.Option(help="A question that is searched before and after.")] = QUERY,
-        passages: Annotated[int, typer.Option(help="Passages of the text used at most.", min=1)] = PASSAGES,
-    ) -> None:
-        """Adapt the bundled MiniLM to the CWE list of software weaknesses; search with the original and the result."""
-        from rich.console import Console
+    from likewise.cli.training import show_adapted
+    from likewise.corpus.weaknesses import write_weaknesses
+    from likewise.runs.job import JobError, check_target, read_record
 
-        import likewise
-        from likewise.cli.training import show_adapted
-        from likewise.corpus.weaknesses import write_weaknesses
-        from likewise.runs.job import JobError, check_target, read_record
+    check_target(out)
+    if (record := read_record(out)) and (record.get("recipe"), record.get("base")) != ("adapt", BASE):
+        raise JobError(f"{out} holds another model: choose another --out for the demo")
+    text = out.with_name(f"{out.name}-text")
+    if text.exists() and (not text.is_dir() or {path.name for path in text.iterdir()} - {"text.jsonl", "reports"}):
+        raise JobError(f"{text} holds other files: choose another --out for the demo")
+    console = Console(highlight=False)
+    console.rule("1. A text of your own")
+    weaknesses, reports = write_weaknesses(text)
+    console.print(f"{weaknesses:,} weaknesses of software in the CWE list: {text}/text.jsonl")
+    console.print(
+        f"To test on, {reports:,} reports of real vulnerabilities, each filed under a weakness by an expert. "
+        "They are not in the text."
+    )
+    console.rule("2. Adapt the encoder to it, without labels")
+    options = likewise.CorpusOptions(field="text")
+    adapted = likewise.adapt(text / "text.jsonl", base=BASE, out=out, passages=passages, corpus_options=options)
+    show_adapted(adapted)
 
-        check_target(out)
-        if (record := read_record(out)) and (record.get("recipe"), record.get("base")) != ("adapt", BASE):
-            raise JobError(f"{out} holds another model: choose another --out for the demo")
-        text = out.with_name(f"{out.name}-text")
-        if text.exists() and (not text.is_dir() or {path.name for path in text.iterdir()} - {"text.jsonl", "reports"}):
-            raise JobError(f"{text} holds other files: choose another --out for the demo")
-        console = Console(highlight=False)
-        console.rule("1. A text of your own")
-        weaknesses, reports = write_weaknesses(text)
-        console.print(f"{weaknesses:,} weaknesses of software in the CWE list: {text}/text.jsonl")
-        console.print(
-            f"To test on, {reports:,} reports of real vulnerabilities, each filed under a weakness by an expert. "
-            "They are not in the text."
-        )
-        console.rule("2. Adapt the encoder to it, without labels")
-        options = likewise.CorpusOptions(field="text")
-        adapted = likewise.adapt(text / "text.jsonl", base=BASE, out=out, passages=passages, corpus_options=options)
-        show_adapted(adapted)
+    console.rule("3. Does it find the weakness of a report?")
+    task = f"retrieval:{text}/reports:test"
+    found = [likewise.evaluate(one, task, quiet=True) for one in (BASE, adapted.model)]
+    _table(console, *found)
 
-        console.rule("3. Does it find the weakness of a report?")
-        task = f"retrieval:{text}/reports:test"
-        found = [likewise.evaluate(one, task, quiet=True) for one in (BASE, adapted.model)]
-        _table(console, *found)
+    console.rule("4. Search before and after")
+    _search(console, {"base": likewise.load(BASE), "adapted": adapted.model}, query, text)
 
-        console.rule("4. Search before and after")
-        _search(console, {"base": likewise.load(BASE), "adapted": adapted.model}, query, text)
-
-        console.rule("5. Use it")
-        console.print(f"what was tried, and neighbours that changed: {out.resolve()}/report.html", soft_wrap=True)
-        console.print(f'python: likewise.load("{out}").encode(["..."])', soft_wrap=True)
-        console.print(f"search: likewise index my-text/ --model {out} --out my.index", soft_wrap=True)
-        console.print("your own text: likewise adapt my-text/ --out my-model", soft_wrap=True)
-
-    return command(demo)
+    console.rule("5. Use it")
+    console.print(f"what was tried, and neighbours that changed: {out.resolve()}/report.html", soft_wrap=True)
+    console.print(f'python: likewise.load("{out}").encode(["..."])', soft_wrap=True)
+    console.print(f"search: likewise index my-text/ --model {out} --out my.index", soft_wrap=True)
+    console.print("your own text: likewise adapt my-text/ --out my-model", soft_wrap=True)
 
 
 def _table(console: Any, before: Any, after: Any) -> None:
@@ -83,8 +77,6 @@ def _table(console: Any, before: Any, after: Any) -> None:
 def _search(console: Any, models: dict[str, Any], query: str, text: Path, shown: int = 3) -> None:
     """Print the nearest weaknesses of a question by each model."""
     import json
-
-    import likewise
 
     rows = [json.loads(line) for line in (text / "reports" / "corpus.jsonl").read_text(encoding="utf-8").splitlines()]
     console.print(f"question: {query}", markup=False)

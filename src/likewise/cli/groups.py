@@ -1,8 +1,8 @@
 """Groups of commands that are made only when they are called."""
 
 from collections.abc import Callable, Mapping
-from functools import cache
-from importlib import import_module
+from functools import cache, partial
+from pkgutil import resolve_name
 from typing import Any
 
 import typer
@@ -11,7 +11,7 @@ from typer.core import TyperCommand, TyperGroup
 HELP = ["-h", "--help"]
 
 CommandTable = Mapping[str, tuple[Any, str]]
-"""Name to what makes its command (a function, or 'module:function') and its summary."""
+"""Name to what makes its command (a function, or 'module:function' of this package) and its summary."""
 
 
 def command(function: Callable[..., Any]) -> Any:
@@ -21,17 +21,23 @@ def command(function: Callable[..., Any]) -> Any:
     return typer.main.get_command(app)
 
 
-class LazyGroup(TyperGroup):
-    """A group whose commands are built when they are called, because building one imports torch.
+def typed(function: Callable[..., Any]) -> Callable[[], Any]:
+    """Turn a function with typer's annotations into one that makes its command."""
+    return partial(command, function)
 
-    A subclass gives the table of its commands.
-    """
+
+class LazyGroup(TyperGroup):
+    """A group whose commands are built when they are called, because building one imports torch."""
 
     _naming = False  # only names and summaries are needed
 
-    def table(self) -> CommandTable:
-        """Return the table of commands, called when one is needed."""
+    def sections(self) -> Mapping[str, CommandTable]:
+        """Return the headings of the help and the commands below each."""
         raise NotImplementedError
+
+    def table(self) -> CommandTable:
+        """Return the table of all commands."""
+        return {name: entry for commands in self.sections().values() for name, entry in commands.items()}
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names of the commands, in their order."""
@@ -44,10 +50,7 @@ class LazyGroup(TyperGroup):
         make, summary = self.table()[cmd_name]
         if self._naming:
             return TyperCommand(cmd_name, help=summary)
-        if isinstance(make, str):
-            module, _, name = make.partition(":")
-            make = getattr(import_module(module), name)
-        made = make()
+        made = resolve_name(f"likewise.cli.{make}")() if isinstance(make, str) else make()
         made.name, made.help = cmd_name, made.help or summary
         return made
 
@@ -56,17 +59,12 @@ class LazyGroup(TyperGroup):
         self.commands = dict.fromkeys(self.table())  # type: ignore[assignment]
         return super().resolve_command(ctx, args)
 
-    def sections(self) -> Mapping[str, list[str]]:
-        """Return the headings of the help and the names below each."""
-        return {"Commands": list(self.table())}
-
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the names and their summaries without building the commands."""
-        table = self.table()
-        width = max(map(len, table))
-        for heading, names in self.sections().items():
+        width = max(map(len, self.table()))
+        for heading, commands in self.sections().items():
             with formatter.section(heading):
-                formatter.write_dl([(name.ljust(width), table[name][1]) for name in names])
+                formatter.write_dl([(name.ljust(width), summary) for name, (_, summary) in commands.items()])
 
     def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
         """Return what may follow on the command line, without building the commands."""
@@ -93,15 +91,22 @@ def app_of(
     return app
 
 
-def group_of(table: Callable[[], CommandTable], help: str = "", kind: type[LazyGroup] = LazyGroup) -> Any:
-    """Return a group of commands; the table is called when one of them is needed.
+def group(
+    help: str = "", kind: type[LazyGroup] = LazyGroup
+) -> Callable[[Callable[[], CommandTable]], Callable[[], Any]]:
+    """Turn a function that returns a table of commands into one that makes their group.
 
-    Without a help text it has the summary in the table that it is in.
+    The table is asked for when one of the commands is needed. Without a help text the group has the summary in the
+    table that it is in.
     """
-    remembered = cache(table)
 
-    class Group(kind):  # type: ignore[valid-type, misc]
-        def table(self) -> CommandTable:
-            return remembered()
+    def decorated(table: Callable[[], CommandTable]) -> Callable[[], Any]:
+        remembered = cache(table)
 
-    return typer.main.get_command(app_of(Group, help))
+        class Group(kind):  # type: ignore[valid-type, misc]
+            def sections(self) -> Mapping[str, CommandTable]:
+                return {"Commands": remembered()}
+
+        return lambda: typer.main.get_command(app_of(Group, help))
+
+    return decorated

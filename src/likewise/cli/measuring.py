@@ -3,12 +3,13 @@
 import functools
 import sys
 from pathlib import Path
-from typing import Any, Optional
+from typing import Annotated, Any, Optional
 
 import typer
 
-from likewise.cli.commands import command_of
-from likewise.cli.groups import group_of
+import likewise
+from likewise.cli.commands import calls, command_of
+from likewise.cli.groups import CommandTable, group
 from likewise.errors import counted
 from likewise.runs.job import check_target
 
@@ -17,18 +18,30 @@ ORIGIN = "origin:"
 _PRECISION = "fp32, or bf16 for bfloat16 autocast."
 
 
-def evaluate_command() -> Any:
-    """Return `likewise evaluate`."""
-    import likewise
+def _check_json(json: Path | None) -> Path | None:
+    """Check the folder before minutes of encoding."""
+    if json is not None:
+        check_target(json, "file")
+    return json
 
-    def show(report: Any, json: Path | None) -> None:
+
+def evaluate() -> Any:
+    """Return `likewise evaluate`."""
+
+    def show(
+        report: Any,
+        json: Annotated[
+            Optional[Path],
+            typer.Option(help="Write the whole report to this file as well.", callback=_check_json),
+        ] = None,
+    ) -> None:
         _show_report(report)
         if json is not None:
             report.to_json(json)
             typer.echo(f"Report: {json}")
 
     @functools.wraps(likewise.evaluate)
-    def evaluate(model: Any, *arguments: Any, **given: Any) -> Any:
+    def evaluated(model: Any, *arguments: Any, **given: Any) -> Any:
         if model.startswith(ORIGIN):
             from likewise.context import open_origin
 
@@ -36,7 +49,7 @@ def evaluate_command() -> Any:
         return likewise.evaluate(model, *arguments, **given)
 
     return command_of(
-        evaluate,
+        evaluated,
         show,
         arguments=("model",),
         given={"quiet": not sys.stderr.isatty()},
@@ -48,15 +61,7 @@ def evaluate_command() -> Any:
             "sts12, sts-b-dev, mr, semantoneg, negation-gap, wiki-sections, news ...; your own data: "
             "retrieval:FOLDER, pairs:FILE, classes:FOLDER (docs/evaluation.md).",
         },
-        added={"json": (Optional[Path], None, "Write the whole report to this file as well.")},
-        before=_check_json,
     )
-
-
-def _check_json(json: Path | None) -> None:
-    """Check the folder before minutes of encoding."""
-    if json is not None:
-        check_target(json, "file")
 
 
 def _show_report(report: Any) -> None:
@@ -85,103 +90,81 @@ def _show_report(report: Any) -> None:
         console.print(Text(note, style=style), soft_wrap=True)
 
 
-def compare_command() -> Any:
-    """Return `likewise compare`."""
-    import likewise
-    from likewise.recipes import TrainingOptions
+@calls(
+    "likewise:compare",
+    names={"methods": "method"},
+    leave_out=("max_steps", "epochs"),
+    options="likewise.recipes:TrainingOptions",
+    config=True,
+    exclusive=("steps", "minutes"),
+)
+def compare(found: Any) -> None:
+    """Print the table of the comparison, its notes, and the place of the page."""
+    from likewise.comparison.tables import notes, scores_table
 
-    def show(found: Any) -> None:
-        from likewise.comparison.tables import notes, scores_table
-
-        typer.echo(f"\n{scores_table(found)}\n")
-        for line in notes(found):
-            typer.echo(line)
-        typer.echo(f"report: {found.path / 'comparison.html'}")
-
-    return command_of(
-        likewise.compare,
-        show,
-        names={"methods": "method"},
-        texts={
-            "out": "The folder of the report.",
-            "minutes": "Minutes of updates for each training, converted to a number of updates by a short training.",
-            "preset": "The preset of every recipe that does not name one; by default each recipe's first.",
-            "seeds": "Seeds; each method that depends on the seed is trained once with each.",
-            "tasks": "Evaluation tasks, as for likewise evaluate.",
-        },
-        leave_out=("max_steps", "epochs"),
-        options=TrainingOptions(),
-        config=True,
-        exclusive=("steps", "minutes"),
-    )
+    typer.echo(f"\n{scores_table(found)}\n")
+    for line in notes(found):
+        typer.echo(line)
+    typer.echo(f"report: {found.path / 'comparison.html'}")
 
 
-def analyze_group() -> Any:
-    """Return `likewise analyze`."""
-    return group_of(
-        lambda: {
-            "similarity": (_similarity, "Compare the cosines of a sentence with itself, its negation and another one."),
-            "errors": (_errors, "Find the pairs whose rank by the cosine is furthest from that by human ratings."),
-        },
-        help="See what a model does: similarities and errors, as data, a table and a picture.",
-    )
+@group("See what a model does: similarities and errors, as data, a table and a picture.")
+def analyze() -> CommandTable:
+    """Return the commands of `likewise analyze`."""
+    return {
+        "similarity": (_similarity, "Compare the cosines of a sentence with itself, its negation and another one."),
+        "errors": (_errors, "Find the pairs whose rank by the cosine is furthest from that by human ratings."),
+    }
 
 
-def _similarity() -> Any:
-    from likewise.comparison.analyses import analyze_similarity, write_similarity
-
-    def show(report: Any, out: Path) -> None:
-        written = write_similarity(report, out)
-        left_out = sum(report.left_out.values())
-        typer.echo(f"{counted(len(report.sentences), 'sentence')}, {left_out:,} left out without a negation")
-        for found in report.distributions:
-            typer.echo(f"  {found.label:<6}  {found.kind:<20}  mean {found.cosines.mean():.3f}  peak {found.peak:.2f}")
-        _tell(written)
-
-    sentences = "A text file with one sentence per line; by default the seven STS test sets."
-    return _analysis(analyze_similarity, show, types={"sentences": str}, texts={"sentences": sentences})
-
-
-def _errors() -> Any:
-    from likewise.comparison.analyses import write_errors
-    from likewise.comparison.page import rank
-    from likewise.evaluation.rank_errors import analyze_errors
-
-    def show(found: Any, out: Path) -> None:
-        written = write_errors(found, out)
-        typer.echo(
-            f"{found.title}: {found.pairs:,} pairs, Spearman {found.spearman:.2f}; "
-            f"of the worst {len(found.worst)} pairs {found.overestimated} are overestimated"
-        )
-        for i, pair in enumerate(found.worst[:5], start=1):
-            typer.echo(f"  {i}. R_G {rank(pair.gold_rank)}, R_E {rank(pair.estimated_rank)}, {pair.direction}")
-            typer.echo(f"     {pair.first}\n     {pair.second}")
-        _tell(written)
-
-    return _analysis(analyze_errors, show, types={"task": str}, texts={})
-
-
-def _analysis(function: Any, show: Any, *, types: dict[str, Any], texts: dict[str, str]) -> Any:
-    """Return the command of an analysis of one model, which writes into a folder."""
-    return command_of(
-        function,
-        show,
-        arguments=("model",),
-        given={"quiet": not sys.stderr.isatty()},
-        types=types,
-        texts={"precision": _PRECISION, **texts},
-        added={"out": (Path, ..., "The folder to write to.")},
-        before=_prepare,
-    )
-
-
-def _prepare(out: Path) -> None:
+def _check_folder(out: Path) -> Path:
     """Check the extra and the folder before minutes of encoding."""
     from likewise.comparison.pictures import check_extra
     from likewise.comparison.tables import check_folder
 
     check_extra()
     check_folder(out)
+    return out
+
+
+Out = Annotated[Path, typer.Option(help="The folder to write to.", callback=_check_folder)]
+_ANALYSIS: dict[str, Any] = {"arguments": ("model",), "given": {"quiet": not sys.stderr.isatty()}}
+
+
+@calls(
+    "likewise.comparison.analyses:analyze_similarity",
+    types={"sentences": str},
+    texts={
+        "precision": _PRECISION,
+        "sentences": "A text file with one sentence per line; by default the seven STS test sets.",
+    },
+    **_ANALYSIS,
+)
+def _similarity(report: Any, out: Out) -> None:
+    from likewise.comparison.analyses import write_similarity
+
+    written = write_similarity(report, out)
+    left_out = sum(report.left_out.values())
+    typer.echo(f"{counted(len(report.sentences), 'sentence')}, {left_out:,} left out without a negation")
+    for found in report.distributions:
+        typer.echo(f"  {found.label:<6}  {found.kind:<20}  mean {found.cosines.mean():.3f}  peak {found.peak:.2f}")
+    _tell(written)
+
+
+@calls("likewise.evaluation.rank_errors:analyze_errors", texts={"precision": _PRECISION}, **_ANALYSIS)
+def _errors(found: Any, out: Out) -> None:
+    from likewise.comparison.analyses import write_errors
+    from likewise.comparison.page import rank
+
+    written = write_errors(found, out)
+    typer.echo(
+        f"{found.title}: {found.pairs:,} pairs, Spearman {found.spearman:.2f}; "
+        f"of the worst {len(found.worst)} pairs {found.overestimated} are overestimated"
+    )
+    for i, pair in enumerate(found.worst[:5], start=1):
+        typer.echo(f"  {i}. R_G {rank(pair.gold_rank)}, R_E {rank(pair.estimated_rank)}, {pair.direction}")
+        typer.echo(f"     {pair.first}\n     {pair.second}")
+    _tell(written)
 
 
 def _tell(paths: list[Path]) -> None:

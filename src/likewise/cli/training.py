@@ -1,14 +1,14 @@
 """`likewise train`, `finetune` and `baseline`: one command per recipe, objective and baseline."""
 
-from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import typer
 
-from likewise.cli.commands import command_of
-from likewise.cli.groups import LazyGroup, group_of
+import likewise
+from likewise.cli.commands import calls, command_of
+from likewise.cli.groups import CommandTable, LazyGroup, group
 
 _OBJECTIVE_ROWS = {
     "nli": "SNLI's .jsonl, a table with sentence1, sentence2 and gold_label, or labels.train with s1.train and "
@@ -34,106 +34,72 @@ class _TrainGroup(LazyGroup):
         return super().parse_args(ctx, args)
 
 
-def train_group() -> Any:
-    """Return `likewise train`."""
-    return group_of(_recipes, kind=_TrainGroup)
+@group(kind=_TrainGroup)
+def train() -> CommandTable:
+    """Return the commands of `likewise train`, one for each recipe."""
+    from likewise.recipes import RECIPES, find_recipe, recipe_names
 
-
-def _recipes() -> Mapping[str, tuple[Any, str]]:
-    from likewise.recipes import RECIPES, recipe_names
+    def make(name: str) -> Any:
+        recipe = find_recipe(name)
+        text = "A Hugging Face name, a folder, bundled:minilm, or the word vectors that the recipe takes."
+        defaults = {"base": recipe.default_base}
+        return _method_command(likewise.train, "recipe", recipe, defaults=defaults, texts={"base": text})
 
     summaries = {name: recipe.summary for name, recipe in RECIPES.items()}
-    return {
-        name: (partial(_train_command, name), summaries.get(name, "A recipe of another package."))
-        for name in recipe_names()
-    }
+    return {name: (partial(make, name), summaries.get(name, "A recipe of another package.")) for name in recipe_names()}
 
 
-def _train_command(name: str) -> Any:
-    import likewise
-    from likewise.recipes import find_recipe
-
-    recipe = find_recipe(name)
-    return command_of(
-        likewise.train,
-        show_outcome,
-        summary=f"{recipe.summary} ({recipe.source}.)\n\nPresets: {', '.join(recipe.presets)}.",
-        given={"recipe": name},
-        defaults={"base": recipe.default_base},
-        options=recipe.options(),
-        texts={"base": "A Hugging Face name, a folder, bundled:minilm, or the word vectors that the recipe takes."},
-        config=True,
-    )
-
-
-def finetune_group() -> Any:
-    """Return `likewise finetune`."""
-    return group_of(_objectives)
-
-
-def _objectives() -> Mapping[str, tuple[Any, str]]:
+@group()
+def finetune() -> CommandTable:
+    """Return the commands of `likewise finetune`, one for each objective."""
     from likewise.training.objectives import OBJECTIVES
 
-    return {name: (partial(_finetune_command, name), one.summary) for name, one in OBJECTIVES.items()}
+    def make(objective: Any) -> Any:
+        return _method_command(
+            likewise.finetune,
+            "objective",
+            objective,
+            defaults={} if objective.name == "sts" else {"rows": ...},
+            names={"rows": "train"},
+            texts={
+                "rows": _OBJECTIVE_ROWS[objective.name],
+                "dev": "Files like those of --train that select the checkpoint.",
+            },
+        )
+
+    return {name: (partial(make, one), one.summary) for name, one in OBJECTIVES.items()}
 
 
-def _finetune_command(name: str) -> Any:
-    import likewise
-    from likewise.training.objectives import find_objective
-
-    objective = find_objective(name)
-    return command_of(
-        likewise.finetune,
-        show_outcome,
-        summary=f"{objective.summary} ({objective.source}.)\n\nPresets: {', '.join(objective.presets)}.",
-        given={"objective": name},
-        defaults={} if name == "sts" else {"rows": ...},
-        names={"rows": "train"},
-        texts={"rows": _OBJECTIVE_ROWS[name], "dev": "Files like those of --train that select the checkpoint."},
-        options=objective.options(),
-        config=True,
-    )
-
-
-def baseline_group() -> Any:
-    """Return `likewise baseline`."""
-    return group_of(_baselines)
-
-
-def _baselines() -> Mapping[str, tuple[Any, str]]:
+@group()
+def baseline() -> CommandTable:
+    """Return the commands of `likewise baseline`, one for each."""
     from likewise.baselines import BASELINES
 
-    return {name: (partial(_baseline_command, name), one.summary) for name, one in BASELINES.items()}
+    def make(method: Any) -> Any:
+        return _method_command(
+            likewise.baseline,
+            "name",
+            method,
+            lambda result: typer.echo(f"model: {result.path}"),
+            leave_out=("corpus", "corpus_options", "seed") if method.corpus == "none" else (),
+            texts={"base": "A Hugging Face name, a folder, bundled:minilm, or a file of word vectors."},
+            defaults={"base": method.default_base} | ({"corpus": ...} if method.corpus == "required" else {}),
+        )
+
+    return {name: (partial(make, one), one.summary) for name, one in BASELINES.items()}
 
 
-def _baseline_command(name: str) -> Any:
-    import likewise
-    from likewise.baselines import find_baseline
-
-    baseline = find_baseline(name)
+def _method_command(function: Any, parameter: str, method: Any, show: Any = None, **settings: Any) -> Any:
+    """Return the command of a recipe, an objective or a baseline, which the parameter of the function names."""
+    presets = f"\n\nPresets: {', '.join(method.presets)}." if function is not likewise.baseline else ""
     return command_of(
-        likewise.baseline,
-        lambda result: typer.echo(f"model: {result.path}"),
-        summary=f"{baseline.summary} ({baseline.source}.)",
-        given={"name": name},
-        leave_out=("corpus", "corpus_options", "seed") if baseline.corpus == "none" else (),
-        texts={"base": "A Hugging Face name, a folder, bundled:minilm, or a file of word vectors."},
-        defaults={"base": baseline.default_base} | ({"corpus": ...} if baseline.corpus == "required" else {}),
-        options=baseline.options(),
+        function,
+        show or show_outcome,
+        summary=f"{method.summary} ({method.source}.){presets}",
+        given={parameter: method.name},
+        options=method.options(),
         config=True,
-    )
-
-
-def adapt_command() -> Any:
-    """Return `likewise adapt`."""
-    import likewise
-
-    return command_of(
-        likewise.adapt,
-        show_adapted,
-        arguments=("corpus",),
-        types={"corpus": list[str]},
-        config=True,
+        **settings,
     )
 
 
@@ -166,3 +132,6 @@ def show_outcome(result: Any) -> None:
     typer.echo(f"model: {result.path}  (step {(result.best or {}).get('step', result.steps)})")
     if result.no_gain:
         typer.echo(f"No gain: {result.no_gain}. {_CURE}", err=True)
+
+
+adapt = calls("likewise:adapt", arguments=("corpus",), config=True)(show_adapted)

@@ -69,9 +69,9 @@ def compare(
         vectors: word vectors, for every method that takes them.
         seeds: each method that a seed changes is made with each of them; the pictures of models show the first.
         steps: updates of each training; give either steps or minutes.
-        minutes: of updates for each training, without its evaluations. They are turned into a number of updates by a
-            short training of each method.
-        preset: of every recipe that names none itself; the first of each by default.
+        minutes: minutes of updates for each training, without its evaluations; a short training of each method
+            turns them into a number of updates.
+        preset: the preset of every recipe that names none itself; the first of each by default.
         tasks: the evaluation tasks, as in `likewise.evaluate`.
         data: the folder of SentEval's data.
         corpus_options: how the corpus is read.

@@ -7,7 +7,7 @@ import os
 import shutil
 import tempfile
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from safetensors.torch import save_file
 from sentence_transformers import SentenceTransformer
@@ -33,7 +33,7 @@ _TEXTS = ["A cat.", "", "It isn't 3.5, says \u201cX\u201d.", *("a few words more
 
 def export(
     model: SentenceTransformer | str | os.PathLike[str],
-    format: str,
+    format: Literal["openvino", "onnx", "model2vec"],
     out: str | os.PathLike[str],
     *,
     overwrite: bool = False,
@@ -47,7 +47,7 @@ def export(
     Args:
         model: the encoder, on the CPU and in float32; or what `likewise.load` takes.
         format: "onnx" or "openvino"; or "model2vec", of a mean of word vectors: its vectors, tokenizer and config.json.
-        out: the folder.
+        out: the folder to write.
         overwrite: replace another export there.
 
     Returns:

@@ -70,7 +70,7 @@ def encode_file(
             an object store.
             '-' writes each row to standard output as it comes, a JSON array a line, and cannot be resumed.
         normalize: scale each row to length 1.
-        batch_size: most sentences in a batch; None leaves it to the number of their tokens.
+        batch_size: most sentences in a batch; by default only their tokens are limited.
         engine, precision: as in `load`; None takes what the model was loaded with.
         field: the field with the text, if the file is JSONL; or the column of a Parquet file.
         encoding: the encoding of the file, as Python names it.

@@ -97,7 +97,7 @@ def index(
         out: the folder of the index.
         model: the encoder, or what `load` takes; None for that of the index.
         corpus_options: how the files are read; `field` names the text of JSONL, CSV and Parquet rows.
-        words: of a passage at most; None for 100, or fewer if the model reads less.
+        words: most words in a passage; by default 100, or fewer if the model reads less.
         metadata: fields of such rows to keep with their passages, for filters.
         language: the language of the text, for the stems of words.
         keep: keep the passages of files that are not named.

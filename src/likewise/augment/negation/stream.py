@@ -92,9 +92,9 @@ def negate_corpus(
         model: an installed spaCy model of English, or its folder.
         processes: processes that parse; 0 for one on each core, from 2,048 sentences on. With more than one, a script
             needs `if __name__ == "__main__":`.
-        batch_size: sentences that a process takes, and that are written, at a time.
+        batch_size: sentences that a process parses, and that are written, at a time.
         overwrite: discard what a stopped run left.
-        cache: read known negations from the cache (see `NegationCache`) and keep the new ones there.
+        cache: read known negations from the cache, and keep the new ones there.
         on: 'ray', or the address of a Ray cluster, whose workers parse in place of `processes`.
         workers: number of workers of the Ray cluster; None for one on each core.
         quiet: show nothing.
