@@ -25,6 +25,8 @@ def test_one_line_is_named_once():
 
 
 def test_round_trip():
-    report = CorpusReport(read=3, kept=2, files={"a": "line"})
+    report = CorpusReport(kept=2, files={"a": "line"})
     report.drop("empty", "a", 1)
-    assert CorpusReport(**report.to_dict()) == report
+    facts = report.to_dict()
+    assert facts.pop("read") == report.read == 3
+    assert CorpusReport(**facts) == report

@@ -7,10 +7,10 @@ import pytest
 
 from likewise.corpus.splitting import (
     PARAGRAPH_LIMIT,
-    Paragraph,
     is_prose,
     is_wrapped,
     paragraphs_of,
+    sentences_in_lines,
     sentences_of,
 )
 
@@ -91,24 +91,32 @@ def test_sentences_of_paragraphs():
 
 
 def test_paragraph_knows_the_line_of_each_sentence():
-    paragraph = Paragraph()
-    for number, line in enumerate(["One is here. Two", "goes on to", "its end. Three is", "short."], 7):
-        assert paragraph.add(number, line) == []
-    assert paragraph.end() == [(7, "One is here."), (7, "Two goes on to its end."), (9, "Three is short.")]
-    assert paragraph.end() == []
+    lines = list(enumerate(["One is here. Two", "goes on to", "its end. Three is", "short.", "", "", "Four."], 7))
+    assert list(sentences_in_lines(lines)) == [
+        [(7, "One is here."), (7, "Two goes on to its end."), (9, "Three is short.")],
+        [(13, "Four.")],
+    ]
+    assert list(sentences_in_lines([])) == []
 
 
 def test_endless_paragraph_is_given_out_in_parts():
-    paragraph = Paragraph()
+    # Each sentence begins on an odd line and ends on the next one.
+    texts = ("and it ends on the next one.", "Sentence {} begins on this line")
+    read = 0
+
+    def lines():
+        nonlocal read
+        for number in range(1, 6001):
+            text = texts[number % 2].format(number)
+            read += len(text) + 1
+            yield number, text
+
     given: list[tuple[int, str]] = []
-    most = 0
-    for number in range(1, 6001):
-        # Each sentence begins on an odd line and ends on the next one.
-        text = f"Sentence {number} begins on this line" if number % 2 else "and it ends on the next one."
-        given += paragraph.add(number, text)
-        most = max(most, paragraph._length)
-    given += paragraph.end()
-    assert most < PARAGRAPH_LIMIT + 100
+    most = before = 0
+    for sentences in sentences_in_lines(lines()):
+        most, before = max(most, read - before), read
+        given += sentences
+    assert most < PARAGRAPH_LIMIT + 200
     assert given == [
         (number, f"Sentence {number} begins on this line and it ends on the next one.") for number in range(1, 6001, 2)
     ]

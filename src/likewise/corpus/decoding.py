@@ -1,18 +1,22 @@
-"""Decoding of lines to text, JSON rows and articles, with a limit on lines that cannot be decoded."""
+"""Decoding of lines to text, and of files of rows (JSONL, CSV, TSV, Parquet), one field of which holds the text."""
 
+import csv
 import re
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from likewise.corpus.files import Tick, numbered_lines
+from likewise.corpus.files import LINE_LIMIT, Tick, format_suffix, numbered_lines
 from likewise.corpus.options import CorpusError, CorpusOptions
 from likewise.corpus.report import CorpusReport
-from likewise.corpus.wiki import Sections, clean_markup
 from likewise.runs.whole_files import parse_json
 
 JSON_LIMIT = 1 << 26
 """Longest JSON line read, in bytes: a row must be held whole."""
+
+NumberedRow = tuple[int, dict[str, Any]]
+"""The line where a row begins, from 1 (in a Parquet file its number), and its values by field."""
 
 _JSON_TYPES = {
     dict: "an object",
@@ -40,85 +44,63 @@ def without_surrogates(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
-class Undecodable:
-    """A counter of lines that cannot be decoded, which rejects a file if they are half or more."""
-
-    def __init__(self, path: Path, encoding: str, report: CorpusReport) -> None:
-        self._path, self._encoding, self._report = path, encoding, report
-        self._good = self._bad = self._first = 0
-        self._check_at = 1000
-
-    def seen(self, line: int, good: bool) -> None:
-        """Count a line."""
-        if good:
-            self._good += 1
-        else:
-            self._bad += 1
-            self._first = self._first or line
-            self._report.read += 1
-            self._report.drop("undecodable", str(self._path), line)
-        if self._good + self._bad == self._check_at:
-            self._check_at *= 10  # a big file is refused early
-            self.end()
-
-    def end(self) -> None:
-        """Raise a CorpusError if half of the lines or more could not be decoded."""
-        if self._bad and self._bad >= self._good:
-            is_default = self._encoding.lower().replace("-", "") in ("utf8", "ascii")
-            raise CorpusError(
-                f"{self._path}:{self._first}: unreadable encoding: {self._bad} of {self._good + self._bad} lines are "
-                f"not {self._encoding}: give the right one, for example --encoding "
-                f"{'latin-1' if is_default else 'utf-8'}"
-            )
-
-
 def text_lines(
     path: Path, options: CorpusOptions, report: CorpusReport, tick: Tick | None = None
 ) -> Iterator[tuple[int, str]]:
     """Yield (line number, text) of each line, including blank ones; a very long line is split into pieces.
 
-    Undecodable lines are counted in the report and left out.
+    Undecodable lines are counted in the report and left out; if they are half or more, the file is rejected.
     """
+    for number, text in _decoded(path, options, report, tick, LINE_LIMIT):
+        yield number, without_invisible(text)
+
+
+def _decoded(
+    path: Path, options: CorpusOptions, report: CorpusReport, tick: Tick | None, limit: int
+) -> Iterator[tuple[int, str]]:
+    good = bad = first_bad = 0
+    check_at = 1000  # a big file is refused early
+
+    def check() -> None:
+        if bad and bad >= good:
+            is_default = options.encoding.lower().replace("-", "") in ("utf8", "ascii")
+            raise CorpusError(
+                f"{path}:{first_bad}: unreadable encoding: {bad} of {good + bad} lines are not {options.encoding}: "
+                f"give the right one, for example --encoding {'latin-1' if is_default else 'utf-8'}"
+            )
+
     codec = options.codec
-    watch = Undecodable(path, options.encoding, report)
-    for number, raw in numbered_lines(path, options, tick):
+    for number, raw in numbered_lines(path, options, tick, limit):
         try:
             text = raw.decode(codec)
+            good += not text.isspace()
+            yield number, text
         except UnicodeDecodeError:
-            watch.seen(number, good=False)
-            continue
-        if not text.isspace():
-            watch.seen(number, good=True)
-        yield number, without_invisible(text)
-    watch.end()
+            bad += 1
+            first_bad = first_bad or number
+            report.drop("undecodable", path, number)
+        if good + bad == check_at:
+            check_at *= 10
+            check()
+    check()
 
 
 def read_rows(
     path: Path, options: CorpusOptions, report: CorpusReport, tick: Tick | None = None
-) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield (line number, object) of each line of a JSONL file that is not blank.
-
-    Undecodable lines are counted in the report and left out.
-    """
-    watch = Undecodable(path, options.encoding, report)
-    codec = options.codec
-    for number, raw in numbered_lines(path, options, tick, limit=JSON_LIMIT):
-        if not raw.strip():
+) -> Iterator[NumberedRow]:
+    """Yield (line number, object) of each line of a JSONL file that is not blank; undecodable ones as `text_lines`."""
+    for number, text in _decoded(path, options, report, tick, JSON_LIMIT):
+        if not text.strip():
             continue
         try:
-            row = parse_json(raw.decode(codec))
+            row = parse_json(text)
             if not isinstance(row, dict):
                 raise ValueError(f"it is {json_type(row)}")
-        except UnicodeDecodeError:
-            watch.seen(number, good=False)
-            continue
         except ValueError as error:
             raise CorpusError(
                 f"{path}:{number}: not a JSON object ({error}): a JSONL file has one object a line, nothing else"
             ) from None
-        watch.seen(number, good=True)
         yield number, row
-    watch.end()
 
 
 def json_type(value: Any) -> str:
@@ -138,16 +120,38 @@ def field_text(path: Path, number: int, row: dict[str, Any], field: str) -> str:
     return without_invisible(value or "")
 
 
-def article_parts(path: Path, number: int, row: dict[str, Any]) -> tuple[str, str, Sections]:
-    """Return (id, title, sections) of an articles file's row; paragraphs are cleaned of wiki leftovers."""
-    sections: Sections = []
+def _csv(path: Path, options: CorpusOptions, report: CorpusReport, tick: Tick | None = None) -> Iterator[NumberedRow]:
+    csv.field_size_limit(min(sys.maxsize, 2**31 - 1))  # a text may be longer than the module's own 128 KiB
+    lines = (text for _, text in text_lines(path, options, report, tick))
+    rows = csv.DictReader(lines, delimiter="\t" if format_suffix(path) == ".tsv" else ",", strict=True)
+    begin = 1
     try:
-        for section in row["sections"]:
-            paragraphs = [clean_markup(without_invisible(text)) for text in section["paragraphs"]]
-            heading = clean_markup(without_invisible(section.get("heading") or ""))
-            sections.append((heading, [text for text in paragraphs if text]))
-    except (KeyError, TypeError, AttributeError):
-        raise CorpusError(
-            f'{path}:{number}: not an article: each of its sections must be {{"heading": text, "paragraphs": [text]}}'
-        ) from None
-    return str(row.get("id", number)), str(row.get("title", "")), sections
+        _ = rows.fieldnames
+        begin = rows.line_num + 1
+        for row in rows:
+            row.pop(None, None)  # more cells than the header names
+            yield begin, dict(row)
+            begin = rows.line_num + 1
+    except csv.Error as error:
+        raise CorpusError(f"{path}:{begin}: this row is not valid CSV ({error}): mend its quotes") from None
+
+
+def _parquet(
+    path: Path, options: CorpusOptions, report: CorpusReport, tick: Tick | None = None
+) -> Iterator[NumberedRow]:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    number = 0
+    try:
+        with parquet.ParquetFile(path) as file:
+            for batch in file.iter_batches(1024):
+                for row in batch.to_pylist():
+                    number += 1
+                    yield number, row
+    except (pa.ArrowException, OSError) as error:
+        raise CorpusError(f"{path}:{number + 1}: this is not a whole Parquet file ({error}): write it again") from None
+
+
+READERS: dict[str, Callable[..., Iterator[NumberedRow]]] = {"jsonl": read_rows, "csv": _csv, "parquet": _parquet}
+"""Kind of a file to the function that reads its rows: (path, options, report, tick)."""

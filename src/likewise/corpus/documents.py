@@ -3,15 +3,15 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
+from itertools import groupby
 
+from likewise.corpus.decoding import READERS, text_lines
 from likewise.corpus.options import CorpusError, CorpusOptions
-from likewise.corpus.plain import text_paragraphs
+from likewise.corpus.paragraphs import prose_paragraphs, text_layout
 from likewise.corpus.report import CorpusReport
-from likewise.corpus.rows import READERS
-from likewise.corpus.sentences import read_articles
 from likewise.corpus.sources import Source, Spec, find_sources
 from likewise.corpus.splitting import sentences_of
-from likewise.corpus.wiki import is_sentence_like
+from likewise.corpus.wiki import is_sentence_like, read_articles
 
 
 @dataclass(frozen=True)
@@ -90,20 +90,22 @@ def read_documents(spec: Spec, options: CorpusOptions | None = None) -> Iterator
 
 
 def _documents(source: Source, options: CorpusOptions) -> Iterator[Document]:
-    path = source.path
+    path, report = source.path, CorpusReport()
     if source.kind == "text":
-        paragraphs = tuple(
-            tuple(sentence for _, sentence in paragraph) for paragraph in text_paragraphs(path, options, CorpusReport())
-        )
-        if paragraphs:
+        layout = text_layout(path, options)
+        if layout != "line":
+            found = prose_paragraphs(path, layout, options, report)
+        else:
+            lines = ((number, " ".join(text.split())) for number, text in text_lines(path, options, report))
+            found = (list(block) for filled, block in groupby(lines, key=lambda line: bool(line[1])) if filled)
+        if paragraphs := tuple(tuple(sentence for _, sentence in paragraph) for paragraph in found):
             yield Document(str(path), path.name.split(".")[0], (Section("", paragraphs),))
         return
-    for _, id_, title, parts in read_articles(source, options, CorpusReport()):
+    for _, id_, title, parts in read_articles(source, options, report):
         sections = []
         for heading, texts in parts:
             split = (tuple(filter(is_sentence_like, sentences_of(text))) for text in texts)
-            paragraphs = tuple(paragraph for paragraph in split if paragraph)
-            if paragraphs:
+            if paragraphs := tuple(filter(None, split)):
                 sections.append(Section(heading, paragraphs))
         if sections:
             yield Document(id_, title, tuple(sections))

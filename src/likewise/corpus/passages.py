@@ -5,18 +5,14 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from itertools import groupby, pairwise
+from itertools import pairwise
 from operator import itemgetter
+from typing import Any
 
-from likewise.corpus.decoding import field_text, text_lines
 from likewise.corpus.options import CorpusError, CorpusOptions
-from likewise.corpus.plain import markdown_paragraphs, text_layout, text_paragraphs
+from likewise.corpus.paragraphs import read_paragraphs
 from likewise.corpus.report import CorpusReport
-from likewise.corpus.rows import READERS
-from likewise.corpus.sentences import read_articles
 from likewise.corpus.sources import Source, Spec, find_sources
-from likewise.corpus.splitting import paragraphs_of, sentences_of
-from likewise.corpus.wiki import is_sentence_like
 
 LONGEST = 180
 """Words of a passage; a longer paragraph is divided, as encoders read 128 to 512 word pieces."""
@@ -106,54 +102,19 @@ def read_passages(
 
 
 def _passages(sources: list[Source], options: CorpusOptions) -> Iterator[Passage]:
-    for document, (title, sentences) in _documents(sources, options):
-        for part in _parts(sentences):
-            if sum(len(sentence.split()) for sentence in part) >= options.min_words:
-                yield Passage(part, title, document)
-
-
-def _documents(sources: list[Source], options: CorpusOptions) -> Iterator[tuple[int, tuple[str, list[str]]]]:
-    """Yield the number of the document, and title and sentences of each paragraph."""
     report, document = CorpusReport(), -1
     for source in sources:
-        if source.has_headings:
-            document += 1
-            for title, placed in markdown_paragraphs(source.path, options):
-                yield document, (title, [text for _, text in placed])
-        elif source.kind == "text":
-            document += 1
-            for sentences in _text(source, options, report):
-                yield document, ("", sentences)
-        elif source.kind in READERS:
-            for line, row in READERS[source.kind](source.path, options, report):
-                document += 1
-                text = field_text(source.path, line, row, options.field or "")
-                title = next((row[name] for name in _TITLES if name != options.field and _is_title(row.get(name))), "")
-                for paragraph in paragraphs_of(text):
-                    yield document, (" ".join(title.split()), sentences_of(paragraph))
-        else:
-            for _, _, title, sections in read_articles(source, options, report):
-                document += 1
-                for heading, paragraphs in sections:
-                    above = f"{title}: {heading}" if heading else title
-                    for paragraph in paragraphs:
-                        yield document, (above, [one for one in sentences_of(paragraph) if is_sentence_like(one)])
-
-
-def _is_title(value: object) -> bool:
-    return isinstance(value, str) and bool(value.strip())
-
-
-def _text(source: Source, options: CorpusOptions, report: CorpusReport) -> Iterator[list[str]]:
-    prose, _ = text_layout(source.path, options)
-    if prose:
-        for paragraph in text_paragraphs(source.path, options, report):
-            yield [text for _, text in paragraph]
-        return
-    for _, pieces in groupby(text_lines(source.path, options, report), key=itemgetter(0)):
-        line = " ".join("".join(text for _, text in pieces).split())
-        if line:
-            yield sentences_of(line) if options.split == "auto" else [line]
+        before = None
+        for paragraph in read_paragraphs(source, options, report, split_lines=options.split == "auto"):
+            document += paragraph.document != before
+            before = paragraph.document
+            titles: list[Any] = [paragraph.title]
+            if paragraph.row is not None:
+                titles = [paragraph.row.get(name) for name in _TITLES if name != options.field]
+            title = next((one for one in titles if isinstance(one, str) and one.strip()), "")
+            for part in _parts([text for _, text in paragraph.sentences]):
+                if sum(len(sentence.split()) for sentence in part) >= options.min_words:
+                    yield Passage(part, " ".join(title.split()), document)
 
 
 def _parts(sentences: Sequence[str]) -> Iterator[tuple[str, ...]]:

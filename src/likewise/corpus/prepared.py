@@ -157,6 +157,7 @@ def _load(folder: Path) -> PreparedCorpus | None:
         import datasets  # takes seconds, and what is refused above needs none of it
 
         dataset = datasets.Dataset.from_file(str(folder / _DATA))
+        del facts["report"]["read"]  # the sum of the others
         report = CorpusReport(**facts["report"])
     except (OSError, ValueError, KeyError, TypeError):  # pyarrow's errors are OSError and ValueError
         return None

@@ -3,16 +3,16 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import groupby, islice
+from operator import itemgetter
 
-from likewise.corpus.decoding import article_parts, field_text, read_rows
+from likewise.corpus.decoding import text_lines
 from likewise.corpus.files import Tick
 from likewise.corpus.options import CorpusError, CorpusOptions
-from likewise.corpus.plain import text_sentences
+from likewise.corpus.paragraphs import prose_paragraphs, read_paragraphs, text_layout
 from likewise.corpus.report import CorpusReport
-from likewise.corpus.rows import READERS
 from likewise.corpus.sources import Source, Spec, find_sources
-from likewise.corpus.splitting import paragraphs_of, sentences_of
-from likewise.corpus.wiki import Sections, is_sentence_like, read_dump
+from likewise.corpus.splitting import Placed
 
 _SIGN = re.compile(r"\w")
 
@@ -48,21 +48,20 @@ def kept_sentences(
     sources: list[Source], options: CorpusOptions, report: CorpusReport, tick: Tick | None = None
 ) -> Iterator[Sentence]:
     """Yield the sentences of sources, and call `tick` with the bytes read so far."""
-    shortest, longest = options.min_words, options.max_words or 1 << 62
     before = 0
     for index, source in enumerate(sources):
-        name = str(source.path)
         moved = None if tick is None else lambda done, before=before: tick(before + done)
         for line, text in _candidates(source, options, report, moved):
-            report.read += 1
-            parts = text.split()
-            if len(parts) < shortest or not _SIGN.search(text):
-                report.drop("too short" if _SIGN.search(text) else "empty", name, line)
-            elif len(parts) > longest:
-                report.drop("too long", name, line)
+            words = text.split()
+            if not _SIGN.search(text):
+                report.drop("empty", source.path, line)
+            elif len(words) < options.min_words:
+                report.drop("too short", source.path, line)
+            elif options.max_words is not None and len(words) > options.max_words:
+                report.drop("too long", source.path, line)
             else:
                 report.kept += 1
-                yield Sentence(" ".join(parts), len(parts), index, line)
+                yield Sentence(" ".join(words), len(words), index, line)
         before += source.size
     if not report.kept:
         raise CorpusError(
@@ -71,35 +70,21 @@ def kept_sentences(
         )
 
 
-def read_articles(
-    source: Source, options: CorpusOptions, report: CorpusReport, tick: Tick | None = None
-) -> Iterator[tuple[int, str, str, Sections]]:
-    """Yield (line, id, title, sections) of each article of a dump or an articles file."""
-    if source.kind == "wiki":
-        yield from read_dump(source.path, options, tick)
-        return
-    for line, row in read_rows(source.path, options, report, tick):
-        yield line, *article_parts(source.path, line, row)
-
-
-def _candidates(
-    source: Source, options: CorpusOptions, report: CorpusReport, tick: Tick | None
-) -> Iterator[tuple[int, str]]:
-    """Yield (line, sentence) of a file before the length limits, and count losses."""
-    name = str(source.path)
-    report.files[name] = source.kind
-    if source.kind == "text":
-        yield from text_sentences(source.path, options, report, tick)
-    elif source.kind in READERS:
-        for line, row in READERS[source.kind](source.path, options, report, tick):
-            text = field_text(source.path, line, row, options.field or "")
-            for paragraph in paragraphs_of(text) or [""]:
-                yield from ((line, sentence) for sentence in sentences_of(paragraph) or [""])
+def _candidates(source: Source, options: CorpusOptions, report: CorpusReport, tick: Tick | None) -> Iterator[Placed]:
+    """Yield the sentences of a file before the length limits; the report counts what is left out."""
+    path, kind = source.path, source.kind
+    layout = text_layout(path, options) if kind == "text" else None
+    report.files[str(path)] = kind if layout is None else "prose" if layout == "wrapped" else layout
+    if layout is None:
+        for paragraph in read_paragraphs(source, options, report, tick):
+            yield from paragraph.sentences
+    elif layout != "line":
+        for sentences in prose_paragraphs(path, layout, options, report, tick):
+            yield from sentences
     else:
-        for line, _, _, sections in read_articles(source, options, report, tick):
-            for sentence in (s for _, paragraphs in sections for text in paragraphs for s in sentences_of(text)):
-                if is_sentence_like(sentence):
-                    yield line, sentence
-                else:
-                    report.read += 1
-                    report.drop("markup", name, line)
+        for number, pieces in groupby(text_lines(path, options, report, tick), key=itemgetter(0)):
+            held = [text for _, text in islice(pieces, 2)]
+            if len(held) == 1:
+                yield number, held[0]
+            else:  # longer than what is held of a line at once
+                report.drop("too long", path, number)

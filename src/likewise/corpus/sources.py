@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Literal, Self
 
 from likewise.corpus.bundled import wiki_sample_path
+from likewise.corpus.decoding import READERS
 from likewise.corpus.files import format_suffix, read_head
 from likewise.corpus.options import CorpusError, CorpusOptions
 from likewise.corpus.report import CorpusReport
-from likewise.corpus.rows import READERS
 from likewise.errors import counted
 from likewise.runs.cache import cache_folder, made_in_cache
 

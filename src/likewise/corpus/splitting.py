@@ -17,8 +17,11 @@ letters is not recognised: ask for it with `split="prose"`.
 
 import re
 from bisect import bisect_right
-from collections.abc import Sequence
-from itertools import pairwise
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate, chain, pairwise
+
+Placed = tuple[int, str]
+"""A text after the number of the line where it begins."""
 
 PARAGRAPH_LIMIT = 1 << 16
 """Characters of a paragraph that are held before its sentences are given out, all but the last."""
@@ -90,37 +93,28 @@ def paragraphs_of(text: str) -> list[str]:
     return [joined for block in blocks if (joined := " ".join(block.split()))]
 
 
-class Paragraph:
-    """A paragraph, collected line by line, that gives its sentences with the line where each begins."""
+def sentences_in_lines(lines: Iterable[Placed]) -> Iterator[list[Placed]]:
+    """Yield the sentences of each paragraph in lines, which are joined; an empty line ends a paragraph.
 
-    def __init__(self) -> None:
-        self._parts: list[str] = []
-        self._starts: list[int] = []  # where each part begins in the joined text
-        self._lines: list[int] = []
-        self._length = 0
+    The sentences of a paragraph past `PARAGRAPH_LIMIT` are given in several lists.
+    """
+    held: list[Placed] = []
+    length = 0
+    for number, text in chain(lines, [(0, "")]):
+        if text:
+            held.append((number, text))
+            length += len(text) + 1
+        if held and (not text or length > PARAGRAPH_LIMIT):
+            sentences, held = _joined(held), []
+            # The last one may go on. One 'sentence' as long as the limit is given whole: it is dropped as too long.
+            if text and len(sentences) > 1:
+                held = [sentences.pop()]
+            length = sum(len(part) + 1 for _, part in held)
+            yield sentences
 
-    def add(self, line: int, text: str) -> list[tuple[int, str]]:
-        """Add a line, and return sentences if the paragraph has grown past its limit."""
-        self._push(line, text)
-        return self._sentences(keep_last=True) if self._length > PARAGRAPH_LIMIT else []
 
-    def end(self) -> list[tuple[int, str]]:
-        """Return (line, sentence) of the rest, and empty the paragraph."""
-        return self._sentences(keep_last=False) if self._parts else []
-
-    def _push(self, line: int, text: str) -> None:
-        self._parts.append(text)
-        self._starts.append(self._length)
-        self._lines.append(line)
-        self._length += len(text) + 1
-
-    def _sentences(self, keep_last: bool) -> list[tuple[int, str]]:
-        text = " ".join(self._parts)
-        starts, lines = self._starts, self._lines
-        self._parts, self._starts, self._lines, self._length = [], [], [], 0
-        spans = sentence_spans(text)
-        # One 'sentence' as long as the limit is given whole: it will be dropped as too long.
-        last = spans.pop() if keep_last and len(spans) > 1 else None
-        if last is not None:
-            self._push(lines[bisect_right(starts, last[0]) - 1], text[last[0] :].strip())
-        return [(lines[bisect_right(starts, begin) - 1], text[begin:end].strip()) for begin, end in spans]
+def _joined(lines: list[Placed]) -> list[Placed]:
+    """Return the sentences of a paragraph, each with the line where it begins."""
+    starts = list(accumulate((len(text) + 1 for _, text in lines), initial=0))
+    text = " ".join(text for _, text in lines)
+    return [(lines[bisect_right(starts, a) - 1][0], text[a:b].strip()) for a, b in sentence_spans(text)]

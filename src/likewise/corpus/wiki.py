@@ -1,12 +1,15 @@
-"""Articles of MediaWiki dumps, and the removal of leftover markup."""
+"""Articles of MediaWiki dumps and of articles files, and the removal of leftover markup."""
 
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from xml.etree.ElementTree import ParseError
 
+from likewise.corpus.decoding import read_rows, without_invisible
 from likewise.corpus.files import Tick, numbered_lines
 from likewise.corpus.options import CorpusError, CorpusOptions
+from likewise.corpus.report import CorpusReport
+from likewise.corpus.sources import Source
 
 MIN_ARTICLE_CHARACTERS = 200
 """Shorter pages are stubs and are left out, as gensim's segment_wiki does."""
@@ -138,3 +141,25 @@ def read_dump(path: Path, options: CorpusOptions, tick: Tick | None = None) -> I
         found = _PAGE_ID.search(xml)
         sections = [part for heading, body in parts for part in sections_of(clean_markup(heading), body)]
         yield line, found.group(1) if found else str(line), title, sections
+
+
+def read_articles(
+    source: Source, options: CorpusOptions, report: CorpusReport, tick: Tick | None = None
+) -> Iterator[tuple[int, str, str, Sections]]:
+    """Yield (line, id, title, sections) of each article of a dump or an articles file."""
+    if source.kind == "wiki":
+        yield from read_dump(source.path, options, tick)
+        return
+    for line, row in read_rows(source.path, options, report, tick):
+        sections: Sections = []
+        try:
+            for section in row["sections"]:
+                paragraphs = [clean_markup(without_invisible(text)) for text in section["paragraphs"]]
+                heading = clean_markup(without_invisible(section.get("heading") or ""))
+                sections.append((heading, [text for text in paragraphs if text]))
+        except (KeyError, TypeError, AttributeError):
+            raise CorpusError(
+                f"{source.path}:{line}: not an article: each of its sections must be "
+                '{"heading": text, "paragraphs": [text]}'
+            ) from None
+        yield line, str(row.get("id", line)), str(row.get("title", "")), sections

@@ -8,15 +8,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from likewise.corpus.decoding import field_text, text_lines, without_invisible
+from likewise.corpus.decoding import without_invisible
 from likewise.corpus.options import CorpusError, CorpusOptions
-from likewise.corpus.plain import Placed, markdown_paragraphs, text_layout, text_paragraphs
+from likewise.corpus.paragraphs import read_paragraphs
 from likewise.corpus.report import CorpusReport
-from likewise.corpus.rows import READERS, NumberedRow
-from likewise.corpus.sentences import read_articles
 from likewise.corpus.sources import Source, files_in, find_files
-from likewise.corpus.splitting import paragraphs_of, sentences_of
-from likewise.corpus.wiki import is_sentence_like
+from likewise.corpus.splitting import Placed
 
 _SIGN = re.compile(r"\w")
 
@@ -64,39 +61,17 @@ class Splitting:
             CorpusError: it cannot be read; the message names the line and the cure.
         """
         options = self.options
-        source = Source.at(path, options)
-        if source.kind in READERS:
-            yield from self._rows(path, READERS[source.kind](path, options, CorpusReport()))
-        elif source.kind != "text":
-            for line, _, title, sections in read_articles(source, options, CorpusReport()):
-                for heading, paragraphs in sections:
-                    for text in paragraphs:
-                        placed = [(line, one) for one in sentences_of(text) if is_sentence_like(one)]
-                        yield from self._passages(placed, ": ".join(filter(None, (title, heading))))
-        elif source.has_headings:
-            for title, placed in markdown_paragraphs(path, options):
-                yield from self._passages(placed, title)
-        elif text_layout(path, options)[0]:
-            for placed in text_paragraphs(path, options, CorpusReport()):
-                yield from self._passages(placed)
-        else:
-            for number, text in text_lines(path, options, CorpusReport()):
-                yield from self._passages([(number, text)])
-
-    def _rows(self, path: Path, rows: Iterator[NumberedRow]) -> Iterator[IndexedPassage]:
-        field = self.options.field or ""
-        for line, row in rows:
-            text = field_text(path, line, row, field)
-            placed = [(line, one) for paragraph in paragraphs_of(text) for one in sentences_of(paragraph)]
+        for paragraph in read_paragraphs(Source.at(path, options), options, CorpusReport(), join_rows=True):
+            title, row = paragraph.title, paragraph.row or {}
+            if paragraph.row is not None and options.field != "title" and isinstance(found := row.get("title"), str):
+                title = without_invisible(found).strip()
             values = (row.get(name) for name in self.metadata)
             metadata = tuple("" if value is None else without_invisible(str(value)) for value in values)
-            title = row.get("title") if field != "title" else None
-            title = without_invisible(title).strip() if isinstance(title, str) else ""
-            yield from self._passages(placed, title, metadata)
+            for line, text in self._passages(paragraph.sentences):
+                if _SIGN.search(text):
+                    yield IndexedPassage(text, line, title, metadata)
 
-    def _passages(
-        self, placed: Sequence[Placed], title: str = "", metadata: tuple[str, ...] | None = None
-    ) -> Iterator[IndexedPassage]:
+    def _passages(self, placed: Sequence[Placed]) -> Iterator[Placed]:
         """Join consecutive sentences to passages; a sentence that is longer than a passage is cut."""
         held: list[str] = []
         begin = 0
@@ -104,17 +79,11 @@ class Splitting:
             words = sentence.split()
             while words:
                 if held and len(held) + len(words) > self.words:
-                    yield from self._passage(held, begin, title, metadata)
+                    yield begin, " ".join(held)
                     held = []
                 begin = begin if held else line
                 held, words = held + words[: self.words], words[self.words :]
-        yield from self._passage(held, begin, title, metadata)
-
-    def _passage(
-        self, words: list[str], line: int, title: str, metadata: tuple[str, ...] | None
-    ) -> Iterator[IndexedPassage]:
-        if _SIGN.search(text := " ".join(words)):
-            yield IndexedPassage(text, line, title, metadata if metadata is not None else ("",) * len(self.metadata))
+        yield begin, " ".join(held)
 
 
 def files_of(texts: Sequence[str | os.PathLike[str]], leave_out: Path) -> tuple[list[Path], list[Path]]:
