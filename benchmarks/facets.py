@@ -22,7 +22,7 @@ import numpy as np
 import likewise
 from likewise.evaluation import find_data
 from likewise.evaluation.pairs import PairResult, RatedPairs, pair_cosines
-from likewise.evaluation.tasks.facets import SCALE, Scheme, facet_folds, fold_result, read_facets
+from likewise.evaluation.tasks.facets import SCALE, FacetTask, Scheme, facet_folds, fold_result, read_facets
 from likewise.inference import encode
 
 Fit = Callable[[list[str], list[str], list[float]], Any]
@@ -40,7 +40,8 @@ def fine_tuned(pairs: RatedPairs, scheme: Scheme, fit: Fit, encode: Callable[...
         model = fit([pairs.first[i] for i in rows], [pairs.second[i] for i in rows], ratings)
         vectors = (encode(model, [side[i] for i in fold.test]) for side in (pairs.first, pairs.second))
         given.append(pair_cosines(*vectors))
-    return fold_result(f"afs-{scheme}-fine-tuned", f"AFS {scheme}, fine-tuned", pairs, cut, given)
+    task = FacetTask(f"afs-{scheme}-fine-tuned", f"AFS {scheme}, fine-tuned", scheme)
+    return fold_result(task, pairs, cut, given)
 
 
 def main() -> None:

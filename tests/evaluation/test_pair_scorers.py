@@ -1,3 +1,5 @@
+import json
+
 import numpy as np
 import pytest
 from scipy.stats import spearmanr
@@ -5,6 +7,7 @@ from sentence_transformers import CrossEncoder
 
 from likewise import load
 from likewise.evaluation import CrossEncoderScorer, EvaluationError, evaluate
+from likewise.evaluation.tasks.semantoneg import FILE
 from likewise.inference import LoadError
 
 
@@ -20,6 +23,9 @@ class Overlap:
 
 
 def test_a_scorer_without_vectors_gets_a_report_as_a_model_does(senteval, made_pairs, tmp_path):
+    row = json.dumps({"input": "a", "sentences": ["b", "c", "d"], "label": 0})
+    (senteval / FILE).parent.mkdir()
+    (senteval / FILE).write_text(f"{row}\n" * 3152)
     report = evaluate(Overlap(), "sts16,sts-b-dev,semantoneg", data=senteval)
     assert report.model == "overlap"
     rows = made_pairs["STS/STSBenchmark/sts-dev.csv"]

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from likewise.evaluation.pairs import correlations, pair_cosines, score_pairs
+from likewise.evaluation.registry import TASKS
 
 
 def ranks(values):
@@ -43,12 +44,14 @@ def test_all_weighted_and_plain_means_are_three_things():
     rng = np.random.default_rng(2)
     cosines, gold = rng.normal(size=30), rng.normal(size=30)
     cosines[:10] = gold[:10]  # a perfect subset of ten, a random one of twenty
-    result = score_pairs("x", "X", cosines, gold, [("a", slice(0, 10)), ("b", slice(10, 30))])
+    result = score_pairs(TASKS["sts12"], cosines, gold, [("a", slice(0, 10)), ("b", slice(10, 30))])
     b = 100 * pearson(ranks(cosines[10:].tolist()), ranks(gold[10:].tolist()))
     assert [s.spearman for s in result.subsets] == pytest.approx([100.0, b])
     assert result.weighted == pytest.approx((10 * 100 + 20 * b) / 30)
     assert result.mean == pytest.approx((100 + b) / 2)
     assert result.score == result.spearman
     assert result.n == 30
-    assert score_pairs("x", "X", cosines, gold, metric="pearson").score == pytest.approx(100 * pearson(cosines, gold))
-    assert score_pairs("x", "X", cosines, gold).weighted is None
+    assert score_pairs(TASKS["sts12"], cosines, gold, metric="pearson").score == pytest.approx(
+        100 * pearson(cosines, gold)
+    )
+    assert score_pairs(TASKS["sts12"], cosines, gold).weighted is None

@@ -18,7 +18,7 @@ from likewise.encoder.training_modules import PairClassifier
 from likewise.evaluation.cross_encoder import PairPredictions
 from likewise.evaluation.evaluator import CheckpointEvaluator, Metrics
 from likewise.evaluation.geometry import alignment, reciprocal_rank, separation_of_each, uniformity
-from likewise.evaluation.pairs import Distance, correlations, nearness, pair_cosines
+from likewise.evaluation.pairs import Distance, correlations, pair_cosines, triplet_accuracy
 from likewise.evaluation.registry import rated_task
 from likewise.evaluation.task import EvaluationError
 from likewise.evaluation.token_cache import TokenCache
@@ -224,9 +224,7 @@ def triplets_evaluator(
     cache = TokenCache(sentences)
 
     def score(model: SentenceTransformer) -> Metrics:
-        own, positive, negative = np.split(cache.vectors(model)[0], 3)  # each (R, D)
-        right = nearness(own, positive, distance) > nearness(own, negative, distance)  # (R,)
-        return {"accuracy": 100 * float(right.mean())}
+        return {"accuracy": triplet_accuracy(cache.vectors(model)[0], distance)}
 
     description = f"Accuracy ({distance} distance) on {len(anchors):,} held-out triplets"
     return CheckpointEvaluator("accuracy", "held_out", score, description, sentences)

@@ -7,11 +7,11 @@ import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 
-from likewise.evaluation.task import Prepared, Rows, TaskResult
+from likewise.evaluation.task import Prepared, Rows, Task, TaskResult
 
 Distance = Literal["euclidean", "cosine", "manhattan"]
 
@@ -24,6 +24,14 @@ class RatedPairs:
     second: list[str]
     gold: np.ndarray
     subsets: tuple[tuple[str, slice], ...] = ()
+
+    @classmethod
+    def of(cls, subsets: Mapping[str, Sequence[tuple[str, str, float]]]) -> Self:
+        """Return the rows (first, second, rating) of subsets, one subset after another."""
+        first, second, gold = zip(*(row for rows in subsets.values() for row in rows), strict=True)
+        ends = np.cumsum([len(rows) for rows in subsets.values()]).tolist()
+        places = zip(subsets, map(slice, [0, *ends], ends), strict=True)
+        return cls(list(first), list(second), np.array(gold), tuple(places))
 
     @property
     def subset_names(self) -> np.ndarray:
@@ -74,39 +82,28 @@ class PairResult(TaskResult):
 
 def prepare_pairs(pairs: RatedPairs, result: Callable[[np.ndarray], TaskResult]) -> Prepared:
     """Return a prepared task of rated pairs, with the result from their cosines or the scores of a pair scorer."""
-
-    def by_vectors(vectors: np.ndarray) -> TaskResult:  # (2P, D), all first sentences before all second ones
-        return result(pair_cosines(*np.split(vectors, 2)))
-
-    return Prepared([*pairs.first, *pairs.second], by_vectors, result)
+    # All first sentences stand before all second ones: vectors (2P, D).
+    texts = [*pairs.first, *pairs.second]
+    return Prepared(texts, lambda vectors: result(pair_cosines(*np.split(vectors, 2))), result)
 
 
 def score_pairs(
-    name: str,
-    title: str,
+    task: Task,
     cosines: np.ndarray,
     gold: np.ndarray,
     subsets: Sequence[tuple[str, slice]] = (),
-    metric: str = "spearman",
+    metric: Literal["spearman", "pearson"] = "spearman",
 ) -> PairResult:
     """Return the result of a task from the cosines (P,) of its pairs and their human ratings (P,)."""
-    spearman, pearson = correlations(cosines, gold)
-    parts = [
+    found = correlations(cosines, gold)
+    score = found[metric == "pearson"]
+    parts = tuple(
         SubsetResult(part, *correlations(cosines[where], gold[where]), n=len(gold[where]))
         for part, where in (subsets if len(subsets) > 1 else ())
-    ]
-    return PairResult(
-        name=name,
-        title=title,
-        metric=metric,
-        score=spearman if metric == "spearman" else pearson,
-        n=len(gold),
-        spearman=spearman,
-        pearson=pearson,
-        subsets=tuple(parts),
-        weighted=float(np.average([p.spearman for p in parts], weights=[p.n for p in parts])) if parts else None,
-        mean=float(np.mean([p.spearman for p in parts])) if parts else None,
     )
+    weighted = float(np.average([p.spearman for p in parts], weights=[p.n for p in parts])) if parts else None
+    mean = float(np.mean([p.spearman for p in parts])) if parts else None
+    return PairResult(task.name, task.title, metric, score, len(gold), *found, parts, weighted, mean)
 
 
 def correlations(cosines: np.ndarray, gold: np.ndarray) -> tuple[float, float]:
@@ -147,6 +144,21 @@ def nearness(first: np.ndarray, second: np.ndarray, distance: Distance) -> np.nd
         return pair_cosines(first, second)
     order = 2 if distance == "euclidean" else 1
     return -np.linalg.norm(first.astype(np.float64) - second.astype(np.float64), ord=order, axis=1)
+
+
+def triplet_accuracy(vectors: np.ndarray, distance: Distance) -> float:
+    """Return the percentage of triplets whose anchor is nearer to the positive.
+
+    A tie is wrong, so that a collapsed model has 0.
+
+    Args:
+        vectors: (3R, D), the anchors, then the positives, then the negatives.
+
+    >>> triplet_accuracy(np.array([[1.0, 0.0], [9.0, 1.0], [1.0, 1.0]]), "cosine")
+    100.0
+    """
+    anchors, positives, negatives = np.split(vectors, 3)
+    return 100 * float((nearness(anchors, positives, distance) > nearness(anchors, negatives, distance)).mean())
 
 
 def pair_features(first: np.ndarray, second: np.ndarray) -> np.ndarray:

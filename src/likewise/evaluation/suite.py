@@ -91,12 +91,12 @@ def evaluate(
     missing: list[MissingTask] = []
     for task in wanted:
         try:
-            if only_pairs and not (task.of_pairs or (task.of_rows and hasattr(scorer, "rows"))):
-                name = scorer.name if scorer else named
-                raise TaskMissing(f"it needs sentence vectors, and {name} has none")
             if task.needs_data and folder is None:
                 folder = find_data(data)
-            prepared.append((task, task.prepare(folder)))
+            ready = task.prepare(folder)
+            if only_pairs and not (ready.score_pairs or (ready.score_rows and hasattr(scorer, "rows"))):
+                raise TaskMissing(f"it needs sentence vectors, and {scorer.name if scorer else named} has none")
+            prepared.append((task, ready))
         except TaskMissing as reason:
             missing.append(MissingTask(task.name, task.title, str(reason)))
     texts = list(dict.fromkeys(text for _, ready in prepared for text in ready.sentences))

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from likewise.errors import LikewiseError
+from likewise.errors import LikewiseError, counted
 
 
 class EvaluationError(LikewiseError):
@@ -98,16 +98,6 @@ class Task(ABC):
     title: str
     needs_data: bool = field(default=True, kw_only=True)
 
-    @property
-    def of_pairs(self) -> bool:
-        """True if `Prepared.score_pairs` is available, so that a `PairScorer` can be evaluated on the task."""
-        return False
-
-    @property
-    def of_rows(self) -> bool:
-        """True if `Prepared.score_rows` is available, so that a `PairScorer` with `rows` can be evaluated on it."""
-        return False
-
     @abstractmethod
     def read(self, data: Path) -> Prepared:
         """Read the task from the data folder, which a task that needs none ignores.
@@ -122,6 +112,13 @@ class Task(ABC):
         if data is None and self.needs_data:
             raise TaskMissing("no data folder")
         return self.read(data or Path())
+
+    def check_count(self, path: Path, found: int, noun: str, size: int | None) -> None:
+        """Raise a DataError if another number of items was read than the task has; None allows any number."""
+        if size is not None and found != size:
+            raise DataError(
+                f"{path}: {counted(found, noun)}, and {self.title} has {size:,} there. Put the original file there."
+            )
 
 
 def number(value: float | None) -> str:

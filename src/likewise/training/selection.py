@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from likewise.evaluation.checkpoint import sentences_evaluator, sts_b_dev_evaluator
-from likewise.evaluation.data import find_data
+from likewise.evaluation.data import find_data, find_file
 from likewise.evaluation.registry import rated_task
 from likewise.evaluation.task import DataError
 from likewise.recipes.options import TrainingOptions
@@ -82,7 +82,7 @@ def sts_dev(options: TrainingOptions, data: str | os.PathLike[str] | None) -> Se
         return None
     try:
         evaluator = sts_b_dev_evaluator(data)
-        files = [find_data(data) / file.path for file in rated_task(_STS_DEV).files]
+        files = [find_file(find_data(data), file.path) for file in rated_task(_STS_DEV).files]
     except DataError:
         if options.select_by == _STS_DEV or data is not None:
             raise

@@ -33,7 +33,7 @@ def test_the_draw_is_fixed_and_leaves_out_what_has_no_negation():
 
 
 def test_the_score_is_the_mean_of_the_gaps(senteval, monkeypatch):
-    monkeypatch.setattr(negation_gap, "_negate", some)
+    monkeypatch.setattr("likewise.augment.negation.negate", some)
     task = NegationGapTask(size=12)
     prepared = task.prepare(senteval)
     assert len(prepared.sentences) == 24
@@ -56,7 +56,7 @@ def test_without_the_extra_it_is_missing(senteval, monkeypatch):
     def absent(sentences):
         raise ImportError("No module named 'spacy'")
 
-    monkeypatch.setattr(negation_gap, "_negate", absent)
+    monkeypatch.setattr("likewise.augment.negation.negate", absent)
     with pytest.raises(TaskMissing, match=r"likewise\[negation\]"):
         NegationGapTask().prepare(senteval)
     with pytest.raises(TaskMissing, match="no data folder"):
@@ -64,7 +64,7 @@ def test_without_the_extra_it_is_missing(senteval, monkeypatch):
 
 
 def test_too_few_sentences_are_told(senteval, monkeypatch):
-    monkeypatch.setattr(negation_gap, "_negate", some)
+    monkeypatch.setattr("likewise.augment.negation.negate", some)
     with pytest.raises(DataError, match="can be negated"):
         NegationGapTask().prepare(senteval)
 

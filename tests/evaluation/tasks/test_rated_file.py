@@ -63,7 +63,7 @@ def test_columns_by_name_in_any_order(end, tmp_path):
 def test_the_title_names_folder_and_file(tmp_path):
     one = task(write(tmp_path / "Pairs-test.tsv", "1\ta\tb\n2\tc\td\n"))
     assert (one.name, one.title) == (f"pairs:{tmp_path}/Pairs-test.tsv", f"{tmp_path.name}/Pairs-test")
-    assert one.of_pairs
+    assert one.prepare(None).score_pairs
 
 
 @pytest.mark.parametrize(

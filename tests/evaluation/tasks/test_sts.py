@@ -76,7 +76,7 @@ def test_malformed_files_are_named_with_the_line(senteval):
         with pytest.raises(DataError, match=rf"line 5: .*{reason}"):
             TASKS["sts-b-dev"].load(senteval)
     benchmark.write_bytes(b"\n".join(good.split(b"\n")[:-5]))
-    with pytest.raises(DataError, match=r"sts-dev\.csv: 1496 rated pairs, and STS-B dev has 1500"):
+    with pytest.raises(DataError, match=r"sts-dev\.csv: 1,496 rated pairs, and STS-B dev has 1,500"):
         TASKS["sts-b-dev"].load(senteval)
     benchmark.write_bytes(good.replace(b"\n", b"\n\xff", 2))
     with pytest.raises(DataError, match=r":2: not UTF-8"):

@@ -75,8 +75,8 @@ def test_beside_other_tasks_and_with_missing_files(tiny_model, small, folder):
     (folder / "CR/custrev.neg").unlink()
     report = evaluate(tiny_model, "transfer,sts-b-dev", data=folder)
     assert {task.name: task.reason for task in report.missing} == {
-        "cr": "there is no file CR/custrev.neg",
-        "sts-b-dev": "there is no file STS/STSBenchmark/sts-dev.csv",
+        "cr": "there is no file CR/custrev.neg in or next to the data folder",
+        "sts-b-dev": "there is no file STS/STSBenchmark/sts-dev.csv in or next to the data folder",
     }
     assert report.averages == {"transfer": None}
     assert "Missing: CR" in report.table()

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from likewise.corpus.triplets import Triplet, write_triplets
+from likewise.evaluation.pairs import triplet_accuracy
 from likewise.evaluation.task import DataError, TaskMissing
-from likewise.evaluation.tasks.wiki_sections import TASKS, accuracies
+from likewise.evaluation.tasks.wiki_sections import TASKS
 
 GENERATED, ORIGINAL = TASKS
 
@@ -45,8 +46,9 @@ def test_accuracy_beside_a_loop_and_a_tie_is_wrong():
     for x, y, z in zip(a.astype(float), p.astype(float), n.astype(float), strict=True):
         cosine += x @ y / np.linalg.norm(y) > x @ z / np.linalg.norm(z)
         euclidean += sum((x - y) ** 2) < sum((x - z) ** 2)
-    assert accuracies(a, p, n) == (cosine / 100, euclidean / 100)
-    assert accuracies(a, a, a) == (0.0, 0.0)
+    for distance, right in (("cosine", cosine), ("euclidean", euclidean)):
+        assert triplet_accuracy(np.concatenate([a, p, n]), distance) == right
+        assert triplet_accuracy(np.concatenate([a, a, a]), distance) == 0.0
 
 
 def test_drawn_from_articles(data):
@@ -63,7 +65,7 @@ def test_drawn_from_articles(data):
     for one, same, other in zip(anchors, positives, negatives, strict=True):
         assert ("king" in one) == ("king" in same) != ("king" in other)
         assert "opening" not in one + same + other
-    with pytest.raises(DataError, match="80 triplets, and Wiki sections takes 10000"):
+    with pytest.raises(DataError, match="80 triplets, and Wiki sections has 10,000"):
         GENERATED.prepare(data)
 
 

@@ -14,7 +14,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from likewise.evaluation.own_data import OwnTask, table_rows
+from likewise.evaluation.data import OwnTask, table_rows
 from likewise.evaluation.pairs import cosines
 from likewise.evaluation.task import DataError, Prepared, Rows, TaskResult
 
@@ -85,11 +85,6 @@ class ClassesTask(OwnTask):
             return result(100 * neighbour_accuracy(rows, known, right), agreement)
 
         return Prepared([text for _, text in (*training, *part)], score, score_rows=score_rows, ranked=count)
-
-    @property
-    def of_rows(self) -> bool:
-        """True."""
-        return True
 
 
 def neighbour_accuracy(rows: Rows, known: np.ndarray, right: np.ndarray) -> float:

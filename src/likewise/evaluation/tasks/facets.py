@@ -21,8 +21,7 @@ from typing import Literal
 import numpy as np
 
 from likewise.errors import counted
-from likewise.evaluation.data import read_rating
-from likewise.evaluation.own_data import is_number
+from likewise.evaluation.data import find_file, is_number, read_rating
 from likewise.evaluation.pairs import (
     PairResult,
     RatedPairs,
@@ -33,7 +32,7 @@ from likewise.evaluation.pairs import (
     score_pairs,
 )
 from likewise.evaluation.probe import FOLDS, SEED, Fold, folds
-from likewise.evaluation.task import DataError, Prepared, Task, TaskMissing, TaskResult
+from likewise.evaluation.task import DataError, Prepared, Task, TaskResult
 
 Scheme = Literal["folds", "topics"]
 
@@ -48,18 +47,9 @@ _BROKEN = {0xAA: "'", 0xCF: '"', 0x9D: '"', 0xD2: "-", 0xD3: "-"}
 
 def read_facets(data: Path) -> RatedPairs:
     """Read the file of each topic from the folder AFS in the data folder or next to it; the topics are subsets."""
-    folder = next((f / FOLDER for f in (data, data.parent) if (f / FOLDER).is_dir()), data / FOLDER)
-    rows: list[tuple[str, str, float]] = []
-    subsets = []
-    for topic, name in TOPICS.items():
-        path = folder / f"ArgPairs_{topic}.csv"
-        if not path.is_file():
-            raise TaskMissing(f"there is no file {FOLDER}/{path.name} in or next to the data folder")
-        found = _read(path)
-        subsets.append((name, slice(len(rows), len(rows) + len(found))))
-        rows += found
-    first, second, gold = zip(*rows, strict=True)
-    return RatedPairs(list(first), list(second), np.array(gold), tuple(subsets))
+    return RatedPairs.of(
+        {name: _read(find_file(data, f"{FOLDER}/ArgPairs_{topic}.csv")) for topic, name in TOPICS.items()}
+    )
 
 
 def facet_folds(pairs: RatedPairs, scheme: Scheme, count: int = FOLDS, seed: int = SEED) -> tuple[Fold, ...]:
@@ -92,16 +82,14 @@ def regress(first: np.ndarray, second: np.ndarray, gold: np.ndarray, fold: Fold)
     return np.asarray(model.predict(features[fold.test]))
 
 
-def fold_result(
-    name: str, title: str, pairs: RatedPairs, cut: Sequence[Fold], given: Sequence[np.ndarray]
-) -> PairResult:
+def fold_result(task: Task, pairs: RatedPairs, cut: Sequence[Fold], given: Sequence[np.ndarray]) -> PairResult:
     """Return the result from the predictions for the test pairs of each fold: the means over the folds."""
     parts = tuple(
         SubsetResult(fold.name, *correlations(scores, pairs.gold[fold.test]), n=len(fold.test))
         for fold, scores in zip(cut, given, strict=True)
     )
     spearman, pearson = (float(np.mean(found)) for found in zip(*((p.spearman, p.pearson) for p in parts), strict=True))
-    return PairResult(name, title, "spearman", spearman, len(pairs.gold), spearman, pearson, parts)
+    return PairResult(task.name, task.title, "spearman", spearman, len(pairs.gold), spearman, pearson, parts)
 
 
 @dataclass(frozen=True)
@@ -111,24 +99,17 @@ class FacetTask(Task):
     scheme: Scheme | None
     seed: int = SEED
 
-    @property
-    def of_pairs(self) -> bool:
-        """True for the unsupervised scheme, which uses the cosines themselves."""
-        return self.scheme is None
-
     def read(self, data: Path) -> Prepared:
         """Read the pairs for the suite."""
         pairs = read_facets(data)
         if self.scheme is None:
-            return prepare_pairs(
-                pairs, lambda scores: score_pairs(self.name, self.title, scores, pairs.gold, pairs.subsets)
-            )
+            return prepare_pairs(pairs, lambda scores: score_pairs(self, scores, pairs.gold, pairs.subsets))
         cut = facet_folds(pairs, self.scheme, seed=self.seed)
 
         def score(vectors: np.ndarray) -> TaskResult:
             first, second = np.split(vectors, 2)  # each (P, D)
             given = [regress(first, second, pairs.gold, fold) for fold in cut]
-            return fold_result(self.name, self.title, pairs, cut, given)
+            return fold_result(self, pairs, cut, given)
 
         return Prepared([*pairs.first, *pairs.second], score)
 

@@ -20,11 +20,7 @@ from likewise.evaluation.pairs import pair_cosines
 from likewise.evaluation.task import DataError, Prepared, Task, TaskMissing, TaskResult
 from likewise.evaluation.tasks.sts import TASKS as STS_TASKS
 
-_SOURCES = ("sts-b", "sick-r")
 _SEED = 42  # SNCSE's seed, section 3.2
-
-Negate = Callable[[Iterable[str]], list[str | None]]
-"""From sentences to their negations, in order; None where there is none."""
 
 
 @dataclass(frozen=True)
@@ -58,10 +54,12 @@ class NegationGapTask(Task):
 
     def read(self, data: Path) -> Prepared:
         """Draw the sentences and negate them."""
-        rows = [task.load(data) for task in STS_TASKS if task.name in _SOURCES]
+        rows = [task.load(data) for task in STS_TASKS if task.name in ("sts-b", "sick-r")]
         sentences = [sentence for pairs in rows for sentence in (*pairs.first, *pairs.second)]
         try:
-            drawn = draw(sentences, self.size, _negate)
+            from likewise.augment.negation import negate  # spaCy is an extra
+
+            drawn = draw(sentences, self.size, negate)
         except ImportError as error:
             raise TaskMissing(f"it needs the extra 'negation': pip install \"likewise[negation]\" ({error})") from None
         if len(drawn) < self.size:
@@ -72,14 +70,14 @@ class NegationGapTask(Task):
 
         def score(vectors: np.ndarray) -> TaskResult:
             # The sentences first, then their negations in the same order: (2S, D).
-            own, negated = vectors[: self.size], vectors[self.size :]
+            own, negated = np.split(vectors, 2)
             between = gaps(own, negated)
             # The order is random already: the next sentence is another one at random.
             other = gaps(own, np.roll(own, -1, axis=0))
-            values = [100 * float(value) for value in (between.mean(), np.median(between), other.mean())]
-            return NegationGapResult(self.name, self.title, "gap", values[0], self.size, values[1], values[2])
+            mean, median, others = (100 * float(value) for value in (between.mean(), np.median(between), other.mean()))
+            return NegationGapResult(self.name, self.title, "gap", mean, self.size, median, others)
 
-        return Prepared([*(s for s, _ in drawn), *(n for _, n in drawn)], score)
+        return Prepared([text for column in zip(*drawn, strict=True) for text in column], score)
 
 
 def gaps(sentences: np.ndarray, negations: np.ndarray) -> np.ndarray:
@@ -91,10 +89,15 @@ def gaps(sentences: np.ndarray, negations: np.ndarray) -> np.ndarray:
     return 1.0 - pair_cosines(sentences, negations)
 
 
-def draw(sentences: Iterable[str], size: int, negate: Negate, seed: int = _SEED) -> list[tuple[str, str]]:
+def draw(
+    sentences: Iterable[str], size: int, negate: Callable[[list[str]], list[str | None]], seed: int = _SEED
+) -> list[tuple[str, str]]:
     """Return the first `size` sentences with a negation as pairs (sentence, negation), in an order fixed by the seed.
 
     Order and repeats of `sentences` do not matter. There are fewer pairs where there are no more negations.
+
+    Args:
+        negate: from sentences to their negations, in order; None where there is none.
     """
     unique = sorted(set(sentences))
     order = np.random.default_rng(seed).permutation(len(unique))
@@ -106,13 +109,6 @@ def draw(sentences: Iterable[str], size: int, negate: Negate, seed: int = _SEED)
         if len(drawn) >= size:
             break
     return drawn[:size]
-
-
-def _negate(sentences: Iterable[str]) -> list[str | None]:
-    # Imported here, as spaCy is an extra.
-    from likewise.augment.negation import negate
-
-    return negate(list(sentences))
 
 
 TASKS = (NegationGapTask(),)

@@ -34,7 +34,7 @@ class NewsTask(Task):
 
         def score(vectors: np.ndarray) -> TaskResult:
             cosines = pair_cosines(vectors[upper[0]], vectors[upper[1]])
-            return score_pairs(self.name, self.title, cosines, np.asarray(ratings)[upper], metric="pearson")
+            return score_pairs(self, cosines, np.asarray(ratings)[upper], metric="pearson")
 
         return Prepared(texts, score)
 

@@ -13,7 +13,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from likewise.corpus.files import format_suffix
-from likewise.evaluation.own_data import OwnTask, is_number, table_rows
+from likewise.evaluation.data import OwnTask, is_number, table_rows
 from likewise.evaluation.pairs import RatedPairs, correlations, prepare_pairs
 from likewise.evaluation.task import DataError, Prepared, TaskResult
 
@@ -54,49 +54,41 @@ class RatedFileTask(OwnTask):
         title = "/".join(part.partition(".")[0] or part for part in path.resolve().parts[-2:])
         return cls(name, title, path, needs_data=False)
 
-    @property
-    def of_pairs(self) -> bool:
-        """True: a `PairScorer` can be evaluated on the task."""
-        return True
-
     def load(self) -> RatedPairs:
         """Read the file."""
         path = self.path
         if not path.is_file():
             raise DataError(f"{self.name}: there is no file '{path}'. Check the path.")
         rows = table_rows(path, "," if format_suffix(path) == ".csv" else "\t")
-        place = dict(zip(_COLUMNS, range(3), strict=True))
-        first, second, gold = [], [], []
+        places = [0, 1, 2]
+        found: list[tuple[str, str, float]] = []
         for i, (where, cells) in enumerate(rows):
             names = [cell.lower() for cell in cells]
             if i == 0 and set(_COLUMNS) <= set(names):
-                place = {name: names.index(name) for name in _COLUMNS}
+                places = [names.index(name) for name in _COLUMNS]
                 continue
-            if len(cells) <= max(place.values()):
+            if len(cells) <= max(places):
                 raise DataError(
                     f"{where}: {len(cells)} columns, and a pair has three: score, sentence, sentence, tabs between."
                 )
-            score, *sentences = (cells[place[name]] for name in _COLUMNS)
+            score, first, second = (cells[place] for place in places)
             if not is_number(score) or not math.isfinite(float(score)):
                 cure = " or name the columns score, sentence1 and sentence2" if i == 0 else ""
                 raise DataError(f"{where}: the score '{score}' is no number. Put one there{cure}.")
-            if not all(sentences):
+            if not (first and second):
                 raise DataError(f"{where}: a sentence is empty. Write it, or remove the line.")
-            first.append(sentences[0])
-            second.append(sentences[1])
-            gold.append(float(score))
-        if len(set(gold)) < 2:
-            what = f"all scores are {gold[0]:g}" if gold else "there is no pair"
+            found.append((first, second, float(score)))
+        if len({rating for *_, rating in found}) < 2:
+            what = f"all scores are {found[0][2]:g}" if found else "there is no pair"
             raise DataError(f"{path}: {what}. Put pairs with different scores there: score, sentence, sentence.")
-        return RatedPairs(first, second, np.array(gold))
+        return RatedPairs.of({"": found})
 
     def read(self, data: Path) -> Prepared:
         """Read the pairs for the suite."""
         pairs = self.load()
-        return prepare_pairs(pairs, lambda scores: self.result(scores, pairs.gold))
+        return prepare_pairs(pairs, lambda scores: self._result(scores, pairs.gold))
 
-    def result(self, scores: np.ndarray, gold: np.ndarray) -> RatedFileResult:
-        """Return the result from a model's scores of the pairs and their own, (P,) each."""
+    def _result(self, scores: np.ndarray, gold: np.ndarray) -> RatedFileResult:
         spearman, _ = correlations(scores, gold)
         if not set(gold) <= {0.0, 1.0}:
             return RatedFileResult(self.name, self.title, "spearman", spearman, len(gold), spearman, None)

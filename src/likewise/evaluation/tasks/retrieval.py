@@ -20,7 +20,7 @@ from typing import ClassVar
 import numpy as np
 
 from likewise.errors import require_extra
-from likewise.evaluation.own_data import OwnTask, is_number, json_rows, table_rows
+from likewise.evaluation.data import OwnTask, is_number, json_rows, table_rows
 from likewise.evaluation.pairs import cosines
 from likewise.evaluation.task import DataError, Prepared, Rows, TaskResult
 
@@ -106,11 +106,6 @@ class RetrievalTask(OwnTask):
 
         texts = [*found.documents.values(), *found.queries.values()]
         return Prepared(texts, score, score_rows=lambda rows: self.result(found, rows), ranked=count)
-
-    @property
-    def of_rows(self) -> bool:
-        """True."""
-        return True
 
     def result(self, found: Collection, scores_of: Rows) -> RetrievalResult:
         """Return the result of a ranking by the scores (Q, N) of all documents for a slice of the queries."""

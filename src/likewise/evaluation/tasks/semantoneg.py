@@ -11,7 +11,6 @@ from pathlib import Path
 
 import numpy as np
 
-from likewise.errors import counted
 from likewise.evaluation.data import find_file, read_lines
 from likewise.evaluation.pairs import pair_cosines
 from likewise.evaluation.task import DataError, Prepared, Task, TaskResult
@@ -35,10 +34,7 @@ class SemAntoNegTask(Task):
         """Read the rows from the data folder or next to it."""
         path = find_file(data, FILE)
         rows = [_row(line, f"{path}:{number}") for number, line in enumerate(read_lines(path), start=1)]
-        if len(rows) != self.size:
-            raise DataError(
-                f"{path}: {counted(len(rows), 'row')}, and {self.title} has {self.size}. Put the whole file there."
-            )
+        self.check_count(path, len(rows), "row", self.size)
         labels = np.array([label for _, label in rows])
 
         def score(vectors: np.ndarray) -> TaskResult:

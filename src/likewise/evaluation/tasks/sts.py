@@ -9,9 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
-
-from likewise.evaluation.data import find_data, read_lines, read_rating
+from likewise.evaluation.data import find_data, find_file, read_lines, read_rating
 from likewise.evaluation.pairs import RatedPairs, prepare_pairs, score_pairs
 from likewise.evaluation.task import DataError, Prepared, Task, TaskMissing
 
@@ -46,11 +44,6 @@ class StsTask(Task):
         """The number of rated pairs."""
         return sum(file.size for file in self.files)
 
-    @property
-    def of_pairs(self) -> bool:
-        """True: a `PairScorer` can be evaluated on the task."""
-        return True
-
     def pairs(self, data: str | os.PathLike[str] | None = None) -> RatedPairs:
         """Read all pairs from the data folder, which `find_data` finds."""
         folder = find_data(data)
@@ -61,34 +54,20 @@ class StsTask(Task):
 
     def load(self, data: Path) -> RatedPairs:
         """Read all pairs from a folder, the files one after another; raises as `read` does."""
-        rows: list[tuple[str, str, float]] = []
-        subsets: list[tuple[str, slice]] = []
+        found = {file.subset: _read(data, file, self.scale) for file in self.files}
         for file in self.files:
-            for path in (file.path, file.gold):
-                if path is not None and not (data / path).is_file():
-                    raise TaskMissing(f"there is no file {path}")
-            found = _read(data, file, self.scale)
-            if len(found) != file.size:
-                raise DataError(
-                    f"{data / file.path}: {len(found)} rated pairs, and {self.title} has {file.size} there. Put "
-                    "SentEval's own file there."
-                )
-            subsets.append((file.subset, slice(len(rows), len(rows) + len(found))))
-            rows += found
-        first, second, gold = zip(*rows, strict=True)
-        return RatedPairs(list(first), list(second), np.array(gold), tuple(subsets))
+            self.check_count(data / file.path, len(found[file.subset]), "rated pair", file.size)
+        return RatedPairs.of(found)
 
     def read(self, data: Path) -> Prepared:
         """Read the pairs for the suite."""
         pairs = self.load(data)
-        return prepare_pairs(
-            pairs, lambda scores: score_pairs(self.name, self.title, scores, pairs.gold, pairs.subsets)
-        )
+        return prepare_pairs(pairs, lambda scores: score_pairs(self, scores, pairs.gold, pairs.subsets))
 
 
 def _read(data: Path, file: StsFile, scale: tuple[float, float]) -> list[tuple[str, str, float]]:
     """Return the rated pairs of one file."""
-    path, gold = data / file.path, data / file.gold if file.gold else None
+    path, gold = find_file(data, file.path), find_file(data, file.gold) if file.gold else None
     rows = read_lines(path)[int(file.header) :]
     ratings = read_lines(gold) if gold else None
     if ratings is not None and len(ratings) != len(rows):

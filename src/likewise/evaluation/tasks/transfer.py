@@ -13,11 +13,10 @@ from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from likewise.errors import counted
-from likewise.evaluation.data import read_lines
+from likewise.evaluation.data import find_file, read_lines
 from likewise.evaluation.pairs import pair_features
 from likewise.evaluation.probe import SEED, Fold, Probed, Trial, folds, nested, probe
-from likewise.evaluation.task import DataError, Prepared, Task, TaskMissing, TaskResult
+from likewise.evaluation.task import DataError, Prepared, Task, TaskResult
 
 STRENGTHS = tuple(2.0**power for power in range(-2, 6))
 """Values of C: SentEval's for scikit-learn, and those of its cross-validation on a training set (2^-1 to 2^5)."""
@@ -94,15 +93,9 @@ class TransferTask(Task):
         rows: list[LabelledTexts] = []
         parts: list[str] = []
         for file in self.files:
-            path = data / file.path
-            if not path.is_file():
-                raise TaskMissing(f"there is no file {file.path}")
+            path = find_file(data, file.path)
             found = _read(path, file)
-            if len(found) != file.size:
-                raise DataError(
-                    f"{path}: {counted(len(found), 'row')}, and {self.title} has {file.size} there. Put SentEval's "
-                    "own file in its place."
-                )
+            self.check_count(path, len(found), "row", file.size)
             rows += found
             parts += [file.part] * len(found)
         return rows, np.array(parts)

@@ -12,10 +12,9 @@ from typing import ClassVar
 import numpy as np
 
 from likewise.corpus.triplets import SEED, Triplet, read_triplets, section_triplets
-from likewise.errors import counted
 from likewise.evaluation.data import find_file
-from likewise.evaluation.pairs import pair_cosines
-from likewise.evaluation.task import DataError, Prepared, Task, TaskResult
+from likewise.evaluation.pairs import triplet_accuracy
+from likewise.evaluation.task import Prepared, Task, TaskResult
 
 ARTICLES = Path("wikipedia") / "articles.jsonl.gz"
 ORIGINAL = Path("wikipedia-sections") / "test.csv"
@@ -68,11 +67,7 @@ class WikiSectionsTask(Task):
             assert self.size is not None
             path = find_file(data, ARTICLES)
             found = list(section_triplets(read_documents(path), self.size, self.seed))
-        if self.size is not None and len(found) != self.size:
-            raise DataError(
-                f"{path}: {counted(len(found), 'triplet')}, and {self.title} takes {self.size}. "
-                "Put the whole file there."
-            )
+        self.check_count(path, len(found), "triplet", self.size)
         return found
 
     def read(self, data: Path) -> Prepared:
@@ -80,25 +75,11 @@ class WikiSectionsTask(Task):
         triplets = self.load(data)
 
         def score(vectors: np.ndarray) -> TaskResult:
-            cosine, euclidean = accuracies(*np.split(vectors, 3))  # each (N, D)
-            return TripletResult(self.name, self.title, "accuracy", 100 * cosine, len(triplets), 100 * euclidean)
+            cosine, euclidean = (triplet_accuracy(vectors, distance) for distance in ("cosine", "euclidean"))
+            return TripletResult(self.name, self.title, "accuracy", cosine, len(triplets), euclidean)
 
-        columns = ([t.anchor for t in triplets], [t.positive for t in triplets], [t.negative for t in triplets])
+        columns = zip(*((t.anchor, t.positive, t.negative) for t in triplets), strict=True)
         return Prepared([sentence for column in columns for sentence in column], score)
-
-
-def accuracies(anchors: np.ndarray, positives: np.ndarray, negatives: np.ndarray) -> tuple[float, float]:
-    """Return the share of rows whose anchor is nearer to the positive, by the cosine and by the Euclidean distance.
-
-    Args:
-        anchors, positives, negatives: (N, D) each. A tie is wrong, so that a collapsed model has 0.
-
-    >>> accuracies(np.array([[1.0, 0.0]]), np.array([[9.0, 1.0]]), np.array([[1.0, 1.0]]))
-    (1.0, 0.0)
-    """
-    cosine = pair_cosines(anchors, positives) > pair_cosines(anchors, negatives)
-    near, far = (np.linalg.norm(anchors.astype(np.float64) - other, axis=1) for other in (positives, negatives))
-    return float(cosine.mean()), float((near < far).mean())
 
 
 TASKS: Sequence[WikiSectionsTask] = (

@@ -12,7 +12,7 @@ from pathlib import Path
 from sentence_transformers.sentence_transformer.losses import CosineSimilarityLoss
 
 from likewise.evaluation.checkpoint import ratings_evaluator
-from likewise.evaluation.data import find_data
+from likewise.evaluation.data import find_data, find_file
 from likewise.evaluation.evaluator import CheckpointEvaluator
 from likewise.evaluation.registry import rated_task
 from likewise.runs.options import OptionError, option
@@ -55,7 +55,7 @@ def read_sts(files: Sequence[Path], data: str | os.PathLike[str] | None, options
         pairs = task.pairs(data)
         low, high = task.scale
         rows = (("", row) for row in zip(pairs.first, pairs.second, pairs.gold.tolist(), strict=True))
-        sources = [find_data(data) / file.path for file in task.files]
+        sources = [find_file(find_data(data), file.path) for file in task.files]
 
     def share(score: str | float, place: str) -> float:
         try:
