@@ -22,7 +22,7 @@ import torch
 
 from likewise.evaluation.data import find_data
 from likewise.evaluation.pairs import pair_features
-from likewise.evaluation.probe import Fold, Trial, probe
+from likewise.evaluation.probe import Fold, probe
 from likewise.evaluation.registry import TASKS
 from likewise.evaluation.tasks.transfer import SEVEN
 from likewise.inference import encode, load
@@ -77,7 +77,7 @@ def train(x: torch.Tensor, y: torch.Tensor, checks: list[Fold], decays: list[flo
     return best
 
 
-def published_protocol(vectors: np.ndarray, labels: np.ndarray, trials: tuple[Trial, ...], seed: int = 1111) -> float:
+def published_protocol(vectors: np.ndarray, labels: np.ndarray, trials: tuple[Fold, ...], seed: int = 1111) -> float:
     """Mean accuracy of the trials by SentEval's classifier, times 100."""
     ones = np.ones((len(vectors), 1), dtype=np.float32)
     x = torch.from_numpy(np.concatenate([vectors.astype(np.float32), ones], axis=1))
@@ -101,9 +101,7 @@ def published_protocol(vectors: np.ndarray, labels: np.ndarray, trials: tuple[Tr
     return 100 * float(np.mean(found))
 
 
-def scikit_protocol(
-    vectors: np.ndarray, labels: np.ndarray, trials: tuple[Trial, ...], strengths: list[float]
-) -> float:
+def scikit_protocol(vectors: np.ndarray, labels: np.ndarray, trials: tuple[Fold, ...], strengths: list[float]) -> float:
     """Mean accuracy of the trials by scikit-learn's classifier at its defaults, times 100."""
     from sklearn.linear_model import LogisticRegression
 

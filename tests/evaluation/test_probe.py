@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from likewise.evaluation.probe import Fold, Trial, folds, nested, probe
+from likewise.evaluation.probe import Fold, folds, nested, probe
 
 STRENGTHS = (0.01, 1.0, 100.0)
 
@@ -68,12 +68,12 @@ def test_a_dev_set_chooses():
     """Rows where only the weakest regularisation is right, as dev: it is taken, whatever the test rows would like."""
     vectors, labels = made(rows=300, noise=0.1)
     train, dev, test = np.arange(100), np.arange(100, 200), np.arange(200, 300)
-    found = probe(vectors, labels, [Trial(train, test, (Fold(train, dev),))], (1e-4, 1e4))
+    found = probe(vectors, labels, [Fold(train, test, checks=(Fold(train, dev),))], (1e-4, 1e4))
     assert found.strengths == (1e4,)
     assert found.tested.tolist() == [False] * 200 + [True] * 100
     assert found.accuracy == (found.predictions[test] == labels[test]).mean() > 0.9
     # Of equals the strongest regularisation.
-    same = probe(vectors * 1e-9, labels, [Trial(train, test, (Fold(train, dev),))], (1e-4, 1e-3))
+    same = probe(vectors * 1e-9, labels, [Fold(train, test, checks=(Fold(train, dev),))], (1e-4, 1e-3))
     assert same.strengths == (1e-4,)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from likewise.evaluation.data import find_file, read_lines
 from likewise.evaluation.pairs import pair_features
-from likewise.evaluation.probe import SEED, Fold, Probed, Trial, folds, nested, probe
+from likewise.evaluation.probe import SEED, Fold, Probed, folds, nested, probe
 from likewise.evaluation.task import DataError, Prepared, Task, TaskResult
 
 STRENGTHS = tuple(2.0**power for power in range(-2, 6))
@@ -100,13 +100,13 @@ class TransferTask(Task):
             parts += [file.part] * len(found)
         return rows, np.array(parts)
 
-    def trials(self, labels: np.ndarray, parts: np.ndarray) -> tuple[Trial, ...]:
+    def trials(self, labels: np.ndarray, parts: np.ndarray) -> tuple[Fold, ...]:
         """Return the trials of rows with these labels (N,) and parts (N,)."""
         if (parts == "all").any():
             return nested(labels, seed=self.seed)
         train, dev, test = (np.flatnonzero(parts == part) for part in ("train", "dev", "test"))
         checks = (Fold(train, dev),) if len(dev) else folds(labels, train, seed=self.seed)
-        return (Trial(train, test, checks),)
+        return (Fold(train, test, checks=checks),)
 
     def read(self, data: Path) -> Prepared:
         """Read the rows for the suite."""
@@ -121,17 +121,9 @@ class TransferTask(Task):
                 # A broken model has no score here, and keeps those of the other tasks.
                 return TransferResult(self.name, self.title, "accuracy", math.nan, 0, None, math.nan, (), self.seed)
             found = probe(vectors, labels, self.trials(labels, parts), self.strengths)
-            return TransferResult(
-                name=self.name,
-                title=self.title,
-                metric="accuracy",
-                score=100 * found.accuracy,
-                n=int(found.tested.sum()),
-                f1=100 * _f1(found, labels) if self.pairs else None,
-                dev=100 * found.dev,
-                strengths=found.strengths,
-                seed=self.seed,
-            )
+            f1 = 100 * _f1(found, labels) if self.pairs else None
+            measures = (int(found.tested.sum()), f1, 100 * found.dev, found.strengths, self.seed)
+            return TransferResult(self.name, self.title, "accuracy", 100 * found.accuracy, *measures)
 
         columns = zip(*(row.texts for row in rows), strict=True)
         return Prepared([text for column in columns for text in column], score)

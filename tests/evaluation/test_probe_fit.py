@@ -3,7 +3,7 @@ import pytest
 from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
 
-from likewise.evaluation.logistic import ProbeRows, fit
+from likewise.evaluation.probe import ProbeRows, fit
 from likewise.evaluation.task import EvaluationError
 
 
