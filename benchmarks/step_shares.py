@@ -19,7 +19,7 @@ import torch
 
 import likewise
 from likewise.corpus.downloads import data_folder
-from likewise.evaluation.evaluator import CheckpointEvaluator
+from likewise.evaluation.checkpoint import CheckpointEvaluator
 from likewise.recipes import RECIPES
 from likewise.runs.provenance import machine
 

@@ -3,7 +3,7 @@ import pytest
 import torch
 from transformers import AutoModel, AutoTokenizer
 
-from likewise.evaluation.bertscore import BertScore, match_tokens
+from likewise.evaluation.pair_scorers import BertScore, match_tokens
 
 
 def by_loop(base, first, second, layer):

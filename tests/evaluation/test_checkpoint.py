@@ -18,8 +18,8 @@ from likewise.evaluation.checkpoint import (
     sts_b_dev_evaluator,
     triplets_evaluator,
 )
-from likewise.evaluation.cross_encoder import PairPredictions
 from likewise.evaluation.geometry import alignment, separation_of_each, uniformity
+from likewise.evaluation.pair_scorers import PairPredictions
 from likewise.evaluation.pairs import nearness
 from likewise.evaluation.task import DataError
 

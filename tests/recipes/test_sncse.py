@@ -8,7 +8,7 @@ from sentence_transformers import SentenceTransformer
 import likewise
 from likewise.encoder.build import build_encoder
 from likewise.encoder.mask_prompt import build_mask_prompt_encoder
-from likewise.evaluation.evaluator import CheckpointEvaluator
+from likewise.evaluation.checkpoint import CheckpointEvaluator
 from likewise.recipes import RECIPES, OptionError
 from likewise.recipes.negations import rows_needed, with_candidates
 from likewise.training import first_stage

@@ -164,7 +164,7 @@ def test_selects_by_sts_b_dev_where_it_is_found(corpus_file, tiny_base, tmp_path
 
 @pytest.mark.parametrize(("rate", "kept"), [(0.5, True), (1e-3, False)])
 def test_the_base_is_kept_where_training_is_no_gain(corpus_file, tiny_base, tmp_path, rate, kept, monkeypatch):
-    from likewise.evaluation.evaluator import CheckpointEvaluator
+    from likewise.evaluation.checkpoint import CheckpointEvaluator
 
     if not kept:  # a gain larger than its noise
         monkeypatch.setattr(CheckpointEvaluator, "noise", lambda *_: 1e-9)

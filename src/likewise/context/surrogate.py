@@ -28,9 +28,8 @@ from likewise.encoder.modules import find_part, without_training_head
 from likewise.encoder.opening import LoadError, check_loadable
 from likewise.encoder.word_vectors import check_source
 from likewise.errors import first_line
-from likewise.evaluation.checkpoint import scores_evaluator
-from likewise.evaluation.cross_encoder import PairPredictions
-from likewise.evaluation.evaluator import CheckpointEvaluator
+from likewise.evaluation.checkpoint import CheckpointEvaluator, scores_evaluator
+from likewise.evaluation.pair_scorers import PairPredictions
 from likewise.inference.loading import load
 from likewise.losses.distillation import AnchoredLoss
 from likewise.recipes.collate import TextCollator, distillation_readings

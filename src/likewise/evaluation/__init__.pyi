@@ -1,12 +1,12 @@
-from .bertscore import BertScore as BertScore
+from .checkpoint import CheckpointEvaluator as CheckpointEvaluator
 from .checkpoint import ratings_evaluator as ratings_evaluator
 from .checkpoint import sentences_evaluator as sentences_evaluator
 from .checkpoint import sts_b_dev_evaluator as sts_b_dev_evaluator
-from .cross_encoder import CrossEncoderScorer as CrossEncoderScorer
 from .data import find_data as find_data
-from .evaluator import CheckpointEvaluator as CheckpointEvaluator
 from .geometry import alignment as alignment
 from .geometry import uniformity as uniformity
+from .pair_scorers import BertScore as BertScore
+from .pair_scorers import CrossEncoderScorer as CrossEncoderScorer
 from .pairs import PairResult as PairResult
 from .pairs import RatedPairs as RatedPairs
 from .pairs import SubsetResult as SubsetResult

@@ -1,6 +1,7 @@
 """Evaluators that select a checkpoint during training, by rated, labelled or plain sentences.
 
-Checkpoints are scored in float32, whatever they are trained in, as the saved model is.
+Checkpoints are scored in float32, whatever they are trained in, as the saved model is. Letters of the shapes: P pairs,
+S sentences, R items (pairs, sentences) that a metric is computed from, D embedding.
 """
 
 import math
@@ -12,12 +13,13 @@ from typing import Any
 import numpy as np
 import torch
 from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.evaluation import SentenceEvaluator
 
+from likewise.augment.spans import without_words
 from likewise.encoder.modules import find_part
 from likewise.encoder.training_modules import PairClassifier
-from likewise.evaluation.cross_encoder import PairPredictions
-from likewise.evaluation.evaluator import CheckpointEvaluator, Metrics
 from likewise.evaluation.geometry import alignment, reciprocal_rank, separation_of_each, uniformity
+from likewise.evaluation.pair_scorers import PairPredictions
 from likewise.evaluation.pairs import Distance, correlations, pair_cosines, triplet_accuracy
 from likewise.evaluation.registry import rated_task
 from likewise.evaluation.task import EvaluationError
@@ -27,6 +29,70 @@ from likewise.evaluation.token_cache import TokenCache
 _SAME = 4.0
 _RATE = 0.4  # share of the words that a copy lacks
 _SHORTEST = 5  # words; with some of them removed, a shorter sentence may mean anything
+_DRAWS = 500  # samples of a bootstrap
+
+Metrics = dict[str, float]
+
+
+class CheckpointEvaluator(SentenceEvaluator):
+    """An evaluator of checkpoints; the trainer keeps the one with the best value of its primary metric.
+
+    The trainer puts `eval_` before the names of the metrics: "eval_sts_dev_spearman".
+
+    Args:
+        metric: the metric to select by.
+        name: put before each metric, with an underscore.
+        score: from a model to its metrics, or to these and the values of `items`.
+        description: of the selection, one sentence for the user.
+        sentences: the encoded sentences.
+        of_items: the primary metric from some of the items that `score` leaves in `items`, and their numbers; None
+            where its noise is not known.
+
+    Attributes:
+        items: one value for each item (a pair's cosine, say) of the last model scored, (R,); None before the first.
+    """
+
+    description: str = ""  # of the class above it is a property
+
+    def __init__(
+        self,
+        metric: str,
+        name: str,
+        score: Callable[[Any], Metrics | tuple[Metrics, np.ndarray]],
+        description: str,
+        sentences: Sequence[str],
+        *,
+        greater_is_better: bool = True,
+        of_items: Callable[[np.ndarray, np.ndarray], float] | None = None,
+    ) -> None:
+        super().__init__()
+        self.name, self.description, self.sentences = name, description, tuple(sentences)
+        self.primary_metric, self.greater_is_better = f"{name}_{metric}", greater_is_better
+        self.items: np.ndarray | None = None
+        self._score, self._of_items = score, of_items
+
+    def __call__(self, model: Any, *given: Any, **more: Any) -> Metrics:
+        """Score the model; nothing is written to the trainer's `output_path`."""
+        found = self._score(model)
+        if isinstance(found, tuple):
+            found, self.items = found
+        return self.prefix_name_to_metrics(found, self.name)
+
+    def noise(self, before: np.ndarray | None, after: np.ndarray | None) -> float | None:
+        """Return the noise of the primary metric's change from one model to another, None where it is not known.
+
+        It is half of the 95% interval of the change: 1.96 standard deviations over samples of the items, drawn with
+        replacement (a paired bootstrap). Another sample of sentences might undo a smaller change.
+
+        Args:
+            before, after: the `items` of both models.
+        """
+        if self._of_items is None or before is None or after is None:
+            return None
+        rng = np.random.default_rng(0)
+        samples = (rng.integers(len(before), size=len(before)) for _ in range(_DRAWS))
+        changes = [self._of_items(after, rows) - self._of_items(before, rows) for rows in samples]
+        return 1.96 * float(np.std(changes))
 
 
 def sts_b_dev_evaluator(data: str | os.PathLike[str] | None = None) -> CheckpointEvaluator:
@@ -35,9 +101,8 @@ def sts_b_dev_evaluator(data: str | os.PathLike[str] | None = None) -> Checkpoin
     Raises:
         DataError: there is no data folder, no STS-B dev in it, or it is malformed.
     """
-    task = rated_task("sts-b-dev")
-    pairs = task.pairs(data)
-    description = f"Spearman correlation on STS-B dev, {task.size} rated pairs"
+    pairs = rated_task("sts-b-dev").pairs(data)
+    description = f"Spearman correlation on STS-B dev, {len(pairs.gold)} rated pairs"
     return ratings_evaluator(pairs.first, pairs.second, pairs.gold, description=description)
 
 
@@ -58,10 +123,9 @@ def ratings_evaluator(
     Raises:
         EvaluationError: the three differ in length, or there are fewer than two pairs.
     """
-    _check_pairs(first, second, ratings, "ratings")
-    if len(ratings) < 2:
-        raise EvaluationError(f"A correlation needs two rated pairs at least, and there are {len(ratings)}.")
+    _check_pairs(first, second, ratings, "ratings", "two rated pairs")
     gold = np.asarray(ratings, dtype=np.float64)  # (P,)
+    same = gold > _SAME
     cache = TokenCache([*first, *second])
 
     def score(model: SentenceTransformer) -> tuple[Metrics, np.ndarray]:
@@ -69,7 +133,6 @@ def ratings_evaluator(
         one, other = np.split(vectors, 2)  # each (P, D)
         cosines = pair_cosines(one, other)
         metrics = _correlations(cosines, gold)
-        same = gold > _SAME
         if same.any():
             metrics["alignment"] = alignment(one[same], other[same])
         if len(unique) > 1:
@@ -83,12 +146,7 @@ def ratings_evaluator(
     return CheckpointEvaluator("spearman", name, score, description, [*first, *second], of_items=of_items)
 
 
-def sentences_evaluator(
-    sentences: Sequence[str],
-    *,
-    limit: int = 1000,
-    seed: int = 0,
-) -> CheckpointEvaluator:
+def sentences_evaluator(sentences: Sequence[str], *, limit: int = 1000, seed: int = 0) -> CheckpointEvaluator:
     """Return an evaluator on unrated sentences, which selects by the separation of damaged copies.
 
     Each sentence gets a copy without 40% of its words, chosen by the seed; `sentences` of the evaluator are S
@@ -117,8 +175,8 @@ def sentences_evaluator(
         )
     chance = random.Random(seed)
     kept = usable if len(usable) <= limit else chance.sample(usable, limit)
-    copies = [damaged(sentence, _RATE, chance) for sentence in kept]
-    cache = TokenCache([*kept, *copies])
+    texts = [*kept, *(damaged(sentence, _RATE, chance) for sentence in kept)]
+    cache = TokenCache(texts)
 
     def score(model: SentenceTransformer) -> tuple[Metrics, np.ndarray]:
         own, found = np.split(cache.vectors(model)[0], 2)  # each (S, D)
@@ -139,7 +197,7 @@ def sentences_evaluator(
     def of_items(separations: np.ndarray, rows: np.ndarray) -> float:
         return float(separations[rows].mean())
 
-    return CheckpointEvaluator("separation", "held_out", score, description, [*kept, *copies], of_items=of_items)
+    return CheckpointEvaluator("separation", "held_out", score, description, texts, of_items=of_items)
 
 
 def damaged(sentence: str, rate: float, chance: random.Random) -> str:
@@ -149,8 +207,7 @@ def damaged(sentence: str, rate: float, chance: random.Random) -> str:
     'one two three five'
     """
     words = sentence.split()
-    lost = set(chance.sample(range(len(words)), max(1, round(rate * len(words)))))
-    return " ".join(word for i, word in enumerate(words) if i not in lost)
+    return without_words(words, chance.sample(range(len(words)), max(1, round(rate * len(words)))))
 
 
 def labels_evaluator(first: Sequence[str], second: Sequence[str], labels: Sequence[int]) -> CheckpointEvaluator:
@@ -189,9 +246,7 @@ def scores_evaluator(
     Args:
         to_target, from_target: from scores to training targets, and back.
     """
-    _check_pairs(first, second, scores, "scores")
-    if len(scores) < 2:
-        raise EvaluationError(f"A held-out error needs two scored pairs at least, and there are {len(scores)}.")
+    _check_pairs(first, second, scores, "scores", "two scored pairs")
     gold = np.asarray(scores, dtype=np.float64)  # (P,)
     targets, predict = to_target(gold), PairPredictions(first, second)
 
@@ -230,9 +285,13 @@ def triplets_evaluator(
     return CheckpointEvaluator("accuracy", "held_out", score, description, sentences)
 
 
-def _check_pairs(first: Sequence[str], second: Sequence[str], values: Sequence[Any] | np.ndarray, what: str) -> None:
+def _check_pairs(
+    first: Sequence[str], second: Sequence[str], values: Sequence[Any] | np.ndarray, what: str, least: str = ""
+) -> None:
     if not len(first) == len(second) == len(values) or not len(values):
         raise EvaluationError(f"{len(first)} first sentences, {len(second)} second ones and {len(values)} {what}.")
+    if least and len(values) < 2:
+        raise EvaluationError(f"A correlation needs {least} at least, and there is one.")
 
 
 def _correlations(found: np.ndarray, gold: np.ndarray) -> Metrics:

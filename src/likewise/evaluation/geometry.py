@@ -113,17 +113,12 @@ def separation_of_each(queries: np.ndarray, targets: np.ndarray) -> np.ndarray:
     Args:
         queries, targets: (N, D) each, N at least 2.
     """
-    cosines = _cosines(queries, targets)  # (N, N)
+    cosines = _unit(queries) @ _unit(targets).T  # (N, N)
     own = np.diag(cosines)
     others = cosines[~np.eye(len(cosines), dtype=bool)]  # (N * (N - 1),)
     spread = float(others.std())
     # Below this the differences are rounding errors.
     return (own - others.mean()) / spread if spread > 1e-6 else np.zeros(len(own))
-
-
-def _cosines(queries: np.ndarray, targets: np.ndarray) -> np.ndarray:
-    """Return all cosines of two sets of rows: (N, D), (N, D) -> (N, N) float64."""
-    return _unit(queries) @ _unit(targets).T
 
 
 def _matrix(x: Any) -> np.ndarray:

@@ -130,12 +130,10 @@ def evaluate(
 
 
 def _pair_scorer(name: str, batch_size: int, precision: Precision | None) -> PairScorer:
+    from likewise.evaluation.pair_scorers import BertScore, CrossEncoderScorer
+
     if name.startswith(CROSS_ENCODER):
-        from likewise.evaluation.cross_encoder import CrossEncoderScorer
-
         return CrossEncoderScorer(name.removeprefix(CROSS_ENCODER), batch_size=batch_size, precision=precision)
-    from likewise.evaluation.bertscore import BertScore
-
     return BertScore(name.removeprefix(BERTSCORE), batch_size=batch_size, precision=precision)
 
 

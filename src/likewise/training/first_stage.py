@@ -14,8 +14,7 @@ from typing import Any
 from filelock import FileLock
 
 from likewise.corpus import PreparedCorpus
-from likewise.evaluation.checkpoint import sentences_evaluator
-from likewise.evaluation.evaluator import CheckpointEvaluator
+from likewise.evaluation.checkpoint import CheckpointEvaluator, sentences_evaluator
 from likewise.inference.loading import load
 from likewise.recipes import Recipe, TrainingOptions
 from likewise.runs import processes

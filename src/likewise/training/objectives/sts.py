@@ -11,9 +11,8 @@ from pathlib import Path
 
 from sentence_transformers.sentence_transformer.losses import CosineSimilarityLoss
 
-from likewise.evaluation.checkpoint import ratings_evaluator
+from likewise.evaluation.checkpoint import CheckpointEvaluator, ratings_evaluator
 from likewise.evaluation.data import find_data, find_file
-from likewise.evaluation.evaluator import CheckpointEvaluator
 from likewise.evaluation.registry import rated_task
 from likewise.runs.options import OptionError, option
 from likewise.training.objectives.objective import FinetuneOptions, Objective

@@ -1,0 +1,217 @@
+"""Models that score sentence pairs directly: BERTScore on the tokens of an encoder, and cross-encoders.
+
+Zhang et al. 2020, "BERTScore: Evaluating Text Generation with BERT": the similarity of two sentences by the best match
+of each token among the tokens of the other. The package bert-score takes models only by their hub names, and needs
+pandas and matplotlib; this works on an encoder that is loaded already. Letters of the shapes: P pairs, T and U tokens,
+D embedding.
+"""
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from sentence_transformers import CrossEncoder, SentenceTransformer
+from torch import Tensor
+from torch.nn import functional as F
+
+from likewise.encoder.opening import LoadError
+from likewise.errors import first_line
+from likewise.evaluation.pairs import pair_cosines
+from likewise.evaluation.task import EvaluationError
+from likewise.evaluation.token_cache import BATCH, TokenCache
+from likewise.inference.encoding import Precision, autocast, undisturbed
+from likewise.inference.loading import load
+from likewise.runs.progress import Progress
+from likewise.transformers_output import no_bar
+
+Measure = Literal["f1", "precision", "recall"]
+
+LAYERS = {
+    "bert-base-uncased": 9,
+    "bert-large-uncased": 18,
+    "roberta-base": 10,
+    "roberta-large": 17,
+    "distilbert-base-uncased": 5,
+    "distilroberta-base": 5,
+}
+"""The layer that correlates best with WMT16's ratings, by model (the table of the authors' code)."""
+
+_CHUNKS = 32
+"""Calls of a cross-encoder for one task: steps of the bar, long enough for batches of near-equal length."""
+
+
+def match_tokens(
+    first: Tensor, second: Tensor, first_masks: tuple[Tensor, Tensor], second_masks: tuple[Tensor, Tensor]
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return precision, recall and F1 of pairs by greedy matching (section 3, without importance weights).
+
+    R = mean over the words x_i of `second` of max over j of cos(x_i, y_j), P the same with the sides changed, and
+    F1 = 2 P R / (P + R). As in the authors' code, the special tokens are not words, but a word may match one.
+
+    Args:
+        first: (P, T, D) token vectors y of the candidates.
+        second: (P, U, D) token vectors x of the references.
+        first_masks: (P, T) each: 1 at tokens, and 1 at words.
+
+    Returns:
+        Three times (P,); 0 where a side has no word.
+    """
+    cosines = F.normalize(first.float(), dim=-1) @ F.normalize(second.float(), dim=-1).mT  # (P, T, U)
+    (there, words), (others_there, other_words) = first_masks, second_masks
+    lowest = -2.0  # below any cosine
+    best = cosines.masked_fill(~others_there.bool()[:, None, :], lowest).amax(dim=2)  # (P, T)
+    other_best = cosines.masked_fill(~there.bool()[:, :, None], lowest).amax(dim=1)  # (P, U)
+    precision = (best * words).sum(dim=1) / words.sum(dim=1).clamp(min=1)
+    recall = (other_best * other_words).sum(dim=1) / other_words.sum(dim=1).clamp(min=1)
+    empty = (words.sum(dim=1) == 0) | (other_words.sum(dim=1) == 0)
+    precision, recall = precision.masked_fill(empty, 0.0), recall.masked_fill(empty, 0.0)
+    total = precision + recall
+    return precision, recall, torch.where(total != 0, 2 * precision * recall / total, torch.zeros_like(total))
+
+
+class _Scorer(ABC):
+    """A `PairScorer` whose model scores a part of the pairs at a time."""
+
+    def __init__(self, model: Any, name: str, similarity: str, batch_size: int, precision: Precision | None) -> None:
+        self.model, self.name = model, name
+        self.batch_size, self.precision = batch_size, precision
+        self.settings = {"similarity": similarity, "precision": precision or "fp32", "device": str(model.device)}
+
+    def score_pairs(self, first: Sequence[str], second: Sequence[str], progress: Progress | None = None) -> np.ndarray:
+        """Return the score of each of P pairs, (P,) float64; the model's modes and the random state are restored."""
+        scores = np.zeros(len(first))
+        with (progress or Progress(quiet=True)).bar("scoring pairs", len(first)) as bar, undisturbed(self.model):
+            for rows in self._parts([len(a) + len(b) for a, b in zip(first, second, strict=True)]):
+                scores[rows] = self._score([first[row] for row in rows], [second[row] for row in rows])
+                bar.advance(len(rows))
+        return scores
+
+    @abstractmethod
+    def _parts(self, lengths: list[int]) -> Iterable[np.ndarray]:
+        """Divide the rows of pairs, of these lengths in letters, into parts."""
+
+    @abstractmethod
+    def _score(self, first: list[str], second: list[str]) -> np.ndarray:
+        """Return the scores of a part of the pairs."""
+
+
+class BertScore(_Scorer):
+    """A `PairScorer` of sentence pairs by BERTScore.
+
+    Args:
+        model: a SentenceTransformer whose first module is a Transformer, or what `likewise.load` takes.
+        layer: the hidden layer taken, 0 for the embeddings and -1 for the last; None takes the authors' choice for the
+            models that they name, and the last one of others.
+        measure: the score of a pair; F1 is the same in both orders.
+        batch_size, precision: as in `likewise.evaluate`.
+
+    Raises:
+        EvaluationError: the model has no transformer, or no such layer.
+    """
+
+    def __init__(
+        self,
+        model: SentenceTransformer | str | os.PathLike[str],
+        *,
+        layer: int | None = None,
+        measure: Measure = "f1",
+        batch_size: int = 64,
+        precision: Precision | None = None,
+    ) -> None:
+        from sentence_transformers.sentence_transformer.modules import Transformer
+
+        named = os.fspath(model) if isinstance(model, str | os.PathLike) else ""
+        encoder = load(model) if isinstance(model, str | os.PathLike) else model
+        self.transformer: Any = encoder[0]
+        if not isinstance(self.transformer, Transformer):
+            kind = type(self.transformer).__name__
+            raise EvaluationError(f"BERTScore takes the tokens of a transformer, and this model begins with {kind}")
+        deepest = int(self.transformer.auto_model.config.num_hidden_layers)
+        chosen = LAYERS.get(named.rpartition("/")[2], deepest) if layer is None else layer
+        self.layer = chosen + deepest + 1 if chosen < 0 else chosen
+        if not 0 <= self.layer <= deepest:
+            raise EvaluationError(f"the layers of this model are 0 to {deepest}, and {chosen} is asked for")
+        self.measure = measure
+        similarity = f"BERTScore {measure}, layer {self.layer}"
+        super().__init__(encoder, f"bertscore:{named or type(encoder).__name__}", similarity, batch_size, precision)
+
+    def _parts(self, lengths: list[int]) -> Iterable[np.ndarray]:
+        order = np.argsort(-np.array(lengths), kind="stable")  # pairs of near-equal length pad little
+        return (order[start : start + self.batch_size] for start in range(0, len(order), self.batch_size))
+
+    @torch.inference_mode()
+    def _score(self, first: list[str], second: list[str]) -> np.ndarray:
+        (one, one_masks), (other, other_masks) = self._tokens(first), self._tokens(second)
+        found = match_tokens(one, other, one_masks, other_masks)
+        return found[("precision", "recall", "f1").index(self.measure)].double().cpu().numpy()
+
+    def _tokens(self, texts: list[str]) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        """Return token vectors (P, T, D) of a layer, and the masks of tokens and of words, (P, T) each."""
+        tokens = self.transformer.tokenizer(
+            texts,
+            padding=True,
+            truncation=True,
+            max_length=self.model.max_seq_length,
+            return_special_tokens_mask=True,
+            return_tensors="pt",
+        ).to(self.model.device)
+        words = tokens["attention_mask"] * (1 - tokens.pop("special_tokens_mask"))
+        with autocast(self.model, self.precision):
+            hidden = self.transformer.auto_model(**tokens, output_hidden_states=True).hidden_states[self.layer]
+        return hidden, (tokens["attention_mask"], words)
+
+
+class CrossEncoderScorer(_Scorer):
+    """A `PairScorer` by a cross-encoder; `likewise context distill --structure cross` trains one.
+
+    Args:
+        model: a CrossEncoder with one output, or its folder or hub name.
+        batch_size, precision: as in `likewise.evaluate`.
+
+    Raises:
+        LoadError: there is no such model, or it has more than one output.
+    """
+
+    def __init__(self, model: CrossEncoder | str, *, batch_size: int = 64, precision: Precision | None = None) -> None:
+        named = model if isinstance(model, str) else type(model).__name__
+        try:
+            with no_bar():
+                found = CrossEncoder(model) if isinstance(model, str) else model
+        except (OSError, ValueError) as error:
+            raise LoadError(f"'{named}' cannot be loaded as a cross-encoder: {first_line(error)}") from error
+        if (outputs := found.num_labels) != 1:
+            raise LoadError(f"'{named}' has {outputs} outputs a pair: give a cross-encoder with one score")
+        super().__init__(found, f"cross-encoder:{named}", "score of a cross-encoder", batch_size, precision)
+
+    def _parts(self, lengths: list[int]) -> Iterable[np.ndarray]:
+        return np.array_split(np.arange(len(lengths)), min(_CHUNKS, len(lengths)) or 1)
+
+    def _score(self, first: list[str], second: list[str]) -> np.ndarray:
+        return predict_pairs(self.model, first, second, self.batch_size, self.precision)
+
+
+def predict_pairs(
+    model: Any, first: Sequence[str], second: Sequence[str], batch_size: int, precision: Precision | None
+) -> np.ndarray:
+    """Return the scores of P pairs by a cross-encoder, (P,) float64; its modes and the random state are restored."""
+    with undisturbed(model), autocast(model, precision):
+        pairs = list(zip(first, second, strict=True))
+        found = model.predict(pairs, batch_size=batch_size, show_progress_bar=False)
+    return np.asarray(found, dtype=np.float64)
+
+
+class PairPredictions:
+    """The float32 scores of P pairs by any model: cosines of an encoder, scores of a cross-encoder."""
+
+    def __init__(self, first: Sequence[str], second: Sequence[str]) -> None:
+        self._sides = first, second
+        self._cache = TokenCache([*first, *second])
+
+    def __call__(self, model: Any) -> np.ndarray:
+        """Return scores (P,) float64; the model's modes and the global random state are restored."""
+        if isinstance(model, CrossEncoder):
+            return predict_pairs(model, *self._sides, BATCH, "fp32")
+        return pair_cosines(*np.split(self._cache.vectors(model)[0], 2))
