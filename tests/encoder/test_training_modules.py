@@ -39,7 +39,7 @@ def test_it_is_kept_in_checkpoints_and_not_in_what_is_exported(tiny_base, tmp_pa
 
 def test_they_act_in_training_and_leave_evaluation_alone():
     words = {"token_embeddings": torch.randn(2, 3, 8), "attention_mask": torch.ones(2, 3, dtype=torch.long)}
-    noisy = NoisyWords(WordNoise(share=1.0, kinds=(1.0, 0.0, 0.0, 0.0)))
+    noisy = NoisyWords({"share": 1.0, "kinds": (1.0, 0.0, 0.0, 0.0)})
     before = words["token_embeddings"]
     assert not torch.equal(noisy.train()(dict(words))["token_embeddings"], before)
     assert noisy.eval()(dict(words))["token_embeddings"] is before
@@ -64,7 +64,7 @@ def test_layers_are_those_of_section_4_1():
 
 def test_they_are_kept_in_checkpoints_and_stripped_from_what_is_exported(tmp_path):
     noise = WordNoise(share=0.25)
-    modules = [NoisyWords(noise), Projector(8, 16), Predictor(16, 4)]
+    modules = [NoisyWords(noise.to_dict()), Projector(8, 16), Predictor(16, 4)]
     for number, module in enumerate(modules):
         folder = tmp_path / str(number)
         folder.mkdir()

@@ -71,8 +71,3 @@ def test_in_evaluation_it_is_on_or_off(kind, kept, batch):
     ]
     assert torch.equal(outputs[0], attend(vectors, mask))
     assert torch.equal(outputs[1], outputs[0] if kept else vectors)
-
-
-def test_shapes_are_checked(batch):
-    with pytest.raises(ValueError, match="mask"):
-        attend(batch[0], batch[1][:, :2])

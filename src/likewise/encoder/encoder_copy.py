@@ -9,17 +9,14 @@ from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformer
 from torch import Tensor, nn
 
-from likewise.encoder.modules import SavedModule, TrainingOnly
+from likewise.encoder.modules import TrainingOnly, saved_modules
 from likewise.encoder.training_modules import TrainingHead
 
+_ENCODER, _BUFFERS = "copy", "buffers.safetensors"
 
-class EncoderCopy(TrainingOnly, SavedModule):
-    """A copy of an encoder as a module of that encoder: saved in checkpoints, never exported.
 
-    It leaves the features as they are; a loss calls `encode`.
-    """
-
-    folder_name = "copy"
+class EncoderCopy(TrainingOnly):
+    """A copy of an encoder as a module of that encoder: saved in checkpoints, never exported. A loss calls `encode`."""
 
     def __init__(self, encoder: SentenceTransformer) -> None:
         super().__init__()
@@ -28,25 +25,32 @@ class EncoderCopy(TrainingOnly, SavedModule):
     @classmethod
     def of(cls, encoder: SentenceTransformer, **settings: Any) -> Self:
         """Return a copy of an encoder without its training-only modules."""
-        kept = [copy.deepcopy(module) for module in encoder.children() if not isinstance(module, TrainingOnly)]
+        kept = [copy.deepcopy(module) for module in saved_modules(encoder)]
         return cls(SentenceTransformer(modules=kept, device=str(encoder.device)), **settings)
 
     def encode(self, features: dict[str, Any]) -> Tensor:
         """Encode tokens (B, T) as sentence vectors (B, D) of the copy."""
         return self.encoder(dict(features))["sentence_embedding"]
 
-    def forward(self, features: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
-        """Return the features unchanged."""
-        return features
+    def get_config_dict(self) -> dict[str, Any]:
+        """Return the settings; the encoder is a folder of its own."""
+        return {name: value for name, value in super().get_config_dict().items() if name != "encoder"}
 
     def save(self, output_path: str, *args: Any, safe_serialization: bool = True, **kwargs: Any) -> None:
-        """Write the copy into a subfolder of the module's folder."""
-        self.encoder.save_pretrained(str(Path(output_path) / self.folder_name), create_model_card=False)
+        """Write the copy into a subfolder of the module's folder, and the settings and buffers beside it."""
+        self.encoder.save_pretrained(str(Path(output_path) / _ENCODER), create_model_card=False)
+        self.save_config(output_path)
+        save_file(dict(self.named_buffers(recurse=False)), str(Path(output_path) / _BUFFERS))
 
     @classmethod
     def load(cls, model_name_or_path: str, subfolder: str = "", *args: Any, **kwargs: Any) -> Self:
         """Load the module from a checkpoint's folder."""
-        return cls(SentenceTransformer(str(Path(model_name_or_path) / subfolder / cls.folder_name), device="cpu"))
+        folder = Path(model_name_or_path) / subfolder
+        settings = cls.load_config(model_name_or_path, subfolder=subfolder)
+        module = cls(SentenceTransformer(str(folder / _ENCODER), device="cpu"), **settings)
+        for name, value in load_file(str(folder / _BUFFERS)).items():
+            getattr(module, name).copy_(value)
+        return module
 
 
 class FrozenCopy(EncoderCopy):
@@ -72,16 +76,14 @@ class MomentumQueue(FrozenCopy):
         momentum: lambda of theta_m <- lambda theta_m + (1 - lambda) theta_e.
     """
 
-    config_keys: list[str] = ["size", "dimension", "momentum"]  # noqa: RUF012 - the base class declares it so
+    queue: Tensor
+    filled: Tensor
 
     def __init__(self, encoder: SentenceTransformer, size: int, dimension: int, momentum: float = 0.995) -> None:
         super().__init__(encoder)
         self.size, self.dimension, self.momentum = size, dimension, momentum
         self.register_buffer("queue", torch.zeros(size, dimension))  # (M, D), the oldest first
         self.register_buffer("filled", torch.zeros((), dtype=torch.long))
-
-    queue: Tensor
-    filled: Tensor
 
     def vectors(self) -> Tensor:
         """Return the vectors in the queue, (up to M, D), the oldest first, as a copy."""
@@ -90,38 +92,18 @@ class MomentumQueue(FrozenCopy):
     @torch.no_grad()
     def push(self, vectors: Tensor) -> None:
         """Append vectors (B, D) to the queue, and drop the oldest."""
-        kept = torch.cat([self.queue, vectors.detach().to(self.queue.dtype)])[-self.size :] if self.size else self.queue
-        self.queue.copy_(kept)
+        self.queue.copy_(torch.cat([self.queue, vectors.to(self.queue.dtype)])[-self.size :])
         self.filled.fill_(min(self.size, int(self.filled) + len(vectors)))
 
     @torch.no_grad()
     def follow(self, encoder: nn.Module) -> None:
         """Update the copy's weights towards those of the trained encoder, by momentum."""
-        kept = [module for module in encoder.children() if not isinstance(module, TrainingOnly)]
-        for own, other in zip(self.encoder.children(), kept, strict=True):
-            for mine, theirs in zip(own.parameters(), other.parameters(), strict=True):
-                mine.lerp_(theirs.detach(), 1 - self.momentum)
+        trained = (parameter for module in saved_modules(encoder) for parameter in module.parameters())
+        for own, other in zip(self.encoder.parameters(), trained, strict=True):
+            own.lerp_(other, 1 - self.momentum)
 
     @torch.no_grad()
     def keys(self, features: dict[str, Any], head: TrainingHead | None = None) -> Tensor:
         """Encode tokens (B, T) as vectors (B, D) for the queue, through the trained encoder's head if any."""
         vectors = self.encode(features)
         return head({"sentence_embedding": vectors})["sentence_embedding"] if head else vectors
-
-    def save(self, output_path: str, *args: Any, safe_serialization: bool = True, **kwargs: Any) -> None:
-        """Write the copy, the queue and the settings."""
-        super().save(output_path)
-        self.save_config(output_path)
-        save_file({"queue": self.queue, "filled": self.filled}, str(Path(output_path) / "queue.safetensors"))
-
-    @classmethod
-    def load(cls, model_name_or_path: str, subfolder: str = "", *args: Any, **kwargs: Any) -> Self:
-        """Load the module from a checkpoint's folder."""
-        folder = Path(model_name_or_path) / subfolder
-        module = cls(
-            SentenceTransformer(str(folder / cls.folder_name), device="cpu"),
-            **cls.load_config(model_name_or_path, subfolder=subfolder),
-        )
-        for name, value in load_file(str(folder / "queue.safetensors")).items():
-            getattr(module, name).copy_(value)
-        return module

@@ -1,5 +1,6 @@
 """The base classes of likewise's modules, and operations on the modules of an encoder."""
 
+import inspect
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Self, TypeVar
@@ -12,9 +13,15 @@ _Part = TypeVar("_Part", bound=nn.Module)
 
 
 class SavedModule(Module):
-    """A sentence-transformers module made of its `config_keys`, with or without weights."""
+    """A sentence-transformers module that is saved as the arguments of its `__init__`, with or without weights.
 
-    config_file_name: str = "config.json"
+    A subclass keeps each argument as an attribute of the same name.
+    """
+
+    def __init_subclass__(cls, **settings: Any) -> None:
+        super().__init_subclass__(**settings)
+        if "__init__" in vars(cls):
+            cls.config_keys = [*inspect.signature(cls).parameters]
 
     def save(self, output_path: str, *args: Any, safe_serialization: bool = True, **kwargs: Any) -> None:
         """Write the configuration, and the weights as safetensors where there are any."""
@@ -32,12 +39,19 @@ class SavedModule(Module):
         return module
 
 
-class TrainingOnly:
-    """The marker of a module that is used in training only: saved in checkpoints, never exported.
+class TrainingOnly(SavedModule):
+    """A module that is used in training only: saved in checkpoints, never exported.
 
     As a module of the encoder and not of the loss, it is clipped, synchronised across processes and resumed. It leaves
-    the features of evaluation as they are.
+    the features of evaluation as they are. A subclass returns from `_in_training` the features that training adds.
     """
+
+    def forward(self, features: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
+        """Add features in training; return them unchanged in evaluation."""
+        return features | self._in_training(features) if self.training else features
+
+    def _in_training(self, features: dict[str, Any]) -> dict[str, Any]:
+        return {}
 
 
 def hub_arguments(subfolder: str, kwargs: dict[str, Any]) -> dict[str, Any]:
@@ -64,11 +78,14 @@ def with_modules(model: SentenceTransformer, modules: list[nn.Module]) -> Senten
     )
 
 
+def saved_modules(encoder: nn.Module) -> list[nn.Module]:
+    """Return the modules of an encoder less those of training."""
+    return [module for module in encoder.children() if not isinstance(module, TrainingOnly)]
+
+
 def without_training_head(model: SentenceTransformer) -> SentenceTransformer:
     """Return the encoder to save, without training-only modules; it shares its weights with `model`."""
-    bare = with_modules(model, [module for module in model.children() if not isinstance(module, TrainingOnly)])
-    bare.eval()
-    return bare
+    return with_modules(model, saved_modules(model)).eval()
 
 
 @contextmanager

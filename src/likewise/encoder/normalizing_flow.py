@@ -32,16 +32,15 @@ class NormalizingFlow(SavedModule):
         coupling: additive moves numbers, affine scales them too.
     """
 
-    config_keys: list[str] = ["dimension", "steps", "hidden", "coupling"]  # noqa: RUF012 - the base class declares it so
-
     mean: Tensor
     deviation: Tensor
 
     def __init__(self, dimension: int, steps: int = 9, hidden: int = 256, coupling: Coupling = "additive") -> None:
         super().__init__()
         require_zuko()
+        from zuko.distributions import DiagNormal
         from zuko.flows import Flow, GeneralCouplingTransform, UnconditionalDistribution, UnconditionalTransform
-        from zuko.transforms import AdditiveTransform, MonotonicAffineTransform
+        from zuko.transforms import AdditiveTransform, DependentTransform, MonotonicAffineTransform
 
         self.dimension, self.steps, self.hidden, self.coupling = dimension, steps, hidden, coupling
         self.register_buffer("mean", torch.zeros(dimension))
@@ -53,16 +52,17 @@ class NormalizingFlow(SavedModule):
         )
 
         def scale() -> nn.Module:
-            return UnconditionalTransform(_Scale, torch.zeros(dimension), torch.zeros(dimension))
+            def of_each(shift: Tensor, factor: Tensor) -> Any:
+                return DependentTransform(MonotonicAffineTransform(shift, factor), 1)
 
-        parts: list[nn.Module] = []
-        for _ in range(steps):
+            return UnconditionalTransform(of_each, torch.zeros(dimension), torch.zeros(dimension))
+
+        def coupling_layer() -> nn.Module:
             mask = torch.randperm(dimension) % 2 == 0
-            parts += [
-                scale(),
-                GeneralCouplingTransform(dimension, mask=mask, hidden_features=(hidden,), **univariate),
-            ]
-        base = UnconditionalDistribution(_standard_normal, torch.zeros(dimension), torch.ones(dimension), buffer=True)
+            return GeneralCouplingTransform(dimension, mask=mask, hidden_features=(hidden,), **univariate)
+
+        parts = [part for _ in range(steps) for part in (scale(), coupling_layer())]
+        base = UnconditionalDistribution(DiagNormal, torch.zeros(dimension), torch.ones(dimension), buffer=True)
         self.flow = Flow([*parts, scale()], base)
 
     def standardise_by(self, vectors: Tensor) -> None:
@@ -77,10 +77,6 @@ class NormalizingFlow(SavedModule):
         found, log_det = self.flow().transform.call_and_ladj(standard)
         return found, log_det - self.deviation.log().sum()
 
-    def inverse(self, latent: Tensor) -> Tensor:
-        """Return the vectors (B, D) with the given `latent` (B, D)."""
-        return self.flow().transform.inv(latent) * self.deviation + self.mean
-
     def log_prob(self, vectors: Tensor) -> Tensor:
         """Return the logarithm of the density (B,) of vectors (B, D)."""
         found, log_det = self.latent(vectors)
@@ -94,16 +90,3 @@ class NormalizingFlow(SavedModule):
     def get_embedding_dimension(self) -> int:
         """Return the dimension D of the vectors."""
         return self.dimension
-
-
-def _Scale(shift: Tensor, scale: Tensor) -> Any:  # noqa: N802 - stands for a class of zuko's
-    """Return the scale and shift of each dimension as one transformation of vectors."""
-    from zuko.transforms import DependentTransform, MonotonicAffineTransform
-
-    return DependentTransform(MonotonicAffineTransform(shift, scale), 1)
-
-
-def _standard_normal(loc: Tensor, scale: Tensor) -> Any:
-    from zuko.distributions import DiagNormal
-
-    return DiagNormal(loc, scale)

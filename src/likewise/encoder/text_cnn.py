@@ -30,8 +30,6 @@ class TextCNN(SavedModule):
             before there was this choice have none.
     """
 
-    config_keys: list[str] = ["dimension", "regions", "filters", "edges"]  # noqa: RUF012 - the base class declares it so
-
     def __init__(
         self, dimension: int, regions: Sequence[int] = REGIONS, filters: int = 300, edges: bool = False
     ) -> None:

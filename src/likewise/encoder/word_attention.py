@@ -6,7 +6,6 @@ from typing import Any
 from torch import Tensor
 
 from likewise.encoder.modules import SavedModule, TrainingOnly
-from likewise.errors import LikewiseError
 
 FILL = 1e-9
 """What algorithm 1 puts in the place of a score with padding (and not -1e9, as attention with a softmax has)."""
@@ -26,10 +25,6 @@ def attend(vectors: Tensor, mask: Tensor) -> Tensor:
     Returns:
         (B, T, D); zero where a padding's vector is zero.
     """
-    if vectors.ndim != 3 or vectors.shape[:2] != mask.shape:
-        raise LikewiseError(
-            f"vectors (B, T, D) and a mask (B, T) expected, not {tuple(vectors.shape)}, {tuple(mask.shape)}"
-        )
     words = mask.to(vectors.dtype)[:, :, None]  # (B, T, 1)
     whole = (vectors * words).sum(dim=1, keepdim=True)  # (B, 1, D)
     scores = (vectors * whole).sum(dim=2, keepdim=True) / math.sqrt(vectors.shape[2])  # (B, T, 1)
@@ -40,17 +35,14 @@ def attend(vectors: Tensor, mask: Tensor) -> Tensor:
 class WordAttention(SavedModule):
     """A module that applies `attend` to the token embeddings, in training and in evaluation."""
 
-    config_keys: list[str] = []  # noqa: RUF012 - the base class declares it so
-
     def forward(self, features: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
         """Apply `attend` to 'token_embeddings' (B, T, D)."""
         features["token_embeddings"] = attend(features["token_embeddings"], features["attention_mask"])
         return features
 
 
-class TrainingAttention(TrainingOnly, WordAttention):
+class TrainingAttention(TrainingOnly):
     """Word attention in training, and the identity in evaluation, as the authors of GCLSR ran it."""
 
-    def forward(self, features: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
-        """Apply `attend` to 'token_embeddings' (B, T, D) in training."""
-        return super().forward(features) if self.training else features
+    def _in_training(self, features: dict[str, Any]) -> dict[str, Any]:
+        return {"token_embeddings": attend(features["token_embeddings"], features["attention_mask"])}

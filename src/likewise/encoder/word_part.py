@@ -35,8 +35,6 @@ class WordPart(SavedModule):
         weight: of the part.
     """
 
-    config_keys: list[str] = ["pieces", "rows", "dimension", "width", "weight"]  # noqa: RUF012 - the base class declares it so
-
     row: Tensor
 
     def __init__(self, pieces: int, rows: int, dimension: int, width: int, weight: float = 0.7) -> None:

@@ -112,7 +112,7 @@ def _encoder(base: str, options: GCLSROptions, sentences: Any = None) -> Sentenc
     cnn = TextCNN(words.get_embedding_dimension(), options.region_sizes, options.filters, edges=True)
     modules: list[Any] = [
         words,
-        *([NoisyWords(options.noise)] if options.augmentation in ("partial", "full") else []),
+        *([NoisyWords(options.noise.to_dict())] if options.augmentation in ("partial", "full") else []),
         *([WordAttention() if options.attention_kept else TrainingAttention()] if options.attention else []),
         cnn,
         Projector(cnn.get_embedding_dimension(), options.projection),
