@@ -11,7 +11,7 @@ from sentence_transformers import CrossEncoder, SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Pooling
 
 import likewise
-from likewise.context.surrogate import PAPER, PRESETS, distill
+from likewise.context.surrogate import PAPER, PRESETS, SurrogateOptions, distill
 from likewise.context.workspace import ContextError
 from likewise.encoder.build import build_encoder
 from likewise.encoder.encoder_copy import FrozenCopy
@@ -170,7 +170,7 @@ def test_the_anchored_loss_is_that_of_scores_and_of_vectors(tiny_base, sentences
     student.append(FrozenCopy(teacher))
     pairs, labels = (sentences[:4], sentences[4:8]), torch.tensor([0.1, 0.9, 0.4, 0.7])
     features = [encoder.preprocess(texts) for encoder in (student, teacher) for texts in pairs]
-    parts = AnchoredLoss(student, anchor=3.0).train()(features, labels)
+    parts = AnchoredLoss(student, SurrogateOptions(anchor=3.0)).train()(features, labels)
     plain = build_encoder(str(tiny_base), pooling="cls", head=False).eval()
     u, v = (plain.encode(texts, normalize_embeddings=True).astype(np.float64) for texts in pairs)
     s, t = (teacher.encode(texts, normalize_embeddings=True).astype(np.float64) for texts in pairs)

@@ -1,3 +1,5 @@
+from functools import partial
+
 import pytest
 import torch
 
@@ -5,7 +7,7 @@ from likewise.augment.spans import nested_spans, sentence_rng
 from likewise.encoder.build import build_encoder
 from likewise.losses import functional
 from likewise.recipes import RECIPES, OptionError
-from likewise.recipes.arccse import TripletViews
+from likewise.recipes.arccse import triplet_views
 
 ARCCSE = RECIPES["arccse"]
 
@@ -15,13 +17,17 @@ def options_of(**changes):
     return ARCCSE.options(**({"triplet_weight": 0.1} | changes))
 
 
+def triplets_of(options, mask_token, seed):
+    return partial(triplet_views, options=options, mask_token=mask_token, seed=seed)
+
+
 def rows(sentences):
     return [{"sentence": s, "words": len(s.split())} for s in sentences]
 
 
 def test_only_long_sentences_make_triplets_in_three_blocks(sentences):
     options = options_of(triplet_min_words=25, triplet_limit=0)
-    columns = TripletViews(options, "[MASK]", seed=1)(rows(sentences[:50]))
+    columns = triplets_of(options, "[MASK]", seed=1)(rows(sentences[:50]))
     long = [s for s in sentences[:50] if len(s.split()) >= 25]
     k = len(long)
     assert 0 < k < 50
@@ -37,7 +43,7 @@ def test_only_long_sentences_make_triplets_in_three_blocks(sentences):
 
 def test_the_limit_bounds_the_triplets_of_a_batch(sentences):
     long = [s for s in sentences if len(s.split()) >= 25][:5]
-    columns = TripletViews(options_of(triplet_limit=3), "[MASK]", seed=1)(rows(["A short one.", *long]))
+    columns = triplets_of(options_of(triplet_limit=3), "[MASK]", seed=1)(rows(["A short one.", *long]))
     assert len(columns["sentence"]) == 6
     assert columns["triplet"][:3] == long[:3]
     assert len(columns["triplet"]) == 9
@@ -45,11 +51,11 @@ def test_the_limit_bounds_the_triplets_of_a_batch(sentences):
 
 def test_views_depend_on_the_seed_and_not_on_the_batch(sentences):
     options = options_of()
-    first = TripletViews(options, "[MASK]", seed=1)
+    first = triplets_of(options, "[MASK]", seed=1)
     sentence = next(s for s in sentences if len(s.split()) >= 25)
     alone, among = first(rows([sentence]))["triplet"], first(rows([*sentences[:20], sentence]))["triplet"]
     assert set(alone) <= set(among)
-    assert TripletViews(options, "[MASK]", seed=2)(rows([sentence]))["triplet"] != alone
+    assert triplets_of(options, "[MASK]", seed=2)(rows([sentence]))["triplet"] != alone
 
 
 def test_batch_is_truncated_and_masks_are_mask_tokens(tiny_base, sentences):
@@ -82,11 +88,9 @@ def test_the_loss_is_equation_5(tiny_base, sentences):
 
 def test_triplets_by_deletion_lack_the_words_that_would_be_masked(sentences):
     texts = [s for s in sentences if len(s.split()) >= 25][:3]
-    masked = TripletViews(options_of(), "[MASK]", seed=1)(rows(texts))["triplet"]
-    deleted = TripletViews(options_of(triplet_by="delete"), None, seed=1)(rows(texts))["triplet"]
+    masked = triplets_of(options_of(), "[MASK]", seed=1)(rows(texts))["triplet"]
+    deleted = triplets_of(options_of(triplet_by="delete"), None, seed=1)(rows(texts))["triplet"]
     assert deleted == [" ".join(text.replace("[MASK]", "").split()) for text in masked]
-    with pytest.raises(OptionError, match="triplet_by to delete"):
-        TripletViews(options_of(), None, seed=1)
 
 
 def test_a_raw_language_model_has_nothing_to_keep(tiny_base):
@@ -137,16 +141,23 @@ def test_the_second_view_may_lack_words_and_both_keep_the_base_s_similarities(ti
 def test_ablations_leave_parts_out(tiny_base, sentences, changes, expected):
     options = options_of(**changes)
     encoder = ARCCSE.build_encoder(str(tiny_base), options)
-    loss = ARCCSE.build_loss(encoder, options)
-    parts = {"contrastive": loss.margin_degrees is not None, "triplet": loss.triplet_weight > 0}
-    assert {name for name, there in parts.items() if there} == expected
+    batch = ARCCSE.build_collator(encoder, options, 1)(rows(sentences[:10]))
+    features = [
+        {key.removeprefix(f"{name}_"): value for key, value in batch.items() if key.startswith(name)}
+        for name in ("sentence", "triplet")
+    ]
+    parts = ARCCSE.build_loss(encoder.eval(), options)([one for one in features if one])
+    assert set(parts) == expected
     if options.contrastive == "nt-xent":
-        assert loss.margin_degrees == 0
+        x = encoder(dict(features[0]))["sentence_embedding"]
+        assert torch.allclose(parts["contrastive"], functional.nt_xent(x, x, options.temperature), atol=1e-5)
 
 
 def test_a_tokenizer_without_a_mask_is_told(tiny_base):
-    with pytest.raises(OptionError, match="mask token"):
-        TripletViews(options_of(), None, 1)
+    encoder = ARCCSE.build_encoder(str(tiny_base), options_of())
+    encoder[0].tokenizer.mask_token = None
+    with pytest.raises(OptionError, match=r"mask token.*triplet_by to delete"):
+        ARCCSE.build_collator(encoder, options_of(), 1)
 
 
 def test_simcse_is_arccse_without_margin_triplets_and_sam():

@@ -1,4 +1,5 @@
 import pytest
+import torch
 
 from likewise.recipes import RECIPES, OptionError
 
@@ -17,8 +18,13 @@ def test_the_authors_values():
 
 def test_each_view_has_its_own_share():
     options = CONSERT.options(token_share=0.1, feature_share=0.2, dropout_share=0.3)
-    shares = {kind: options.view(kind).share for kind in ("token-cutoff", "feature-cutoff", "dropout", "shuffle")}
-    assert shares == {"token-cutoff": 0.1, "feature-cutoff": 0.2, "dropout": 0.3, "shuffle": 0.0}
+    ones, mask = torch.ones(50, 40, 100), torch.ones(50, 40, dtype=torch.long)
+    shares = {
+        view: (options.changed(view, ones, mask) == 0).float().mean().item()
+        for view in ("token-cutoff", "feature-cutoff", "dropout", "shuffle")
+    }
+    expected = {"token-cutoff": 0.1, "feature-cutoff": 0.2, "dropout": 0.3, "shuffle": 0.0}
+    assert shares == pytest.approx(expected, abs=0.01)
 
 
 @pytest.mark.parametrize("pooling", ["last-two", "mean", "cls"])

@@ -5,7 +5,6 @@ import likewise
 from likewise.encoder.build import build_encoder
 from likewise.encoder.encoder_copy import FrozenCopy
 from likewise.encoder.mask_prompt import build_mask_prompt_encoder
-from likewise.losses.distillation import DistillationLoss
 from likewise.recipes import RECIPES, OptionError
 
 RECIPE = RECIPES["mask-distillation"]
@@ -73,11 +72,6 @@ def test_a_run_brings_the_mask_near_the_teacher_and_leaves_the_teacher_out(tiny_
         return torch.nn.functional.cosine_similarity(mine, theirs).mean().item()
 
     assert nearness(after) > nearness(before) + 0.1
-
-
-def test_a_loss_without_a_teacher_is_refused(tiny_base):
-    with pytest.raises(ValueError, match="teacher"):
-        DistillationLoss(build_mask_prompt_encoder(str(tiny_base), head=False))
 
 
 def test_what_is_no_template_is_refused():

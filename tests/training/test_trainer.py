@@ -6,8 +6,8 @@ from sentence_transformers import SentenceTransformerTrainingArguments
 
 from likewise.encoder.build import build_encoder
 from likewise.encoder.pooled_token import only_pooled_token
-from likewise.losses.arccse import ArcCSELoss
 from likewise.recipes import RECIPES
+from likewise.recipes.arccse import ArcCSELoss, ArcCSEOptions
 from likewise.training.batching import LengthBatchSampler
 from likewise.training.trainer import LikewiseTrainer, TwoPassSAM
 
@@ -77,7 +77,7 @@ def test_the_last_layer_is_short_but_where_modules_are_copied(tiny_base, tmp_pat
     texts = ["the cat sees the dog near the old river"] * 2  # 11 tokens
     trainer = LikewiseTrainer(
         lengths=np.array([9, 9]), by_length=True, sam_rho=0.0, model=encoder, args=arguments,
-        train_dataset=Dataset.from_dict({"sentence": texts}), loss=ArcCSELoss(encoder, triplet_weight=0),
+        train_dataset=Dataset.from_dict({"sentence": texts}), loss=ArcCSELoss(encoder, ArcCSEOptions(triplet_weight=0)),
     )  # fmt: skip
     seen = []
     last = encoder[0].auto_model.encoder.layer[-1]

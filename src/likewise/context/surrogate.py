@@ -214,7 +214,7 @@ def _build(base: str, options: SurrogateOptions, pairs: ScoredPairs) -> tuple[An
         encoder.append(FrozenCopy(teacher))
         own, plain = distillation_readings(encoder, teacher, options.max_length)
         readings = {"sentence1": own, "sentence2": own, "plain_sentence1": plain, "plain_sentence2": plain}
-        return encoder, AnchoredLoss(encoder, options.anchor), TextCollator(readings, _with_teacher, (LABEL,)), export
+        return encoder, AnchoredLoss(encoder, options), TextCollator(readings, _with_teacher, (LABEL,)), export
     try:
         with no_bar(), only_errors():  # its last layer is new, as it should be
             model = CrossEncoder(

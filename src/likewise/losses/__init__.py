@@ -1,1 +1,1 @@
-"""Losses: the tensor math in `functional`, one thin sentence-transformers loss class in each other file."""
+"""Losses: the tensor math in `functional` and `pairs`, and the class that encodes a batch for it in `encoder_loss`."""

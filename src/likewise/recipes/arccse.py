@@ -6,19 +6,28 @@ Perspective in Angular Space". Where a value comes from, and what differs from t
 
 import dataclasses
 import math
+from collections.abc import Iterable
+from contextlib import nullcontext
+from functools import partial
 from typing import Any, Literal
+
+import torch
+from torch import Tensor
 
 from likewise.augment.spans import mask_words, nested_spans, sentence_rng, without_words
 from likewise.augment.word_edits import delete_words
 from likewise.encoder.build import build_encoder
 from likewise.encoder.encoder_copy import FrozenCopy
-from likewise.encoder.modules import find_part
+from likewise.encoder.modules import dropout_off
 from likewise.encoder.opening import is_sentence_encoder
-from likewise.losses.arccse import ArcCSELoss
+from likewise.encoder.training_modules import VECTORS
+from likewise.losses import functional
+from likewise.losses.encoder_loss import EncoderLoss
 from likewise.recipes.collate import Reading, TextCollator
 from likewise.recipes.options import HeadOptions
 from likewise.recipes.recipe import Recipe
 from likewise.runs.options import OptionError, option
+from likewise.runs.processes import gather_rows, share
 
 
 class ArcCSEOptions(HeadOptions):
@@ -62,59 +71,105 @@ class ArcCSEOptions(HeadOptions):
             raise OptionError("the two views of a sentence differ by dropout alone: set dropout above 0")
 
 
-class TripletViews:
-    """The views of rows: 'sentence', 'shortened' (the same without some words, where asked for) and 'triplet'.
+def triplet_views(
+    rows: list[dict[str, Any]], options: ArcCSEOptions, mask_token: str, seed: int
+) -> dict[str, list[str]]:
+    """Return 'sentence', 'shortened' (the same without some words, where asked for) and 'triplet'.
 
-    The triplets are K sentences, then K closer, then K farther versions.
+    The triplets are K sentences, then K closer, then K farther versions; none if no sentence is long enough.
     """
-
-    def __init__(self, options: ArcCSEOptions, mask_token: str | None, seed: int) -> None:
-        if options.triplet_weight and options.triplet_by == "mask" and mask_token is None:
-            raise OptionError("the base's tokenizer has no mask token, which triplets need: set triplet_by to delete")
-        self.options, self.mask_token, self.seed = options, mask_token or "", seed
-
-    def __call__(self, rows: list[dict[str, Any]]) -> dict[str, list[str]]:
-        """Return texts by column; without triplets if no sentence is long enough."""
-        at_least = self.options.triplet_min_words if self.options.triplet_weight else math.inf
-        long = [row["sentence"] for row in rows if row["words"] >= at_least][: self.options.triplet_limit or None]
-        versions = [self._versions(sentence) for sentence in long]
-        triplets = [*long, *(closer for closer, _ in versions), *(farther for _, farther in versions)]
-        columns = {"sentence": [row["sentence"] for row in rows]}
-        if share := self.options.positive_deletion:
-            columns["shortened"] = [delete_words(s, share, sentence_rng(s, self.seed)) for s in columns["sentence"]]
-        return columns | {"triplet": triplets}
-
-    def _versions(self, sentence: str) -> tuple[str, str]:
-        words = sentence.split()
-        ratios = (self.options.mask_closer, self.options.mask_farther)
-        closer, farther = nested_spans(len(words), ratios, sentence_rng(sentence, self.seed))
-        if self.options.triplet_by == "delete":
-            return without_words(words, closer), without_words(words, farther)
-        return mask_words(words, closer, self.mask_token), mask_words(words, farther, self.mask_token)
+    at_least = options.triplet_min_words if options.triplet_weight else math.inf
+    long = [row["sentence"] for row in rows if row["words"] >= at_least][: options.triplet_limit or None]
+    columns = {"sentence": [row["sentence"] for row in rows]}
+    if share := options.positive_deletion:
+        columns["shortened"] = [delete_words(s, share, sentence_rng(s, seed)) for s in columns["sentence"]]
+    texts = [sentence.split() for sentence in long]
+    ratios = (options.mask_closer, options.mask_farther)
+    spans = [nested_spans(len(words), ratios, sentence_rng(s, seed)) for s, words in zip(long, texts, strict=True)]
+    version = partial(mask_words, mask_token=mask_token) if options.triplet_by == "mask" else without_words
+    versions = [version(words, both[i]) for i in range(2) for words, both in zip(texts, spans, strict=True)]
+    return columns | {"triplet": long + versions}
 
 
 def _collator(encoder: Any, options: ArcCSEOptions, seed: int) -> TextCollator:
+    mask = encoder.tokenizer.mask_token
+    if options.triplet_weight and options.triplet_by == "mask" and mask is None:
+        raise OptionError("the base's tokenizer has no mask token, which triplets need: set triplet_by to delete")
     wanted = {"sentence": options.max_length, "shortened": options.max_length, "triplet": options.triplet_max_length}
     return TextCollator(
         {column: Reading.of(encoder, length) for column, length in wanted.items()},
-        TripletViews(options, encoder.tokenizer.mask_token, seed),
+        partial(triplet_views, options=options, mask_token=mask, seed=seed),
     )
 
 
-def _loss(encoder: Any, options: ArcCSEOptions) -> ArcCSELoss:
-    margin = {"arccon": options.margin, "nt-xent": 0.0}.get(options.contrastive)
-    return ArcCSELoss(
-        encoder,
-        margin,
-        options.temperature,
-        positive_dropout=options.positive_dropout,
-        triplet_weight=options.triplet_weight,
-        triplet_margin=options.triplet_margin,
-        triplet_dropout=options.triplet_dropout,
-        triplet_temperature=options.triplet_temperature,
-        keep_weight=options.keep_weight if margin is not None and find_part(encoder, FrozenCopy) else 0.0,
-        shortened=options.positive_deletion > 0,
-    )
+class ArcCSELoss(EncoderLoss):
+    """The loss L_arccon + lambda L_triplet (ArcCSE, equation 5); either part may be left out.
+
+    ArcCon (equation 3) compares each sentence with itself. The two views are two rows of one forward pass, so that each
+    has its own dropout mask and the batch is padded and sent through the encoder once. With a margin of 0 it is
+    NT-Xent, the loss of SimCSE. By the triplets (equation 4) a sentence is nearer to its less masked version than to
+    the more masked one; without dropout, whose noise would hide the small difference between the two versions.
+
+    Not in the paper is `functional.listwise_keep`: in both views the sentences of the batch stay as near to each other
+    as a `FrozenCopy` among the encoder's modules has them.
+
+    Inputs: the columns of `triplet_views`. No labels.
+    """
+
+    options: ArcCSEOptions
+
+    def loss(self, sentences: dict[str, Any], *others: dict[str, Any]) -> dict[str, Tensor]:
+        """Return the weighted parts of a batch's loss, by name: {'contrastive': scalar, 'triplet': scalar}."""
+        options, parts = self.options, dict[str, Tensor]()
+        shortened, triplets = others[: options.positive_deletion > 0], others[options.positive_deletion > 0 :]
+        if options.contrastive != "none":
+            views = self.views(sentences, *shortened)
+            anchors, positives = (view["sentence_embedding"] for view in views)
+            margin = options.margin if options.contrastive == "arccon" else 0.0
+            positives, offset = gather_rows(positives)
+            parts["contrastive"] = functional.arccon(anchors, positives, margin, options.temperature, offset)
+            if options.keep_weight and self.teacher:
+                parts["keep"] = options.keep_weight * self._kept(sentences, views)
+        if options.triplet_weight:
+            if triplets:
+                found = self._triplets(triplets[0])
+            elif parts:  # no sentence of this batch is long enough
+                found = parts["contrastive"] * 0.0
+            else:  # zero, with a graph
+                found = self.vectors(sentences).sum() * 0.0
+            # Other processes may have more triplets, or none.
+            parts["triplet"] = options.triplet_weight * found * share(sum(len(one["input_ids"]) for one in triplets))
+        return parts
+
+    def views(self, *columns: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return what the encoder makes of the two views, from one column (independent dropout masks) or from two."""
+        if len(columns) > 1 or not self.options.positive_dropout:
+            anchors = self.model(dict(columns[0]))
+            with nullcontext() if self.options.positive_dropout else dropout_off(self.model):
+                return anchors, self.model(dict(columns[-1]))
+        both = {
+            key: torch.cat([value, value]) if isinstance(value, Tensor) else value for key, value in columns[0].items()
+        }
+        encoded = self.model(both)
+        vectors = {key: encoded[key] for key in VECTORS if key in encoded}  # (2B, D)
+        first, second = ({key: value.chunk(2)[i] for key, value in vectors.items()} for i in range(2))
+        return first, second
+
+    def _kept(self, sentences: dict[str, Tensor], views: Iterable[dict[str, Any]]) -> Tensor:
+        targets = self.teacher.encode(sentences)  # (B, D)
+        all_targets, offset = gather_rows(targets)
+        kept = [view.get("saved_embedding", view["sentence_embedding"]) for view in views]
+        first, second = (
+            functional.listwise_keep(one, targets, self.options.temperature, (gather_rows(one)[0], all_targets), offset)
+            for one in kept
+        )
+        return (first + second) / 2
+
+    def _triplets(self, features: dict[str, Tensor]) -> Tensor:
+        with nullcontext() if self.options.triplet_dropout else dropout_off(self.model):
+            anchors, closer, farther = self.vectors(features).chunk(3)
+        margin, temperature = self.options.triplet_margin, self.options.triplet_temperature
+        return functional.entailment_triplet(anchors, closer, farther, margin, temperature)
 
 
 def _encoder(base: str, options: ArcCSEOptions) -> Any:
@@ -145,7 +200,7 @@ ARCCSE = Recipe(
     presets={"cpu": CPU, "paper-base": PAPER_BASE, "paper-large": PAPER_LARGE},
     build_encoder=_encoder,
     build_collator=_collator,
-    build_loss=_loss,
+    build_loss=ArcCSELoss,
 )
 
 _AS_SIMCSE: dict[str, Any] = {"contrastive": "nt-xent", "margin": 0.0, "triplet_weight": 0.0, "sam_rho": 0.0}

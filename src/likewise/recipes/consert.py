@@ -6,20 +6,30 @@ Where a value comes from, and what differs from the paper: docs/papers.md.
 
 from typing import Any, Literal
 
+import torch.nn.functional as F
+from sentence_transformers import SentenceTransformer
+from torch import Tensor, nn
+
+from likewise.augment.embedding_views import cut_features, cut_tokens, shuffle_positions
 from likewise.encoder.build import LAST_TWO, build_encoder, build_layer_average
-from likewise.losses.consert import ConSERTLoss, EmbeddingView, ViewKind
+from likewise.errors import LikewiseError
+from likewise.losses import functional
+from likewise.losses.encoder_loss import EncoderLoss
 from likewise.recipes.collate import TextCollator, sentences_of
 from likewise.recipes.options import ContrastiveOptions
 from likewise.recipes.recipe import Recipe
 from likewise.runs.options import OptionError, option
+from likewise.runs.processes import gather_rows
+
+View = Literal["none", "token-cutoff", "feature-cutoff", "shuffle", "dropout"]
 
 
 class ConSERTOptions(ContrastiveOptions):
     """The options of ConSERT."""
 
     pooling: Literal["last-two", "mean", "cls"] = option("last-two", "Token vectors that are averaged, or [CLS].")
-    first: ViewKind = option("feature-cutoff", "How the embeddings are changed in the first view.")
-    second: ViewKind = option("shuffle", "How the embeddings are changed in the second view.")
+    first: View = option("feature-cutoff", "How the embeddings are changed in the first view.")
+    second: View = option("shuffle", "How the embeddings are changed in the second view.")
     token_share: float = option(0.15, "Share of tokens that token-cutoff takes out.", ge=0, le=1)
     feature_share: float = option(0.2, "Share of features that feature-cutoff takes out.", ge=0, le=1)
     dropout_share: float = option(
@@ -33,10 +43,54 @@ class ConSERTOptions(ContrastiveOptions):
         if self.chunk:
             raise OptionError("consert makes its views inside of the encoder, for a whole batch: drop chunk")
 
-    def view(self, kind: ViewKind) -> EmbeddingView:
-        """Return a view of that kind with its share."""
-        shares = {"token-cutoff": self.token_share, "feature-cutoff": self.feature_share, "dropout": self.dropout_share}
-        return EmbeddingView(kind, shares.get(kind, 0.0))
+    def changed(self, view: View, embeddings: Tensor, mask: Tensor) -> Tensor:
+        """Return the embeddings (B, T, D) of tokens with a mask (B, T) in a view (ConSERT, section 3.3)."""
+        if view == "token-cutoff":
+            return cut_tokens(embeddings, mask, self.token_share)
+        if view == "feature-cutoff":
+            return cut_features(embeddings, self.feature_share)
+        return F.dropout(embeddings, self.dropout_share) if view == "dropout" else embeddings
+
+
+class ConSERTLoss(EncoderLoss):
+    """NT-Xent over two views of each sentence (ConSERT, equation 1).
+
+    Inputs: one column of sentences. No labels.
+    """
+
+    options: ConSERTOptions
+
+    def __init__(self, encoder: SentenceTransformer, options: ConSERTOptions) -> None:
+        super().__init__(encoder, options)
+        if not isinstance(self._embeddings, nn.Module):
+            name = type(encoder[0].auto_model).__name__
+            raise LikewiseError(
+                f"ConSERT disturbs the output of a transformer's `embeddings`, and {name} has none: take a BERT- or "
+                "RoBERTa-like base"
+            )
+
+    @property
+    def _embeddings(self) -> Any:
+        return getattr(self.encoder[0].auto_model, "embeddings", None)
+
+    def loss(self, sentences: dict[str, Any]) -> Tensor:
+        """Return the loss of a batch, a scalar."""
+        first, second = (self.view(sentences, view) for view in (self.options.first, self.options.second))  # (B, D)
+        (all_first, offset), (all_second, _) = gather_rows(first), gather_rows(second)
+        return functional.nt_xent_symmetric(first, second, self.options.temperature, (all_first, all_second), offset)
+
+    def view(self, features: dict[str, Any], view: View) -> Tensor:
+        """Return the sentence vectors (B, D) of tokens (B, T) in a view."""
+        mask, embeddings = features["attention_mask"], self._embeddings
+        if view == "shuffle":
+            # RoBERTa and its kin count positions from behind the padding's number, and say so by this attribute.
+            padding = getattr(embeddings, "padding_idx", None)
+            features = features | {"position_ids": shuffle_positions(mask) + (0 if padding is None else padding + 1)}
+        hook = embeddings.register_forward_hook(lambda _, inputs, output: self.options.changed(view, output, mask))
+        try:
+            return self.vectors(features)
+        finally:
+            hook.remove()
 
 
 def _encoder(base: str, options: ConSERTOptions) -> Any:
@@ -70,7 +124,5 @@ CONSERT = Recipe(
     build_collator=lambda encoder, options, seed: TextCollator.of(
         encoder, sentences_of, "sentence", length=options.max_length
     ),
-    build_loss=lambda encoder, options: ConSERTLoss(
-        encoder, options.view(options.first), options.view(options.second), options.temperature
-    ),
+    build_loss=ConSERTLoss,
 )

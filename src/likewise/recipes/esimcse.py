@@ -7,16 +7,23 @@ Where a value comes from, and what differs from the paper: docs/papers.md.
 from functools import partial
 from typing import Any
 
+import torch
+from torch import Tensor
+
 from likewise.augment.spans import sentence_rng
 from likewise.augment.word_edits import repeat_tokens
 from likewise.encoder.build import build_encoder
 from likewise.encoder.encoder_copy import MomentumQueue
-from likewise.losses.esimcse import ESimCSELoss
+from likewise.encoder.modules import find_part
+from likewise.encoder.training_modules import TrainingHead
+from likewise.losses import functional
+from likewise.losses.encoder_loss import EncoderLoss
 from likewise.recipes.collate import TextCollator, tokens_read
 from likewise.recipes.options import HeadOptions
 from likewise.recipes.recipe import Recipe
 from likewise.runs import processes
 from likewise.runs.options import OptionError, option
+from likewise.runs.processes import gather_rows
 
 
 class ESimCSEOptions(HeadOptions):
@@ -54,6 +61,29 @@ def repeated_views(
     return {"sentence": tokens["input_ids"], "repeated": repeated}
 
 
+class ESimCSELoss(EncoderLoss):
+    """NT-Xent of two columns, with the queue's vectors as further negatives (Wu et al. 2022, section 3.2).
+
+    After each forward pass in training the momentum encoder takes a step towards the trained one, and its vectors of
+    the sentences, of all processes, go into the queue. A `MomentumQueue` among the encoder's modules gives both;
+    without one there is no queue.
+
+    Inputs: two columns, sentences and the same ones with repetitions. No labels.
+    """
+
+    def loss(self, sentences: dict[str, Any], repeated: dict[str, Any]) -> Tensor:
+        """Return the loss of a batch, a scalar."""
+        anchors = self.vectors(sentences)  # (B, D)
+        positives, offset = gather_rows(self.vectors(repeated))
+        queue = find_part(self.encoder, MomentumQueue)
+        earlier = queue.vectors() if queue else anchors.new_zeros(0, anchors.shape[1])
+        loss = functional.nt_xent_with_queue(anchors, positives, earlier, self.options.temperature, offset)
+        if queue and torch.is_grad_enabled():
+            queue.follow(self.encoder)
+            queue.push(gather_rows(queue.keys(sentences, find_part(self.encoder, TrainingHead)))[0])
+        return loss
+
+
 def _encoder(base: str, options: ESimCSEOptions) -> Any:
     encoder = build_encoder(base, pooling=options.pooling, head=options.head, dropout=options.dropout)
     size = int(options.queue * options.batch_size * processes.count())
@@ -81,5 +111,5 @@ ESIMCSE = Recipe(
     presets={"cpu": CPU, "paper-base": PAPER_BASE, "paper-large": PAPER_BASE.updated(learning_rate=1e-5)},
     build_encoder=_encoder,
     build_collator=_collator,
-    build_loss=lambda encoder, options: ESimCSELoss(encoder, options.temperature),
+    build_loss=ESimCSELoss,
 )

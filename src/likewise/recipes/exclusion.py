@@ -11,12 +11,15 @@ from functools import partial
 from typing import Any
 
 import torch
+from torch import Tensor
+from torch.nn import functional as F
 
 from likewise.augment.exclusions import excluding, some_words
 from likewise.encoder.build import build_encoder
 from likewise.encoder.encoder_copy import FrozenCopy
 from likewise.encoder.mask_prompt import build_mask_prompt_encoder, reads_a_mask
-from likewise.losses.distillation import ComposedLoss
+from likewise.losses import functional
+from likewise.losses.distillation import DistillationLoss
 from likewise.recipes.collate import TextCollator
 from likewise.recipes.options import PromptOptions
 from likewise.recipes.recipe import Recipe
@@ -59,6 +62,24 @@ def with_exclusions(rows: list[dict[str, Any]], share: float, seed: int) -> dict
     return found
 
 
+class ComposedLoss(DistillationLoss):
+    """The mean of 1 - cos(vector, target), with targets composed of the teacher's vectors.
+
+    The target of a sentence is the teacher's vector of a text, less a share of its vector of what is excluded, if
+    anything; both have length 1.
+
+    Inputs: the columns of `with_exclusions`, the first as tokens of the encoder, the others of the teacher. No labels.
+    """
+
+    def loss(self, own: dict[str, Any], meant: dict[str, Any], *excluded: dict[str, Any]) -> Tensor:
+        """Return the loss of a batch, a scalar."""
+        targets = F.normalize(self.teacher.encode(meant), dim=1)
+        for features in excluded:
+            less = F.normalize(self.teacher.encode(features), dim=1).to(targets.dtype)
+            targets = targets.index_add(0, features["rows"], less, alpha=-self.options.excluded_weight)
+        return functional.cosine_distance(self.vectors(own), targets)
+
+
 def _encoder(base: str, options: ExclusionOptions) -> Any:
     if reads_a_mask(base):
         encoder = build_mask_prompt_encoder(base, options.template, head=False)
@@ -90,5 +111,5 @@ EXCLUSION = Recipe(
     presets={"cpu": CPU},
     build_encoder=_encoder,
     build_collator=_collator,
-    build_loss=lambda encoder, options: ComposedLoss(encoder, options.excluded_weight),
+    build_loss=ComposedLoss,
 )

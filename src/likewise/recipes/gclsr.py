@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 from sentence_transformers import SentenceTransformer
+from torch import Tensor, nn
 
 from likewise.augment.word_edits import WordEditor
 from likewise.augment.word_noise import WordNoise
@@ -19,14 +20,20 @@ from likewise.encoder.text_cnn import TextCNN
 from likewise.encoder.training_modules import NoisyWords, Predictor, Projector
 from likewise.encoder.word_attention import TrainingAttention, WordAttention
 from likewise.encoder.word_vectors import MAX_WORDS, build_word_vectors, check_source
-from likewise.losses.grouped_cosine import GroupedCosineLoss
+from likewise.errors import LikewiseError
+from likewise.losses import functional
+from likewise.losses.encoder_loss import EncoderLoss
 from likewise.recipes.collate import Reading, TextCollator
 from likewise.recipes.optimizers import siamese_sgd
 from likewise.recipes.options import TrainingOptions
 from likewise.recipes.recipe import Recipe
 from likewise.runs import processes
 from likewise.runs.options import OptionError, option
+from likewise.runs.processes import gather_rows
 from likewise.runs.progress import Progress
+
+_PATIENCE = 10
+"""Collapsed batches one after the other that end the run."""
 
 
 class GCLSROptions(TrainingOptions):
@@ -162,6 +169,62 @@ def _views(rows: list[dict[str, Any]]) -> dict[str, list[str]]:
     return {name: [row[name] for row in rows] for name in ("sentence", "view") if name in rows[0]}
 
 
+class CollapseError(LikewiseError):
+    """Raised if all sentences collapse to one vector; the message gives the figures and what to change."""
+
+
+class GroupedCosineLoss(EncoderLoss):
+    """The symmetric grouped loss with stop-gradient (GCLSR, equations 6 and 7), from -1 (all views agree) to 1.
+
+    The two views go through the encoder one after the other, each with its own batch statistics, as in SimSiam.
+
+    Inputs: one column of sentences (the noise makes two views of it) or two (a sentence and another version of it).
+    """
+
+    options: GCLSROptions
+
+    def __init__(self, encoder: nn.Module, options: GCLSROptions) -> None:
+        super().__init__(encoder, options)
+        self._collapsed = 0
+        self._seen: dict[str, list[float]] = {}
+
+    def loss(self, *columns: dict[str, Any]) -> Tensor:
+        """Return the loss of a batch, a scalar."""
+        first, second = self.model(dict(columns[0])), self.model(dict(columns[-1]))
+        self._watch(first)
+        size = self.options.group_size or first["projection"].shape[1]
+        return (
+            functional.grouped_cosine(first["prediction"], second["projection"], size)
+            + functional.grouped_cosine(second["prediction"], first["projection"], size)
+        ) / 2
+
+    def measures(self) -> dict[str, float]:
+        """Return the mean spread of embeddings and of projections since the last call, for the log."""
+        means = {name: sum(values) / len(values) for name, values in self._seen.items()}
+        self._seen = {}
+        return means
+
+    def _watch(self, outputs: dict[str, Tensor]) -> None:
+        named = (("embedding_spread", "sentence_embedding"), ("projection_spread", "projection"))
+        # Of all processes: they stop together.
+        found = {name: float(functional.spread(gather_rows(outputs[key].detach())[0])) for name, key in named}
+        if not self.model.training:
+            return
+        for name, value in found.items():
+            self._seen.setdefault(name, []).append(value)
+        least = self.options.collapse_below
+        # Written so that a spread that is not a number counts as collapsed too.
+        fine = not least or all(value >= least for value in found.values())
+        self._collapsed = 0 if fine else self._collapsed + 1
+        if self._collapsed >= _PATIENCE:
+            spreads = ", ".join(f"{name.replace('_', ' ')} {value:.4f}" for name, value in found.items())
+            raise CollapseError(
+                f"training collapsed: in {_PATIENCE} consecutive batches nearly all sentences had the same vector "
+                f"({spreads}; 1 is even, below {least} is collapsed, nan is a rate too high). Lower learning_rate or "
+                "predictor_rate, lengthen warmup_epochs, or give larger batches; collapse_below=0 continues regardless."
+            )
+
+
 def _optimizer(encoder: SentenceTransformer, options: GCLSROptions, steps: int) -> tuple[Any, Any]:
     return siamese_sgd(
         encoder,
@@ -197,7 +260,7 @@ GCLSR = Recipe(
     build_collator=lambda encoder, options, seed: TextCollator(
         dict.fromkeys(("sentence", "view"), Reading(encoder.tokenizer, options.max_length or MAX_WORDS)), _views
     ),
-    build_loss=lambda encoder, options: GroupedCosineLoss(encoder, options.group_size, options.collapse_below),
+    build_loss=GroupedCosineLoss,
     add_columns=_rows,
     encoder_reads_corpus=True,
     check_base=lambda base, options: check_source(base, options.dimension, options.trust_pickle),

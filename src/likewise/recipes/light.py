@@ -11,14 +11,15 @@ import numpy as np
 import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Dense, LayerNorm
-from torch import nn
+from torch import Tensor, nn
 from transformers import get_scheduler
 
 from likewise.encoder.opening import check_loadable
 from likewise.encoder.static_words import build_static_words
 from likewise.encoder.training_modules import TeacherSpace
 from likewise.encoder.vector_files import check_word_vectors
-from likewise.losses.distillation import VectorsLoss
+from likewise.losses import functional
+from likewise.losses.encoder_loss import EncoderLoss
 from likewise.recipes.optimizers import RowAdam
 from likewise.recipes.options import TrainingOptions
 from likewise.recipes.recipe import Recipe
@@ -102,6 +103,22 @@ class _Collator:
         return batch | {"teacher_sentence_embedding": torch.from_numpy(wanted.reshape(len(rows), -1))}
 
 
+class VectorsLoss(EncoderLoss):
+    """The mean of 1 - cos(prediction, vector) with vectors that were made before.
+
+    Where the encoder makes a 'prediction' in training, it is compared; otherwise its vector.
+
+    Inputs: two columns, the sentences' features and {'sentence_embedding': (B, E)}. No labels.
+    """
+
+    def loss(self, own: dict[str, Any], wanted: dict[str, Any]) -> Tensor:
+        """Return the loss of a batch, a scalar."""
+        found = self.model(dict(own))
+        return functional.cosine_distance(
+            found.get("prediction", found["sentence_embedding"]), wanted["sentence_embedding"]
+        )
+
+
 def _optimizer(encoder: SentenceTransformer, options: LightOptions, steps: int) -> tuple[Any, Any]:
     words: Any = encoder[0]
     # A batch holds a few thousand of the words; neither clipping nor averaging over processes takes sparse gradients.
@@ -130,7 +147,7 @@ LIGHT = Recipe(
     presets={"cpu": CPU, "mean": CPU.updated(hidden=0)},
     build_encoder=_encoder,
     build_collator=lambda encoder, options, seed: _Collator(encoder[0].preprocess),
-    build_loss=lambda encoder, options: VectorsLoss(encoder),
+    build_loss=VectorsLoss,
     encoder_reads_corpus=True,
     check_base=_check_base,
     teacher_length=lambda options: options.max_length,

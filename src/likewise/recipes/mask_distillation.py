@@ -47,5 +47,5 @@ MASK_DISTILLATION = Recipe(
     presets={"cpu": CPU},
     build_encoder=_encoder,
     build_collator=_collator,
-    build_loss=lambda encoder, options: DistillationLoss(encoder),
+    build_loss=DistillationLoss,
 )

@@ -10,19 +10,22 @@ from functools import partial
 from typing import Any, Literal
 
 import torch
+from torch import Tensor
 
 from likewise.augment.negation.antonyms import opposites
 from likewise.corpus import PreparedCorpus
 from likewise.encoder.encoder_copy import FrozenCopy
 from likewise.encoder.mask_prompt import build_mask_prompt_encoder, reads_a_mask
 from likewise.encoder.opening import is_sentence_encoder
-from likewise.losses.sncse import NegationRole, SNCSELoss
+from likewise.losses import functional
+from likewise.losses.encoder_loss import EncoderLoss
 from likewise.recipes.collate import TextCollator, prompt_length
 from likewise.recipes.mask_distillation import MASK_DISTILLATION
 from likewise.recipes.negations import rows_needed, told_apart, with_candidates, with_negations
 from likewise.recipes.options import ContrastiveOptions, PromptOptions
 from likewise.recipes.recipe import FirstStage, Recipe
 from likewise.runs.options import OptionError, option
+from likewise.runs.processes import gather_rows, share
 from likewise.runs.progress import Progress
 
 
@@ -31,7 +34,9 @@ class SNCSEOptions(ContrastiveOptions, PromptOptions):
 
     head: bool = option(True, "Train through an MLP head that the saved model does not have.")
     dropout: float = option(0.1, "Dropout of the encoder in training; the two views differ by it alone.", gt=0, lt=1)
-    negation: NegationRole = option("soft-negative", "The part that a sentence's negation plays in the loss.")
+    negation: Literal["soft-negative", "positive", "hard-negative", "none"] = option(
+        "soft-negative", "The part that a sentence's negation plays in the loss."
+    )
     alpha: float = option(0.1, "Smallest difference between the cosines of the positive and the negation.", ge=0)
     beta: float = option(0.3, "Largest such difference; 2: no bound.")
     weight: float = option(1e-3, "Weight lambda of the bidirectional margin loss.", ge=0)
@@ -118,9 +123,65 @@ def _collator(encoder: Any, options: SNCSEOptions, seed: int) -> TextCollator:
     return TextCollator.of(encoder, views, "sentence", length=length)
 
 
-def _loss(encoder: Any, options: SNCSEOptions) -> SNCSELoss:
-    weights = ("temperature", "alpha", "beta", "weight", "opposite_weight", "keep_weight")
-    return SNCSELoss(encoder, options.negation, **{name: getattr(options, name) for name in weights})
+class SNCSELoss(EncoderLoss):
+    """The loss L_InfoNCE + lambda L_BML (SNCSE, equations 3 to 7), or one of the paper's comparisons.
+
+    A negation is a soft negative under the bidirectional margin loss (equation 7), a positive (equation 8), a hard
+    negative (equation 9), or nothing (InfoNCE alone). Not in the paper are `functional.agreeing_opposites`, and the
+    distance between the two views of a sentence and its vector before training; the negations are free to move. All of
+    them are rows of one forward pass.
+
+    Inputs: the column of `negation_views`, with its rows and pairs. No labels.
+    """
+
+    options: SNCSEOptions
+
+    def loss(self, sentences: dict[str, Any]) -> dict[str, Tensor]:
+        """Return the weighted parts of a batch's loss, by name."""
+        features, options = dict(sentences), self.options
+        rows = features.pop("rows")
+        pairs = features.pop("pairs", rows[:0])
+        n_sentences = len(features["input_ids"]) - len(rows) - 2 * len(pairs)  # B
+
+        def views(value: Any) -> Any:
+            # B sentences twice, then K negations and 2Q opposites: (2B + K + 2Q, T)
+            return torch.cat([value[:n_sentences], value]) if isinstance(value, Tensor) else value
+
+        vectors = self.vectors({key: views(value) for key, value in features.items()})
+        sizes = [n_sentences, n_sentences, len(rows), len(pairs), len(pairs)]
+        anchors, positives, negations, opposites, opposite_negations = vectors.split(sizes)
+        found = self._contrast(anchors, positives, negations, rows)
+        if options.opposite_weight:
+            agreeing = functional.agreeing_opposites(
+                anchors[rows[pairs]], negations[pairs], opposites, opposite_negations, options.temperature
+            )
+            found["opposites"] = options.opposite_weight * agreeing * share(len(pairs))
+        if options.keep_weight:
+            first = {k: v[:n_sentences] if isinstance(v, Tensor) else v for k, v in features.items()}
+            targets = self.teacher.encode(first).repeat(2, 1)  # (2B, D), for both views
+            found["keep"] = options.keep_weight * functional.cosine_distance(torch.cat([anchors, positives]), targets)
+        return found
+
+    def _contrast(self, anchors: Tensor, positives: Tensor, negations: Tensor, rows: Tensor) -> dict[str, Tensor]:
+        """Return loss parts of anchors (B, D), positives (B, D), and negations (K, D) of the sentences `rows` (K,)."""
+        tau, role = self.options.temperature, self.options.negation
+        everywhere, offset = gather_rows(positives)
+        if role == "hard-negative":
+            loss = functional.nt_xent_with_hard_negative(anchors, everywhere, negations, rows, tau, offset)
+            return {"contrastive": loss}
+        found = {"contrastive": functional.nt_xent(anchors, everywhere, tau, offset)}
+        if role == "soft-negative":
+            bounds = self.options.alpha, self.options.beta
+            margin = functional.bidirectional_margin(anchors[rows], positives[rows], negations, *bounds)
+            found["soft_negative"] = self.options.weight * margin * share(len(rows))
+        elif role == "positive":
+            # Gathered also where there are none here: every process takes part.
+            others, first = gather_rows(negations, ragged=True)
+            loss = others.sum() * 0.0
+            if len(rows):
+                loss = loss + functional.nt_xent(anchors[rows], others, tau, first)
+            found["negation"] = loss * share(len(rows))
+        return found
 
 
 def _distillation(options: SNCSEOptions) -> dict[str, Any]:
@@ -170,7 +231,7 @@ SNCSE = Recipe(
     },
     build_encoder=_encoder,
     build_collator=_collator,
-    build_loss=_loss,
+    build_loss=SNCSELoss,
     add_columns=_add_negations,
     first=FirstStage(MASK_DISTILLATION, _may_distil, lambda options: options.distil_mask == "always", _distillation),
 )

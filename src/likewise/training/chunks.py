@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from likewise.losses.arccse import VECTORS
+from likewise.encoder.training_modules import VECTORS
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from torch import nn
 from transformers import PrinterCallback, ProgressCallback
 
 from likewise.encoder.modules import without_training_head
-from likewise.losses.grouped_cosine import CollapseError
+from likewise.recipes.gclsr import CollapseError
 from likewise.recipes.options import TrainingOptions
 from likewise.runs import processes
 from likewise.runs.job import Job, Resume, open_job

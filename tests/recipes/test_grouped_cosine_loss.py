@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from likewise.losses import functional
-from likewise.losses.grouped_cosine import CollapseError, GroupedCosineLoss
+from likewise.recipes.gclsr import CollapseError, GCLSROptions, GroupedCosineLoss
 
 
 def by_hand(predictions, projections, size):
@@ -72,25 +72,29 @@ class Views(nn.Module):
 
 def test_loss_is_symmetric_over_two_columns():
     a, b = torch.randn(2, 6, 8, generator=torch.Generator().manual_seed(2))
-    loss = GroupedCosineLoss(Views(), group_size=4)
+    loss = GroupedCosineLoss(Views(), GCLSROptions(group_size=4))
     expected = (by_hand(a * a, b.roll(1, 1), 4) + by_hand(b * b, a.roll(1, 1), 4)) / 2
     assert loss([{"x": a}, {"x": b}]).item() == pytest.approx(expected, abs=1e-6)
     assert loss([{"x": b}, {"x": a}]).item() == pytest.approx(expected, abs=1e-6)
     assert set(loss.measures()) == {"embedding_spread", "projection_spread"}
     assert loss.measures() == {}
-    whole = GroupedCosineLoss(Views(), group_size=0)([{"x": a}, {"x": b}]).item()
+    whole = GroupedCosineLoss(Views(), GCLSROptions(group_size=0))([{"x": a}, {"x": b}]).item()
     assert whole == pytest.approx((by_hand(a * a, b.roll(1, 1), 8) + by_hand(b * b, a.roll(1, 1), 8)) / 2, abs=1e-6)
 
 
 def test_collapse_ends_the_run_after_its_patience():
     batch = [{"x": torch.randn(6, 8)}]
-    loss = GroupedCosineLoss(Views(collapsed=True), 4, collapse_below=0.01, patience=3)
-    loss(batch)
-    loss(batch)
+    options = GCLSROptions(group_size=4, collapse_below=0.01)
+    loss = GroupedCosineLoss(Views(collapsed=True), options)
+    for _ in range(9):
+        loss(batch)
     with pytest.raises(CollapseError, match="predictor_rate"):
         loss(batch)
-    never = GroupedCosineLoss(Views(collapsed=True), 4, collapse_below=0, patience=1)
+    never = GroupedCosineLoss(Views(collapsed=True), options.updated(collapse_below=0))
+    not_a_number = GroupedCosineLoss(Views(), options)
+    for _ in range(9):
+        never(batch)
+        not_a_number([{"x": torch.full((6, 8), math.nan)}])
     never(batch)
-    not_a_number = GroupedCosineLoss(Views(), 4, patience=1)
     with pytest.raises(CollapseError, match="nan"):
         not_a_number([{"x": torch.full((6, 8), math.nan)}])

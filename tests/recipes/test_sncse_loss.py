@@ -4,7 +4,7 @@ import torch
 from likewise.encoder.encoder_copy import FrozenCopy
 from likewise.encoder.mask_prompt import build_mask_prompt_encoder
 from likewise.losses import functional
-from likewise.losses.sncse import SNCSELoss
+from likewise.recipes.sncse import SNCSELoss, SNCSEOptions
 
 
 class Recorder(torch.nn.Module):
@@ -28,7 +28,8 @@ def batch():
 @pytest.mark.parametrize("role", ["soft-negative", "positive", "hard-negative", "none"])
 def test_each_role_is_its_equation_from_one_forward(role):
     model = Recorder()
-    parts = SNCSELoss(model, role, temperature=0.2, alpha=0.1, beta=0.3, weight=0.5)([batch()])
+    options = SNCSEOptions(negation=role, temperature=0.2, alpha=0.1, beta=0.3, weight=0.5)
+    parts = SNCSELoss(model, options)([batch()])
     assert model.sizes == [10]
     h, n, rows = model.table[:4], model.table[[11, 13]], torch.tensor([1, 3])
     info_nce = functional.nt_xent(h, h, 0.2)
@@ -49,7 +50,7 @@ def test_each_role_is_its_equation_from_one_forward(role):
 def test_a_batch_without_negations_can_be_differentiated(tiny_base, role):
     encoder = build_mask_prompt_encoder(str(tiny_base), dropout=0.1).train()
     features = dict(encoder.tokenizer(["the cat", "a dog"], padding=True, return_tensors="pt"))
-    parts = SNCSELoss(encoder, role)([features | {"rows": torch.tensor([], dtype=torch.long)}])
+    parts = SNCSELoss(encoder, SNCSEOptions(negation=role))([features | {"rows": torch.tensor([], dtype=torch.long)}])
     sum(parts.values()).backward()
     assert encoder[3].linear.weight.grad is not None
 
@@ -61,7 +62,7 @@ def test_opposites_share_the_forward_and_add_their_loss():
         "rows": torch.tensor([1, 3]),
         "pairs": torch.tensor([1]),
     }
-    parts = SNCSELoss(model, weight=0.5, temperature=0.2, opposite_weight=0.7)([dict(features)])
+    parts = SNCSELoss(model, SNCSEOptions(weight=0.5, temperature=0.2, opposite_weight=0.7))([dict(features)])
     assert model.sizes == [12]
     table = model.table
     assert torch.allclose(
@@ -77,7 +78,7 @@ def test_what_is_kept_is_the_vector_before_training_of_both_views_and_not_of_the
     with torch.no_grad():
         for parameter in encoder[0].parameters():
             parameter.add_(0.1 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(1)))
-    loss = SNCSELoss(encoder, keep_weight=2.0)
+    loss = SNCSELoss(encoder, SNCSEOptions(keep_weight=2.0, head=False))
     texts = ["the cat sees a dog", "a river", "the cat does not see a dog"]
     tokens = dict(encoder.tokenizer(texts, padding=True, return_tensors="pt"))
     parts = loss([tokens | {"rows": torch.tensor([0])}])
@@ -88,8 +89,3 @@ def test_what_is_kept_is_the_vector_before_training_of_both_views_and_not_of_the
     # No dropout in evaluation, so that both views are the same.
     assert parts["keep"].item() == pytest.approx(2 * (1 - cosines.mean().item()), rel=1e-3)
     assert parts["keep"].item() > 1e-3
-
-
-def test_to_keep_without_a_copy_is_refused(tiny_base):
-    with pytest.raises(ValueError, match="FrozenCopy"):
-        SNCSELoss(build_mask_prompt_encoder(str(tiny_base), head=False), keep_weight=1.0)

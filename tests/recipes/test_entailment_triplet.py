@@ -2,14 +2,15 @@ import torch
 
 from likewise.encoder.build import build_encoder
 from likewise.losses import functional
-from likewise.losses.arccse import ArcCSELoss
+from likewise.recipes.arccse import ArcCSELoss, ArcCSEOptions
 
 TEXTS = ["the cat sees a dog", "the old river", "the [MASK] sees a dog", "the [MASK] river"]
 TEXTS += ["[MASK] [MASK] sees a dog", "[MASK] [MASK] river"]
 
 
 def triplets_alone(model, **settings):
-    loss = ArcCSELoss(model, None, triplet_weight=1, triplet_margin=0.5, **settings)
+    options = ArcCSEOptions(contrastive="none", triplet_weight=1, triplet_margin=0.5, **settings)
+    loss = ArcCSELoss(model, options)
     return lambda features: loss([{}, features])["triplet"]
 
 

@@ -4,7 +4,7 @@ from transformers import RobertaConfig, RobertaModel
 
 from likewise.encoder.build import build_encoder
 from likewise.losses import functional
-from likewise.losses.consert import ConSERTLoss, EmbeddingView
+from likewise.recipes.consert import ConSERTLoss, ConSERTOptions
 
 
 @pytest.fixture
@@ -25,16 +25,16 @@ def plain(encoder, batch, **more):
 
 
 def test_no_view_is_the_encoder_as_it_is_and_the_loss_is_nt_xent(encoder, batch):
-    loss = ConSERTLoss(encoder, temperature=0.1)
+    loss = ConSERTLoss(encoder, ConSERTOptions(first="none", second="none", temperature=0.1))
     x = plain(encoder, batch)
-    assert torch.allclose(loss.view(batch, EmbeddingView()), x, atol=1e-5)
+    assert torch.allclose(loss.view(batch, "none"), x, atol=1e-5)
     assert torch.allclose(loss([batch]), functional.nt_xent_symmetric(x, x, 0.1), atol=1e-4)
 
 
 def test_shuffling_hands_other_positions_to_the_transformer(encoder, batch):
-    loss = ConSERTLoss(encoder)
+    loss = ConSERTLoss(encoder, ConSERTOptions())
     torch.manual_seed(3)
-    found = loss.view(batch, EmbeddingView("shuffle"))
+    found = loss.view(batch, "shuffle")
     torch.manual_seed(3)
     from likewise.augment.embedding_views import shuffle_positions
 
@@ -44,7 +44,7 @@ def test_shuffling_hands_other_positions_to_the_transformer(encoder, batch):
 
 @pytest.mark.parametrize("kind", ["token-cutoff", "feature-cutoff", "dropout"])
 def test_a_view_disturbs_what_comes_out_of_the_embeddings(encoder, batch, kind):
-    loss = ConSERTLoss(encoder)
+    loss = ConSERTLoss(encoder, ConSERTOptions(token_share=0.5, feature_share=0.5, dropout_share=0.5))
     embeddings = encoder[0].auto_model.embeddings
     seen = []
     # After the loss's own hook: it is put in later.
@@ -53,7 +53,7 @@ def test_a_view_disturbs_what_comes_out_of_the_embeddings(encoder, batch, kind):
         undisturbed = original(batch["input_ids"], token_type_ids=batch["token_type_ids"])
     first_layer = encoder[0].auto_model.encoder.layer[0]
     handle = first_layer.register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0].detach().clone()))
-    loss.view(batch, EmbeddingView(kind, 0.5))
+    loss.view(batch, kind)
     handle.remove()
     (got,) = seen
     gone = got == 0
@@ -65,14 +65,20 @@ def test_a_view_disturbs_what_comes_out_of_the_embeddings(encoder, batch, kind):
         whole = gone.all(dim=2 if kind == "token-cutoff" else 1)
         assert whole.float().mean().item() > 0.3
     # The hook is gone afterwards.
-    assert torch.allclose(loss.view(batch, EmbeddingView()), plain(encoder, batch), atol=1e-5)
+    assert torch.allclose(loss.view(batch, "none"), plain(encoder, batch), atol=1e-5)
 
 
-def test_positions_of_roberta_begin_behind_its_padding(encoder):
-    loss = ConSERTLoss(encoder)
-    assert loss._first_position() == 0
+def test_positions_of_roberta_begin_behind_its_padding(encoder, batch):
     config = RobertaConfig(
-        hidden_size=8, num_attention_heads=1, num_hidden_layers=1, vocab_size=20, intermediate_size=8
+        hidden_size=32, num_attention_heads=1, num_hidden_layers=1, vocab_size=200, intermediate_size=8
     )
-    loss._transformer["embeddings"] = RobertaModel(config).embeddings
-    assert loss._first_position() == config.pad_token_id + 1
+    encoder[0].model = RobertaModel(config, add_pooling_layer=False).eval()
+    encoder.eval()
+    seen = []
+    encoder[0].auto_model.embeddings.register_forward_pre_hook(
+        lambda module, inputs, named: seen.append(named["position_ids"]), with_kwargs=True
+    )
+    del batch["token_type_ids"]
+    ConSERTLoss(encoder, ConSERTOptions()).view(batch, "shuffle")
+    assert seen[0].min() == config.pad_token_id + 1
+    assert seen[0].sort(dim=1).values[0].tolist() == list(range(2, 2 + seen[0].shape[1]))

@@ -3,7 +3,7 @@ import torch
 from likewise.encoder.build import build_encoder
 from likewise.encoder.encoder_copy import MomentumQueue
 from likewise.losses import functional
-from likewise.losses.esimcse import ESimCSELoss
+from likewise.recipes.esimcse import ESimCSELoss, ESimCSEOptions
 
 
 def tokens(encoder, texts):
@@ -14,7 +14,7 @@ def test_the_queue_fills_with_the_momentum_encoder_s_vectors_of_earlier_batches(
     encoder = build_encoder(str(tiny_base), head=True, dropout=0.0).train()
     queue = MomentumQueue.of(encoder, size=6, dimension=32, momentum=0.5)
     encoder.append(queue)
-    loss = ESimCSELoss(encoder, temperature=0.1)
+    loss = ESimCSELoss(encoder, ESimCSEOptions(temperature=0.1))
     batches = [[tokens(encoder, sentences[i : i + 4]), tokens(encoder, sentences[i + 50 : i + 54])] for i in (0, 4)]
     expected = []  # of the queue
     for sentence, repeated in batches:
@@ -32,9 +32,9 @@ def test_the_queue_fills_with_the_momentum_encoder_s_vectors_of_earlier_batches(
 def test_nothing_is_queued_without_gradients_and_there_may_be_no_queue(tiny_base, sentences):
     encoder = build_encoder(str(tiny_base), head=False, dropout=0.0).train()
     batch = [tokens(encoder, sentences[:3]), tokens(encoder, sentences[3:6])]
-    plain = ESimCSELoss(encoder)(batch)
+    plain = ESimCSELoss(encoder, ESimCSEOptions())(batch)
     queue = MomentumQueue.of(encoder, size=6, dimension=32)
     encoder.append(queue)
     with torch.no_grad():
-        assert torch.allclose(ESimCSELoss(encoder)(batch), plain, atol=1e-5)
+        assert torch.allclose(ESimCSELoss(encoder, ESimCSEOptions())(batch), plain, atol=1e-5)
     assert len(queue.vectors()) == 0

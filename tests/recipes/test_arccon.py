@@ -3,11 +3,11 @@ import torch.multiprocessing as mp
 
 from likewise.encoder.build import build_encoder
 from likewise.losses import functional
-from likewise.losses.arccse import ArcCSELoss
+from likewise.recipes.arccse import ArcCSELoss, ArcCSEOptions
 
 
-def arccon(model, *settings, **more):
-    return ArcCSELoss(model, *settings, triplet_weight=0, **more)
+def arccon(model, **settings):
+    return ArcCSELoss(model, ArcCSEOptions(triplet_weight=0, **settings))
 
 
 class Recorder(torch.nn.Module):
@@ -23,16 +23,20 @@ class Recorder(torch.nn.Module):
         return {"sentence_embedding": self.dropout(features["x"])}
 
 
+def two_columns():
+    return arccon(Recorder().eval(), margin=10, temperature=0.1, positive_deletion=0.1)
+
+
 def test_both_views_come_from_one_forward_with_different_dropout():
     model = Recorder().train()
-    first, second = (view["sentence_embedding"] for view in arccon(model).views([{"x": torch.ones(4, 50)}]))
+    first, second = (view["sentence_embedding"] for view in arccon(model).views({"x": torch.ones(4, 50)}))
     assert model.sizes == [8]
     assert not torch.equal(first, second)
 
 
 def test_second_view_without_dropout():
     model = Recorder().train()
-    first, second = arccon(model, positive_dropout=False).views([{"x": torch.ones(4, 50)}])
+    first, second = arccon(model, positive_dropout=False).views({"x": torch.ones(4, 50)})
     first, second = first["sentence_embedding"], second["sentence_embedding"]
     assert (first == 0).any()
     assert torch.equal(second, torch.ones(4, 50))
@@ -41,7 +45,7 @@ def test_second_view_without_dropout():
 
 def test_two_columns_are_compared_as_they_are():
     x, y = torch.randn(4, 8), torch.randn(4, 8)
-    loss = arccon(Recorder().eval(), 10, 0.1, shortened=True)([{"x": x}, {"x": y}])["contrastive"]
+    loss = two_columns()([{"x": x}, {"x": y}])["contrastive"]
     assert torch.allclose(loss, functional.arccon(x, y, 10, 0.1))
 
 
@@ -58,7 +62,7 @@ def _rank(rank, world, path, queue):
     y = torch.randn(4, 6, generator=torch.Generator().manual_seed(1))
     mine = slice(2 * rank, 2 * rank + 2)
     anchors, positives = x[mine].clone().requires_grad_(), y[mine].clone().requires_grad_()
-    loss = arccon(Recorder().eval(), 10, 0.1, shortened=True)([{"x": anchors}, {"x": positives}])["contrastive"]
+    loss = two_columns()([{"x": anchors}, {"x": positives}])["contrastive"]
     loss.backward()
     # By value: a shared tensor would outlive its process.
     queue.put((rank, loss.item(), anchors.grad.tolist(), positives.grad.tolist()))
