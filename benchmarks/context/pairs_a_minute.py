@@ -33,7 +33,7 @@ from likewise.context import (
     train_discriminator,
     train_generators,
 )
-from likewise.context.generators import SOURCES, TASKS, Corpus
+from likewise.context.generators import TASKS
 from likewise.context.harvest_pairs import PairSource, tfidf
 from likewise.context.options import HarvestOptions, ScoreOptions
 from likewise.context.origin import open_origin, pair_terms
@@ -48,15 +48,14 @@ WEIGHTS = (0.1, 0.3, 0.3, 0.3)
 def double_loop(scorer: TermScorer, pairs: list[tuple[str, str]], contexts: dict[str, np.ndarray]) -> list[float]:
     """Equation 4 as it stands."""
     found, model, ranker = [], scorer.generators, scorer.ranker
-    corpus = Corpus(ranker.store, scorer.states)
     for one, other in pairs:
         vectors: tuple[list[float], list[float]] = ([], [])
         for number in [*contexts[one], *contexts[other]]:
             for sentence, vector in zip((one, other), vectors, strict=True):
                 score = WEIGHTS[0] * float(ranker.scores(sentence, np.array([number]))[0])
-                texts = corpus.texts(np.array([number])) | {"centre": [scorer.states.read([sentence])]}
+                texts = scorer.states.sides(np.array([number])) | {"centre": [scorer.states.read([sentence])]}
                 for weight, task in zip(WEIGHTS[1:], TASKS, strict=True):
-                    memories = [model.encode(task, side, texts[side]) for side in SOURCES[task]]
+                    memories = model.memories(task, texts)
                     score += weight * float(model.log_probabilities(task, memories, model.targets(texts[task])).mean())
                 vector.append(score)
         a, b = np.array(vectors)
@@ -92,12 +91,13 @@ def run(args: argparse.Namespace, work: Path) -> None:
     origin = open_origin(work, ScoreOptions(form="paper", weights=WEIGHTS))
     origin.terms([("A man.", "A dog.")])  # opens what it needs
     scorer: TermScorer = origin.scorer
+    states = origin.states
     options = HarvestOptions(pairs=args.pairs, anchors=max(2, args.pairs // 10))
-    source = PairSource(scorer.ranker.store.texts(), options, tfidf(origin.states))
+    source = PairSource(scorer.states.store.texts(), options, tfidf(states.ids, states.starts, states.idf))
     pairs = [(pair.first, pair.second) for pair in source.shard(0)]
     rng = np.random.default_rng(1)
     texts = sorted({text for pair in pairs for text in pair})
-    sets = {text: rng.choice(scorer.ranker.store.n_contexts, args.contexts, replace=False) for text in texts}
+    sets = {text: rng.choice(scorer.states.store.n_contexts, args.contexts, replace=False) for text in texts}
     print(f"machine: {machine()}")
     print(f"{len(pairs)} pairs of {len(sets)} sentences, {args.contexts} contexts a sentence")
     with torch.inference_mode():

@@ -90,12 +90,17 @@ def trained(indexed: Path, tiny_options, tiny_base, tmp_path_factory: pytest.Tem
 def plain_logit():
     """The discriminator's logit of one sentence in one context, all as ids; what is past its places is not read."""
 
+    from likewise.context.states import SentenceReading
+
+    def reading(ids):
+        return SentenceReading(np.zeros(0), np.array(ids, int), np.zeros((0, 0)))
+
     def logit(model, sentence, left, right):
-        around = [np.array(ids, int) for ids in (*left[max(0, len(left) - model.left) :], *right[: model.right])]
+        around = [reading(ids) for ids in (*left[max(0, len(left) - model.left) :], *right[: model.right])]
         n_left, n_right = min(len(left), model.left), min(len(right), model.right)
         places = [-1] * (model.left - n_left) + list(range(n_left + n_right)) + [-1] * (model.right - n_right)
         contexts = model.context_part(model.represent(around), torch.tensor([places]))
-        return model.sentence_part(model.represent([np.array(sentence, int)]))[0] @ contexts[0]
+        return model.sentence_part(model.represent([reading(sentence)]))[0] @ contexts[0]
 
     return logit
 

@@ -4,10 +4,13 @@ import numpy as np
 import pytest
 import torch
 
-from likewise.context.discriminator import Discriminator, LstmReader, load_discriminator, save_discriminator
-from likewise.context.workspace import ContextError
+from likewise.context.discriminator import Discriminator, LstmReader
+from likewise.context.states import SentenceReading
+from likewise.context.training_loop import load_weights, save_weights
+from likewise.context.workspace import ContextError, Stage
 
-SENTENCES = [np.array(ids, int) for ids in ([5, 6, 7], [8], [], [9, 5, 5, 10, 11, 12, 4], [3, 3], [7] * 15)]
+IDS = [np.array(ids, int) for ids in ([5, 6, 7], [8], [], [9, 5, 5, 10, 11, 12, 4], [3, 3], [7] * 15)]
+SENTENCES = [SentenceReading(np.zeros(0), ids, np.zeros((0, 0))) for ids in IDS]
 
 
 def model_of(left: int = 2, right: int = 1) -> Discriminator:
@@ -24,7 +27,7 @@ def test_representations_are_the_last_states_of_a_bidirectional_lstm_without_pad
     model = model_of()
     many = SENTENCES * 30  # more than one pass
     found = model.represent(many)
-    for ids, row in zip(many, found, strict=True):
+    for (_, ids, _), row in zip(many, found, strict=True):
         alone = torch.tensor(ids if len(ids) else [0])
         _, (states, _) = model.reader.lstm(model.reader.embed(alone)[:, None])  # alone, so nothing is padded
         torch.testing.assert_close(row, states[:, 0].flatten())
@@ -59,10 +62,8 @@ def test_parts_and_forward_give_the_literal_score(plain_logit):
             around = [None if i < 0 else h[i] for i in row]
             torch.testing.assert_close(logits[s, c], literal_logit(model, h[s], around))
     # The plain way: texts in, one logit out, with more context than the model reads.
-    torch.testing.assert_close(
-        plain_logit(model, SENTENCES[1], [[9, 9], SENTENCES[0], SENTENCES[3]], [SENTENCES[4]]), logits[1, 0]
-    )
-    torch.testing.assert_close(plain_logit(model, SENTENCES[1], [SENTENCES[5]], [SENTENCES[1], [9]]), logits[1, 1])
+    torch.testing.assert_close(plain_logit(model, IDS[1], [[9, 9], IDS[0], IDS[3]], [IDS[4]]), logits[1, 0])
+    torch.testing.assert_close(plain_logit(model, IDS[1], [IDS[5]], [IDS[1], [9]]), logits[1, 1])
 
 
 @torch.no_grad()
@@ -79,15 +80,16 @@ def test_equation_1_as_it_stands_ranks_the_contexts_alike_for_every_sentence():
 
 def test_saved_and_loaded(tmp_path, plain_logit):
     model = model_of()
-    save_discriminator(tmp_path, model)
-    loaded = load_discriminator(tmp_path)
-    assert not loaded.training
+    save_weights(model, tmp_path)
+    loaded = Discriminator(LstmReader(20, 6, 8), 16, 2, 1, rank=5)
+    loaded.load_state_dict(load_weights(Stage("discriminator", tmp_path, {})))
     torch.testing.assert_close(plain_logit(loaded, [5], [[6]], [[7]]), plain_logit(model, [5], [[6]], [[7]]))
 
 
 def test_nothing_to_load(tmp_path):
-    with pytest.raises(ContextError, match="no discriminator"):
-        load_discriminator(tmp_path)
-    (tmp_path / "config.json").write_text("{}")
-    with pytest.raises(ContextError, match="train it again"):
-        load_discriminator(tmp_path)
+    stage = Stage("discriminator", tmp_path, {})
+    with pytest.raises(ContextError, match="train the discriminator again"):
+        load_weights(stage)
+    (tmp_path / "model.safetensors").write_text("{}")
+    with pytest.raises(ContextError, match="train the discriminator again"):
+        load_weights(stage)

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from likewise.context.chunks import Chunk, ChunkStore, write_chunks
-from likewise.context.discriminator import coherence_loss
-from likewise.context.discriminator_data import (
+from likewise.context.discriminator import (
     batch_of_chunks,
+    coherence_loss,
     epoch_batches,
     negatives,
     split_documents,
@@ -34,15 +34,15 @@ def test_documents_are_split_without_overlap():
 
 def test_units_hold_whole_documents_or_parts_of_one(store):
     documents = np.array([3, 8, 9])
-    units = training_units(documents, store.documents, store.lengths, most=1000)
+    units = training_units(store, documents, most=1000)
     assert [unit.tolist() for unit in units] == [[6, 7], [16, 17], [18, 19]]
-    cut = training_units(documents, store.documents, store.lengths, most=5)
+    cut = training_units(store, documents, most=5)
     assert [unit.tolist() for unit in cut] == [[6], [7], [16], [17], [18], [19]]
 
 
 def test_batches_cover_an_epoch_and_differ_between_epochs(store):
-    units = training_units(np.arange(20), store.documents, store.lengths, most=1000)
-    epochs = [list(epoch_batches(units, store.lengths, 30, seed=1, epoch=epoch)) for epoch in (0, 1, 0)]
+    units = training_units(store, np.arange(20), most=1000)
+    epochs = [list(epoch_batches(store, units, 30, seed=1, epoch=epoch)) for epoch in (0, 1, 0)]
     for batch in epochs[0]:
         assert store.lengths[batch].sum() >= 30
     taken = np.concatenate(epochs[0]).tolist()
@@ -50,8 +50,8 @@ def test_batches_cover_an_epoch_and_differ_between_epochs(store):
     assert store.lengths.sum() - store.lengths[taken].sum() < 30, "only a last, smaller batch is left out"
     assert [b.tolist() for b in epochs[0]] == [b.tolist() for b in epochs[2]]
     assert [b.tolist() for b in epochs[0]] != [b.tolist() for b in epochs[1]]
-    assert len(list(epoch_batches(units, store.lengths, 10_000, seed=1, epoch=0))) == 1
-    every = np.concatenate(list(epoch_batches(units, store.lengths, 30, seed=1, epoch=0, all_of=True)))
+    assert len(list(epoch_batches(store, units, 10_000, seed=1, epoch=0))) == 1
+    every = np.concatenate(list(epoch_batches(store, units, 30, seed=1, epoch=0, all_of=True)))
     assert sorted(every.tolist()) == list(range(40))
 
 

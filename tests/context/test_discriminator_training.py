@@ -18,14 +18,13 @@ from likewise.context import (
     read_states,
     train_discriminator,
 )
-from likewise.context.discriminator import Discriminator, load_discriminator
-from likewise.context.discriminator_data import ContextBatch
-from likewise.context.discriminator_training import accuracy_of, calibrate
-from likewise.context.indexing import open_store
-from likewise.context.selection import CachedRanker
-from likewise.context.states import open_states
+from likewise.context.discriminator import ContextBatch, Discriminator, batch_of_chunks, negatives, split_documents
+from likewise.context.discriminator_training import CachedRanker, accuracy_of, calibrate
+from likewise.context.states import SentenceReading, States
+from likewise.context.training_loop import load_weights
 from likewise.context.workspace import Workspace
 from likewise.runs.job import JobError
+from likewise.runs.parts import Parts
 from likewise.runs.stopping import Stopped
 
 
@@ -49,21 +48,16 @@ def test_it_learns_what_can_be_learnt(trained):
         "likewise.json",
         "log.jsonl",
         "model.safetensors",
-        "config.json",
         "contexts.npy",
     }
 
 
 def test_the_accuracy_is_that_of_single_forward_passes(trained, tiny_options, plain_logit):
-    from likewise.context.discriminator_data import batch_of_chunks, negatives, split_documents
-
-    stage = Workspace(trained).require("discriminator")
-    store = open_store(Workspace(trained).require("index"))
-    states = open_states(Workspace(trained).require("states"))
-    model = load_discriminator(stage.folder)
+    stage, states = Workspace(trained).require("discriminator"), States(Workspace(trained))
+    store, model = states.store, CachedRanker(stage, states).model
     _, _, test = split_documents(int(store.documents[-1]) + 1, tiny_options.held_out, tiny_options.seed)
     examples = batch_of_chunks(store, np.flatnonzero(np.isin(store.documents, test)))
-    ids = [states.pieces(i) for i in examples.sentences]
+    ids = [one.ids for one in states.of(examples.sentences)]
     own, same, other = [], [], []
     masks = negatives(examples)
     for c, (centre, places) in enumerate(zip(examples.centres, examples.places, strict=True)):
@@ -103,8 +97,8 @@ def test_a_stopped_run_goes_on_to_the_same_weights(work, trained, tiny_options, 
     assert len(calls) == steps, "no step was done twice"
     whole = Workspace(trained).require("discriminator")
     assert whole.record["held_out"] == stage.record["held_out"]
-    for name, tensor in load_discriminator(whole.folder).state_dict().items():
-        torch.testing.assert_close(load_discriminator(stage.folder).state_dict()[name], tensor, rtol=0, atol=0)
+    for name, tensor in load_weights(whole).items():
+        torch.testing.assert_close(load_weights(stage)[name], tensor, rtol=0, atol=0)
 
 
 def test_a_finished_run_is_found_again(trained, tiny_options, monkeypatch):
@@ -143,31 +137,30 @@ def test_no_index(tmp_path, tiny_options):
 
 
 def test_caching_goes_on_where_it_was_stopped(work, tiny_options, monkeypatch, plain_logit):
-    from likewise.context import selection
+    monkeypatch.setattr(discriminator_training, "_AT_ONCE", 40)
+    real, blocks = Parts.new, []
 
-    monkeypatch.setattr(selection, "_AT_ONCE", 40)
-    real, blocks = selection.batch_of_chunks, []
-
-    def stopping(store, chunks):
-        blocks.append(int(chunks[0]))
+    def stopping(self, name, **facts):
+        if self.folder.name == "contexts":
+            blocks.append(name)
         if len(blocks) == 3:
             signal.raise_signal(signal.SIGINT)
-        return real(store, chunks)
+        return real(self, name, **facts)
 
-    monkeypatch.setattr(selection, "batch_of_chunks", stopping)
+    monkeypatch.setattr(Parts, "new", stopping)
     options = tiny_options.updated(epochs=0)
     with pytest.raises(Stopped, match="after 3 of 6 blocks of contexts"):
         train_discriminator(work, options, quiet=True)
     stage = train_discriminator(work, options, quiet=True)
-    assert blocks == [0, 40, 80, 120, 160, 200]
-    store = open_store(Workspace(work).require("index"))
-    states = open_states(Workspace(work).require("states"))
-    ranker = CachedRanker(stage.folder, store, states)
+    assert blocks == [f"{begin}.npy" for begin in (0, 40, 80, 120, 160, 200)]
+    states = States(Workspace(work))
+    store, ranker = states.store, CachedRanker(stage, states)
     numbers = np.array([0, store.n_contexts // 2, store.n_contexts - 1])
     for number, places in zip(numbers, store.places(numbers)[1], strict=True):
-        left = [states.pieces(i) for i in places[: store.left] if i >= 0]
-        right = [states.pieces(i) for i in places[store.left :] if i >= 0]
-        logit = plain_logit(ranker.model, states.encoder.ids(["A ship."])[0], left, right)
+        left, right = (
+            [one.ids for one in states.of(side[side >= 0])] for side in (places[: store.left], places[store.left :])
+        )
+        logit = plain_logit(ranker.model, states.read(["A ship."])[0].ids, left, right)
         expected = torch.nn.functional.logsigmoid(logit).item()
         assert ranker.scores("A ship.", np.array([number]))[0] == pytest.approx(expected, abs=1e-5)
 
@@ -190,11 +183,12 @@ def test_calibrated_on_a_sample_it_tells_topics_before_any_training():
             places.append([i - 1, i + 1])
     batch = ContextBatch(*map(np.array, (range(len(sentences)), documents, centres, places)))
     torch.manual_seed(0)
+    readings = [SentenceReading(vector, np.zeros(0, int), np.zeros((0, 40))) for vector in sentences]
     model = Discriminator(None, 40, 1, 1, rank=20)
-    calibrate(model, np.stack(sentences), batch, seed=1)
+    calibrate(model, readings, batch, seed=1)
     for j in (0, 1):
         torch.testing.assert_close(model.meet_context.weight[j * 20 : (j + 1) * 20], model.meet_sentence.weight)
     assert (model.scales > 0).all(), "likeness speaks for coherence"
-    found = accuracy_of(model, np.stack(sentences), [batch])
-    assert found.positive > 0.7
-    assert found.other_document > 0.7
+    found = accuracy_of(model, lambda rows: [readings[i] for i in rows], [batch])
+    assert found["positive"] > 0.7
+    assert found["other_document"] > 0.7

@@ -28,8 +28,8 @@ def test_the_default_needs_index_and_states_alone(frozen, tmp_path):
     done = run("context", "score", A, B, "--work", work)
     assert done.exit_code == 0, done.output
     states = open_origin(work).states
-    one, other = states.encoder.readings([A, B])
-    vectors = states.encoder.vectors([A, B])
+    one, other = states.readings([A, B])
+    vectors = states.vectors_of([A, B])
     fits = fit_to(states.vectors, vectors).sum()
     features = np.array([vectors[0] @ vectors[1], match_words(one, other, states.idf), fits])
     expected = features @ np.array(DEFAULT[:3]) / (DEFAULT[0] + DEFAULT[1])
@@ -59,7 +59,7 @@ def test_it_ranks_texts_and_finds_neighbours(frozen, tmp_path, monkeypatch):
     ranked = [A, B, "The farmer stood beside the field.", "The sailor stood beside the rope.", "Rain fell.", "No."]
     asked = ["A ship and a wave.", "A cow in a barn."]
     found = origin.rows(ranked, asked)(slice(0, 2))
-    cosines = np.inner(*(origin.states.encoder.vectors(texts) for texts in (asked, ranked)))
+    cosines = np.inner(*(origin.states.vectors_of(texts) for texts in (asked, ranked)))
     for text, scores, by_cosine in zip(asked, found, cosines, strict=True):
         near = np.argsort(-by_cosine)
         assert scores[near[:3]] == pytest.approx(origin([(text, ranked[i]) for i in near[:3]]), abs=1e-6)
@@ -104,7 +104,7 @@ def test_near_pairs_of_a_harvest_are_near_by_the_encoder(frozen, tmp_path):
     origin = open_origin(frozen)
     scores = origin([(row["sentence1"], row["sentence2"]) for row in rows])
     assert [row["score"] for row in rows] == pytest.approx(scores, abs=1e-5)
-    vectors = origin.states.encoder.vectors
+    vectors = origin.states.vectors_of
 
     def cosine(kind):
         found = [vectors([row["sentence1"], row["sentence2"]]) for row in rows if row["kind"] == kind]

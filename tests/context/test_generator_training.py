@@ -8,7 +8,9 @@ import pytest
 import torch
 
 from likewise.context import ContextError, IndexOptions, StatesOptions, build_index, read_states, train_generators
-from likewise.context.generators import Generators, load_generators
+from likewise.context.generators import Generators
+from likewise.context.training_loop import load_weights
+from likewise.context.workspace import Workspace
 from likewise.runs.job import JobError
 from likewise.runs.stopping import Stopped
 
@@ -59,7 +61,7 @@ def test_resumed_is_the_same_as_never_stopped(frozen, work, tiny_generators, tmp
     resumed = train_generators(work, options, quiet=True).record
     assert len(calls) == 24, "no step was done twice"
     assert resumed["perplexity"] == whole["perplexity"]
-    one, other = (load_generators(folder / "generators").state_dict() for folder in (tmp_path / "whole", work))
+    one, other = (load_weights(Workspace(folder).require("generators")) for folder in (tmp_path / "whole", work))
     assert all(torch.equal(one[name], other[name]) for name in one)
     logs = [(folder / "generators" / "log.jsonl").read_text().splitlines() for folder in (tmp_path / "whole", work)]
     assert [json.loads(line)["step"] for line in logs[1]] == [0, 4, 8, 12]

@@ -8,7 +8,6 @@ import pytest
 
 from likewise.context.harvest_pairs import PairSource, tfidf
 from likewise.context.options import HarvestOptions
-from likewise.context.states import States
 from likewise.context.workspace import ContextError
 
 WORDS = "red blue green cold warm dry wet old new slow fast dark light heavy sweet sour loud calm rich poor".split()
@@ -21,7 +20,7 @@ def states_of(texts):
     holding = np.bincount([i for row in rows for i in set(row)], minlength=len(words))
     idf = np.log((len(texts) + 1) / (holding + 1)).astype(np.float32)
     starts = np.cumsum([0, *map(len, rows)])
-    return States(None, np.zeros((len(texts), 0), np.float32), np.concatenate(rows), starts, idf)
+    return np.concatenate(rows), starts, idf
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +31,7 @@ def pool():
 
 def source(pool, **changes):
     options = {"pairs": 1200, "ranks": (1, 3, 9), "random": 2, "anchors": 20, **changes}
-    return PairSource(pool, HarvestOptions(**options), tfidf(states_of(pool)))
+    return PairSource(pool, HarvestOptions(**options), tfidf(*states_of(pool)))
 
 
 def test_no_pair_comes_twice_in_either_order(pool):
@@ -80,7 +79,7 @@ def literal_cosines(pool, row):
 @pytest.mark.parametrize("dense", [False, True])
 def test_partners_are_those_of_literal_tfidf(pool, dense):
     texts = [*dict.fromkeys(pool[:60]), "red red blue"]
-    vectors = tfidf(states_of(texts))
+    vectors = tfidf(*states_of(texts))
     drawn = PairSource(
         texts, HarvestOptions(anchors=2, ranks=(1,), min_words=1), vectors.toarray() if dense else vectors
     )
@@ -106,7 +105,7 @@ def test_ranked_partners_are_nearer_than_random_ones(pool):
 
 def test_equal_short_and_long_sentences_are_not_drawn():
     texts = ["a b", *[f"one two three {i}" for i in range(30)], "one two three 1", " ".join("abcdefgh")]
-    drawn = PairSource(texts, HarvestOptions(anchors=2, ranks=(1, 2), max_words=7), tfidf(states_of(texts)))
+    drawn = PairSource(texts, HarvestOptions(anchors=2, ranks=(1, 2), max_words=7), tfidf(*states_of(texts)))
     assert drawn.pool == [f"one two three {i}" for i in range(30)]
 
 

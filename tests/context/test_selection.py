@@ -9,7 +9,7 @@ import pytest
 from likewise.context import ContextFinder, SelectionOptions, Workspace
 from likewise.context.chunks import Chunk, ChunkStore, write_chunks
 from likewise.context.selection import random_contexts
-from likewise.context.states import open_states
+from likewise.context.states import States
 
 WORDS = "a b c d e f g h".split()
 
@@ -162,14 +162,14 @@ def test_nothing_retrieved_gives_an_empty_set(store):
 
 def test_cached_ranking_is_the_plain_forward(trained, plain_logit):
     finder = ContextFinder.open(trained)
-    store, model, states = finder.store, finder.ranker.model, open_states(Workspace(trained).require("states"))
+    store, model, states = finder.store, finder.ranker.model, States(Workspace(trained))
     sentence = "The violin stood beside the drum."
     numbers = np.arange(0, store.n_contexts, 3)
-    own = states.encoder.ids([sentence])[0]
+    own = states.read([sentence])[0].ids
     expected = []
     for row in store.places(numbers)[1]:
         sides = row[: store.left], row[store.left :]
-        logit = plain_logit(model, own, *([states.pieces(i) for i in side if i >= 0] for side in sides))
+        logit = plain_logit(model, own, *([one.ids for one in states.of(side[side >= 0])] for side in sides))
         expected.append(math.log(1 / (1 + math.exp(-logit.item()))))
     np.testing.assert_allclose(finder.ranker.scores(sentence, numbers), expected, atol=1e-5)
 

@@ -9,7 +9,7 @@ from sentence_transformers import SentenceTransformer
 from likewise.baselines.building import baseline
 from likewise.context import ContextError, StatesOptions, Workspace, read_states, states
 from likewise.context.indexing import open_store
-from likewise.context.states import FrozenEncoder, open_states
+from likewise.context.states import FrozenEncoder, States
 from likewise.runs.job import JobError
 from likewise.runs.stopping import Stopped
 
@@ -21,14 +21,24 @@ def test_vectors_and_tokens_are_the_models(tiny_base):
     model = SentenceTransformer(str(tiny_base), device="cpu")
     model.max_seq_length = 12
     expected = model.encode(TEXTS, normalize_embeddings=True)
-    np.testing.assert_allclose(encoder.vectors(TEXTS), expected, atol=1e-5)
-    for text, tokens, ids in zip(TEXTS, encoder.readings(TEXTS), encoder.ids(TEXTS), strict=True):
+    np.testing.assert_allclose([one.vector for one in encoder.read(TEXTS)], expected, atol=1e-5)
+    for text, tokens, pieces in zip(TEXTS, encoder.read(TEXTS), encoder.read_pieces(TEXTS), strict=True):
         own = model.encode(text, output_value="token_embeddings").cpu().numpy()[1:-1]
         own = own / np.linalg.norm(own, axis=1, keepdims=True)
         np.testing.assert_allclose(tokens.states.astype(np.float32), own, atol=2e-3)
         plain = model.tokenizer(text, add_special_tokens=False)["input_ids"][:10]
-        assert tokens.ids.tolist() == ids.tolist() == plain
-    assert encoder.vectors(TEXTS[:1]).tolist() == encoder.vectors(TEXTS)[:1].tolist()
+        assert tokens.ids.tolist() == pieces.ids.tolist() == plain
+
+
+def test_what_was_read_once_is_not_read_again(frozen, monkeypatch):
+    states = States(Workspace(frozen))
+    text = states.store.texts()[7]
+    found = states.readings([text, *TEXTS])
+    assert found[0].ids.tolist() == states.of([7])[0].ids.tolist()
+    monkeypatch.setattr(FrozenEncoder, "read", lambda self, texts, progress: [None] * len(texts))
+    assert states.vectors_of(TEXTS[:1]).tolist() == [found[1].vector.tolist()]
+    states.forget()
+    assert states.readings(TEXTS[:1]) == [None]
 
 
 @pytest.fixture
@@ -39,13 +49,16 @@ def begun(indexed, tmp_path):
 
 def test_the_stage_holds_every_sentence_in_its_place(frozen, tiny_base):
     stage = Workspace(frozen).require("states")
-    found, store = open_states(stage), open_store(Workspace(frozen).require("index"))
+    found, store = States(Workspace(frozen)), open_store(Workspace(frozen).require("index"))
     texts = store.texts()
     assert stage.record["sentences"] == len(texts) == len(found.vectors)
-    np.testing.assert_allclose(found.vectors, FrozenEncoder(str(tiny_base), 24).vectors(texts), atol=1e-3)
-    ids = FrozenEncoder(str(tiny_base), 24).ids(texts)
-    assert [found.pieces(i).tolist() for i in range(len(texts))] == [row.tolist() for row in ids]
-    holding = sum(int(5 in row) for row in ids)  # "the"
+    read = FrozenEncoder(str(tiny_base), 24).read(texts)
+    np.testing.assert_allclose(found.vectors, [one.vector for one in read], atol=1e-3)
+    kept = found.of(range(len(texts)))
+    assert [one.ids.tolist() for one in kept] == [one.ids.tolist() for one in read]
+    for one, other in zip(kept, read, strict=True):
+        np.testing.assert_allclose(one.states.astype(np.float32), other.states.astype(np.float32), atol=2e-3)
+    holding = sum(int(5 in one.ids) for one in read)  # "the"
     assert found.idf[5] == pytest.approx(np.log((len(texts) + 1) / (holding + 1)), rel=1e-5)
 
 
@@ -67,10 +80,10 @@ def test_a_stopped_run_goes_on_to_the_same_bytes(begun, frozen, tiny_base, monke
             read_states(begun, options, quiet=True)
     with pytest.raises(JobError, match="stopped work that was started with"):
         read_states(begun, options.updated(max_tokens=20), quiet=True)
-    stage = read_states(begun, options, quiet=True)
-    whole = open_states(Workspace(frozen).require("states"))
-    np.testing.assert_allclose(open_states(stage).vectors, whole.vectors, atol=1e-3)
-    assert open_states(stage).ids.tolist() == whole.ids.tolist()
+    read_states(begun, options, quiet=True)
+    resumed, whole = States(Workspace(begun)), States(Workspace(frozen))
+    np.testing.assert_allclose(resumed.vectors, whole.vectors, atol=1e-3)
+    assert resumed.ids.tolist() == whole.ids.tolist()
 
 
 def test_an_encoder_of_words_has_no_pieces(tmp_path):
@@ -85,4 +98,4 @@ def test_damage_names_its_cure(begun, frozen):
     shutil.copytree(frozen / "states", begun / "states")
     (begun / "states" / "states.safetensors").write_bytes(b"x")
     with pytest.raises(ContextError, match="train states --overwrite"):
-        open_states(Workspace(begun).require("states"))
+        States(Workspace(begun))

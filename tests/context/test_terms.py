@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from likewise.context import ContextFinder, Workspace, terms, train_generators
-from likewise.context.generators import SOURCES, TASKS, Corpus, load_generators
+from likewise.context.generator_training import load_generators
+from likewise.context.generators import SOURCES, TASKS
 from likewise.context.options import ScoreOptions
-from likewise.context.states import open_states
 from likewise.context.terms import TermScorer
 from likewise.runs.progress import Progress
 
@@ -29,7 +29,7 @@ class Counting(Progress):
 
 @pytest.fixture(scope="module", params=["states", "text"])
 def opened(request, frozen, trained, tiny_generators, tmp_path_factory):
-    """Generators, ranker and states of either family."""
+    """Generators and ranker of either family."""
     work = frozen
     if request.param == "text":
         import shutil
@@ -37,15 +37,16 @@ def opened(request, frozen, trained, tiny_generators, tmp_path_factory):
         work = tmp_path_factory.mktemp("terms") / "work"
         shutil.copytree(trained, work)
         train_generators(work, tiny_generators.updated(max_steps=6), quiet=True)
-    states = open_states(Workspace(work).require("states"))
-    return load_generators(work / "generators"), ContextFinder.open(work, states).ranker, states
+    ranker = ContextFinder.open(work).ranker
+    return load_generators(Workspace(work).require("generators"), ranker.states), ranker
 
 
 @torch.no_grad()
 def literal(opened, sentence, number, without=False):
     """The logit and the three mean log probabilities of one sentence in one context, each run on this example alone."""
-    model, ranker, states = opened
-    texts = Corpus(ranker.store, states).texts(np.array([number])) | {"centre": [states.read([sentence])]}
+    model, ranker = opened
+    states = ranker.states
+    texts = states.sides(np.array([number])) | {"centre": [states.read([sentence])]}
     found = []
     for task in TASKS:
         memories = [model.encode(task, side, texts[side]) for side in SOURCES[task]]

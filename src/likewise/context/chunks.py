@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -89,6 +88,11 @@ class ChunkStore:
     Sentences and contexts have numbers too, in the order of the chunks: those of chunk i begin at
     `first_sentence[i]` and `first_context[i]`.
 
+    Attributes:
+        documents: int32 [chunks], the document of each chunk.
+        lengths: int64 [chunks], its number of sentences.
+        first_sentence, first_context: int64 [chunks + 1]; the last entry is the number of all.
+
     Args:
         path: what `write_chunks` wrote.
         left, right: most sentences of a left and of a right context.
@@ -104,38 +108,21 @@ class ChunkStore:
         self.path, self.left, self.right = path, left, right
         try:
             table = pa.ipc.open_file(pa.memory_map(str(path))).read_all()  # zero copy
-            self._documents, self._sentences = table["document"], table["sentences"]
+            self.documents: np.ndarray = table["document"].to_numpy()
+            self._sentences = table["sentences"]
             self._flat = pc.list_flatten(self._sentences)  # zero copy too
         except (OSError, ValueError, KeyError) as error:  # pyarrow's errors are OSError and ValueError
             raise ContextError(f"{path}: no file of chunks ({error}): make the index again") from None
+        self.lengths = pc.list_value_length(self._sentences).to_numpy().astype(np.int64)
+        self.first_sentence = np.concatenate([[0], np.cumsum(self.lengths)])
+        # A chunk has two contexts fewer than sentences.
+        self.first_context = self.first_sentence - 2 * np.arange(len(self.first_sentence))
 
     def __len__(self) -> int:
-        return len(self._documents)
+        return len(self.documents)
 
     def __getitem__(self, chunk: int) -> Chunk:
-        return Chunk(self._documents[chunk].as_py(), tuple(self._sentences[chunk].as_py()))
-
-    @cached_property
-    def documents(self) -> np.ndarray:
-        """The document of each chunk, int32 [chunks]."""
-        return self._documents.to_numpy()
-
-    @cached_property
-    def lengths(self) -> np.ndarray:
-        """The number of sentences of each chunk, int64 [chunks]."""
-        import pyarrow.compute as pc
-
-        return pc.list_value_length(self._sentences).to_numpy().astype(np.int64)
-
-    @cached_property
-    def first_sentence(self) -> np.ndarray:
-        """The index of each chunk's first sentence, int64 [chunks + 1]; the last entry is the total."""
-        return _starts(self.lengths)
-
-    @cached_property
-    def first_context(self) -> np.ndarray:
-        """The index of each chunk's first context, int64 [chunks + 1]; the last entry is the total."""
-        return _starts(np.maximum(self.lengths - 2, 0))
+        return Chunk(int(self.documents[chunk]), tuple(self._sentences[chunk].as_py()))
 
     @property
     def n_contexts(self) -> int:
@@ -174,17 +161,11 @@ class ChunkStore:
 
     def preceding(self, contexts: np.ndarray) -> list[str]:
         """Return the sentence before the position of each context."""
-        chunks, positions = self.positions(contexts)
-        return self._flat.take(self.first_sentence[chunks] + positions - 1).to_pylist()
+        return self._flat.take(self.places(contexts)[0] - 1).to_pylist()
 
     def around(self, contexts: np.ndarray) -> list[list[str]]:
         """Return the sentences of each context, by index, and first the one that stands in its gap."""
-        centres, places = self.places(contexts)
-        rows = np.concatenate([centres[:, None], places], axis=1)
+        rows = np.column_stack(self.places(contexts))
         inside = rows >= 0
         texts = iter(self._flat.take(rows[inside]).to_pylist())
         return [list(islice(texts, int(count))) for count in inside.sum(axis=1)]
-
-
-def _starts(counts: np.ndarray) -> np.ndarray:
-    return np.concatenate([np.zeros(1, np.int64), np.cumsum(counts, dtype=np.int64)])

@@ -15,15 +15,19 @@ over the places j of the context. Concatenation and layer split over their input
 context gives is a sum over its sentences, computed once and cached (`context_part`), and so is what a sentence gives
 (`sentence_part`), each K numbers. Scoring S sentences against C contexts is then one matrix product, (S, K) x (K, C).
 
+The paper replaces the centre of a context by a sentence of the same document in half of the negative examples and by
+one of the whole corpus in the other half. Here nothing is drawn: the sentences of some whole documents are represented
+once, every context of theirs meets every sentence of theirs, and loss and accuracy are means over what could have been
+drawn. Sentences that stand in the context itself are no negatives: next to their own copy they would be easy to tell.
+
 Letters: B sentences of a pass, H hidden units, W width of h, S sentences, C contexts, J = left + right places around
 the centre, R numbers in which sentence and context meet, K = R + 2 numbers of a part.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -31,8 +35,8 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize, softplus
 from torch.nn.utils.rnn import pack_padded_sequence, pad_sequence
 
-from likewise.context.workspace import ContextError
-from likewise.runs.whole_files import read_json, write_json
+from likewise.context.chunks import ChunkStore
+from likewise.context.states import SentenceReading
 
 _IN_A_PASS = 128
 
@@ -79,8 +83,8 @@ class Discriminator(nn.Module):
 
     def __init__(self, reader: LstmReader | None, width: int, left: int, right: int, rank: int) -> None:
         super().__init__()
-        self.reader, self.width_in = reader, width
-        self.left, self.right, self.rank = left, right, rank
+        self.reader, self.left, self.right, self.rank = reader, left, right, rank
+        self.width = rank + 2  # K, of the parts of the head
         places = left + right
         self.sum_sentence = nn.Linear(width, 1)  # w on h_s, and a bias
         self.sum_context = nn.Linear(width, places, bias=False)  # w on the context, a block a place
@@ -88,16 +92,11 @@ class Discriminator(nn.Module):
         self.meet_context = nn.Linear(width, places * rank)  # Q, q, a block a place
         self.scales = nn.Parameter(torch.ones(places))  # t
 
-    @property
-    def width(self) -> int:
-        """The width K of the parts of the head."""
-        return self.rank + 2
-
-    def represent(self, sentences: Any) -> Tensor:
-        """Return representations (B, W) of sentences: of ids by the reader, or of vectors (B, W) as they are."""
+    def represent(self, sentences: Sequence[SentenceReading]) -> Tensor:
+        """Return representations (B, W) of sentences: of their word pieces by the reader, or their vectors."""
         if self.reader is None:
-            return torch.as_tensor(sentences)
-        found: Tensor = self.reader(sentences)
+            return torch.from_numpy(np.stack([one.vector for one in sentences]))
+        found: Tensor = self.reader([one.ids for one in sentences])
         return found
 
     def sentence_part(self, representations: Tensor) -> Tensor:
@@ -154,33 +153,95 @@ def coherence_loss(logits: Tensor, centres: Tensor, same: Tensor, other: Tensor)
     return (positive + negative) / 2
 
 
-WEIGHTS, _CONFIG = "model.safetensors", "config.json"
+def split_documents(n_documents: int, held_out: float, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Split document numbers into those for training, for checkpoint selection, and for the reported accuracy.
+
+    >>> [len(part) for part in split_documents(100, 0.1, seed=1)]
+    [90, 5, 5]
+    """
+    order = np.random.default_rng([seed, 0]).permutation(n_documents)
+    half = max(1, round(held_out * n_documents / 2))
+    return np.sort(order[2 * half :]), np.sort(order[:half]), np.sort(order[half : 2 * half])
 
 
-def save_discriminator(folder: Path, model: Discriminator) -> None:
-    """Write the weights and the configuration into a folder."""
-    from safetensors.torch import save_file
+def training_units(store: ChunkStore, documents: np.ndarray, most: int) -> list[np.ndarray]:
+    """Return the chunk numbers of each unit: one of the documents, or a part of `most` sentences of a long one."""
+    begins = np.searchsorted(store.documents, documents, side="left")
+    ends = np.searchsorted(store.documents, documents, side="right")
+    units = []
+    for begin, end in zip(begins, ends, strict=True):
+        start, held = begin, 0
+        for chunk in range(begin, end):
+            if held and held + store.lengths[chunk] > most:
+                units.append(np.arange(start, chunk))
+                start, held = chunk, 0
+            held += store.lengths[chunk]
+        units.append(np.arange(start, end))
+    return units
 
-    reader = model.reader and {
-        "pieces": model.reader.embed.num_embeddings,
-        "embedding": model.reader.embed.embedding_dim,
-        "hidden": model.reader.width // 2,
-    }
-    head = {"width": model.width_in, **{name: getattr(model, name) for name in ("left", "right", "rank")}}
-    save_file({name: tensor.contiguous() for name, tensor in model.state_dict().items()}, folder / WEIGHTS)
-    write_json(folder / _CONFIG, {"reader": reader, "model": head})
+
+def epoch_batches(
+    store: ChunkStore, units: list[np.ndarray], size: int, seed: int, epoch: int, all_of: bool = False
+) -> Iterator[np.ndarray]:
+    """Yield the chunk numbers of each batch of an epoch: units in random order, up to `size` sentences.
+
+    A last batch of fewer is left out where there is another, but for `all_of`.
+    """
+    order = np.random.default_rng([seed, 1, epoch]).permutation(len(units))
+    batch: list[np.ndarray] = []
+    held, given = 0, False
+    for unit in order:
+        batch.append(units[unit])
+        held += int(store.lengths[units[unit]].sum())
+        if held >= size:
+            yield np.concatenate(batch)
+            batch, held, given = [], 0, True
+    if batch and (all_of or not given):
+        yield np.concatenate(batch)
 
 
-def load_discriminator(folder: Path) -> Discriminator:
-    """Return the model, in evaluation mode."""
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
+@dataclass(frozen=True)
+class ContextBatch:
+    """Contexts with their sentences, among the S sentences of the batch.
 
-    try:
-        content = read_json(folder / _CONFIG)
-        reader = LstmReader(**content["reader"]) if content["reader"] else None
-        model = Discriminator(reader, **content["model"])
-        model.load_state_dict(load_file(folder / WEIGHTS))
-    except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
-        raise ContextError(f"{folder}: no discriminator can be read here ({error}): train it again") from None
-    return model.eval()
+    Attributes:
+        sentences: int64 [S], numbers in the store.
+        documents: int64 [S], the document of each.
+        centres: int64 [C], the row of the sentence that belongs to each context.
+        places: int64 [C, J], the rows around it; -1 where there is none.
+    """
+
+    sentences: np.ndarray
+    documents: np.ndarray
+    centres: np.ndarray
+    places: np.ndarray
+
+
+def batch_of_chunks(store: ChunkStore, chunks: np.ndarray) -> ContextBatch:
+    """Return all sentences and contexts of the given chunks."""
+    starts, counts = store.first_sentence[chunks], store.lengths[chunks]
+    shift = np.cumsum(counts) - counts  # the row where each chunk begins
+    sentences = np.repeat(starts - shift, counts) + np.arange(counts.sum())
+    centres, places = store.places(store.contexts_of(chunks))
+    # From numbers of the store to rows: both count on inside a chunk.
+    moved = np.repeat(starts - shift, counts - 2)
+    return ContextBatch(
+        sentences,
+        np.repeat(store.documents[chunks].astype(np.int64), counts),
+        centres - moved,
+        np.where(places < 0, -1, places - moved[:, None]),
+    )
+
+
+def negatives(batch: ContextBatch) -> tuple[np.ndarray, np.ndarray]:
+    """Return the possible negatives of each context as two masks, bool [C, S].
+
+    Those of the same document, without centre and context, and those of other documents.
+    """
+    documents = batch.documents
+    same = documents[batch.centres][:, None] == documents[None]  # (C, S)
+    own = np.concatenate([batch.centres[:, None], batch.places], axis=1)  # (C, 1 + J)
+    rows, columns = np.nonzero(own >= 0)
+    allowed = same.copy()
+    allowed[rows, own[rows, columns]] = False
+    return allowed, ~same

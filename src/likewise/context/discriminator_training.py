@@ -1,37 +1,35 @@
-"""The training of the coherence discriminator: the stage `discriminator` of a workspace."""
+"""The stage `discriminator` of a workspace: its training, and what it makes of all contexts, for ranking them."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
-from transformers import get_scheduler
 
-from likewise.context.chunks import ChunkStore
-from likewise.context.discriminator import WEIGHTS, Discriminator, LstmReader, coherence_loss, save_discriminator
-from likewise.context.discriminator_data import (
+from likewise.context.discriminator import (
     ContextBatch,
+    Discriminator,
+    LstmReader,
     batch_of_chunks,
+    coherence_loss,
     epoch_batches,
     negatives,
     split_documents,
     training_units,
 )
-from likewise.context.indexing import open_store
 from likewise.context.options import DiscriminatorOptions
-from likewise.context.selection import cache_contexts
-from likewise.context.states import States, open_states
-from likewise.context.training_loop import Loop
-from likewise.context.workspace import ContextError, Stage, Workspace
+from likewise.context.states import SentenceReading, States
+from likewise.context.training_loop import Loop, load_weights, train_stage
+from likewise.context.workspace import ContextError, Stage
 from likewise.errors import counted
 from likewise.runs.job import Job, Resume
-from likewise.runs.parts import checksum
+from likewise.runs.parts import Parts
 from likewise.runs.progress import Progress
-from likewise.runs.stopping import orderly_stop
+from likewise.runs.stopping import StopRequest
 
 _UNIT = 128
 """Most sentences of a document that stay together: longer ones are cut, so that a batch holds several documents."""
@@ -40,6 +38,9 @@ _SAMPLE = 150
 """Documents that the start is calibrated on, about 3,000 sentences."""
 _HELD_OUT = 3_000
 """Sentences of a batch of held-out documents: other documents are those of the batch."""
+_CONTEXTS = "contexts.npy"
+_AT_ONCE = 200
+"""Chunks represented at once, about 2,000 sentences."""
 
 
 def train_discriminator(
@@ -55,7 +56,7 @@ def train_discriminator(
     A stopped run that is resumed gives the weights of a run that was never stopped.
 
     Args:
-        work: the workspace's folder, with its stage `index`.
+        work: the workspace's folder, with its stages `index` and `states`.
         options: the model and its training.
         resume, overwrite, quiet: as in `likewise.context.build_index`.
 
@@ -67,109 +68,140 @@ def train_discriminator(
         JobError: the stage was made with other options.
         Stopped: a stop was asked for.
     """
-    options, workspace, progress = options or DiscriminatorOptions(), Workspace(work), Progress(quiet)
-    with workspace.open("discriminator", options, ["index", "states"], resume=resume, overwrite=overwrite) as job:
-        if not job.finished:
-            store, states = open_store(workspace.require("index")), open_states(workspace.require("states"))
-            states.check(options.reads)
-            with torch.random.fork_rng(devices=[]):
-                torch.manual_seed(options.seed)
-                _train(job, store, states, options, progress)
-    return workspace.require("discriminator")
+    return train_stage("discriminator", work, options or DiscriminatorOptions(), _train, resume, overwrite, quiet)
 
 
-class _Pieces:
-    """The word pieces of the index's sentences, by number."""
-
-    def __init__(self, states: States) -> None:
-        self.states = states
-
-    def __getitem__(self, rows: np.ndarray) -> list[np.ndarray]:
-        return [self.states.pieces(row) for row in rows]
+def _build(options: DiscriminatorOptions, states: States) -> Discriminator:
+    reader = LstmReader(states.encoder.pieces, options.embedding, options.hidden) if options.reads == "text" else None
+    width = reader.width if reader else states.vectors.shape[1]
+    return Discriminator(reader, width, states.store.left, states.store.right, options.rank)
 
 
-def _train(job: Job, store: ChunkStore, states: States, options: DiscriminatorOptions, progress: Progress) -> None:
+def _train(
+    job: Job, states: States, options: DiscriminatorOptions, progress: Progress, stop: StopRequest
+) -> dict[str, Any]:
+    store = states.store
     n_documents = int(store.documents[-1]) + 1
     if n_documents < 4:
         raise ContextError(
             f"{store.path}: {counted(n_documents, 'document')}: four or more are needed, two of them held out"
         )
     train, choose, test = split_documents(n_documents, options.held_out, options.seed)
-    units = training_units(train, store.documents, store.lengths, _UNIT)
-    reader = LstmReader(states.encoder.pieces, options.embedding, options.hidden) if options.reads == "text" else None
-    width = reader.width if reader else states.vectors.shape[1]
-    sentences: Any = _Pieces(states) if reader else states.vectors
-    model = Discriminator(reader, width, store.left, store.right, options.rank)
-    optimizer = torch.optim.Adam(model.parameters(), lr=options.learning_rate)
+    units = training_units(store, train, _UNIT)
+    model = _build(options, states)
     updates = [
         [chunks]
         for epoch in range(options.epochs)
-        for chunks in epoch_batches(units, store.lengths, options.batch_size, options.seed, epoch)
+        for chunks in epoch_batches(store, units, options.batch_size, options.seed, epoch)
     ]
 
-    def held_out(documents: np.ndarray) -> Accuracy:
-        parts = training_units(documents, store.documents, store.lengths, _HELD_OUT)
-        batches = [batch_of_chunks(store, b) for b in epoch_batches(parts, store.lengths, _HELD_OUT, 0, 0, all_of=True)]
-        return accuracy_of(model.eval(), sentences, batches)
+    def held_out(documents: np.ndarray) -> dict[str, Any]:
+        parts = training_units(store, documents, _HELD_OUT)
+        batches = [batch_of_chunks(store, b) for b in epoch_batches(store, parts, _HELD_OUT, 0, 0, all_of=True)]
+        return accuracy_of(model, states.of, batches)
 
     def loss(chunks: np.ndarray) -> Tensor:
         batch = batch_of_chunks(store, chunks)
-        logits = model.logits(model.represent(sentences[batch.sentences]), batch.places)
+        logits = model.logits(model.represent(states.of(batch.sentences)), batch.places)
         same, other = (torch.from_numpy(mask) for mask in negatives(batch))
         return coherence_loss(logits, torch.from_numpy(batch.centres), same, other)
 
-    def evaluate() -> dict[str, float]:
+    def evaluate() -> dict[str, Any]:
         found = held_out(choose)
-        return {"score": found.accuracy, **asdict(found)}
+        return {"score": found["accuracy"], **found}
 
-    schedule = get_scheduler("linear", optimizer, min(_WARMUP, len(updates) // 2), len(updates) + 1)
-    loop = Loop(job, model, optimizer, schedule, loss, evaluate, options.eval_steps, options.max_grad_norm)
-    with orderly_stop(progress) as stop:
-        if not loop.resume():
-            sample = batch_of_chunks(store, np.concatenate(units[:_SAMPLE]))
-            calibrate(model, sentences[sample.sentences], sample, options.seed)
-        loop.run(iter(updates), len(updates), "discriminator", progress, stop)
-        save_discriminator(job.result, model.eval())
-        cache_contexts(job, model, store, sentences, progress, stop)
-    job.finish(
-        {
-            "fingerprint": checksum(job.result / WEIGHTS),
-            "held_out": asdict(held_out(test)),
-            "chosen_by": {"accuracy": loop.best["score"], "step": loop.best["step"]},
-            "steps": loop.step,
-            "cpu_seconds": round(loop.cpu_seconds, 1),
-            "parameters": sum(parameter.numel() for parameter in model.parameters()),
-        }
-    )
+    def start() -> None:
+        sample = batch_of_chunks(store, np.concatenate(units[:_SAMPLE]))
+        calibrate(model, states.of(sample.sentences), sample, options.seed)
 
-
-@dataclass(frozen=True)
-class Accuracy:
-    """The accuracy at p = 1/2 on held-out contexts, each with its own sentence and all its possible negatives.
-
-    Attributes:
-        accuracy: the mean of that of the sentences in their own place and that of the negatives, from 0 to 1; of the
-            latter, both kinds count equally.
-        positive: of the sentences in their own place.
-        same_document: of the negatives from the same document; None without one.
-        other_document: of those from others; None without one.
-        contexts: how many there are.
-    """
-
-    accuracy: float
-    positive: float
-    same_document: float | None
-    other_document: float | None
-    contexts: int
+    warmup = min(_WARMUP, len(updates) // 2)
+    loop = Loop(job, "discriminator", model, options, len(updates), loss, evaluate, warmup)
+    facts = loop.run(iter(updates), progress, stop, start)
+    _cache_contexts(job, model, states, progress, stop)
+    chosen_by = {"accuracy": loop.best["score"], "step": loop.best["step"]}
+    return facts | {"held_out": held_out(test), "chosen_by": chosen_by}
 
 
 @torch.no_grad()
-def accuracy_of(model: Discriminator, sentences: Any, batches: list[ContextBatch]) -> Accuracy:
-    """Return the accuracy on batches of whole documents; `sentences[rows]` is what the model represents."""
+def _cache_contexts(job: Job, model: Discriminator, states: States, progress: Progress, stop: StopRequest) -> None:
+    """Write the head's context parts (C, K) of all contexts into a job's result, block by block."""
+    store, blocks = states.store, Parts(job.work / "contexts")
+    begins = range(0, len(store), _AT_ONCE)
+    with progress.bar("caching the contexts", len(begins), done=len(blocks)) as bar:
+        for begin in begins:
+            if f"{begin}.npy" in blocks:
+                continue
+            batch = batch_of_chunks(store, np.arange(begin, min(begin + _AT_ONCE, len(store))))
+            represented = model.represent(states.of(batch.sentences))
+            with blocks.new(f"{begin}.npy") as path, path.open("wb") as file:
+                np.save(file, model.context_part(represented, torch.from_numpy(batch.places)).numpy())
+            bar.advance()
+            stop.check(f"after {len(blocks)} of {len(begins)} blocks of contexts")
+    shape = (store.n_contexts, model.width)
+    parts = np.lib.format.open_memmap(job.result / _CONTEXTS, mode="w+", dtype=np.float32, shape=shape)
+    for begin in begins:
+        end = min(begin + _AT_ONCE, len(store))
+        parts[store.first_context[begin] : store.first_context[end]] = np.load(blocks.path(f"{begin}.npy"))
+    parts.flush()
+
+
+class CachedRanker:
+    """The discriminator of a workspace: its scores of sentences in the contexts of the index.
+
+    The parts of the contexts come from disk and those of a sentence are computed at its first use; the rest is one
+    matrix product.
+    """
+
+    def __init__(self, stage: Stage, states: States) -> None:
+        self.states = states
+        self.model = _build(DiscriminatorOptions(**stage.record["plan"]["options"]), states).eval()
+        self.model.load_state_dict(load_weights(stage))
+        try:
+            self.parts = np.load(stage.folder / _CONTEXTS, mmap_mode="r")
+        except (OSError, ValueError) as error:
+            raise ContextError(
+                f"{stage.folder / _CONTEXTS} cannot be read ({error}): train the discriminator again"
+            ) from None
+
+    @torch.no_grad()
+    def sentence_parts(self, readings: Sequence[SentenceReading]) -> Tensor:
+        """Return the head's part of sentences, the same for every context: (S, K)."""
+        return self.model.sentence_part(self.model.represent(readings))
+
+    def context_parts(self, contexts: np.ndarray) -> Tensor:
+        """Return the head's part of contexts by number, the same for every sentence: (C, K)."""
+        return torch.from_numpy(np.ascontiguousarray(self.parts[contexts]))
+
+    def scores(self, sentence: str, contexts: np.ndarray) -> np.ndarray:
+        """Return log p(y = 1 | s, c) of equation 1 of a sentence in contexts by number, float32 [C]."""
+        logits = (self.sentence_parts(self.states.read([sentence])) @ self.context_parts(contexts).T)[0]
+        return torch.nn.functional.logsigmoid(logits).numpy()
+
+
+@torch.no_grad()
+def accuracy_of(
+    model: Discriminator,
+    sentences: Callable[[np.ndarray], Sequence[SentenceReading]],
+    batches: Sequence[ContextBatch],
+) -> dict[str, Any]:
+    """Return the accuracy at p = 1/2 on held-out contexts, each with its own sentence and all possible negatives.
+
+    Args:
+        sentences: gives sentences of the store by number.
+        batches: whole documents.
+
+    Returns:
+        positive: of the sentences in their own place, from 0 to 1.
+        same_document: of the negatives from the same document; None without one.
+        other_document: of those from others; None without one.
+        accuracy: the mean of that of the sentences in their own place and that of the negatives; of the latter, both
+            kinds count equally.
+        contexts: how many there are.
+    """
     positive: list[np.ndarray] = []
     by_kind: tuple[list[float], list[float]] = ([], [])
     for batch in batches:
-        fits = model.logits(model.represent(sentences[batch.sentences]), batch.places).numpy() > 0  # (C, S)
+        fits = model.logits(model.represent(sentences(batch.sentences)), batch.places).numpy() > 0  # (C, S)
         positive.append(fits[np.arange(len(fits)), batch.centres])
         for found, mask in zip(by_kind, negatives(batch), strict=True):
             counts = mask.sum(axis=1)
@@ -179,18 +211,19 @@ def accuracy_of(model: Discriminator, sentences: Any, batches: list[ContextBatch
     own = float(np.concatenate(positive).mean())
     same, other = (float(np.mean(found)) if found else None for found in by_kind)
     wrong = float(np.mean([share for share in (same, other) if share is not None]))
-    return Accuracy((own + wrong) / 2, own, same, other, sum(map(len, positive)))
+    shares = {"accuracy": (own + wrong) / 2, "positive": own, "same_document": same, "other_document": other}
+    return shares | {"contexts": sum(map(len, positive))}
 
 
 @torch.no_grad()
-def calibrate(model: Discriminator, sentences: Any, batch: ContextBatch, seed: int) -> None:
+def calibrate(model: Discriminator, sentences: Sequence[SentenceReading], batch: ContextBatch, seed: int) -> None:
     """Set P, Q, t and the biases from a sample: one space for sentences and contexts.
 
     P and all Q begin as the same projection, the leading principal directions of representations, partly whitened; t
     and the bias are fitted by logistic regression to the sample's contexts with their own sentence and one negative.
 
     Args:
-        sentences: the S sentences of `batch`, as `Discriminator.represent` takes them.
+        sentences: the S sentences of `batch`.
         batch: some whole documents.
     """
     from sklearn.linear_model import LogisticRegression

@@ -1,4 +1,4 @@
-"""The training of the generators: the stage `generators` of a workspace."""
+"""The stage `generators` of a workspace: training, perplexity, and the trained models."""
 
 from __future__ import annotations
 
@@ -11,20 +11,18 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from transformers import get_scheduler
 
 from likewise.context.chunks import ChunkStore
-from likewise.context.generators import SOURCES, TASKS, WEIGHTS, Corpus, Generators, make_generators
-from likewise.context.indexing import open_store
+from likewise.context.generators import TASKS, Generators, LogBilinear
 from likewise.context.options import GeneratorOptions
-from likewise.context.states import FrozenEncoder, States, open_states
-from likewise.context.training_loop import Loop
-from likewise.context.workspace import ContextError, Stage, Workspace
+from likewise.context.states import States
+from likewise.context.training_loop import Loop, load_weights, train_stage
+from likewise.context.transformer import Transformers
+from likewise.context.workspace import ContextError, Stage
 from likewise.errors import counted
 from likewise.runs.job import Job, Resume
-from likewise.runs.parts import checksum
 from likewise.runs.progress import Progress
-from likewise.runs.stopping import orderly_stop
+from likewise.runs.stopping import StopRequest
 
 _AT_ONCE = 256
 MOST_OF_A_DOCUMENT = 20
@@ -48,18 +46,30 @@ def train_generators(
     Returns:
         The stage; its record holds the held-out perplexity by task with the right sources, with shuffled ones and none.
     """
-    options, workspace = options or GeneratorOptions(), Workspace(work)
-    with workspace.open("generators", options, ["index", "states"], resume=resume, overwrite=overwrite) as job:
-        if not job.finished:
-            store, states = open_store(workspace.require("index")), open_states(workspace.require("states"))
-            states.check(options.reads)
-            with torch.random.fork_rng(devices=[]):
-                torch.manual_seed(options.seed)
-                _train(job, store, states, options, Progress(quiet))
-    return workspace.require("generators")
+    return train_stage("generators", work, options or GeneratorOptions(), _train, resume, overwrite, quiet)
 
 
-def _train(job: Job, store: ChunkStore, states: States, options: GeneratorOptions, progress: Progress) -> None:
+def _build(options: GeneratorOptions, states: States, pieces: np.ndarray) -> Generators:
+    size = states.encoder.pieces
+    if options.reads == "states":
+        return LogBilinear(pieces, size, states.vectors.shape[1], options.rank)
+    most = max(states.store.left, states.store.right)
+    return Transformers(pieces, size, options, most, states.encoder.max_tokens).to(Transformers.best_device())
+
+
+def load_generators(stage: Stage, states: States) -> Generators:
+    """Return the generators of a workspace, in evaluation mode."""
+    weights = load_weights(stage)
+    options = GeneratorOptions(**stage.record["plan"]["options"])
+    found = _build(options, states, weights["pieces"].numpy())
+    found.load_state_dict(weights)
+    return found.eval()
+
+
+def _train(
+    job: Job, states: States, options: GeneratorOptions, progress: Progress, stop: StopRequest
+) -> dict[str, Any]:
+    store = states.store
     training, held_out = held_out_contexts(store, store.texts(), options.held_out, options.seed)
     if not len(training) or len(held_out) < 2:
         raise ContextError(
@@ -69,38 +79,32 @@ def _train(job: Job, store: ChunkStore, states: States, options: GeneratorOption
     counts = np.bincount(states.ids, minlength=states.encoder.pieces)
     pieces = np.sort(np.argsort(-counts, kind="stable")[: options.vocabulary])
     pieces = pieces[counts[pieces] > 0].astype(np.int64)
-    model, corpus = make_generators(options, store, states, pieces), Corpus(store, states)
-    model.start(counts[pieces], _embeddings(states.encoder, pieces))
+    model = _build(options, states, pieces)
     per_epoch = max(1, len(training) // (options.batch_size * options.accumulation))
     steps = options.max_steps or per_epoch * options.epochs
-    optimizer = torch.optim.Adam(model.parameters(), lr=options.learning_rate, betas=(0.9, options.beta2))
-    schedule = get_scheduler(options.schedule, optimizer, min(options.warmup_steps, steps // 5), steps + 1)
 
     def loss(rows: np.ndarray) -> Tensor:
-        return model.loss(corpus.texts(rows))
+        return model.loss(states.sides(rows))
 
     def evaluate() -> dict[str, float]:
-        found = perplexities(model.eval(), corpus, held_out, options.seed, ("right",))["right"]
+        found = perplexities(model, states, held_out, options.seed, ("right",))["right"]
         return {"score": -sum(math.log(value) for value in found.values()), **found}
 
-    loop = Loop(job, model, optimizer, schedule, loss, evaluate, options.eval_steps, options.max_grad_norm)
-    with orderly_stop(progress) as stop:
-        loop.resume()
-        loop.run(_updates(training, per_epoch, options), steps, "generators", progress, stop)
-    model.eval().save(job.result)
+    def start() -> None:
+        transformer: Any = states.encoder.model[0]
+        table = transformer.auto_model.get_input_embeddings().weight.detach()
+        model.start(counts[pieces], table[torch.from_numpy(pieces)].float().cpu().numpy())
+
+    warmup = min(options.warmup_steps, steps // 5)
+    loop = Loop(job, "generators", model, options, steps, loss, evaluate, warmup, options.schedule, options.beta2)
+    facts = loop.run(_updates(training, per_epoch, options), progress, stop, start)
     chunks, _ = store.positions(held_out)
-    job.finish(
-        {
-            "fingerprint": checksum(job.result / WEIGHTS),
-            "perplexity": perplexities(model, corpus, held_out, options.seed),
-            "held_out": {"contexts": len(held_out), "documents": len(np.unique(store.documents[chunks]))},
-            "chosen_at": loop.best["step"],
-            "steps": steps,
-            "cpu_seconds": round(loop.cpu_seconds, 1),
-            "examples": len(training),
-            "parameters": sum(part.numel() for part in model.parameters()),
-        }
-    )
+    return facts | {
+        "perplexity": perplexities(model, states, held_out, options.seed),
+        "held_out": {"contexts": len(held_out), "documents": len(np.unique(store.documents[chunks]))},
+        "chosen_at": loop.best["step"],
+        "examples": len(training),
+    }
 
 
 def held_out_contexts(store: ChunkStore, texts: list[str], documents: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -130,7 +134,7 @@ def held_out_contexts(store: ChunkStore, texts: list[str], documents: int, seed:
 
 def perplexities(
     model: Generators,
-    corpus: Corpus,
+    states: States,
     contexts: np.ndarray,
     seed: int,
     kinds: tuple[str, ...] = ("right", "shuffled", "none"),
@@ -145,8 +149,8 @@ def perplexities(
     counts = dict.fromkeys(TASKS, 0)
     with torch.no_grad():
         for begin in range(0, len(contexts), _AT_ONCE):
-            texts = corpus.texts(contexts[begin : begin + _AT_ONCE])
-            others = corpus.texts(np.roll(contexts, shift)[begin : begin + _AT_ONCE])
+            texts = states.sides(contexts[begin : begin + _AT_ONCE])
+            others = states.sides(np.roll(contexts, shift)[begin : begin + _AT_ONCE])
             rows = dict.fromkeys(TASKS, np.arange(len(texts["centre"])))
             for task in TASKS:
                 targets = model.targets(texts[task])
@@ -154,19 +158,11 @@ def perplexities(
                 counts[task] += int(words.sum())
                 for kind in kinds:
                     read = others if kind == "shuffled" else texts
-                    memories = [model.encode(task, side, read[side]) for side in SOURCES[task]]
+                    memories = model.memories(task, read)
                     if kind == "none":
                         memories = [memory.without(torch.ones(len(words), dtype=torch.bool)) for memory in memories]
                     sums[kind][task] -= float((model.means(task, memories, targets, rows) * words).sum())
     return {kind: {task: float(np.exp(by[task] / max(1, counts[task]))) for task in TASKS} for kind, by in sums.items()}
-
-
-def _embeddings(encoder: FrozenEncoder, pieces: np.ndarray) -> np.ndarray:
-    """Return the encoder's input vectors of word pieces."""
-    transformer: Any = encoder.model[0]
-    table = transformer.auto_model.get_input_embeddings()
-    rows: np.ndarray = table.weight.detach()[torch.from_numpy(pieces)].float().cpu().numpy()
-    return rows
 
 
 def _updates(training: np.ndarray, per_epoch: int, options: GeneratorOptions) -> Iterator[list[np.ndarray]]:

@@ -15,22 +15,16 @@ Letters: N texts, T words of a target, M tokens of a memory, D width of a vector
 
 from __future__ import annotations
 
-import json
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from likewise.context.chunks import ChunkStore
-from likewise.context.options import GeneratorOptions
-from likewise.context.states import SentenceReading, States
-from likewise.context.workspace import ContextError
+from likewise.context.states import SentenceReading, Side
 
-Side = Literal["centre", "left", "right"]
 TASKS: tuple[Side, ...] = ("centre", "left", "right")
 """The tasks: to generate the sentence, the left or the right context, from the other two."""
 SOURCES: dict[Side, tuple[Side, Side]] = {
@@ -41,8 +35,8 @@ SOURCES: dict[Side, tuple[Side, Side]] = {
 """The texts that each task reads, in their order."""
 SentenceReadings = Sequence[SentenceReading]
 """The sentences of one side of a context, or one sentence."""
-WEIGHTS = "model.safetensors"
-_FACTS = "generators"
+Texts = Mapping[Side, Sequence[SentenceReadings]]
+"""What stands at each side of N contexts."""
 _LEFT_OUT = 0.1
 
 
@@ -71,13 +65,12 @@ class Generators(nn.Module):
         size: how many ids there are.
     """
 
-    family: str
     at_once: int
     """Words whose distributions over all words are held at a time."""
 
     def __init__(self, pieces: np.ndarray, size: int) -> None:
         super().__init__()
-        self.pieces, self.size = pieces, size
+        self.register_buffer("pieces", torch.from_numpy(pieces))
         self._number = np.full(size, -1)
         self._number[pieces] = np.arange(len(pieces))
 
@@ -107,15 +100,15 @@ class Generators(nn.Module):
     def start(self, counts: np.ndarray, embeddings: np.ndarray) -> None:
         """Begin at the counts (V,) of the words in the corpus and the encoder's input vectors (V, any) of them."""
 
-    @abstractmethod
-    def shape(self) -> dict[str, int]:
-        """Return the arguments of the family beside pieces and size."""
+    def memories(self, task: Side, texts: Texts) -> list[Memory]:
+        """Return the memories of the sources of a task."""
+        return [self.encode(task, side, texts[side]) for side in SOURCES[task]]
 
-    def loss(self, texts: Mapping[Side, Sequence[SentenceReadings]]) -> Tensor:
+    def loss(self, texts: Texts) -> Tensor:
         """Return the mean over the tasks of the mean negative log probability of a word, sources left out at times."""
         losses = []
         for task in TASKS:
-            memories = [self.encode(task, side, texts[side]) for side in SOURCES[task]]
+            memories = self.memories(task, texts)
             memories = [memory.without(torch.rand(len(memory.mask)) < _LEFT_OUT) for memory in memories]
             targets = self.targets(texts[task])
             logs = self.log_probabilities(task, memories, targets)
@@ -147,15 +140,6 @@ class Generators(nn.Module):
             found[cells] = logs.sum(dim=1) / lengths[own[cells]].clamp(min=1)
         return found
 
-    def save(self, folder: Path) -> None:
-        """Write the weights and the words."""
-        from safetensors.torch import save_file
-
-        tensors = {name: tensor.detach().contiguous() for name, tensor in self.state_dict().items()}
-        facts = json.dumps({"family": self.family, "size": self.size, **self.shape()})
-        # One entry: several are written in an order that changes from run to run.
-        save_file(tensors | {"pieces": torch.from_numpy(self.pieces)}, folder / WEIGHTS, metadata={_FACTS: facts})
-
 
 class LogBilinear(Generators):
     """Log-bilinear models with common word vectors.
@@ -165,7 +149,6 @@ class LogBilinear(Generators):
         rank: R.
     """
 
-    family = "log-bilinear"
     at_once = 20_000
 
     def __init__(self, pieces: np.ndarray, size: int, width: int, rank: int) -> None:
@@ -178,10 +161,6 @@ class LogBilinear(Generators):
         )
         for weight in self.read.parameters():
             nn.init.normal_(weight, std=0.02)
-
-    def shape(self) -> dict[str, int]:
-        """Return width and rank."""
-        return {"width": self.width, "rank": self.rank}
 
     @torch.no_grad()
     def start(self, counts: np.ndarray, embeddings: np.ndarray) -> None:
@@ -219,53 +198,3 @@ def padded(rows: Sequence[np.ndarray]) -> Tensor:
     for row, words in zip(found, rows, strict=True):
         row[: len(words)] = words
     return torch.from_numpy(found)
-
-
-def make_generators(options: GeneratorOptions, store: ChunkStore, states: States, pieces: np.ndarray) -> Generators:
-    """Return untrained generators."""
-    from likewise.context.transformer import Transformers
-
-    size = states.encoder.pieces
-    if options.reads == "states":
-        return LogBilinear(pieces, size, states.vectors.shape[1], options.rank)
-    sizes = {name: getattr(options, name) for name in ("width", "heads", "feed_forward", "layers")}
-    most = {"sentences": max(store.left, store.right), "max_tokens": states.encoder.max_tokens}
-    return Transformers(pieces, size, **sizes, **most, dropout=options.dropout).to(Transformers.best_device())
-
-
-def load_generators(folder: Path) -> Generators:
-    """Read saved generators, in evaluation mode."""
-    from safetensors import SafetensorError, safe_open
-
-    from likewise.context.transformer import Transformers
-
-    try:
-        with safe_open(folder / WEIGHTS, "pt") as file:
-            facts = json.loads(file.metadata()[_FACTS])
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - it is no dictionary
-        family: Any = {kind.family: kind for kind in (LogBilinear, Transformers)}[facts.pop("family")]
-        found = family(tensors.pop("pieces").numpy(), **facts)
-        found.load_state_dict(tensors)
-    except (OSError, SafetensorError, KeyError, RuntimeError, ValueError, TypeError) as error:
-        raise ContextError(f"{folder}: no generators can be read here ({error}): train them again") from None
-    return cast(Generators, found.to(family.best_device()).eval())
-
-
-class Corpus:
-    """The contexts of a store, as texts."""
-
-    def __init__(self, store: ChunkStore, states: States) -> None:
-        self.store, self.states = store, states
-
-    def texts(self, contexts: np.ndarray) -> dict[Side, list[SentenceReadings]]:
-        """Return what stands left of, in and right of contexts."""
-        centres, places = self.store.places(contexts)
-        rows = {"left": places[:, : self.store.left], "centre": centres[:, None], "right": places[:, self.store.left :]}
-        states = self.states
-        return {
-            cast(Side, side): [
-                [SentenceReading(states.vectors[i], states.pieces(i), states.vectors[:0]) for i in row if i >= 0]
-                for row in found
-            ]
-            for side, found in rows.items()
-        }

@@ -27,7 +27,6 @@ import numpy as np
 from scipy.sparse import issparse
 
 from likewise.context.options import HarvestOptions
-from likewise.context.states import States
 from likewise.context.workspace import ContextError
 
 SentencePair = tuple[str, str]
@@ -128,14 +127,17 @@ class PairSource:
         return "dev" if share < self.options.held_out else "test" if share < 2 * self.options.held_out else "train"
 
 
-def tfidf(states: States) -> Any:
-    """Return sparse vectors of unit length of the index's sentences, (1 + ln tf) idf of word pieces: (S, V)."""
+def tfidf(ids: np.ndarray, starts: np.ndarray, idf: np.ndarray) -> Any:
+    """Return sparse vectors of unit length of sentences, (1 + ln tf) idf of word pieces: (S, V).
+
+    Args:
+        ids, starts: the word pieces of sentence i are ids[starts[i] : starts[i + 1]].
+        idf: (V,), by id.
+    """
     from scipy.sparse import csr_matrix
     from sklearn.preprocessing import normalize
 
-    counts = csr_matrix(
-        (np.ones(len(states.ids), np.float32), states.ids, states.starts), (len(states.starts) - 1, len(states.idf))
-    )
+    counts = csr_matrix((np.ones(len(ids), np.float32), ids, starts), (len(starts) - 1, len(idf)))
     counts.sum_duplicates()
-    counts.data = (1 + np.log(counts.data)) * states.idf[counts.indices]
+    counts.data = (1 + np.log(counts.data)) * idf[counts.indices]
     return normalize(counts)

@@ -27,7 +27,6 @@ from typing import Any
 import numpy as np
 
 from likewise.context.harvest_pairs import HarvestPair, PairSource, SentencePair, tfidf
-from likewise.context.indexing import open_store
 from likewise.context.options import HarvestOptions, ScoreOptions, SelectionOptions
 from likewise.context.workspace import ContextError, Workspace
 from likewise.runs.job import JobError, Resume, open_job, read_record, work_of
@@ -90,7 +89,7 @@ def harvest(
     """
     from likewise.context.origin import DEFAULT
     from likewise.context.similarity import with_chosen_weights
-    from likewise.context.states import open_states
+    from likewise.context.states import States
 
     work, workspace, progress = Path(work).resolve() if on else Path(work), Workspace(work), Progress(quiet)
     machine, options = parse_shard(shard), options or HarvestOptions()
@@ -103,10 +102,10 @@ def harvest(
         needs += ["discriminator", "generators"]
     stages = {name: workspace.require(name) for name in needs}
     progress.tell("reading the sentences of the index")
-    states = open_states(stages["states"])
-    vectors = states.vectors if states.vectors.shape[1] else tfidf(states)
+    states = States(workspace)
+    vectors = states.vectors if states.vectors.shape[1] else tfidf(states.ids, states.starts, states.idf)
     return score_shards(
-        PairSource(open_store(stages["index"]).texts(), options, vectors),
+        PairSource(states.store.texts(), options, vectors),
         out or work / "harvest",
         partial(_open_scorer, work, score, selection),
         asked={

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from likewise.context.generators import load_generators
+from likewise.context.generator_training import load_generators
 from likewise.context.harvest_pairs import SentencePair
 from likewise.context.options import FEATURES, ScoreOptions, SelectionOptions
 from likewise.context.selection import ContextFinder
@@ -27,7 +27,7 @@ from likewise.context.similarity import (
     weighted,
     with_chosen_weights,
 )
-from likewise.context.states import States, open_states
+from likewise.context.states import States
 from likewise.context.terms import TermScorer
 from likewise.context.workspace import QUIET, ContextError, Workspace
 from likewise.evaluation.pairs import cosines
@@ -113,7 +113,7 @@ class Origin:
         texts = list(dict.fromkeys(text for pair in pairs for text in pair))
         row = {text: i for i, text in enumerate(texts)}
         first, second = (np.array([row[pair[side]] for pair in pairs], np.int64) for side in (0, 1))
-        readings = self.states.encoder.readings(texts, self.progress, bool(wanted[1]))
+        readings = self.states.readings(texts, self.progress, bool(wanted[1]))
         vectors = np.stack([one.vector for one in readings])
         found[:, 0] = (vectors[first] * vectors[second]).sum(axis=1)
         if wanted[1]:
@@ -152,7 +152,7 @@ class Origin:
         A sentence that is remembered is missing in the batch of the others, and sums of another batch are rounded
         differently.
         """
-        self.states.encoder.forget()
+        self.states.forget()
         if self._opened:
             self.scorer.forget()
 
@@ -166,7 +166,7 @@ class Origin:
         The `NEAR` texts with the highest cosine are scored by Origin; the others follow them in the order of cosine.
         """
         shown = progress or self.progress
-        cosines_of = cosines(*(self.states.encoder.vectors(texts, shown) for texts in (asked, ranked)))
+        cosines_of = cosines(*(self.states.vectors_of(texts, shown) for texts in (asked, ranked)))
 
         def of(block: slice) -> np.ndarray:
             scores = cosines_of(block)
@@ -202,7 +202,7 @@ def open_origin(
         ContextError: a stage is missing or stale, or weights were chosen for another form.
     """
     options, workspace = with_chosen_weights(work, options or ScoreOptions()), Workspace(work)
-    states = open_states(workspace.require("states"))
+    states = States(workspace)
     if options.form == "pmi" and not states.vectors.shape[1]:
         raise ContextError(
             f"{workspace.path / 'states'} keeps word pieces alone, which have no form=pmi: score with --preset paper, "
@@ -210,9 +210,9 @@ def open_origin(
         )
 
     def contexts() -> tuple[TermScorer, ContextsOf]:
-        generators = load_generators(workspace.require("generators").folder)
+        generators = load_generators(workspace.require("generators"), states)
         finder = ContextFinder.open(workspace.path, states)
-        scorer = TermScorer(generators, finder.ranker, states, options)
+        scorer = TermScorer(generators, finder.ranker, options)
 
         def find(texts: Sequence[str]) -> list[np.ndarray]:
             found = []

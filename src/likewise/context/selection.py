@@ -13,26 +13,20 @@ the best allowed context at every step.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
-import torch
 
 from likewise.context.chunks import ChunkStore
-from likewise.context.discriminator import Discriminator, load_discriminator
-from likewise.context.discriminator_data import batch_of_chunks
-from likewise.context.indexing import Retrieval, open_retrieval, open_store
+from likewise.context.discriminator_training import CachedRanker
+from likewise.context.indexing import Retrieval, open_retrieval
 from likewise.context.options import SelectionOptions
-from likewise.context.states import SentenceReading, States, open_states
-from likewise.context.workspace import ContextError, Workspace
-from likewise.runs.job import Job
-from likewise.runs.parts import Parts
-from likewise.runs.progress import Progress
-from likewise.runs.stopping import StopRequest
+from likewise.context.states import States
+from likewise.context.workspace import Workspace
 
 Scorer = Callable[[str, np.ndarray], np.ndarray]
 """A sentence and the numbers of C contexts to C scores, higher where it fits better."""
@@ -40,74 +34,6 @@ Scorer = Callable[[str, np.ndarray], np.ndarray]
 _WORD = re.compile(r"\w+")
 MAX_OVERLAP = 0.5
 """Jaccard similarity of the sentences before two gaps must be below it (section 3.3)."""
-_CONTEXTS = "contexts.npy"
-_AT_ONCE = 200
-"""Chunks represented at once, about 2,000 sentences."""
-
-
-@torch.no_grad()
-def cache_contexts(
-    job: Job,
-    model: Discriminator,
-    store: ChunkStore,
-    sentences: Any,
-    progress: Progress,
-    stop: StopRequest,
-) -> None:
-    """Write the head's context parts (C, K) of a whole store into a job's result, block by block.
-
-    The model is in evaluation mode; `sentences[rows]` is what it represents, of sentences of the store by number.
-    """
-    blocks = Parts(job.work / "contexts")
-    begins = range(0, len(store), _AT_ONCE)
-    with progress.bar("caching the contexts", len(begins), done=len(blocks)) as bar:
-        for begin in begins:
-            if f"{begin}.npy" in blocks:
-                continue
-            end = min(begin + _AT_ONCE, len(store))
-            batch = batch_of_chunks(store, np.arange(begin, end))
-            found = model.context_part(model.represent(sentences[batch.sentences]), torch.from_numpy(batch.places))
-            with blocks.new(f"{begin}.npy") as path, path.open("wb") as file:
-                np.save(file, found.numpy())
-            bar.advance()
-            stop.check(f"after {len(blocks)} of {len(begins)} blocks of contexts")
-    shape = (store.n_contexts, model.width)
-    parts = np.lib.format.open_memmap(job.result / _CONTEXTS, mode="w+", dtype=np.float32, shape=shape)
-    for begin in begins:
-        end = min(begin + _AT_ONCE, len(store))
-        parts[store.first_context[begin] : store.first_context[end]] = np.load(blocks.path(f"{begin}.npy"))
-    parts.flush()
-
-
-class CachedRanker:
-    """The discriminator's scores of sentences in the contexts of an index.
-
-    The parts of the contexts come from disk and those of a sentence are computed at its first use; the rest is one
-    matrix product.
-    """
-
-    def __init__(self, folder: Path, store: ChunkStore, states: States) -> None:
-        self.store, self.states = store, states
-        self.model = load_discriminator(folder)
-        try:
-            self.parts = np.load(folder / _CONTEXTS, mmap_mode="r")
-        except (OSError, ValueError) as error:
-            raise ContextError(
-                f"{folder / _CONTEXTS} cannot be read ({error}): train the discriminator again"
-            ) from None
-
-    @torch.no_grad()
-    def sentence_parts(self, readings: Sequence[SentenceReading]) -> torch.Tensor:
-        """Return the head's part of sentences, the same for every context: (S, K)."""
-        if self.model.reader is None:
-            return self.model.sentence_part(torch.from_numpy(np.stack([one.vector for one in readings])))
-        return self.model.sentence_part(self.model.represent([one.ids for one in readings]))
-
-    def scores(self, sentence: str, contexts: np.ndarray) -> np.ndarray:
-        """Return log p(y = 1 | s, c) of equation 1 of a sentence in contexts by number, float32 [C]."""
-        parts = torch.from_numpy(np.ascontiguousarray(self.parts[contexts]))  # (C, K)
-        logits = (self.sentence_parts(self.states.read([sentence])) @ parts.T)[0]
-        return torch.nn.functional.logsigmoid(logits).numpy()
 
 
 @dataclass(frozen=True)
@@ -130,9 +56,9 @@ class ContextFinder:
             ContextError: index or discriminator was not made, or is stale.
         """
         workspace = Workspace(work)
-        discriminator, index = workspace.require("discriminator"), workspace.require("index")
-        store, states = open_store(index), states or open_states(workspace.require("states"))
-        return cls(store, open_retrieval(index), CachedRanker(discriminator.folder, store, states))
+        states = states or States(workspace)
+        ranker = CachedRanker(workspace.require("discriminator"), states)
+        return cls(states.store, open_retrieval(workspace.require("index")), ranker)
 
     def find(self, sentence: str, options: SelectionOptions | None = None, scorer: Scorer | None = None) -> np.ndarray:
         """Return the context set of a sentence: int64 [C], numbers in the store, in the order of choice.

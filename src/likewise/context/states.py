@@ -10,10 +10,10 @@ Letters of the shapes: S sentences, D embedding, T tokens of a sentence, V word 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -36,6 +36,8 @@ _BATCH_TOKENS = 4_096
 _KEPT = 40_000
 """Sentences that are remembered, about 1 GB."""
 
+Side = Literal["centre", "left", "right"]
+
 
 class SentenceReading(NamedTuple):
     """A sentence as the encoder reads it.
@@ -57,13 +59,10 @@ class FrozenEncoder:
     Args:
         name: what `likewise.load` takes.
         max_tokens: word pieces read of a sentence, special tokens included.
-        known: what is read already, by sentence; None of a sentence that is not.
     """
 
-    def __init__(
-        self, name: str, max_tokens: int, known: Callable[[str], SentenceReading | None] = lambda text: None
-    ) -> None:
-        self.name, self.max_tokens, self.known = name, max_tokens, known
+    def __init__(self, name: str, max_tokens: int) -> None:
+        self.name, self.max_tokens = name, max_tokens
         self.model = load(name)
         tokenizer = self.model.tokenizer
         if not hasattr(tokenizer, "all_special_ids"):
@@ -71,41 +70,19 @@ class FrozenEncoder:
         self.model.max_seq_length = min(self.model.max_seq_length or max_tokens, max_tokens)
         self.pieces = len(tokenizer)
         self._special = np.array(tokenizer.all_special_ids)
-        self._kept: dict[str, SentenceReading] = {}
 
-    def ids(self, texts: Sequence[str]) -> list[np.ndarray]:
-        """Return the word pieces of sentences, without special tokens."""
+    def read_pieces(self, texts: Sequence[str]) -> list[SentenceReading]:
+        """Return the word pieces of sentences alone; nothing is encoded."""
         found = self.model.tokenizer(list(texts), truncation=True, max_length=self.model.max_seq_length)["input_ids"]
-        return [row[~np.isin(row, self._special)] for row in map(np.array, found)]
-
-    def vectors(self, texts: Sequence[str], progress: Progress = QUIET) -> np.ndarray:
-        """Return the vectors of sentences (S, D); see `readings`."""
-        return np.stack([found.vector for found in self.readings(texts, progress, tokens=False)])
-
-    def readings(self, texts: Sequence[str], progress: Progress = QUIET, tokens: bool = True) -> list[SentenceReading]:
-        """Return what there is of sentences, with or without tokens; what is known or was read is not read again."""
-        if len(self._kept) + len(texts) > _KEPT:
-            self.forget()
-        new = []
-        for text in dict.fromkeys(texts):
-            found = self._kept.get(text) or self.known(text)
-            if found is None or (tokens and len(found.states) < len(found.ids)):
-                new.append(text)
-            else:
-                self._kept[text] = found
-        self._kept |= dict(zip(new, self.read(new, progress), strict=True))
-        return [self._kept[text] for text in texts]
-
-    def forget(self) -> None:
-        """Forget what was read."""
-        self._kept.clear()
+        nothing = np.zeros((0, 0), np.float16)
+        ids = (row[~np.isin(row, self._special)] for row in map(np.array, found))
+        return [SentenceReading(nothing.ravel(), one, nothing) for one in ids]
 
     def read(self, texts: Sequence[str], progress: Progress = QUIET) -> list[SentenceReading]:
         """Read sentences."""
         found: list[Any] = [None] * len(texts)
-        order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
         with progress.bar("reading sentences", len(texts)) as bar, undisturbed(self.model), torch.inference_mode():
-            for rows in self._batches(texts, order) if texts else ():
+            for rows in self._batches(texts):
                 features: Any = self.model.preprocess([texts[i] for i in rows])
                 features = {k: v.to(self.model.device) if torch.is_tensor(v) else v for k, v in features.items()}
                 out = self.model(features)
@@ -118,34 +95,55 @@ class FrozenEncoder:
                 bar.advance(len(rows))
         return found
 
-    def _batches(self, texts: Sequence[str], order: list[int]) -> list[list[int]]:
+    def _batches(self, texts: Sequence[str]) -> list[list[int]]:
         """Cut sentences, the shortest first, into batches of near-equal length."""
-        found: list[list[int]] = [[]]
-        for i in order:
+        found: list[list[int]] = []
+        for i in sorted(range(len(texts)), key=lambda i: len(texts[i])):
             # About four characters a word piece; a batch is bounded by its longest, which is the last.
             length = min(self.max_tokens, 3 + len(texts[i]) // 4)
-            if found[-1] and (len(found[-1]) + 1) * length > _BATCH_TOKENS:
+            if not found or (len(found[-1]) + 1) * length > _BATCH_TOKENS:
                 found.append([])
             found[-1].append(i)
         return found
 
 
-@dataclass(frozen=True)
 class States:
-    """The stage `states`.
+    """The stage `states` of a workspace with the sentences of its index, and what the encoder makes of other ones.
 
     Attributes:
-        encoder: the frozen encoder; it knows the sentences of the index.
+        store: the chunks of the index.
+        encoder: the frozen encoder.
         vectors: (S, D) float32, of the index's sentences; (S, 0) where word pieces alone are kept.
         ids, starts: the word pieces of sentence i are ids[starts[i] : starts[i + 1]].
         idf: (V,) float32, ln((S + 1) / (sentences with the piece + 1)).
+
+    Raises:
+        ContextError: the stage is missing, stale or damaged.
     """
 
-    encoder: FrozenEncoder
-    vectors: np.ndarray
-    ids: np.ndarray
-    starts: np.ndarray
-    idf: np.ndarray
+    def __init__(self, workspace: Workspace) -> None:
+        from safetensors import SafetensorError
+        from safetensors.numpy import load_file
+
+        stage = workspace.require("states")
+        options = StatesOptions(**stage.record["plan"]["options"])
+        try:
+            found = load_file(stage.folder / _FILE)
+            self._tokens = np.load(stage.folder / _TOKENS, mmap_mode="r") if options.keep == "tokens" else None
+        except (OSError, ValueError, SafetensorError) as error:
+            raise ContextError(
+                f"{stage.folder}: no states can be read here ({error}): make them again with 'likewise context "
+                f"train states --overwrite --work {workspace.path}'"
+            ) from None
+        self.vectors, self.ids = found["vectors"].astype(np.float32), found["ids"].astype(np.int64)
+        self.starts, self.idf = found["starts"], found["idf"]
+        self.store = open_store(workspace.require("index"))
+        self.encoder = FrozenEncoder(options.encoder, options.max_tokens)
+        self._kept: dict[str, SentenceReading] = {}
+
+    @cached_property
+    def _rows(self) -> dict[str, int]:
+        return {text: row for row, text in enumerate(self.store.texts())}
 
     def check(self, reads: str) -> None:
         """Raise a ContextError if a model that reads vectors finds none."""
@@ -154,16 +152,49 @@ class States:
                 "the stage states keeps word pieces alone: make it with keep=tokens, or train with reads=text"
             )
 
-    def read(self, texts: Sequence[str]) -> list[SentenceReading]:
-        """Return what the models read of sentences: word pieces, and vectors where the index's are kept."""
-        if self.vectors.shape[1]:
-            return self.encoder.readings(texts, tokens=False)
-        nothing = np.zeros((0, 0), np.float16)
-        return [SentenceReading(nothing, ids, nothing) for ids in self.encoder.ids(texts)]
+    def of(self, rows: Sequence[int] | np.ndarray) -> list[SentenceReading]:
+        """Return what is kept of sentences of the index, given by number."""
+        tokens = self.vectors[:0] if self._tokens is None else self._tokens
+        found = []
+        for row in rows:
+            here = slice(self.starts[row], self.starts[row + 1])
+            found.append(SentenceReading(self.vectors[row], self.ids[here], tokens[here]))
+        return found
 
-    def pieces(self, sentence: int) -> np.ndarray:
-        """Return the word pieces of a sentence of the index."""
-        return self.ids[self.starts[sentence] : self.starts[sentence + 1]]
+    def sides(self, contexts: np.ndarray) -> dict[Side, list[list[SentenceReading]]]:
+        """Return what stands left of, in and right of contexts, given by number."""
+        centres, places = self.store.places(contexts)
+        left = self.store.left
+        rows: dict[Side, np.ndarray] = {"left": places[:, :left], "centre": centres[:, None], "right": places[:, left:]}
+        return {side: [self.of(row[row >= 0]) for row in found] for side, found in rows.items()}
+
+    def read(self, texts: Sequence[str]) -> list[SentenceReading]:
+        """Return what the models read of any sentences: word pieces, and vectors where the index's are kept."""
+        return self.readings(texts, tokens=False) if self.vectors.shape[1] else self.encoder.read_pieces(texts)
+
+    def readings(self, texts: Sequence[str], progress: Progress = QUIET, tokens: bool = True) -> list[SentenceReading]:
+        """Return what there is of any sentences, with or without tokens; what is known is not read again."""
+        if len(self._kept) + len(texts) > _KEPT:
+            self.forget()
+        new = []
+        for text in dict.fromkeys(texts):
+            found = self._kept.get(text)
+            if found is None and text in self._rows:
+                (found,) = self.of([self._rows[text]])
+            if found is None or (tokens and len(found.states) < len(found.ids)):
+                new.append(text)
+            else:
+                self._kept[text] = found
+        self._kept |= dict(zip(new, self.encoder.read(new, progress), strict=True))
+        return [self._kept[text] for text in texts]
+
+    def vectors_of(self, texts: Sequence[str], progress: Progress = QUIET) -> np.ndarray:
+        """Return the vectors of any sentences (N, D)."""
+        return np.stack([found.vector for found in self.readings(texts, progress, tokens=False)])
+
+    def forget(self) -> None:
+        """Forget the sentences that were read."""
+        self._kept.clear()
 
 
 def read_states(
@@ -223,13 +254,11 @@ def _read(job: Job, texts: list[str], encoder: FrozenEncoder, keep: str, progres
     for begin, name in names.items():
         block, rows = load_file(parts.path(name)), order[begin : begin + _AT_ONCE]
         vectors[rows] = block["vectors"]
-        ends = np.cumsum(block["lengths"])
-        for row, end in zip(rows, ends, strict=True):
-            here = slice(starts[row], starts[row + 1])
-            there = slice(end - (here.stop - here.start), end)
-            ids[here] = block["ids"][there]
-            if tokens is not None:
-                tokens[here] = block["tokens"][there]
+        lengths = block["lengths"]
+        at = np.repeat(starts[rows] - np.cumsum(lengths) + lengths, lengths) + np.arange(lengths.sum())
+        ids[at] = block["ids"]
+        if tokens is not None:
+            tokens[at] = block["tokens"]
     of = np.repeat(np.arange(len(texts)), np.diff(starts))
     holding = np.bincount(np.unique(of * encoder.pieces + ids) % encoder.pieces, minlength=encoder.pieces)
     idf = np.log((len(texts) + 1) / (holding + 1)).astype(np.float32)
@@ -239,49 +268,10 @@ def _read(job: Job, texts: list[str], encoder: FrozenEncoder, keep: str, progres
 
 def _part(texts: list[str], encoder: FrozenEncoder, keep: str) -> dict[str, np.ndarray]:
     """Return what is kept of some sentences."""
-    if keep == "pieces":
-        ids, vectors = encoder.ids(texts), np.zeros((len(texts), 0), np.float16)
-        return {
-            "ids": np.concatenate(ids).astype(np.int32),
-            "lengths": np.array(list(map(len, ids))),
-            "vectors": vectors,
-        }
-    rows = encoder.read(texts)
+    rows = encoder.read_pieces(texts) if keep == "pieces" else encoder.read(texts)
     found: dict[str, np.ndarray] = {
         "vectors": np.stack([row.vector for row in rows]).astype(np.float16),
         "ids": np.concatenate([row.ids for row in rows]).astype(np.int32),
         "lengths": np.array([len(row.ids) for row in rows]),
     }
     return found | ({"tokens": np.concatenate([row.states for row in rows])} if keep == "tokens" else {})
-
-
-def open_states(stage: Stage) -> States:
-    """Return the states of a stage, with its encoder."""
-    from safetensors import SafetensorError
-    from safetensors.numpy import load_file
-
-    options = stage.record["plan"]["options"]
-    try:
-        found = load_file(stage.folder / _FILE)
-        tokens = np.load(stage.folder / _TOKENS, mmap_mode="r") if options.get("keep") == "tokens" else None
-    except (OSError, ValueError, SafetensorError) as error:
-        raise ContextError(
-            f"{stage.folder}: no states can be read here ({error}): make them again with 'likewise context "
-            f"train states --overwrite --work {stage.folder.parent}'"
-        ) from None
-    vectors, ids, starts = found["vectors"].astype(np.float32), found["ids"].astype(np.int64), found["starts"]
-    rows: dict[str, int] = {}
-
-    def known(text: str) -> SentenceReading | None:
-        if not rows:
-            rows.update(
-                (text, row)
-                for row, text in enumerate(open_store(Workspace(stage.folder.parent).require("index")).texts())
-            )
-        if (row := rows.get(text)) is None:
-            return None
-        here = slice(starts[row], starts[row + 1])
-        return SentenceReading(vectors[row], ids[here], vectors[:0] if tokens is None else tokens[here])
-
-    encoder = FrozenEncoder(options["encoder"], options["max_tokens"], known)
-    return States(encoder, vectors, ids, starts, found["idf"])

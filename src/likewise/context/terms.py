@@ -29,10 +29,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from likewise.context.generators import SOURCES, TASKS, Corpus, Generators
+from likewise.context.discriminator_training import CachedRanker
+from likewise.context.generators import SOURCES, TASKS, Generators
 from likewise.context.options import TERMS, ScoreOptions
-from likewise.context.selection import CachedRanker
-from likewise.context.states import States
 from likewise.context.workspace import QUIET
 from likewise.runs.progress import Progress
 
@@ -49,15 +48,12 @@ class TermScorer:
         weights: (4,) of the terms.
     """
 
-    def __init__(
-        self, generators: Generators, ranker: CachedRanker, states: States, options: ScoreOptions | None = None
-    ) -> None:
-        self.generators, self.ranker, self.states = generators.eval(), ranker, states
+    def __init__(self, generators: Generators, ranker: CachedRanker, options: ScoreOptions | None = None) -> None:
+        self.generators, self.ranker, self.states = generators, ranker, ranker.states
         self.options = options or ScoreOptions()
-        self.corpus = Corpus(ranker.store, states)
         four = self.options.weights[-len(TERMS) :]
         self.weights = np.array(four or (1 / len(TERMS),) * len(TERMS), dtype=np.float64)
-        contexts = ranker.store.n_contexts
+        contexts = self.states.store.n_contexts
         self.sample = np.sort(np.random.default_rng(0).permutation(contexts)[:_SAMPLE])
         self._means: dict[tuple[str, tuple[bool, ...]], np.ndarray] = {}
 
@@ -68,7 +64,7 @@ class TermScorer:
 
     def forget(self) -> None:
         """Forget the sentences of earlier calls."""
-        self.states.encoder.forget()
+        self.states.forget()
         self._means.clear()
 
     def terms(
@@ -108,8 +104,7 @@ class TermScorer:
             for begin, end in zip(begins, [*begins[1:], len(cells)], strict=True):
                 rows = cells[begin:end]
                 if parts is not None:
-                    around = torch.from_numpy(np.ascontiguousarray(self.ranker.parts[rows[:, 1]]))
-                    logits = (parts[rows[:, 0]] * around).sum(dim=1)
+                    logits = (parts[rows[:, 0]] * self.ranker.context_parts(rows[:, 1])).sum(dim=1)
                     pmi = self.options.form == "pmi"
                     found[begin:end, 0] = (logits if pmi else torch.nn.functional.logsigmoid(logits)).numpy()
                 if any(wanted[1:]):
@@ -122,13 +117,13 @@ class TermScorer:
         model = self.generators
         said, of_sentence = np.unique(cells[:, 0], return_inverse=True)
         here, of_context = np.unique(cells[:, 1], return_inverse=True)
-        texts = self.corpus.texts(here) | {"centre": [[readings[i]] for i in said]}
+        texts = self.states.sides(here) | {"centre": [[readings[i]] for i in said]}
         rows = {"left": of_context, "centre": of_sentence, "right": of_context}
         found = np.zeros((len(cells), 3))
         for i, task in enumerate(TASKS):
             if not wanted[i + 1]:
                 continue
-            memories = [model.encode(task, side, texts[side]) for side in SOURCES[task]]
+            memories = model.memories(task, texts)
             targets = model.targets(texts[task])
             terms = model.means(task, memories, targets, rows)
             if self.options.form == "pmi":

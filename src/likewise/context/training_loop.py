@@ -1,4 +1,4 @@
-"""The training loop of the discriminator and the generators: updates, evaluations, and states to resume from."""
+"""The training of the discriminator and of the generators: updates, evaluations, and states to resume from."""
 
 from __future__ import annotations
 
@@ -7,21 +7,51 @@ import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from transformers import get_scheduler
 
-from likewise.context.workspace import ContextError
-from likewise.runs.job import Job
+from likewise.context.options import DiscriminatorOptions, GeneratorOptions
+from likewise.context.states import States
+from likewise.context.workspace import ContextError, Stage, Workspace
+from likewise.runs.job import Job, Resume
+from likewise.runs.parts import checksum
 from likewise.runs.progress import Progress
 from likewise.runs.states import SavedStates, chance, set_chance
-from likewise.runs.stopping import StopRequest
+from likewise.runs.stopping import StopRequest, orderly_stop
 from likewise.runs.whole_files import write_text
 
-LOG = "log.jsonl"
+WEIGHTS, LOG = "model.safetensors", "log.jsonl"
 _SAVE_SECONDS = 60.0
 """Between two states to resume from."""
+
+Train = Callable[[Job, States, Any, Progress, StopRequest], dict[str, Any]]
+"""Trains a model into a job's result, and returns the facts for its record."""
+
+
+def train_stage(
+    name: str,
+    work: str | Path,
+    options: DiscriminatorOptions | GeneratorOptions,
+    train: Train,
+    resume: Resume,
+    overwrite: bool,
+    quiet: bool,
+) -> Stage:
+    """Train a model of a workspace, unless it is already trained; the global random state is left alone."""
+    workspace, progress = Workspace(work), Progress(quiet)
+    with workspace.open(name, options, ["index", "states"], resume=resume, overwrite=overwrite) as job:
+        if not job.finished:
+            states = States(workspace)
+            states.check(options.reads)
+            with torch.random.fork_rng(devices=[]), orderly_stop(progress) as stop:
+                torch.manual_seed(options.seed)
+                job.finish(train(job, states, options, progress, stop))
+                stop.check()
+    return workspace.require(name)
 
 
 @dataclass
@@ -29,110 +59,129 @@ class Loop:
     """A training that can be stopped and resumed with bit-equal results.
 
     Attributes:
-        job: keeps the states, and the log in its result.
-        optimizer, schedule: of its parameters; the schedule steps after each update.
+        job: keeps the states, and the log and the weights in its result.
+        what: is trained, for the user.
+        options: rate, evaluations and clipping.
+        steps: the number of updates.
         loss: gives the loss of a batch, a scalar.
-        evaluate: gives plain values for the log; where "score" is among them, the weights of the highest are kept.
-        eval_steps: updates between two evaluations; one more is done before the first update and after the last.
-        max_grad_norm: gradients are clipped to it; 0: never.
+        evaluate: gives plain values for the log; the weights of the highest "score" are kept.
+        warmup, schedule, beta2: the course of the rate, and Adam's second beta.
     """
 
     job: Job
+    what: str
     model: nn.Module
-    optimizer: torch.optim.Optimizer
-    schedule: Any
+    options: DiscriminatorOptions | GeneratorOptions
+    steps: int
     loss: Callable[[Any], Tensor]
     evaluate: Callable[[], dict[str, Any]]
-    eval_steps: int
-    max_grad_norm: float
+    warmup: int
+    schedule: str = "linear"
+    beta2: float = 0.999
     step: int = 0
     cpu_seconds: float = 0.0
     history: list[dict[str, Any]] = field(default_factory=list)
-    best: dict[str, Any] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.states = SavedStates(self.job.work / "states")
-
-    def resume(self) -> bool:
-        """Restore the newest state of a stopped run; return whether there was one."""
-        found = self.states.load()
-        if found is None:
-            return False
-        self.step, state = found
-        self.model.load_state_dict(state["model"])
-        self.optimizer.load_state_dict(state["optimizer"])
-        self.schedule.load_state_dict(state["schedule"])
-        self.cpu_seconds, self.history, self.best = state["cpu_seconds"], state["history"], state["best"]
-        set_chance(state["chance"])
-        return True
+    best: dict[str, Any] = field(default_factory=lambda: {"score": -math.inf})
 
     def run(
-        self, updates: Iterator[Sequence[Any]], steps: int, what: str, progress: Progress, stop: StopRequest
-    ) -> None:
-        """Train from the state that `resume` restored.
+        self, updates: Iterator[Sequence[Any]], progress: Progress, stop: StopRequest, start: Callable[[], None]
+    ) -> dict[str, Any]:
+        """Train from the newest state of a stopped run, or from the start, and write the best weights.
 
         Args:
             updates: the batches of each update from the first one on; those that were done are passed over.
+            start: sets the weights that a new run begins with.
+
+        Returns:
+            Facts for the record of the stage.
         """
-        now = chance()  # to pass over updates may draw
-        for _ in range(self.step):
-            next(updates)
-        if self.step:
-            set_chance(now)
+        optimizer = torch.optim.Adam(self.model.parameters(), lr=self.options.learning_rate, betas=(0.9, self.beta2))
+        schedule = get_scheduler(self.schedule, optimizer, self.warmup, self.steps + 1)
+        saved = SavedStates(self.job.work / "states")
+        parts = {"model": self.model, "optimizer": optimizer, "schedule": schedule}
+        if found := saved.load():
+            self.step, state = found
+            for name, part in parts.items():
+                part.load_state_dict(state[name])
+            self.cpu_seconds, self.history, self.best = state["cpu_seconds"], state["history"], state["best"]
+            for _ in range(self.step):
+                next(updates)
+            set_chance(state["chance"])  # to pass over updates may draw
         else:
+            start()
             self._evaluate(None, progress)
-        saved = time.monotonic()
-        with progress.bar(f"training the {what}", steps, done=self.step) as bar:
-            while self.step < steps:
+        saved_at = time.monotonic()
+        with progress.bar(f"training the {self.what}", self.steps, done=self.step) as bar:
+            while self.step < self.steps:
                 began = time.process_time()
-                loss = self._update(next(updates))
+                loss = self._backward(next(updates))
+                if self.options.max_grad_norm:
+                    nn.utils.clip_grad_norm_(self.model.parameters(), self.options.max_grad_norm)
+                optimizer.step()
+                schedule.step()
+                optimizer.zero_grad()
                 self.step += 1
                 self.cpu_seconds += time.process_time() - began
                 if not math.isfinite(loss):
-                    raise ContextError(f"the loss of the {what} is {loss} at step {self.step}: lower learning_rate")
-                if self.step % self.eval_steps == 0 or self.step == steps:
+                    raise ContextError(
+                        f"the loss of the {self.what} is {loss} at step {self.step}: lower learning_rate"
+                    )
+                if self.step % self.options.eval_steps == 0 or self.step == self.steps:
                     self._evaluate(loss, progress)
-                if stop.asked or time.monotonic() - saved > _SAVE_SECONDS:
-                    self._save()
-                    saved = time.monotonic()
-                stop.check(f"after step {self.step} of {steps}")
+                if stop.asked or time.monotonic() - saved_at > _SAVE_SECONDS:
+                    state = {name: part.state_dict() for name, part in parts.items()}
+                    state |= {name: getattr(self, name) for name in ("cpu_seconds", "history", "best")}
+                    saved.save(self.step, state | {"chance": chance()})
+                    saved_at = time.monotonic()
+                stop.check(f"after step {self.step} of {self.steps}")
                 bar.update(self.step, note=f"loss {loss:.4f}")
-        if self.best:
-            self.model.load_state_dict(self.best["weights"])
+        self.model.load_state_dict(self.best["weights"])
+        return {
+            "fingerprint": save_weights(self.model.eval(), self.job.result),
+            "steps": self.steps,
+            "cpu_seconds": round(self.cpu_seconds, 1),
+            "parameters": sum(parameter.numel() for parameter in self.model.parameters()),
+        }
 
-    def _update(self, batches: Sequence[Any]) -> float:
+    def _backward(self, batches: Sequence[Any]) -> float:
         self.model.train()
         total = 0.0
         for batch in batches:
             loss = self.loss(batch) / len(batches)
             loss.backward()
             total += loss.item()
-        if self.max_grad_norm:
-            nn.utils.clip_grad_norm_(self.model.parameters(), self.max_grad_norm)
-        self.optimizer.step()
-        self.schedule.step()
-        self.optimizer.zero_grad()
         return total
 
     def _evaluate(self, loss: float | None, progress: Progress) -> None:
+        self.model.eval()
         found = self.evaluate()
-        row = {"step": self.step, "loss": loss, "cpu_seconds": round(self.cpu_seconds, 1), **found}
-        self.history.append(row)
+        self.history.append({"step": self.step, "loss": loss, "cpu_seconds": round(self.cpu_seconds, 1), **found})
         write_text(self.job.result / LOG, "".join(json.dumps(line) + "\n" for line in self.history))
-        if "score" in found and found["score"] > self.best.get("score", -math.inf):
+        if found["score"] > self.best["score"]:
             weights = {name: tensor.clone() for name, tensor in self.model.state_dict().items()}
             self.best = {"score": found["score"], "step": self.step, "weights": weights}
         shown = ", ".join(f"{name} {value:.4g}" for name, value in found.items() if isinstance(value, float))
         progress.tell(f"step {self.step}: {shown}")
 
-    def _save(self) -> None:
-        state = {
-            "model": self.model.state_dict(),
-            "optimizer": self.optimizer.state_dict(),
-            "schedule": self.schedule.state_dict(),
-            "cpu_seconds": self.cpu_seconds,
-            "history": self.history,
-            "best": self.best,
-            "chance": chance(),
-        }
-        self.states.save(self.step, state)
+
+def save_weights(model: nn.Module, folder: Path) -> str:
+    """Write the weights of a model into a folder, and return the checksum of the file."""
+    from safetensors.torch import save_file
+
+    save_file({name: tensor.contiguous() for name, tensor in model.state_dict().items()}, folder / WEIGHTS)
+    return checksum(folder / WEIGHTS)
+
+
+def load_weights(stage: Stage) -> dict[str, Tensor]:
+    """Return the weights of a stage by name.
+
+    Raises:
+        ContextError: they are damaged.
+    """
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    try:
+        return load_file(stage.folder / WEIGHTS)
+    except (OSError, SafetensorError) as error:
+        raise ContextError(f"{stage.folder / WEIGHTS} cannot be read ({error}): train the {stage.name} again") from None

@@ -13,7 +13,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from likewise.context.generators import TASKS, Generators, Memory, SentenceReadings, Side, padded
+from likewise.context.generators import TASKS, Generators, Memory, SentenceReadings, padded
+from likewise.context.options import GeneratorOptions
+from likewise.context.states import Side
 
 
 class Transformers(Generators):
@@ -24,47 +26,26 @@ class Transformers(Generators):
     texts that are left out. Ids after those of the V words: end of a text, separator of sentences, start of a target.
 
     Args:
-        width, heads, feed_forward, layers: of encoder and decoder.
+        options: the sizes of encoder and decoder.
         sentences, max_tokens: most of a side, and most word pieces of a sentence.
     """
 
-    family = "transformers"
     at_once = 1_024
 
     def __init__(
-        self,
-        pieces: np.ndarray,
-        size: int,
-        width: int,
-        heads: int,
-        feed_forward: int,
-        layers: int,
-        sentences: int,
-        max_tokens: int,
-        dropout: float = 0.0,
+        self, pieces: np.ndarray, size: int, options: GeneratorOptions, sentences: int, max_tokens: int
     ) -> None:
         super().__init__(pieces, size)
-        self._shape = {"width": width, "heads": heads, "feed_forward": feed_forward, "layers": layers}
-        self._shape |= {"sentences": sentences, "max_tokens": max_tokens}
         self.end, self.separator, self.begin = range(len(pieces), len(pieces) + 3)
         self.sentences, self.max_tokens = sentences, max_tokens
         self.networks = nn.ModuleDict(
-            {
-                task: _Network(
-                    len(pieces) + 3, width, heads, feed_forward, layers, dropout, 2 * sentences + 1, max_tokens
-                )
-                for task in TASKS
-            }
+            {task: _Network(len(pieces) + 3, options, 2 * sentences + 1, max_tokens) for task in TASKS}
         )
 
     @staticmethod
     def best_device() -> str:
         """Return the GPU where there is one."""
         return "cuda" if torch.cuda.is_available() else "cpu"
-
-    def shape(self) -> dict[str, int]:
-        """Return the sizes of the layers and of what is read."""
-        return self._shape
 
     def start(self, counts: np.ndarray, embeddings: np.ndarray) -> None:
         """Begin at random, as the paper does."""
@@ -113,16 +94,15 @@ class Transformers(Generators):
 
 
 class _Network(nn.Module):
-    def __init__(
-        self, words: int, width: int, heads: int, feed_forward: int, layers: int, dropout: float, places: int, most: int
-    ) -> None:
+    def __init__(self, words: int, options: GeneratorOptions, places: int, most: int) -> None:
         super().__init__()
+        width, layers, dropout = options.width, options.layers, options.dropout
         self.words, self.dropout = nn.Embedding(words, width), nn.Dropout(dropout)
         self.tokens, self.sentences = nn.Embedding(most + 1, width), nn.Embedding(places, width)
         self.target_sentences = nn.Embedding(places, width)
         kind: dict[str, Any] = {"activation": F.gelu, "batch_first": True, "norm_first": True}
-        encoder = nn.TransformerEncoderLayer(width, heads, feed_forward, dropout, **kind)
-        decoder = nn.TransformerDecoderLayer(width, heads, feed_forward, dropout, **kind)
+        encoder = nn.TransformerEncoderLayer(width, options.heads, options.feed_forward, dropout, **kind)
+        decoder = nn.TransformerDecoderLayer(width, options.heads, options.feed_forward, dropout, **kind)
         self.encoder = nn.TransformerEncoder(encoder, layers, nn.LayerNorm(width), enable_nested_tensor=False)
         self.decoder = nn.TransformerDecoder(decoder, layers, nn.LayerNorm(width))
         self.nothing = nn.Parameter(torch.zeros(1, 1, width))
