@@ -70,10 +70,10 @@ def scored(args: argparse.Namespace, strategy: str, task: str, limit: int) -> Sc
         began = time.process_time()
         origin = open_origin(args.work, ScoreOptions(form="paper"), selection)
         texts = list(dict.fromkeys(text for pair in pairs for text in pair))
-        origin.terms(pairs[:1])  # opens what it needs
-        sets = dict(zip(texts, origin.contexts(texts), strict=True))
+        scorer, contexts = origin.opened
+        sets = dict(zip(texts, contexts(texts), strict=True))
         middle = time.process_time()
-        terms = pair_terms(pairs, sets, origin.scorer)
+        terms = pair_terms(pairs, sets, scorer)
         last = time.process_time()
         with written_whole(path) as unfinished, unfinished.open("wb") as file:
             np.savez(

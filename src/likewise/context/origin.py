@@ -6,6 +6,7 @@ Letters of the shapes: P pairs, C contexts of a pair.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -40,13 +41,19 @@ NEAR = 100
 """Texts of the highest cosine that `rows` scores."""
 ContextsOf = Callable[[Sequence[str]], Sequence[np.ndarray]]
 """Sentences to the numbers of their contexts."""
+Wanted = Sequence[bool] | np.ndarray
+"""Which terms or features are computed; the others are 0."""
+
+
+def _texts(pairs: Sequence[SentencePair]) -> list[str]:
+    return list(dict.fromkeys(text for pair in pairs for text in pair))
 
 
 def pair_terms(
     pairs: Sequence[SentencePair],
     contexts: Mapping[str, np.ndarray],
     scorer: TermScorer,
-    wanted: Sequence[bool] | np.ndarray = (True,) * 4,
+    wanted: Wanted = (True,) * 4,
     progress: Progress = QUIET,
 ) -> list[PairTerms]:
     """Return the terms of each pair over the contexts of its first and then of its second sentence.
@@ -54,7 +61,7 @@ def pair_terms(
     A sentence without contexts leaves those of the other; where neither has any, the pair has no row, and its
     similarity is 0.
     """
-    sentences = {text: i for i, text in enumerate(dict.fromkeys(text for pair in pairs for text in pair))}
+    sentences = {text: i for i, text in enumerate(_texts(pairs))}
     cells: list[np.ndarray] = []
     for one, other in pairs:
         both = np.concatenate([contexts[one], contexts[other]]).astype(np.int64)
@@ -84,33 +91,27 @@ class Origin:
         name: str = "origin",
     ) -> None:
         self.states, self.form, self.progress, self.name = states, options.form, progress, name
+        self.settings = {"similarity": f"Origin, form {self.form}", "precision": "fp32", "device": "cpu"}
         self.weights = np.array(options.weights or (DEFAULT if self.form == "pmi" else (0.25,) * 4))
-        self._make, self._opened = make, False
-        self.scorer: Any = None
-        self.contexts: Any = None
+        self._make = make
 
-    @property
-    def settings(self) -> dict[str, str]:
-        """The settings that a report shows."""
-        return {"similarity": f"Origin, form {self.form}", "precision": "fp32", "device": "cpu"}
+    @cached_property
+    def opened(self) -> tuple[Any, ContextsOf]:
+        """What scores the terms of equation 3, and what finds contexts; opened when they are needed."""
+        return self._make()
 
-    def terms(
-        self, pairs: Sequence[SentencePair], wanted: Sequence[bool] | np.ndarray = (True,) * 4
-    ) -> list[PairTerms]:
+    def terms(self, pairs: Sequence[SentencePair], wanted: Wanted = (True,) * 4) -> list[PairTerms]:
         """Return the terms of equation 3 of each pair."""
-        if not self._opened:
-            self.scorer, self.contexts = self._make()
-            self._opened = True
-        texts = list(dict.fromkeys(text for pair in pairs for text in pair))
-        sets = dict(zip(texts, self.contexts(texts), strict=True))
-        return pair_terms(pairs, sets, self.scorer, wanted, self.progress)
+        scorer, contexts = self.opened
+        texts = _texts(pairs)
+        return pair_terms(pairs, dict(zip(texts, contexts(texts), strict=True)), scorer, wanted, self.progress)
 
-    def features(self, pairs: Sequence[SentencePair], wanted: Sequence[bool] | np.ndarray = (True,) * 7) -> np.ndarray:
+    def features(self, pairs: Sequence[SentencePair], wanted: Wanted = (True,) * 7) -> np.ndarray:
         """Return the features of the form `pmi` of each pair, (P, 7); those that are not wanted are 0."""
         found = np.zeros((len(pairs), len(FEATURES)))
         if not len(pairs):
             return found
-        texts = list(dict.fromkeys(text for pair in pairs for text in pair))
+        texts = _texts(pairs)
         row = {text: i for i, text in enumerate(texts)}
         first, second = (np.array([row[pair[side]] for pair in pairs], np.int64) for side in (0, 1))
         readings = self.states.readings(texts, self.progress, bool(wanted[1]))
@@ -153,8 +154,8 @@ class Origin:
         differently.
         """
         self.states.forget()
-        if self._opened:
-            self.scorer.forget()
+        if "opened" in vars(self):
+            self.opened[0].forget()
 
     def score_pairs(self, first: Sequence[str], second: Sequence[str], progress: Progress | None = None) -> np.ndarray:
         """Return the similarity of each of P pairs, (P,) float64."""
@@ -209,7 +210,7 @@ def open_origin(
             "or make it with states.keep=tokens"
         )
 
-    def contexts() -> tuple[TermScorer, ContextsOf]:
+    def make() -> tuple[TermScorer, ContextsOf]:
         generators = load_generators(workspace.require("generators"), states)
         finder = ContextFinder.open(workspace.path, states)
         scorer = TermScorer(generators, finder.ranker, options)
@@ -224,8 +225,7 @@ def open_origin(
 
         return scorer, find
 
-    origin = Origin(states, options, contexts, progress, f"origin:{work}")
     if options.form == "paper":
         for stage in ("generators", "discriminator"):
             workspace.require(stage)
-    return origin
+    return Origin(states, options, make, progress, f"origin:{work}")
