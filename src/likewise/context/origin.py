@@ -97,7 +97,7 @@ class Origin:
 
     @cached_property
     def opened(self) -> tuple[Any, ContextsOf]:
-        """What scores the terms of equation 3, and what finds contexts; opened when they are needed."""
+        """The scorer of the terms of equation 3 and the finder of contexts, opened when they are needed."""
         return self._make()
 
     def terms(self, pairs: Sequence[SentencePair], wanted: Wanted = (True,) * 4) -> list[PairTerms]:
