@@ -29,7 +29,6 @@ from likewise.corpus.downloads import data_folder
 from likewise.encoder.build import build_encoder
 from likewise.recipes import find_recipe
 from likewise.runs.provenance import machine
-from likewise.training.batching import lengths_of
 from likewise.training.precision import use_bf16
 from likewise.training.selection import last_checkpoint
 from likewise.training.trainer import LikewiseTrainer, trainer_arguments
@@ -82,18 +81,16 @@ def ours(name: str, base: str, corpus, batch: int, length: int, steps: int, fold
     encoder = recipe.build_encoder(base, options)
     # Rows enough that the steps end the run.
     rows = 10**6 * options.batch_size
-    arguments = trainer_arguments(options, folder, 1, last_checkpoint(), rows, use_bf16(options.precision))
+    arguments = trainer_arguments(options, folder, 1, last_checkpoint(), rows)
     arguments.save_strategy = "no"
     clock = Clock()
     LikewiseTrainer(
+        options,
         model=encoder,
         args=arguments,
         train_dataset=corpus,
         loss=recipe.build_loss(encoder, options),
         data_collator=recipe.build_collator(encoder, options, 1),
-        lengths=lengths_of(corpus, encoder),
-        by_length=True,
-        sam_rho=options.sam_rho,
         callbacks=[clock],
     ).train()
     return np.diff(clock.times).tolist()

@@ -1,4 +1,3 @@
-import numpy as np
 import pytest
 import torch
 from datasets import Dataset
@@ -8,7 +7,7 @@ from likewise.encoder.build import build_encoder
 from likewise.encoder.pooled_token import only_pooled_token
 from likewise.recipes import RECIPES
 from likewise.recipes.arccse import ArcCSELoss, ArcCSEOptions
-from likewise.training.batching import LengthBatchSampler
+from likewise.training.batching import LengthBatchSampler, lengths_of
 from likewise.training.trainer import LikewiseTrainer, TwoPassSAM
 
 ARCCSE = RECIPES["arccse"]
@@ -22,7 +21,6 @@ def test_sam_over_accumulated_passes_is_sam_over_their_mean(tiny_base, sentences
     options = ARCCSE.options(contrastive="none", triplet_weight=1.0, triplet_margin=0.5, triplet_min_words=1)
     n = 8 * updates
     rows = Dataset.from_dict({"sentence": sentences[:n], "words": [len(s.split()) for s in sentences[:n]]})
-    lengths = np.array(rows["words"])
 
     def build():
         torch.manual_seed(0)
@@ -36,14 +34,15 @@ def test_sam_over_accumulated_passes_is_sam_over_their_mean(tiny_base, sentences
         save_strategy="no", seed=5, use_cpu=True, remove_unused_columns=False, dataloader_drop_last=True,
         weight_decay=0.0, adam_epsilon=EPSILON,
     )  # fmt: skip
+    chosen = options.updated(sam_rho=RHO, sam_every=every, length_batches=True)
     trainer = LikewiseTrainer(
-        lengths=lengths, by_length=True, sam_rho=RHO, sam_every=every, model=encoder, args=arguments,
-        train_dataset=rows, loss=loss, data_collator=collator,
-    )  # fmt: skip
+        chosen, model=encoder, args=arguments, train_dataset=rows, loss=loss, data_collator=collator
+    )
     trainer.train()
 
     by_hand, collator, loss = build()
     by_hand.train()
+    lengths = lengths_of(rows, by_hand)
     batches = [collator([rows[i] for i in batch]) for batch in LengthBatchSampler(lengths, 4, seed=5)]
     sam = TwoPassSAM(by_hand.parameters(), torch.optim.AdamW, rho=RHO, lr=RATE, eps=EPSILON, weight_decay=0.0)
     sharp, plain = (lambda: sam.first_step(zero_grad=True), sam.step), (sam.step,)
@@ -76,7 +75,7 @@ def test_the_last_layer_is_short_but_where_modules_are_copied(tiny_base, tmp_pat
     )
     texts = ["the cat sees the dog near the old river"] * 2  # 11 tokens
     trainer = LikewiseTrainer(
-        lengths=np.array([9, 9]), by_length=True, sam_rho=0.0, model=encoder, args=arguments,
+        ARCCSE.options(sam_rho=0.0), model=encoder, args=arguments,
         train_dataset=Dataset.from_dict({"sentence": texts}), loss=ArcCSELoss(encoder, ArcCSEOptions(triplet_weight=0)),
     )  # fmt: skip
     seen = []

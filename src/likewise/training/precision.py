@@ -1,10 +1,6 @@
 """The use of bfloat16: on processors that are fast in it, and never where a model is scored or saved."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import torch
-from torch import nn
 
 from likewise import processor
 from likewise.recipes.options import TrainingPrecision
@@ -23,17 +19,3 @@ def use_bf16(precision: TrainingPrecision) -> bool:
     if precision == "bf16" and torch.cuda.is_available() and not torch.cuda.is_bf16_supported():
         raise OptionError("this GPU has no bfloat16: use --precision fp32")
     return precision == "bf16" or (precision == "auto" and bf16_is_fast())
-
-
-@contextmanager
-def as_saved(model: nn.Module) -> Iterator[None]:
-    """Run a model in float32 in a `with` block, as the saved model will run.
-
-    To train it in bfloat16, accelerate puts a `forward` under autocast in front of the model's own.
-    """
-    under_autocast = vars(model).pop("forward", None)
-    try:
-        yield
-    finally:
-        if under_autocast is not None:
-            vars(model)["forward"] = under_autocast

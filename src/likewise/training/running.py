@@ -24,7 +24,6 @@ from likewise.runs.plan import Plan
 from likewise.runs.progress import Progress
 from likewise.runs.stopping import orderly_stop
 from likewise.runs.whole_files import write_text
-from likewise.training.batching import lengths_of
 from likewise.training.callbacks import Course, Log
 from likewise.training.checkpoints import base_fingerprint, made_by, newest_checkpoint
 from likewise.training.checks import check_finite
@@ -234,10 +233,10 @@ class Training:
         return best | {"noise": noise, "improved": larger}
 
     def _trainer(self, checkpoints: Path) -> LikewiseTrainer | PairTrainer:
-        options, bf16 = self.options, use_bf16(self.options.precision)
         kind = PairTrainer if isinstance(self.model, CrossEncoder) else LikewiseTrainer
-        args = trainer_arguments(options, checkpoints, self.seed, self.selection, len(self.dataset), bf16, kind)
+        args = trainer_arguments(self.options, checkpoints, self.seed, self.selection, len(self.dataset), kind)
         return kind(
+            self.options,
             model=self.model,
             args=args,
             optimizers=self.optimizers(args.max_steps),
@@ -245,12 +244,6 @@ class Training:
             loss=self.loss,
             evaluator=self.selection.evaluator,
             data_collator=self.collator,
-            lengths=lengths_of(self.dataset, self.model) if options.length_batches else np.zeros(len(self.dataset)),
-            by_length=options.length_batches,
-            sam_rho=options.sam_rho,
-            sam_every=options.sam_every,
-            interpolation=options.interpolation,
-            chunk=getattr(options, "chunk", 0),
         )
 
 

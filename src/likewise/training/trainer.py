@@ -15,8 +15,7 @@ import torch
 from pytorch_optimizer import SAM
 from sentence_transformers import SentenceTransformerTrainer
 from sentence_transformers.base.trainer import BaseTrainer
-from sentence_transformers.cross_encoder import CrossEncoderTrainer, CrossEncoderTrainingArguments
-from sentence_transformers.sentence_transformer.training_args import SentenceTransformerTrainingArguments
+from sentence_transformers.cross_encoder import CrossEncoderTrainer
 from torch import Tensor, nn
 from transformers import TrainerState
 
@@ -25,10 +24,10 @@ from likewise.errors import LikewiseError
 from likewise.recipes.options import TrainingOptions
 from likewise.runs import processes
 from likewise.runs.states import chance, set_chance
-from likewise.training.batching import LengthBatchSampler, TokenLengths
+from likewise.training.batching import LengthBatchSampler, lengths_of
 from likewise.training.checkpoints import reading_checkpoint
 from likewise.training.chunks import in_chunks
-from likewise.training.precision import as_saved
+from likewise.training.precision import use_bf16
 from likewise.training.selection import Selection
 
 
@@ -59,36 +58,19 @@ class _Steps(BaseTrainer):
     """The training steps of both trainers.
 
     Args:
-        by_length: batches of near-equal length.
-        sam_rho: radius of sharpness-aware minimisation; 0 is plain AdamW.
-        sam_every: updates from one that is sharpness-aware to the next; the first one is, and those between are plain.
-        interpolation: how far from the weights at the start to the trained ones those lie that are scored and saved.
-        chunk: rows that are encoded at a time, see `in_chunks`; 0 for all.
+        options: of the method: what `trainer_arguments` has no argument for is read from them.
+        settings: arguments of sentence-transformers' trainer.
     """
 
-    arguments_type: Any
-
-    def __init__(
-        self,
-        *,
-        lengths: np.ndarray | TokenLengths,
-        by_length: bool,
-        sam_rho: float,
-        sam_every: int = 1,
-        interpolation: float = 1.0,
-        chunk: int = 0,
-        **settings: Any,
-    ) -> None:
-        self.lengths, self.by_length = lengths, by_length
-        self.sam_rho, self.sam_every, self.chunk = sam_rho, sam_every, chunk
+    def __init__(self, options: TrainingOptions, **settings: Any) -> None:
+        self.options = options
         self._passes: list[tuple[dict[str, Any], list[Tensor]]] = []
         super().__init__(**settings)
         if processes.count() > 1:  # the gradients are averaged here, see `average_gradients`
             prepare = self.accelerator.prepare_model
             self.accelerator.prepare_model = partial(prepare, evaluation_mode=True)
         trained = ((name, value) for name, value in self.model.named_parameters() if value.requires_grad)
-        self.interpolation = interpolation
-        self._start = {name: value.detach().clone() for name, value in trained} if interpolation < 1 else {}
+        self._start = {name: value.detach().clone() for name, value in trained} if options.interpolation < 1 else {}
 
     @contextmanager
     def as_saved(self) -> Iterator[None]:
@@ -99,14 +81,18 @@ class _Steps(BaseTrainer):
         """
         now = dict(self.model.named_parameters())
         trained = {name: now[name].detach().clone() for name in self._start}
-        with as_saved(self.model), torch.no_grad():
-            for name, start in self._start.items():
-                now[name].lerp_(start.to(now[name].device), 1 - self.interpolation)
+        # To train in bfloat16, accelerate puts a `forward` under autocast in front of the model's own.
+        under_autocast = vars(self.model).pop("forward", None)
+        with torch.no_grad():
             try:
+                for name, start in self._start.items():
+                    now[name].lerp_(start.to(now[name].device), 1 - self.options.interpolation)
                 yield
             finally:
                 for name, value in trained.items():
                     now[name].copy_(value)
+                if under_autocast is not None:
+                    vars(self.model)["forward"] = under_autocast
 
     def go_on(self, checkpoint: Path | None) -> None:
         """Train from a checkpoint, or from the start."""
@@ -152,17 +138,19 @@ class _Steps(BaseTrainer):
 
     def get_batch_sampler(self, dataset: Any, batch_size: int, *_: Any, seed: int = 0, **__: Any) -> LengthBatchSampler:
         """Return batches by length, of all processes; accelerate gives each process its part of a batch."""
-        return LengthBatchSampler(self.lengths, batch_size * processes.count(), seed, self.by_length)
+        by_length = self.options.length_batches
+        lengths = lengths_of(dataset, self.model) if by_length else np.zeros(len(dataset))
+        return LengthBatchSampler(lengths, batch_size * processes.count(), seed, by_length)
 
     def create_optimizer(self, *model: Any) -> torch.optim.Optimizer:
         """Return AdamW, wrapped in SAM if asked for, or the optimizer that the trainer was given."""
         optimizer: torch.optim.Optimizer = super().create_optimizer(*model)
-        if self.sam_rho and not isinstance(optimizer, TwoPassSAM):
+        if self.options.sam_rho and not isinstance(optimizer, TwoPassSAM):
             # One group a rate and decay, as the trainer made them; AdamW's state starts empty either way.
             optimizer = self.optimizer = TwoPassSAM(
                 optimizer.param_groups,
                 torch.optim.AdamW,
-                rho=self.sam_rho,
+                rho=self.options.sam_rho,
                 lr=self.args.learning_rate,
                 betas=(self.args.adam_beta1, self.args.adam_beta2),
                 eps=self.args.adam_epsilon,
@@ -185,8 +173,8 @@ class _Steps(BaseTrainer):
     def _passes_of(self, model: nn.Module, inputs: dict[str, Any], num_items_in_batch: Tensor | int | None) -> Tensor:
         # torch's DataParallel would copy a layer with the replaced method of the first device's.
         pooled = nullcontext() if self.args.n_gpu > 1 else only_pooled_token(self.model)
-        with pooled, in_chunks(self.model, self.chunk):
-            sharp = self.sam_rho and not self.state.global_step % self.sam_every
+        with pooled, in_chunks(self.model, getattr(self.options, "chunk", 0)):
+            sharp = self.options.sam_rho and not self.state.global_step % self.options.sam_every
             if sharp:
                 self._passes.append((dict(inputs), chance()))
             loss = super().training_step(model, inputs, num_items_in_batch)
@@ -222,13 +210,9 @@ class _Steps(BaseTrainer):
 class LikewiseTrainer(_Steps, SentenceTransformerTrainer):
     """The trainer of an encoder, with one vector per sentence."""
 
-    arguments_type = SentenceTransformerTrainingArguments
-
 
 class PairTrainer(_Steps, CrossEncoderTrainer):
     """The trainer of a cross-encoder, with one score per pair of sentences."""
-
-    arguments_type = CrossEncoderTrainingArguments
 
 
 def trainer_arguments(
@@ -237,14 +221,13 @@ def trainer_arguments(
     seed: int,
     selection: Selection,
     n_rows: int,
-    bf16: bool,
     kind: type[LikewiseTrainer] | type[PairTrainer] = LikewiseTrainer,
 ) -> Any:
     """Return a recipe's options as the arguments of transformers' trainer."""
     steps_an_epoch = n_rows // (options.batch_size * processes.count()) // options.accumulation
     steps = options.max_steps or steps_an_epoch * options.epochs
     every = min(options.eval_steps or steps, steps)
-    return kind.arguments_type(
+    return kind.training_args_class(
         output_dir=str(checkpoints),
         per_device_train_batch_size=options.batch_size,
         gradient_accumulation_steps=options.accumulation,
@@ -256,7 +239,7 @@ def trainer_arguments(
         lr_scheduler_type=options.schedule,
         weight_decay=options.weight_decay,
         max_grad_norm=options.max_grad_norm,
-        bf16=bf16,
+        bf16=use_bf16(options.precision),
         use_cpu=not torch.cuda.is_available() and not torch.backends.mps.is_available(),
         eval_strategy="steps" if selection.evaluator else "no",
         eval_steps=every,
