@@ -310,7 +310,7 @@ def test_a_killed_training_goes_on_to_the_same_weights(
         if moment == "before the first checkpoint":
             patched.setattr(Course, "on_step_end", killed)
         elif moment == "after the last step":
-            patched.setattr(running, "_fill", killed)
+            patched.setattr(running, "trained_card", killed)
         else:
             write = installing.write_json
             at = {"likewise.json": killed}

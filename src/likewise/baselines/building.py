@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from sentence_transformers import SentenceTransformer
-
 from likewise.baselines.averages import CLS, FIRST_LAST_AVERAGE, LAST_AVERAGE, WORD_AVERAGE
 from likewise.baselines.flow import FLOW
 from likewise.baselines.method import Baseline, BaselineError
@@ -20,24 +18,9 @@ from likewise.runs.job import check_target, open_job
 from likewise.runs.options import OptionError, checked_seed
 from likewise.runs.plan import Plan
 from likewise.runs.progress import Progress
-from likewise.training.result import usage
+from likewise.runs.whole_files import write_text
+from likewise.training.cards import model_card
 from likewise.transformers_output import no_bar
-
-CARD = """---
-library_name: sentence-transformers
-pipeline_tag: sentence-similarity
-tags: [sentence-transformers, sentence-similarity, feature-extraction, likewise, {name}]
----
-# A baseline made with likewise
-
-`{name}`: {summary} ({source}.) Base: `{base}`.{fitted}
-
-```python
-{use}
-```
-
-Options and versions are in `likewise.json`.
-"""
 
 BASELINES: dict[str, Baseline] = {
     baseline.name: baseline for baseline in (WORD_AVERAGE, LAST_AVERAGE, FIRST_LAST_AVERAGE, CLS, WHITENING, FLOW)
@@ -108,17 +91,9 @@ def baseline(
         if not job.finished:
             model = method.build(source, chosen, sentences, seed, progress).eval()
             model.save_pretrained(str(job.result), create_model_card=False)
-            (job.result / "README.md").write_text(_card(method, source, facts, model), encoding="utf-8")
+            fitted = f" Text: {counted(facts['sentences'], 'sentence')}." if facts else ""
+            about = f"`{name}`: {method.summary} ({method.source}.) Base: `{source}`.{fitted}"
+            files = "Options and versions are in `likewise.json`."
+            write_text(job.result / "README.md", model_card(model, name, "A baseline made", about, files))
             job.finish({"baseline": name, "options": chosen.to_dict(), "base": source, "seed": seed, "corpus": facts})
         return SavedModel(Path(out), job.finished or {})
-
-
-def _card(method: Baseline, base: str, corpus: dict[str, Any] | None, model: SentenceTransformer) -> str:
-    return CARD.format(
-        name=method.name,
-        summary=method.summary,
-        source=method.source,
-        base=base,
-        fitted=f" Text: {counted(corpus['sentences'], 'sentence')}." if corpus else "",
-        use=usage(model),
-    )

@@ -40,7 +40,8 @@ from likewise.runs.progress import Progress
 from likewise.training.checks import LABEL, check_start, check_updates
 from likewise.training.finetuning import Continued, collate_rows
 from likewise.training.objectives.objective import FinetuneOptions
-from likewise.training.running import Training, TrainingResult
+from likewise.training.result import TrainingResult
+from likewise.training.running import Training
 from likewise.training.selection import Selection, last_checkpoint, sts_dev
 from likewise.transformers_output import no_bar, only_errors
 
@@ -132,7 +133,7 @@ def distill(
     """
     progress = Progress(quiet)
     chosen = of_preset("the surrogate", PRESETS, preset, **options)
-    completed = check_start(out, chosen)
+    check_start(out, chosen)
     base = os.fspath(base)
     if chosen.pooling == "light":
         check_source(base)
@@ -169,7 +170,6 @@ def distill(
         export=export,
         at_end=at_end,
         facts={"scale": scale.to_dict()},
-        completed=completed,
     )
     return training.run(out, progress, resume=resume, overwrite=overwrite, keep_checkpoints=keep_checkpoints)
 
@@ -249,7 +249,7 @@ def _selection(pairs: Harvest, options: SurrogateOptions, scale: ScoreScale) -> 
     if len(dev) < 2:
         raise OptionError(f"the harvest has {len(dev)} dev pairs, and 2 are needed: harvest more, or select_by=last")
     evaluator = _evaluator(dev, options, scale, "dev")
-    return Selection("held-out", evaluator, None, evaluator.description)
+    return Selection(evaluator.description, evaluator)
 
 
 def _evaluator(pairs: ScoredPairs, options: SurrogateOptions, scale: ScoreScale, name: str) -> CheckpointEvaluator:

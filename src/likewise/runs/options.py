@@ -1,6 +1,7 @@
 """Options: defined once as a class, read from Python, the command line, `NAME=VALUE` strings and TOML."""
 
 import difflib
+import os
 import tomllib
 import types
 import typing
@@ -142,18 +143,20 @@ def read_toml(path: Path, known: Iterable[str] | None = None) -> dict[str, Any]:
 
 
 def write_toml(content: Mapping[str, Any]) -> str:
-    """Return plain values as TOML for `read_toml`; None, which TOML lacks, is left out."""
+    """Return values as TOML for `read_toml`: options as tables, paths as texts; None, which TOML lacks, is left out."""
     import tomli_w
 
-    return tomli_w.dumps(_without_none(content))
+    return tomli_w.dumps(_for_toml(content))
 
 
-def _without_none(content: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        name: _without_none(value) if isinstance(value, Mapping) else value
-        for name, value in content.items()
-        if value is not None
-    }
+def _for_toml(value: Any) -> Any:
+    if isinstance(value, Options):
+        value = value.to_dict()
+    if isinstance(value, Mapping):
+        return {name: _for_toml(one) for name, one in value.items() if one is not None}
+    if isinstance(value, (list, tuple)):
+        return [_for_toml(one) for one in value]
+    return os.fspath(value) if isinstance(value, os.PathLike) else value
 
 
 def _sentences(kind: type[Options], error: ValidationError) -> str:

@@ -8,28 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from likewise.training.result import usage
+from likewise.training.cards import model_card
 
-CARD = """---
-library_name: sentence-transformers
-pipeline_tag: sentence-similarity
-tags: [sentence-transformers, sentence-similarity, feature-extraction, likewise, adapt]
----
-# A sentence encoder adapted with likewise
-
-`{base}`, adapted to {passages:,} passages of text without labels. Chosen: **{chosen}**, because {reason}.
+_ABOUT = """`{base}`, adapted to {passages:,} passages of text without labels. Chosen: **{chosen}**, because {reason}.
 
 {table}
 
 MRR: mean reciprocal rank of the passage that a held-out sentence was taken from. Noise: two standard errors. Negation:
-100 (1 - cosine) of sentences and their negations, higher where 'not' is seen.
-
-```python
-{use}
-```
-
-`report.html` shows neighbours that changed; options, versions and all scores are in `likewise.json`.
-"""
+100 (1 - cosine) of sentences and their negations, higher where 'not' is seen."""
+_FILES = "`report.html` shows neighbours that changed; options, versions and all scores are in `likewise.json`."
 
 COLUMNS = ("Candidate", "MRR", "Gain", "Noise", "STS-B dev", "Negation")
 
@@ -76,8 +63,8 @@ def adapted_card(facts: Mapping[str, Any], model: Any) -> str:
     """Return the text of README.md."""
     lines = ["| " + " | ".join(COLUMNS) + " |", "| --- |" + " ---: |" * (len(COLUMNS) - 1)]
     lines += ["| " + " | ".join(cells(one)) + " |" for one in facts["candidates"]]
-    named = {name: facts[name] for name in ("base", "chosen", "reason")}
-    return CARD.format(**named, passages=facts["corpus"]["passages"], table="\n".join(lines), use=usage(model))
+    about = _ABOUT.format_map({**facts, "passages": facts["corpus"]["passages"], "table": "\n".join(lines)})
+    return model_card(model, "adapt", "A sentence encoder adapted", about, _FILES)
 
 
 def changed_neighbours(

@@ -8,7 +8,6 @@ import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -116,10 +115,7 @@ def adapt(
     checked_seed(seed)
     check_target(out)
     base = os.fspath(base)
-    before = complete_installation(out)
-    fingerprint = base_fingerprint(base)
-    if before and Path(base).expanduser().resolve() == Path(out).resolve():
-        fingerprint = before["plan"]["inputs"].get("base")
+    complete_installation(out)
     texts = BaseTexts(load(base), base)
     found = read_passages(corpus, corpus_options, seed=seed, tell=progress.tell)
     progress.tell(f"{counted(len(found), 'passage')}, {mean_words(found):.1f} words each")
@@ -127,7 +123,7 @@ def adapt(
     sts = StsDev.find(data)
     options = {"base": base, "minutes": minutes, "passages": passages, "seed": seed}
     options |= {"width": width, "language": language, "keep_base_if_better": keep_base_if_better}
-    inputs = {"base": fingerprint, "corpus": digest.hexdigest(), "STS-B dev": sts is not None}
+    inputs = {"base": base_fingerprint(base, out), "corpus": digest.hexdigest(), "STS-B dev": sts is not None}
     with open_job(out, Plan("adapt", options, inputs, format=2), resume=resume, overwrite=overwrite) as job:
         if job.finished is None:
             work = _Adapting(job, texts, found, sts, progress)

@@ -1,5 +1,6 @@
 """The start of a training: its base, or its newest intact checkpoint."""
 
+import os
 import re
 import shutil
 from collections.abc import Callable
@@ -9,7 +10,7 @@ from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any, TypeVar, cast
 
-from likewise.runs.job import JobError, read_record
+from likewise.runs.job import JobError, complete_installation, read_record
 from likewise.runs.parts import checksum, is_sealed, seal
 from likewise.runs.whole_files import read_json, write_json
 
@@ -18,9 +19,16 @@ _NOT_OF_A_MODEL = ("likewise.json", "trainer_state.json")
 _Loader = TypeVar("_Loader", bound=Callable[..., None])
 
 
-def base_fingerprint(base: str) -> str:
-    """Return the checksum of a local base's weights, vocabulary and settings, or the name of another base."""
+def base_fingerprint(base: str, out: str | os.PathLike[str] | None = None) -> Any:
+    """Return the checksum of a local base's weights, vocabulary and settings, or the name of another base.
+
+    Args:
+        out: the folder to write. Where it is the base, and the job that replaces it was killed in the middle of its
+            installation, the base of that job is meant.
+    """
     path = Path(base).expanduser()
+    if out is not None and path.resolve() == Path(out).resolve() and (record := complete_installation(out)):
+        return record["plan"]["inputs"].get("base")
     if path.is_file():
         return checksum(path)
     found = [

@@ -17,24 +17,15 @@ from likewise.training.trainer import TrainingError
 LABEL = "label"
 
 
-def texts_of(dataset: Any) -> list[str]:
-    """Return the names of the columns that hold texts."""
-    return [name for name in dataset.column_names if name != LABEL]
-
-
-def check_start(out: str | os.PathLike[str], options: TrainingOptions) -> dict[str, Any]:
-    """Check the arguments before base and data are read.
-
-    Returns:
-        The record of a training into `out` that was killed while it was installed, {} where there is none.
-    """
+def check_start(out: str | os.PathLike[str], options: TrainingOptions) -> None:
+    """Check the arguments before base and data are read; a model half installed in `out`, by a kill, is completed."""
     use_bf16(options.precision)
 
-    def by_first() -> dict[str, Any]:
+    def by_first() -> None:
         check_target(out)
-        return complete_installation(out)
+        complete_installation(out)
 
-    return processes.by_first(by_first)
+    processes.by_first(by_first)
 
 
 def check_updates(n_rows: int, options: TrainingOptions, unit: str = "sentences") -> None:
@@ -49,7 +40,7 @@ def check_updates(n_rows: int, options: TrainingOptions, unit: str = "sentences"
 
 def check_finite(model: Any, dataset: Any, what: str) -> None:
     """Check the vectors of a few texts; the model's mode and the random state are restored."""
-    texts = dataset[:8][texts_of(dataset)[0]]
+    texts = dataset[:8][next(name for name in dataset.column_names if name != LABEL)]
     training = model.training
     with torch.random.fork_rng():
         if isinstance(model, CrossEncoder):

@@ -25,8 +25,9 @@ from likewise.training.checks import LABEL, check_start, check_updates
 from likewise.training.objectives import find_objective
 from likewise.training.objectives.objective import FinetuneOptions, Objective
 from likewise.training.objectives.rows import LabelledDataError, LabelledRows
-from likewise.training.running import Training, TrainingResult, config_of
-from likewise.training.selection import Selection, hold_out, last_checkpoint, sts_dev
+from likewise.training.result import TrainingResult
+from likewise.training.running import Training
+from likewise.training.selection import Selection, choose_selection
 
 Files = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
@@ -72,7 +73,7 @@ def finetune(
     task = find_objective(objective)
     chosen = task.options(preset, **options)
     checked_seed(seed)
-    completed = check_start(out, chosen)
+    check_start(out, chosen)
     check_loadable(base := os.fspath(base))
     with progress.bar("reading the rows"):
         read = task.read(_paths(rows), data, chosen)
@@ -100,8 +101,7 @@ def finetune(
         loss=task.build_loss(encoder, chosen),
         collator=collate_rows(encoder, chosen.max_length),
         export=continued.export,
-        config=config_of(objective=task.name, rows=rows, dev=dev, **arguments),
-        completed=completed,
+        config={"objective": task.name, "rows": rows, "dev": dev, **arguments},
     )
     return training.run(out, progress, resume=resume, overwrite=overwrite, keep_checkpoints=keep_checkpoints)
 
@@ -152,20 +152,13 @@ def choose_rows(
     data: str | os.PathLike[str] | None,
 ) -> Selection:
     """Return the selection of the checkpoint: by dev rows if any, or STS-B dev if found, or held-out rows."""
-    if dev and options.select_by in ("sts-b-dev", "last"):
+    if dev is None:
+        groups = rows.dataset[rows.dataset.column_names[0]]
+        return choose_selection(rows.dataset, options, seed, data, groups, lambda held: task.held_out(held, options))
+    if options.select_by in ("sts-b-dev", "last"):
         raise OptionError(f"a dev file and select_by={options.select_by} contradict each other: drop one of them")
-    if options.select_by == "last":
-        return last_checkpoint()
-    if dev:
-        evaluator = task.held_out(dev, options)
-        return Selection("dev", evaluator, None, f"{evaluator.description} ({', '.join(dev.sources)})", dev.sha256)
-    if task.sts_dev and (found := sts_dev(options, data)):
-        return found
-    kept, held = hold_out(rows.dataset[rows.dataset.column_names[0]], options.held_out, seed)
-    if len(held) < 2:
-        return last_checkpoint("too few rows to hold any out; ")
-    evaluator = task.held_out(dataclasses.replace(rows, dataset=rows.dataset.select(held)), options)
-    return Selection("held-out", evaluator, kept, evaluator.description)
+    evaluator = task.held_out(dev.dataset, options)
+    return Selection(f"{evaluator.description} ({', '.join(dev.sources)})", evaluator, fingerprint=dev.sha256)
 
 
 def collate_rows(model: Any, max_length: int) -> SentenceTransformerDataCollator:

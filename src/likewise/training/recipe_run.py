@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import torch
 from transformers import set_seed
 
 from likewise.corpus import CorpusOptions, prepare
 from likewise.encoder.opening import is_sentence_encoder
-from likewise.inference.loading import load
-from likewise.recipes import Recipe, TrainingOptions, find_recipe
+from likewise.recipes import Recipe, find_recipe
 from likewise.runs import processes
 from likewise.runs.job import Resume
 from likewise.runs.options import checked_seed
@@ -21,7 +18,8 @@ from likewise.runs.progress import Progress
 from likewise.training.checkpoints import made_by
 from likewise.training.checks import check_start, check_updates
 from likewise.training.first_stage import base_to_train
-from likewise.training.running import Training, TrainingResult, config_of
+from likewise.training.result import TrainingResult
+from likewise.training.running import Training
 from likewise.training.selection import choose_selection
 from likewise.training.teacher import with_teacher
 from likewise.transformers_output import no_bar
@@ -79,7 +77,7 @@ def train(
     chosen = method.options(preset, **options)
     base = os.fspath(method.default_base if base is None else base)
     checked_seed(seed)
-    completed = check_start(out, chosen)
+    check_start(out, chosen)
     method.check_base(base, chosen)
     at_least = chosen.batch_size * chosen.accumulation * processes.count()
     with processes.in_turn():
@@ -131,21 +129,10 @@ def train(
         loss=method.build_loss(encoder, chosen),
         collator=method.build_collator(encoder, chosen, seed),
         optimizers=lambda steps: method.build_optimizer(encoder, chosen, steps),
-        config=config_of(recipe=method.name, corpus=corpus, corpus_options=corpus_options, **arguments),
-        completed=completed,
-        shipped=_shipped(method, base, chosen),
+        config={"recipe": method.name, "corpus": corpus, "corpus_options": corpus_options, **arguments},
+        as_shipped=not method.encoder_reads_corpus
+        and getattr(chosen, "pooling", "") != "own"
+        and is_sentence_encoder(base),
         facts={"first_stage": made_by(start)} if start != base else {},
     )
     return training.run(out, progress, resume=resume, overwrite=overwrite, keep_checkpoints=keep_checkpoints)
-
-
-def _shipped(method: Recipe, base: str, options: TrainingOptions) -> Callable[[], Any] | None:
-    """Return a loader of the unchanged base if it differs from the encoder to train, otherwise None."""
-    if method.encoder_reads_corpus or getattr(options, "pooling", "") == "own" or not is_sentence_encoder(base):
-        return None
-
-    def load_it() -> Any:
-        with torch.random.fork_rng():  # loading a model may draw numbers, and training must not depend on it
-            return load(base)
-
-    return load_it

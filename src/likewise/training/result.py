@@ -1,4 +1,4 @@
-"""The result of a finished training, and its model card."""
+"""The result of a finished training, and its card."""
 
 from collections.abc import Mapping
 from functools import cached_property
@@ -7,7 +7,8 @@ from typing import Any
 
 from sentence_transformers import CrossEncoder
 
-from likewise.inference.loading import SavedModel
+from likewise.inference.loading import SavedModel, load
+from likewise.training.cards import model_card
 
 
 class TrainingResult(SavedModel):
@@ -58,79 +59,26 @@ def no_gain(record: Mapping[str, Any]) -> str:
 
 def open_result(path: Path, cross_encoder: bool) -> Any:
     """Load the model in a folder."""
-    if cross_encoder:
-        return CrossEncoder(str(path))
-    from likewise.inference.loading import load
-
-    return load(path)
+    return CrossEncoder(str(path)) if cross_encoder else load(path)
 
 
-CARD = """---
-library_name: sentence-transformers
-pipeline_tag: {pipeline}
-tags: [sentence-transformers, {tags}, likewise, {recipe}]
----
-# A {what} trained with likewise
-
-Recipe `{recipe}` (preset `{preset}`) on {sentences:,} {unit}, from `{base}`,
+_ABOUT = """Recipe `{recipe}` (preset `{preset}`) on {rows:,} {unit}, from `{base}`,
 seed {seed}, {steps} steps.
-{score}
-
-```python
-{use}
-```
-
-Every option, the versions, the hash of the corpus and all scores are in `likewise.json` and `log.jsonl`; `run.toml`
-holds the arguments.
-"""
+{score}"""
+_FILES = """Every option, the versions, the hash of the corpus and all scores are in `likewise.json` and `log.jsonl`; `run.toml`
+holds the arguments."""
 
 
-PLAIN = """from sentence_transformers import SentenceTransformer
-model = SentenceTransformer("path/to/this/folder")"""
-
-OWN_MODULES = """import likewise
-model = likewise.load("path/to/this/folder")
-# or, where likewise is installed:
-# SentenceTransformer("path/to/this/folder", trust_remote_code=True)"""
-
-VECTORS = """
-vectors = model.encode(["A man is playing a guitar.", "Somebody plays music."])"""
-
-PAIRS = """from sentence_transformers import CrossEncoder
-model = CrossEncoder("path/to/this/folder")
-scores = model.predict([("A man is playing a guitar.", "Somebody plays music.")])"""
-
-
-def model_card(record: Mapping[str, Any], model: Any) -> str:
+def trained_card(record: Mapping[str, Any], model: Any) -> str:
     """Return the text of README.md for a model and the record of its training."""
-    best = record.get("best")
-    score = (
-        f"Checkpoint of step {best['step']}, selected by: {record['selection']}; {best['metric']} {best['score']:.4g}."
-        if best
-        else f"Checkpoint: {record['selection']}."
-    )
+    best, corpus = record["best"], record["corpus"]
+    score = f"Checkpoint: {record['selection']}."
+    if best:
+        score = f"Checkpoint of step {best['step']}, selected by: {record['selection']}; "
+        score += f"{best['metric']} {best['score']:.4g}."
     if reason := record.get("kept_base"):
         score = f"This is the unchanged base: {reason}."
-    pairs = isinstance(model, CrossEncoder)
-    return CARD.format(
-        what="cross-encoder" if pairs else "sentence encoder",
-        pipeline="text-ranking" if pairs else "sentence-similarity",
-        tags="cross-encoder" if pairs else "sentence-similarity, feature-extraction",
-        recipe=record["recipe"],
-        preset=record["preset"],
-        sentences=record["corpus"]["sentences"],
-        unit=record["corpus"].get("unit", "sentences without labels"),
-        base=record["base"],
-        seed=record["seed"],
-        steps=record["steps"],
-        score=score,
-        use=usage(model),
-    )
-
-
-def usage(model: Any) -> str:
-    """Return the code that loads and uses a model."""
-    if isinstance(model, CrossEncoder):
-        return PAIRS
-    own_modules = any(type(module).__module__.startswith("likewise.") for module in model)
-    return (OWN_MODULES if own_modules else PLAIN) + VECTORS
+    unit = corpus.get("unit", "sentences without labels")
+    about = _ABOUT.format_map({**record, "rows": corpus["sentences"], "unit": unit, "score": score})
+    title = "A cross-encoder trained" if record["kind"] == "cross-encoder" else "A sentence encoder trained"
+    return model_card(model, record["recipe"], title, about, _FILES)

@@ -2,23 +2,25 @@
 
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from sentence_transformers import CrossEncoder
 from torch import nn
 from transformers import PrinterCallback, ProgressCallback
 
 from likewise.encoder.modules import without_training_head
+from likewise.inference.loading import load
 from likewise.recipes.gclsr import CollapseError
 from likewise.recipes.options import TrainingOptions
 from likewise.runs import processes
 from likewise.runs.job import Job, Resume, open_job
-from likewise.runs.options import Options, write_toml
+from likewise.runs.options import write_toml
 from likewise.runs.parts import is_sealed, seal
 from likewise.runs.plan import Plan
 from likewise.runs.progress import Progress
@@ -28,29 +30,12 @@ from likewise.training.callbacks import Course, Log
 from likewise.training.checkpoints import base_fingerprint, made_by, newest_checkpoint
 from likewise.training.checks import check_finite
 from likewise.training.precision import use_bf16
-from likewise.training.result import TrainingResult, model_card, no_gain, open_result
+from likewise.training.result import TrainingResult, no_gain, open_result, trained_card
 from likewise.training.selection import Selection
 from likewise.training.trainer import LikewiseTrainer, PairTrainer, TrainingError, trainer_arguments
 from likewise.transformers_output import no_bar, no_warning_of_times
 
 _BEFORE, _ITEMS, _BASE = "before", "items.npy", "base"
-CONFIG = "run.toml"
-"""In the folder of a finished training: its arguments, as `--config` of the command line reads them."""
-
-
-def config_of(**arguments: Any) -> dict[str, Any]:
-    """Return the arguments of a training as plain values that `write_toml` writes; None is left out."""
-    return {name: _plain(value) for name, value in arguments.items() if value is not None}
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Options):
-        return value.to_dict()
-    if isinstance(value, os.PathLike):
-        return os.fspath(value)
-    if isinstance(value, Iterable) and not isinstance(value, str | Mapping):
-        return [_plain(one) for one in value]
-    return value
 
 
 @dataclass(frozen=True)
@@ -66,9 +51,10 @@ class Training:
         collator: rows to a batch.
         export: from the trained model to the one that is saved.
         optimizers: from the number of updates to optimizer and schedule; (None, None) is AdamW.
-        config: the arguments that it was started with, for run.toml; {} for no such file.
+        config: the arguments that it was started with, for run.toml, which `--config` of the command line reads; {}
+            for no such file.
         at_end: from the saved model to further facts, as its scores on a test part.
-        shipped: returns the unchanged base, if it is scored instead of the untrained encoder; otherwise None.
+        as_shipped: score the unchanged base before training, and not the untrained encoder, which differs from it.
     """
 
     job: str
@@ -88,8 +74,7 @@ class Training:
     config: Mapping[str, Any] = field(default_factory=dict)
     at_end: Callable[[Any], dict[str, Any]] = lambda model: {}
     facts: Mapping[str, Any] = field(default_factory=dict)
-    completed: Mapping[str, Any] = field(default_factory=dict)
-    shipped: Callable[[], Any] | None = None
+    as_shipped: bool = False
 
     @no_bar()  # one bar is enough
     @no_warning_of_times()
@@ -125,7 +110,7 @@ class Training:
     @contextmanager
     def _job(self, out: str | os.PathLike[str], resume: Resume, overwrite: bool) -> Iterator[Job]:
         """Open the job in the first process; the others get it to read from."""
-        plan = self.plan(out)
+        plan = processes.by_first(lambda: self.plan(out))
         job = Job(Path(out), plan, "folder")
         with ExitStack() as opened:
 
@@ -141,9 +126,7 @@ class Training:
         """Return the plan: everything that determines the result."""
         options = self.options.to_dict() | {"precision": self.precision}
         options |= {"base": self.base, "seed": self.seed, "selection": self.selection.description}
-        inputs = {"base": base_fingerprint(self.base), "corpus": self.corpus["sha256"]}
-        if self.completed and Path(self.base).expanduser().resolve() == Path(out).resolve():
-            inputs["base"] = self.completed["plan"]["inputs"].get("base")  # the model that was replaced
+        inputs = {"base": base_fingerprint(self.base, out), "corpus": self.corpus["sha256"]}
         inputs["selection's data"] = self.selection.fingerprint
         if processes.count() > 1:
             inputs["number of processes"] = processes.count()
@@ -165,9 +148,8 @@ class Training:
         for callback in (PrinterCallback, ProgressCallback):
             trainer.remove_callback(callback)
         most = trainer.args.max_steps
-        metric = self.selection.metric.removeprefix("eval_")
         with orderly_stop(progress) as stop, progress.bar("training", most, done=done, stays=True) as bar:
-            trainer.add_callback(Course(log, bar, stop, metric))
+            trainer.add_callback(Course(log, bar, stop, self.selection.metric))
             trainer.go_on(checkpoint)
             if trainer.state.global_step < most:
                 stop.check(f"after step {trainer.state.global_step} of {most}")
@@ -182,21 +164,22 @@ class Training:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
         if evaluator:
-            base = self.shipped() if self.shipped else trainer.model
-            before = {name: float(value) for name, value in evaluator(base).items()}
+            with torch.random.fork_rng():  # loading a model may draw numbers, and training must not depend on it
+                shipped = load(self.base) if self.as_shipped else None
+            before = {name: float(value) for name, value in evaluator(shipped or trainer.model).items()}
             if log:
                 log.write(step=0, seconds=0.0, **{f"eval_{name}": value for name, value in before.items()})
             job.note(before=before)
             if evaluator.items is not None:
                 np.save(folder / _ITEMS, evaluator.items)
-        if self.options.keep_base_if_better:
-            base = self.shipped() if self.shipped else self.export(trainer.model)
-            base.save_pretrained(str(folder / _BASE), create_model_card=False)
+            if self.options.keep_base_if_better:
+                base = shipped or self.export(trainer.model)
+                base.save_pretrained(str(folder / _BASE), create_model_card=False)
         seal(folder)
 
     def _installed(self, job: Job, trainer: Any, checkpoints: Path, keep_checkpoints: bool) -> dict[str, Any]:
         """Install the trained model, and return its record."""
-        before, most = job.notes.get("before", {}), trainer.args.max_steps
+        before, most, base = job.notes.get("before", {}), trainer.args.max_steps, job.work / _BEFORE
         facts = {
             "recipe": self.name,
             "preset": self.preset,
@@ -210,27 +193,25 @@ class Training:
             **self.facts,
             "steps": most,
             "before": before,
-            "best": self.selection.best(trainer.state, before),
         }
         with trainer.as_saved():  # a cross-encoder is saved directly, and not copied
             model = self.export(trainer.model)
             check_finite(model, self.dataset, f"training diverged by step {most}: the model")
-            facts["best"] = self._judged(facts["best"], before, model, job)
+            items = np.load(base / _ITEMS) if (base / _ITEMS).exists() else None
+            facts["best"] = self.selection.best(trainer.state, before, model, items)
             if self.options.keep_base_if_better and (reason := no_gain(facts)):
                 facts["kept_base"] = reason
-                model = open_result(job.work / _BEFORE / _BASE, isinstance(model, CrossEncoder))
+                model = open_result(base / _BASE, isinstance(model, CrossEncoder))
             facts |= {"kind": "cross-encoder" if isinstance(model, CrossEncoder) else "encoder", **self.at_end(model)}
-            _fill(job, model, facts, self.config, checkpoints if keep_checkpoints else None)
+            shutil.rmtree(job.result)  # half of a model, after a kill
+            model.save_pretrained(str(job.result), create_model_card=False)
+        write_text(job.result / "README.md", trained_card(facts, model))
+        shutil.copyfile(job.work / "log.jsonl", job.result / "log.jsonl")
+        if self.config:
+            write_text(job.result / "run.toml", write_toml(self.config))
+        if keep_checkpoints:
+            shutil.copytree(checkpoints, job.result / checkpoints.name)
         return job.finish(facts)
-
-    def _judged(self, best: dict[str, Any] | None, before: Mapping[str, float], model: Any, job: Job) -> Any:
-        """Return the best checkpoint's record with the noise of its gain, and whether the gain is larger."""
-        if not best or not best["improved"] or not (items := job.work / _BEFORE / _ITEMS).exists():
-            return best and best | {"noise": None}
-        self.selection.evaluator(model)
-        noise = self.selection.evaluator.noise(np.load(items), self.selection.evaluator.items)
-        larger = noise is None or abs(best["score"] - before[best["metric"]]) > noise
-        return best | {"noise": noise, "improved": larger}
 
     def _trainer(self, checkpoints: Path) -> LikewiseTrainer | PairTrainer:
         kind = PairTrainer if isinstance(self.model, CrossEncoder) else LikewiseTrainer
@@ -245,15 +226,3 @@ class Training:
             evaluator=self.selection.evaluator,
             data_collator=self.collator,
         )
-
-
-def _fill(job: Job, model: Any, facts: Mapping[str, Any], config: Mapping[str, Any], checkpoints: Path | None) -> None:
-    """Write the files of a finished training into a job's result."""
-    shutil.rmtree(job.result)  # half of a model, after a kill
-    model.save_pretrained(str(job.result), create_model_card=False)
-    write_text(job.result / "README.md", model_card(facts, model))
-    shutil.copyfile(job.work / "log.jsonl", job.result / "log.jsonl")
-    if config:
-        write_text(job.result / CONFIG, write_toml(config))
-    if checkpoints:
-        shutil.copytree(checkpoints, job.result / checkpoints.name)

@@ -1,20 +1,18 @@
-"""The selection of the checkpoint: by STS-B dev if it is found, otherwise by held-out rows.
-
-Checkpoints are scored in float32, whatever they are trained in, as the saved model runs.
-"""
+"""The selection of the checkpoint: by STS-B dev if it is found, otherwise by held-out rows."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from likewise.evaluation.checkpoint import sentences_evaluator, sts_b_dev_evaluator
+from likewise.evaluation.checkpoint import CheckpointEvaluator, sentences_evaluator, sts_b_dev_evaluator
 from likewise.evaluation.data import find_data, find_file
 from likewise.evaluation.registry import rated_task
 from likewise.evaluation.task import DataError
 from likewise.recipes.options import TrainingOptions
+from likewise.runs.options import choices_of
 from likewise.runs.parts import checksum
 
 _STS_DEV = "sts-b-dev"
@@ -25,60 +23,84 @@ class Selection:
     """A selection of the checkpoint: an evaluator, and the rows left for training.
 
     Attributes:
-        name: 'sts-b-dev', 'dev', 'held-out' or 'last'.
-        evaluator: None for 'last'.
+        description: for the user and the plan.
+        evaluator: None where the checkpoint is simply the last.
         rows: row numbers of the data to train on, in order; None for all.
         fingerprint: of data besides the training rows that it is made of.
     """
 
-    name: str
-    evaluator: Any
-    rows: np.ndarray | None
     description: str
+    evaluator: Any = None
+    rows: np.ndarray | None = None
     fingerprint: str = ""
 
     @property
     def metric(self) -> str:
-        """The name of the score in the trainer's log."""
-        return f"eval_{self.evaluator.primary_metric}" if self.evaluator else ""
+        """The name of the score that selects; "" without an evaluator."""
+        return self.evaluator.primary_metric if self.evaluator else ""
 
     def training_rows(self, dataset: Any) -> Any:
         """Return the rows to train on."""
         return dataset if self.rows is None else dataset.select(self.rows)
 
-    def best(self, state: Any, before: Mapping[str, float]) -> dict[str, Any] | None:
-        """Return the selected checkpoint, from the trainer's state and the scores before training."""
+    def best(
+        self, state: Any, before: Mapping[str, float], model: Any, items: np.ndarray | None
+    ) -> dict[str, Any] | None:
+        """Return the selected checkpoint, the noise of its gain, and whether the gain is larger.
+
+        Args:
+            state: the trainer's.
+            before: the scores before training.
+            model: what would be saved, of which the noise is measured.
+            items: of the evaluator before training, see `CheckpointEvaluator.noise`.
+        """
         if not self.evaluator or state.best_metric is None:
             return None
-        metric, score = self.metric.removeprefix("eval_"), float(state.best_metric)
-        sign = 1 if getattr(self.evaluator, "greater_is_better", True) else -1
-        improved = metric not in before or sign * (score - before[metric]) > 0
-        return {"metric": metric, "score": score, "step": state.best_global_step, "improved": improved}
+        score, noise = float(state.best_metric), None
+        gain = (score - before[self.metric]) * (1 if self.evaluator.greater_is_better else -1)
+        if gain > 0 and items is not None:
+            self.evaluator(model)
+            noise = self.evaluator.noise(items, self.evaluator.items)
+        step, improved = state.best_global_step, gain > (noise or 0.0)
+        return {"metric": self.metric, "score": score, "step": step, "improved": improved, "noise": noise}
 
 
 def last_checkpoint(why: str = "") -> Selection:
     """Return the selection of the last checkpoint."""
-    return Selection("last", None, None, f"{why}the last checkpoint is kept")
+    return Selection(f"{why}the last checkpoint is kept")
 
 
 def choose_selection(
-    dataset: Any, options: TrainingOptions, seed: int, data: str | os.PathLike[str] | None
+    dataset: Any,
+    options: TrainingOptions,
+    seed: int,
+    data: str | os.PathLike[str] | None,
+    groups: Sequence[Any] | None = None,
+    evaluator_of: Callable[[Any], CheckpointEvaluator] | None = None,
 ) -> Selection:
-    """Return the selection that the options ask for, on sentences without labels."""
+    """Return the selection that the options ask for.
+
+    Args:
+        dataset: the rows there are to train on.
+        data: the folder of SentEval's data.
+        groups: see `hold_out`; each row is its own by default.
+        evaluator_of: from held-out rows to their evaluator; by default they are sentences without labels.
+    """
     if options.select_by == "last":
         return last_checkpoint()
     if found := sts_dev(options, data):
         return found
-    kept, held = hold_out(range(len(dataset)), options.held_out, seed)
+    kept, held = hold_out(range(len(dataset)) if groups is None else groups, options.held_out, seed)
     if len(held) < 2:
-        return last_checkpoint("too few sentences to hold any out; ")
-    evaluator = sentences_evaluator(dataset[held]["sentence"], seed=seed)
-    return Selection("held-out", evaluator, kept, evaluator.description)
+        return last_checkpoint("too few rows to hold any out; ")
+    rows = dataset.select(held)
+    evaluator = evaluator_of(rows) if evaluator_of else sentences_evaluator(rows["sentence"], seed=seed)
+    return Selection(evaluator.description, evaluator, kept)
 
 
 def sts_dev(options: TrainingOptions, data: str | os.PathLike[str] | None) -> Selection | None:
-    """Return the selection by STS-B dev; None if the options want another one, or if it is not found."""
-    if options.select_by not in ("auto", _STS_DEV):
+    """Return the selection by STS-B dev; None if the options do not want it, or if it is not found."""
+    if options.select_by not in ("auto", _STS_DEV) or _STS_DEV not in choices_of(type(options), "select_by"):
         return None
     try:
         evaluator = sts_b_dev_evaluator(data)
@@ -87,7 +109,7 @@ def sts_dev(options: TrainingOptions, data: str | os.PathLike[str] | None) -> Se
         if options.select_by == _STS_DEV or data is not None:
             raise
         return None
-    return Selection(_STS_DEV, evaluator, None, evaluator.description, " ".join(checksum(file) for file in files))
+    return Selection(evaluator.description, evaluator, fingerprint=" ".join(checksum(file) for file in files))
 
 
 def hold_out(groups: Sequence[Any], wanted: int, seed: int) -> tuple[np.ndarray, np.ndarray]:

@@ -104,7 +104,7 @@ NLI = Objective(
     source="Reimers and Gurevych 2019, SBERT",
     presets={"sbert": SBERT, "cpu": SBERT.updated(length_batches=True, eval_steps=200)},
     read=read_nli,
-    held_out=lambda rows, _: labels_evaluator(*(rows.dataset[name] for name in ("sentence1", "sentence2", "label"))),
+    held_out=lambda rows, _: labels_evaluator(*(rows[name] for name in ("sentence1", "sentence2", "label"))),
     build_loss=_loss,
     training_only=lambda dimension: [PairClassifier(dimension, len(LABELS))],
 )

@@ -9,9 +9,10 @@ from typing import Any, Literal
 from sentence_transformers import SentenceTransformer
 from torch import nn
 
+from likewise.evaluation.evaluator import CheckpointEvaluator
 from likewise.recipes.options import TrainingOptions
 from likewise.recipes.recipe import WithPresets
-from likewise.runs.options import OptionError, option
+from likewise.runs.options import option
 from likewise.training.objectives.rows import LabelledRows
 
 
@@ -38,21 +39,12 @@ class Objective(WithPresets):
 
     Attributes:
         read: (files, data folder, options) to rows; no files means what the data folder holds, where it holds any.
-        held_out: (rows, options) to an evaluator in float32 on rows that are not trained on.
+        held_out: (dataset, options) to an evaluator on rows that are not trained on.
         build_loss: (encoder, options) to a sentence-transformers loss.
         training_only: (dimension of the vectors) to modules that are in the encoder for training alone.
-        sts_dev: whether STS-B dev picks the checkpoint where it is found.
     """
 
     read: Callable[[Sequence[Path], str | os.PathLike[str] | None, Any], LabelledRows]
-    held_out: Callable[[LabelledRows, Any], Any]
+    held_out: Callable[[Any, Any], CheckpointEvaluator]
     build_loss: Callable[[SentenceTransformer, Any], nn.Module]
     training_only: Callable[[int], list[nn.Module]] = lambda dimension: []
-    sts_dev: bool = True
-
-    def options(self, preset: str | None = None, **changes: Any) -> FinetuneOptions:
-        """Return the options of a preset (the first one by default) with changes."""
-        chosen: FinetuneOptions = super().options(preset, **changes)
-        if chosen.select_by == "sts-b-dev" and not self.sts_dev:
-            raise OptionError(f"{self.name} is selected by held-out rows or a --dev file: drop select_by=sts-b-dev")
-        return chosen

@@ -8,6 +8,7 @@ import math
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from sentence_transformers.sentence_transformer.losses import CosineSimilarityLoss
 
@@ -71,12 +72,11 @@ def read_sts(files: Sequence[Path], data: str | os.PathLike[str] | None, options
     return collect(rows, ("sentence1", "sentence2"), "rated pairs", sources, "float32", share)
 
 
-def _held_out(rows: LabelledRows, options: STSOptions) -> CheckpointEvaluator:
-    found = rows.dataset
+def _held_out(rows: Any, options: STSOptions) -> CheckpointEvaluator:
     return ratings_evaluator(
-        found["sentence1"],
-        found["sentence2"],
-        [5 * label for label in found["label"]],
+        rows["sentence1"],
+        rows["sentence2"],
+        [5 * label for label in rows["label"]],
         name="held_out",
         description=f"Spearman correlation on {len(rows):,} held-out rated pairs",
     )

@@ -26,6 +26,10 @@ _COLUMNS = {
 class TripletOptions(FinetuneOptions):
     """The options of `finetune triplets`."""
 
+    select_by: Literal["auto", "held-out", "last"] = option(
+        "auto", "What picks the checkpoint: the --dev file or held-out rows, or simply the last one."
+    )
+
     margin: float = option(1.0, "How much nearer the sentence of the same section should be.", ge=0)
     distance: Literal["euclidean", "cosine", "manhattan"] = option("euclidean", "The distance that is compared.")
 
@@ -61,11 +65,8 @@ TRIPLETS = Objective(
     source="Reimers and Gurevych 2019, SBERT; data of Ein Dor et al. 2018",
     presets={"sbert": SBERT, "cpu": SBERT.updated(length_batches=True, eval_steps=200)},
     read=read_triplets,
-    held_out=lambda rows, options: triplets_evaluator(
-        *(rows.dataset[name] for name in _COLUMNS), distance=options.distance
-    ),
+    held_out=lambda rows, options: triplets_evaluator(*(rows[name] for name in _COLUMNS), distance=options.distance),
     build_loss=lambda encoder, options: TripletLoss(
         encoder, getattr(TripletDistanceMetric, options.distance.upper()), options.margin
     ),
-    sts_dev=False,
 )
