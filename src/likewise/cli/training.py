@@ -108,13 +108,13 @@ def show_adapted(result: Any) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from likewise.training.adapt_page import COLUMNS, cells
+    from likewise.training.adapt_choice import COLUMNS
 
     table = Table(COLUMNS[0], box=None, padding=(0, 2, 0, 0))
     for column in COLUMNS[1:]:
         table.add_column(column, justify="right")
     for one in result.candidates:
-        table.add_row(*cells(one.to_dict()), style="bold" if one.name == result.chosen else "")
+        table.add_row(*one.cells(), style="bold" if one.name == result.chosen else "")
     Console(highlight=False).print(table)
     typer.echo(f"chosen: {result.chosen}, because {result.reason}")
     typer.echo(f"model: {result.path}")

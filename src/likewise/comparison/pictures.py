@@ -28,7 +28,7 @@ _QUIET = "#666666"
 
 def check_extra() -> None:
     """Check that the packages for a report are installed, before long work starts."""
-    require_extra("report", "a report with pictures", "matplotlib", "jinja2")
+    require_extra("report", "a report with pictures", "matplotlib")
 
 
 Size = Callable[[int, int], tuple[float, float]]

@@ -3,8 +3,8 @@ from .adapting import adapt as adapt
 from .finetuning import finetune as finetune
 from .objectives import OBJECTIVES as OBJECTIVES
 from .objectives.rows import LabelledDataError as LabelledDataError
-from .pushing import PushError as PushError
 from .pushing import Pushed as Pushed
+from .pushing import PushError as PushError
 from .pushing import push as push
 from .recipe_run import train as train
 from .result import TrainingResult as TrainingResult

@@ -8,14 +8,13 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
-from likewise.evaluation.pairs import correlations, pair_cosines
+from likewise.evaluation.pairs import RatedPairs
 from likewise.evaluation.registry import rated_task
-from likewise.evaluation.task import DataError
+from likewise.evaluation.task import DataError, number
 from likewise.inference.loading import SavedModel
 
 GUARD = 1.0
@@ -27,6 +26,9 @@ LEAST = 0.05
 A sentence shares words with the rest of its passage, more than a query does: smaller gains did not carry over to
 judged queries (docs/adapt.md).
 """
+
+
+COLUMNS = ("Candidate", "MRR", "Gain", "Noise", "STS-B dev", "Negation")
 
 
 @dataclass(frozen=True)
@@ -49,9 +51,11 @@ class Candidate:
     sts_dev: float | None
     negation: float | None = None
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for the record."""
-        return asdict(self)
+    def cells(self) -> list[str]:
+        """Return its row of a table, in the order of `COLUMNS`."""
+        gain = "-" if self.gain is None else f"{self.gain:+.2f}"
+        scores = (self.noise, self.sts_dev, self.negation)
+        return [self.name, number(self.mrr), gain, *(number(score) for score in scores)]
 
 
 class AdaptResult(SavedModel):
@@ -117,34 +121,15 @@ class Judge:
         )
 
 
-@dataclass(frozen=True)
-class StsDev:
-    """The pairs of STS-B dev as rows of texts.
+def sts_dev_pairs(data: str | os.PathLike[str] | None) -> RatedPairs | None:
+    """Return the pairs of STS-B dev; None if there is no data.
 
-    Attributes:
-        texts: their sentences, the first ones and then the second ones.
-        gold: (P,) ratings.
+    Raises:
+        DataError: `data` is given and holds none, or the file is malformed.
     """
-
-    texts: list[str]
-    gold: np.ndarray
-
-    @classmethod
-    def find(cls, data: str | os.PathLike[str] | None) -> StsDev | None:
-        """Return the pairs; None if there is no data.
-
-        Raises:
-            DataError: `data` is given and holds none, or the file is malformed.
-        """
-        try:
-            pairs = rated_task("sts-b-dev").pairs(data)
-        except DataError:
-            if data is not None:
-                raise
-            return None
-        return cls([*pairs.first, *pairs.second], np.asarray(pairs.gold, dtype=np.float64))
-
-    def spearman(self, vectors: np.ndarray) -> float:
-        """Return Spearman's correlation, times 100, of the vectors (2P, D) of the texts."""
-        count = len(self.gold)
-        return correlations(pair_cosines(vectors[:count], vectors[count:]), self.gold)[0]
+    try:
+        return rated_task("sts-b-dev").pairs(data)
+    except DataError:
+        if data is not None:
+            raise
+        return None

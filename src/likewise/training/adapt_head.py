@@ -89,10 +89,9 @@ class Head(nn.Module):
         return mapped if self.words is None else self.words.combine(mapped, self.words.words_of(ids, starts))
 
     @torch.no_grad()
-    def all(self, texts: FrozenTexts, rows: np.ndarray | None = None) -> np.ndarray:
-        """Return the vectors of texts, (U, D) float32."""
-        wanted = np.arange(len(texts.ids)) if rows is None else rows
-        blocks = [self(*texts.batch(wanted[start : start + 512])).numpy() for start in range(0, len(wanted), 512)]
+    def all(self, texts: FrozenTexts, rows: np.ndarray) -> np.ndarray:
+        """Return the vectors of some texts, (S, D) float32."""
+        blocks = [self(*texts.batch(rows[start : start + 512])).numpy() for start in range(0, len(rows), 512)]
         return np.concatenate(blocks)
 
     def on(self, base: SentenceTransformer) -> SentenceTransformer:

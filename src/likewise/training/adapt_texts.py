@@ -131,7 +131,7 @@ def tuned(job: Job, corpus: Spec, options: CorpusOptions | None, progress: Progr
 
 
 @dataclass(frozen=True)
-class Space:
+class Space(FrozenTexts):
     """Texts under one encoder, and the encoder itself.
 
     Attributes:
@@ -139,7 +139,6 @@ class Space:
     """
 
     base: BaseTexts
-    texts: FrozenTexts
     row: Mapping[str, int]
 
     def rows(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
@@ -148,7 +147,7 @@ class Space:
 
     def under(self, head: Head, texts: Sequence[str]) -> np.ndarray:
         """Return the vectors (S, D) that a head makes of texts."""
-        return head.all(self.texts, np.array([self.row[text] for text in texts], dtype=np.int64))
+        return head.all(self, np.array([self.row[text] for text in texts], dtype=np.int64))
 
 
 def frozen_texts(job: Job, base: BaseTexts, texts: Sequence[str], progress: Progress, folder: str = "vectors") -> Space:
@@ -165,8 +164,8 @@ def frozen_texts(job: Job, base: BaseTexts, texts: Sequence[str], progress: Prog
                     np.save(file, base.vectors(unique[start : start + _BLOCK]))
             blocks.append(np.load(parts.path(name)))
             bar.update(min(start + _BLOCK, len(unique)))
-    found = FrozenTexts(torch.from_numpy(np.concatenate(blocks)), base.tokens(unique))
-    return Space(base, found, {text: row for row, text in enumerate(unique)})
+    rows = {text: row for row, text in enumerate(unique)}
+    return Space(torch.from_numpy(np.concatenate(blocks)), base.tokens(unique), base, rows)
 
 
 def held_out(

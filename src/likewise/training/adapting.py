@@ -7,27 +7,28 @@ import os
 import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 
 from likewise.corpus import CorpusOptions
-from likewise.corpus.passages import OfferedPair, Passage, offered_pairs, read_passages
+from likewise.corpus.passages import Passage, offered_pairs, read_passages
 from likewise.corpus.sources import Spec
 from likewise.encoder.word_part import fit_word_part, languages
 from likewise.errors import counted
 from likewise.evaluation.geometry import reciprocal_ranks
-from likewise.evaluation.pairs import pair_cosines
+from likewise.evaluation.pairs import RatedPairs, correlations, pair_cosines
 from likewise.inference.loading import load
 from likewise.runs.job import Job, Resume, check_target, complete_installation, open_job
 from likewise.runs.options import OptionError, checked_seed
 from likewise.runs.plan import Plan
 from likewise.runs.progress import Progress
 from likewise.runs.whole_files import write_text
-from likewise.training.adapt_choice import AdaptResult, Candidate, Judge, StsDev
+from likewise.training.adapt_choice import AdaptResult, Candidate, Judge, sts_dev_pairs
 from likewise.training.adapt_head import Head, HeadTrainingOptions, centred, softly_whitened, train_head
-from likewise.training.adapt_page import adapted_card, adapted_page, changed_neighbours
+from likewise.training.adapt_page import Passages, adapted_card, adapted_page, changed_neighbours
 from likewise.training.adapt_texts import (
     HELD_OUT,
     BaseTexts,
@@ -92,9 +93,7 @@ def adapt(
         data: the folder of SentEval's data, for STS-B dev.
         corpus_options: how the corpus is read.
         keep_base_if_better: save the base where no candidate beats it; otherwise the best candidate is saved.
-        resume: True insists on stopped work.
-        overwrite: replace the model in `out` once the new one is whole, and throw stopped work away.
-        quiet: print nothing.
+        resume, overwrite, quiet: as in `likewise.train`.
 
     Returns:
         The folder of the model and its record, with all candidates and the reason for the choice.
@@ -120,14 +119,13 @@ def adapt(
     found = read_passages(corpus, corpus_options, seed=seed, tell=progress.tell)
     progress.tell(f"{counted(len(found), 'passage')}, {mean_words(found):.1f} words each")
     digest = blake2b("\n".join(f"{one.title}\t{one.text}" for one in found).encode("utf-8", "replace"), digest_size=16)
-    sts = StsDev.find(data)
+    sts = sts_dev_pairs(data)
     options = {"base": base, "minutes": minutes, "passages": passages, "seed": seed}
     options |= {"width": width, "language": language, "keep_base_if_better": keep_base_if_better}
     inputs = {"base": base_fingerprint(base, out), "corpus": digest.hexdigest(), "STS-B dev": sts is not None}
     with open_job(out, Plan("adapt", options, inputs, format=2), resume=resume, overwrite=overwrite) as job:
         if job.finished is None:
-            work = _Adapting(job, texts, found, sts, progress)
-            work.run(keep_base_if_better, corpus, corpus_options)
+            _Adapting(job, texts, found, sts, progress).run(corpus, corpus_options)
         assert job.finished is not None
         return AdaptResult(job.target, job.finished)
 
@@ -136,16 +134,18 @@ class _Adapting:
     """The stages of one job."""
 
     def __init__(
-        self, job: Job, base: BaseTexts, passages: Sequence[Passage], sts: StsDev | None, progress: Progress
+        self, job: Job, base: BaseTexts, passages: Sequence[Passage], sts: RatedPairs | None, progress: Progress
     ) -> None:
         self.job, self.base, self.sts, self.progress = job, base, sts, progress
-        self.seed: int = job.plan.options["seed"]
+        self.options = job.plan.options
+        self.seed: int = self.options["seed"]
         self.all_passages = passages
+        self.sts_texts = [*sts.first, *sts.second] if sts else []
         self.judge = Judge(None, None)
         self.candidates: list[Candidate] = []
         self.heads: dict[str, tuple[Space, Head]] = {}
 
-    def run(self, keep_base_if_better: bool, corpus: Spec, options: CorpusOptions | None) -> None:
+    def run(self, corpus: Spec, options: CorpusOptions | None) -> None:
         passages = sample_passages(self.job, self.base, self.all_passages, self.progress)
         pairs = offered_pairs(passages, seed=self.seed)
         self.held, training = held_out(pairs, passages, self.seed)
@@ -153,78 +153,79 @@ class _Adapting:
         self.pool = list(dict.fromkeys(pair.second for pair in (*self.held, *pairs)))[: HELD_OUT + _DISTRACTORS]
         place = {text: row for row, text in enumerate(self.pool)}
         self.own = [place[pair.second] for pair in self.held]
+        self.queries = [pair.first for pair in (self.held or pairs)[:HELD_OUT]]
         negated = [] if self.unfit else negations(training, self.seed)
         self.measured = negated[1::2]
-        asked = (self.held or pairs)[:HELD_OUT]
-        judged = [*(pair.first for pair in asked), *self.pool, *(text for pair in self.measured for text in pair)]
-        judged += self.sts.texts if self.sts else []
+        judged = [*self.queries, *self.pool, *(text for pair in self.measured for text in pair), *self.sts_texts]
         texts = [text for pair in pairs for text in (pair.first, pair.second)]
-        texts += [*(self.sts.texts if self.sts else []), *(text for pair in negated for text in pair)]
+        texts += [*self.sts_texts, *(text for pair in negated for text in pair)]
         # Nothing can be measured on single sentences, so that a step is taken there that paid on all labelled sets.
         better = None if self.held or self.unfit else tuned(self.job, corpus, options, self.progress)
         space = frozen_texts(self.job, self.base, judged if better else texts, self.progress, "vectors of the base")
-        self._score("base", space, identity := Head.identity(space.texts.vectors.shape[1]))
+        self._score("base", space, identity := Head.identity(space.vectors.shape[1]))
         if better:
             space = frozen_texts(self.job, better, texts, self.progress)
             self._score(TUNED, space, identity)
         self._try_all(space, [(pair.first, pair.second) for pair in training], negated[::2])
-        chosen, reason = self._choose(keep_base_if_better)
-        self._save(chosen, reason, passages, pairs, asked)
+        kinds = Counter(pair.kind for pair in pairs)
+        self._save({"passages": len(passages), "pairs": dict(kinds), "held_out": len(self.held)})
 
     def _try_all(self, space: Space, offered: Sequence[tuple[str, str]], negated: Sequence[tuple[str, str]]) -> None:
         """Make and score the candidates: those that need no training first."""
-        pairs, texts = space.rows(offered), space.texts
-        vectors = texts.vectors.numpy()[np.unique(pairs[:, 1])] if len(pairs) else texts.vectors.numpy()
+        pairs = space.rows(offered)
+        vectors = space.vectors.numpy()[np.unique(pairs[:, 1])] if len(pairs) else space.vectors.numpy()
         first = f"{TUNED}, " if TUNED in self.heads else ""
         self._score(f"{first}centred", space, centred(vectors))
         if len(vectors) > 4 * vectors.shape[1]:
             self._score(f"{first}soft whitening", space, softly_whitened(vectors))
         if self.unfit:
             return
-        size, options = vectors.shape[1], self.job.plan.options
+        size = vectors.shape[1]
         start, trainings = Head.identity(size), {"map": {"word_rate": 0.0}}
-        if options["width"]:
+        if width := self.options["width"]:
             ids = space.base.tokens([one.text for one in self.all_passages])  # also those that did not fit the time
-            settings = (size, options["width"], self.seed, options["language"])
+            settings = (size, width, self.seed, self.options["language"])
             part = fit_word_part(ids, space.base.encoder.tokenizer, space.base.embeddings, *settings)
-            heads = {weight: Head.identity(size, _weighted(part, weight)) for weight in WEIGHTS}
-            scored = {weight: self._score(f"{first}words {weight}", space, head) for weight, head in heads.items()}
-            best = self._best_weight(scored)
-            start, first, trainings["map and words"] = heads[best], f"{first}words {best}, ", {}
+            scored: dict[float, Candidate] = {}
+            for weight in WEIGHTS:
+                words = copy.deepcopy(part)
+                words.weight = weight
+                scored[weight] = self._score(f"{first}words {weight}", space, Head.identity(size, words))
+            kept = {weight: one for weight, one in scored.items() if self.judge.keeps_sts(one)} or scored
+            best = max(kept, key=lambda weight: kept[weight].gain or 0.0) if self.held else WEIGHTS[1]
+            start, first, trainings["map and words"] = self.heads[scored[best].name][1], f"{first}words {best}, ", {}
         for what, changes in trainings.items():
             training = HeadTrainingOptions().updated(**changes)
-            trained = train_head(start, texts, pairs, training, self.seed, self.progress, space.rows(negated))
+            trained = train_head(start, space, pairs, training, self.seed, self.progress, space.rows(negated))
             self._score(f"{first}trained {what}", space, trained)
-
-    def _best_weight(self, scored: Mapping[float, Candidate]) -> float:
-        """Return the best weight that keeps STS-B dev, by held-out retrieval; without it the middle one."""
-        kept = {weight: one for weight, one in scored.items() if self.judge.keeps_sts(one)} or scored
-        return max(kept, key=lambda weight: kept[weight].gain or 0.0) if self.held else WEIGHTS[1]
 
     def _score(self, name: str, space: Space, head: Head) -> Candidate:
         self.heads[name] = space, head
         ranks = sts = negation = None
         if self.held:
-            queries = space.under(head, [pair.first for pair in self.held])
-            ranks = reciprocal_ranks(queries, space.under(head, self.pool), np.array(self.own))
+            ranks = reciprocal_ranks(*self._sides(name), np.array(self.own))
         if self.sts is not None:
-            sts = self.sts.spearman(space.under(head, self.sts.texts))
+            sts, _ = correlations(pair_cosines(*np.split(space.under(head, self.sts_texts), 2)), self.sts.gold)
         if not self.candidates:
             self.judge = Judge(ranks, sts)
         if self.measured:
             sides = (space.under(head, side) for side in zip(*self.measured, strict=True))
             negation = 100 * (1 - float(pair_cosines(*sides).mean()))
-        self.candidates.append(self.judge.score(name, ranks, sts, negation))
-        one = self.candidates[-1]
+        self.candidates.append(one := self.judge.score(name, ranks, sts, negation))
         scores = [f"MRR {one.mrr:.2f}" if one.mrr is not None else "", f"STS-B dev {sts:.2f}" if sts else ""]
         self.progress.tell(f"{name}: {', '.join(filter(None, scores)) or 'not measured'}")
         return one
 
-    def _choose(self, keep_base_if_better: bool) -> tuple[Candidate, str]:
+    def _sides(self, name: str) -> tuple[np.ndarray, np.ndarray]:
+        """Return the vectors that a candidate makes of the queries, (Q, D), and of the passages searched, (N, D)."""
+        space, head = self.heads[name]
+        return space.under(head, self.queries), space.under(head, self.pool)
+
+    def _choose(self) -> tuple[Candidate, str]:
         base, others = self.candidates[0], self.candidates[1:]
         if self.held:
             best, reason = self.judge.best(others)
-            if best is None and not keep_base_if_better:
+            if best is None and not self.options["keep_base_if_better"]:
                 best = max(others, key=lambda one: one.gain or 0.0)
             return best or base, reason
         if self.unfit:
@@ -236,53 +237,37 @@ class _Adapting:
             "labelled sets of the same kind (see docs/adapt.md)"
         )
 
-    def _save(
-        self,
-        chosen: Candidate,
-        reason: str,
-        passages: Sequence[Passage],
-        pairs: Sequence[OfferedPair],
-        asked: Sequence[OfferedPair],
-    ) -> None:
+    def _save(self, corpus: Mapping[str, Any]) -> None:
+        chosen, reason = self._choose()
         space, head = self.heads[chosen.name]
         model = head.on(space.base.encoder) if chosen.name != "base" else self.base.encoder
         facts = {
             "recipe": "adapt",
             "kind": "encoder",
-            "base": self.job.plan.options["base"],
+            "base": self.options["base"],
             "chosen": chosen.name,
             "reason": reason,
-            "candidates": [one.to_dict() for one in self.candidates],
-            "corpus": {
-                "passages": len(passages),
-                "pairs": dict(Counter(pair.kind for pair in pairs)),
-                "held_out": len(self.held),
-                "searched": len(self.pool),
-            },
+            "candidates": [asdict(one) for one in self.candidates],
+            "corpus": {**corpus, "searched": len(self.pool)},
         }
         if TUNED in self.heads:
             facts["first_stage"] = made_by(space.base.name)
         shutil.rmtree(self.job.result)  # half of a model, after a kill
         model.save_pretrained(str(self.job.result), create_model_card=False)
-        write_text(self.job.result / "README.md", adapted_card(facts, model))
-        write_text(self.job.result / "report.html", adapted_page(facts, self._changes(chosen, asked)))
+        write_text(self.job.result / "README.md", adapted_card(facts, self.candidates, model))
+        page = adapted_page(facts, self.candidates, self._changes(chosen))
+        write_text(self.job.result / "report.html", page)
         self.job.finish(facts)
 
-    def _changes(self, chosen: Candidate, asked: Sequence[OfferedPair]) -> list[Any]:
+    def _changes(self, chosen: Candidate) -> list[tuple[str, Passages, Passages]]:
         """Return queries with their nearest passages before and after, for the page."""
-        queries = [pair.first for pair in asked]
-        own = self.own or [-1] * len(asked)
-        sides = [
-            space.under(head, queries) @ space.under(head, self.pool).T
-            for space, head in (self.heads["base"], self.heads[chosen.name])
-        ]
+        own = self.own or [-1] * len(self.queries)
+        before, after = (queries @ pool.T for queries, pool in map(self._sides, ("base", chosen.name)))
+
+        def shown(query: int, rows: Sequence[int]) -> Passages:
+            return [(self.pool[row], row == own[query]) for row in rows]
+
         return [
-            (queries[query], *([(self.pool[i], i == own[query]) for i in side] for side in both))
-            for query, *both in changed_neighbours(sides[0], sides[1], own)
+            (self.queries[query], shown(query, old), shown(query, new))
+            for query, old, new in changed_neighbours(before, after, own)
         ]
-
-
-def _weighted(part: Any, weight: float) -> Any:
-    found = copy.deepcopy(part)
-    found.weight = weight
-    return found

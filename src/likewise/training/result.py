@@ -65,7 +65,8 @@ def open_result(path: Path, cross_encoder: bool) -> Any:
 _ABOUT = """Recipe `{recipe}` (preset `{preset}`) on {rows:,} {unit}, from `{base}`,
 seed {seed}, {steps} steps.
 {score}"""
-_FILES = """Every option, the versions, the hash of the corpus and all scores are in `likewise.json` and `log.jsonl`; `run.toml`
+_FILES = """\
+Every option, the versions, the hash of the corpus and all scores are in `likewise.json` and `log.jsonl`; `run.toml`
 holds the arguments."""
 
 
