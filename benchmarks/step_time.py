@@ -29,9 +29,8 @@ from likewise.corpus.downloads import data_folder
 from likewise.encoder.build import build_encoder
 from likewise.recipes import find_recipe
 from likewise.runs.provenance import machine
-from likewise.training.precision import use_bf16
 from likewise.training.selection import last_checkpoint
-from likewise.training.trainer import LikewiseTrainer, trainer_arguments
+from likewise.training.trainer import LikewiseTrainer, trainer_arguments, use_bf16
 
 OURS = {
     "likewise simcse": ("simcse", {"pooling": "cls"}),

@@ -131,7 +131,7 @@ def test_the_record_says_how_it_was_made(bases, trains, tmp_path, nli_file):
 
 def test_what_is_saved_is_what_was_evaluated(bases, trains, tmp_path, triplet_file):
     from likewise.evaluation.checkpoint import triplets_evaluator
-    from likewise.training.objectives.triplets import read_triplets
+    from likewise.training.objectives import read_triplets
     from likewise.training.selection import hold_out
 
     result = trains("triplets", bases["arccse"], tmp_path / "run")

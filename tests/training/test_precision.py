@@ -5,33 +5,33 @@ import torch
 import likewise
 from likewise.evaluation import sentences_evaluator
 from likewise.recipes import OptionError
-from likewise.training import precision
+from likewise.training import trainer
 
 
 def test_asked_for_is_taken_and_auto_follows_the_processor(any_processor):
-    assert precision.use_bf16("auto") is ("bf16" in any_processor)
-    assert precision.use_bf16("bf16") is True
-    assert precision.use_bf16("fp32") is False
+    assert trainer.use_bf16("auto") is ("bf16" in any_processor)
+    assert trainer.use_bf16("bf16") is True
+    assert trainer.use_bf16("fp32") is False
 
 
 def test_what_was_not_measured_is_not_taken(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    monkeypatch.setattr(precision.processor, "flags", lambda: frozenset({"asimd", "bf16"}))  # ARM's
-    assert not precision.use_bf16("auto")
+    monkeypatch.setattr(trainer.processor, "flags", lambda: frozenset({"asimd", "bf16"}))  # ARM's
+    assert not trainer.use_bf16("auto")
 
 
 def test_a_gpu_decides_for_itself(any_processor, monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     for has in (True, False):
         monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda *_, has=has, **__: has)
-        assert precision.use_bf16("auto") is has
+        assert trainer.use_bf16("auto") is has
 
 
 def test_a_gpu_without_bfloat16_is_told(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda *_, **__: False)
     with pytest.raises(OptionError, match="fp32"):
-        precision.use_bf16("bf16")
+        trainer.use_bf16("bf16")
 
 
 def test_what_is_trained_in_bfloat16_is_scored_as_it_is_saved(corpus_file, tiny_base, tmp_path, sentences):

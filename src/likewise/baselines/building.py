@@ -19,7 +19,7 @@ from likewise.runs.options import OptionError, checked_seed
 from likewise.runs.plan import Plan
 from likewise.runs.progress import Progress
 from likewise.runs.whole_files import write_text
-from likewise.training.cards import model_card
+from likewise.training.result import model_card
 from likewise.transformers_output import no_bar
 
 BASELINES: dict[str, Baseline] = {

@@ -35,13 +35,12 @@ from likewise.losses.distillation import AnchoredLoss
 from likewise.recipes.collate import TextCollator, distillation_readings
 from likewise.recipes.gclsr import build_light_student
 from likewise.runs.job import Resume
-from likewise.runs.options import OptionError, checked_seed, of_preset, option
-from likewise.runs.progress import Progress
-from likewise.training.checks import LABEL, check_start, check_updates
+from likewise.runs.options import OptionError, of_preset, option
 from likewise.training.finetuning import Continued, collate_rows
-from likewise.training.objectives.objective import FinetuneOptions
+from likewise.training.labelled_rows import LABEL
+from likewise.training.objectives import FinetuneOptions
 from likewise.training.result import TrainingResult
-from likewise.training.running import Training
+from likewise.training.running import Training, check_updates, started
 from likewise.training.selection import Selection, last_checkpoint, sts_dev
 from likewise.transformers_output import no_bar, only_errors
 
@@ -131,9 +130,8 @@ def distill(
         LikewiseError: the input is wrong or training diverged; the message names the cure.
         Stopped: it was interrupted; the same call resumes it.
     """
-    progress = Progress(quiet)
     chosen = of_preset("the surrogate", PRESETS, preset, **options)
-    check_start(out, chosen)
+    progress = started(out, chosen, seed, quiet)
     base = os.fspath(base)
     if chosen.pooling == "light":
         check_source(base)
@@ -143,7 +141,7 @@ def distill(
         pairs = read_harvest(harvest)
     progress.tell(pairs)
     check_updates(len(pairs.splits["train"]), chosen, "pairs")
-    set_seed(checked_seed(seed))  # a cross-encoder's last layer starts at random
+    set_seed(seed)  # a cross-encoder's last layer starts at random
     model, loss, collator, export = _build(base, chosen, pairs.splits["train"])
     scale = _scale(pairs.splits["train"], chosen.scale, model)
     selection = sts_dev(chosen, data) or _selection(pairs, chosen, scale)

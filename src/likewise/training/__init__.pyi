@@ -1,8 +1,8 @@
 from .adapt_choice import AdaptResult as AdaptResult
 from .adapting import adapt as adapt
 from .finetuning import finetune as finetune
+from .labelled_rows import LabelledDataError as LabelledDataError
 from .objectives import OBJECTIVES as OBJECTIVES
-from .objectives.rows import LabelledDataError as LabelledDataError
 from .pushing import Pushed as Pushed
 from .pushing import PushError as PushError
 from .pushing import push as push

@@ -10,7 +10,7 @@ import numpy as np
 
 from likewise.evaluation.report import markdown_table
 from likewise.training.adapt_choice import COLUMNS, Candidate
-from likewise.training.cards import model_card
+from likewise.training.result import model_card
 
 Passages = Sequence[tuple[str, bool]]
 """Passages near a query, each with True for the query's own."""

@@ -17,16 +17,12 @@ from transformers import set_seed
 from likewise.encoder.modules import with_modules, without_training_head
 from likewise.inference.encoding import dimension
 from likewise.inference.loading import check_loadable, load
-from likewise.runs import processes
 from likewise.runs.job import Resume
-from likewise.runs.options import OptionError, checked_seed
-from likewise.runs.progress import Progress
-from likewise.training.checks import LABEL, check_start, check_updates
-from likewise.training.objectives import find_objective
-from likewise.training.objectives.objective import FinetuneOptions, Objective
-from likewise.training.objectives.rows import LabelledDataError, LabelledRows
+from likewise.runs.options import OptionError
+from likewise.training.labelled_rows import LABEL, LabelledDataError, LabelledRows
+from likewise.training.objectives import FinetuneOptions, Objective, find_objective
 from likewise.training.result import TrainingResult
-from likewise.training.running import Training
+from likewise.training.running import Training, check_updates, started
 from likewise.training.selection import Selection, choose_selection
 
 Files = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
@@ -68,12 +64,9 @@ def finetune(
         LikewiseError: the input is wrong or training diverged; the message names the cure.
         Stopped: it was interrupted; the same call resumes it.
     """
-    processes.start()
-    progress = Progress(quiet or not processes.is_first())
     task = find_objective(objective)
     chosen = task.options(preset, **options)
-    checked_seed(seed)
-    check_start(out, chosen)
+    progress = started(out, chosen, seed, quiet)
     check_loadable(base := os.fspath(base))
     with progress.bar("reading the rows"):
         read = task.read(_paths(rows), data, chosen)

@@ -13,13 +13,10 @@ from likewise.encoder.opening import is_sentence_encoder
 from likewise.recipes import Recipe, find_recipe
 from likewise.runs import processes
 from likewise.runs.job import Resume
-from likewise.runs.options import checked_seed
-from likewise.runs.progress import Progress
 from likewise.training.checkpoints import made_by
-from likewise.training.checks import check_start, check_updates
 from likewise.training.first_stage import base_to_train
 from likewise.training.result import TrainingResult
-from likewise.training.running import Training
+from likewise.training.running import Training, check_updates, started
 from likewise.training.selection import choose_selection
 from likewise.training.teacher import with_teacher
 from likewise.transformers_output import no_bar
@@ -71,13 +68,10 @@ def train(
         LikewiseError: the input is wrong or training diverged; the message names the cure.
         Stopped: it was interrupted; the same call resumes it.
     """
-    processes.start()
-    progress = Progress(quiet or not processes.is_first())
     method = find_recipe(recipe)
     chosen = method.options(preset, **options)
     base = os.fspath(method.default_base if base is None else base)
-    checked_seed(seed)
-    check_start(out, chosen)
+    progress = started(out, chosen, seed, quiet)
     method.check_base(base, chosen)
     at_least = chosen.batch_size * chosen.accumulation * processes.count()
     with processes.in_turn():

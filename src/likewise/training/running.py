@@ -19,8 +19,8 @@ from likewise.inference.loading import load
 from likewise.recipes.gclsr import CollapseError
 from likewise.recipes.options import TrainingOptions
 from likewise.runs import processes
-from likewise.runs.job import Job, Resume, open_job
-from likewise.runs.options import write_toml
+from likewise.runs.job import Job, Resume, check_target, complete_installation, open_job
+from likewise.runs.options import OptionError, checked_seed, write_toml
 from likewise.runs.parts import is_sealed, seal
 from likewise.runs.plan import Plan
 from likewise.runs.progress import Progress
@@ -28,14 +28,53 @@ from likewise.runs.stopping import orderly_stop
 from likewise.runs.whole_files import write_text
 from likewise.training.callbacks import Course, Log
 from likewise.training.checkpoints import base_fingerprint, made_by, newest_checkpoint
-from likewise.training.checks import check_finite
-from likewise.training.precision import use_bf16
 from likewise.training.result import TrainingResult, no_gain, open_result, trained_card
 from likewise.training.selection import Selection
-from likewise.training.trainer import LikewiseTrainer, PairTrainer, TrainingError, trainer_arguments
+from likewise.training.trainer import LikewiseTrainer, PairTrainer, TrainingError, trainer_arguments, use_bf16
 from likewise.transformers_output import no_bar, no_warning_of_times
 
 _BEFORE, _ITEMS, _BASE = "before", "items.npy", "base"
+
+
+def started(out: str | os.PathLike[str], options: TrainingOptions, seed: int, quiet: bool) -> Progress:
+    """Join the other processes, and check the arguments of a training before base and data are read.
+
+    A model that a kill has left half installed in `out`, which may be the base, is completed.
+    """
+    processes.start()
+    checked_seed(seed)
+    use_bf16(options.precision)
+
+    def by_first() -> None:
+        check_target(out)
+        complete_installation(out)
+
+    processes.by_first(by_first)
+    return Progress(quiet or not processes.is_first())
+
+
+def check_updates(n_rows: int, options: TrainingOptions, unit: str = "sentences") -> None:
+    """Check that the rows fill one update."""
+    several = f" x {processes.count()} processes" if processes.count() > 1 else ""
+    if n_rows < options.batch_size * options.accumulation * processes.count():
+        raise OptionError(
+            f"{n_rows:,} training {unit} do not fill one update of {options.batch_size} x {options.accumulation}"
+            f"{several}: give more of them, or a smaller batch_size or accumulation"
+        )
+
+
+def check_finite(model: Any, dataset: Any, what: str) -> None:
+    """Check the vectors of a few texts of the first column; the model's mode and the random state are restored."""
+    texts = dataset[:8][dataset.column_names[0]]
+    training = model.training
+    with torch.random.fork_rng():
+        if isinstance(model, CrossEncoder):
+            found = model.predict([(text, text) for text in texts], show_progress_bar=False)
+        else:
+            found = model.encode(list(texts), show_progress_bar=False)
+    model.train(training)
+    if not np.isfinite(np.asarray(found, dtype=np.float64)).all():
+        raise TrainingError(f"{what} gives vectors that are not finite: take another base or a lower learning_rate")
 
 
 @dataclass(frozen=True)

@@ -19,15 +19,16 @@ from sentence_transformers.cross_encoder import CrossEncoderTrainer
 from torch import Tensor, nn
 from transformers import TrainerState
 
+from likewise import processor
 from likewise.encoder.pooled_token import only_pooled_token
 from likewise.errors import LikewiseError
-from likewise.recipes.options import TrainingOptions
+from likewise.recipes.options import TrainingOptions, TrainingPrecision
 from likewise.runs import processes
+from likewise.runs.options import OptionError
 from likewise.runs.states import chance, set_chance
 from likewise.training.batching import LengthBatchSampler, lengths_of
 from likewise.training.checkpoints import reading_checkpoint
 from likewise.training.chunks import in_chunks
-from likewise.training.precision import use_bf16
 from likewise.training.selection import Selection
 
 
@@ -41,6 +42,20 @@ class TrainingError(LikewiseError):
             f"training diverged: {what} is {value} at step {step}. Nothing was saved. Lower learning_rate, lengthen "
             "warmup_ratio, or take precision fp32"
         )
+
+
+def bf16_is_fast() -> bool:
+    """Return whether the GPU or the processor has instructions for bfloat16 (AMX, AVX-512 BF16)."""
+    if torch.cuda.is_available():
+        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
+    return processor.has_bf16() and "bf16" not in processor.flags()  # that of ARM: not measured
+
+
+def use_bf16(precision: TrainingPrecision) -> bool:
+    """Return whether a run uses bfloat16."""
+    if precision == "bf16" and torch.cuda.is_available() and not torch.cuda.is_bf16_supported():
+        raise OptionError("this GPU has no bfloat16: use --precision fp32")
+    return precision == "bf16" or (precision == "auto" and bf16_is_fast())
 
 
 class TwoPassSAM(SAM):

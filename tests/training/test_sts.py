@@ -5,8 +5,8 @@ import torch
 from likewise.encoder.build import build_encoder
 from likewise.evaluation import DataError
 from likewise.recipes import OptionError
-from likewise.training.objectives.rows import LabelledDataError
-from likewise.training.objectives.sts import STS, read_sts
+from likewise.training.labelled_rows import LabelledDataError
+from likewise.training.objectives import STS, read_sts
 
 
 def test_ratings_become_shares_of_the_scale(tmp_path):

@@ -12,7 +12,9 @@ from likewise.corpus.decoding import json_type
 from likewise.corpus.files import format_suffix, strict_lines
 from likewise.errors import LikewiseError
 from likewise.runs.whole_files import parse_json
-from likewise.training.checks import LABEL
+
+LABEL = "label"
+"""The column of labels."""
 
 Columns = Mapping[str, Sequence[str]]
 """The names of each column in files, the likeliest first. Case does not matter."""

@@ -4,8 +4,8 @@ import torch
 
 from likewise.encoder.build import build_encoder
 from likewise.recipes import OptionError
-from likewise.training.objectives.rows import LabelledDataError
-from likewise.training.objectives.triplets import TRIPLETS, read_triplets
+from likewise.training.labelled_rows import LabelledDataError
+from likewise.training.objectives import TRIPLETS, read_triplets
 
 
 def test_reads_the_format_of_the_wikipedia_sections(triplet_file, sentences):

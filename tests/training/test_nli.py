@@ -7,8 +7,8 @@ import torch
 from likewise.encoder.build import build_encoder
 from likewise.encoder.modules import with_modules
 from likewise.encoder.training_modules import PairClassifier
-from likewise.training.objectives.nli import LABELS, NLI, read_nli
-from likewise.training.objectives.rows import LabelledDataError
+from likewise.training.labelled_rows import LabelledDataError
+from likewise.training.objectives import LABELS, NLI, read_nli
 
 
 def side_by_side(folder, labels, part="train", first=None, second=None, ending=""):

@@ -1,0 +1,292 @@
+"""The objectives of fine-tuning on labelled rows, after Reimers and Gurevych 2019, "Sentence-BERT", section 3.
+
+Natural language inference: o = softmax(W (u, v, |u - v|)), cross entropy. Rated pairs: the mean squared error of the
+cosine. Triplets: max(|a - p| - |a - n| + 1, 0) with Euclidean distances. The contexts paper trains its surrogate
+further by the first and the last of them (sections 4.3 and 4.5), and its L2 regression (section 4.1) is the second.
+"""
+
+import math
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any, Literal
+
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.losses import (
+    CosineSimilarityLoss,
+    SoftmaxLoss,
+    TripletDistanceMetric,
+    TripletLoss,
+)
+from torch import nn
+
+from likewise.corpus.files import strict_lines
+from likewise.encoder.modules import find_part
+from likewise.encoder.training_modules import PairClassifier
+from likewise.evaluation.checkpoint import (
+    CheckpointEvaluator,
+    labels_evaluator,
+    ratings_evaluator,
+    triplets_evaluator,
+)
+from likewise.evaluation.data import find_data, find_file
+from likewise.evaluation.registry import rated_task
+from likewise.recipes.options import TrainingOptions
+from likewise.recipes.recipe import WithPresets
+from likewise.runs.options import OptionError, option
+from likewise.training.labelled_rows import LabelledDataError, LabelledRows, TableRow, collect, read_table
+
+
+class FinetuneOptions(TrainingOptions):
+    """The options of every objective; the defaults are those of SBERT (Reimers and Gurevych 2019, section 3.1)."""
+
+    batch_size: int = option(16, "Rows of a forward pass.")
+    accumulation: int = option(1, "Forward passes of one update.")
+    learning_rate: float = option(2e-5, "Peak learning rate.")
+    epochs: int = option(1, "Passes over the rows.")
+    warmup_ratio: float = option(0.1, "Share of the updates in which the rate rises from 0.")
+    sam_rho: float = option(0.0, "Radius of sharpness-aware minimisation; 0: plain AdamW.")
+    length_batches: bool = option(False, "Batches of rows of near-equal length.")
+    eval_steps: int = option(1000, "Updates between two evaluations; 0: only at the end.")
+    select_by: Literal["auto", "sts-b-dev", "held-out", "last"] = option(
+        "auto", "What picks the checkpoint: STS-B dev, the --dev file or held-out rows, or simply the last one."
+    )
+    held_out: int = option(500, "Rows held out of training where the selection needs them.")
+
+
+@dataclass(frozen=True)
+class Objective(WithPresets):
+    """A method for labelled rows of one kind.
+
+    Attributes:
+        read: (files, data folder, options) to rows; no files means what the data folder holds, where it holds any.
+        held_out: (dataset, options) to an evaluator on rows that are not trained on.
+        build_loss: (encoder, options) to a sentence-transformers loss.
+        training_only: (dimension of the vectors) to modules that are in the encoder for training alone.
+    """
+
+    read: Callable[[Sequence[Path], str | os.PathLike[str] | None, Any], LabelledRows]
+    held_out: Callable[[Any, Any], CheckpointEvaluator]
+    build_loss: Callable[[SentenceTransformer, Any], nn.Module]
+    training_only: Callable[[int], list[nn.Module]] = lambda dimension: []
+
+
+LABELS = {"contradiction": 0, "entailment": 1, "neutral": 2}
+"""As in SBERT's code."""
+
+_NO_GOLD = "-"  # of SNLI, where the annotators did not agree
+_NLI_COLUMNS = {
+    "sentence1": ("sentence1", "premise"),
+    "sentence2": ("sentence2", "hypothesis"),
+    "label": ("gold_label", "label"),
+}
+
+
+def read_nli(files: Sequence[Path], data: str | os.PathLike[str] | None = None, options: Any = None) -> LabelledRows:
+    """Read SNLI-like data.
+
+    Args:
+        files: each is one of these. SentEval's labels file (labels.train, with s1.train and s2.train in the same
+            folder, a line a pair; all may end in .gz). A folder with the three of part 'train'. The original .jsonl, or
+            a table with a header, with the columns sentence1 (or premise), sentence2 (or hypothesis) and gold_label (or
+            label).
+    """
+    if not files:
+        raise LabelledDataError(
+            "nli has no data to train on: name it (--train): SNLI's .jsonl, a table, or labels.train with s1.train and "
+            "s2.train next to it"
+        )
+    named = [_labels_of(path) if path.is_dir() else path for path in files]
+    rows = (
+        row
+        for path in named
+        for row in (_side_by_side(path) if path.name.startswith("labels.") else read_table(path, _NLI_COLUMNS))
+    )
+
+    def number(label: str, place: str) -> int | None:
+        if label == _NO_GOLD:
+            return None
+        if label.lower() not in LABELS:
+            raise LabelledDataError(f"{place}: '{label}' is not a label; there are {', '.join(LABELS)}, and - for none")
+        return LABELS[label.lower()]
+
+    return collect(rows, ("sentence1", "sentence2"), "labelled pairs", named, "int64", number)
+
+
+def _labels_of(folder: Path) -> Path:
+    for ending in ("", ".gz", ".bz2", ".zst"):
+        if (found := folder / f"labels.train{ending}").is_file():
+            return found
+    there = ", ".join(str(path) for path in sorted(folder.glob("labels.*"))) or "no labels file at all"
+    raise LabelledDataError(f"{folder}: no labels.train is in it, but {there}. Name the file that you mean.")
+
+
+def _side_by_side(labels: Path) -> Iterator[TableRow]:
+    """Read SentEval's three files."""
+    parts = [labels.with_name(f"{name}.{labels.name.removeprefix('labels.')}") for name in ("s1", "s2", "labels")]
+    for path in parts:
+        if not path.is_file():
+            raise LabelledDataError(f"{path}: there is no such file; it belongs to {labels}")
+    for number, texts in enumerate(zip_longest(*map(strict_lines, parts)), 1):
+        if None in texts:
+            raise LabelledDataError(
+                f"{parts[texts.index(None)]}:{number}: the file ends before the others; the three do not belong "
+                "together. Copy them from one release."
+            )
+        yield f"{labels}:{number}", [text.strip() for text in texts]
+
+
+def _softmax_loss(encoder: SentenceTransformer, options: FinetuneOptions) -> nn.Module:
+    head = find_part(encoder, PairClassifier)
+    assert head is not None
+    loss = SoftmaxLoss(encoder, head.dimension, head.classes)
+    # The encoder's own, which checkpoints keep; the one that the loss made would be lost at a resume.
+    loss.classifier = head.linear
+    return loss
+
+
+class STSOptions(FinetuneOptions):
+    """The options of `finetune sts`."""
+
+    epochs: int = option(4, "Passes over the rows.")
+    eval_steps: int = option(360, "Updates between two evaluations; 0: only at the end.")
+    lowest: float = option(0.0, "Rating of pairs that have nothing in common; trained towards cosine 0.")
+    highest: float = option(5.0, "Rating of pairs that mean the same; trained towards cosine 1.")
+
+    def _check(self) -> None:
+        super()._check()
+        if not self.lowest < self.highest:
+            raise OptionError(f"lowest {self.lowest} must be below highest {self.highest}")
+
+
+_STS_COLUMNS = {
+    "sentence1": ("sentence1",),
+    "sentence2": ("sentence2",),
+    "score": ("score", "rating", "similarity", "relatedness_score"),
+}
+
+
+def read_sts(files: Sequence[Path], data: str | os.PathLike[str] | None, options: STSOptions) -> LabelledRows:
+    """Read rated pairs, with ratings scaled to 0 ... 1.
+
+    Args:
+        files: tables with a header (or JSONL) and the columns sentence1, sentence2 and score; none: STS-B train of the
+            data folder.
+    """
+    low, high = options.lowest, options.highest
+    rows: Iterable[TableRow] = (row for path in files for row in read_table(path, _STS_COLUMNS))
+    sources = list(files)
+    if not files:
+        task = rated_task("sts-b-train")
+        pairs = task.pairs(data)
+        low, high = task.scale
+        rows = (("", row) for row in zip(pairs.first, pairs.second, pairs.gold.tolist(), strict=True))
+        sources = [find_file(find_data(data), file.path) for file in task.files]
+
+    def share(score: str | float, place: str) -> float:
+        try:
+            rating = float(score)
+        except ValueError:
+            rating = math.nan
+        if not low <= rating <= high:
+            raise LabelledDataError(
+                f"{place}: the rating '{score}' is not a number from {low:g} to {high:g}; mend it, or give the scale "
+                "(--lowest, --highest)"
+            )
+        return (rating - low) / (high - low)
+
+    return collect(rows, ("sentence1", "sentence2"), "rated pairs", sources, "float32", share)
+
+
+def _held_out_pairs(rows: Any, options: STSOptions) -> CheckpointEvaluator:
+    ratings = [5 * label for label in rows["label"]]
+    description = f"Spearman correlation on {len(rows):,} held-out rated pairs"
+    return ratings_evaluator(rows["sentence1"], rows["sentence2"], ratings, name="held_out", description=description)
+
+
+class TripletOptions(FinetuneOptions):
+    """The options of `finetune triplets`."""
+
+    select_by: Literal["auto", "held-out", "last"] = option(
+        "auto", "What picks the checkpoint: the --dev file or held-out rows, or simply the last one."
+    )
+    margin: float = option(1.0, "How much nearer the sentence of the same section should be.", ge=0)
+    distance: Literal["euclidean", "cosine", "manhattan"] = option("euclidean", "The distance that is compared.")
+
+    def _check(self) -> None:
+        super()._check()
+        if self.distance == "cosine" and self.margin >= 2:
+            raise OptionError(f"cosines differ by 2 at most: margin {self.margin} can never be reached")
+
+
+_TRIPLET_COLUMNS = {
+    "anchor": ("Sentence1", "anchor"),
+    "positive": ("Sentence2", "positive"),
+    "negative": ("Sentence3", "negative"),
+}
+
+
+def read_triplets(
+    files: Sequence[Path], data: str | os.PathLike[str] | None = None, options: Any = None
+) -> LabelledRows:
+    """Read triplets in the format of the Wikipedia sections that SBERT trained on (Ein Dor et al. 2018).
+
+    That is a comma-separated file with a header, quotes where a cell needs them, and among its columns Sentence1 (the
+    anchor), Sentence2 (of the anchor's section) and Sentence3 (of another); its parts are train.csv, validation.csv and
+    test.csv. Tabs, JSONL, and the names anchor, positive and negative are read too.
+
+    Args:
+        files: such files; a folder stands for its train.csv.
+    """
+    if not files:
+        raise LabelledDataError("triplets has no data to train on: name it (--train), as the train.csv of the triplets")
+    named = [path / "train.csv" if path.is_dir() else path for path in files]
+    rows = (row for path in named for row in read_table(path, _TRIPLET_COLUMNS))
+    return collect(rows, tuple(_TRIPLET_COLUMNS), "triplets", named)
+
+
+_SBERT, _SBERT_STS, _SBERT_TRIPLETS = FinetuneOptions(), STSOptions(), TripletOptions()
+
+NLI = Objective(
+    name="nli",
+    summary="Natural language inference: a softmax classifier over the two vectors and their difference.",
+    source="Reimers and Gurevych 2019, SBERT",
+    presets={"sbert": _SBERT, "cpu": _SBERT.updated(length_batches=True, eval_steps=200)},
+    read=read_nli,
+    held_out=lambda rows, _: labels_evaluator(rows["sentence1"], rows["sentence2"], rows["label"]),
+    build_loss=_softmax_loss,
+    training_only=lambda dimension: [PairClassifier(dimension, len(LABELS))],
+)
+STS = Objective(
+    name="sts",
+    summary="Rated pairs: regression of the cosine on the rating, on STS-B train where nothing else is named.",
+    source="Reimers and Gurevych 2019, SBERT",
+    presets={"sbert": _SBERT_STS, "cpu": _SBERT_STS.updated(length_batches=True, eval_steps=120)},
+    read=read_sts,
+    held_out=_held_out_pairs,
+    build_loss=lambda encoder, options: CosineSimilarityLoss(encoder),
+)
+TRIPLETS = Objective(
+    name="triplets",
+    summary="Triplets: a sentence should be nearer to one from its own section than to one from another section.",
+    source="Reimers and Gurevych 2019, SBERT; data of Ein Dor et al. 2018",
+    presets={"sbert": _SBERT_TRIPLETS, "cpu": _SBERT_TRIPLETS.updated(length_batches=True, eval_steps=200)},
+    read=read_triplets,
+    held_out=lambda rows, options: triplets_evaluator(
+        rows["anchor"], rows["positive"], rows["negative"], distance=options.distance
+    ),
+    build_loss=lambda encoder, options: TripletLoss(
+        encoder, getattr(TripletDistanceMetric, options.distance.upper()), options.margin
+    ),
+)
+
+OBJECTIVES: dict[str, Objective] = {objective.name: objective for objective in (NLI, STS, TRIPLETS)}
+
+
+def find_objective(name: str) -> Objective:
+    """Return the objective of that name."""
+    if name not in OBJECTIVES:
+        raise OptionError(f"there is no objective {name!r}; there are {', '.join(OBJECTIVES)}")
+    return OBJECTIVES[name]
