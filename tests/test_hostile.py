@@ -18,8 +18,7 @@ from likewise.context.indexing import Retrieval
 from likewise.context.workspace import ContextError
 from likewise.errors import LikewiseError
 from likewise.runs.job import JobError, work_of
-from likewise.runs.parts import Parts, checksum, seal
-from likewise.runs.states import SavedStates
+from likewise.runs.parts import Parts, SavedStates, checksum, seal
 
 STEPS = {"batch_size": 8, "max_steps": 4, "eval_steps": 1, "held_out": 40, "precision": "fp32", "quiet": True}
 

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from likewise.runs.parts import Parts, is_sealed, seal
-from likewise.runs.states import SavedStates
+from likewise.runs.parts import Parts, SavedStates, is_sealed, seal
 
 
 def filled(folder: Path) -> Parts:

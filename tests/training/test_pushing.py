@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -60,11 +59,10 @@ def hub(monkeypatch):
             sent["private"] = private
             return f"https://hub.example/{name}"
 
-        def upload_folder(self, *, repo_id, folder_path, commit_message):
-            sent.update((path.relative_to(folder_path).as_posix(), path.read_text()) for path in files(folder_path))
-
-    def files(folder):
-        return [path for path in Path(folder).rglob("*") if path.is_file()]
+        def create_commit(self, repo_id, operations, *, commit_message):
+            for one in operations:
+                with one.as_file() as file:
+                    sent[one.path_in_repo] = file.read().decode()
 
     monkeypatch.setattr("huggingface_hub.HfApi", Api)
     return sent

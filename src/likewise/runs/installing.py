@@ -20,23 +20,22 @@ class JobError(LikewiseError):
 
 def read_record(target: str | os.PathLike[str]) -> dict[str, Any]:
     """Return the record of a finished job in a folder, {} if there is none."""
-    path = Path(target) / RECORD
-    if not path.is_file():
-        return {}
+    return _checked_record(Path(target) / RECORD, Path(target), "choose another --out")
+
+
+def _checked_record(path: Path, folder: Path, cure: str) -> dict[str, Any]:
+    """Return a record whose files all lie in a folder, {} if there is none: one from elsewhere may name any."""
     try:
         found: dict[str, Any] = read_json(path)
         _ = found["plan"]
-        _checked_names(Path(target), found["files"])
+        for name in found["files"]:
+            if not (folder / name).parent.resolve().is_relative_to(folder.resolve()) or Path(name).name in ("", ".."):
+                raise ValueError(f"{name!r} lies outside")
+        return found
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise JobError(f"{path} is damaged ({error!r}): choose another --out") from None
-    return found
-
-
-def _checked_names(folder: Path, names: list[str]) -> None:
-    """Raise a ValueError unless all names are of places in a folder: a folder from elsewhere may hold any record."""
-    for name in names:
-        if not (folder / name).parent.resolve().is_relative_to(folder.resolve()) or Path(name).name in ("", ".."):
-            raise ValueError(f"{name!r} lies outside")
+        raise JobError(f"{path} is damaged ({error!r}): {cure}") from None
 
 
 def install(target: Path, work: Path) -> None:
@@ -44,11 +43,7 @@ def install(target: Path, work: Path) -> None:
 
     The files of the old record go first, into the working folder; `modules.json` is the last file to come.
     """
-    record = read_working_file(work / INSTALLING)
-    try:
-        _checked_names(target, record["files"])
-    except (ValueError, KeyError, TypeError) as error:
-        raise JobError(f"{work / INSTALLING} is damaged ({error}): remove {work}") from None
+    record = _checked_record(work / INSTALLING, target, f"remove {work}")
     old = read_record(target)
     if old == record:  # killed after the last step
         return

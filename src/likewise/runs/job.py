@@ -30,17 +30,6 @@ from likewise.runs.whole_files import UNFINISHED_FILE, give_usual_mode, is_full_
 _UNFINISHED, _NOTES, _HOLDER = ".unfinished", "notes.json", "holder.json"
 _PLANS = ("plan.json", "plan-copy.json")
 _ADMINISTRATIVE = {*_PLANS, _NOTES, _HOLDER, "lock"}
-__all__ = [
-    "Job",
-    "JobError",
-    "Resume",
-    "TargetKind",
-    "check_target",
-    "complete_installation",
-    "open_job",
-    "read_record",
-    "work_of",
-]
 
 TargetKind = Literal["folder", "file"]
 Resume = bool | Literal["auto"]

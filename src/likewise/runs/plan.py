@@ -31,14 +31,7 @@ class Plan:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as after a round trip through JSON: a tuple becomes a list."""
-        content = {
-            "job": self.job,
-            "format": self.format,
-            "options": dict(self.options),
-            "inputs": dict(self.inputs),
-            "versions": dict(self.versions),
-        }
-        plain: dict[str, Any] = json.loads(json.dumps(content))
+        plain: dict[str, Any] = json.loads(json.dumps(vars(self)))
         return plain
 
     def difference(self, earlier: Mapping[str, Any], *, unfinished: bool = False) -> str | None:

@@ -101,19 +101,18 @@ def in_turn() -> Iterator[None]:
     if count() == 1:
         yield
         return
-    if int(os.environ.get("LOCAL_RANK", "0")):
-        if any_of(False):
-            raise SystemExit(FAILED)
-        yield
-        return
-    failed = True
+    local_first = not int(os.environ.get("LOCAL_RANK", "0"))
+    failed = local_first
     try:
-        yield
-        failed = False
+        if local_first:
+            yield
+            failed = False
     finally:
         others_failed = any_of(failed)
     if others_failed:
         raise SystemExit(FAILED)
+    if not local_first:
+        yield
 
 
 def any_of(flag: bool) -> bool:
@@ -144,12 +143,13 @@ def gather_rows(rows: Tensor, *, ragged: bool = False) -> tuple[Tensor, int]:
         return rows, 0
     if not ragged:
         return _gathered(rows), number() * len(rows)
-    sizes = _sizes(len(rows))
-    most = max(1, *sizes)
-    padded = rows.new_zeros(most, *rows.shape[1:]).index_copy(0, _numbers(len(rows), rows), rows)
-    pieces = _gathered(padded).split(most)
     import torch
 
+    sizes = _sizes(len(rows))
+    most = max(1, *sizes)
+    padded = rows.new_zeros(most, *rows.shape[1:])
+    padded = padded.index_copy(0, torch.arange(len(rows), device=rows.device), rows)
+    pieces = _gathered(padded).split(most)
     return torch.cat([piece[:size] for piece, size in zip(pieces, sizes, strict=True)]), sum(sizes[: number()])
 
 
@@ -204,32 +204,26 @@ def average_gradients(parameters: Iterable[nn.Parameter]) -> None:
     trained = [one for one in parameters if one.requires_grad]
     has = torch.tensor([one.grad is not None for one in trained], dtype=torch.int32, device=_device())
     distributed.all_reduce(has, distributed.ReduceOp.MAX)
-    used = [one for one, any_has in zip(trained, has.tolist(), strict=True) if any_has]
-    for kind in dict.fromkeys((one.device, one.dtype) for one in used):
-        group = [one for one in used if (one.device, one.dtype) == kind]
-        grads = [torch.zeros_like(one) if one.grad is None else one.grad for one in group]
-        flat = torch.cat([grad.reshape(-1) for grad in grads])
-        distributed.all_reduce(flat)
-        flat /= count()
-        for one, piece in zip(group, flat.split([grad.numel() for grad in grads]), strict=True):
-            one.grad = piece.view_as(one).clone()
+    grads = []
+    for one, any_has in zip(trained, has.tolist(), strict=True):
+        if any_has:
+            one.grad = torch.zeros_like(one) if one.grad is None else one.grad.contiguous()
+            grads.append(one.grad)
+    for work in [distributed.all_reduce(grad, async_op=True) for grad in grads]:
+        work.wait()
+    for grad in grads:
+        grad /= count()
 
 
 def _sizes(rows: int) -> list[int]:
+    """Return the number of rows of each process."""
     import torch
     from torch import distributed
 
     found = torch.zeros(count(), dtype=torch.long, device=_device())
     found[number()] = rows
     distributed.all_reduce(found)
-    sizes: list[int] = found.tolist()
-    return sizes
-
-
-def _numbers(rows: int, like: Tensor) -> Tensor:
-    import torch
-
-    return torch.arange(rows, device=like.device)
+    return [int(size) for size in found]
 
 
 def _device() -> str:

@@ -55,11 +55,12 @@ def base_to_train(
     folder = corpus.path.parent / name
 
     def needed() -> bool:
-        if not read_record(folder):
-            if not stage.insisted(options) and not _behind(method, base, options, corpus, evaluator, progress):
-                return False
+        if read_record(folder):
+            return True
+        found = stage.insisted(options) or _behind(method, base, options, corpus, evaluator, progress)
+        if found:
             progress.tell(f"first stage: {stage.recipe.name} (kept in {folder})")
-        return True
+        return found
 
     if not processes.by_first(needed):
         return base

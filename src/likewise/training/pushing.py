@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -84,29 +83,25 @@ def push(
         raise PushError(f"{repository!r} is not a repository: give owner and name, as me/my-encoder")
     reports = [evaluate(one, tasks, data=data, quiet=quiet) for one in (record["base"], folder)] if tasks else []
     card = _card((folder / "README.md").read_text(encoding="utf-8"), record, license, repository, reports)
-    left_out = {"README.md", *STAYS_HERE}
-    kept = {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*")) if path.is_file()}
-    kept = {name: path for name, path in kept.items() if name not in left_out and not name.startswith(".")}
-    files = {name: path.stat().st_size for name, path in kept.items()} | {"README.md": len(card.encode())}
-    if dry_run:
-        return Pushed(repository, files, card)
-    with tempfile.TemporaryDirectory() as staged:
-        for name, path in kept.items():
-            place = Path(staged) / name
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.symlink_to(path.resolve())
-        (Path(staged) / "README.md").write_text(card, encoding="utf-8")
-        return Pushed(repository, files, card, _send(Path(staged), repository, private))
+    content: dict[str, Path | bytes] = {}
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder).as_posix()
+        if path.is_file() and name not in STAYS_HERE and not name.startswith("."):
+            content[name] = path
+    content["README.md"] = card.encode()
+    files = {name: len(one) if isinstance(one, bytes) else one.stat().st_size for name, one in content.items()}
+    return Pushed(repository, files, card, "" if dry_run else _send(content, repository, private))
 
 
-def _send(folder: Path, repository: str, private: bool) -> str:
-    from huggingface_hub import HfApi
+def _send(content: Mapping[str, Path | bytes], repository: str, private: bool) -> str:
+    from huggingface_hub import CommitOperationAdd, HfApi
     from huggingface_hub.errors import HfHubHTTPError, LocalTokenNotFoundError
 
     api = HfApi()
     try:
         url = api.create_repo(repository, private=private, exist_ok=True)
-        api.upload_folder(repo_id=repository, folder_path=folder, commit_message="A model trained with likewise")
+        operations = [CommitOperationAdd(name, one) for name, one in content.items()]
+        api.create_commit(repository, operations, commit_message="A model trained with likewise")
     except (HfHubHTTPError, LocalTokenNotFoundError, OSError) as error:
         raise PushError(f"the hub did not take {repository}: {first_line(error)}; log in by: hf auth login") from error
     return str(url)
@@ -132,16 +127,8 @@ def _card(
             for old, new in zip(before.results, after.results, strict=True)
         ]
         parts += ["## Scores", markdown_table(("Task", "Measure", "Base", "This model"), rows, left=2)]
-    elif before_and_after := _selection_scores(record):
-        parts += ["## Scores", before_and_after]
+    elif (best := record.get("best")) and best["metric"] in record["before"]:  # the card of adapt has its own table
+        row = (best["metric"], f"{record['before'][best['metric']]:.2f}", f"{best['score']:.2f}")
+        note = f"This measure ({record['selection']}) selected the checkpoint, which flatters it a little."
+        parts += ["## Scores", markdown_table(("Measure", "Base", "This model"), [row]), note]
     return "\n\n".join(parts) + "\n"
-
-
-def _selection_scores(record: Mapping[str, Any]) -> str:
-    """Return what selected the checkpoint, of the base and of the model; the card of adapt has its own table."""
-    best, before = record.get("best"), record.get("before") or {}
-    if not best or best["metric"] not in before:
-        return ""
-    row = (best["metric"], f"{before[best['metric']]:.2f}", f"{best['score']:.2f}")
-    note = f"This measure ({record['selection']}) selected the checkpoint, which flatters it a little."
-    return markdown_table(("Measure", "Base", "This model"), [row]) + "\n\n" + note
