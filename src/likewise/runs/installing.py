@@ -1,7 +1,6 @@
 """The installation of a job's result into a folder by moving files; safe to kill at any moment."""
 
 import os
-from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -56,15 +55,11 @@ def install(target: Path, work: Path) -> None:
             if (target / name).exists():  # not of the old record, so somebody else's
                 _move(target / name, target / f"{name}.before")
             _move(work / RESULT / name, target / name)
-    for folder in sorted((path for path in target.rglob("*") if path.is_dir()), reverse=True):
-        if work not in (folder, *folder.parents) and folder.relative_to(target).as_posix() in _parents(old):
-            with suppress(OSError):  # not empty
-                folder.rmdir()
+    emptied = {target / parent for name in old.get("files", []) for parent in Path(name).parents} - {target}
+    for folder in sorted(emptied, reverse=True):
+        with suppress(OSError):  # not empty
+            folder.rmdir()
     write_json(target / RECORD, record)
-
-
-def _parents(record: Mapping[str, Any]) -> set[str]:
-    return {parent.as_posix() for name in record.get("files", []) for parent in Path(name).parents}
 
 
 def _move(source: Path, target: Path) -> None:
