@@ -18,9 +18,8 @@ from likewise.context.options import DiscriminatorOptions, GeneratorOptions
 from likewise.context.states import States
 from likewise.context.workspace import ContextError, Stage, Workspace
 from likewise.runs.job import Job, Resume
-from likewise.runs.parts import checksum
+from likewise.runs.parts import SavedStates, chance, checksum, set_chance
 from likewise.runs.progress import Progress
-from likewise.runs.parts import SavedStates, chance, set_chance
 from likewise.runs.stopping import StopRequest, orderly_stop
 from likewise.runs.whole_files import write_text
 
