@@ -5,6 +5,7 @@ import bz2
 import pytest
 
 from likewise.corpus import CorpusError, CorpusOptions, CorpusReport, read_documents, read_sentences
+from likewise.corpus.decoding import Source
 from likewise.corpus.wiki import clean_markup, heading_of, is_markup, read_pages, sections_of
 
 PAGE = """  <page>
@@ -65,7 +66,7 @@ def test_sections_end_at_their_sub_headings():
 def test_pages_come_with_their_lines(write):
     path = write("a.xml", dump(article(1), article(2)))
     lines = path.read_text().splitlines()
-    pages = list(read_pages(path, CorpusOptions()))
+    pages = list(read_pages(Source(path)))
     assert [lines[number - 1].strip() for number, _ in pages] == ["<page>"] * 2
     assert "<title>Dam 2</title>" in pages[1][1]
 

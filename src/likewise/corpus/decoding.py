@@ -4,19 +4,55 @@ import csv
 import re
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from likewise.corpus.files import LINE_LIMIT, Tick, format_suffix, numbered_lines
 from likewise.corpus.options import CorpusError, CorpusOptions
-from likewise.corpus.report import CorpusReport
+from likewise.corpus.report import CorpusReport, Reason
 from likewise.runs.whole_files import parse_json
 
+SourceKind = Literal["text", "jsonl", "csv", "parquet", "articles", "wiki"]
+MARKDOWN = (".md", ".markdown")
 JSON_LIMIT = 1 << 26
 """Longest JSON line read, in bytes: a row must be held whole."""
 
 NumberedRow = tuple[int, dict[str, Any]]
 """The line where a row begins, from 1 (in a Parquet file its number), and its values by field."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """One file of a corpus, and how it is read.
+
+    Attributes:
+        kind: what it holds: plain "text"; rows with a text field ("jsonl", "csv" for TSV too, "parquet"); "articles"
+            (rows of id, title, sections); or a MediaWiki dump ("wiki").
+        report: counts what is left out while the file is read.
+        tick: called with the bytes read so far.
+    """
+
+    path: Path
+    options: CorpusOptions = CorpusOptions()
+    kind: SourceKind = "text"
+    report: CorpusReport = field(default_factory=CorpusReport, compare=False)
+    tick: Tick | None = field(default=None, compare=False)
+
+    @property
+    def size(self) -> int:
+        """Bytes on disk."""
+        return self.path.stat().st_size
+
+    @property
+    def has_headings(self) -> bool:
+        """True for Markdown, where lines that begin with # are headings."""
+        return self.kind == "text" and format_suffix(self.path) in MARKDOWN
+
+    def drop(self, reason: Reason, line: int, count: int = 1) -> None:
+        """Count sentences that begin at a line and are left out."""
+        self.report.drop(reason, self.path, line, count)
+
 
 _JSON_TYPES = {
     dict: "an object",
@@ -44,20 +80,17 @@ def without_surrogates(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
-def text_lines(
-    path: Path, options: CorpusOptions, report: CorpusReport, tick: Tick | None = None
-) -> Iterator[tuple[int, str]]:
+def text_lines(source: Source) -> Iterator[tuple[int, str]]:
     """Yield (line number, text) of each line, including blank ones; a very long line is split into pieces.
 
     Undecodable lines are counted in the report and left out; if they are half or more, the file is rejected.
     """
-    for number, text in _decoded(path, options, report, tick, LINE_LIMIT):
+    for number, text in _decoded(source, LINE_LIMIT):
         yield number, without_invisible(text)
 
 
-def _decoded(
-    path: Path, options: CorpusOptions, report: CorpusReport, tick: Tick | None, limit: int
-) -> Iterator[tuple[int, str]]:
+def _decoded(source: Source, limit: int) -> Iterator[tuple[int, str]]:
+    options = source.options
     good = bad = first_bad = 0
     check_at = 1000  # a big file is refused early
 
@@ -65,12 +98,12 @@ def _decoded(
         if bad and bad >= good:
             is_default = options.encoding.lower().replace("-", "") in ("utf8", "ascii")
             raise CorpusError(
-                f"{path}:{first_bad}: unreadable encoding: {bad} of {good + bad} lines are not {options.encoding}: "
-                f"give the right one, for example --encoding {'latin-1' if is_default else 'utf-8'}"
+                f"{source.path}:{first_bad}: unreadable encoding: {bad} of {good + bad} lines are not "
+                f"{options.encoding}: give the right one, for example --encoding {'latin-1' if is_default else 'utf-8'}"
             )
 
     codec = options.codec
-    for number, raw in numbered_lines(path, options, tick, limit):
+    for number, raw in numbered_lines(source.path, options, source.tick, limit):
         try:
             text = raw.decode(codec)
             good += not text.isspace()
@@ -78,18 +111,16 @@ def _decoded(
         except UnicodeDecodeError:
             bad += 1
             first_bad = first_bad or number
-            report.drop("undecodable", path, number)
+            source.drop("undecodable", number)
         if good + bad == check_at:
             check_at *= 10
             check()
     check()
 
 
-def read_rows(
-    path: Path, options: CorpusOptions, report: CorpusReport, tick: Tick | None = None
-) -> Iterator[NumberedRow]:
+def read_rows(source: Source) -> Iterator[NumberedRow]:
     """Yield (line number, object) of each line of a JSONL file that is not blank; undecodable ones as `text_lines`."""
-    for number, text in _decoded(path, options, report, tick, JSON_LIMIT):
+    for number, text in _decoded(source, JSON_LIMIT):
         if not text.strip():
             continue
         try:
@@ -98,7 +129,7 @@ def read_rows(
                 raise ValueError(f"it is {json_type(row)}")
         except ValueError as error:
             raise CorpusError(
-                f"{path}:{number}: not a JSON object ({error}): a JSONL file has one object a line, nothing else"
+                f"{source.path}:{number}: not a JSON object ({error}): a JSONL file has one object a line, nothing else"
             ) from None
         yield number, row
 
@@ -120,10 +151,10 @@ def field_text(path: Path, number: int, row: dict[str, Any], field: str) -> str:
     return without_invisible(value or "")
 
 
-def _csv(path: Path, options: CorpusOptions, report: CorpusReport, tick: Tick | None = None) -> Iterator[NumberedRow]:
+def _csv(source: Source) -> Iterator[NumberedRow]:
     csv.field_size_limit(min(sys.maxsize, 2**31 - 1))  # a text may be longer than the module's own 128 KiB
-    lines = (text for _, text in text_lines(path, options, report, tick))
-    rows = csv.DictReader(lines, delimiter="\t" if format_suffix(path) == ".tsv" else ",", strict=True)
+    lines = (text for _, text in text_lines(source))
+    rows = csv.DictReader(lines, delimiter="\t" if format_suffix(source.path) == ".tsv" else ",", strict=True)
     begin = 1
     try:
         _ = rows.fieldnames
@@ -133,25 +164,25 @@ def _csv(path: Path, options: CorpusOptions, report: CorpusReport, tick: Tick | 
             yield begin, dict(row)
             begin = rows.line_num + 1
     except csv.Error as error:
-        raise CorpusError(f"{path}:{begin}: this row is not valid CSV ({error}): mend its quotes") from None
+        raise CorpusError(f"{source.path}:{begin}: this row is not valid CSV ({error}): mend its quotes") from None
 
 
-def _parquet(
-    path: Path, options: CorpusOptions, report: CorpusReport, tick: Tick | None = None
-) -> Iterator[NumberedRow]:
+def _parquet(source: Source) -> Iterator[NumberedRow]:
     import pyarrow as pa
     from pyarrow import parquet
 
     number = 0
     try:
-        with parquet.ParquetFile(path) as file:
+        with parquet.ParquetFile(source.path) as file:
             for batch in file.iter_batches(1024):
                 for row in batch.to_pylist():
                     number += 1
                     yield number, row
     except (pa.ArrowException, OSError) as error:
-        raise CorpusError(f"{path}:{number + 1}: this is not a whole Parquet file ({error}): write it again") from None
+        raise CorpusError(
+            f"{source.path}:{number + 1}: this is not a whole Parquet file ({error}): write it again"
+        ) from None
 
 
-READERS: dict[str, Callable[..., Iterator[NumberedRow]]] = {"jsonl": read_rows, "csv": _csv, "parquet": _parquet}
-"""Kind of a file to the function that reads its rows: (path, options, report, tick)."""
+READERS: dict[str, Callable[[Source], Iterator[NumberedRow]]] = {"jsonl": read_rows, "csv": _csv, "parquet": _parquet}
+"""Kind of a file to the function that reads its rows."""

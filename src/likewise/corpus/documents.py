@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import groupby
 
-from likewise.corpus.decoding import READERS, text_lines
+from likewise.corpus.decoding import READERS, Source, text_lines
 from likewise.corpus.options import CorpusError, CorpusOptions
 from likewise.corpus.paragraphs import prose_paragraphs, text_layout
-from likewise.corpus.report import CorpusReport
-from likewise.corpus.sources import Source, Spec, find_sources
+from likewise.corpus.sources import Spec, find_sources
 from likewise.corpus.splitting import sentences_of
 from likewise.corpus.wiki import is_sentence_like, read_articles
 
@@ -77,7 +76,7 @@ def read_documents(spec: Spec, options: CorpusOptions | None = None) -> Iterator
     found = False
     seen: set[bytes] = set()
     for source in sources:
-        for document in _documents(source, options):
+        for document in _documents(source):
             found = True
             if options.deduplicate:
                 digest = blake2b("\n".join(document.sentences).encode(), digest_size=16).digest()
@@ -89,19 +88,18 @@ def read_documents(spec: Spec, options: CorpusOptions | None = None) -> Iterator
         raise CorpusError(f"{sources[0].path}:1: no document with a sentence in {len(sources)} file(s)")
 
 
-def _documents(source: Source, options: CorpusOptions) -> Iterator[Document]:
-    path, report = source.path, CorpusReport()
+def _documents(source: Source) -> Iterator[Document]:
     if source.kind == "text":
-        layout = text_layout(path, options)
+        layout = text_layout(source)
         if layout != "line":
-            found = prose_paragraphs(path, layout, options, report)
+            found = prose_paragraphs(source, layout)
         else:
-            lines = ((number, " ".join(text.split())) for number, text in text_lines(path, options, report))
+            lines = ((number, " ".join(text.split())) for number, text in text_lines(source))
             found = (list(block) for filled, block in groupby(lines, key=lambda line: bool(line[1])) if filled)
         if paragraphs := tuple(tuple(sentence for _, sentence in paragraph) for paragraph in found):
-            yield Document(str(path), path.name.split(".")[0], (Section("", paragraphs),))
+            yield Document(str(source.path), source.path.name.split(".")[0], (Section("", paragraphs),))
         return
-    for _, id_, title, parts in read_articles(source, options, report):
+    for _, id_, title, parts in read_articles(source):
         sections = []
         for heading, texts in parts:
             split = (tuple(filter(is_sentence_like, sentences_of(text))) for text in texts)

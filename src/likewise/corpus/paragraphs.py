@@ -5,14 +5,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain, groupby
 from operator import itemgetter
-from pathlib import Path
 from typing import Any, Literal
 
-from likewise.corpus.decoding import READERS, field_text, text_lines
-from likewise.corpus.files import HEAD, Tick, read_head
-from likewise.corpus.options import CorpusOptions
-from likewise.corpus.report import CorpusReport
-from likewise.corpus.sources import Source
+from likewise.corpus.decoding import READERS, Source, field_text, text_lines
+from likewise.corpus.files import HEAD, read_head
 from likewise.corpus.splitting import Placed, is_prose, is_wrapped, paragraphs_of, sentences_in_lines, sentences_of
 from likewise.corpus.wiki import is_markup, is_sentence_like, read_articles
 
@@ -39,55 +35,47 @@ class Paragraph:
     row: Mapping[str, Any] | None = None
 
 
-def read_paragraphs(
-    source: Source,
-    options: CorpusOptions,
-    report: CorpusReport,
-    tick: Tick | None = None,
-    *,
-    split_lines: bool = False,
-    join_rows: bool = False,
-) -> Iterator[Paragraph]:
+def read_paragraphs(source: Source, *, split_lines: bool = False, join_rows: bool = False) -> Iterator[Paragraph]:
     """Yield the paragraphs of a file in order, without what is no sentence in a wiki, which the report counts.
 
     Args:
         split_lines: divide a line that holds several sentences also where lines are sentences.
         join_rows: give the paragraphs of a row as one.
     """
-    path = source.path
     if source.has_headings:
-        for title, lines in groupby(_below_headings(path, options, report, tick), key=itemgetter(0)):
+        for title, lines in groupby(_below_headings(source), key=itemgetter(0)):
             for sentences in sentences_in_lines(line for _, line in lines):
                 yield Paragraph(sentences, title=title)
     elif source.kind == "text":
-        layout = text_layout(path, options)
+        layout = text_layout(source)
         if layout != "line":
-            yield from map(Paragraph, prose_paragraphs(path, layout, options, report, tick))
+            yield from map(Paragraph, prose_paragraphs(source, layout))
             return
-        for line, text in text_lines(path, options, report, tick):
+        for line, text in text_lines(source):
             text = " ".join(text.split())
             yield Paragraph([(line, one) for one in sentences_of(text)] if split_lines else [(line, text)])
     elif source.kind in READERS:
-        for number, (line, row) in enumerate(READERS[source.kind](path, options, report, tick)):
-            texts = paragraphs_of(field_text(path, line, row, options.field or "")) or [""]
+        for number, (line, row) in enumerate(READERS[source.kind](source)):
+            texts = paragraphs_of(field_text(source.path, line, row, source.options.field or "")) or [""]
             parts = [[(line, one) for one in sentences_of(text) or [""]] for text in texts]
             for sentences in [list(chain(*parts))] if join_rows else parts:
                 yield Paragraph(sentences, number, row=row)
     else:
-        for number, (line, _, title, sections) in enumerate(read_articles(source, options, report, tick)):
+        for number, (line, _, title, sections) in enumerate(read_articles(source)):
             for heading, texts in sections:
                 above = ": ".join(filter(None, (title, heading)))
                 for text in texts:
                     found = [(line, one) for one in sentences_of(text)]
                     kept = [(line, one) for _, one in found if is_sentence_like(one)]
                     if others := len(found) - len(kept):
-                        report.drop("markup", path, line, others)
+                        source.drop("markup", line, others)
                     yield Paragraph(kept, number, above)
 
 
-def text_layout(path: Path, options: CorpusOptions) -> Layout:
+def text_layout(source: Source) -> Layout:
     """Return how a file of text is written, from its first lines and `options.split`."""
-    head = read_head(path, options)
+    options = source.options
+    head = read_head(source.path, options)
     lines = [" ".join(line.split()) for line in head.decode(options.codec, "replace").split("\n")]
     if len(head) == HEAD and len(lines) > 1:
         lines.pop()  # it is cut
@@ -98,17 +86,15 @@ def text_layout(path: Path, options: CorpusOptions) -> Layout:
     return "wrapped" if is_wrapped(lines, known_prose=known) else "prose"
 
 
-def prose_paragraphs(
-    path: Path, layout: Layout, options: CorpusOptions, report: CorpusReport, tick: Tick | None = None
-) -> Iterator[list[Placed]]:
+def prose_paragraphs(source: Source, layout: Layout) -> Iterator[list[Placed]]:
     """Yield the sentences of each paragraph of a text; a paragraph past the limit is given in several lists."""
 
     def with_ends() -> Iterator[Placed]:
         last = 0
-        for number, text in text_lines(path, options, report, tick):
+        for number, text in text_lines(source):
             text = " ".join(text.split())
             if is_markup(text):
-                report.drop("markup", path, number)
+                source.drop("markup", number)
                 text = ""
             if layout == "prose" and number != last:
                 yield number, ""
@@ -118,12 +104,10 @@ def prose_paragraphs(
     return sentences_in_lines(with_ends())
 
 
-def _below_headings(
-    path: Path, options: CorpusOptions, report: CorpusReport, tick: Tick | None
-) -> Iterator[tuple[str, Placed]]:
+def _below_headings(source: Source) -> Iterator[tuple[str, Placed]]:
     """Yield the lines of a Markdown file after the heading above each; a heading itself is an empty line."""
     title = ""
-    for number, text in text_lines(path, options, report, tick):
+    for number, text in text_lines(source):
         heading = _HEADING.match(text.strip())
         title = heading.group(1) if heading else title
         yield title, (number, "" if heading else " ".join(text.split()))

@@ -9,10 +9,10 @@ from itertools import pairwise
 from operator import itemgetter
 from typing import Any
 
+from likewise.corpus.decoding import Source
 from likewise.corpus.options import CorpusError, CorpusOptions
 from likewise.corpus.paragraphs import read_paragraphs
-from likewise.corpus.report import CorpusReport
-from likewise.corpus.sources import Source, Spec, find_sources
+from likewise.corpus.sources import Spec, find_sources
 
 LONGEST = 180
 """Words of a passage; a longer paragraph is divided, as encoders read 128 to 512 word pieces."""
@@ -102,10 +102,10 @@ def read_passages(
 
 
 def _passages(sources: list[Source], options: CorpusOptions) -> Iterator[Passage]:
-    report, document = CorpusReport(), -1
+    document = -1
     for source in sources:
         before = None
-        for paragraph in read_paragraphs(source, options, report, split_lines=options.split == "auto"):
+        for paragraph in read_paragraphs(source, split_lines=options.split == "auto"):
             document += paragraph.document != before
             before = paragraph.document
             titles: list[Any] = [paragraph.title]

@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 from filelock import FileLock, Timeout
 
+from likewise.corpus.decoding import Source
 from likewise.corpus.dedupe import Fingerprints
 from likewise.corpus.files import Tick
 from likewise.corpus.options import CorpusError, CorpusOptions
 from likewise.corpus.report import CorpusReport
 from likewise.corpus.sentences import Sentence, kept_sentences
-from likewise.corpus.sources import Source, Spec, find_sources
+from likewise.corpus.sources import Spec, find_sources
 from likewise.errors import counted
 from likewise.runs.cache import cache_folder, made_in_cache
 from likewise.runs.progress import Progress
@@ -173,7 +174,7 @@ def _make(work: Path, sources: list[Source], options: CorpusOptions, tick: Tick)
     report = CorpusReport()
     names = [str(source.path) for source in sources]
     fingerprints = Fingerprints(work) if options.deduplicate else None
-    _write_sentences(work / "first.arrow", kept_sentences(sources, options, report, tick), fingerprints)
+    _write_sentences(work / "first.arrow", kept_sentences(sources, report, tick), fingerprints)
     repeated = fingerprints.repeated() if fingerprints is not None else None
     sha256 = _write_without(work / "first.arrow", made / _DATA, repeated, report, names)
     facts = {"report": report.to_dict(), "sha256": sha256, "sources": names, "options": options.to_dict()}

@@ -2,16 +2,16 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
-from itertools import groupby, islice
+from dataclasses import dataclass, replace
+from itertools import chain, groupby, islice
 from operator import itemgetter
 
-from likewise.corpus.decoding import text_lines
+from likewise.corpus.decoding import Source, text_lines
 from likewise.corpus.files import Tick
 from likewise.corpus.options import CorpusError, CorpusOptions
 from likewise.corpus.paragraphs import prose_paragraphs, read_paragraphs, text_layout
 from likewise.corpus.report import CorpusReport
-from likewise.corpus.sources import Source, Spec, find_sources
+from likewise.corpus.sources import Spec, find_sources
 from likewise.corpus.splitting import Placed
 
 _SIGN = re.compile(r"\w")
@@ -40,25 +40,25 @@ def read_sentences(
     """
     options = options or CorpusOptions()
     report = report if report is not None else CorpusReport()
-    for sentence in kept_sentences(find_sources(spec, options), options, report):
+    for sentence in kept_sentences(find_sources(spec, options), report):
         yield sentence.text
 
 
-def kept_sentences(
-    sources: list[Source], options: CorpusOptions, report: CorpusReport, tick: Tick | None = None
-) -> Iterator[Sentence]:
+def kept_sentences(sources: list[Source], report: CorpusReport, tick: Tick | None = None) -> Iterator[Sentence]:
     """Yield the sentences of sources, and call `tick` with the bytes read so far."""
     before = 0
     for index, source in enumerate(sources):
         moved = None if tick is None else lambda done, before=before: tick(before + done)
-        for line, text in _candidates(source, options, report, moved):
+        source = replace(source, report=report, tick=moved)
+        shortest, longest = source.options.min_words, source.options.max_words
+        for line, text in _candidates(source):
             words = text.split()
             if not _SIGN.search(text):
-                report.drop("empty", source.path, line)
-            elif len(words) < options.min_words:
-                report.drop("too short", source.path, line)
-            elif options.max_words is not None and len(words) > options.max_words:
-                report.drop("too long", source.path, line)
+                source.drop("empty", line)
+            elif len(words) < shortest:
+                source.drop("too short", line)
+            elif longest is not None and len(words) > longest:
+                source.drop("too long", line)
             else:
                 report.kept += 1
                 yield Sentence(" ".join(words), len(words), index, line)
@@ -70,21 +70,19 @@ def kept_sentences(
         )
 
 
-def _candidates(source: Source, options: CorpusOptions, report: CorpusReport, tick: Tick | None) -> Iterator[Placed]:
-    """Yield the sentences of a file before the length limits; the report counts what is left out."""
-    path, kind = source.path, source.kind
-    layout = text_layout(path, options) if kind == "text" else None
-    report.files[str(path)] = kind if layout is None else "prose" if layout == "wrapped" else layout
+def _candidates(source: Source) -> Iterator[Placed]:
+    """Yield the sentences of a file before the length limits."""
+    layout = text_layout(source) if source.kind == "text" else None
+    source.report.files[str(source.path)] = source.kind if layout is None else "line" if layout == "line" else "prose"
     if layout is None:
-        for paragraph in read_paragraphs(source, options, report, tick):
+        for paragraph in read_paragraphs(source):
             yield from paragraph.sentences
     elif layout != "line":
-        for sentences in prose_paragraphs(path, layout, options, report, tick):
-            yield from sentences
+        yield from chain.from_iterable(prose_paragraphs(source, layout))
     else:
-        for number, pieces in groupby(text_lines(path, options, report, tick), key=itemgetter(0)):
+        for number, pieces in groupby(text_lines(source), key=itemgetter(0)):
             held = [text for _, text in islice(pieces, 2)]
             if len(held) == 1:
                 yield number, held[0]
             else:  # longer than what is held of a line at once
-                report.drop("too long", path, number)
+                source.drop("too long", number)

@@ -6,27 +6,21 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Literal, Self
 
 from likewise.corpus.bundled import wiki_sample_path
-from likewise.corpus.decoding import READERS
+from likewise.corpus.decoding import MARKDOWN, READERS, Source, SourceKind
 from likewise.corpus.files import format_suffix, read_head
 from likewise.corpus.options import CorpusError, CorpusOptions
-from likewise.corpus.report import CorpusReport
 from likewise.errors import counted
 from likewise.runs.cache import cache_folder, made_in_cache
 
-SourceKind = Literal["text", "jsonl", "csv", "parquet", "articles", "wiki"]
 Spec = str | PathLike[str] | Sequence[str | PathLike[str]]
 """A path, a folder, a glob, `bundled:wiki-sample`, or a list of these."""
 
 _JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
-_TABLES = (".csv", ".tsv")
-_MARKDOWN = (".md", ".markdown")
-_TEXT_SUFFIXES = (".txt", *_MARKDOWN, ".text", ".rst", *_JSON_SUFFIXES, *_TABLES, ".parquet", ".xml")
+_TEXT_SUFFIXES = (".txt", *MARKDOWN, ".text", ".rst", *_JSON_SUFFIXES, ".csv", ".tsv", ".parquet", ".xml")
 _TOLD = 3  # files that are left out, by name
 _READ = "plain text, JSONL, CSV, Parquet or MediaWiki XML"
 _PARQUET = b"PAR1"
@@ -37,30 +31,6 @@ _BINARY = {
     b"7z\xbc\xaf": "a 7z file",
     b"\xfd7zXZ": "an xz file",
 }
-
-
-@dataclass(frozen=True)
-class Source:
-    """One file of a corpus.
-
-    Attributes:
-        kind: what it holds: plain "text"; rows with a text field ("jsonl", "csv" for TSV too, "parquet"); "articles"
-            (rows of id, title, sections); or a MediaWiki dump ("wiki").
-    """
-
-    path: Path
-    kind: SourceKind
-    size: int
-
-    @classmethod
-    def at(cls, path: Path, options: CorpusOptions) -> Self:
-        """Return a file with its format, detected from its beginning."""
-        return cls(path, _kind(path, options), path.stat().st_size)
-
-    @property
-    def has_headings(self) -> bool:
-        """True for Markdown, where lines that begin with # are headings."""
-        return self.kind == "text" and format_suffix(self.path) in _MARKDOWN
 
 
 def find_files(spec: Spec) -> list[Path]:
@@ -149,7 +119,7 @@ def find_sources(spec: Spec, options: CorpusOptions, tell: Callable[[str], objec
     sources, left_out = [], []
     for path in find_files(spec):
         try:
-            sources.append(Source.at(path, options))
+            sources.append(open_source(path, options))
         except CorpusError as reason:
             if tell is None or not any(path.is_relative_to(folder) for folder in folders):
                 raise
@@ -169,24 +139,30 @@ def find_sources(spec: Spec, options: CorpusOptions, tell: Callable[[str], objec
     return sources
 
 
-def _kind(path: Path, options: CorpusOptions) -> SourceKind:
-    head = read_head(path, options)
+def open_source(path: Path, options: CorpusOptions) -> Source:
+    """Return a file with its format, detected from its beginning."""
+    return Source(path, options, _kind(Source(path, options)))
+
+
+def _kind(source: Source) -> SourceKind:
+    path = source.path
+    head = read_head(path, source.options)
     if not head.startswith(_PARQUET):
-        _refuse_binary(path, head, options)
+        _refuse_binary(path, head, source.options)
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     suffix = format_suffix(path)
     kind: SourceKind = "text"
     if head.startswith(_PARQUET):
-        kind = _kind_of_rows(path, options, "parquet", named=True)
-    elif suffix in _TABLES:
-        kind = _kind_of_rows(path, options, "csv", named=True)
+        kind = _kind_of_rows(source, "parquet", named=True)
+    elif suffix in (".csv", ".tsv"):
+        kind = _kind_of_rows(source, "csv", named=True)
     elif text.startswith(b"<mediawiki") or (text.startswith(b"<?xml") and b"<mediawiki" in text):
         kind = "wiki"
     elif suffix == ".xml":
         raise CorpusError(f"{path}:1: this XML is not a MediaWiki dump (no <mediawiki> at the top): convert it to text")
     elif text.startswith(b"{") or (text and suffix in _JSON_SUFFIXES):
-        kind = _kind_of_rows(path, options, "jsonl", named=suffix in _JSON_SUFFIXES)
-    if options.split == "line" and kind != "text":
+        kind = _kind_of_rows(source, "jsonl", named=suffix in _JSON_SUFFIXES)
+    if source.options.split == "line" and kind != "text":
         raise CorpusError(f"{path}: split 'line' is for plain text, and this file is {kind}, which is always prose")
     return kind
 
@@ -207,18 +183,18 @@ def _refuse_binary(path: Path, head: bytes, options: CorpusOptions) -> None:
         raise CorpusError(f"{path}:{line}: unreadable encoding: a zero byte, so this is binary: give {_READ}")
 
 
-def _kind_of_rows(path: Path, options: CorpusOptions, kind: SourceKind, named: bool) -> SourceKind:
+def _kind_of_rows(source: Source, kind: SourceKind, named: bool) -> SourceKind:
     try:
-        number, row = next(READERS[kind](path, options, CorpusReport()))
+        number, row = next(READERS[kind](source))
     except StopIteration:
         return "text" if kind == "jsonl" else kind
     except CorpusError:
         if named:
             raise
         return "text"  # a text may well begin with a brace
-    if options.field is not None:
+    if source.options.field is not None:
         return kind
     if kind == "jsonl" and isinstance(row.get("sections"), list):
         return "articles"
     names = ", ".join(name for name, value in row.items() if isinstance(value, str)) or "none"
-    raise CorpusError(f"{path}:{number}: which field holds the text? Give --field NAME; here are: {names}")
+    raise CorpusError(f"{source.path}:{number}: which field holds the text? Give --field NAME; here are: {names}")

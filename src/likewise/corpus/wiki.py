@@ -2,14 +2,11 @@
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from xml.etree.ElementTree import ParseError
 
-from likewise.corpus.decoding import read_rows, without_invisible
-from likewise.corpus.files import Tick, numbered_lines
-from likewise.corpus.options import CorpusError, CorpusOptions
-from likewise.corpus.report import CorpusReport
-from likewise.corpus.sources import Source
+from likewise.corpus.decoding import Source, read_rows, without_invisible
+from likewise.corpus.files import numbered_lines
+from likewise.corpus.options import CorpusError
 
 MIN_ARTICLE_CHARACTERS = 200
 """Shorter pages are stubs and are left out, as gensim's segment_wiki does."""
@@ -37,6 +34,9 @@ _CLEANING: list[tuple[re.Pattern[str], str]] = [
 
 Sections = list[tuple[str, list[str]]]
 """(heading, paragraphs) in order; the heading of an article's opening is ""."""
+
+Article = tuple[int, str, str, Sections]
+"""Line where it begins, id, title and sections."""
 
 
 def heading_of(line: str) -> str | None:
@@ -90,20 +90,21 @@ def sections_of(heading: str, body: str) -> Sections:
     return [section for section in sections if section[1]]
 
 
-def read_pages(path: Path, options: CorpusOptions, tick: Tick | None = None) -> Iterator[tuple[int, str]]:
+def read_pages(source: Source) -> Iterator[tuple[int, str]]:
     """Yield (line number, XML) of each page of a dump; <page> and </page> must be on separate lines.
 
     Read by lines and not by an XML parser of the whole file: memory stays at one page, and the line is known.
     """
+    path, codec = source.path, source.options.codec
     page: list[str] | None = None
     began = number = 0
     seen = False
-    for number, raw in numbered_lines(path, options, tick):
+    for number, raw in numbered_lines(path, source.options, source.tick):
         tag = raw.strip() if len(raw) < 200 else b""
         if tag == b"<page>":
             page, began, seen = [f'<page xmlns="{_NAMESPACE}">'], number, True
         elif page is not None:
-            page.append(raw.decode(options.codec, "replace"))
+            page.append(raw.decode(codec, "replace"))
             if tag == b"</page>":
                 yield began, "".join(page)
                 page = None
@@ -113,18 +114,19 @@ def read_pages(path: Path, options: CorpusOptions, tick: Tick | None = None) -> 
         raise CorpusError(f"{path}:{number}: the dump has no <page> on a line of its own: export it again")
 
 
-def read_dump(path: Path, options: CorpusOptions, tick: Tick | None = None) -> Iterator[tuple[int, str, str, Sections]]:
-    """Yield (line, id, title, sections) of each article in order, through gensim's segment_wiki.
+def _read_dump(source: Source) -> Iterator[Article]:
+    """Yield each article in order, through gensim's segment_wiki.
 
     Its page function is called in this process: its pool of workers hides which page failed, and fails where
     a program has no main module. Redirects, stubs and pages that are not articles are left out.
     """
+    path = source.path
     try:
         from gensim.scripts.segment_wiki import IGNORED_NAMESPACES, segment
     except ImportError:
         raise CorpusError(f'{path}: a MediaWiki dump needs gensim: pip install "likewise[wiki]"') from None
     ignored = tuple(f"{name}:" for name in IGNORED_NAMESPACES)
-    for line, xml in read_pages(path, options, tick):
+    for line, xml in read_pages(source):
         try:
             title, parts = segment(xml)
         except ParseError as error:
@@ -143,14 +145,12 @@ def read_dump(path: Path, options: CorpusOptions, tick: Tick | None = None) -> I
         yield line, found.group(1) if found else str(line), title, sections
 
 
-def read_articles(
-    source: Source, options: CorpusOptions, report: CorpusReport, tick: Tick | None = None
-) -> Iterator[tuple[int, str, str, Sections]]:
-    """Yield (line, id, title, sections) of each article of a dump or an articles file."""
+def read_articles(source: Source) -> Iterator[Article]:
+    """Yield the articles of a dump or an articles file."""
     if source.kind == "wiki":
-        yield from read_dump(source.path, options, tick)
+        yield from _read_dump(source)
         return
-    for line, row in read_rows(source.path, options, report, tick):
+    for line, row in read_rows(source):
         sections: Sections = []
         try:
             for section in row["sections"]:

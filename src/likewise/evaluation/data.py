@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from likewise.corpus.decoding import read_rows
+from likewise.corpus.decoding import Source, read_rows
 from likewise.corpus.downloads import data_folder
 from likewise.corpus.files import strict_lines
-from likewise.corpus.options import CorpusError, CorpusOptions
-from likewise.corpus.report import CorpusReport
+from likewise.corpus.options import CorpusError
 from likewise.evaluation.task import DataError, Task, TaskMissing
 
 # A folder that holds one of these is a data folder.
@@ -129,11 +128,11 @@ def table_rows(path: Path, separator: str = "\t") -> Iterator[tuple[str, list[st
 
 def json_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the place ("file, line 3") and the object of each line that is not blank."""
-    report = CorpusReport()
-    for number, row in read_rows(path, CorpusOptions(), report):
+    source = Source(path)
+    for number, row in read_rows(source):
         yield f"{path}, line {number}", row
-    if report.read:
-        raise DataError(f"{report.examples['undecodable'][0]}: not UTF-8. Copy the file again, or convert it by iconv.")
+    if bad := source.report.examples.get("undecodable"):
+        raise DataError(f"{bad[0]}: not UTF-8. Copy the file again, or convert it by iconv.")
 
 
 def is_number(text: str) -> bool:

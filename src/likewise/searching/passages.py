@@ -11,8 +11,7 @@ from pathlib import Path
 from likewise.corpus.decoding import without_invisible
 from likewise.corpus.options import CorpusError, CorpusOptions
 from likewise.corpus.paragraphs import read_paragraphs
-from likewise.corpus.report import CorpusReport
-from likewise.corpus.sources import Source, files_in, find_files
+from likewise.corpus.sources import files_in, find_files, open_source
 from likewise.corpus.splitting import Placed
 
 _SIGN = re.compile(r"\w")
@@ -61,7 +60,7 @@ class Splitting:
             CorpusError: it cannot be read; the message names the line and the cure.
         """
         options = self.options
-        for paragraph in read_paragraphs(Source.at(path, options), options, CorpusReport(), join_rows=True):
+        for paragraph in read_paragraphs(open_source(path, options), join_rows=True):
             title, row = paragraph.title, paragraph.row or {}
             if paragraph.row is not None and options.field != "title" and isinstance(found := row.get("title"), str):
                 title = without_invisible(found).strip()
