@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from likewise.corpus import downloads, unpacking
+from likewise.corpus import downloads
 from likewise.corpus.downloads import LOCK, DownloadError, data_folder, get_data
 from likewise.corpus.unpacking import DATASETS
 from likewise.evaluation import find_data
@@ -76,9 +76,7 @@ def archive(tmp_path):
 
 def small(size):
     """The table of data sets, its files as small as those of the tests."""
-    return {
-        name: tuple(replace(file, megabytes=size / 1e6) for file in files) for name, files in unpacking.DATASETS.items()
-    }
+    return {name: tuple(replace(file, megabytes=size / 1e6) for file in files) for name, files in DATASETS.items()}
 
 
 @pytest.fixture
@@ -104,7 +102,9 @@ def command(hub, home, *arguments, size=None):
     }
     code = "import sys\nsys.modules['httpx'] = sys.modules['huggingface_hub'] = None\n"
     if size is not None:
-        code += "from dataclasses import replace\nfrom likewise.corpus import downloads, unpacking\n"
+        code += (
+            "from dataclasses import replace\nfrom likewise.corpus import downloads\nDATASETS = downloads.DATASETS\n"
+        )
         code += f"{inspect.getsource(small)}\ndownloads.DATASETS = small({size})\n"
     code += "from likewise.cli import main; main()"
     call = [sys.executable, "-c", code, "data", "get", *map(str, arguments)]

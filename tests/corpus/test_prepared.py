@@ -14,6 +14,7 @@ import pytest
 
 from likewise.corpus import CorpusError, CorpusOptions, default_cache, prepare
 from likewise.corpus import prepared as module
+from likewise.corpus.decoding import digest_of
 from likewise.runs.progress import Progress
 
 
@@ -55,6 +56,19 @@ def test_deduplicates_across_files_as_a_set_does(write, cache, tmp_path):
     assert len(corpus) == corpus.report.kept == len(wanted)
     assert corpus.sha256 == hashlib.sha256("".join(f"{text}\n" for text in wanted).encode()).hexdigest()
     assert corpus.sources == tuple(str(tmp_path / name) for name in ("a.txt", "b.txt", "c.txt"))
+
+
+@pytest.mark.parametrize("partition", [1 << 22, 1000, 64])
+def test_fingerprints_are_compared_as_a_set_does(tmp_path, partition):
+    chance = random.Random(5)
+    texts = [f"text {chance.randrange(900)}" for _ in range(3000)]
+    seen: set[str] = set()
+    wanted = []
+    for text in texts:
+        wanted.append(text in seen)
+        seen.add(text)
+    (tmp_path / "fingerprints").write_bytes(b"".join(map(digest_of, texts)))
+    assert module.repeated(tmp_path / "fingerprints", partition).tolist() == wanted
 
 
 def test_columns_are_mapped_from_disk(write, cache):

@@ -5,6 +5,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Literal
 
@@ -78,6 +79,11 @@ def without_invisible(text: str) -> str:
 def without_surrogates(text: str) -> str:
     """Return a text with '?' for each lone surrogate, which no tokenizer takes."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+
+
+def digest_of(text: str) -> bytes:
+    """Return a fingerprint of a text: 16 bytes, equal for equal texts."""
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 def text_lines(source: Source) -> Iterator[tuple[int, str]]:

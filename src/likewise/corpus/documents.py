@@ -2,10 +2,9 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from hashlib import blake2b
 from itertools import groupby
 
-from likewise.corpus.decoding import READERS, Source, text_lines
+from likewise.corpus.decoding import READERS, Source, digest_of, text_lines
 from likewise.corpus.options import CorpusError, CorpusOptions
 from likewise.corpus.paragraphs import prose_paragraphs, text_layout
 from likewise.corpus.sources import Spec, find_sources
@@ -79,7 +78,7 @@ def read_documents(spec: Spec, options: CorpusOptions | None = None) -> Iterator
         for document in _documents(source):
             found = True
             if options.deduplicate:
-                digest = blake2b("\n".join(document.sentences).encode(), digest_size=16).digest()
+                digest = digest_of("\n".join(document.sentences))
                 if digest in seen:
                     continue
                 seen.add(digest)

@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from likewise.corpus.unpacking import DATASETS, HubFile, unpack
-from likewise.errors import LikewiseError, first_line
+from likewise.corpus.unpacking import DATASETS, DownloadError, HubFile, unpack
+from likewise.errors import first_line
 from likewise.runs.cache import cache_folder, made_in_cache
 from likewise.runs.progress import Bar, Progress
 from likewise.runs.whole_files import write_json
@@ -23,10 +23,6 @@ LOCK = "likewise-data.lock.json"
 
 SIZE_TOLERANCE = 0.05
 """Largest difference from the known size of a file, which is rounded, as a share of it."""
-
-
-class DownloadError(LikewiseError):
-    """Raised if data cannot be fetched or is not as expected; the message names the file and the cure."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +61,7 @@ def get_data(
     Args:
         name: one of `DATASETS`.
         out: the data folder; `data_folder()` if None.
+        files: copies of files of the hub, by their names there, that are taken in place of a download.
     """
     if name not in DATASETS:
         raise DownloadError(f"there is no data set {name!r}; there are {', '.join(DATASETS)}")
@@ -80,7 +77,7 @@ def get_data(
             found.append(Fetched(file, "there", made))
             continue
         lock = read_lock(folder)
-        checksum = file.sha256 or lock.get(file.key, {}).get("sha256")
+        checksum = lock.get(file.key, {}).get("sha256")
         path = given.get(file.name)
         if path is None:
             path = _from_hub(name, file, folder, checksum, progress or Progress(quiet=True))
@@ -93,45 +90,12 @@ def get_data(
             if path != given.get(file.name):
                 path.unlink()  # the cache keeps no file that was refused
             raise
-        if file.key not in lock:
+        if not checksum:
             now = datetime.now(UTC).isoformat(timespec="seconds")
             lock[file.key] = {"sha256": sha256, "bytes": path.stat().st_size, "fetched": now}
             write_json(folder / LOCK, dict(sorted(lock.items())))
         found.append(Fetched(file, "checked" if checksum else "recorded", made))
     return found
-
-
-def _check(file: HubFile, path: Path, checksum: str | None, folder: Path) -> str:
-    """Check a file against the known SHA-256, or against the known size, and return its SHA-256."""
-    with path.open("rb") as raw:
-        sha256 = hashlib.file_digest(raw, "sha256").hexdigest()
-    who = "the table of likewise" if file.sha256 else f"{folder / LOCK}, written when it was fetched first,"
-    megabytes = path.stat().st_size / 1e6
-    if checksum and checksum != sha256:
-        fault = f"its SHA-256 is {sha256}, and {who} says {checksum}"
-    elif not checksum and abs(megabytes - file.megabytes) > SIZE_TOLERANCE * file.megabytes:
-        fault = f"it has {megabytes:.3g} MB instead of about {file.megabytes:g}"
-    else:
-        return sha256
-    raise DownloadError(
-        f"{path}: {fault}. It is damaged, or not the pinned file of {file.repo}: remove it and fetch it again"
-    )
-
-
-def _put(file: HubFile, path: Path, folder: Path) -> None:
-    """Unpack a file next to its destination, and move the complete result there."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".making-", dir=folder) as work:
-        try:
-            unpack(file, path, Path(work))
-        except ValueError as error:
-            raise DownloadError(f"{path}: {error}") from error
-        for made in file.made:
-            target = folder / made
-            target.parent.mkdir(parents=True, exist_ok=True)
-            if target.is_dir():
-                shutil.rmtree(target)
-            (Path(work) / made).replace(target)
 
 
 def read_lock(folder: Path) -> dict[str, Any]:
@@ -167,7 +131,7 @@ def _from_hub(name: str, file: HubFile, folder: Path, checksum: str | None, prog
     """Fetch a file into the cache, unless it is already there."""
     import pooch
 
-    address = f"{os.environ.get('HF_ENDPOINT') or HUB}/datasets/{file.repo}/resolve/{file.revision}/{file.path}"
+    address = f"{os.environ.get('HF_ENDPOINT') or HUB}/{file.address}"
     cache = made_in_cache(cache_folder() / "downloads" / file.revision)
     pooch.get_logger().setLevel("WARNING")
     try:
@@ -178,7 +142,7 @@ def _from_hub(name: str, file: HubFile, folder: Path, checksum: str | None, prog
             known = checksum and f"sha256:{checksum}"
             return Path(pooch.retrieve(address, known, file.name, cache, downloader=downloader))
     except (OSError, ValueError) as error:  # no answer, an answer of failure, or another checksum
-        raise DownloadError(explain(name, file, folder, first_line(error))) from error
+        raise DownloadError(_explained(name, file, folder, first_line(error))) from error
 
 
 def _stated_by_hub(address: str) -> str | None:
@@ -190,17 +154,46 @@ def _stated_by_hub(address: str) -> str | None:
     return stated if re.fullmatch(r"[0-9a-f]{64}", stated) else None
 
 
-def explain(name: str, file: HubFile, folder: Path, reason: str) -> str:
+def _explained(name: str, file: HubFile, folder: Path, reason: str) -> str:
     """Return the message for an unreachable hub: the files to download by hand, and where to put them."""
-    urls = [f"  {HUB}/datasets/{f.repo}/resolve/{f.revision}/{f.path}" for f in DATASETS[name]]
-    copies = " ".join(f"--from {f.name}" for f in DATASETS[name])
+    files = DATASETS[name]
+    copies = " ".join(f"--from {one.name}" for one in files)
     return "\n".join(
         [
             f"{file.path} of {file.repo} could not be fetched ({reason}).",
             "On a machine that reaches the hub, download",
-            *urls,
+            *(f"  {HUB}/{one.address}" for one in files),
             f"then copy the files here and run: likewise data get {name} {copies}",
             "Or put the data there yourself:",
-            *(f"  {folder / path}" for f in DATASETS[name] for path in f.made),
+            *(f"  {folder / path}" for one in files for path in one.made),
         ]
     )
+
+
+def _check(file: HubFile, path: Path, checksum: str | None, folder: Path) -> str:
+    """Check a file against the known SHA-256, or against the known size, and return its SHA-256."""
+    with path.open("rb") as raw:
+        sha256 = hashlib.file_digest(raw, "sha256").hexdigest()
+    megabytes = path.stat().st_size / 1e6
+    if checksum and checksum != sha256:
+        fault = f"its SHA-256 is {sha256}, and {folder / LOCK}, written when it was fetched first, says {checksum}"
+    elif not checksum and abs(megabytes - file.megabytes) > SIZE_TOLERANCE * file.megabytes:
+        fault = f"it has {megabytes:.3g} MB instead of about {file.megabytes:g}"
+    else:
+        return sha256
+    raise DownloadError(
+        f"{path}: {fault}. It is damaged, or not the pinned file of {file.repo}: remove it and fetch it again"
+    )
+
+
+def _put(file: HubFile, path: Path, folder: Path) -> None:
+    """Unpack a file next to its destination, and move the complete result there."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".making-", dir=folder) as work:
+        unpack(file, path, Path(work))
+        for made in file.made:
+            target = folder / made
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if target.is_dir():
+                shutil.rmtree(target)
+            (Path(work) / made).replace(target)

@@ -4,12 +4,11 @@ import random
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
 from itertools import pairwise
 from operator import itemgetter
 from typing import Any
 
-from likewise.corpus.decoding import Source
+from likewise.corpus.decoding import Source, digest_of
 from likewise.corpus.options import CorpusError, CorpusOptions
 from likewise.corpus.paragraphs import read_paragraphs
 from likewise.corpus.sources import Spec, find_sources
@@ -87,7 +86,7 @@ def read_passages(
     count = 0
     for passage in _passages(sources, options):
         if options.deduplicate:
-            digest = blake2b(passage.text.encode("utf-8", "replace"), digest_size=12).digest()
+            digest = digest_of(passage.text)
             if digest in seen:
                 continue
             seen.add(digest)

@@ -5,7 +5,6 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -14,12 +13,11 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 from filelock import FileLock, Timeout
 
-from likewise.corpus.decoding import Source
-from likewise.corpus.dedupe import Fingerprints
+from likewise.corpus.decoding import Source, digest_of
 from likewise.corpus.files import Tick
 from likewise.corpus.options import CorpusError, CorpusOptions
 from likewise.corpus.report import CorpusReport
-from likewise.corpus.sentences import Sentence, kept_sentences
+from likewise.corpus.sentences import kept_sentences
 from likewise.corpus.sources import Spec, find_sources
 from likewise.errors import counted
 from likewise.runs.cache import cache_folder, made_in_cache
@@ -32,6 +30,8 @@ if TYPE_CHECKING:
 # A part of every cache key: raise it when the same files and options give other sentences.
 FORMAT = 2
 BATCH = 10_000  # sentences written at once
+PARTITION = 1 << 22
+"""Fingerprints compared at once; 150 MB with what sorting them takes."""
 
 _DATA, _FACTS = "sentences.arrow", "corpus.json"
 _UNFINISHED = "making-"
@@ -104,14 +104,14 @@ def prepare(
     corpus = _load(folder)
     if corpus is None:
         _remove_unfinished(made_in_cache(root))
-        work = Path(tempfile.mkdtemp(prefix=_UNFINISHED, dir=root))
         total = sum(source.size for source in sources)
         try:
             with (
-                FileLock(work / "lock"),
+                tempfile.TemporaryDirectory(prefix=_UNFINISHED, dir=root, ignore_cleanup_errors=True) as work,
+                FileLock(Path(work) / "lock"),
                 (progress or Progress(quiet=True)).bar("reading the corpus", total, unit="bytes") as bar,
             ):
-                made = _make(work, sources, options, bar.update)
+                made = _make(Path(work), sources, options, bar.update)
                 bar.update(total)
                 if _load(folder) is None:  # another process may have made it meanwhile, and may be using it
                     shutil.rmtree(folder, ignore_errors=True)
@@ -123,8 +123,6 @@ def prepare(
                     "folder on another disk"
                 ) from error
             raise
-        finally:
-            shutil.rmtree(work, ignore_errors=True)
         corpus = _load(folder)
         if corpus is None:
             raise CorpusError(f"{folder}: the prepared corpus cannot be read back: is the disk full?")
@@ -169,31 +167,53 @@ def _load(folder: Path) -> PreparedCorpus | None:
 
 def _make(work: Path, sources: list[Source], options: CorpusOptions, tick: Tick) -> Path:
     """Write the sentences and the facts, and return their folder below `work`."""
+    import pyarrow as pa  # slow to import: only a corpus that is really read needs it
+
+    report = CorpusReport()
+    sentences = kept_sentences(sources, report, tick)
+    columns = [("text", pa.string()), ("words", pa.int32()), ("file", pa.int32()), ("line", pa.int64())]
+    schema = pa.schema(columns)
+    first, fingerprints = work / "first.arrow", work / "fingerprints"
+    with (
+        pa.OSFile(str(first), "wb") as sink,
+        pa.ipc.new_stream(sink, schema) as writer,
+        fingerprints.open("wb") as digests,
+    ):
+        while batch := list(islice(sentences, BATCH)):
+            rows = {name: [getattr(sentence, name) for sentence in batch] for name in schema.names}
+            writer.write_batch(pa.record_batch(rows, schema=schema))
+            digests.write(b"".join(map(digest_of, rows["text"])))
     made = work / "made"
     made.mkdir()
-    report = CorpusReport()
     names = [str(source.path) for source in sources]
-    fingerprints = Fingerprints(work) if options.deduplicate else None
-    _write_sentences(work / "first.arrow", kept_sentences(sources, report, tick), fingerprints)
-    repeated = fingerprints.repeated() if fingerprints is not None else None
-    sha256 = _write_without(work / "first.arrow", made / _DATA, repeated, report, names)
+    again = repeated(fingerprints) if options.deduplicate else None
+    sha256 = _write_without(first, made / _DATA, again, report, names)
     facts = {"report": report.to_dict(), "sha256": sha256, "sources": names, "options": options.to_dict()}
     (made / _FACTS).write_text(json.dumps(facts, indent=1), encoding="utf-8")
     return made
 
 
-def _write_sentences(path: Path, sentences: Iterator[Sentence], fingerprints: Fingerprints | None) -> None:
-    """Write sentences with their words, file and line, and take the fingerprint of each."""
-    import pyarrow as pa  # slow to import: only a corpus that is really read needs it
+def repeated(path: Path, partition: int = PARTITION) -> np.ndarray:
+    """Return which fingerprints (16 bytes each) of a file came before in it, as a memory mapped bool array.
 
-    schema = pa.schema([("text", pa.string()), ("words", pa.int32()), ("file", pa.int32()), ("line", pa.int64())])
-    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_stream(sink, schema) as writer:
-        while batch := list(islice(sentences, BATCH)):
-            if fingerprints is not None:
-                for sentence in batch:
-                    fingerprints.add(sentence.text)
-            rows = {name: [getattr(sentence, name) for sentence in batch] for name in schema.names}
-            writer.write_batch(pa.record_batch(rows, schema=schema))
+    They have 128 bits, so that two different sentences share one with a chance below 1e-20 in a corpus of a billion.
+    A part of them, `partition` or so, is compared at a time, so that memory does not grow with the corpus.
+    """
+    found = np.memmap(path, dtype="<u8", mode="r").reshape(-1, 2)
+    flags = np.memmap(path.with_name("repeated"), dtype=bool, mode="w+", shape=len(found))
+    parts = -(-len(found) // partition)
+    for part in range(parts):
+        # Equal sentences have equal fingerprints, so they meet in one part.
+        here = [
+            np.flatnonzero(found[start : start + partition, 0] % np.uint64(parts) == part) + start
+            for start in range(0, len(found), partition)
+        ]
+        rows = np.concatenate(here)
+        low, high = found[rows].T
+        order = np.lexsort((high, low))  # stable: the first of equal ones is the one that came first
+        same = (np.diff(low[order]) == 0) & (np.diff(high[order]) == 0)
+        flags[rows[order[1:][same]]] = True
+    return flags
 
 
 def _write_without(first: Path, path: Path, repeated: np.ndarray | None, report: CorpusReport, names: list[str]) -> str:

@@ -1,8 +1,7 @@
 """The data that `likewise data get` fetches: files on the Hugging Face hub, their destinations, and their unpacking.
 
-Revisions are commits of the repositories, as the hub's own pages name them. A checksum is None where it could not be
-learned without the file itself: the first fetch writes it into a lock file of the data folder, and later fetches are
-held to that.
+Revisions are commits of the repositories, as the hub's own pages name them. The checksums could not be learned without
+the files themselves: the first fetch writes them into a lock file of the data folder, and later fetches are held to it.
 """
 
 import codecs
@@ -12,33 +11,30 @@ import tarfile
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import IO, Any, Literal
+from typing import IO
 
-_SIMCSE = "princeton-nlp/datasets-for-simcse"
-_SIMCSE_REVISION = "e145e8bb659b2aa2669f32ef79cb4cdef6c58fef"
-_ALL_NLI = "sentence-transformers/all-nli"
-_NLI_REVISION = "323b5a8b4c887a41d9d0041a2262742c902af0cd"
+from likewise.errors import LikewiseError
+
+
+class DownloadError(LikewiseError):
+    """Raised if data cannot be fetched or is not as expected; the message names the file and the cure."""
 
 
 @dataclass(frozen=True)
 class HubFile:
-    """One file of a dataset repository.
+    """One file of a dataset repository: an archive, a Parquet table of labelled pairs, or a text that is copied.
 
     Attributes:
         megabytes: its size in 10^6 bytes, rounded, as the hub's page says.
-        kind: "tar" an archive of which `folders` are taken, "text" a file that is copied, "nli" a Parquet table
-            of labelled pairs that is written as SentEval writes SNLI.
-        folders: for "tar": the folders taken, wherever they are in the archive.
+        made: the files made of it, relative to the data folder; of an archive the folders that are taken, wherever they
+            are in it; of a table the first sentences, the second ones and the labels, as SentEval writes SNLI.
     """
 
     repo: str
     revision: str
     path: str
     megabytes: float
-    kind: Literal["tar", "text", "nli"]
-    target: str
-    folders: tuple[str, ...] = ()
-    sha256: str | None = None
+    made: tuple[str, ...]
 
     @property
     def key(self) -> str:
@@ -51,47 +47,52 @@ class HubFile:
         return self.path.rpartition("/")[2]
 
     @property
-    def made(self) -> tuple[str, ...]:
-        """The files and folders made of it, relative to the data folder."""
-        if self.kind == "tar":
-            return tuple(f"{self.target}/{folder}" for folder in self.folders)
-        if self.kind == "nli":
-            part = self.name.partition("-")[0]  # train, dev or test
-            return tuple(f"{self.target}/{name}.{part}" for name in ("s1", "s2", "labels"))
-        return (self.target,)
+    def address(self) -> str:
+        """Its place on the hub, below the hub's address."""
+        return f"datasets/{self.repo}/resolve/{self.revision}/{self.path}"
 
 
-def _simcse(path: str, megabytes: float, *folders: str) -> HubFile:
-    kind, target = ("tar", "senteval") if folders else ("text", path)
-    return HubFile(_SIMCSE, _SIMCSE_REVISION, path, megabytes, kind, target, folders)  # type: ignore[arg-type]
+def _simcse(path: str, megabytes: float, *made: str) -> HubFile:
+    return HubFile(
+        "princeton-nlp/datasets-for-simcse",
+        "e145e8bb659b2aa2669f32ef79cb4cdef6c58fef",
+        path,
+        megabytes,
+        made or (path,),
+    )
 
 
 def _nli(part: str, megabytes: float) -> HubFile:
     path = f"pair-class/{part}-00000-of-00001.parquet"
-    return HubFile(_ALL_NLI, _NLI_REVISION, path, megabytes, "nli", "senteval/AllNLI")
+    made = tuple(f"senteval/AllNLI/{name}.{part}" for name in ("s1", "s2", "labels"))
+    revision = "323b5a8b4c887a41d9d0041a2262742c902af0cd"
+    return HubFile("sentence-transformers/all-nli", revision, path, megabytes, made)
+
+
+def _senteval(*folders: str) -> HubFile:
+    return _simcse("senteval.tar", 89.8, *(f"senteval/{folder}" for folder in folders))
 
 
 DATASETS: dict[str, tuple[HubFile, ...]] = {
-    "sts": (_simcse("senteval.tar", 89.8, "STS", "SICK"),),
-    "transfer": (_simcse("senteval.tar", 89.8, "MR", "CR", "SUBJ", "MPQA", "SST", "TREC", "MRPC"),),
+    "sts": (_senteval("STS", "SICK"),),
+    "transfer": (_senteval("MR", "CR", "SUBJ", "MPQA", "SST", "TREC", "MRPC"),),
     "wiki1m": (_simcse("wiki1m_for_simcse.txt", 120),),
     "nli": (_nli("train", 69.5), _nli("dev", 1.57), _nli("test", 1.61), _simcse("nli_for_simcse.csv", 49)),
 }
 """The files of each data set that `likewise data get` knows."""
 
-NLI_LABELS = ("entailment", "neutral", "contradiction")
-"""Names of the label numbers of a Parquet table, where the table does not say so itself."""
-
 
 def unpack(file: HubFile, path: Path, work: Path) -> None:
-    """Write `file.made` below the folder `work`."""
-    if file.kind == "tar":
-        _from_tar(file, path, work)
-    elif file.kind == "nli":
-        _from_parquet(file, path, work)
+    """Write `file.made` below the folder `work`; a `DownloadError` says what is wrong with the file."""
+    targets = [work / made for made in file.made]
+    targets[0].parent.mkdir(parents=True, exist_ok=True)
+    if file.name.endswith(".tar"):
+        _from_tar(path, targets)
+    elif file.name.endswith(".parquet"):
+        _from_parquet(path, targets)
     else:
         _check_text(path)
-        shutil.copyfile(path, work / file.target)
+        shutil.copyfile(path, targets[0])
 
 
 def _check_text(path: Path) -> None:
@@ -101,35 +102,34 @@ def _check_text(path: Path) -> None:
     try:
         text = codecs.getincrementaldecoder("utf-8")().decode(head)
     except UnicodeDecodeError as error:
-        raise ValueError(f"it is not UTF-8 text ({error.reason}); fetch it again") from error
+        raise DownloadError(f"{path}: it is not UTF-8 text ({error.reason}); fetch it again") from error
     if not text.strip() or "\0" in text or text.lstrip()[:9].lower().startswith(("<!doctype", "<html")):
-        raise ValueError("it is not plain text; fetch it again")
+        raise DownloadError(f"{path}: it is not plain text; fetch it again")
 
 
-def _from_tar(file: HubFile, path: Path, work: Path) -> None:
-    counts = dict.fromkeys(file.folders, 0)
+def _from_tar(path: Path, targets: list[Path]) -> None:
+    wanted = {target.name: target for target in targets}
     try:
         with tarfile.open(path) as archive:
             for member in archive:
                 parts = PurePosixPath(member.name).parts
-                top = next((i for i, part in enumerate(parts[:-1]) if part in counts), None)
+                top = next((i for i, part in enumerate(parts[:-1]) if part in wanted), None)
                 # Links and devices are left out, and so is what would climb out of the folder.
                 if top is None or not member.isfile() or ".." in parts or parts[-1].startswith("."):
                     continue
                 source: IO[bytes] | None = archive.extractfile(member)
                 assert source is not None  # a regular file has content
-                target = work / file.target / Path(*parts[top:])
+                target = wanted[parts[top]].joinpath(*parts[top + 1 :])
                 target.parent.mkdir(parents=True, exist_ok=True)
                 with source, target.open("wb") as out:
                     shutil.copyfileobj(source, out)
-                counts[parts[top]] += 1
     except (tarfile.TarError, EOFError, OSError) as error:
-        raise ValueError(f"it is not a complete archive ({error}); fetch it again") from error
-    if empty := [folder for folder, count in counts.items() if not count]:
-        raise ValueError(f"the archive holds nothing of {', '.join(empty)}; is it the right one?")
+        raise DownloadError(f"{path}: it is not a complete archive ({error}); fetch it again") from error
+    if empty := [name for name, target in wanted.items() if not target.exists()]:
+        raise DownloadError(f"{path}: the archive holds nothing of {', '.join(empty)}; is it the right one?")
 
 
-def _from_parquet(file: HubFile, path: Path, work: Path) -> None:
+def _from_parquet(path: Path, targets: list[Path]) -> None:
     import pyarrow
     import pyarrow.parquet
 
@@ -137,25 +137,19 @@ def _from_parquet(file: HubFile, path: Path, work: Path) -> None:
         table = pyarrow.parquet.read_table(path)
         columns = [table.column(name).to_pylist() for name in ("premise", "hypothesis", "label")]
     except (pyarrow.ArrowException, KeyError, OSError) as error:
-        raise ValueError(f"it is not a table of premise, hypothesis and label ({error}); fetch it again") from error
-    names = _label_names(table)
-    targets = [work / made for made in file.made]
-    targets[0].parent.mkdir(parents=True, exist_ok=True)
+        raise DownloadError(
+            f"{path}: it is not a table of premise, hypothesis and label ({error}); fetch it again"
+        ) from error
+    # The names are in what the datasets library adds to a table; these are their order in the table that is pinned.
+    facts = json.loads((table.schema.metadata or {}).get(b"huggingface", "{}"))
+    label = facts.get("info", {}).get("features", {}).get("label", {})
+    names = label.get("names") or ("entailment", "neutral", "contradiction")
     with ExitStack() as stack:
         first, second, labels = (stack.enter_context(target.open("w", encoding="utf-8")) for target in targets)
         for row, (premise, hypothesis, label) in enumerate(zip(*columns, strict=True)):
             if label is None or not -1 <= label < len(names):
-                raise ValueError(f"row {row}: {label!r} is not a label; there are 0 to {len(names) - 1}")
+                raise DownloadError(f"{path}: row {row}: {label!r} is not a label; there are 0 to {len(names) - 1}")
             # One line a sentence: white space of any kind is one blank.
             first.write(" ".join(str(premise).split()) + "\n")
             second.write(" ".join(str(hypothesis).split()) + "\n")
             labels.write((names[label] if label >= 0 else "-") + "\n")
-
-
-def _label_names(table: Any) -> tuple[str, ...]:
-    """Return the names of the labels, from the metadata of the datasets library in the table."""
-    kept = (table.schema.metadata or {}).get(b"huggingface")
-    if not kept:
-        return NLI_LABELS
-    feature = json.loads(kept).get("info", {}).get("features", {}).get("label", {})
-    return tuple(feature.get("names") or NLI_LABELS)

