@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from likewise.inference.batches import WASTE, by_budget
+from likewise.inference.tokens import WASTE, by_budget
 
 
 @pytest.mark.parametrize("at_most", [None, 1, 7])

@@ -11,8 +11,8 @@ import pytest
 from sentence_transformers import SentenceTransformer
 
 import likewise
+from likewise.inference.deferred import DeferredEncoder, Facts, recalled, remember
 from likewise.inference.encoding import facts_of
-from likewise.inference.exported import Facts, exported, recalled, remember
 
 pytest.importorskip("onnxruntime", reason="onnxruntime is not installed: pip install 'likewise[onnx]'")
 
@@ -53,7 +53,7 @@ def test_the_facts_are_those_of_the_model(saved_model):
 
 def test_the_vectors_are_those_of_the_model(model, sentences):
     wanted = SentenceTransformer(str(model)).encode(sentences, normalize_embeddings=True)
-    np.testing.assert_allclose(exported(recalled(model))(sentences), wanted, atol=1e-5)
+    np.testing.assert_allclose(DeferredEncoder(model).export()(sentences), wanted, atol=1e-5)
 
 
 def test_a_model_that_has_changed_is_not_known(model):

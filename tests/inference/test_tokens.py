@@ -7,14 +7,13 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Pooling, StaticEmbedding
 
 from likewise.inference import encode
-from likewise.inference.runner import fits, runner_of
-from likewise.inference.tokens import Tokens, UnfitModel
+from likewise.inference.runner import UnfitModel, fits, runner_of, tokens_of
 
 
 @pytest.mark.parametrize("kind", ["cls", "mask prompt", "text cnn"])
 def test_the_ids_are_those_of_preprocess(kind, encoders, texts):
     model = encoders[kind]
-    tokens = Tokens(model)
+    tokens = tokens_of(model)
     odd = [*texts, "[MASK] the [SEP] cat [PAD]", "caf\u00e9 \u4e2d", "the cat " * 400]
     wanted = model.preprocess(odd)
     ids, mask = tokens.batch(tokens(odd))
@@ -35,7 +34,7 @@ def test_the_models_own_tokenizer_stays_as_it_is(tiny_model):
 
 def test_padding_on_the_left(tiny_model):
     tiny_model.tokenizer.padding_side = "left"
-    tokens = Tokens(tiny_model)
+    tokens = tokens_of(tiny_model)
     ids, mask = tokens.batch(tokens(["cat", "the cat sees"]), at_least=7)
     assert ids.shape == (2, 7)
     assert mask.tolist() == [[0, 0, 0, 0, 1, 1, 1], [0, 0, 1, 1, 1, 1, 1]]
@@ -44,11 +43,11 @@ def test_padding_on_the_left(tiny_model):
 def test_what_it_cannot_take(tiny_model, monkeypatch):
     static = SentenceTransformer(modules=[StaticEmbedding(tiny_model.tokenizer, embedding_dim=4)], device="cpu")
     with pytest.raises(UnfitModel, match="StaticEmbedding"):
-        Tokens(static)
+        tokens_of(static)
     own = tiny_model[0].preprocess
     monkeypatch.setattr(tiny_model[0], "preprocess", lambda texts, **k: own([t.lower() + " the" for t in texts], **k))
     with pytest.raises(UnfitModel, match="a custom way"):
-        Tokens(tiny_model)
+        tokens_of(tiny_model)
 
 
 def test_what_inputs_it_cannot_take(tiny_model):

@@ -37,8 +37,7 @@ def similarity(
 
     encoder = DeferredEncoder(model)
     try:  # torch takes seconds to import, and an export of a known model does not need it
-        made, prompt = encoder.export(), encoder.facts.prompt()
-        first, second = made([prompt + a, prompt + b])
+        first, second = encoder.export()([a, b])
         typer.echo(f"{first @ second:.4f}")
     except LookupError:
         typer.echo(f"{likewise.similarity(a, b, model=encoder.model).item():.4f}")

@@ -2,19 +2,57 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import asdict, dataclass
 from functools import cached_property
+from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
+from likewise.corpus.bundled import resolve_model
 from likewise.errors import LikewiseError
-from likewise.inference.engines.names import EngineName, EnginePrecision
-from likewise.inference.exported import ExportedEncoder, Facts, exported, recalled, remember
+from likewise.inference.engines.engine import EngineName, EnginePrecision
+from likewise.inference.exported import ExportedEncoder, TextEncoder
+from likewise.runs.cache import CacheError, cache_folder, made_in_cache
+from likewise.runs.whole_files import write_json
+from likewise.version import __version__
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
+
+    from likewise.inference.loaded import LoadedEncoder
+
+Role = Literal["query", "document"]
+_PROMPTS: dict[Role, tuple[str, ...]] = {"query": ("query",), "document": ("document", "passage", "corpus")}
+
+
+@dataclass(frozen=True)
+class Facts:
+    """The facts about a model that a job needs before, or instead of, loading it.
+
+    Attributes:
+        fingerprint: a hash of the weights and the computation.
+        dimension: the length of its vectors.
+        longest: the most tokens that it reads; None if there is no limit.
+        truncate_dim: the length that its vectors are cut to; None keeps them whole.
+        prompts: by name; "" is the default one.
+        tokenizer: a hash of the tokenizer; None where the fast path does not take the model.
+    """
+
+    fingerprint: str
+    dimension: int
+    longest: int | None
+    truncate_dim: int | None
+    prompts: Mapping[str, str]
+    tokenizer: str | None
+
+    def prompt(self, role: Role | None = None) -> str:
+        """Return the prompt that the model puts before a query, a document, or any text; "" if it has none."""
+        named = (self.prompts.get(name) for name in _PROMPTS[role]) if role else iter(())
+        return next(filter(None, named), None) or self.prompts.get("", "")
 
 
 class DeferredEncoder:
@@ -64,15 +102,28 @@ class DeferredEncoder:
             return getattr(self._given, "loaded_from", None)
         return str(Path(self._given).expanduser().resolve()) if Path(self._given).exists() else str(self._given)
 
-    def export(self) -> ExportedEncoder:
-        """Return the exported encoder in place of the model.
+    def opened(self, role: Role | None = None) -> TextEncoder:
+        """Return the encoder of texts in a role: by an export, where there is one, or by the loaded model."""
+        with suppress(LookupError):
+            return self.export(role)
+        return self.loaded(role)
+
+    def loaded(self, role: Role | None = None) -> LoadedEncoder:
+        """Return the encoder of texts in a role by the loaded model."""
+        from likewise.inference.loaded import LoadedEncoder
+
+        return LoadedEncoder(self.model, self.facts.prompt(role))
+
+    def export(self, role: Role | None = None) -> ExportedEncoder:
+        """Return the encoder of texts in a role by an export.
 
         Raises:
             LookupError: other vectors were asked for, or there is no checked export.
         """
         if not self._by_export:
             raise LookupError(self.name)
-        return exported(self.facts)
+        facts = self.facts
+        return ExportedEncoder(facts.fingerprint, facts.tokenizer, facts.truncate_dim, facts.prompt(role))
 
     def make_export(self, texts: Sequence[str]) -> None:
         """Make the export that `export` finds next time, where it is fast and its parts are installed.
@@ -90,3 +141,36 @@ class DeferredEncoder:
             return
         with suppress(UnfitModel, LikewiseError, OSError):
             exports_of(self.model).ready(pair, Sample(self.model, runner_of(self.model), texts))
+
+
+def remember(name: str | os.PathLike[str], facts: Facts) -> None:
+    """Keep the facts about the model of a folder, or a bundled one, for as long as none of its files changes."""
+    with suppress(LookupError, OSError, CacheError):  # a model of the hub; a cache that can only be read
+        path = _place(name)
+        made_in_cache(path.parent)
+        write_json(path, asdict(facts))
+
+
+def recalled(name: str | os.PathLike[str]) -> Facts:
+    """Return the facts that `remember` has kept about a model.
+
+    Raises:
+        LookupError: there are none, or a file of the model has changed.
+    """
+    try:
+        return Facts(**json.loads(_place(name).read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError) as error:
+        raise LookupError(name) from error
+
+
+def _place(name: str | os.PathLike[str]) -> Path:
+    """Return the file for the facts about a model, by the sizes and times of the model's files."""
+    folder = Path(resolve_model(os.fspath(name))).expanduser().resolve()
+    if not (folder / "modules.json").is_file():
+        raise LookupError(name)
+    digest = blake2b(f"{__version__} {folder}".encode(), digest_size=16)
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            about = path.stat()
+            digest.update(f"{path.relative_to(folder)} {about.st_size} {about.st_mtime_ns}\n".encode())
+    return cache_folder() / "engines" / "models" / f"{digest.hexdigest()}.json"

@@ -1,157 +1,130 @@
-"""An exported encoder by itself, and the facts about a model that is not loaded. Nothing here imports torch.
+"""Encoders with an engine that is chosen once, and one that runs by its export alone. Nothing here imports torch.
 
 The import of torch and sentence-transformers takes seconds, longer than a query or the start of a service.
 
-Letters of the shapes: S texts, B texts of a batch, T tokens, D embedding.
+Letters of the shapes: S texts, B texts of a batch, D embedding.
 """
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from dataclasses import asdict, dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 from functools import cache
-from hashlib import blake2b
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
-from likewise.corpus.bundled import resolve_model
-from likewise.corpus.decoding import without_surrogates
-from likewise.inference.batches import CPU_BUDGET, by_budget, padded
-from likewise.inference.engines.store import MAX_DIFFERENCE, TOKENIZER, Store, release
-from likewise.runs.cache import CacheError, cache_folder, made_in_cache
-from likewise.runs.whole_files import write_json
-from likewise.version import __version__
+from likewise.inference.engines.onnx_engine import OnnxEngine
+from likewise.inference.engines.store import TOKENIZER, Store
+from likewise.inference.tokens import CPU_BUDGET, Tokens, by_budget
+from likewise.runs.progress import Progress
 
-Role = Literal["query", "document"]
-_PROMPTS: dict[Role, tuple[str, ...]] = {"query": ("query",), "document": ("document", "passage", "corpus")}
-_PAIR = ("onnx", "fp32")
+Item = Any
+"""A text as an encoder takes it: its token ids, or the text itself where the fast path does not take the model."""
 
 
-@dataclass(frozen=True)
-class Facts:
-    """The facts about a model that a job needs before, or instead of, loading it.
+class TextEncoder(ABC):
+    """A model with an engine that is chosen once: what makes the vectors of a file, of an index or of a service.
 
     Attributes:
-        fingerprint: a hash of the weights and the computation.
-        dimension: the length of its vectors.
-        longest: the most tokens that it reads; None if there is no limit.
-        truncate_dim: the length that its vectors are cut to; None keeps them whole.
-        prompts: by name; "" is the default one.
-        tokenizer: a hash of the tokenizer; None where the fast path does not take the model.
+        prompt: the text before each text.
+        engine: what it runs on; "" before it is chosen.
+        budget: tokens of a batch.
+        pool: of the threads that run one batch each, on one core.
+        workers: their number.
     """
 
-    fingerprint: str
-    dimension: int
-    longest: int | None
-    truncate_dim: int | None
-    prompts: Mapping[str, str]
-    tokenizer: str | None
+    engine = ""
+    budget = CPU_BUDGET
+    pool: Executor
+    workers: int
 
-    def prompt(self, role: Role | None = None) -> str:
-        """Return the prompt that the model puts before a query, a document, or any text; "" if it has none."""
-        named = (self.prompts.get(name) for name in _PROMPTS[role]) if role else iter(())
-        return next(filter(None, named), None) or self.prompts.get("", "")
+    def __init__(self, prompt: str) -> None:
+        self.prompt = prompt
 
+    @abstractmethod
+    def choose(self, texts: Sequence[str], total: int, progress: Progress) -> None:
+        """Choose the engine by the first of `total` texts, and show it."""
 
-def remember(name: str | os.PathLike[str], facts: Facts) -> None:
-    """Keep the facts about the model of a folder, or a bundled one, for as long as none of its files changes."""
-    with suppress(LookupError, OSError, CacheError):  # a model of the hub; a cache that can only be read
-        path = _place(name)
-        made_in_cache(path.parent)
-        write_json(path, asdict(facts))
+    @abstractmethod
+    def __call__(self, texts: Sequence[str]) -> np.ndarray:
+        """Return the vectors (S, D), float32, of S texts, 1 or more."""
 
+    def items(self, texts: Sequence[str], prompt: str | None = None) -> list[Item]:
+        """Return S texts as `vectors` takes them, after a prompt (None: the usual one)."""
+        before = self.prompt if prompt is None else prompt
+        return self.split([before + text for text in texts])
 
-def recalled(name: str | os.PathLike[str]) -> Facts:
-    """Return the facts that `remember` has kept about a model.
+    @abstractmethod
+    def split(self, texts: Sequence[str]) -> list[Item]:
+        """Return S texts, each with its prompt, as `vectors` takes them."""
 
-    Raises:
-        LookupError: there are none, or a file of the model has changed.
-    """
-    try:
-        return Facts(**json.loads(_place(name).read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError) as error:
-        raise LookupError(name) from error
+    def tokens(self, item: Item) -> int:
+        """Return the length of an item in tokens."""
+        return len(item)
 
-
-def _place(name: str | os.PathLike[str]) -> Path:
-    """Return the file for the facts about a model, by the sizes and times of the model's files."""
-    folder = Path(resolve_model(os.fspath(name))).expanduser().resolve()
-    if not (folder / "modules.json").is_file():
-        raise LookupError(name)
-    digest = blake2b(f"{__version__} {folder}".encode(), digest_size=16)
-    for path in sorted(folder.rglob("*")):
-        if path.is_file():
-            about = path.stat()
-            digest.update(f"{path.relative_to(folder)} {about.st_size} {about.st_mtime_ns}\n".encode())
-    return cache_folder() / "engines" / "models" / f"{digest.hexdigest()}.json"
+    @abstractmethod
+    def vectors(self, items: Sequence[Item]) -> np.ndarray:
+        """Return the vectors (S, D), float32, of S items, 1 or more, on one core; threads may call at the same time."""
 
 
-class ExportedEncoder:
+class ExportedEncoder(TextEncoder):
     """The vectors of texts, of length 1, by ONNX Runtime from a checked export in the cache.
-
-    Calls from several threads run at the same time, each on one core.
 
     Args:
         fingerprint: of the model.
-        tokenizer: the tokenizer of the model as JSON, hashed (`Tokens.hash`).
+        tokenizer: a hash of the model's tokenizer (`Tokens.hash`).
+        truncate_dim: the length that vectors are cut to; None keeps them whole.
+        prompt: the text before each text.
 
     Raises:
-        LookupError: there is none with this tokenizer, or its vectors are not known to be torch's.
+        LookupError: there is none with this tokenizer, its vectors are not known to be torch's, or ONNX Runtime is not
+            installed.
     """
 
-    def __init__(self, fingerprint: str, tokenizer: str | None, truncate_dim: int | None) -> None:
+    engine = "onnx fp32"
+
+    def __init__(self, fingerprint: str, tokenizer: str | None, truncate_dim: int | None, prompt: str = "") -> None:
+        super().__init__(prompt)
         store = Store(fingerprint)
-        about = store.about(_PAIR) or {}
-        facts: dict[str, Any] = about.get("tokens") or {}
-        difference = about.get("fidelity", {}).get("difference", 1.0)
-        if (
-            tokenizer is None
-            or facts.get("hash") != tokenizer
-            or about.get("release") != release("onnx")
-            or difference > MAX_DIFFERENCE
-        ):
+        known: dict[str, Any] = (store.same("onnx") or {}).get("tokens", {})
+        if tokenizer is None or known.get("hash") != tokenizer:
             raise LookupError(fingerprint)
-        import onnxruntime
+        folder, self._at_least, self._truncate_dim = store.folder(("onnx", "fp32")), known["at_least"], truncate_dim
+        try:
+            self._call = OnnxEngine(folder, "fp32", self._at_least).with_threads(1)
+        except ImportError as error:
+            raise LookupError(fingerprint) from error
         from tokenizers import Tokenizer
 
-        folder = store.folder(_PAIR)
-        self._tokens = Tokenizer.from_file(str(folder / TOKENIZER))
-        self._tokens.encode_special_tokens = facts["special"]
-        self._pad, self._left, self._at_least = facts["pad"], facts["left"], facts["at_least"]
-        settings = onnxruntime.SessionOptions()
-        settings.intra_op_num_threads = settings.inter_op_num_threads = 1
-        settings.log_severity_level = 3
-        self._session = onnxruntime.InferenceSession(str(folder / "model.onnx"), settings, ["CPUExecutionProvider"])
-        self._truncate_dim = truncate_dim
+        own = Tokenizer.from_file(str(folder / TOKENIZER))
+        own.encode_special_tokens = known["special"]
+        self._tokens = Tokens(own, known["pad"], known["left"])
+        self.pool, self.workers = cores()
+
+    def choose(self, texts: Sequence[str], total: int, progress: Progress) -> None:
+        """Show the engine; there is no choice."""
+        progress.tell(f"engine: {self.engine}")
 
     def __call__(self, texts: Sequence[str]) -> np.ndarray:
-        """Return the vectors (S, D), float32, of S texts, 1 or more."""
-        return self.vectors(self.ids(texts), cores()[0])
+        """See `TextEncoder`; batches are spread over the cores."""
+        return self.vectors(self.items(texts), self.pool.map)
 
-    def ids(self, texts: Sequence[str]) -> list[np.ndarray]:
-        """Return the token ids of each text, cut to the model's length."""
-        tokens = self._tokens.encode_batch_fast([without_surrogates(text) for text in texts])
-        return [np.array(text.ids, dtype=np.int32) for text in tokens]
+    def split(self, texts: Sequence[str]) -> list[Item]:
+        """See `TextEncoder.split`."""
+        return self._tokens(texts)
 
-    def vectors(self, ids: Sequence[np.ndarray], pool: ThreadPoolExecutor | None = None) -> np.ndarray:
-        """Return the vectors (S, D), float32, of the ids of S texts, 1 or more; batches are spread over a pool."""
-        batches = by_budget(np.array([len(row) for row in ids]), CPU_BUDGET)
-        rows = list((pool.map if pool else map)(lambda batch: self._rows([ids[i] for i in batch]), batches))
-        found = np.empty((len(ids), rows[0].shape[1]), dtype=np.float32)
+    def vectors(self, items: Sequence[Item], spread: Callable[..., Iterable[np.ndarray]] = map) -> np.ndarray:
+        """See `TextEncoder.vectors`; `spread` runs the batches."""
+        batches = by_budget(np.array([len(item) for item in items]), self.budget)
+        rows = list(
+            spread(lambda batch: self._call(*self._tokens.batch([items[i] for i in batch], self._at_least)), batches)
+        )
+        found = np.empty((len(items), rows[0].shape[1]), dtype=np.float32)
         for batch, vectors in zip(batches, rows, strict=True):
             found[batch] = vectors
-        return found
-
-    def _rows(self, ids: Sequence[np.ndarray]) -> np.ndarray:
-        """Return the vectors (B, D) of a batch."""
-        tokens, mask = padded(ids, self._pad, self._left, self._at_least)
-        found: np.ndarray = self._session.run(None, {"input_ids": tokens, "attention_mask": mask})[0]
         return cut(found, self._truncate_dim)
 
 
@@ -160,18 +133,6 @@ def cut(vectors: np.ndarray, dimensions: int | None) -> np.ndarray:
     found = vectors[:, :dimensions]
     scaled: np.ndarray = found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-12)
     return scaled
-
-
-def exported(facts: Facts) -> ExportedEncoder:
-    """Return the exported encoder of a model that is known.
-
-    Raises:
-        LookupError: there is no checked export, or its parts are not installed.
-    """
-    try:
-        return ExportedEncoder(facts.fingerprint, facts.tokenizer, facts.truncate_dim)
-    except ImportError as error:
-        raise LookupError(facts.fingerprint) from error
 
 
 @cache

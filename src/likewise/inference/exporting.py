@@ -14,11 +14,10 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Normalize, StaticEmbedding
 
 from likewise.inference.encoder import default_prompt
-from likewise.inference.engines.engine import CannotExport, EngineError
+from likewise.inference.engines.engine import INPUTS, OUTPUT, CannotExport, EngineError, EngineName
 from likewise.inference.engines.exports import MAKERS
 from likewise.inference.engines.fidelity import Sample
-from likewise.inference.engines.graph import INPUTS, OUTPUT, check_exportable, fingerprint, least_tokens
-from likewise.inference.engines.names import EngineName
+from likewise.inference.engines.graph import check_exportable, fingerprint, least_tokens
 from likewise.inference.loading import load
 from likewise.inference.runner import UnfitModel, runner_of
 from likewise.runs.job import check_target, open_job

@@ -1,7 +1,6 @@
 """Encoding of a text file into a file of vectors: in constant memory, in order, and resumable.
 
-A window of lines is a part of the job: `000000.npy` and so on, and for a table its sentences as text.
-Letters of the shapes: S sentences, D embedding.
+A window of lines is a part of the job: `000000.arrow` and so on. Letters of the shapes: S sentences, D embedding.
 """
 
 from __future__ import annotations
@@ -13,20 +12,22 @@ from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
-import torch
 from sentence_transformers import SentenceTransformer
 
 from likewise.corpus import CorpusOptions
 from likewise.errors import LikewiseError, counted
+from likewise.inference.encoder import default_prompt
 from likewise.inference.encoding import dimension, undisturbed
-from likewise.inference.engines.engine import Choice
+from likewise.inference.engines.engine import Choice, EngineName, EnginePrecision
 from likewise.inference.engines.graph import fingerprint
-from likewise.inference.engines.names import EngineName, EnginePrecision
-from likewise.inference.lines import STREAM, Lines, check_lines, open_lines
-from likewise.inference.shards import encode_shards
-from likewise.inference.windows import WINDOW, EncodedFile, VectorParts, WindowEncoder, digest, opened
-from likewise.runs.job import Job, Resume, check_target, open_job
-from likewise.runs.on_ray import check_workers
+from likewise.inference.lines import STREAM, WINDOW, Lines, check_lines, open_lines
+from likewise.inference.loaded import LoadedEncoder
+from likewise.inference.loading import load
+from likewise.inference.pieces import list_pieces, state_of
+from likewise.inference.shards import check_shards, to_shards
+from likewise.inference.vector_parts import EncodedFile, VectorParts, digest
+from likewise.runs.job import Job, Resume, TargetKind, check_target, open_job
+from likewise.runs.on_ray import check_workers, cluster
 from likewise.runs.plan import Plan
 from likewise.runs.progress import Bar, Progress
 from likewise.runs.stopping import StopRequest, orderly_stop
@@ -92,56 +93,60 @@ def encode_file(
         raise LikewiseError(f"batch_size is {batch_size}; give 1 or more.")
     check_workers(on, workers)
     source, out = os.fspath(source), os.fspath(out)
-    if on or _is_folder(out):
-        if not _is_folder(out) or source == STREAM:
-            raise LikewiseError(f"--on {on} reads files and writes a folder: give --out FOLDER/, not '{out}'")
+    reading, progress, pieces = CorpusOptions(field=field, encoding=encoding), Progress(quiet), []
+    form, is_folder = Path(out).suffix, _is_folder(out)
+    if on and not is_folder:
+        raise LikewiseError(f"--on {on} writes a folder: give --out FOLDER/, not '{out}'")
+    if is_folder:
         check_target(out)
-        return encode_shards(
-            model,
-            source,
-            out,
-            normalize=normalize,
-            batch_size=batch_size,
-            engine=engine,
-            precision=precision,
-            reading=CorpusOptions(field=field, encoding=encoding),
-            on=on,
-            workers=workers,
-            progress=Progress(quiet),
-            resume=resume,
-            overwrite=overwrite,
-        )
-    check_lines(source)
-    if out != STREAM:
-        check_target(out, "file")
-        if Path(out).suffix not in (".npy", ".parquet"):
+        form = check_shards(Path(out), overwrite)
+        pieces = list_pieces(source, reading, form)
+    else:
+        check_lines(source)
+        if out != STREAM:
+            check_target(out, "file")
+        if out != STREAM and form not in (".npy", ".parquet"):
             raise LikewiseError(
                 f"'{out}': the vectors go to a .npy or .parquet file, a folder, a .lance table, or '-' (stdout)."
             )
-    reading = CorpusOptions(field=field, encoding=encoding)
-    encoder, choice = opened(model, engine, precision)
-    work = WindowEncoder(encoder, batch_size, normalize, Progress(quiet))
-    with open_lines(source, reading) as lines, undisturbed(encoder), torch.inference_mode():
+    encoder = model if isinstance(model, SentenceTransformer) else load(model)
+    own: Choice = getattr(encoder, "choice", Choice())
+    choice = Choice(engine or own.engine, precision or own.precision)
+    with undisturbed(encoder):
+        prompt = default_prompt(encoder) or ""
+        work = LoadedEncoder(encoder, prompt, choice=choice, batch_size=batch_size, normalize=normalize)
         if out == STREAM:
-            return _to_stream(work, choice, lines, sys.stdout)
-        options: dict[str, Any] = {"normalize": normalize, "batch_size": batch_size, "form": Path(out).suffix}
-        options |= {"engine": choice.engine, "precision": choice.precision, "prompt": work.prompt}
+            with open_lines(source, reading) as lines:
+                return _to_stream(work, lines, progress, sys.stdout)
+        options: dict[str, Any] = {"normalize": normalize, "batch_size": batch_size, "form": form}
+        options |= {"engine": choice.engine, "precision": choice.precision, "prompt": prompt}
         options |= {"max_seq_length": encoder.max_seq_length, "truncate_dim": encoder.truncate_dim}
-        plan = Plan("encode", options, inputs={"model": fingerprint(encoder)})
+        inputs = {"model": fingerprint(encoder)}
+        if is_folder:
+            options |= reading.to_dict()
+            inputs["text"] = state_of(pieces)
+        plan = Plan("encode", options, inputs)
+        kind: TargetKind = "folder" if is_folder else "file"
         with (
-            open_job(out, plan, resume=resume, overwrite=overwrite, kind="file") as job,
-            orderly_stop(work.progress) as stop,
+            cluster(on, workers) as number,
+            open_job(out, plan, resume=resume, overwrite=overwrite, kind=kind) as job,
+            orderly_stop(progress) as stop,
         ):
-            return _to_file(work, choice, lines, job, stop)
+            if is_folder:
+                return to_shards(work, pieces, reading, job, number, progress, stop)
+            with open_lines(source, reading) as lines:
+                return _to_file(work, lines, job, progress, stop)
 
 
-def _windows(work: WindowEncoder, choice: Choice, lines: Lines) -> Iterator[tuple[list[str], Bar]]:
-    """Choose an engine, and yield all lines window by window, with the bar to advance."""
+def _windows(
+    work: LoadedEncoder, lines: Lines, progress: Progress, before: str = ""
+) -> Iterator[tuple[list[str], Bar]]:
+    """Choose an engine (`before` is that of the run that is resumed), and yield all lines in windows, with the bar."""
     window, read = lines.window(WINDOW, _WINDOW_CHARACTERS), 0
     whole = len(window) < WINDOW and sum(map(len, window)) < _WINDOW_CHARACTERS
     total = len(window) if whole else lines.expected(len(window), len(window) * _UNKNOWN_TOTAL)
-    work.choose(choice, window, total)
-    with work.progress.bar("encoding", total) as bar:
+    work.choose(window, total, progress, before)
+    with progress.bar("encoding", total) as bar:
         while window:
             read += len(window)
             yield window, bar
@@ -153,10 +158,10 @@ def _is_folder(out: str) -> bool:
     return out.endswith(("/", os.sep)) or Path(out).is_dir() or (out != STREAM and Path(out).suffix in ("", ".lance"))
 
 
-def _to_stream(work: WindowEncoder, choice: Choice, lines: Lines, out: IO[str]) -> EncodedFile:
+def _to_stream(work: LoadedEncoder, lines: Lines, progress: Progress, out: IO[str]) -> EncodedFile:
     rows, size = 0, dimension(work.model)
-    for window, bar in _windows(work, choice, lines):
-        vectors = work(window, bar)
+    for window, bar in _windows(work, lines, progress):
+        vectors = work(window, bar.advance)
         # 9 digits give the float32 back.
         form = "[" + ", ".join(["%.9g"] * vectors.shape[1]) + "]\n"
         out.writelines(form % tuple(row) for row in vectors.tolist())
@@ -165,28 +170,26 @@ def _to_stream(work: WindowEncoder, choice: Choice, lines: Lines, out: IO[str]) 
     return EncodedFile(rows, size)
 
 
-def _to_file(work: WindowEncoder, choice: Choice, lines: Lines, job: Job, stop: StopRequest) -> EncodedFile:
+def _to_file(work: LoadedEncoder, lines: Lines, job: Job, progress: Progress, stop: StopRequest) -> EncodedFile:
     """Encode the missing parts, join all parts, and return the shape."""
     parts, before = VectorParts(job), job.notes.get("engine", "")
-    if before.count(" ") == 1:  # what was left to 'auto' is chosen as before the stop
-        choice = Choice(*before.split())
     seen: dict[bytes, int] = {}  # sentence to the number of its row
     position, rows, earlier = 0, 0, sum(parts.counts)
-    for window, bar in _windows(work, choice, lines):
-        if not rows and before not in ("", work.name):
+    for window, bar in _windows(work, lines, progress, before):
+        if not rows and before not in ("", work.engine):
             parts.drop_from(0)
         keys = [digest(line) for line in window]
         if parts.has(position, window):
             if not rows:
-                work.progress.tell(f"resuming after {counted(earlier, 'row')}")
+                progress.tell(f"resuming after {counted(earlier, 'row')}")
             bar.advance(len(window))
         else:
             if rows < earlier:
-                work.progress.tell(f"the text has changed from line {rows + 1:,} on: it is encoded again from there")
+                progress.tell(f"the text has changed from line {rows + 1:,} on: it is encoded again from there")
                 earlier = rows
             parts.drop_from(position)
-            vectors = _with_known(work, window, keys, seen, parts, bar)
-            job.note(engine=work.name)
+            vectors = _with_known(work, window, [seen.get(key, -1) for key in keys], parts, bar)
+            job.note(engine=work.engine)
             parts.add(window, vectors)
             stop.check(f"after row {rows + len(window):,}")
         for place, key in enumerate(keys):
@@ -196,24 +199,23 @@ def _to_file(work: WindowEncoder, choice: Choice, lines: Lines, job: Job, stop: 
         rows += len(window)
         position += 1
     parts.drop_from(position)  # the text is shorter now
-    shape = EncodedFile(rows, parts.row(0).shape[0] if rows else dimension(work.model))
+    shape = EncodedFile(rows, parts.size if rows else dimension(work.model))
     parts.join(job.result, shape)
     job.finish()
     return shape
 
 
-def _with_known(
-    work: WindowEncoder, lines: list[str], keys: list[bytes], seen: dict[bytes, int], parts: VectorParts, bar: Bar
-) -> np.ndarray:
-    """Return the vectors (S, D) of a window; repeated sentences are read from earlier windows."""
-    fresh = [i for i, key in enumerate(keys) if key not in seen]
-    vectors = work([lines[i] for i in fresh], bar) if fresh else np.empty((0, len(parts.row(0))), np.float32)
+def _with_known(work: LoadedEncoder, lines: list[str], known: list[int], parts: VectorParts, bar: Bar) -> np.ndarray:
+    """Return the vectors (S, D) of a window; those of repeated sentences are in the known rows, -1 for none."""
+    numbers = np.array(known)
+    fresh = np.flatnonzero(numbers < 0)
     if len(fresh) == len(lines):
-        return vectors
-    found = np.empty((len(lines), vectors.shape[1]), dtype=np.float32)
-    found[fresh] = vectors
-    for i, key in enumerate(keys):
-        if key in seen:
-            found[i] = parts.row(seen[key])
-    bar.advance(len(lines) - len(fresh))
+        return work(lines, bar.advance)
+    again = np.flatnonzero(numbers >= 0)
+    rows = parts.rows(numbers[again])
+    found = np.empty((len(lines), rows.shape[1]), dtype=np.float32)
+    found[again] = rows
+    bar.advance(len(again))
+    if len(fresh):
+        found[fresh] = work([lines[i] for i in fresh], bar.advance)
     return found

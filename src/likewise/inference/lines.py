@@ -16,6 +16,8 @@ from likewise.corpus.files import reading
 from likewise.errors import LikewiseError
 from likewise.runs.whole_files import parse_json
 
+WINDOW = 8192
+"""Lines of a part or piece, and rows of a table that are written at a time."""
 STREAM = "-"
 """Standard input or output, in the place of a file."""
 

@@ -10,8 +10,7 @@ import torch
 
 from likewise.encoder.opening import LoadError, check_loadable, open_model
 from likewise.inference.encoder import Encoder
-from likewise.inference.engines.engine import Choice
-from likewise.inference.engines.names import EngineName, EnginePrecision
+from likewise.inference.engines.engine import Choice, EngineName, EnginePrecision
 
 __all__ = ["LoadError", "check_loadable", "load"]
 

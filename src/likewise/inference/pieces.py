@@ -4,8 +4,9 @@ A file is named by a path or by the URL of an object store (s3://, gs://, abfs:/
 """
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from hashlib import blake2b
 from itertools import count, islice
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,7 @@ import numpy as np
 
 from likewise.corpus import CorpusOptions
 from likewise.errors import LikewiseError, first_line
-from likewise.inference.lines import decoded, open_lines
-from likewise.inference.windows import WINDOW
+from likewise.inference.lines import STREAM, WINDOW, decoded, open_lines
 from likewise.runs.on_ray import Piece
 
 _BLOCK = 1 << 24
@@ -48,6 +48,15 @@ def read_piece(piece: Piece, options: CorpusOptions) -> Iterator[list[str]]:
             yield window
 
 
+def state_of(pieces: Sequence[Piece]) -> str:
+    """Return a fingerprint of the files' names, cuts, sizes and times."""
+    found = blake2b(digest_size=16)
+    for piece in pieces:
+        stat = Path(piece["path"]).stat() if "://" not in piece["path"] else None
+        found.update(repr((piece, stat and (stat.st_size, stat.st_mtime_ns))).encode())
+    return found.hexdigest()
+
+
 def _texts(piece: Piece, options: CorpusOptions) -> Iterator[str]:
     path = piece["path"]
     if "group" in piece:
@@ -74,40 +83,31 @@ def _texts(piece: Piece, options: CorpusOptions) -> Iterator[str]:
 def _paths(source: str) -> list[str]:
     from pyarrow import fs
 
-    if "://" not in source:
-        here = Path(source)
-        if here.is_fifo():
-            raise LikewiseError(
-                f"{source} is a pipe, which is not read in pieces: save the text, or give --out NAME.npy"
-            )
-        if here.is_dir():
-            found = sorted(path for path in here.rglob("*") if path.is_file() and path.name[0] not in "._")
-        else:
-            found = [here] if here.is_file() else sorted(here.parent.glob(here.name)) if "*" in here.name else []
-        paths = [str(path.resolve()) for path in found]
+    here, scheme = Path(source), source.partition("://")[0] if "://" in source else ""
+    if source == STREAM or here.is_fifo():
+        raise LikewiseError(f"{source} is a pipe, which is not read in pieces: save the text, or give --out NAME.npy")
+    if not scheme and "*" in here.name and not here.exists():
+        paths = [str(path.resolve()) for path in sorted(here.parent.glob(here.name))]
     else:
         with _readable(source):
-            files, inside = _files(source)
-            info = files.get_file_info(inside)
-            listed = [info] if info.is_file else []
-            if info.type == fs.FileType.Directory:
-                listed = files.get_file_info(fs.FileSelector(inside, recursive=True))
-            scheme = source.partition("://")[0]
-            names = sorted(one.path for one in listed if one.is_file and one.base_name[0] not in "._")
-            paths = [f"{scheme}://{name}" for name in names]
+            files, inside = _files(source if scheme else str(here.resolve()))
+            found = [files.get_file_info(inside)]
+            if found[0].type == fs.FileType.Directory:
+                found = files.get_file_info(fs.FileSelector(inside, recursive=True))
+                found = [one for one in found if one.base_name[0] not in "._"]
+            names = sorted((one.path for one in found if one.is_file), key=lambda name: name.split("/"))
+            paths = [f"{scheme}://{name}" if scheme else name for name in names]
     if not paths:
         raise LikewiseError(f"There is no file '{source}'.")
     return paths
 
 
 def _files(path: str) -> tuple[Any, str]:
-    """Return the file system of a path or URL, and the path in it."""
+    """Return the file system of an absolute path or a URL, and the path in it."""
     from pyarrow import fs
 
-    if "://" in path:
-        files, inside = fs.FileSystem.from_uri(path)
-        return files, inside
-    return fs.LocalFileSystem(), path
+    found: tuple[Any, str] = fs.FileSystem.from_uri(path)
+    return found
 
 
 def _parquet(path: str) -> Any:

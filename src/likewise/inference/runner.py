@@ -14,18 +14,25 @@ from typing import Any
 import numpy as np
 import torch
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.sentence_transformer.modules import StaticEmbedding
+from sentence_transformers.sentence_transformer.modules import StaticEmbedding, Transformer
+from tokenizers import Tokenizer
 from torch import Tensor
 
 from likewise.corpus.decoding import without_surrogates
-from likewise.inference.batches import by_budget
-from likewise.inference.engines.engine import Engine
-from likewise.inference.tokens import Tokens, UnfitModel, token_state
+from likewise.encoder.word_vectors import WordVectors
+from likewise.inference.engines.engine import Call, Engine
+from likewise.inference.tokens import Tokens, by_budget
 
 Step = Callable[[int], object]
 _STATIC_BATCH = 1024  # texts of a mean of word vectors: nothing is padded
+# Longer than any model reads: tokenizers without a limit say 1e30.
+_NO_LIMIT = 1 << 24
 _SETTING = threading.Lock()
 _POOLS: dict[tuple[int, int], ThreadPoolExecutor] = {}  # by process, as a fork has no threads, and size
+
+
+class UnfitModel(ValueError):  # noqa: N818 - the reason, not a fault
+    """Raised if the fast path does not support a model; sentence-transformers' own path is then used."""
 
 
 class Runner:
@@ -33,7 +40,7 @@ class Runner:
 
     def __init__(self, model: SentenceTransformer) -> None:
         """Check the model."""
-        self.tokens = Tokens(model)
+        self.tokens, self.state = tokens_of(model), token_state(model)
 
     def vectors(
         self, texts: Sequence[str], engine: Engine, *, at_most: int | None = None, step: Step | None = None
@@ -48,13 +55,44 @@ class Runner:
             (S, D), on the engine's device and of its type; row i belongs to text i.
         """
         unique = list(dict.fromkeys(texts))
-        rows = self._unique(unique, engine, at_most, step)
+        ids = self.tokens(unique)
+        batches = by_budget(np.array([len(row) for row in ids]), engine.budget, at_most)
+        threads = torch_threads() if engine.budget < 4096 else 1
+        # Two batches a core, or the last one would wait for the others.
+        workers = threads if len(batches) >= 2 * threads else 1
+        rows = self.rows(ids, batches, engine.open(workers), engine.at_least, workers, step)
         if len(unique) == len(texts):
             return rows
         place = {text: i for i, text in enumerate(unique)}
         if step is not None:
             step(len(texts) - len(unique))
         return rows[torch.tensor([place[text] for text in texts], device=rows.device)]
+
+    def rows(
+        self,
+        ids: Sequence[np.ndarray],
+        batches: Sequence[np.ndarray],
+        call: Call,
+        at_least: int,
+        workers: int = 1,
+        step: Step | None = None,
+    ) -> Tensor:
+        """Return the vectors (S, D) of token ids, whose batches are spread over `workers` threads of one core each."""
+        found: Tensor | None = None
+
+        def run(batch: np.ndarray) -> Tensor:
+            return torch.as_tensor(call(*self.tokens.batch([ids[i] for i in batch], at_least)))
+
+        # One batch a core needs no waiting for each other inside a matrix product.
+        spread = map if workers == 1 else one_core_threads(workers).map
+        for batch, rows in zip(batches, spread(run, batches), strict=True):
+            if found is None:
+                found = rows.new_empty((len(ids), rows.shape[1]))
+            found[torch.from_numpy(batch).to(rows.device)] = rows
+            if step is not None:
+                step(len(batch))
+        assert found is not None
+        return found
 
     def equal_vectors(self, texts: Sequence[str], model: SentenceTransformer, batch_size: int) -> Tensor:
         """Return vectors (S, D) by torch in the batches of sentence-transformers, equal to its own to the last bit."""
@@ -66,29 +104,6 @@ class Runner:
             rows.append(model({name: part.to(model.device) for name, part in features.items()})["sentence_embedding"])
         return torch.cat(rows)[torch.from_numpy(np.argsort(order)).to(model.device)]
 
-    def _unique(self, texts: list[str], engine: Engine, at_most: int | None, step: Step | None) -> Tensor:
-        ids = self.tokens(texts)
-        batches = by_budget(np.array([len(row) for row in ids]), engine.budget, at_most)
-        threads = torch_threads() if engine.budget < 4096 else 1
-        # Two batches a core, or the last one would wait for the others.
-        workers = threads if len(batches) >= 2 * threads else 1
-        call = engine.open(workers)
-        found: Tensor | None = None
-
-        def run(batch: np.ndarray) -> Tensor:
-            return call(*self.tokens.batch([ids[i] for i in batch], engine.at_least))
-
-        # One batch a core needs no waiting for each other inside a matrix product.
-        spread = map if workers == 1 else one_core_threads(workers).map
-        for batch, rows in zip(batches, spread(run, batches), strict=True):
-            if found is None:
-                found = rows.new_empty((len(texts), rows.shape[1]))
-            found[torch.from_numpy(batch).to(rows.device)] = rows
-            if step is not None:
-                step(len(batch))
-        assert found is not None
-        return found
-
 
 _RUNNERS: weakref.WeakKeyDictionary[SentenceTransformer, Runner] = weakref.WeakKeyDictionary()
 
@@ -96,7 +111,7 @@ _RUNNERS: weakref.WeakKeyDictionary[SentenceTransformer, Runner] = weakref.WeakK
 def runner_of(model: SentenceTransformer) -> Runner:
     """Return the runner of a model, made at the first call and again if its tokenizer or length changes."""
     known = _RUNNERS.get(model)
-    if known is None or known.tokens.state != token_state(model):
+    if known is None or known.state != token_state(model):
         known = _RUNNERS[model] = Runner(model)
     return known
 
@@ -107,11 +122,67 @@ def fits(model: SentenceTransformer, texts: Sequence[object], prompt: str | None
         raise UnfitModel("not all inputs are texts")
     if prompt and not all(getattr(module, "include_prompt", True) for module in model):
         raise UnfitModel("its pooling leaves the prompt out")
-    if "encode" in vars(model) or type(model).encode is not SentenceTransformer.encode:
+    if has_own_encode(model):
         raise UnfitModel("its encode is its own")
     if getattr(model[0], "can_flatten_inputs", False):
         raise UnfitModel("its batches are flattened for flash attention")
     return runner_of(model)
+
+
+def has_own_encode(model: SentenceTransformer) -> bool:
+    """Return whether a model has an `encode` that is not sentence-transformers'."""
+    return "encode" in vars(model) or type(model).encode is not SentenceTransformer.encode
+
+
+def tokens_of(model: SentenceTransformer) -> Tokens:
+    """Return the tokenizer of a model as sentence-transformers' `preprocess`, without padding.
+
+    It is a copy: its padding and truncation are set once, and the model's own is not changed. It is compared with the
+    model's `preprocess` on texts that differ in every way that matters.
+
+    Raises:
+        UnfitModel: it gives other ids.
+    """
+    first = model[0]
+    if not isinstance(first, (Transformer, WordVectors)):
+        raise UnfitModel(f"its first module is {type(first).__name__}")
+    if set(getattr(first, "modality_config", {"text": {}})) != {"text"}:
+        raise UnfitModel("it reads more than texts")
+    own: Any = first.tokenizer
+    if not getattr(own, "is_fast", False):
+        raise UnfitModel("its tokenizer is not a fast one")
+    copy = Tokenizer.from_str(own.backend_tokenizer.to_str())
+    copy.encode_special_tokens = bool(own.split_special_tokens)
+    copy.no_padding()
+    copy.no_truncation()
+    limit = int(min(model.max_seq_length or _NO_LIMIT, _NO_LIMIT))
+    if limit < _NO_LIMIT:
+        copy.enable_truncation(limit, direction=own.truncation_side)
+    found = Tokens(copy, int(own.pad_token_id or 0), own.padding_side == "left")
+    special = " ".join(str(token) for token in own.all_special_tokens)
+    long = "one of many words " * (limit if limit < _NO_LIMIT else 600)
+    _compare(found, model, ["", "A.", f"It isn't 3.5, a caf\u00e9; {special} X", long])
+    return found
+
+
+def _compare(tokens: Tokens, model: SentenceTransformer, texts: list[str]) -> None:
+    wanted = model.preprocess(texts)
+    if (extra := set(wanted) - {"input_ids", "attention_mask", "token_type_ids", "modality"}) or (
+        "input_ids" not in wanted or "attention_mask" not in wanted
+    ):
+        raise UnfitModel(f"its preprocess gives other features ({', '.join(sorted(extra)) or 'no ids'})")
+    if "token_type_ids" in wanted and bool(wanted["token_type_ids"].any()):
+        raise UnfitModel("its tokens have types")
+    ids, mask = tokens.batch(tokens(texts))
+    same = wanted["input_ids"].shape == ids.shape and bool((wanted["attention_mask"].numpy() == mask).all())
+    if not same or not bool((wanted["input_ids"].numpy() == ids)[mask == 1].all()):
+        raise UnfitModel("its preprocess truncates texts in a custom way")
+
+
+def token_state(model: SentenceTransformer) -> tuple[Any, ...]:
+    """Return the state that the tokens depend on: if it changes, tokenize again."""
+    tokenizer: Any = getattr(model[0], "tokenizer", None)
+    return id(tokenizer), len(tokenizer) if tokenizer is not None else 0, model.max_seq_length
 
 
 def torch_threads() -> int:
@@ -151,18 +222,13 @@ def one_core_threads(count: int) -> ThreadPoolExecutor:
 
 def is_static(model: SentenceTransformer) -> bool:
     """Return whether a model starts with a mean of word vectors, and its `encode` is sentence-transformers' own."""
-    own = "encode" in vars(model) or type(model).encode is not SentenceTransformer.encode
-    return isinstance(model[0], StaticEmbedding) and not own
+    return isinstance(model[0], StaticEmbedding) and not has_own_encode(model)
 
 
 def static_vectors(
-    model: SentenceTransformer, texts: Sequence[str], *, at_most: int | None = None, step: Callable[[int], object]
+    model: SentenceTransformer, texts: Sequence[str], *, at_most: int | None = None, step: Step
 ) -> Tensor:
-    """Return the vectors (S, D) of texts, 1 or more.
-
-    Args:
-        step: called with the number of sentences done after each batch.
-    """
+    """Return the vectors (S, D) of texts, 1 or more; `step` as in `Runner.vectors`."""
     words: Any = model[0]
     size, found = at_most or _STATIC_BATCH, []
     for start in range(0, len(texts), size):

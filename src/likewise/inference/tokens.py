@@ -1,77 +1,68 @@
-"""Tokenization by the fast tokenizer alone: as sentence-transformers' `preprocess`, without padding.
+"""Texts as token ids, and ids as padded batches of about the same work. Nothing here imports torch.
 
-Letters of the shapes: B sentences of a batch, T tokens.
+Letters of the shapes: S sentences, B sentences of a batch, T tokens.
 """
+
+from __future__ import annotations
 
 from collections.abc import Sequence
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from sentence_transformers import SentenceTransformer
-from sentence_transformers.sentence_transformer.modules import Transformer
-from tokenizers import Tokenizer
 
 from likewise.corpus.decoding import without_surrogates
-from likewise.encoder.word_vectors import WordVectors
-from likewise.inference.batches import padded
 
-# Longer than any model reads: tokenizers without a limit say 1e30.
-_NO_LIMIT = 1 << 24
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+CPU_BUDGET = 640
+"""Cells of a batch that one core runs: 512 to 768 were the fastest here, 2048 a fifth slower (benchmarks/README.md)."""
+WASTE = 64
+"""Tokens of padding at which a new batch is cheaper: the fixed cost of a call in tokens (see benchmarks)."""
 _PIECE = 1024  # texts handed to the tokenizer at a time: its objects are far larger than the ids
 
 
-class UnfitModel(ValueError):  # noqa: N818 - the reason, not a fault
-    """Raised if the fast path does not support a model; sentence-transformers' own path is then used."""
-
-
 class Tokens:
-    """The tokenizer of a model as a function of texts.
+    """A tokenizer, which truncates to a model's length, as a function of texts.
 
-    It is a copy: its padding and truncation are set once, and the model's own is not changed. Before it is used it is
-    compared with the model's `preprocess` on texts that differ in every way that matters.
+    Args:
+        tokenizer: pads nothing.
+        pad: the id that fills the rows of a batch.
+        left: fill them on the left.
     """
 
-    def __init__(self, model: SentenceTransformer) -> None:
-        first = model[0]
-        if not isinstance(first, (Transformer, WordVectors)):
-            raise UnfitModel(f"its first module is {type(first).__name__}")
-        if set(getattr(first, "modality_config", {"text": {}})) != {"text"}:
-            raise UnfitModel("it reads more than texts")
-        tokenizer: Any = first.tokenizer
-        if not getattr(tokenizer, "is_fast", False):
-            raise UnfitModel("its tokenizer is not a fast one")
-        self.state = token_state(model)
-        self._backend = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
-        self.special = self._backend.encode_special_tokens = bool(tokenizer.split_special_tokens)
-        self._backend.no_padding()
-        self._backend.no_truncation()
-        limit = model.max_seq_length
-        if limit is not None and limit < _NO_LIMIT:
-            self._backend.enable_truncation(int(limit), direction=tokenizer.truncation_side)
-        self.pad = int(tokenizer.pad_token_id or 0)
-        self.left = tokenizer.padding_side == "left"
-        self._check(model, int(limit) if limit is not None and limit < _NO_LIMIT else 600)
+    def __init__(self, tokenizer: Tokenizer, pad: int, left: bool) -> None:
+        self._tokenizer, self.pad, self.left = tokenizer, pad, left
 
     def __call__(self, texts: Sequence[str]) -> list[np.ndarray]:
         """Return the token ids of each text, (T,) int32, cut to the model's length."""
         found: list[np.ndarray] = []
         for start in range(0, len(texts), _PIECE):
-            piece = self._backend.encode_batch_fast(
-                [without_surrogates(text) for text in texts[start : start + _PIECE]]
-            )
-            found.extend(np.array(text.ids, dtype=np.int32) for text in piece)
+            piece = [without_surrogates(text) for text in texts[start : start + _PIECE]]
+            found.extend(np.array(text.ids, dtype=np.int32) for text in self._tokenizer.encode_batch_fast(piece))
         return found
 
     def batch(self, ids: Sequence[np.ndarray], at_least: int = 1) -> tuple[np.ndarray, np.ndarray]:
         """Return ids and mask of a batch, both (B, T) int64, with T the greatest length and `at_least`."""
-        return padded(ids, self.pad, self.left, at_least)
+        longest = max(at_least, *(len(row) for row in ids))
+        filled = np.full((len(ids), longest), self.pad, dtype=np.int64)
+        mask = np.zeros((len(ids), longest), dtype=np.int64)
+        for i, row in enumerate(ids):
+            where = slice(longest - len(row), None) if self.left else slice(0, len(row))
+            filled[i, where], mask[i, where] = row, 1
+        return filled, mask
+
+    @property
+    def special(self) -> bool:
+        """Whether special tokens in a text are split as any other words."""
+        return bool(self._tokenizer.encode_special_tokens)
 
     @property
     def json(self) -> str:
         """The tokenizer, including its truncation."""
-        return str(self._backend.to_str())
+        return str(self._tokenizer.to_str())
 
     @property
     def hash(self) -> str:
@@ -80,26 +71,36 @@ class Tokens:
 
     def save(self, path: Path) -> None:
         """Write the tokenizer, including its truncation, as tokenizer.json."""
-        self._backend.save(str(path))
-
-    def _check(self, model: SentenceTransformer, limit: int) -> None:
-        tokenizer: Any = model[0].tokenizer
-        special = " ".join(str(token) for token in tokenizer.all_special_tokens)
-        texts = ["", "A.", f"It isn't 3.5, a caf\u00e9; {special} X", "one of many words " * limit]
-        wanted = model.preprocess(texts)
-        if (extra := set(wanted) - {"input_ids", "attention_mask", "token_type_ids", "modality"}) or (
-            "input_ids" not in wanted or "attention_mask" not in wanted
-        ):
-            raise UnfitModel(f"its preprocess gives other features ({', '.join(sorted(extra)) or 'no ids'})")
-        if "token_type_ids" in wanted and bool(wanted["token_type_ids"].any()):
-            raise UnfitModel("its tokens have types")
-        ids, mask = self.batch(self(texts))
-        same = wanted["input_ids"].shape == ids.shape and bool((wanted["attention_mask"].numpy() == mask).all())
-        if not same or not bool((wanted["input_ids"].numpy() == ids)[mask == 1].all()):
-            raise UnfitModel("its preprocess truncates texts in a custom way")
+        self._tokenizer.save(str(path))
 
 
-def token_state(model: SentenceTransformer) -> tuple[Any, ...]:
-    """Return the state that the tokens depend on: if it changes, tokenize again."""
-    tokenizer: Any = getattr(model[0], "tokenizer", None)
-    return id(tokenizer), len(tokenizer) if tokenizer is not None else 0, model.max_seq_length
+def by_budget(lengths: np.ndarray, budget: int, at_most: int | None = None) -> list[np.ndarray]:
+    """Group sentences into batches, the longest first.
+
+    A batch has at most `budget` cells (sentences times its longest), or one sentence; and less than `WASTE` of them
+    are padding.
+
+    Args:
+        lengths: tokens of each sentence, (S,).
+        budget: cells of a batch.
+        at_most: sentences of a batch, if that is limited too.
+
+    Returns:
+        The positions of each batch's sentences; each position is in exactly one.
+
+    >>> [batch.tolist() for batch in by_budget(np.array([3, 9, 3, 8]), budget=18)]
+    [[1, 3], [0, 2]]
+    """
+    order = np.argsort(-lengths, kind="stable")
+    batches: list[np.ndarray] = []
+    start, waste = 0, 0
+    for end in range(1, len(order) + 1):
+        if end < len(order):
+            longest = max(1, int(lengths[order[start]]))
+            waste += longest - int(lengths[order[end]])
+            size = end - start + 1
+            if size * longest <= budget and waste < WASTE and (at_most is None or size <= at_most):
+                continue
+        batches.append(order[start:end])
+        start, waste = end, 0
+    return batches

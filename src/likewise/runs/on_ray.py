@@ -76,6 +76,13 @@ def check_workers(on: str | None, workers: int | None) -> None:
         raise ClusterError(f"workers is {workers}, but no Ray cluster is given: add --on ray, or leave --workers out")
 
 
+def loadable(model: str | None) -> str:
+    """Return the folder or name of a model, which a worker loads itself; that there is none is a ClusterError."""
+    if model is None:
+        raise ClusterError("the workers of a cluster load the model themselves: give its folder or its name")
+    return model
+
+
 def _is_local(on: str) -> bool:
     return on == HERE and not os.environ.get("RAY_ADDRESS")
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -17,15 +16,16 @@ import numpy as np
 from likewise.corpus.options import CorpusError, CorpusOptions
 from likewise.errors import counted
 from likewise.inference.deferred import DeferredEncoder
-from likewise.inference.engines.names import EngineName, EnginePrecision
+from likewise.inference.engines.engine import EngineName, EnginePrecision
+from likewise.inference.exported import TextEncoder
 from likewise.runs.job import Job, Resume, check_target, open_job, read_record
-from likewise.runs.on_ray import cluster
+from likewise.runs.on_ray import RayExecutor, cluster, loadable
 from likewise.runs.parts import checksum
 from likewise.runs.plan import Plan
 from likewise.runs.progress import Progress
 from likewise.runs.stopping import StopRequest, orderly_stop
-from likewise.searching.encoders import PassageVectors, opened
 from likewise.searching.passages import IndexedPassage, Splitting, files_of
+from likewise.searching.reading import encoder_of
 from likewise.searching.table import Table, key_of
 
 if TYPE_CHECKING:
@@ -39,7 +39,6 @@ _TOKENS_A_WORD = 1.4
 APPROXIMATE = 200_000
 """Passages from which an approximate index of the vectors is built: an exact search reads 1.5 kB for each of them."""
 _TRIED = 100
-Known = dict[str, np.ndarray]
 Entry = tuple[str, str, bool, IndexedPassage]
 """Source, file, whether it is the last of its source, and the passage."""
 
@@ -121,7 +120,9 @@ def index(
     target, progress = Path(out), Progress(quiet)
     check_target(target)
     named, walked = files_of([texts] if isinstance(texts, str | os.PathLike) else list(texts), target)
-    encoder = opened(target, model, engine, precision)
+    encoder = encoder_of(target, model, engine, precision)
+    if on:
+        loadable(encoder.name)
     options = corpus_options or CorpusOptions()
     facts = encoder.facts
     most = words or int(min(WORDS, max(8, (facts.longest or 2 * WORDS) / _TOKENS_A_WORD)))
@@ -135,9 +136,8 @@ def index(
         stop = stack.enter_context(orderly_stop(progress))
         table = _table(job, facts.dimension, metadata, overwrite)
         job.note(table=table.name)
-        vectors = _on_cluster(encoder, number) if on else PassageVectors(encoder)
-        work = _Work(table, vectors, Splitting(most, options, tuple(metadata)), progress, stop)
-        found = work.update(named, walked, keep)
+        splitting = Splitting(most, options, tuple(metadata))
+        found = _Update(table, encoder, number, splitting, progress, stop).run(named, walked, keep)
         table.index_words(language)
         if table.rows >= approximate:
             progress.tell("building the approximate index of the vectors")
@@ -152,12 +152,6 @@ def index(
     return result
 
 
-def _on_cluster(encoder: DeferredEncoder, workers: int) -> PassageVectors:
-    from likewise.searching.remote import RemoteVectors
-
-    return RemoteVectors(encoder, workers)
-
-
 def recall_of(table: Table, count: int = 10) -> float:
     """Return the share of the exact nearest passages that the approximate search finds, for 100 of the passages."""
     found, wanted = 0, 0
@@ -170,34 +164,41 @@ def recall_of(table: Table, count: int = 10) -> float:
     return found / max(1, wanted)
 
 
-class _Work:
-    """The update of a table by the files that have changed."""
+@dataclass
+class _Update:
+    """The update of a table by the files that have changed; `workers` of a cluster encode, or 0 for none."""
 
-    def __init__(
-        self, table: Table, vectors: PassageVectors, splitting: Splitting, progress: Progress, stop: StopRequest
-    ) -> None:
-        self.table, self.vectors, self.splitting, self.progress, self.stop = table, vectors, splitting, progress, stop
-        self.there = table.sources()
-        self.skipped: dict[str, str] = {}  # source to the reason
-        self.encoded = self.added = 0
+    table: Table
+    encoder: DeferredEncoder
+    workers: int
+    splitting: Splitting
+    progress: Progress
+    stop: StopRequest
+    skipped: dict[str, str] = field(default_factory=dict)  # source to the reason
+    encoded: int = 0
+    added: int = 0
+    vectors: Any = None  # a TextEncoder, opened when there is something to encode
 
-    def update(self, named: list[Path], walked: list[Path], keep: bool) -> tuple[int, int, int, tuple[str, ...]]:
+    def __post_init__(self) -> None:
+        self.there = self.table.sources()
+
+    def run(self, named: list[Path], walked: list[Path], keep: bool) -> tuple[int, int, int, tuple[str, ...]]:
         """Bring the table in line with the files, and return how much was encoded, added, removed and skipped."""
         wanted = {_source_of(path): path for path in [*walked, *named]}
         fresh = {one: path for one, path in wanted.items() if one not in self.there or not self.there[one][2]}
         size = sum(path.stat().st_size for path in fresh.values())
-        total, waiting = 0, deque[tuple[list[Entry], Known, dict[str, str], Future[np.ndarray] | None]]()
+        total, waiting = 0, deque[Callable[[], int]]()
         with self.progress.bar("indexing") as bar:
             for window in self._windows(fresh, set(named)):
                 if not total:
                     total = max(len(window), size * len(window) // sum(len(one.text.encode()) for *_, one in window))
                     bar.update(total=total)
                 waiting.append(self._begun(window, total))
-                while len(waiting) > self.vectors.ahead:
-                    bar.advance(self._write(*waiting.popleft()))
+                while len(waiting) > 2 * self.workers:
+                    bar.advance(waiting.popleft()())
                     self.stop.check(f"after {counted(bar.done, 'passage')}")
-            while waiting:
-                bar.advance(self._write(*waiting.popleft()))
+            for write in waiting:
+                bar.advance(write())
         files = {str(path.resolve()) for path in wanted.values()}
         stale = [
             one for one, (file, *_) in self.there.items() if one not in wanted and not (keep and file not in files)
@@ -229,28 +230,35 @@ class _Work:
         if window:
             yield window
 
-    def _begun(
-        self, window: list[Entry], total: int
-    ) -> tuple[list[Entry], Known, dict[str, str], Future[np.ndarray] | None]:
-        """Begin to encode the passages whose text is not in the table: known vectors, new texts, and their vectors."""
+    def _begun(self, window: list[Entry], total: int) -> Callable[[], int]:
+        """Begin to encode the passages whose text is not in the table, and return what writes all and counts them."""
         keys = [key_of(passage.encoded) for *_, passage in window]
         vectors = self.table.known(keys)
         new = {key: one.encoded for key, (*_, one) in zip(keys, window, strict=True) if key not in vectors}
-        if new:
-            if not self.encoded:
-                self.vectors.vectors.choose(list(new.values()), total, self.progress)
-            self.encoded += len(new)
-        return window, vectors, new, self.vectors.begin(list(new.values())) if new else None
+        rows = self._encode(list(new.values()), total) if new else tuple
+        self.encoded += len(new)
 
-    def _write(
-        self, window: list[Entry], vectors: Known, new: dict[str, str], encoded: Future[np.ndarray] | None
-    ) -> int:
-        """Write passages with their vectors, and return how many."""
-        if encoded is not None:
-            vectors |= dict(zip(new, encoded.result(), strict=True))
-        keys = [key_of(passage.encoded) for *_, passage in window]
-        self.table.add(window, keys, np.stack([vectors[key] for key in keys]))
-        return len(window)
+        def write() -> int:
+            vectors.update(zip(new, rows(), strict=True))
+            self.table.add(window, keys, np.stack([vectors[key] for key in keys]))
+            return len(window)
+
+        return write
+
+    def _encode(self, texts: list[str], total: int) -> Callable[[], Iterable[np.ndarray]]:
+        """Return what gives the vectors (S, D) of texts, which a cluster encodes meanwhile."""
+        if self.vectors is None:
+            self.vectors = self.encoder.loaded("document") if self.workers else self.encoder.opened("document")
+            self.vectors.choose(texts, total, self.progress)
+        if self.workers:
+            return RayExecutor().submit(_encoded, self.vectors.elsewhere(), texts).result
+        rows = self.vectors(texts)
+        return lambda: rows
+
+
+def _encoded(opens: Callable[[], TextEncoder], texts: list[str]) -> np.ndarray:
+    """Return the vectors (S, D) of texts; called by a worker of a cluster."""
+    return opens()(texts)
 
 
 def _source_of(path: Path) -> str:

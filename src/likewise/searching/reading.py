@@ -14,9 +14,10 @@ import numpy as np
 
 from likewise.corpus.decoding import without_surrogates
 from likewise.corpus.splitting import sentence_spans
-from likewise.inference.exported import ExportedEncoder
+from likewise.inference.deferred import DeferredEncoder
+from likewise.inference.engines.engine import EngineName, EnginePrecision
+from likewise.inference.exported import ExportedEncoder, TextEncoder
 from likewise.runs.job import read_record, work_of
-from likewise.searching.encoders import ByExport, opened, vectors_in
 from likewise.searching.hits import Hit
 from likewise.searching.table import SHOWN, SearchError, Table
 
@@ -56,7 +57,7 @@ class Index:
         self.path, self.vectors = Path(path), vectors
         self._model = model
         self._seen: Any = None
-        self._own: Any = None
+        self._encoder: TextEncoder | None = None
         self._fits = ""
         _ = self.table
 
@@ -74,21 +75,24 @@ class Index:
         """Return the vectors (S, D) of queries."""
         if self.vectors is not None:
             return self.vectors(texts)
-        made_with, query = self.made_with, self._record.get("query")
-        if query and self._model is None and self._fits != made_with:
-            with suppress(LookupError, ImportError):
-                encoder = ExportedEncoder(made_with, query["tokenizer"], query["truncate_dim"])
-                self._own, self._fits = ByExport(encoder, query["prompt"]), made_with
-        if self._own is None or self._fits != made_with:
-            model = opened(self.path, self._model)
-            if model.facts.fingerprint != made_with:
-                raise SearchError(
-                    f"{self.path} was made with another model{f' ({self.model})' if self.model else ''}: search with "
-                    "that one, or index again with --model and --overwrite"
-                )
-            self._own, self._fits = vectors_in("query", model), made_with
-        found: np.ndarray = self._own(texts)
-        return found
+        made_with = self.made_with
+        if self._encoder is None or self._fits != made_with:
+            self._encoder, self._fits = self._opened(made_with), made_with
+        return self._encoder(texts)
+
+    def _opened(self, made_with: str) -> TextEncoder:
+        """Return the encoder of queries."""
+        query = self._record.get("query")
+        if query and self._model is None:
+            with suppress(LookupError):
+                return ExportedEncoder(made_with, **query)
+        encoder = encoder_of(self.path, self._model)
+        if encoder.facts.fingerprint != made_with:
+            raise SearchError(
+                f"{self.path} was made with another model{f' ({self.model})' if self.model else ''}: search with "
+                "that one, or index again with --model and --overwrite"
+            )
+        return encoder.opened("query")
 
     @property
     def made_with(self) -> str:
@@ -173,6 +177,23 @@ def search(
     mode: Mode = "vectors" if vectors_only else "words" if words_only else "hybrid"
     opened = index if isinstance(index, Index) else Index(index, model)
     return opened.search(query, k, mode=mode, where=where)
+
+
+def encoder_of(
+    index: Path,
+    model: SentenceTransformer | str | os.PathLike[str] | None,
+    engine: EngineName = "auto",
+    precision: EnginePrecision = "fp32",
+) -> DeferredEncoder:
+    """Return the encoder that was given, or that of an index.
+
+    Raises:
+        SearchError: none was given, and the index names none.
+    """
+    given = model or read_record(index).get("model")
+    if given is None:
+        raise SearchError(f"{index} names no model: give the one to index with, as --model runs/arc")
+    return DeferredEncoder(given, engine, precision)
 
 
 def fused(rankings: Sequence[Sequence[dict[str, Any]]]) -> list[dict[str, Any]]:

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from likewise.errors import LikewiseError, first_line, require_extra
+from likewise.inference.vector_parts import matrix_of, vector_column
 from likewise.searching.passages import IndexedPassage
 
 SHOWN = ("file", "line", "title", "text")
@@ -113,7 +114,7 @@ class Table:
     def known(self, keys: Sequence[str]) -> dict[str, np.ndarray]:
         """Return the vectors, (D,) each, of those texts that are in the table, by key."""
         found = self._select(["key", "vector"], f"key IN ({_quoted(keys)})")
-        rows = _matrix(found["vector"])
+        rows = matrix_of(found["vector"])
         return dict(zip(found["key"].to_pylist(), rows, strict=True))
 
     def add(
@@ -133,8 +134,7 @@ class Table:
             "text": [passage.text for passage in passages],
         }
         columns |= {name: [one.metadata[i] for one in passages] for i, name in enumerate(self.metadata)}
-        flat = pa.array(np.ascontiguousarray(vectors, dtype=np.float32).reshape(-1))
-        columns["vector"] = pa.FixedSizeListArray.from_arrays(flat, vectors.shape[1])
+        columns["vector"] = vector_column(vectors)
         self._table.add(pa.table(columns, schema=self._table.schema))
 
     def remove(self, sources: Sequence[str]) -> None:
@@ -184,7 +184,7 @@ class Table:
     def sample(self, count: int) -> np.ndarray:
         """Return the vectors (S, D) of up to `count` passages, evenly spaced."""
         places = np.unique(np.linspace(0, self.rows - 1, num=min(count, self.rows)).astype(int)).tolist()
-        return _matrix(self._table.take_offsets(places).select(["vector"]).to_arrow()["vector"])
+        return matrix_of(self._table.take_offsets(places).select(["vector"]).to_arrow()["vector"])
 
     def by_vector(
         self, vector: np.ndarray, count: int, where: str | None = None, exact: bool = False
@@ -231,9 +231,3 @@ class Table:
 
 def _quoted(values: Sequence[str]) -> str:
     return ", ".join(f"'{value}'" for value in values)  # hex digits only
-
-
-def _matrix(column: Any) -> np.ndarray:
-    """Return a column of vectors as (S, D)."""
-    flat: np.ndarray = column.combine_chunks().flatten().to_numpy()
-    return flat.reshape(-1, column.type.list_size)

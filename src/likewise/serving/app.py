@@ -4,8 +4,7 @@
 import asyncio
 import base64
 import time
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -14,12 +13,12 @@ import orjson
 from fastapi import FastAPI, HTTPException, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.middleware.cors import CORSMiddleware
+from fastapi.responses import FileResponse
 from fastapi_offline import FastAPIOffline
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from likewise.errors import LikewiseError
 from likewise.inference.exported import cut
-from likewise.serving.batching import TooBusyError
 from likewise.serving.guard import Guard
 from likewise.serving.requests import EmbeddingsBody, RequestError, SearchBody, SimilarityBody, checked_texts
 from likewise.serving.service import Service
@@ -44,13 +43,8 @@ def create_app(service: Service, keys: Sequence[str] = (), cors: Sequence[str] =
         cors: the origins whose pages may call it, as "https://example.org".
     """
 
-    @asynccontextmanager
-    async def lifespan(_: FastAPI) -> Any:
-        service.start()
-        yield
-
     # Swagger UI from the package's own files: FastAPI would have the browser load it from another host.
-    app = FastAPIOffline(title="likewise", version=__version__, lifespan=lifespan, redoc_url=None)
+    app = FastAPIOffline(title="likewise", version=__version__, redoc_url=None)
     if cors:
         app.add_middleware(CORSMiddleware, allow_origins=list(cors), allow_methods=["*"], allow_headers=["*"])
     _answer_errors(app)
@@ -64,9 +58,6 @@ def _answer_errors(app: FastAPI) -> None:
     async def answer(request: Request, error: Any) -> Response:
         if isinstance(error, RequestError):
             return error.response()
-        if isinstance(error, TooBusyError):
-            headers = {"Retry-After": str(error.after)}
-            return RequestError(str(error), status=429, kind="rate_limit_error", headers=headers).response()
         if isinstance(error, RequestValidationError):
             first = error.errors()[0]
             if first["type"] == "json_invalid":
@@ -86,27 +77,22 @@ def _answer_errors(app: FastAPI) -> None:
 def _add_routes(app: FastAPI, service: Service) -> None:
     limits = service.options
 
-    async def encoded(request: Request, model: Any, texts: Sequence[str]) -> tuple[np.ndarray, int]:
-        return await _unless_gone(request, service.vectors(model, texts), limits.timeout)
-
     @app.post("/v1/embeddings", tags=["OpenAI"], summary="Vectors of texts")
     async def embeddings(body: EmbeddingsBody, request: Request) -> Response:
-        model = service.model(body.model)
-        texts = checked_texts(body.input, "input", limits.max_texts, limits.max_characters)
-        if body.dimensions is not None and body.dimensions > model.facts.dimension:
-            raise RequestError(
-                f"dimensions: {body.dimensions} is more than the {model.facts.dimension} of {model.name}",
-                param="dimensions",
-            )
-        vectors, tokens = await encoded(request, model, texts)
-        if body.dimensions is not None and body.dimensions < model.facts.dimension:
-            vectors = cut(vectors, body.dimensions)
+        name = service.model_name(body.model)
+        texts, most = checked_texts(body.input, "input", limits), service.facts[name].dimension
+        size = body.dimensions or most
+        if size > most:
+            raise RequestError(f"dimensions: {size} is more than the {most} of {name}", param="dimensions")
+        vectors, tokens = await _unless_gone(request, service.vectors(name, texts), limits.timeout)
+        if size < most:
+            vectors = cut(vectors, size)
         shown: Any = vectors
         if body.encoding_format == "base64":
             shown = [base64.b64encode(row.astype("<f4").tobytes()).decode() for row in vectors]
         data = [{"object": "embedding", "index": i, "embedding": row} for i, row in enumerate(shown)]
         usage = {"prompt_tokens": tokens, "total_tokens": tokens}
-        return _json({"object": "list", "data": data, "model": model.name, "usage": usage})
+        return _json({"object": "list", "data": data, "model": name, "usage": usage})
 
     begun = int(time.time())
 
@@ -119,27 +105,24 @@ def _add_routes(app: FastAPI, service: Service) -> None:
 
     @app.get("/v1/models/{name:path}", tags=["OpenAI"], summary="A model")
     async def model(name: str) -> Any:
-        return listed(service.model(name).name)
+        return listed(service.model_name(name))
 
     @app.post("/similarity", tags=["likewise"], summary="Cosines of texts")
     async def similarity(body: SimilarityBody, request: Request) -> Response:
-        model = service.model(body.model)
-        texts = list(checked_texts(body.texts, "texts", limits.max_texts, limits.max_characters))
-        others = list(
-            checked_texts(body.others, "others", limits.max_texts, limits.max_characters) if body.others else ()
-        )
+        name = service.model_name(body.model)
+        texts = checked_texts(body.texts, "texts", limits)
+        others = checked_texts(body.others, "others", limits) if body.others else []
         if len(texts) * (len(others) or len(texts)) > 1 << 20:
             raise RequestError("these are more than 1,048,576 pairs: send several requests", param="texts")
-        vectors, _ = await encoded(request, model, [*texts, *others])
+        vectors, _ = await _unless_gone(request, service.vectors(name, [*texts, *others]), limits.timeout)
         cosines = np.clip(vectors[: len(texts)] @ (vectors[len(texts) :] if others else vectors).T, -1, 1)
-        return _json({"model": model.name, "similarity": cosines})
+        return _json({"model": name, "similarity": cosines})
 
     @app.post("/search", tags=["likewise"], summary="Passages of an index")
     async def search(body: SearchBody, request: Request) -> Response:
         if len(body.query) > limits.max_characters:
             raise RequestError(f"the query has more than {limits.max_characters:,} characters", param="query")
-        asked = {"query": body.query, "k": body.k, "mode": body.mode, "where": body.where}
-        name, hits = await _unless_gone(request, service.search(body.index, **asked), limits.timeout)
+        name, hits = await _unless_gone(request, service.search(body), limits.timeout)
         return _json({"index": name, "hits": [hit.to_dict() for hit in hits]})
 
     @app.get("/info", tags=["likewise"], summary="Models and indexes")
@@ -158,22 +141,15 @@ def _add_routes(app: FastAPI, service: Service) -> None:
 
     @app.get("/metrics", tags=["running"], summary="Measurements for Prometheus")
     async def metrics() -> Response:
-        service.measured()
         return Response(generate_latest(service.metrics.registry), media_type=CONTENT_TYPE_LATEST)
 
 
 def _add_page(app: FastAPI) -> None:
-    def page(name: str, kind: str) -> Callable[[], Awaitable[Response]]:
-        content = (_PAGE / name).read_bytes()
+    async def page(request: Request) -> Response:
+        return FileResponse(_PAGE / (request.url.path[1:] or "page.html"), headers=_PAGE_HEADERS)
 
-        async def answer() -> Response:
-            return Response(content, media_type=kind, headers=_PAGE_HEADERS)
-
-        return answer
-
-    kinds = {"/": "text/html", "/page.css": "text/css", "/page.js": "text/javascript"}
-    for path, kind in kinds.items():
-        app.get(path, include_in_schema=False)(page(path[1:] or "page.html", kind))
+    for path in ("/", "/page.css", "/page.js"):
+        app.add_route(path, page, include_in_schema=False)
 
 
 async def _unless_gone(request: Request, work: Awaitable[_Found], seconds: float) -> _Found:

@@ -10,36 +10,32 @@ import asyncio
 import math
 import time
 from collections import deque
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
-from likewise.errors import LikewiseError
-from likewise.serving.served import Item, Served
+from likewise.inference.exported import Item, TextEncoder
+from likewise.serving.requests import RequestError
 
 _PACE = 0.1  # the share of a new measurement in the pace that is told
 
 
-class TooBusyError(LikewiseError):
+class TooBusyError(RequestError):
     """Raised if too many texts wait; `after` is how many seconds they will take."""
 
     def __init__(self, waiting: int, after: int) -> None:
-        super().__init__(f"{waiting:,} texts are waiting: try again in {after} s")
+        message, headers = f"{waiting:,} texts are waiting: try again in {after} s", {"Retry-After": str(after)}
+        super().__init__(message, status=429, kind="rate_limit_error", headers=headers)
         self.after = after
 
 
 @dataclass
-class _Waiting:
-    """The texts of a request that are not in a batch yet, the longest last; and its vectors so far."""
-
-    places: list[int]
-    items: Sequence[Item]
-    future: asyncio.Future[np.ndarray]
-    since: float = field(default_factory=time.monotonic)
-    found: np.ndarray | None = None
-    open: int = 0
+class _Text:
+    item: Item
+    tokens: int
+    vector: asyncio.Future[np.ndarray]
 
 
 class Batcher:
@@ -49,14 +45,17 @@ class Batcher:
         model: what runs the batches, as many at the same time as it has workers.
         limit: texts that may wait; a request is taken in any case when nothing waits.
         wait: seconds that a text waits at most for others, while another batch runs.
+        observe: called with the number of texts of each batch.
     """
 
-    def __init__(self, model: Served, limit: int, wait: float) -> None:
-        self.model, self.limit, self.wait = model, limit, wait
+    def __init__(
+        self, model: TextEncoder, limit: int, wait: float, observe: Callable[[int], object] = lambda _: None
+    ) -> None:
+        self.model, self.limit, self.wait, self._observe = model, limit, wait, observe
         self.waiting = self.tokens_waiting = 0
-        self.sizes: list[int] = []  # texts of the batches since they were last asked for
         self._running = 0
-        self._queue: deque[_Waiting] = deque()
+        # Of each request, when it came and its texts that are not in a batch yet, the longest last.
+        self._queue: deque[tuple[float, list[_Text]]] = deque()
         self._timer: asyncio.TimerHandle | None = None
         self._pace = 2000.0  # tokens a second
 
@@ -68,77 +67,65 @@ class Batcher:
         """
         if self.waiting and self.waiting + len(items) > self.limit:
             raise TooBusyError(self.waiting, max(1, math.ceil(self.tokens_waiting / self._pace)))
-        lengths = [self.model.tokens(item) for item in items]
-        one = _Waiting(sorted(range(len(items)), key=lengths.__getitem__), items, asyncio.Future())
-        self._queue.append(one)
-        self.waiting += len(items)
-        self.tokens_waiting += sum(lengths)
+        loop = asyncio.get_running_loop()
+        texts = [_Text(item, self.model.tokens(item), loop.create_future()) for item in items]
+        left = sorted(texts, key=lambda text: text.tokens)
+        self._queue.append((time.monotonic(), left))
+        self._count(left, 1)
         self._pump()
         try:
-            return await one.future
+            return np.stack(await asyncio.gather(*(text.vector for text in texts)))
         finally:
-            if one.places:  # given up
-                self.waiting -= len(one.places)
-                self.tokens_waiting -= sum(lengths[place] for place in one.places)
-                one.places = []
-                if one in self._queue:
-                    self._queue.remove(one)
+            if left:  # given up
+                self._count(left, -1)
+                self._queue = deque(one for one in self._queue if one[1] is not left)
+
+    def _count(self, texts: Sequence[_Text], sign: int) -> None:
+        self.waiting += sign * len(texts)
+        self.tokens_waiting += sign * sum(text.tokens for text in texts)
 
     def _pump(self) -> None:
         """Start batches while there is a free worker and enough to do."""
+        loop = asyncio.get_running_loop()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         while self._queue and self._running < self.model.workers:
-            waited = time.monotonic() - self._queue[0].since
+            waited = time.monotonic() - self._queue[0][0]
             if self._running and self.tokens_waiting < self.model.budget and waited < self.wait:
-                self._timer = asyncio.get_running_loop().call_later(self.wait - waited, self._pump)
+                self._timer = loop.call_later(self.wait - waited, self._pump)
                 return
             taken = self._take()
             self._running += 1
-            self.sizes.append(len(taken))
-            items = [one.items[place] for one, place in taken]
-            future = asyncio.get_running_loop().run_in_executor(self.model.pool, self._timed, items)
-            future.add_done_callback(lambda done, taken=taken: self._done(taken, done))  # type: ignore[misc]
+            self._observe(len(taken))
+            future = loop.run_in_executor(self.model.pool, self.model.vectors, [text.item for text in taken])
+            future.add_done_callback(partial(self._done, taken, time.monotonic()))
 
-    def _take(self) -> list[tuple[_Waiting, int]]:
+    def _take(self) -> list[_Text]:
         """Take texts of as many tokens as a batch holds, from the requests in turn."""
-        taken: list[tuple[_Waiting, int]] = []
-        tokens = 0
-        while self._queue and tokens < self.model.budget:
-            one = self._queue.popleft()
-            while one.places and tokens < self.model.budget:
-                place = one.places.pop()
-                taken.append((one, place))
-                tokens += self.model.tokens(one.items[place])
-                one.open += 1
-            if one.places:
-                self._queue.append(one)
-        self.waiting -= len(taken)
-        self.tokens_waiting -= tokens
+        taken: list[_Text] = []
+        room = self.model.budget
+        while self._queue and room > 0:
+            since, left = self._queue.popleft()
+            while left and room > 0:
+                taken.append(left.pop())
+                room -= taken[-1].tokens
+            if left:
+                self._queue.append((since, left))
+        self._count(taken, -1)
         return taken
 
-    def _timed(self, items: list[Item]) -> tuple[np.ndarray, float]:
-        begun = time.monotonic()
-        found = self.model.vectors(items)
-        return found, sum(map(self.model.tokens, items)) / max(1e-6, time.monotonic() - begun)
-
-    def _done(self, taken: list[tuple[_Waiting, int]], done: asyncio.Future[Any]) -> None:
+    def _done(self, taken: list[_Text], begun: float, done: asyncio.Future[np.ndarray]) -> None:
         self._running -= 1
         error = done.exception()
         if error is None:
-            rows, pace = done.result()
+            pace = sum(text.tokens for text in taken) / max(1e-6, time.monotonic() - begun)
             self._pace += _PACE * (pace * self.model.workers - self._pace)
-        for number, (one, place) in enumerate(taken):
-            one.open -= 1
-            if one.future.done():  # given up, or failed with another batch
+        for number, text in enumerate(taken):
+            if text.vector.done():  # given up, or failed with another batch
                 continue
             if error is not None:
-                one.future.set_exception(error)
-                continue
-            if one.found is None:
-                one.found = np.empty((len(one.items), rows.shape[1]), dtype=np.float32)
-            one.found[place] = rows[number]
-            if not one.open and not one.places:
-                one.future.set_result(one.found)
+                text.vector.set_exception(error)
+            else:
+                text.vector.set_result(done.result()[number])
         self._pump()

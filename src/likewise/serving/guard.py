@@ -94,7 +94,7 @@ class Guard:
         """Read the body, and return what gives it to the application, and tells it later if the client has left."""
         if scope["method"] in ("GET", "HEAD", "OPTIONS"):
             return receive
-        most, pieces, size, more = self.options.max_body, [], 0, True
+        most, body, more = self.options.max_body, bytearray(), True
         declared = dict(scope["headers"]).get(b"content-length", b"0")
         too_large = RequestError(
             f"the body is larger than {most:,} bytes: send fewer texts", status=413, headers={"Connection": "close"}
@@ -107,9 +107,9 @@ class Guard:
                     message = await receive()
                     if message["type"] == "http.disconnect":
                         raise RequestError("the client has left", status=400)
-                    pieces.append(message.get("body", b""))
-                    size, more = size + len(pieces[-1]), message.get("more_body", False)
-                    if size > most:
+                    body += message.get("body", b"")
+                    more = message.get("more_body", False)
+                    if len(body) > most:
                         raise too_large
         except TimeoutError:
             raise RequestError(
@@ -117,13 +117,9 @@ class Guard:
                 status=408,
                 headers={"Connection": "close"},
             ) from None
-        body: bytes | None = b"".join(pieces)
+        messages = iter([{"type": "http.request", "body": bytes(body), "more_body": False}])
 
         async def replay() -> Any:
-            nonlocal body
-            if body is None:
-                return await receive()
-            message, body = {"type": "http.request", "body": body, "more_body": False}, None
-            return message
+            return next(messages, None) or await receive()
 
         return replay

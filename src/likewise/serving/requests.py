@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from fastapi.responses import JSONResponse
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from likewise.errors import LikewiseError
+from likewise.serving.options import ServeOptions
 
 
 class RequestError(LikewiseError):
@@ -40,23 +39,11 @@ class RequestError(LikewiseError):
         return JSONResponse({"error": error}, self.status, self.headers)
 
 
-_SURROGATE = re.compile("[\ud800-\udfff]")
+# With a constraint, whichever it is, pydantic refuses half of a surrogate pair.
+Text = Annotated[str, Field(min_length=0)]
 
 
-def _encodable(text: str) -> str:
-    if _SURROGATE.search(text):
-        raise ValueError("half of a surrogate pair is not a character")
-    return text
-
-
-Text = Annotated[str, AfterValidator(_encodable)]
-
-
-class _Body(BaseModel):
-    model_config = ConfigDict(extra="ignore", protected_namespaces=())
-
-
-class EmbeddingsBody(_Body):
+class EmbeddingsBody(BaseModel):
     """A request for vectors, as OpenAI's API has it."""
 
     input: Text | list[Text] | list[int] | list[list[int]] = Field(description="A text, or a list of texts.")
@@ -66,7 +53,7 @@ class EmbeddingsBody(_Body):
     user: str | None = None
 
 
-class SimilarityBody(_Body):
+class SimilarityBody(BaseModel):
     """A request for the cosines of texts with others, or with each other."""
 
     texts: list[Text] = Field(min_length=1)
@@ -74,7 +61,7 @@ class SimilarityBody(_Body):
     model: str | None = Field(None, description="The first model if it is left out.")
 
 
-class SearchBody(_Body):
+class SearchBody(BaseModel):
     """A request for passages."""
 
     query: Text
@@ -84,7 +71,7 @@ class SearchBody(_Body):
     index: str | None = Field(None, description="The first index if it is left out.")
 
 
-def checked_texts(given: Any, param: str, most: int, longest: int) -> Sequence[str]:
+def checked_texts(given: Any, param: str, limits: ServeOptions) -> list[str]:
     """Return the texts of a request as a list.
 
     Raises:
@@ -99,13 +86,16 @@ def checked_texts(given: Any, param: str, most: int, longest: int) -> Sequence[s
             "check_embedding_ctx_length=False",
             param=param,
         )
-    if len(texts) > most:
-        raise RequestError(f"{len(texts):,} texts are more than {most:,}: send several requests", param=param)
+    if len(texts) > limits.max_texts:
+        raise RequestError(
+            f"{len(texts):,} texts are more than {limits.max_texts:,}: send several requests", param=param
+        )
     for number, text in enumerate(texts):
         if not text:
             raise RequestError(f"text {number} is empty: leave it out", param=param)
-        if len(text) > longest:
+        if len(text) > limits.max_characters:
             raise RequestError(
-                f"text {number} has {len(text):,} characters, more than {longest:,}: split it", param=param
+                f"text {number} has {len(text):,} characters, more than {limits.max_characters:,}: split it",
+                param=param,
             )
     return texts

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from likewise.errors import require_extra
-from likewise.inference.engines.names import EngineName, EnginePrecision
+from likewise.inference.engines.engine import EngineName, EnginePrecision
 from likewise.runs.progress import Progress
 from likewise.serving.options import ServeOptions, ServingError
 

@@ -24,7 +24,7 @@ from likewise.encoder.opening import LoadError
 from likewise.errors import MissingExtraError, counted
 from likewise.inference.encoding import Precision, encode
 from likewise.inference.loading import load
-from likewise.inference.tokens import Tokens, UnfitModel
+from likewise.inference.runner import UnfitModel, tokens_of
 from likewise.runs.job import Job
 from likewise.runs.options import OptionError
 from likewise.runs.parts import Parts
@@ -61,7 +61,7 @@ class BaseTexts:
 
     def __init__(self, encoder: SentenceTransformer, base: str) -> None:
         try:
-            self.tokens = Tokens(encoder)
+            self.tokens = tokens_of(encoder)
         except UnfitModel as reason:
             raise LoadError(f"--base {base} cannot be adapted: {reason}. Give another base") from None
         self.encoder, self.name = encoder, base

@@ -12,10 +12,17 @@ from sentence_transformers import SentenceTransformer
 
 from likewise import processor
 from likewise.errors import MissingExtraError
-from likewise.inference.engines.engine import CannotExport, Choice, Engine, QuantisationRefused, TorchEngine
+from likewise.inference.engines.engine import (
+    CannotExport,
+    Choice,
+    Engine,
+    EnginePrecision,
+    EngineVariant,
+    QuantisationRefused,
+    TorchEngine,
+)
 from likewise.inference.engines.exports import exports_of, release
 from likewise.inference.engines.fidelity import Fidelity, Sample
-from likewise.inference.engines.names import EnginePrecision, EngineVariant
 from likewise.inference.runner import Runner
 
 FEW = 256

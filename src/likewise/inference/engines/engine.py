@@ -1,26 +1,34 @@
-"""The engines' names, errors and interface, and torch as the first of them.
+"""The engines' names, errors and interface, and torch as the first of them. Nothing here imports torch before it runs.
 
 Letters of the shapes: B sentences of a batch, T tokens, D embedding.
 """
+
+from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
-import torch
-from sentence_transformers import SentenceTransformer
-from torch import Tensor
 
-from likewise.encoder.pooled_token import only_pooled_token
 from likewise.errors import LikewiseError
-from likewise.inference.batches import CPU_BUDGET
-from likewise.inference.engines.names import ENGINES, PRECISIONS, EngineName, EnginePrecision
+from likewise.inference.tokens import CPU_BUDGET
 
-Call = Callable[[np.ndarray, np.ndarray], Tensor]
-"""Ids and mask, (B, T) int64 each, to vectors (B, D)."""
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+EngineName = Literal["auto", "torch", "openvino", "onnx"]
+EnginePrecision = Literal["auto", "fp32", "bf16", "int8"]
+EngineVariant = tuple[EngineName, EnginePrecision]
+ENGINES: tuple[EngineName, ...] = get_args(EngineName)
+PRECISIONS: tuple[EnginePrecision, ...] = get_args(EnginePrecision)
+
+INPUTS = ("input_ids", "attention_mask")
+OUTPUT = "sentence_embedding"
+Call = Callable[[np.ndarray, np.ndarray], Any]
+"""Ids and mask, (B, T) int64 each, to vectors (B, D): a tensor or an array."""
 
 DEVICE_BUDGET = 32_768
 """Cells of a batch on an accelerator, where small batches leave it idle."""
@@ -90,17 +98,19 @@ class TorchEngine(Engine):
 
     def open(self, workers: int) -> Call:
         """See `Engine.open`; the caller sets the threads (see `Runner`)."""
+        import torch
+
+        from likewise.encoder.pooled_token import only_pooled_token
+
         model, device, bf16 = self.model, self.model.device, self.precision == "bf16"
 
-        def call(ids: np.ndarray, mask: np.ndarray) -> Tensor:
+        def call(ids: np.ndarray, mask: np.ndarray) -> Any:
             # These contexts are of the calling thread only, so they are entered in each call.
             cast: Any = torch.autocast(device.type, dtype=torch.bfloat16) if bf16 else nullcontext()
             with torch.inference_mode(), cast, only_pooled_token(model):
-                features = {
-                    "input_ids": torch.from_numpy(ids).to(device, non_blocking=True),
-                    "attention_mask": torch.from_numpy(mask).to(device, non_blocking=True),
-                }
-                found: Tensor = model(features)["sentence_embedding"]
-                return found
+                pair = zip(INPUTS, (ids, mask), strict=True)
+                return model({name: torch.from_numpy(part).to(device, non_blocking=True) for name, part in pair})[
+                    OUTPUT
+                ]
 
         return call

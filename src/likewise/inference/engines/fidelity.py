@@ -57,19 +57,24 @@ class Fidelity:
         return f"{cosines}{rank}{counted(self.sentences, 'sentence')}"
 
 
+def sample_of(texts: Sequence[str]) -> list[str]:
+    """Return up to `SIZE` evenly spaced ones of the different texts."""
+    unique = list(dict.fromkeys(texts))
+    places = np.linspace(0, len(unique) - 1, num=min(SIZE, len(unique))).round().astype(int)
+    return [unique[place] for place in dict.fromkeys(places.tolist())]
+
+
 class Sample:
-    """A sample of up to `SIZE` evenly spaced texts, and their vectors in float32 by torch."""
+    """The sample of texts, and their vectors in float32 by torch."""
 
     def __init__(self, model: SentenceTransformer, runner: Runner, texts: Sequence[str]) -> None:
-        unique = list(dict.fromkeys(texts))
-        places = np.linspace(0, len(unique) - 1, num=min(SIZE, len(unique))).round().astype(int)
-        self.texts = [unique[place] for place in dict.fromkeys(places.tolist())]
-        self._model, self.runner = model, runner
+        self.texts = sample_of(texts)
+        self.model, self.runner = model, runner
 
     @cached_property
     def reference(self) -> np.ndarray:
         """The vectors in float32 by torch, (S, D)."""
-        return self._vectors(TorchEngine(self._model))
+        return self._vectors(TorchEngine(self.model))
 
     def fidelity(self, engine: Engine) -> Fidelity:
         """Compare an engine's vectors with the reference."""
@@ -77,7 +82,7 @@ class Sample:
 
     def operations(self, total: int) -> float:
         """Return the approximate number of operations for `total` such texts: 2 x weights x tokens."""
-        parts = [module for module in self._model.modules() if isinstance(module, (nn.Linear, nn.Conv1d))]
+        parts = [module for module in self.model.modules() if isinstance(module, (nn.Linear, nn.Conv1d))]
         tokens = sum(map(len, self.runner.tokens(self.texts))) / len(self.texts)
         return 2.0 * sum(part.weight.numel() for part in parts) * tokens * total
 

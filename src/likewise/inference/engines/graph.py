@@ -15,11 +15,9 @@ from torch import Tensor, nn
 
 from likewise.encoder.pooled_token import only_pooled_token
 from likewise.encoder.text_cnn import TextCNN
-from likewise.inference.engines.engine import CannotExport
+from likewise.inference.engines.engine import OUTPUT, CannotExport
 from likewise.transformers_output import only_errors
 
-INPUTS = ("input_ids", "attention_mask")
-OUTPUT = "sentence_embedding"
 # Bump it when an older export must not be used any more.
 _FORMAT = "2"
 

@@ -1,33 +1,30 @@
-"""ONNX Runtime: export by torch, dynamic int8 quantisation, and running.
+"""ONNX Runtime: export by torch, dynamic int8 quantisation, and running. Nothing here imports torch but the export.
 
 Not through optimum-onnx, which sentence-transformers' own ONNX backend uses: its release 0.1 wants transformers below
 4.58, and its graph ends before the pooling.
 """
 
+from __future__ import annotations
+
 import logging
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
-from sentence_transformers import SentenceTransformer
-from torch import Tensor
 
 from likewise import processor
 from likewise.errors import require_extra
-from likewise.inference.engines.engine import Call, CannotExport, Engine
-from likewise.inference.engines.graph import INPUTS, OUTPUT, example, tracing
-from likewise.inference.engines.names import EnginePrecision
+from likewise.inference.engines.engine import INPUTS, OUTPUT, Call, CannotExport, Engine, EnginePrecision
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
 
 FILE = "model.onnx"
 _OPSET = 17  # the first with LayerNormalization
 
 
-def _runtime() -> Any:
+def _check_packages() -> None:
     require_extra("onnx", "The engine onnx", "onnx", "onnxruntime")
-    import onnxruntime
-
-    return onnxruntime
 
 
 def export(model: SentenceTransformer, folder: Path) -> None:
@@ -37,7 +34,11 @@ def export(model: SentenceTransformer, folder: Path) -> None:
         CannotExport: torch's exporter does not take the model.
         MissingExtraError: onnx or onnxruntime is not installed.
     """
-    _runtime()
+    _check_packages()
+    import torch
+
+    from likewise.inference.engines.graph import example, tracing
+
     with tracing(model) as graph:
         batch = {0: "sentences", 1: "tokens"}
         torch.onnx.export(
@@ -57,7 +58,7 @@ def quantise(source: Path, folder: Path, batches: object = None) -> None:
 
     Embeddings stay as they are: they cost no time, and their rounding would cost most of the accuracy.
     """
-    _runtime()
+    _check_packages()
     import onnx
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
@@ -86,26 +87,32 @@ class OnnxEngine(Engine):
     name = "onnx"
 
     def __init__(self, folder: Path, precision: EnginePrecision, at_least: int) -> None:
+        _check_packages()
         self.precision = precision
         self.at_least = at_least
         self._file = str(folder / FILE)
-        self._runtime = _runtime()
         self._sessions: dict[int, Any] = {}
 
     def open(self, workers: int) -> Call:
         """See `Engine.open`."""
-        threads = torch.get_num_threads() if workers == 1 else 1
+        import torch
+
+        return self.with_threads(torch.get_num_threads() if workers == 1 else 1)
+
+    def with_threads(self, threads: int) -> Call:
+        """Return the function that runs one batch on a number of threads."""
         if threads not in self._sessions:
-            options = self._runtime.SessionOptions()
+            from onnxruntime import InferenceSession, SessionOptions
+
+            options = SessionOptions()
             options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
             options.log_severity_level = 3
-            self._sessions[threads] = self._runtime.InferenceSession(
-                self._file, options, providers=["CPUExecutionProvider"]
-            )
+            self._sessions[threads] = InferenceSession(self._file, options, providers=["CPUExecutionProvider"])
         run = self._sessions[threads].run
 
-        def call(ids: np.ndarray, mask: np.ndarray) -> Tensor:
-            return torch.from_numpy(run(None, dict(zip(INPUTS, (ids, mask), strict=True)))[0])
+        def call(ids: np.ndarray, mask: np.ndarray) -> np.ndarray:
+            found: np.ndarray = run(None, dict(zip(INPUTS, (ids, mask), strict=True)))[0]
+            return found
 
         return call
 

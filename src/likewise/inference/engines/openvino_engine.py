@@ -16,13 +16,11 @@ from typing import Any, cast
 import numpy as np
 import torch
 from sentence_transformers import SentenceTransformer
-from torch import Tensor
 
 from likewise import processor
 from likewise.errors import require_extra
-from likewise.inference.engines.engine import Call, Engine
-from likewise.inference.engines.graph import INPUTS, example, tracing
-from likewise.inference.engines.names import EnginePrecision
+from likewise.inference.engines.engine import INPUTS, Call, Engine, EnginePrecision
+from likewise.inference.engines.graph import example, tracing
 
 FILE = "model.xml"
 
@@ -113,10 +111,10 @@ class OpenVINOEngine(Engine):
         compiled = self._compiled[workers, threads]
         own = threading.local()  # a request serves one thread at a time
 
-        def call(ids: np.ndarray, mask: np.ndarray) -> Tensor:
+        def call(ids: np.ndarray, mask: np.ndarray) -> Any:
             if not hasattr(own, "request"):
                 own.request = compiled.create_infer_request()
-            return torch.from_numpy(own.request.infer([ids, mask], share_inputs=True)[0])
+            return own.request.infer([ids, mask], share_inputs=True)[0]
 
         return call
 

@@ -34,8 +34,8 @@ class Store:
         self.home = cache_folder() / "engines" / fingerprint[:16]
 
     def folder(self, pair: tuple[str, str]) -> Path:
-        """Return the folder of an export, which need not exist."""
-        return self.home / "-".join(pair)
+        """Return the folder of an export, which need not exist; bf16 runs that of float32."""
+        return self.home / "-".join(pair).replace("bf16", "fp32")
 
     def about(self, pair: tuple[str, str]) -> dict[str, Any] | None:
         """Return the facts about an export; None if there is none, it is damaged, or was made from other weights."""
@@ -51,6 +51,12 @@ class Store:
             return found
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None
+
+    def same(self, engine: str) -> dict[str, Any] | None:
+        """Return the facts about a float32 export if the installed release gives torch's vectors; otherwise None."""
+        about = self.about((engine, "fp32")) or {}
+        same = about.get("fidelity", {}).get("difference", 1.0) <= MAX_DIFFERENCE
+        return about if same and about.get("release") == release(engine) else None
 
     def put(self, pair: tuple[str, str], write: Callable[[Path], None]) -> None:
         """Make an export: `write` fills a folder that replaces the older one, one process at a time."""
@@ -78,8 +84,7 @@ class Store:
 
     def note(self, pair: tuple[str, str], **about: Any) -> None:
         """Add to the facts about an export."""
-        self.folder(pair).mkdir(parents=True, exist_ok=True)
-        write_json(self.folder(pair) / _ABOUT, (self.about(pair) or {"model": self.fingerprint}) | about)
+        write_json(self.folder(pair) / _ABOUT, (self.about(pair) or {}) | about)
 
 
 @cache  # a look at the installed packages takes half a millisecond, a tenth of encoding a sentence
