@@ -24,7 +24,7 @@ from likewise.inference.vector_parts import matrix_of, vector_column
 from likewise.searching.passages import IndexedPassage
 
 SHOWN = ("file", "line", "title", "text")
-_OWN = ("source", "key", "last", *SHOWN, "vector")
+_OWN = ("source", "key", "last", *SHOWN)
 _CLIENT = "lance_namespace_urllib3_client"
 """Of a service that is not used here, generated: LanceDB takes its types alone, and the rest is half of its import."""
 _KEPT = timedelta(minutes=15)
@@ -83,15 +83,14 @@ class Table:
         """Make an empty table in a folder; an older one of that name is removed."""
         import pyarrow as pa
 
-        if wrong := [one for one in metadata if one in _OWN or not re.fullmatch(r"[A-Za-z_]\w*", one)]:
+        own = (*_OWN, "vector")
+        if wrong := [one for one in metadata if one in own or not re.fullmatch(r"[A-Za-z_]\w*", one)]:
             raise SearchError(
                 f"a metadata field cannot be called {wrong[0]!r}: give one of letters and digits that is none of "
-                f"{', '.join(_OWN)}"
+                f"{', '.join(own)}"
             )
-        text = [("source", pa.string()), ("key", pa.string()), ("last", pa.bool_()), ("file", pa.string())]
-        more = [("line", pa.int32()), ("title", pa.string()), ("text", pa.string())]
-        columns = [*text, *more, *((one, pa.string()) for one in metadata)]
-        schema = pa.schema([*columns, ("vector", pa.list_(pa.float32(), dimension))])
+        kinds = dict.fromkeys((*_OWN, *metadata), pa.string()) | {"last": pa.bool_(), "line": pa.int32()}
+        schema = pa.schema({**kinds, "vector": pa.list_(pa.float32(), dimension)})
         _lancedb().connect(folder).create_table(name, schema=schema, mode="overwrite")
         return cls(folder, name)
 
@@ -103,7 +102,7 @@ class Table:
     @property
     def metadata(self) -> list[str]:
         """The names of the metadata fields."""
-        return [name for name in self._table.schema.names if name not in _OWN]
+        return [name for name in self._table.schema.names if name not in (*_OWN, "vector")]
 
     def sources(self) -> dict[str, tuple[str, int, bool]]:
         """Return, for each source, its file, how many passages it has, and whether they are all of them."""
@@ -123,19 +122,13 @@ class Table:
         """Add passages (source, file, whether it is the last of its source, passage), with their vectors (S, D)."""
         import pyarrow as pa
 
-        passages = [passage for *_, passage in placed]
-        columns: dict[str, Any] = {
-            "source": [source for source, *_ in placed],
-            "key": list(keys),
-            "last": [last for _, _, last, _ in placed],
-            "file": [file for _, file, *_ in placed],
-            "line": [passage.line for passage in passages],
-            "title": [passage.title for passage in passages],
-            "text": [passage.text for passage in passages],
-        }
-        columns |= {name: [one.metadata[i] for one in passages] for i, name in enumerate(self.metadata)}
-        columns["vector"] = vector_column(vectors)
-        self._table.add(pa.table(columns, schema=self._table.schema))
+        names = (*_OWN, *self.metadata)
+        rows = [
+            (source, key, last, file, one.line, one.title, one.text, *one.metadata)
+            for (source, file, last, one), key in zip(placed, keys, strict=True)
+        ]
+        columns = dict(zip(names, zip(*rows, strict=True), strict=True))
+        self._table.add(pa.table(columns | {"vector": vector_column(vectors)}, schema=self._table.schema))
 
     def remove(self, sources: Sequence[str]) -> None:
         """Remove the passages of sources."""
