@@ -56,7 +56,7 @@ class Tokens:
 
     @property
     def special(self) -> bool:
-        """Whether special tokens in a text are split as any other words."""
+        """True if special tokens in a text are split as any other words."""
         return bool(self._tokenizer.encode_special_tokens)
 
     @property
