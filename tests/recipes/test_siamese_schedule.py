@@ -3,16 +3,19 @@ import math
 import pytest
 from torch import nn
 
-from likewise.recipes.optimizers import siamese_sgd
+from likewise.encoder.training_modules import Predictor
+from likewise.recipes import RECIPES
+
+GCLSR = RECIPES["gclsr"]
 
 
-def run(predictor_rate, steps=12, warmup=4):
-    model = nn.ModuleDict({"body": nn.Linear(2, 2), "predictor": nn.Linear(2, 2), "frozen": nn.Linear(2, 2)})
-    model["frozen"].requires_grad_(False)
-    optimizer, schedule = siamese_sgd(
-        model, model["predictor"].parameters(), rate=0.12, predictor_rate=predictor_rate, weight_decay=1e-3,
-        steps=steps, warmup=warmup, momenta=(0.9, 0.8),
-    )  # fmt: skip
+def run(predictor_rate, steps=12):
+    """The rates of the optimizer over some updates, of which a third is warm-up."""
+    body, frozen = nn.Linear(2, 2), nn.Linear(2, 2).requires_grad_(False)
+    encoder = nn.Sequential(body, Predictor(2, 2), frozen)
+    options = GCLSR.options("paper", batch_size=128, sentences=0, learning_rate=0.12, epochs=3, warmup_epochs=1,
+                            predictor_rate=predictor_rate)  # fmt: skip
+    optimizer, schedule = GCLSR.build_optimizer(encoder, options, steps)
     seen = []
     for _ in range(steps):
         seen.append([(group["lr"], group["momentum"], group["weight_decay"]) for group in optimizer.param_groups])
@@ -32,7 +35,7 @@ def test_rates_and_momenta_of_section_4_1():
     assert {rate for rate, *_ in predictor} == {1.0}
     assert all(group["nesterov"] for group in optimizer.param_groups)
     assert {decay for *_, decay in (*body, *predictor)} == {1e-3}
-    assert sum(len(group["params"]) for group in optimizer.param_groups) == 4  # nothing frozen
+    assert sum(len(group["params"]) for group in optimizer.param_groups) == 7  # nothing frozen
 
 
 def test_a_predictor_that_decays_is_one_group_with_all():

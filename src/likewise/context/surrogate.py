@@ -211,8 +211,8 @@ def _build(base: str, options: SurrogateOptions, pairs: ScoredPairs) -> tuple[An
         teacher = load(base)
         encoder.append(FrozenCopy(teacher))
         own, plain = distillation_readings(encoder, teacher, options.max_length)
-        readings = {"sentence1": own, "sentence2": own, "plain_sentence1": plain, "plain_sentence2": plain}
-        return encoder, AnchoredLoss(encoder, options), TextCollator(readings, _with_teacher, (LABEL,)), export
+        plains = dict.fromkeys(("plain_sentence1", "plain_sentence2"), plain)
+        return encoder, AnchoredLoss(encoder, options), TextCollator(_with_teacher, own, plains, (LABEL,)), export
     try:
         with no_bar(), only_errors():  # its last layer is new, as it should be
             model = CrossEncoder(

@@ -95,11 +95,9 @@ def _collator(encoder: Any, options: ArcCSEOptions, seed: int) -> TextCollator:
     mask = encoder.tokenizer.mask_token
     if options.triplet_weight and options.triplet_by == "mask" and mask is None:
         raise OptionError("the base's tokenizer has no mask token, which triplets need: set triplet_by to delete")
-    wanted = {"sentence": options.max_length, "shortened": options.max_length, "triplet": options.triplet_max_length}
-    return TextCollator(
-        {column: Reading.of(encoder, length) for column, length in wanted.items()},
-        partial(triplet_views, options=options, mask_token=mask, seed=seed),
-    )
+    views = partial(triplet_views, options=options, mask_token=mask, seed=seed)
+    long = Reading.of(encoder, options.triplet_max_length)
+    return TextCollator(views, Reading.of(encoder, options.max_length), {"triplet": long})
 
 
 class ArcCSELoss(EncoderLoss):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from torch import Tensor
@@ -34,43 +34,43 @@ class Reading(NamedTuple):
         unpooled = encoder.preprocess([""], prompt=prompt)["prompt_length"] if left_out else 0
         return cls(encoder.tokenizer, tokens_read(encoder, length), prompt, unpooled)
 
+    def tokens(self, texts: list[Any]) -> dict[str, Any]:
+        """Tokenise texts, or take lists of token numbers, and pad them to the longest, (B, T)."""
+        if isinstance(texts[0], str):
+            texts = [self.prompt + text for text in texts]
+            found = self.tokenizer(texts, padding=True, truncation=True, max_length=self.length, return_tensors="pt")
+        else:
+            found = self.tokenizer.pad({"input_ids": texts}, padding=True, return_tensors="pt")
+        return {**found, "prompt_length": self.unpooled} if self.unpooled else found
+
 
 @dataclass
 class TextCollator:
     """A collator that makes the views of a batch and tokenises them.
 
     Args:
-        readings: how each column is tokenised.
         views: rows to texts by column (or to lists of token numbers), and to tensors, which go into the batch as they
             are; an empty column is left out. The loss gets one set of features for each column, in this order.
+        reading: how texts are tokenised.
+        others: the columns that are tokenised in another way.
     """
 
-    readings: Mapping[str, Reading]
     views: Views
+    reading: Reading | None = None
+    others: Mapping[str, Reading] = field(default_factory=dict)
     # Read by sentence-transformers' trainer; the corpus has no labels.
     valid_label_columns: tuple[str, ...] = ()
-
-    @classmethod
-    def of(cls, encoder: Any, views: Views, *columns: str, length: int) -> TextCollator:
-        """Return the collator that tokenises all columns as an encoder does; see `Reading.of`."""
-        return cls(dict.fromkeys(columns, Reading.of(encoder, length)), views)
 
     def __call__(self, rows: list[dict[str, Any]]) -> dict[str, Any]:
         """Return {'<column>_input_ids': (rows, T), ...} for rows, padded to the longest text of each column."""
         batch: dict[str, Any] = {}
         for column, texts in self.views(rows).items():
-            if isinstance(texts, Tensor):
+            reading = self.others.get(column, self.reading)
+            if isinstance(texts, Tensor) or reading is None:
                 batch[column] = texts
             elif texts:
-                tokenizer, length, prompt, unpooled = self.readings[column]
-                if isinstance(texts[0], str):
-                    texts = [prompt + text for text in texts] if prompt else texts
-                    tokens = tokenizer(texts, padding=True, truncation=True, max_length=length, return_tensors="pt")
-                else:
-                    tokens = tokenizer.pad({"input_ids": texts}, padding=True, return_tensors="pt")
-                batch |= {f"{column}_{name}": value for name, value in tokens.items()}
-                if unpooled:
-                    batch[f"{column}_prompt_length"] = unpooled
+                found = reading.tokens(texts)
+                batch |= {f"{column}_{name}": value for name, value in found.items()}
         return batch
 
 

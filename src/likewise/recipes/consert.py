@@ -15,7 +15,7 @@ from likewise.encoder.build import LAST_TWO, build_encoder, build_layer_average
 from likewise.errors import LikewiseError
 from likewise.losses import functional
 from likewise.losses.encoder_loss import EncoderLoss
-from likewise.recipes.collate import TextCollator, sentences_of
+from likewise.recipes.collate import Reading, TextCollator, sentences_of
 from likewise.recipes.options import ContrastiveOptions
 from likewise.recipes.recipe import Recipe
 from likewise.runs.options import OptionError, option
@@ -121,8 +121,6 @@ CONSERT = Recipe(
     source="Yan et al. 2021, ConSERT, unsupervised",
     presets={"cpu": CPU, "paper-base": PAPER_BASE, "paper-large": PAPER_BASE.updated(batch_size=32, max_length=40)},
     build_encoder=_encoder,
-    build_collator=lambda encoder, options, seed: TextCollator.of(
-        encoder, sentences_of, "sentence", length=options.max_length
-    ),
+    build_collator=lambda encoder, options, seed: TextCollator(sentences_of, Reading.of(encoder, options.max_length)),
     build_loss=ConSERTLoss,
 )

@@ -15,7 +15,7 @@ from torch.optim.lr_scheduler import LambdaLR
 from likewise.encoder.build import PoolingMode, build_encoder
 from likewise.encoder.encoder_copy import EncoderCopy
 from likewise.encoder.modules import find_part
-from likewise.recipes.collate import TextCollator
+from likewise.recipes.collate import Reading, TextCollator
 from likewise.recipes.options import TrainingOptions
 from likewise.recipes.recipe import Recipe
 from likewise.runs import processes
@@ -97,8 +97,8 @@ CT = Recipe(
     source="Carlsson et al. 2021, Contrastive Tension",
     presets={"cpu": PAPER.updated(max_length=32, eval_steps=50), "paper": PAPER},
     build_encoder=_encoder,
-    build_collator=lambda encoder, options, seed: TextCollator.of(
-        encoder, partial(tension_pairs, negatives=options.negatives), "first", "second", length=options.max_length
+    build_collator=lambda encoder, options, seed: TextCollator(
+        partial(tension_pairs, negatives=options.negatives), Reading.of(encoder, options.max_length)
     ),
     build_loss=_loss,
     build_optimizer=_optimizer,

@@ -18,7 +18,7 @@ from likewise.encoder.modules import find_part
 from likewise.encoder.training_modules import TrainingHead
 from likewise.losses import functional
 from likewise.losses.encoder_loss import EncoderLoss
-from likewise.recipes.collate import TextCollator, tokens_read
+from likewise.recipes.collate import Reading, TextCollator, tokens_read
 from likewise.recipes.options import HeadOptions
 from likewise.recipes.recipe import Recipe
 from likewise.runs import processes
@@ -41,16 +41,16 @@ class ESimCSEOptions(HeadOptions):
 
 
 def repeated_views(
-    rows: list[dict[str, Any]], tokenizer: Any, length: int, longest: int, rate: float, seed: int
+    rows: list[dict[str, Any]], own: Reading, longest: int, rate: float, seed: int
 ) -> dict[str, list[list[int]]]:
     """Return {'sentence': B lists of tokens, 'repeated': the same ones with repeated sub-words}.
 
     Args:
-        length: tokens kept of a sentence; repetitions come on top, as in the authors' code.
+        own: how a sentence is cut; repetitions come on top, as in the authors' code.
         longest: tokens that the base reads.
     """
     sentences = [row["sentence"] for row in rows]
-    tokens = tokenizer(sentences, truncation=True, max_length=length, return_special_tokens_mask=True)
+    tokens = own.tokenizer(sentences, truncation=True, max_length=own.length, return_special_tokens_mask=True)
     repeated = []
     for ids, special, sentence in zip(tokens["input_ids"], tokens["special_tokens_mask"], sentences, strict=True):
         # Special tokens stand at the ends; one that a user wrote into a text is text. A sentence may have no token.
@@ -94,11 +94,9 @@ def _encoder(base: str, options: ESimCSEOptions) -> Any:
 
 
 def _collator(encoder: Any, options: ESimCSEOptions, seed: int) -> TextCollator:
-    longest = min(tokens_read(encoder), encoder.tokenizer.model_max_length)
-    length = min(options.max_length or longest, longest)
-    own = {"tokenizer": encoder.tokenizer, "length": length, "longest": longest}
-    views = partial(repeated_views, **own, rate=options.repetition, seed=seed)
-    return TextCollator.of(encoder, views, "sentence", "repeated", length=length)
+    own = Reading.of(encoder, options.max_length)
+    views = partial(repeated_views, own=own, longest=tokens_read(encoder), rate=options.repetition, seed=seed)
+    return TextCollator(views, own)
 
 
 PAPER_BASE = ESimCSEOptions(batch_size=64, learning_rate=3e-5, max_length=32, length_batches=False)

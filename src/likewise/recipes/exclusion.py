@@ -20,7 +20,7 @@ from likewise.encoder.encoder_copy import FrozenCopy
 from likewise.encoder.mask_prompt import build_mask_prompt_encoder, reads_a_mask
 from likewise.losses import functional
 from likewise.losses.distillation import DistillationLoss
-from likewise.recipes.collate import TextCollator
+from likewise.recipes.collate import Reading, TextCollator
 from likewise.recipes.options import PromptOptions
 from likewise.recipes.recipe import Recipe
 from likewise.runs.options import option
@@ -91,7 +91,7 @@ def _encoder(base: str, options: ExclusionOptions) -> Any:
 
 def _collator(encoder: Any, options: ExclusionOptions, seed: int) -> TextCollator:
     views = partial(with_exclusions, share=options.exclusion_share, seed=seed)
-    return TextCollator.of(encoder, views, "sentence", "meaning", "excluded", length=options.max_length)
+    return TextCollator(views, Reading.of(encoder, options.max_length))
 
 
 CPU = ExclusionOptions(

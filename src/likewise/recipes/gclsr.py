@@ -11,11 +11,12 @@ from typing import Any, Literal
 import numpy as np
 from sentence_transformers import SentenceTransformer
 from torch import Tensor, nn
+from torch.optim import SGD
 
 from likewise.augment.word_edits import WordEditor
 from likewise.augment.word_noise import WordNoise
 from likewise.corpus import PreparedCorpus
-from likewise.encoder.modules import without_training_head
+from likewise.encoder.modules import find_part, without_training_head
 from likewise.encoder.text_cnn import TextCNN
 from likewise.encoder.training_modules import NoisyWords, Predictor, Projector
 from likewise.encoder.word_attention import TrainingAttention, WordAttention
@@ -24,7 +25,7 @@ from likewise.errors import LikewiseError
 from likewise.losses import functional
 from likewise.losses.encoder_loss import EncoderLoss
 from likewise.recipes.collate import Reading, TextCollator
-from likewise.recipes.optimizers import siamese_sgd
+from likewise.recipes.optimizers import WarmupCosine
 from likewise.recipes.options import TrainingOptions
 from likewise.recipes.recipe import Recipe
 from likewise.runs import processes
@@ -226,16 +227,19 @@ class GroupedCosineLoss(EncoderLoss):
 
 
 def _optimizer(encoder: SentenceTransformer, options: GCLSROptions, steps: int) -> tuple[Any, Any]:
-    return siamese_sgd(
-        encoder,
-        [parameter for module in encoder if isinstance(module, Predictor) for parameter in module.parameters()],
-        rate=options.learning_rate * options.batch_size * options.accumulation * processes.count() / 128,
-        predictor_rate=options.predictor_rate,
-        weight_decay=options.weight_decay,
-        steps=steps,
-        warmup=steps * options.warmup_epochs // options.epochs,
-        momenta=(options.momentum, options.momentum_after),
-    )
+    """Return the SGD of section 4.1 and its schedule; the predictor has a constant rate of its own, unless it is 0."""
+    predictor = find_part(encoder, Predictor)
+    own = list(predictor.parameters()) if predictor and options.predictor_rate else []
+    known = {id(parameter) for parameter in own}
+    others = [one for one in encoder.parameters() if one.requires_grad and id(one) not in known]
+    rate = options.learning_rate * options.batch_size * options.accumulation * processes.count() / 128
+    groups: list[dict[str, Any]] = [{"params": others}]
+    if own:
+        groups.append({"params": own, "lr": options.predictor_rate, "constant": True})
+    momenta = options.momentum, options.momentum_after
+    optimizer = SGD(groups, lr=rate, momentum=momenta[0], nesterov=momenta[0] > 0, weight_decay=options.weight_decay)
+    warmup = steps * options.warmup_epochs // options.epochs
+    return optimizer, WarmupCosine(optimizer, steps, warmup, momenta)
 
 
 PAPER = GCLSROptions(max_grad_norm=0.0, length_batches=False, eval_steps=19)
@@ -257,9 +261,7 @@ GCLSR = Recipe(
     source="Wang et al. 2023, GCLSR",
     presets={"light": LIGHT, "cpu": CPU, "paper": PAPER},
     build_encoder=_encoder,
-    build_collator=lambda encoder, options, seed: TextCollator(
-        dict.fromkeys(("sentence", "view"), Reading(encoder.tokenizer, options.max_length or MAX_WORDS)), _views
-    ),
+    build_collator=lambda encoder, options, seed: TextCollator(_views, Reading.of(encoder, options.max_length)),
     build_loss=GroupedCosineLoss,
     add_columns=_rows,
     encoder_reads_corpus=True,

@@ -5,6 +5,7 @@ gradient; a frozen encoder takes the place of the other view, as in tokenlearn. 
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from likewise.encoder.training_modules import TeacherSpace
 from likewise.encoder.vector_files import check_word_vectors
 from likewise.losses import functional
 from likewise.losses.encoder_loss import EncoderLoss
+from likewise.recipes.collate import TextCollator
 from likewise.recipes.optimizers import RowAdam
 from likewise.recipes.options import TrainingOptions
 from likewise.recipes.recipe import Recipe
@@ -28,18 +30,12 @@ from likewise.runs.options import OptionError, option
 
 
 class LightOptions(TrainingOptions):
-    """The options of the light encoder; the defaults were chosen on STS-B dev."""
+    """The options of the light encoder; the presets were chosen on STS-B dev."""
 
-    batch_size: int = option(256, "Sentences of a forward pass.")
     learning_rate: float = option(1e-3, "Peak learning rate of the network.")
     word_rate: float = option(1e-3, "Peak learning rate of the word vectors.", gt=0)
-    epochs: int = option(2, "Passes over the corpus.")
-    warmup_ratio: float = option(0.02, "Share of the updates in which the rate rises from 0.")
-    max_grad_norm: float = option(0.0, "Gradients are clipped to this norm; 0: never.")
     sam_rho: float = option(0.0, "Always 0 here: plain Adam.")
-    length_batches: bool = option(False, "Batches of sentences of near-equal length.")
     max_length: int = option(96, "Tokens of a sentence that the base reads; 0: as many as it can.")
-    eval_steps: int = option(500, "Updates between two evaluations; 0: only at the end.")
     words: int = option(20_000, "Most frequent words of the corpus that get a vector in addition to sub-words.", ge=0)
     vectors: str = option("", "Word vectors to start from, a file or bundled:glove; '': the base's vectors of words.")
     dimension: int = option(0, "Numbers of a vector; 0: as many as the base's.", ge=0)
@@ -88,19 +84,14 @@ def _network(words: int, hidden: int, dimension: int) -> list[nn.Module]:
     return [LayerNorm(words), inner, outer]
 
 
-class _Collator:
-    """Rows to the words of a batch and the vectors that they learn."""
-
-    valid_label_columns: tuple[str, ...] = ()
-
-    def __init__(self, preprocess: Callable[[list[str]], dict[str, torch.Tensor]]) -> None:
-        self.preprocess = preprocess
-
-    def __call__(self, rows: list[dict[str, Any]]) -> dict[str, Any]:
-        found = self.preprocess([row["sentence"] for row in rows])
-        wanted = np.frombuffer(b"".join(row["teacher"] for row in rows), dtype=np.float16).astype(np.float32)
-        batch = {f"sentence_{name}": value for name, value in found.items()}
-        return batch | {"teacher_sentence_embedding": torch.from_numpy(wanted.reshape(len(rows), -1))}
+def _views(
+    rows: list[dict[str, Any]], preprocess: Callable[[list[str]], dict[str, torch.Tensor]]
+) -> dict[str, torch.Tensor]:
+    """Return the words of a batch and the vectors that they learn."""
+    found = preprocess([row["sentence"] for row in rows])
+    wanted = np.frombuffer(b"".join(row["teacher"] for row in rows), dtype=np.float16).astype(np.float32)
+    batch = {f"sentence_{name}": value for name, value in found.items()}
+    return batch | {"teacher_sentence_embedding": torch.from_numpy(wanted.reshape(len(rows), -1))}
 
 
 class VectorsLoss(EncoderLoss):
@@ -138,7 +129,7 @@ def _check_base(base: str, options: LightOptions) -> None:
         check_word_vectors(options.vectors)
 
 
-CPU = LightOptions()
+CPU = LightOptions(batch_size=256, epochs=2, warmup_ratio=0.02, max_grad_norm=0.0, length_batches=False, eval_steps=500)
 
 LIGHT = Recipe(
     name="light",
@@ -146,7 +137,7 @@ LIGHT = Recipe(
     source="this library, after GCLSR and tokenlearn; docs/papers.md",
     presets={"cpu": CPU, "mean": CPU.updated(hidden=0)},
     build_encoder=_encoder,
-    build_collator=lambda encoder, options, seed: _Collator(encoder[0].preprocess),
+    build_collator=lambda encoder, options, seed: TextCollator(partial(_views, preprocess=encoder[0].preprocess)),
     build_loss=VectorsLoss,
     encoder_reads_corpus=True,
     check_base=_check_base,

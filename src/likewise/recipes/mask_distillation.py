@@ -34,7 +34,7 @@ def _encoder(base: str, options: PromptOptions) -> Any:
 def _collator(encoder: Any, options: PromptOptions, seed: int) -> TextCollator:
     copy: Any = find_part(encoder, FrozenCopy)
     own, plain = distillation_readings(encoder, copy.encoder, options.max_length)
-    return TextCollator({"sentence": own, "plain": plain}, _twice)
+    return TextCollator(_twice, own, {"plain": plain})
 
 
 CPU = PromptOptions(

@@ -1,11 +1,11 @@
-"""Optimizers: SGD as the authors of GCLSR ran it, and an Adam that touches the rows with a gradient alone."""
+"""The schedule of GCLSR's SGD, and an Adam that touches the rows with a gradient alone."""
 
 import math
 from collections.abc import Iterable
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.optim import SGD, Optimizer
 from torch.optim.lr_scheduler import LambdaLR
 
@@ -35,34 +35,6 @@ class WarmupCosine(LambdaLR):
         super().step(epoch)
         for group in self.optimizer.param_groups:
             group["momentum"] = self.momenta[self.last_epoch >= self.warmup]
-
-
-def siamese_sgd(
-    model: nn.Module,
-    predictor: Iterable[nn.Parameter],
-    *,
-    rate: float,
-    predictor_rate: float,
-    weight_decay: float,
-    steps: int,
-    warmup: int,
-    momenta: tuple[float, float],
-) -> tuple[torch.optim.Optimizer, WarmupCosine]:
-    """Return the optimiser of GCLSR, section 4.1, and its schedule.
-
-    Args:
-        predictor: the parameters of the predictor, which have the constant rate `predictor_rate`, unless that is 0.
-        rate, weight_decay: peak rate and decay of all others.
-    """
-    own = {id(parameter) for parameter in predictor} if predictor_rate else set()
-    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    groups = [
-        {"params": [p for p in trained if id(p) not in own], "lr": rate, "constant": False},
-        {"params": [p for p in trained if id(p) in own], "lr": predictor_rate, "constant": True},
-    ]
-    groups = [group for group in groups if group["params"]]
-    optimizer = SGD(groups, lr=rate, momentum=momenta[0], nesterov=momenta[0] > 0, weight_decay=weight_decay)
-    return optimizer, WarmupCosine(optimizer, steps, warmup, momenta)
 
 
 class RowAdam(Optimizer):

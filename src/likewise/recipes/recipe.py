@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from torch import nn
 
@@ -52,14 +52,12 @@ class FirstStage:
     """A recipe whose model is the base of another one's.
 
     Args:
-        wanted: (base, options of the run) to whether it is considered for this base.
-        insisted: (options of the run) to whether it is not asked if the base needs it.
+        wanted: (base, options of the run) to whether it is made: always, never, or if the base needs it.
         options: (options of the run) to those of the stage.
     """
 
     recipe: Recipe
-    wanted: Callable[[str, Any], bool]
-    insisted: Callable[[Any], bool]
+    wanted: Callable[[str, Any], Literal["auto", "always", "never"]]
     options: Callable[[Any], dict[str, Any]]
 
 

@@ -19,7 +19,7 @@ from likewise.encoder.mask_prompt import build_mask_prompt_encoder, reads_a_mask
 from likewise.encoder.opening import is_sentence_encoder
 from likewise.losses import functional
 from likewise.losses.encoder_loss import EncoderLoss
-from likewise.recipes.collate import TextCollator, prompt_length
+from likewise.recipes.collate import Reading, TextCollator, prompt_length
 from likewise.recipes.mask_distillation import MASK_DISTILLATION
 from likewise.recipes.negations import rows_needed, told_apart, with_candidates, with_negations
 from likewise.recipes.options import ContrastiveOptions, PromptOptions
@@ -120,7 +120,7 @@ def _collator(encoder: Any, options: SNCSEOptions, seed: int) -> TextCollator:
     length, _ = prompt_length(encoder, options.max_length)
     differ = partial(told_apart, encoder.tokenizer, length)
     views = partial(negation_views, with_opposites=options.opposite_weight > 0, differ=differ)
-    return TextCollator.of(encoder, views, "sentence", length=length)
+    return TextCollator(views, Reading.of(encoder, length))
 
 
 class SNCSELoss(EncoderLoss):
@@ -191,11 +191,10 @@ def _distillation(options: SNCSEOptions) -> dict[str, Any]:
     return {"template": options.template, "batch_size": size, "precision": options.precision, "select_by": "last"}
 
 
-def _may_distil(base: str, options: SNCSEOptions) -> bool:
-    """Return whether a base has a vector of its own for its mask to learn. A raw language model has none."""
-    if options.distil_mask == "never":
-        return False
-    return options.distil_mask == "always" or (is_sentence_encoder(base) and not reads_a_mask(base))
+def _distils(base: str, options: SNCSEOptions) -> Literal["auto", "always", "never"]:
+    if options.distil_mask == "auto" and (reads_a_mask(base) or not is_sentence_encoder(base)):
+        return "never"  # a raw language model has no vector of its own for its mask to learn
+    return options.distil_mask
 
 
 PAPER_BASE = SNCSEOptions(batch_size=256, learning_rate=1e-5, sam_rho=0.0)
@@ -233,5 +232,5 @@ SNCSE = Recipe(
     build_collator=_collator,
     build_loss=SNCSELoss,
     add_columns=_add_negations,
-    first=FirstStage(MASK_DISTILLATION, _may_distil, lambda options: options.distil_mask == "always", _distillation),
+    first=FirstStage(MASK_DISTILLATION, _distils, _distillation),
 )

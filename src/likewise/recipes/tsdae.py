@@ -17,7 +17,7 @@ from likewise.encoder.build import PoolingMode, build_encoder
 from likewise.encoder.opening import LoadError
 from likewise.encoder.training_modules import TrainingDecoder
 from likewise.errors import first_line
-from likewise.recipes.collate import TextCollator
+from likewise.recipes.collate import Reading, TextCollator
 from likewise.recipes.options import TrainingOptions
 from likewise.recipes.recipe import Recipe
 from likewise.runs import processes
@@ -41,7 +41,7 @@ def noisy_views(rows: list[dict[str, Any]], deletion: float, seed: int) -> dict[
 
 def _collator(encoder: Any, options: TSDAEOptions, seed: int) -> TextCollator:
     views = partial(noisy_views, deletion=options.deletion, seed=seed)
-    return TextCollator.of(encoder, views, "noisy", "sentence", length=options.max_length)
+    return TextCollator(views, Reading.of(encoder, options.max_length))
 
 
 class DenoisingLoss(DenoisingAutoEncoderLoss):

@@ -45,7 +45,8 @@ def base_to_train(
         train_first: from the stage's recipe, base, folder and options to its result.
     """
     stage = method.first
-    if stage is None or not stage.wanted(base, options):
+    wanted = stage.wanted(base, options) if stage else "never"
+    if stage is None or wanted == "never":
         return base
     settings = stage.options(options)
     facts = [stage.recipe.options(**settings).to_dict(), base_fingerprint(base)]
@@ -57,7 +58,7 @@ def base_to_train(
     def needed() -> bool:
         if read_record(folder):
             return True
-        found = stage.insisted(options) or _behind(method, base, options, corpus, evaluator, progress)
+        found = wanted == "always" or _behind(method, base, options, corpus, evaluator, progress)
         if found:
             progress.tell(f"first stage: {stage.recipe.name} (kept in {folder})")
         return found
