@@ -6,7 +6,7 @@ import torch
 from sentence_transformers import SentenceTransformer
 
 import likewise
-from likewise.encoder.distilled_vectors import distill, frequency_weighted
+from likewise.encoder.distilled_vectors import distill, frequency_weighted, load_encoder
 from likewise.encoder.vector_files import WordVectorError
 from likewise.encoder.word_vectors import build_word_vectors
 
@@ -19,9 +19,13 @@ def encoder(tiny_base, tmp_path, monkeypatch):
     return str(tmp_path / "encoder")
 
 
+def distilled(encoder, counts, dimension=0):
+    return distill(f"distilled:{encoder}", counts, dimension, load_encoder(f"distilled:{encoder}"))
+
+
 def test_a_word_has_the_vector_of_its_text_centred_and_weighted(encoder):
     counts = Counter({"cat": 90, "river": 10})
-    table = distill(f"distilled:{encoder}", counts)
+    table = distilled(encoder, counts)
     assert list(table.words[:2]) == ["cat", "river"]
     assert len(set(table.words)) == len(table.words) > 2
     alone = SentenceTransformer(encoder).encode(list(table.words), normalize_embeddings=True)
@@ -31,15 +35,15 @@ def test_a_word_has_the_vector_of_its_text_centred_and_weighted(encoder):
 
 
 def test_a_second_run_reads_the_cache(encoder, monkeypatch):
-    first = distill(f"distilled:{encoder}", Counter({"cat": 1}))
+    first = distilled(encoder, Counter({"cat": 1}))
 
     def encoded(*_, **__):
         raise AssertionError("encoded again")
 
     monkeypatch.setattr(SentenceTransformer, "encode", encoded)
-    assert np.array_equal(distill(f"distilled:{encoder}", Counter({"cat": 1})).vectors, first.vectors)
+    assert np.array_equal(distilled(encoder, Counter({"cat": 1})).vectors, first.vectors)
     with pytest.raises(AssertionError):
-        distill(f"distilled:{encoder}", Counter({"dog": 1}))
+        distilled(encoder, Counter({"dog": 1}))
 
 
 def test_they_are_word_vectors_like_any_other(encoder):
@@ -52,14 +56,14 @@ def test_they_are_word_vectors_like_any_other(encoder):
 
 def test_fewer_components_keep_the_most_of_the_vectors(encoder):
     counts = Counter({"cat": 1, "dog": 1})
-    whole = distill(f"distilled:{encoder}", counts).vectors
-    few = distill(f"distilled:{encoder}", counts, dimension=8).vectors
+    whole = distilled(encoder, counts).vectors
+    few = distilled(encoder, counts, dimension=8).vectors
     assert few.shape == (len(whole), 8)
     # The best that any 8 directions can do: the eight largest singular values.
     values = np.linalg.svd(whole, compute_uv=False)
     assert np.isclose((few**2).sum(), (values[:8] ** 2).sum(), rtol=1e-4)
     with pytest.raises(WordVectorError, match="32 numbers, and 33"):
-        distill(f"distilled:{encoder}", counts, dimension=33)
+        distilled(encoder, counts, dimension=33)
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import torch
 from sentence_transformers import SentenceTransformer
 
 import likewise
-from likewise.encoder.static_words import build_static_words, with_frequent_words
+from likewise.encoder.distilled_vectors import build_static_words, with_frequent_words
 from likewise.encoder.vector_files import WordVectorError
 
 TEXTS = ["The volcano sees the volcano.", "a Volcano crosses the fjord", "fjord and cat", "once"]

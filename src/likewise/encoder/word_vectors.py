@@ -13,7 +13,14 @@ from tokenizers.models import WordLevel
 from torch import Tensor, nn
 from transformers import PreTrainedTokenizerFast
 
-from likewise.encoder.distilled_vectors import distill, frequency_weighted, is_distilled, load_encoder, lowers
+from likewise.encoder.distilled_vectors import (
+    count_words,
+    distill,
+    frequency_weighted,
+    is_distilled,
+    load_encoder,
+    lowers,
+)
 from likewise.encoder.modules import hub_arguments
 from likewise.encoder.vector_files import WordTable, WordVectorError, check_word_vectors, read_word_vectors
 
@@ -84,12 +91,12 @@ class WordVectors(InputModule):
         texts = [(prompt or "") + text for text in inputs]
         tokenizer: Any = self.tokenizer
         found = tokenizer(texts, truncation=True, max_length=max_length or self.max_seq_length)["input_ids"]
-        longest = max(1, *(len(ids) for ids in found)) if found else 1  # a text of no word is one padding
+        longest = max(1, *map(len, found)) if found else 1  # a text of no word is one padding
+        lengths = torch.tensor([len(ids) for ids in found], dtype=torch.long)
+        padded = [ids + [0] * (longest - len(ids)) for ids in found]
         return {
-            "input_ids": torch.tensor([ids + [0] * (longest - len(ids)) for ids in found], dtype=torch.long),
-            "attention_mask": torch.tensor(
-                [[1] * len(ids) + [0] * (longest - len(ids)) for ids in found], dtype=torch.long
-            ),
+            "input_ids": torch.tensor(padded, dtype=torch.long).view(-1, longest),
+            "attention_mask": (torch.arange(longest) < lengths[:, None]).long(),
         }
 
     def forward(self, features: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
@@ -148,14 +155,14 @@ def build_word_vectors(
     if is_distilled(source):
         encoder = load_encoder(source)
         lower = lowers(encoder)
-        counts = count_words(sentences or (), lower)
+        counts = count_words(word_tokenizer((), lower).backend_tokenizer, sentences or ())
         table = distill(source, counts, dimension, encoder)
         most_frequent = len(table.words)
         weighted = False  # they are
     else:
         table = read_word_vectors(source, dimension, trust_pickle)
         lower = not any(word != word.lower() for word in islice(table.words, 50_000))
-        counts = count_words(sentences or (), lower)
+        counts = count_words(word_tokenizer((), lower).backend_tokenizer, sentences or ())
     words, rows, known = choose_words(table, counts, most_frequent)
     report = f"{source}: {len(table.words):,} words of {table.vectors.shape[1]} numbers, {len(words):,} kept"
     if sentences is not None:
@@ -174,18 +181,9 @@ def build_word_vectors(
     return WordVectors(word_tokenizer(words, lower, max_words), vectors, max_words, report)
 
 
-def count_words(sentences: Iterable[str], lower: bool) -> Counter[str]:
-    """Count the words of a corpus, split as `word_tokenizer` splits."""
-    backend = word_tokenizer((), lower).backend_tokenizer
-    normalize, cut = backend.normalizer.normalize_str, backend.pre_tokenizer.pre_tokenize_str
-    return Counter(word for sentence in sentences for word, _ in cut(normalize(sentence)))
-
-
 def choose_words(table: WordTable, counts: Counter[str], most_frequent: int) -> tuple[list[str], list[int], int]:
     """Return the words to keep, the row of each in the table, and how many tokens of the corpus they cover."""
-    row_of: dict[str, int] = {}
-    for row, word in enumerate(table.words):
-        row_of.setdefault(word, row)
+    row_of = table.row_of
     chosen = {word: row_of[word] for word in islice(table.words, most_frequent)}
     known = 0
     for word in sorted(counts):

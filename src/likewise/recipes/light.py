@@ -15,8 +15,8 @@ from sentence_transformers.sentence_transformer.modules import Dense, LayerNorm
 from torch import Tensor, nn
 from transformers import get_scheduler
 
+from likewise.encoder.distilled_vectors import build_static_words
 from likewise.encoder.opening import check_loadable
-from likewise.encoder.static_words import build_static_words
 from likewise.encoder.training_modules import TeacherSpace
 from likewise.encoder.vector_files import check_word_vectors
 from likewise.losses import functional
