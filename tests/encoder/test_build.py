@@ -39,8 +39,6 @@ def test_bundled_minilm_keeps_its_maximal_length():
 def test_a_base_that_is_not_there_is_a_clear_error(tmp_path):
     with pytest.raises(LoadError, match="bundled:minilm"):
         build_encoder(str(tmp_path / "nothing"))
-    with pytest.raises(ValueError, match="probability"):
-        build_encoder("any", dropout=1.5)
 
 
 def test_no_bar_over_the_weights(tiny_base, capfd):

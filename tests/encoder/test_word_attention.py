@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from likewise.encoder.word_attention import TrainingAttention, WordAttention, attend
+from likewise.encoder.text_cnn import TrainingAttention, WordAttention, attend
 
 
 def algorithm_1(query, mask):

@@ -9,8 +9,7 @@ def encoders(tiny_model, tiny_base):
     from sentence_transformers.sentence_transformer.modules import Dense, Normalize, Pooling
 
     from likewise.encoder.mask_prompt import build_mask_prompt_encoder
-    from likewise.encoder.text_cnn import TextCNN
-    from likewise.encoder.word_attention import WordAttention
+    from likewise.encoder.text_cnn import TextCNN, WordAttention
     from likewise.encoder.word_vectors import WordVectors, word_tokenizer
 
     torch.manual_seed(1)

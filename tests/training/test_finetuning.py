@@ -42,8 +42,7 @@ def bases(tiny_base, sentences, tmp_path_factory):
     prompted.save_pretrained(str(root / "sncse"), create_model_card=False)
     found = {name: root / name for name in ("arccse", "scaled", "sncse")} | {"plain": tiny_base}
     try:
-        from likewise.encoder.text_cnn import TextCNN
-        from likewise.encoder.word_attention import WordAttention
+        from likewise.encoder.text_cnn import TextCNN, WordAttention
         from likewise.encoder.word_vectors import WordVectors, word_tokenizer
     except ImportError:
         return found

@@ -1,7 +1,7 @@
 """Encoders built from a base: a Hugging Face name, a folder, or `bundled:minilm`."""
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from sentence_transformers import SentenceTransformer
@@ -23,7 +23,6 @@ from likewise.encoder.opening import (
     readable_errors,
 )
 from likewise.encoder.training_modules import TrainingHead
-from likewise.errors import LikewiseError
 from likewise.transformers_output import no_bar, no_report_of_spares
 
 PoolingMode = Literal["cls", "mean", "max"]
@@ -39,29 +38,27 @@ def load_transformer(base: str, dropout: float | None = None) -> Transformer:
     Args:
         dropout: probability for hidden states and attention; None keeps the base's own.
     """
-    if dropout is not None and not 0 <= dropout < 1:
-        raise LikewiseError(f"dropout is a probability in [0, 1), not {dropout}")
-    transformer = _loaded(base)
-    if transformer.get_embedding_dimension() is None:
-        raise LoadError(f"--base {base}: it does not tell the size of its token vectors")
-    if dropout is not None:
-        set_dropout(transformer, dropout)
-    return transformer
-
-
-def _loaded(base: str) -> Transformer:
     found = check_loadable(base)
     if found.folder and not (found.folder / "config.json").exists():
         # A sentence-transformers folder may keep its transformer in a subfolder (0_Transformer).
-        first = open_model(SentenceTransformer, found)[0]
-        if not isinstance(first, Transformer):
-            raise LoadError(f"--base {base}: its first module is {type(first).__name__}, not a Transformer")
-        return first
+        return _first_of(open_model(SentenceTransformer, found), base, dropout)
     with readable_errors(base), no_bar(), no_report_of_spares():
         # And not Transformer(path): it reads the maximal length too.
         transformer = Transformer.load(found.path, local_files_only=found.local_only)
     check_tokenizer(transformer.tokenizer, base)
-    return transformer
+    return _first_of([transformer], base, dropout)
+
+
+def _first_of(modules: Any, base: str, dropout: float | None) -> Transformer:
+    """Return the first of a base's modules, which must be a transformer, with its dropout set."""
+    first = modules[0]
+    if not isinstance(first, Transformer):
+        raise LoadError(f"--base {base}: its first module is {type(first).__name__}, not a Transformer")
+    if first.get_embedding_dimension() is None:
+        raise LoadError(f"--base {base}: it does not tell the size of its token vectors")
+    if dropout is not None:
+        set_dropout(first, dropout)
+    return first
 
 
 def build_encoder(
@@ -75,38 +72,26 @@ def build_encoder(
             transformer.
         head: add the MLP head of contrastive training (see `TrainingHead`).
     """
-    if pooling == "own":
-        if is_sentence_encoder(base):
-            model = _as_shipped(base, dropout)
-            width = model.get_embedding_dimension()
-            if not head or not width:
-                return model
-            modules: list[torch.nn.Module] = [*model]
-            # Before a last normalisation: the head's tanh is linear on vectors of length 1, and teaches less.
-            modules.insert(len(modules) - isinstance(modules[-1], Normalize), TrainingHead(width))
-            return with_modules(model, modules).train()
-        pooling = "cls"
+    modules: list[torch.nn.Module]
+    if pooling == "own" and is_sentence_encoder(base):
+        model = open_model(SentenceTransformer, check_loadable(base)).train()
+        _first_of(model, base, dropout)
+        if any(isinstance(module, WordWeights) for module in model):
+            raise LoadError(
+                f"--base {base} puts every text into a prompt, whose mask it reads: train it with sncse, or drop the "
+                "prompt by --pooling mean"
+            )
+        width = model.get_embedding_dimension()
+        if not head or not width:
+            return model
+        modules = [*model]
+        # Before a last normalisation: the head's tanh is linear on vectors of length 1, and teaches less.
+        modules.insert(len(modules) - isinstance(modules[-1], Normalize), TrainingHead(width))
+        return with_modules(model, modules).train()
     transformer = load_transformer(base, dropout)
     width = transformer.get_embedding_dimension()
-    modules = [transformer, Pooling(width, pooling_mode=pooling)]
-    if head:
-        modules.append(TrainingHead(width))
-    return SentenceTransformer(modules=modules)
-
-
-def _as_shipped(base: str, dropout: float | None) -> SentenceTransformer:
-    model = open_model(SentenceTransformer, check_loadable(base)).train()
-    first = model[0]
-    if not isinstance(first, Transformer):
-        raise LoadError(f"--base {base}: its first module is {type(first).__name__}, not a Transformer")
-    if any(isinstance(module, WordWeights) for module in model):
-        raise LoadError(
-            f"--base {base} puts every text into a prompt, whose mask it reads: train it with sncse, or drop the "
-            "prompt by --pooling mean"
-        )
-    if dropout is not None:
-        set_dropout(first, dropout)
-    return model
+    modules = [transformer, Pooling(width, pooling_mode="cls" if pooling == "own" else pooling)]
+    return SentenceTransformer(modules=[*modules, TrainingHead(width)] if head else modules)
 
 
 def build_layer_average(base: str, layers: Sequence[int], dropout: float | None = None) -> SentenceTransformer:

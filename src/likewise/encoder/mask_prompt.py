@@ -5,12 +5,7 @@ and can never cut the mask; word weights of 1 for the mask token and 0 for all o
 the mask's vector. A folder saved from this loads in plain sentence-transformers, and `encode` wants no prompt.
 """
 
-from __future__ import annotations
-
-import json
 import re
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from sentence_transformers import SentenceTransformer
@@ -31,34 +26,27 @@ TEMPLATE = 'The sentence of " X " means [MASK].'
 _PLACE, _MASK = re.compile(r"(?<![A-Za-z0-9])X(?![A-Za-z0-9])"), "[MASK]"
 
 
-@dataclass(frozen=True)
-class MaskPrompt:
-    """A template, split at its X.
+def split_template(template: str) -> tuple[str, str]:
+    """Split a template, which holds exactly one X as a separate word and exactly one [MASK], at its X.
 
-    >>> MaskPrompt.parse('"X" means [MASK].')
-    MaskPrompt(before='"', after='" means [MASK].')
+    >>> split_template('"X" means [MASK].')
+    ('"', '" means [MASK].')
     """
-
-    before: str
-    after: str
-
-    @classmethod
-    def parse(cls, template: str) -> MaskPrompt:
-        """Split a template, which holds exactly one X as a separate word and exactly one [MASK], at its X."""
-        places = list(_PLACE.finditer(template))
-        if len(places) != 1 or template.count(_MASK) != 1:
-            raise LikewiseError(
-                f"a template holds one X, where the sentence goes, and one {_MASK}: {template!r} holds "
-                f"{len(places)} and {template.count(_MASK)}"
-            )
-        return cls(template[: places[0].start()], template[places[0].end() :])
+    parts = _PLACE.split(template)
+    if len(parts) != 2 or template.count(_MASK) != 1:
+        raise LikewiseError(
+            f"a template holds one X, where the sentence goes, and one {_MASK}: {template!r} holds "
+            f"{len(parts) - 1} and {template.count(_MASK)}"
+        )
+    return parts[0], parts[1]
 
 
-def prompt_tokenizer(tokenizer: Any, prompt: MaskPrompt) -> PreTrainedTokenizerFast:
-    """Return a copy of a tokenizer that puts every text into the prompt.
+def prompt_tokenizer(tokenizer: Any, template: str) -> PreTrainedTokenizerFast:
+    """Return a copy of a tokenizer that puts every text into the prompt of a template.
 
     A mask token (or any special token) in a text is read as plain characters and changes nothing.
     """
+    before, after = split_template(template)
     if not getattr(tokenizer, "is_fast", False) or tokenizer.mask_token is None:
         raise LoadError("a mask prompt needs a fast tokenizer with a mask token; take a BERT- or RoBERTa-like base")
 
@@ -85,12 +73,12 @@ def prompt_tokenizer(tokenizer: Any, prompt: MaskPrompt) -> PreTrainedTokenizerF
     parts = {
         "<lead>": {"ids": lead, "tokens": tokenizer.convert_ids_to_tokens(lead)},
         # The blank before the sentence belongs to the sentence's first word.
-        "<before>": pieces(prompt.before.rstrip()),
-        "<after>": pieces(prompt.after),
+        "<before>": pieces(before.rstrip()),
+        "<after>": pieces(after),
         "<trail>": {"ids": trail, "tokens": tokenizer.convert_ids_to_tokens(trail)},
     }
     parts = {name: part for name, part in parts.items() if part["ids"]}
-    if prompt.before.endswith(" ") and isinstance(backend.pre_tokenizer, ByteLevel):
+    if before.endswith(" ") and isinstance(backend.pre_tokenizer, ByteLevel):
         backend.pre_tokenizer = ByteLevel(add_prefix_space=True)
     order = [name for name in ("<lead>", "<before>", "$A", "<after>", "<trail>") if name == "$A" or name in parts]
     backend.post_processor = TemplateProcessing(
@@ -109,9 +97,8 @@ def prompt_tokenizer(tokenizer: Any, prompt: MaskPrompt) -> PreTrainedTokenizerF
 
 
 def reads_a_mask(base: str) -> bool:
-    """Return whether a base is the folder of a mask-prompt encoder: it weighs the tokens, all but one by 0."""
-    listing = Path(check_loadable(base).path) / "modules.json"
-    return listing.is_file() and any(one["type"].endswith("WordWeights") for one in json.loads(listing.read_text()))
+    """Return whether a base is a mask-prompt encoder: it weighs the tokens, all but one by 0."""
+    return any(kind.endswith("WordWeights") for kind in check_loadable(base).modules)
 
 
 def build_mask_prompt_encoder(
@@ -122,20 +109,15 @@ def build_mask_prompt_encoder(
     Args:
         template: text with one X, where the sentence goes, and one [MASK].
     """
-    prompt = MaskPrompt.parse(template)
     transformer = load_transformer(base, dropout)
-    longest = transformer.max_seq_length
-    tokenizer = prompt_tokenizer(transformer.tokenizer, prompt)
-    taken = len(tokenizer("")["input_ids"])
-    if longest is not None and taken >= longest:
+    tokenizer = prompt_tokenizer(transformer.tokenizer, template)
+    longest, taken = tokenizer.model_max_length, len(tokenizer("")["input_ids"])
+    if taken >= longest:
         raise LoadError(f"--base {base}: it reads {longest} tokens, and the template alone has {taken}")
     transformer.processor = tokenizer
-    transformer.max_seq_length = longest
     vocabulary = list(tokenizer.convert_ids_to_tokens(list(range(len(tokenizer)))))
     weights = WordWeights(vocabulary, {str(tokenizer.mask_token): 1.0}, unknown_word_weight=0.0)
     weights.requires_grad_(False)  # a choice of tokens, nothing to be learnt
     width = transformer.get_embedding_dimension()
-    modules: list[Any] = [transformer, weights, Pooling(width, pooling_mode="mean")]
-    if head:
-        modules.append(TrainingHead(width))
-    return SentenceTransformer(modules=modules)
+    modules = [transformer, weights, Pooling(width, pooling_mode="mean")]
+    return SentenceTransformer(modules=[*modules, TrainingHead(width)] if head else modules)

@@ -29,22 +29,15 @@ _MODULES, _CONFIG, _KIND = "modules.json", "config.json", "config_sentence_trans
 _TEXT_ENDINGS = (".txt", ".csv", ".tsv", ".json", ".jsonl", ".xml", ".parquet", ".gz", ".bz2", ".zst", ".zip")
 _HUB_SECONDS = 10.0
 
-CLASSES = {
-    "EncoderCopy": "encoder_copy",
-    "FrozenCopy": "encoder_copy",
-    "MomentumQueue": "encoder_copy",
-    "NoisyWords": "training_modules",
-    "NormalizingFlow": "normalizing_flow",
-    "PairClassifier": "training_modules",
-    "Predictor": "training_modules",
-    "Projector": "training_modules",
-    "TextCNN": "text_cnn",
-    "TrainingDecoder": "training_modules",
-    "TrainingHead": "training_modules",
-    "WordAttention": "word_attention",
-    "WordPart": "word_part",
-    "WordVectors": "word_vectors",
+_HOMES = {
+    "encoder_copy": "EncoderCopy FrozenCopy MomentumQueue",
+    "normalizing_flow": "NormalizingFlow",
+    "text_cnn": "TextCNN TrainingAttention WordAttention",
+    "training_modules": "NoisyWords PairClassifier Predictor Projector TeacherSpace TrainingDecoder TrainingHead",
+    "word_part": "WordPart",
+    "word_vectors": "WordVectors",
 }
+CLASSES = {name: home for home, names in _HOMES.items() for name in names.split()}
 """The classes of likewise that a modules.json may name, and the module of this package that each is in."""
 
 
@@ -69,6 +62,15 @@ class Found:
     def folder(self) -> Path | None:
         """The folder; None for a name on the hub."""
         return Path(self.path) if Path(self.path).is_dir() else None
+
+    @property
+    def modules(self) -> list[str]:
+        """The types of a sentence encoder's modules, as its modules.json names them; none for any other model."""
+        listing = load_file_path(self.path, _MODULES, local_files_only=self.local_only)
+        try:
+            return [str(module["type"]) for module in read_json(Path(listing))] if listing else []
+        except (ValueError, KeyError, TypeError) as error:
+            raise LoadError(f"'{listing}' cannot be read ({error}). Copy the model's folder again.") from None
 
 
 def check_loadable(name: str) -> Found:
@@ -98,12 +100,7 @@ def check_loadable(name: str) -> Found:
 
 def is_sentence_encoder(name: str) -> bool:
     """Return whether a model, local or on the hub, is in the format of sentence-transformers, with a pooling."""
-    from sentence_transformers.util import is_sentence_transformer_model
-
-    found = check_loadable(name)
-    if found.folder:
-        return (found.folder / _MODULES).is_file()
-    return is_sentence_transformer_model(found.path, local_files_only=found.local_only)
+    return bool(check_loadable(name).modules)
 
 
 def open_model(kind: type[_Model], found: Found, device: Any = None) -> _Model:
@@ -196,15 +193,8 @@ def _kind(folder: Path) -> str:
 
 def _own_classes(found: Found) -> dict[str, Any]:
     """Import the classes of likewise that a modules.json names, and return them by their dotted path."""
-    listing = load_file_path(found.path, _MODULES, local_files_only=found.local_only)
-    if listing is None:
-        return {}
-    try:
-        kinds = [str(module["type"]) for module in read_json(Path(listing))]
-    except (ValueError, KeyError, TypeError) as error:
-        raise LoadError(f"'{listing}' cannot be read ({error}). Copy the model's folder again.") from None
     own: dict[str, Any] = {}
-    for kind in kinds:
+    for kind in found.modules:
         if kind.startswith("sentence_transformers."):
             _check_is_module(found.path, kind)
         if kind.startswith("likewise."):

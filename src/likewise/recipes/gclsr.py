@@ -17,9 +17,8 @@ from likewise.augment.word_edits import WordEditor
 from likewise.augment.word_noise import WordNoise
 from likewise.corpus import PreparedCorpus
 from likewise.encoder.modules import find_part, without_training_head
-from likewise.encoder.text_cnn import TextCNN
+from likewise.encoder.text_cnn import TextCNN, TrainingAttention, WordAttention
 from likewise.encoder.training_modules import NoisyWords, Predictor, Projector
-from likewise.encoder.word_attention import TrainingAttention, WordAttention
 from likewise.encoder.word_vectors import MAX_WORDS, build_word_vectors, check_source
 from likewise.errors import LikewiseError
 from likewise.losses import functional

@@ -3,7 +3,7 @@
 from typing import Literal
 
 from likewise.encoder.build import OwnOrMode
-from likewise.encoder.mask_prompt import TEMPLATE, MaskPrompt
+from likewise.encoder.mask_prompt import TEMPLATE, split_template
 from likewise.runs.options import OptionError, Options, option
 
 TrainingPrecision = Literal["auto", "fp32", "bf16"]
@@ -60,7 +60,7 @@ class PromptOptions(TrainingOptions):
 
     def _check(self) -> None:
         super()._check()
-        MaskPrompt.parse(self.template)
+        split_template(self.template)
 
 
 class ContrastiveOptions(TrainingOptions):
