@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -18,24 +18,31 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 SPLITS = ("train", "dev", "test")
-_TEXTS = ("sentence1", "sentence2")
 Rule = Literal["cosine", "stretch", "base"]
-LOW_SHARE, HIGH_SHARE = 0.01, 0.99
 
 
 @dataclass(frozen=True)
 class ScoredPairs:
-    """The pairs of one split: `table` has the columns sentence1 and sentence2, `scores` is (P,) float64."""
+    """The pairs of one split: `table` has the columns sentence1, sentence2 and score."""
 
     table: pa.Table
-    scores: np.ndarray
 
     def __len__(self) -> int:
-        return len(self.scores)
+        return len(self.table)
+
+    @property
+    def scores(self) -> np.ndarray:
+        """The scores, (P,) float64."""
+        return self.table["score"].to_numpy()
 
     def texts(self) -> tuple[list[str], list[str]]:
         """Return the first and the second sentences."""
         return self.table["sentence1"].to_pylist(), self.table["sentence2"].to_pylist()
+
+    def sample(self, most: int) -> ScoredPairs:
+        """Return `most` pairs, always the same ones and in their order, or all if there are fewer."""
+        rows = np.sort(np.random.default_rng(0).permutation(len(self))[:most])
+        return ScoredPairs(self.table.take(rows))
 
 
 @dataclass(frozen=True)
@@ -71,6 +78,7 @@ def read_harvest(folder: str | os.PathLike[str]) -> Harvest:
     number) and split ("train", "dev" or "test"). Hidden files and names that begin with an underscore are ignored.
     """
     import pyarrow as pa
+    import pyarrow.compute as pc
 
     path = Path(folder).expanduser()
     found = (file.relative_to(path) for file in path.rglob("*.parquet"))
@@ -85,11 +93,7 @@ def read_harvest(folder: str | os.PathLike[str]) -> Harvest:
             raise ContextError(f"{folder} holds {one} and {other}, which are the same shard: remove one of the parts")
     files = [path / name for name in names]
     whole = pa.concat_tables([_shard(file) for file in files])
-    split = whole["split"].to_numpy()
-    splits = {}
-    for name in SPLITS:
-        part = whole.filter(pa.array(split == name))
-        splits[name] = ScoredPairs(part.select(_TEXTS), part["score"].to_numpy())
+    splits = {name: ScoredPairs(whole.filter(pc.equal(whole["split"], name)).drop_columns("split")) for name in SPLITS}
     if not len(splits["train"]):
         raise ContextError(f"{folder}: {counted(len(whole), 'pair')}, none of them with split 'train'; harvest more")
     digest = hashlib.sha256()
@@ -173,7 +177,7 @@ class ScoreScale:
                 )
             low = float(scores.mean()) - float(cosines.mean()) / slope
             return cls(rule, low, low + 1 / slope)
-        low, high = (float(value) for value in np.quantile(scores, (LOW_SHARE, HIGH_SHARE)))
+        low, high = (float(value) for value in np.quantile(scores, (0.01, 0.99)))
         if high - low < 1e-9:
             raise ContextError(f"98% of the harvested scores are {low:.6g}: there is nothing to learn from them")
         return cls(rule, low, high)
@@ -185,7 +189,3 @@ class ScoreScale:
     def from_target(self, targets: np.ndarray) -> np.ndarray:
         """Return the scores (P,) of cosines (P,)."""
         return self.low + np.asarray(targets, dtype=np.float64) * (self.high - self.low)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the rule and the limits for the record of a run."""
-        return asdict(self)

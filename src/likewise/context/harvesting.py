@@ -12,7 +12,6 @@ Copied into one folder, the parts are the harvest.
 
 from __future__ import annotations
 
-import os
 import pickle
 import re
 import time
@@ -21,6 +20,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -203,30 +203,26 @@ def _scored(
     source: PairSource, todo: Sequence[int], make_scorer: Callable[[], ScoreFunction], workers: int
 ) -> Iterator[tuple[int, list[HarvestPair], np.ndarray]]:
     """Yield each shard with its scores as it is done, in this process or by the workers of a Ray cluster."""
-    if not todo:
-        return
-    if not workers:
+    drawn = ((number, source.shard(number)) for number in todo)
+    if todo and not workers:
         scorer = make_scorer()
-        for number in todo:
-            pairs = source.shard(number)
-            yield number, pairs, scorer([(pair.first, pair.second) for pair in pairs])
+        for number, pairs in drawn:
+            yield number, pairs, scorer(_texts(pairs))
         return
     pool, maker = RayExecutor(), pickle.dumps(make_scorer)
     waiting: dict[Future[np.ndarray], tuple[int, list[HarvestPair]]] = {}
-    ahead = list(reversed(todo))
-    try:
-        while ahead or waiting:
-            # One shard ahead for each worker: the pairs of all would fill the memory.
-            while ahead and len(waiting) < 2 * workers:
-                number = ahead.pop()
-                pairs = source.shard(number)
-                future = pool.submit(_score, maker, [(pair.first, pair.second) for pair in pairs])
-                waiting[future] = number, pairs
-            for future in wait(waiting, return_when=FIRST_COMPLETED).done:
-                yield *waiting.pop(future), future.result()
-    except BaseException:
-        pool.shutdown(wait=False, cancel_futures=True)
-        raise
+    while True:
+        # One shard ahead for each worker: the pairs of all would fill the memory.
+        for number, pairs in islice(drawn, 2 * workers - len(waiting)):
+            waiting[pool.submit(_score, maker, _texts(pairs))] = number, pairs
+        if not waiting:
+            return
+        for future in wait(waiting, return_when=FIRST_COMPLETED).done:
+            yield *waiting.pop(future), future.result()
+
+
+def _texts(pairs: Sequence[HarvestPair]) -> list[SentencePair]:
+    return [(pair.first, pair.second) for pair in pairs]
 
 
 @lru_cache(maxsize=1)
@@ -287,7 +283,4 @@ def _write(path: Path, pairs: list[HarvestPair], scores: np.ndarray) -> None:
         "kind": [pair.kind for pair in pairs],
         "split": [pair.split for pair in pairs],
     }
-    with path.open("wb") as file:
-        pq.write_table(pa.table(columns), file)
-        file.flush()
-        os.fsync(file.fileno())
+    pq.write_table(pa.table(columns), path)

@@ -8,6 +8,7 @@ a value comes from, and what differs from the paper: docs/papers.md.
 from __future__ import annotations
 
 import os
+from dataclasses import asdict
 from typing import Any, Literal
 
 import numpy as np
@@ -19,7 +20,7 @@ from sentence_transformers.sentence_transformer.losses import CosineSimilarityLo
 from torch import nn
 from transformers import set_seed
 
-from likewise.context.harvested import Harvest, Rule, ScoredPairs, ScoreScale, read_harvest
+from likewise.context.harvested import SPLITS, Rule, ScoredPairs, ScoreScale, read_harvest
 from likewise.corpus.bundled import resolve_model
 from likewise.encoder.build import build_encoder
 from likewise.encoder.encoder_copy import FrozenCopy
@@ -140,16 +141,15 @@ def distill(
     with progress.bar("reading the harvest"):
         pairs = read_harvest(harvest)
     progress.tell(pairs)
-    check_updates(len(pairs.splits["train"]), chosen, "pairs")
+    train, dev, test = (pairs.splits[name] for name in SPLITS)
+    check_updates(len(train), chosen, "pairs")
     set_seed(seed)  # a cross-encoder's last layer starts at random
-    model, loss, collator, export = _build(base, chosen, pairs.splits["train"])
-    scale = _scale(pairs.splits["train"], chosen.scale, model)
-    selection = sts_dev(chosen, data) or _selection(pairs, chosen, scale)
+    model, loss, collator, export = _build(base, chosen, train)
+    scale = _scale(train, chosen.scale, model)
+    selection = sts_dev(chosen, data) or _selection(dev, chosen, scale)
     progress.tell(f"checkpoint selected by: {selection.description}")
-    dataset = _dataset(pairs.splits["train"], scale)
 
     def at_end(model: Any) -> dict[str, Any]:
-        test = pairs.splits["test"]
         return {"test": _evaluator(test, chosen, scale, "test")(model)} if len(test) > 1 else {}
 
     training = Training(
@@ -159,7 +159,7 @@ def distill(
         base=base,
         seed=seed,
         options=chosen,
-        dataset=dataset,
+        dataset=_dataset(train, scale),
         corpus=pairs.record(),
         selection=selection,
         model=model,
@@ -167,7 +167,7 @@ def distill(
         collator=collator,
         export=export,
         at_end=at_end,
-        facts={"scale": scale.to_dict()},
+        facts={"scale": asdict(scale)},
     )
     return training.run(out, progress, resume=resume, overwrite=overwrite, keep_checkpoints=keep_checkpoints)
 
@@ -183,11 +183,9 @@ def _scale(pairs: ScoredPairs, rule: Rule, model: Any) -> ScoreScale:
     """Return the scale of the targets; for the rule "base" by the cosines of the teacher or of the new student."""
     if rule != "base":
         return ScoreScale.fit(rule, pairs.scores)
-    rows = np.sort(np.random.default_rng(0).permutation(len(pairs))[:_FITTED])
-    first, second = ScoredPairs(pairs.table.take(rows), pairs.scores[rows]).texts()
+    few = pairs.sample(_FITTED)
     teacher = find_part(model, FrozenCopy)
-    reference = teacher.encoder if teacher else model
-    return ScoreScale.fit(rule, pairs.scores[rows], PairPredictions(first, second)(reference))
+    return ScoreScale.fit(rule, few.scores, PairPredictions(*few.texts())(teacher.encoder if teacher else model))
 
 
 def student_of(base: str, options: SurrogateOptions, pairs: ScoredPairs) -> tuple[Any, Any]:
@@ -237,13 +235,12 @@ def _dataset(pairs: ScoredPairs, scale: ScoreScale) -> Any:
     from datasets.table import InMemoryTable
 
     targets = pa.array(scale.to_target(pairs.scores).astype(np.float32))
-    return Dataset(InMemoryTable(pairs.table.append_column(LABEL, targets)))
+    return Dataset(InMemoryTable(pairs.table.drop_columns("score").append_column(LABEL, targets)))
 
 
-def _selection(pairs: Harvest, options: SurrogateOptions, scale: ScoreScale) -> Selection:
+def _selection(dev: ScoredPairs, options: SurrogateOptions, scale: ScoreScale) -> Selection:
     if options.select_by == "last":
         return last_checkpoint()
-    dev = pairs.splits["dev"]
     if len(dev) < 2:
         raise OptionError(f"the harvest has {len(dev)} dev pairs, and 2 are needed: harvest more, or select_by=last")
     evaluator = _evaluator(dev, options, scale, "dev")
@@ -251,15 +248,6 @@ def _selection(pairs: Harvest, options: SurrogateOptions, scale: ScoreScale) -> 
 
 
 def _evaluator(pairs: ScoredPairs, options: SurrogateOptions, scale: ScoreScale, name: str) -> CheckpointEvaluator:
-    rows = np.arange(len(pairs))
-    if len(rows) > options.held_out:
-        rows = np.sort(np.random.default_rng(0).permutation(rows)[: max(2, options.held_out)])
-    first, second = ScoredPairs(pairs.table.take(rows), pairs.scores[rows]).texts()
-    return scores_evaluator(
-        first,
-        second,
-        pairs.scores[rows],
-        to_target=scale.to_target,
-        from_target=scale.from_target,
-        name=name,
-    )
+    few = pairs.sample(max(2, options.held_out))
+    ways = {"to_target": scale.to_target, "from_target": scale.from_target}
+    return scores_evaluator(*few.texts(), few.scores, name=name, **ways)
