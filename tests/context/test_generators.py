@@ -174,7 +174,7 @@ def test_what_is_held_out_is_whole_documents_without_what_occurs_twice(tmp_path)
     texts = store.texts()
     seen = set()
     for seed in range(12):
-        training, held = held_out_contexts(store, texts, 8, seed)
+        training, held = held_out_contexts(store, 8, seed)
         of = [int(store.documents[chunk]) for chunk in store.positions(held)[0]]
         assert not set(of) & {int(store.documents[chunk]) for chunk in store.positions(training)[0]}
         assert not any(texts[row] == "boilerplate" for row in store.places(held)[0])

@@ -24,7 +24,7 @@ def test_the_index_holds_the_documents(indexed, articles):
     assert stage.record["sentences"] == sum(map(len, documents))
     assert stage.record["contexts"] == store.n_contexts
     # A chunk is nearest to its own text.
-    assert all(retrieval.candidates(" ".join(store[i].sentences), 1)[0][0] == i for i in range(0, len(store), 7))
+    assert all(retrieval.candidates(" ".join(store[i].sentences), 1)[0] == i for i in range(0, len(store), 7))
 
 
 def test_the_same_sentences_from_another_file_are_the_same_index(indexed, articles, tmp_path):

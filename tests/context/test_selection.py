@@ -52,8 +52,7 @@ def store(tmp_path_factory) -> ChunkStore:
 
 class Everything:
     def candidates(self, sentence, most):
-        chunks = np.random.default_rng(len(sentence)).permutation(200)[:most]
-        return chunks, np.ones(len(chunks), np.float32)
+        return np.random.default_rng(len(sentence)).permutation(200)[:most]
 
 
 class ByNumber:
@@ -76,7 +75,7 @@ def word_sets(store, numbers):
 def test_the_two_steps_with_the_discriminator_alone(store, size, sentence):
     options = SelectionOptions(size=size, candidates=90, same=1.1)
     found = select(sentence, store, Everything(), ByNumber(), options)
-    chunks = np.sort(Everything().candidates(sentence, 90)[0])
+    chunks = np.sort(Everything().candidates(sentence, 90))
     numbers = store.contexts_of(chunks)
     scores = ByNumber().scores(sentence, numbers)
     expected = greedy(scores, store.positions(numbers)[0], word_sets(store, numbers), size, 0.5)
@@ -92,7 +91,7 @@ def test_a_scorer_chooses_among_what_the_discriminator_leaves(store):
 
     options = SelectionOptions(size=8, candidates=150, screened=60, same=1.1)
     found = select("another", store, Everything(), ByNumber(), options, scorer)
-    chunks = Everything().candidates("another", 150)[0]
+    chunks = Everything().candidates("another", 150)
     numbers = sorted(store.contexts_of(chunks), key=lambda n: -ByNumber().scores("another", np.array([n]))[0])[:60]
     assert sorted(asked) == sorted(numbers)
     numbers = np.sort(numbers)
@@ -106,7 +105,7 @@ def test_a_scorer_chooses_among_what_the_discriminator_leaves(store):
 def test_no_diversity_takes_the_best_contexts(store):
     options = SelectionOptions(size=30, candidates=100, diversity=False)
     found = select("x", store, Everything(), ByNumber(), options)
-    numbers = store.contexts_of(np.sort(Everything().candidates("x", 100)[0]))
+    numbers = store.contexts_of(np.sort(Everything().candidates("x", 100)))
     best = sorted(ByNumber().scores("x", numbers).tolist())[-30:]
     assert sorted(ByNumber().scores("x", found).tolist()) == best
     assert len(set(store.positions(found)[0])) < 30
@@ -138,7 +137,7 @@ def test_a_sentence_of_the_corpus_is_not_given_its_own_places(tmp_path, strategy
 
     class All:
         def candidates(self, sentence, most):
-            return np.arange(8), np.ones(8, np.float32)
+            return np.arange(8)
 
     options = SelectionOptions(size=32, strategy=strategy, diversity=diversity)
     found = select(own, store, All(), ByNumber(), options)
@@ -155,7 +154,7 @@ def test_a_sentence_of_the_corpus_is_not_given_its_own_places(tmp_path, strategy
 def test_nothing_retrieved_gives_an_empty_set(store):
     class Nothing:
         def candidates(self, sentence, most):
-            return np.zeros(0, np.int64), np.zeros(0, np.float32)
+            return np.zeros(0, np.int64)
 
     assert len(select("x", store, Nothing(), ByNumber())) == 0
 

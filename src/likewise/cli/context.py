@@ -9,10 +9,12 @@ from typing import Annotated, Any, Literal, Optional
 import typer
 
 import likewise
+import likewise.context as stages
 from likewise.cli.commands import command_of
 from likewise.cli.groups import CommandTable, group, typed
 from likewise.cli.training import show_outcome
 from likewise.errors import counted
+from likewise.runs.progress import Progress
 
 Work = Annotated[Path, typer.Option(help="The workspace: the folder of all stages.")]
 Config = Annotated[Optional[Path], typer.Option(help="A TOML file with a section for each stage.")]
@@ -51,11 +53,8 @@ def index(
     overwrite: Overwrite = False,
 ) -> None:
     """Cut documents into chunks and index their words and bigrams."""
-    from likewise.context.indexing import build_index
-    from likewise.context.options import read_sections
-
-    options = read_sections(config, assignments or (), preset)["index"]
-    record = build_index(work, corpus, options, overwrite=overwrite).record
+    options = stages.read_sections(config, assignments or (), preset)["index"]
+    record = stages.build_index(work, corpus, options, overwrite=overwrite).record
     names = "documents", "chunks", "sentences", "contexts"
     typer.echo(f"{work / 'index'}: " + ", ".join(f"{record[name]:,} {name}" for name in names))
 
@@ -73,24 +72,19 @@ def train(
     overwrite: Overwrite = False,
 ) -> None:
     """Train the coherence discriminator or the generators on the index; a stopped run is resumed."""
-    from likewise.context.discriminator_training import train_discriminator
-    from likewise.context.generator_training import train_generators
-    from likewise.context.options import read_sections
-    from likewise.context.states import read_states
-
-    options = read_sections(config, assignments or (), preset)
+    options = stages.read_sections(config, assignments or (), preset)
     if what in ("states", "all"):
-        stage = read_states(work, options["states"], overwrite=overwrite)
+        stage = stages.read_states(work, options["states"], overwrite=overwrite)
         typer.echo(f"{stage.folder}: {counted(stage.record['sentences'], 'sentence')} read")
     if what in ("discriminator", "all"):
-        stage = train_discriminator(work, options["discriminator"], overwrite=overwrite)
+        stage = stages.train_discriminator(work, options["discriminator"], overwrite=overwrite)
         found = stage.record["held_out"]
         kinds = {"own sentence": "positive", "same document": "same_document", "other document": "other_document"}
         shares = [f"{name} {found[kind]:.1%}" for name, kind in kinds.items() if found[kind] is not None]
         accuracy = f"{found['accuracy']:.1%} on {counted(found['contexts'], 'context')}"
         typer.echo(f"{stage.folder}: held-out accuracy {accuracy} ({', '.join(shares)})")
     if what in ("generators", "all"):
-        stage = train_generators(work, options["generators"], overwrite=overwrite)
+        stage = stages.train_generators(work, options["generators"], overwrite=overwrite)
         for sources, by_task in stage.record["perplexity"].items():
             shares = [f"{task} {value:.1f}" for task, value in by_task.items()]
             typer.echo(f"{stage.folder}: held-out perplexity of a word, {sources} context: {', '.join(shares)}")
@@ -113,29 +107,22 @@ def score(
     assignments: Set = None,
 ) -> None:
     """Print the Origin similarity of two sentences, of a file of pairs, or its agreement with human ratings."""
-    from likewise.context.options import read_sections
-    from likewise.context.origin import open_origin
     from likewise.context.similarity import WEIGHTS
-    from likewise.context.workspace import ContextError
-    from likewise.runs.progress import Progress
 
     given = sum((bool(sentences), pairs is not None, task is not None))
     if given != 1 or (sentences and len(sentences) != 2):
-        raise ContextError("give two sentences, or --pairs FILE, or --task NAME")
+        raise stages.ContextError("give two sentences, or --pairs FILE, or --task NAME")
     if choose and task is None:
-        raise ContextError("--choose needs rated pairs: give --task sts-b-dev")
-    sections = read_sections(config, assignments or (), preset)
-    options = sections["score"]
+        raise stages.ContextError("--choose needs rated pairs: give --task sts-b-dev")
+    options, progress = stages.read_sections(config, assignments or (), preset), Progress()
     gold = None
     if task is not None:
         asked, gold = _rated(task, data, limit)
     else:
         asked = _read_pairs(pairs) if pairs is not None else [(sentences[0], sentences[1])]  # type: ignore[index]
-    progress = Progress()
     progress.tell("opening the workspace")
-    origin = open_origin(work, options, sections["selection"], progress)
-    if choose:
-        assert gold is not None
+    origin = stages.open_origin(work, options["score"], options["selection"], progress)
+    if choose and gold is not None:
         chosen, values = origin.choose(asked, gold, f"{task}, {counted(len(gold), 'pair')}")
         chosen.save(work / WEIGHTS)
         typer.echo(f"{work / WEIGHTS}: weights {chosen.values}")
@@ -169,11 +156,8 @@ def harvest(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Start again and replace earlier work.")] = False,
 ) -> None:
     """Score pairs of the corpus and write them as Parquet shards; a stopped run is resumed."""
-    from likewise.context.harvesting import harvest as make
-    from likewise.context.options import read_sections
-
-    sections = read_sections(config, assignments or (), preset)
-    result = make(
+    sections = stages.read_sections(config, assignments or (), preset)
+    result = likewise.harvest(
         work,
         sections["harvest"],
         score=sections["score"],
@@ -232,16 +216,14 @@ def _rated(task: str, data: Path | None, limit: int) -> tuple[list[tuple[str, st
 
 def _read_pairs(path: Path) -> list[tuple[str, str]]:
     """Return the pairs of a file."""
-    from likewise.context.workspace import ContextError
-
     if not path.is_file():
-        raise ContextError(f"there is no file '{path}'")
+        raise stages.ContextError(f"there is no file '{path}'")
     found = []
     with path.open(encoding="utf-8", newline="") as file:
         for number, row in enumerate(csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE), start=1):
             if len(row) != 2 or not all(text.strip() for text in row):
-                raise ContextError(f"{path}:{number}: not two sentences with a tab between them")
+                raise stages.ContextError(f"{path}:{number}: not two sentences with a tab between them")
             found.append((row[0], row[1]))
     if not found:
-        raise ContextError(f"{path}:1: there is no pair in it")
+        raise stages.ContextError(f"{path}:1: there is no pair in it")
     return found

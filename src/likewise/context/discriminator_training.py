@@ -115,7 +115,7 @@ def _train(
         calibrate(model, states.of(sample.sentences), sample, options.seed)
 
     warmup = min(_WARMUP, len(updates) // 2)
-    loop = Loop(job, "discriminator", model, options, len(updates), loss, evaluate, warmup)
+    loop = Loop(job, model, options, len(updates), loss, evaluate, warmup)
     facts = loop.run(iter(updates), progress, stop, start)
     _cache_contexts(job, model, states, progress, stop)
     chosen_by = {"accuracy": loop.best["score"], "step": loop.best["step"]}

@@ -54,7 +54,8 @@ def _build(options: GeneratorOptions, states: States, pieces: np.ndarray) -> Gen
     if options.reads == "states":
         return LogBilinear(pieces, size, states.vectors.shape[1], options.rank)
     most = max(states.store.left, states.store.right)
-    return Transformers(pieces, size, options, most, states.encoder.max_tokens).to(Transformers.best_device())
+    found = Transformers(pieces, size, options, most, states.encoder.max_tokens)
+    return found.to("cuda" if torch.cuda.is_available() else "cpu")
 
 
 def load_generators(stage: Stage, states: States) -> Generators:
@@ -70,7 +71,7 @@ def _train(
     job: Job, states: States, options: GeneratorOptions, progress: Progress, stop: StopRequest
 ) -> dict[str, Any]:
     store = states.store
-    training, held_out = held_out_contexts(store, store.texts(), options.held_out, options.seed)
+    training, held_out = held_out_contexts(store, options.held_out, options.seed)
     if not len(training) or len(held_out) < 2:
         raise ContextError(
             f"{store.path}: {counted(len(training), 'training example')} left of {int(store.documents[-1]) + 1} "
@@ -96,7 +97,7 @@ def _train(
         model.start(counts[pieces], table[torch.from_numpy(pieces)].float().cpu().numpy())
 
     warmup = min(options.warmup_steps, steps // 5)
-    loop = Loop(job, "generators", model, options, steps, loss, evaluate, warmup, options.schedule, options.beta2)
+    loop = Loop(job, model, options, steps, loss, evaluate, warmup, options.schedule, options.beta2)
     facts = loop.run(_updates(training, per_epoch, options), progress, stop, start)
     chunks, _ = store.positions(held_out)
     return facts | {
@@ -107,7 +108,7 @@ def _train(
     }
 
 
-def held_out_contexts(store: ChunkStore, texts: list[str], documents: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def held_out_contexts(store: ChunkStore, documents: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the contexts for training, and those of whole documents that are held out, a third of all at most.
 
     Of the held-out ones, those are left out whose sentence occurs elsewhere in the corpus, and all but
@@ -120,6 +121,7 @@ def held_out_contexts(store: ChunkStore, texts: list[str], documents: int, seed:
     rng = np.random.default_rng([seed, 4])
     held = rng.permutation(distinct)[: min(documents, len(distinct) // 3)]
     out = np.isin(of, held)
+    texts = store.texts()
     often = {text for text, count in Counter(texts).items() if count > 1}
     centres, _ = store.places(numbers[out])
     kept = [number for number, row in zip(numbers[out], centres, strict=True) if texts[row] not in often]
@@ -157,10 +159,8 @@ def perplexities(
                 words = (targets >= 0).sum(dim=1).double()
                 counts[task] += int(words.sum())
                 for kind in kinds:
-                    read = others if kind == "shuffled" else texts
-                    memories = model.memories(task, read)
-                    if kind == "none":
-                        memories = [memory.without(torch.ones(len(words), dtype=torch.bool)) for memory in memories]
+                    memories = model.memories(task, others if kind == "shuffled" else texts)
+                    memories = [memory.without(kind == "none") for memory in memories]
                     sums[kind][task] -= float((model.means(task, memories, targets, rows) * words).sum())
     return {kind: {task: float(np.exp(by[task] / max(1, counts[task]))) for task in TASKS} for kind, by in sums.items()}
 

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
 
 from likewise.context.states import SentenceReading, Side
 
@@ -52,9 +53,9 @@ class Memory(NamedTuple):
         longest = int(mask.sum(dim=1).max()) if len(mask) else 0
         return Memory(self.values[rows, :longest], mask[:, :longest])
 
-    def without(self, left_out: Tensor) -> Memory:
-        """Return the memory with the texts left out where (N,) is True."""
-        return Memory(self.values, self.mask & ~left_out[:, None].to(self.mask.device))
+    def without(self, left_out: Tensor | bool) -> Memory:
+        """Return the memory with the texts left out where (N,) is True, or all of them."""
+        return Memory(self.values, self.mask & ~torch.as_tensor(left_out, device=self.mask.device).reshape(-1, 1))
 
 
 class Generators(nn.Module):
@@ -79,11 +80,6 @@ class Generators(nn.Module):
         found = self._number[ids]
         return found[found >= 0]
 
-    @staticmethod
-    def best_device() -> str:
-        """Return where such models run."""
-        return "cpu"
-
     @abstractmethod
     def encode(self, task: Side, side: Side, texts: Sequence[SentenceReadings]) -> Memory:
         """Return what a task reads of texts that stand at a side."""
@@ -96,7 +92,6 @@ class Generators(nn.Module):
     def log_probabilities(self, task: Side, memories: Sequence[Memory], targets: Tensor) -> Tensor:
         """Return log p of each word of targets (N, T) given N texts of each source: (N, T), 0 at padding."""
 
-    @abstractmethod
     def start(self, counts: np.ndarray, embeddings: np.ndarray) -> None:
         """Begin at the counts (V,) of the words in the corpus and the encoder's input vectors (V, any) of them."""
 
@@ -194,7 +189,4 @@ class LogBilinear(Generators):
 
 def padded(rows: Sequence[np.ndarray]) -> Tensor:
     """Pad the words of N texts with -1: int64 (N, T)."""
-    found = np.full((len(rows), max(1, max(map(len, rows), default=1))), -1)
-    for row, words in zip(found, rows, strict=True):
-        row[: len(words)] = words
-    return torch.from_numpy(found)
+    return pad_sequence([torch.from_numpy(row) for row in rows], batch_first=True, padding_value=-1)

@@ -100,15 +100,11 @@ class Retrieval:
         found: np.ndarray = self._rows[counts.indices].T @ (weights / max(np.linalg.norm(weights), 1e-12))
         return found.astype(np.float32)
 
-    def candidates(self, sentence: str, most: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return up to `most` chunks nearest to a sentence that share a term with it, and their cosines.
-
-        The highest cosine comes first, and of equal ones the lower number.
-        """
+    def candidates(self, sentence: str, most: int) -> np.ndarray:
+        """Return up to `most` chunks that share a term with a sentence, by falling cosine and then by number."""
         scores = self.scores(sentence)
         order = np.argsort(-scores, kind="stable")[:most]
-        order = order[scores[order] > 0]
-        return order, scores[order]
+        return order[scores[order] > 0]
 
 
 def build_index(

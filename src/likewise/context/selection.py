@@ -73,11 +73,9 @@ class ContextFinder:
         options, store = options or SelectionOptions(), self.store
         if options.strategy == "random":
             numbers = random_contexts(sentence, store.n_contexts, options.size)
-            own = words_of(sentence)
-            return numbers[[self._is_of_others(own, numbers[i : i + 1], options) for i in range(len(numbers))]]
-        chunks, _ = self.retrieval.candidates(sentence, options.candidates)
+            return numbers[self._of_others(words_of(sentence), numbers, options)]
         # In the order of the store, so that equal scores do not hang on the order of retrieval.
-        numbers = store.contexts_of(np.sort(chunks))
+        numbers = store.contexts_of(np.sort(self.retrieval.candidates(sentence, options.candidates)))
         scores = self.ranker.scores(sentence, numbers)
         if options.screened and scorer is not None:
             numbers = numbers[np.sort(np.argsort(-scores, kind="stable")[: options.screened])]
@@ -96,7 +94,7 @@ class ContextFinder:
             if options.diversity and chunks[index] in given:
                 continue
             number = numbers[index : index + 1]
-            if not self._is_of_others(own, number, options):
+            if not self._of_others(own, number, options)[0]:
                 continue
             if options.diversity:
                 words = words_of(self.store.preceding(number)[0])
@@ -107,10 +105,12 @@ class ContextFinder:
             given.add(chunks[index])
         return np.array(taken, np.int64)
 
-    def _is_of_others(self, own: frozenset[str], number: np.ndarray, options: SelectionOptions) -> bool:
-        """Return False if the sentence, or one very like it, stands in a context or in its gap."""
-        texts = self.store.around(number)[0] if options.same <= 1 else ()
-        return all(jaccard(own, words_of(text)) < options.same for text in texts)
+    def _of_others(self, own: frozenset[str], numbers: np.ndarray, options: SelectionOptions) -> list[bool]:
+        """Return of each context whether the sentence, or one very like it, stands neither in it nor in its gap."""
+        if options.same > 1:
+            return [True] * len(numbers)
+        texts = self.store.around(numbers)
+        return [all(jaccard(own, words_of(text)) < options.same for text in one) for one in texts]
 
 
 def words_of(text: str) -> frozenset[str]:

@@ -123,17 +123,12 @@ class TermScorer:
         for i, task in enumerate(TASKS):
             if not wanted[i + 1]:
                 continue
-            memories = model.memories(task, texts)
-            targets = model.targets(texts[task])
+            memories, targets = model.memories(task, texts), model.targets(texts[task])
             terms = model.means(task, memories, targets, rows)
             if self.options.form == "pmi":
                 # Without the sentence, and for the sentence itself without its context: the same in many cells.
                 side: Any = {"centre": "centre", "left": "right", "right": "left"}[task]
-                left_out = [own != side for own in SOURCES[task]]
-                kept = [
-                    memory.without(torch.full((len(memory.mask),), out))
-                    for memory, out in zip(memories, left_out, strict=True)
-                ]
+                kept = [memory.without(own != side) for own, memory in zip(SOURCES[task], memories, strict=True)]
                 distinct, inverse = np.unique(rows[side], return_inverse=True)
                 alone = dict.fromkeys(TASKS, distinct * 0) | {task: distinct, side: distinct}
                 terms = terms - model.means(task, kept, targets, alone)[inverse]

@@ -59,7 +59,6 @@ class Loop:
 
     Attributes:
         job: keeps the states, and the log and the weights in its result.
-        what: is trained, for the user.
         options: rate, evaluations and clipping.
         steps: the number of updates.
         loss: gives the loss of a batch, a scalar.
@@ -68,7 +67,6 @@ class Loop:
     """
 
     job: Job
-    what: str
     model: nn.Module
     options: DiscriminatorOptions | GeneratorOptions
     steps: int
@@ -109,8 +107,8 @@ class Loop:
         else:
             start()
             self._evaluate(None, progress)
-        saved_at = time.monotonic()
-        with progress.bar(f"training the {self.what}", self.steps, done=self.step) as bar:
+        saved_at, what = time.monotonic(), self.job.target.name
+        with progress.bar(f"training the {what}", self.steps, done=self.step) as bar:
             while self.step < self.steps:
                 began = time.process_time()
                 loss = self._backward(next(updates))
@@ -122,9 +120,7 @@ class Loop:
                 self.step += 1
                 self.cpu_seconds += time.process_time() - began
                 if not math.isfinite(loss):
-                    raise ContextError(
-                        f"the loss of the {self.what} is {loss} at step {self.step}: lower learning_rate"
-                    )
+                    raise ContextError(f"the loss of the {what} is {loss} at step {self.step}: lower learning_rate")
                 if self.step % self.options.eval_steps == 0 or self.step == self.steps:
                     self._evaluate(loss, progress)
                 if stop.asked or time.monotonic() - saved_at > _SAVE_SECONDS:

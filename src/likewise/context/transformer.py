@@ -42,14 +42,6 @@ class Transformers(Generators):
             {task: _Network(len(pieces) + 3, options, 2 * sentences + 1, max_tokens) for task in TASKS}
         )
 
-    @staticmethod
-    def best_device() -> str:
-        """Return the GPU where there is one."""
-        return "cuda" if torch.cuda.is_available() else "cpu"
-
-    def start(self, counts: np.ndarray, embeddings: np.ndarray) -> None:
-        """Begin at random, as the paper does."""
-
     def encode(self, task: Side, side: Side, texts: Sequence[SentenceReadings]) -> Memory:
         """Return the encoder's states; sentences count from the centre."""
         first = {"left": lambda text: -len(text), "centre": lambda text: 0, "right": lambda text: 1}[side]
