@@ -70,8 +70,7 @@ def scored(args: argparse.Namespace, strategy: str, task: str, limit: int) -> Sc
         began = time.process_time()
         origin = open_origin(args.work, ScoreOptions(form="paper"), selection)
         texts = list(dict.fromkeys(text for pair in pairs for text in pair))
-        scorer, contexts = origin.opened
-        sets = dict(zip(texts, contexts(texts), strict=True))
+        scorer, sets = origin.scorer, origin.contexts(texts)
         middle = time.process_time()
         terms = pair_terms(pairs, sets, scorer)
         last = time.process_time()

@@ -89,7 +89,7 @@ def small_workspace(work: Path, corpus: str, documents: int) -> Path:
 
 def run(args: argparse.Namespace, work: Path) -> None:
     origin = open_origin(work, ScoreOptions(form="paper", weights=WEIGHTS))
-    scorer: TermScorer = origin.opened[0]
+    scorer: TermScorer = origin.scorer
     states = origin.states
     options = HarvestOptions(pairs=args.pairs, anchors=max(2, args.pairs // 10))
     source = PairSource(scorer.states.store.texts(), options, tfidf(states.ids, states.starts, states.idf))

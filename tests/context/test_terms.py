@@ -65,12 +65,12 @@ def literal(opened, sentence, number, without=False):
 @pytest.mark.parametrize("at_once", [2, 256])
 def test_the_papers_terms_are_the_literal_double_loop(opened, monkeypatch, at_once):
     monkeypatch.setattr(terms, "_CONTEXTS", at_once)
-    scorer = TermScorer(*opened, ScoreOptions(form="paper"))
+    progress = Counting(quiet=True)
+    scorer = TermScorer(*opened, ScoreOptions(form="paper"), progress)
     cells = np.array([(s, c) for s in range(len(SENTENCES)) for c in NUMBERS])
     rng = np.random.default_rng(0)
     cells = cells[rng.integers(len(cells), size=30)]  # in any order, repeated ones too
-    progress = Counting(quiet=True)
-    found = scorer.terms(SENTENCES, cells, progress=progress)
+    found = scorer.terms(SENTENCES, cells)
     expected = np.array([literal(opened, SENTENCES[s], c) for s, c in cells])
     expected[:, 0] = -np.log1p(np.exp(-expected[:, 0]))
     np.testing.assert_allclose(found, expected, atol=2e-5)

@@ -5,10 +5,9 @@ Letters of the shapes: P pairs, C contexts of a pair.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -39,8 +38,6 @@ DEFAULT = (1.0, 0.58, -0.31, 0.0, 0.0, 0.0, 0.0)
 """Weights of the form `pmi` where none were chosen: those that STS-B dev chose for all-MiniLM-L6-v2."""
 NEAR = 100
 """Texts of the highest cosine that `rows` scores."""
-ContextsOf = Callable[[Sequence[str]], Sequence[np.ndarray]]
-"""Sentences to the numbers of their contexts."""
 Wanted = Sequence[bool] | np.ndarray
 """Which terms or features are computed; the others are 0."""
 
@@ -54,7 +51,6 @@ def pair_terms(
     contexts: Mapping[str, np.ndarray],
     scorer: TermScorer,
     wanted: Wanted = (True,) * 4,
-    progress: Progress = QUIET,
 ) -> list[PairTerms]:
     """Return the terms of each pair over the contexts of its first and then of its second sentence.
 
@@ -68,7 +64,7 @@ def pair_terms(
         cells += [np.stack([np.full(len(both), sentences[text]), both], axis=1) for text in (one, other)]
     if not cells:
         return []
-    terms = scorer.terms(list(sentences), np.concatenate(cells), wanted, progress)
+    terms = scorer.terms(list(sentences), np.concatenate(cells), wanted)
     parts = np.split(terms, np.cumsum([len(cell) for cell in cells])[:-1])
     return [PairTerms(parts[i], parts[i + 1]) for i in range(0, len(parts), 2)]
 
@@ -76,35 +72,52 @@ def pair_terms(
 class Origin:
     """The similarity of a workspace. It is a `PairScorer` of `likewise.evaluate`.
 
+    What the terms of equation 3 need is opened when one of them has a weight.
+
     Args:
-        states: the frozen encoder with the corpus.
+        work: the workspace's folder.
+        states: those of the workspace.
         options: form and weights.
-        make: opens what the terms of equation 3 need; called when one of them has a weight.
+        selection: of the context sets.
+        progress: shows what is found and scored.
     """
 
     def __init__(
         self,
+        work: str | Path,
         states: States,
         options: ScoreOptions,
-        make: Callable[[], tuple[Any, ContextsOf]],
+        selection: SelectionOptions | None = None,
         progress: Progress = QUIET,
-        name: str = "origin",
     ) -> None:
-        self.states, self.form, self.progress, self.name = states, options.form, progress, name
+        self.workspace, self.states, self.options, self.selection = Workspace(work), states, options, selection
+        self.form, self.progress, self.name = options.form, progress, f"origin:{work}"
         self.settings = {"similarity": f"Origin, form {self.form}", "precision": "fp32", "device": "cpu"}
         self.weights = np.array(options.weights or (DEFAULT if self.form == "pmi" else (0.25,) * 4))
-        self._make = make
 
     @cached_property
-    def opened(self) -> tuple[Any, ContextsOf]:
-        """The scorer of the terms of equation 3 and the finder of contexts, opened when they are needed."""
-        return self._make()
+    def scorer(self) -> TermScorer:
+        """The scorer of the terms of equation 3."""
+        generators = load_generators(self.workspace.require("generators"), self.states)
+        return TermScorer(generators, self.finder.ranker, self.options, self.progress)
+
+    @cached_property
+    def finder(self) -> ContextFinder:
+        """The finder of contexts."""
+        return ContextFinder.open(self.workspace.path, self.states)
+
+    def contexts(self, texts: Sequence[str]) -> dict[str, np.ndarray]:
+        """Return the numbers of the contexts of each text."""
+        scorer, found = self.scorer, {}
+        with self.progress.bar("finding contexts of sentences", len(texts)) as bar:
+            for text in texts:
+                found[text] = self.finder.find(text, self.selection, scorer)
+                bar.advance()
+        return found
 
     def terms(self, pairs: Sequence[SentencePair], wanted: Wanted = (True,) * 4) -> list[PairTerms]:
         """Return the terms of equation 3 of each pair."""
-        scorer, contexts = self.opened
-        texts = _texts(pairs)
-        return pair_terms(pairs, dict(zip(texts, contexts(texts), strict=True)), scorer, wanted, self.progress)
+        return pair_terms(pairs, self.contexts(_texts(pairs)), self.scorer, wanted)
 
     def features(self, pairs: Sequence[SentencePair], wanted: Wanted = (True,) * 7) -> np.ndarray:
         """Return the features of the form `pmi` of each pair, (P, 7); those that are not wanted are 0."""
@@ -154,8 +167,8 @@ class Origin:
         differently.
         """
         self.states.forget()
-        if "opened" in vars(self):
-            self.opened[0].forget()
+        if "scorer" in vars(self):
+            self.scorer.forget()
 
     def score_pairs(self, first: Sequence[str], second: Sequence[str], progress: Progress | None = None) -> np.ndarray:
         """Return the similarity of each of P pairs, (P,) float64."""
@@ -210,22 +223,7 @@ def open_origin(
             "or make it with states.keep=tokens"
         )
 
-    def make() -> tuple[TermScorer, ContextsOf]:
-        generators = load_generators(workspace.require("generators"), states)
-        finder = ContextFinder.open(workspace.path, states)
-        scorer = TermScorer(generators, finder.ranker, options)
-
-        def find(texts: Sequence[str]) -> list[np.ndarray]:
-            found = []
-            with progress.bar("finding contexts of sentences", len(texts)) as bar:
-                for text in texts:
-                    found.append(finder.find(text, selection, lambda one, contexts: scorer(one, contexts, progress)))
-                    bar.advance()
-            return found
-
-        return scorer, find
-
     if options.form == "paper":
         for stage in ("generators", "discriminator"):
             workspace.require(stage)
-    return Origin(states, options, make, progress, f"origin:{work}")
+    return Origin(work, states, options, selection, progress)

@@ -249,5 +249,6 @@ def _selection(dev: ScoredPairs, options: SurrogateOptions, scale: ScoreScale) -
 
 def _evaluator(pairs: ScoredPairs, options: SurrogateOptions, scale: ScoreScale, name: str) -> CheckpointEvaluator:
     few = pairs.sample(max(2, options.held_out))
-    ways = {"to_target": scale.to_target, "from_target": scale.from_target}
-    return scores_evaluator(*few.texts(), few.scores, name=name, **ways)
+    return scores_evaluator(
+        *few.texts(), few.scores, to_target=scale.to_target, from_target=scale.from_target, name=name
+    )

@@ -48,28 +48,27 @@ class TermScorer:
         weights: (4,) of the terms.
     """
 
-    def __init__(self, generators: Generators, ranker: CachedRanker, options: ScoreOptions | None = None) -> None:
+    def __init__(
+        self, generators: Generators, ranker: CachedRanker, options: ScoreOptions, progress: Progress = QUIET
+    ) -> None:
         self.generators, self.ranker, self.states = generators, ranker, ranker.states
-        self.options = options or ScoreOptions()
-        four = self.options.weights[-len(TERMS) :]
+        self.options, self.progress = options, progress
+        four = options.weights[-len(TERMS) :]
         self.weights = np.array(four or (1 / len(TERMS),) * len(TERMS), dtype=np.float64)
         contexts = self.states.store.n_contexts
         self.sample = np.sort(np.random.default_rng(0).permutation(contexts)[:_SAMPLE])
         self._means: dict[tuple[str, tuple[bool, ...]], np.ndarray] = {}
 
-    def __call__(self, sentence: str, contexts: np.ndarray, progress: Progress = QUIET) -> np.ndarray:
+    def __call__(self, sentence: str, contexts: np.ndarray) -> np.ndarray:
         """Return S(s, c) of one sentence in each context: (C,)."""
         cells = np.stack([np.zeros(len(contexts), np.int64), contexts], axis=1)
-        return self.terms([sentence], cells, self.weights != 0, progress) @ self.weights
+        return self.terms([sentence], cells, self.weights != 0) @ self.weights
 
     def forget(self) -> None:
         """Forget the sentences of earlier calls."""
-        self.states.forget()
         self._means.clear()
 
-    def terms(
-        self, sentences: Sequence[str], cells: np.ndarray, wanted: Any = (True,) * 4, progress: Progress = QUIET
-    ) -> np.ndarray:
+    def terms(self, sentences: Sequence[str], cells: np.ndarray, wanted: Any = (True,) * 4) -> np.ndarray:
         """Return the four terms, not yet weighted: (K, 4) float64.
 
         Args:
@@ -79,7 +78,7 @@ class TermScorer:
         if not len(cells):
             return np.zeros((0, len(TERMS)))
         distinct, inverse = np.unique(cells[:, ::-1], axis=0, return_inverse=True)  # by context
-        found = self._terms(sentences, distinct[:, ::-1], wanted, progress)
+        found = self._terms(sentences, distinct[:, ::-1], wanted, self.progress)
         if self.options.form == "pmi":
             found -= self._mean_terms(sentences, wanted)[distinct[:, 1]]
         return found[inverse.reshape(-1)]
