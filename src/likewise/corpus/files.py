@@ -41,56 +41,53 @@ _DEFAULTS = CorpusOptions()
 
 
 class _Pieces(io.RawIOBase):
-    """A raw stream from a function that returns the next bytes, b"" at the end.
+    """A raw stream of the pieces of an iterator.
 
     Under a BufferedReader it gives out all that could be read before a fault, whose line is known by that.
     """
 
-    def __init__(self, read: Callable[[], bytes]) -> None:
-        self._read = read
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self._pieces = pieces
         self._ready = b""
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
-        if not self._ready:
-            self._ready = self._read()
+        self._ready = self._ready or next(self._pieces, b"")
         n = min(len(buffer), len(self._ready))
         buffer[:n], self._ready = self._ready[:n], self._ready[n:]
         return n
 
 
-def _recoded(read: Callable[[], bytes], encoding: str) -> Callable[[], bytes]:
-    """Convert bytes in UTF-16 or UTF-32, where a line end is not the byte 10, to UTF-8."""
-    decoder = codecs.getincrementaldecoder(encoding)()
+def _pieces(raw: io.BufferedReader, path: Path, compression: str | None, options: CorpusOptions) -> Iterator[bytes]:
+    """Yield the bytes of a file, decompressed; UTF-16 and UTF-32, where a line end is not the byte 10, as UTF-8."""
+    stream: Any = raw
+    if compression == "gzip":
+        stream = gzip.GzipFile(fileobj=raw)
+    elif compression == "bzip2":
+        stream = bz2.BZ2File(raw)
+    elif compression == "zstd":
+        import pyarrow  # slow to import and needed for this only
 
-    def recode() -> bytes:
-        text, piece = "", b"\0"
-        while piece and not text:  # one piece may be too few bytes for a character
-            piece = read()
-            text = decoder.decode(piece, final=not piece)
-        return text.encode("utf-8", "replace")
-
-    return recode
-
-
-def _limited(read: Callable[[], bytes], path: Path, times: int) -> Callable[[], bytes]:
-    """Raise a CorpusError if a file expands to an implausible size."""
+        stream = pyarrow.CompressedInputStream(pyarrow.PythonFile(raw, mode="r"), "zstd")
+    read = stream.read if compression == "zstd" else stream.read1
+    decoder = codecs.getincrementaldecoder(options.encoding)() if options.is_wide else None
+    times = options.max_expansion
     left = max(FREE_EXPANSION, times * path.stat().st_size)
-
-    def limited() -> bytes:
-        nonlocal left
-        piece = read()
+    while piece := read(_PIECE):
         left -= len(piece)
-        if left < 0:
+        if compression and left < 0:
             raise CorpusError(
                 f"{path}: it expands to more than {times} times its size, which text does not: it is damaged, or made "
                 "to fill a disk. If it is right, raise the option max_expansion"
             )
-        return piece
-
-    return limited
+        if decoder is not None:
+            piece = decoder.decode(piece).encode("utf-8", "replace")
+        if piece:  # one may be too few bytes for a character
+            yield piece
+    if decoder is not None:
+        yield decoder.decode(b"", final=True).encode("utf-8", "replace")
 
 
 def format_suffix(path: Path) -> str:
@@ -104,20 +101,6 @@ def _compression(path: Path, head: bytes) -> str | None:
     if named and head and not _MAGIC[named].match(head):
         raise CorpusError(f"{path}:1: not a {named} file: it is damaged or misnamed; make it again or rename it")
     return named or next((name for name, magic in _MAGIC.items() if magic.match(head)), None)
-
-
-def _reader(raw: io.BufferedReader, compression: str | None) -> Callable[[], bytes]:
-    if compression == "zstd":
-        import pyarrow  # slow to import and needed for this only
-
-        zstd = pyarrow.CompressedInputStream(pyarrow.PythonFile(raw, mode="r"), "zstd")
-        return lambda: zstd.read(_PIECE)
-    makers: dict[str | None, Callable[[], Any]] = {
-        "gzip": lambda: gzip.GzipFile(fileobj=raw),
-        "bzip2": lambda: bz2.BZ2File(raw),
-    }
-    stream = makers.get(compression, lambda: raw)()
-    return lambda: stream.read1(_PIECE)
 
 
 @contextmanager
@@ -136,11 +119,7 @@ def reading(path: Path, options: CorpusOptions = _DEFAULTS) -> Iterator[tuple[io
         if not compression and not options.is_wide:
             yield raw, raw.tell
             return
-        read = _reader(raw, compression)
-        if compression:
-            read = _limited(read, path, options.max_expansion)
-        pieces = _Pieces(_recoded(read, options.encoding) if options.is_wide else read)
-        yield io.BufferedReader(pieces, _BUFFER), raw.tell
+        yield io.BufferedReader(_Pieces(_pieces(raw, path, compression, options)), _BUFFER), raw.tell
 
 
 def read_head(path: Path, options: CorpusOptions = _DEFAULTS) -> bytes:
@@ -177,8 +156,9 @@ def numbered_lines(
                     tick(position())
             else:
                 if len(raw) >= limit:
-                    # A cut at a blank divides neither a word nor a character of several bytes.
-                    cut = raw.rfind(b" ") + 1 or _character_end(raw)
+                    # A cut at a blank, or before the last byte that begins a character of UTF-8, divides none.
+                    begins = (at for at in range(len(raw) - 1, len(raw) - 5, -1) if raw[at] & 0xC0 != 0x80)
+                    cut = raw.rfind(b" ") + 1 or next(begins, len(raw))
                     raw, rest = raw[:cut], raw[cut:]
                 yield number, raw
         if rest:
@@ -194,16 +174,6 @@ def strict_lines(path: Path, encoding: str = "utf-8") -> Iterator[str]:
             raise CorpusError(
                 f"{path}:{number}: not {encoding.upper()} ({error.reason}): copy it again or convert it with iconv"
             ) from None
-
-
-def _character_end(raw: bytes) -> int:
-    """Return the end of the last whole UTF-8 character; in a one-byte encoding any end is one."""
-    for back in range(1, 4):
-        if raw[-back] >= 0xC0:
-            return len(raw) - back
-        if raw[-back] < 0x80:
-            break
-    return len(raw)
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from likewise.corpus.documents import Document
+from likewise.corpus.files import strict_lines
 from likewise.corpus.options import CorpusError
 from likewise.errors import LikewiseError
 from likewise.runs.whole_files import written_whole
@@ -103,22 +104,16 @@ def read_triplets(path: str | os.PathLike[str]) -> list[Triplet]:
     # A sentence may be longer than the module's own bound of 128 KiB to a cell.
     csv.field_size_limit(min(sys.maxsize, 2**31 - 1))
     try:
-        with Path(path).open(encoding="utf-8-sig", newline="") as file:
-            rows = csv.DictReader(file)
-            missing = [column for column in COLUMNS if column not in (rows.fieldnames or ())]
-            if missing:
-                raise CorpusError(f"{path}:1: no column {', '.join(missing)}: the header names {', '.join(COLUMNS)}")
-            for row in rows:
-                cells = [(row[column] or "").strip() for column in COLUMNS]
-                if not all(cells):
-                    raise CorpusError(f"{path}:{rows.line_num}: a sentence is empty: mend or remove the row")
-                found.append(Triplet(*cells, *((row.get(column) or "").strip() for column in _ALSO_WRITTEN)))
-    except UnicodeDecodeError as error:
-        raise CorpusError(f"{path}: not UTF-8 ({error.reason}): convert it with iconv") from None
+        rows = csv.DictReader(strict_lines(Path(path)))
+        if missing := [column for column in COLUMNS if column not in (rows.fieldnames or ())]:
+            raise CorpusError(f"{path}:1: no column {', '.join(missing)}: the header names {', '.join(COLUMNS)}")
+        for row in rows:
+            cells = [(row[column] or "").strip() for column in COLUMNS]
+            if not all(cells):
+                raise CorpusError(f"{path}:{rows.line_num}: a sentence is empty: mend or remove the row")
+            found.append(Triplet(*cells, *((row.get(column) or "").strip() for column in _ALSO_WRITTEN)))
     except csv.Error as error:
         raise CorpusError(f"{path}: not a CSV file ({error}): copy it again") from None
-    except OSError as error:
-        raise CorpusError(f"{path}: cannot be opened ({error.strerror}): check the path and its rights") from None
     if not found:
         raise CorpusError(f"{path}:2: no triplet in the file")
     return found
