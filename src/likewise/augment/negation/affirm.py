@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from likewise.augment.negation import verbs
-from likewise.augment.negation.clause import Clause, third_singular
+from likewise.augment.negation.clause import Clause
 from likewise.augment.negation.edits import Edits, end_of, word_after
 from likewise.augment.negation.negators import Negator
-from likewise.augment.negation.verbs import inflect_list, right_edge
+from likewise.augment.negation.verbs import inflect_list, joined_by, right_edge, third_singular
 from likewise.augment.negation.words import DO, NEGATIVE_PRONOUNS, STUMPS, SUBJECTS, TO_SOME, VERB_TAGS, article
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ def _positive(clause: Clause, negator: Negator, edits: Edits) -> None:
 
 def _contrasts(but: Token) -> bool:
     """Return whether 'but' joins two words or phrases that are not verbs."""
-    joined = [child for child in but.head.rights if child.dep_ == "conj" and child.i > but.i]
+    joined = joined_by(but)
     plain = bool(joined) and not any(child.tag_ in VERB_TAGS for child in joined[0].subtree)
     return plain and but.head.tag_ not in VERB_TAGS and word_after(but) not in ("also", "rather", "not", "only")
 

@@ -7,19 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from likewise.augment.negation import verbs
-from likewise.augment.negation.rescue import hidden_clauses
-from likewise.augment.negation.words import (
-    AUXILIARIES,
-    BE,
-    DO,
-    FINITE_TAGS,
-    HAVE,
-    MODALS,
-    OPERATORS,
-    SUBJECTS,
-    VERB_TAGS,
-    listed,
-)
+from likewise.augment.negation.verbs import auxiliaries, is_finite_auxiliary, is_operator, subjects, third_singular
+from likewise.augment.negation.words import AUXILIARIES, BE, FINITE_TAGS, HAVE, SUBJECTS, UNIVERSALS, VERB_TAGS, listed
 
 if TYPE_CHECKING:
     from spacy.tokens import Span, Token
@@ -28,8 +17,17 @@ if TYPE_CHECKING:
 _STATEMENT_DEPS = frozenset(("conj", "ccomp", "parataxis", "dep", "appos", "nsubj", "pcomp", "npadvmod", "intj"))
 # Words that bring an auxiliary before its subject: 'Only then did he understand'.
 _INVERTERS = listed("""only never so nor neither not no rarely seldom hardly scarcely little nowhere""")
+_CLOSING = "\"'”’) "
 _QUOTES = frozenset(('"', "“", "”", "``", "''"))
 _BASE_AS_PRESENT = ("VB", "VBP", "NN", "NNS", "NNP", "NNPS", "JJ", "IN", "RB")
+_TIMES = listed("year month week day morning evening night season time summer winter spring autumn years")
+_ONE = listed("a an this that each every another")
+_COUNTS = listed("many few most some all several")
+_OPEN_DEPS = frozenset(("acl", "advcl", "relcl", "conj", "appos", "amod", "prep"))
+
+
+class Refused(Exception):  # noqa: N818 - a refusal is an outcome, not an error
+    """A sentence that these rules would turn into broken or unclear English; the message is the reason."""
 
 
 @dataclass(frozen=True)
@@ -50,16 +48,21 @@ class Clause:
     imperative: bool = False
 
     @property
+    def asks(self) -> bool:
+        """True if the sentence ends in a question mark."""
+        return bool(self.sentence.text.rstrip(_CLOSING).endswith("?"))
+
+    @property
     def question(self) -> bool:
         """True if the subject follows the operator: 'Is he here?', 'Only then did he come'."""
         if self.subject is None or not self.operator or self.subject.i < self.finite.i:
             return False
-        asks = any(token.text == "?" for token in self.head.doc[self.head.i : self.sentence.end])
-        if self.finite.i == self.head.i or self.subject.i > self.head.i:
-            return asks
-        before = self.head.doc[self.sentence.start : self.finite.i]
+        if any(token.text == "?" for token in self.head.doc[self.head.i : self.sentence.end]):
+            return True
         # Without a question mark the parser's inversion is believed only behind a word that calls for one.
-        return asks or not before or any(token.lower_ in _INVERTERS for token in before)
+        before = self.head.doc[self.sentence.start : self.finite.i]
+        inverter = not before or any(token.lower_ in _INVERTERS for token in before)
+        return inverter and self.finite.i != self.head.i and self.subject.i < self.head.i
 
     @property
     def existential(self) -> bool:
@@ -78,13 +81,12 @@ def main_clause(sentence: Span) -> Clause | None:
         clause = None if _bracketed(head, sentence) else _clause(head, sentence)
         if clause is not None:
             return clause
-    for head, tag, subject in hidden_clauses(sentence):
-        if tag is None:
-            clause = _clause(head, sentence)
-            if clause is not None and not clause.imperative:
-                return clause
-        else:
+    for head, tag, subject in _hidden(sentence):
+        if tag is not None:
             return Clause(sentence, head, head, tag, head.lower_ in BE, subject)
+        clause = _clause(head, sentence)
+        if clause is not None and not clause.imperative:
+            return clause
     return None if _bracketed(sentence.root, sentence) else _clause(sentence.root, sentence, lenient=True)
 
 
@@ -94,34 +96,27 @@ def _heads(sentence: Span) -> Iterator[Token]:
     for child in root.lefts:
         # 'Should you need help, call me': a condition.
         condition = child.left_edge.lower_ in ("should", "had", "were") and "?" not in sentence.text
-        if child.dep_ == "ccomp" and not condition and not _subordinate(child) and _has_subject(child):
+        complete = subjects(child) or child.tag_ == "VB"  # '"Go on," he said' needs no subject
+        if child.dep_ == "ccomp" and complete and not condition and not _subordinate(child):
             yield child
     if sentence[0].tag_ in ("WP", "WDT", "WRB") and not sentence.text.rstrip().endswith("?"):
         # 'What he said surprised me', where the parser takes 'said' for the main verb.
         for child in root.rights:
             finite = child.dep_ == "ccomp" and child.tag_ in FINITE_TAGS
-            if finite and not _has_subject(child) and not _subordinate(child):
+            if finite and not subjects(child) and not _subordinate(child):
                 yield child
     yield root
     for token in sentence:
-        hidden = token.i != root.i and token.tag_ in VERB_TAGS and token.dep_ in _STATEMENT_DEPS
-        if hidden and not _subordinate(token) and any(child.dep_ in SUBJECTS for child in token.children):
+        hidden = token != root and token.tag_ in VERB_TAGS and token.dep_ in _STATEMENT_DEPS
+        if hidden and not _subordinate(token) and subjects(token):
             yield token
-
-
-def _has_subject(verb: Token) -> bool:
-    """Return whether a verb has a subject, or needs none as in '"Go on," he said'."""
-    return verb.tag_ == "VB" or any(child.dep_ in SUBJECTS for child in verb.children)
 
 
 def _subordinate(token: Token) -> bool:
     """Return whether a conjunction or a relative word opens the clause of a token."""
-    for child in token.lefts:
-        if child.dep_ == "mark" or child.tag_ in ("WDT", "WP$"):
-            return True
-        if child.tag_ in ("WP", "WRB") and not token.sent.text.rstrip().endswith("?"):
-            return True
-    return False
+    asks = token.sent.text.rstrip().endswith("?")
+    words = ("WDT", "WP$") if asks else ("WDT", "WP$", "WP", "WRB")
+    return any(child.dep_ == "mark" or child.tag_ in words for child in token.lefts)
 
 
 def _bracketed(token: Token, sentence: Span) -> bool:
@@ -130,34 +125,11 @@ def _bracketed(token: Token, sentence: Span) -> bool:
     return before.count("(") > before.count(")")
 
 
-def third_singular(subject: Token | None) -> bool:
-    """Return whether a subject takes the verb form in -s, judging by the head word alone."""
-    if subject is None:
-        return False
-    if subject.tag_ == "PRP":
-        return subject.lower_ in ("he", "she", "it")
-    if any(child.dep_ == "conj" for child in subject.children):
-        return False
-    return subject.tag_ in ("NN", "NNP", "DT", "VBG", "CD") and subject.lower_ not in ("these", "those", "i")
-
-
-def _is_operator(token: Token, head: Token, subject: Token | None) -> bool:
-    """Return whether 'not' can follow this finite word: 'be' anywhere, 'have', 'do' and modals as auxiliaries."""
-    word = token.lower_
-    if word in BE and (word not in ("'s", "’s") or token.tag_ != "POS"):
-        return True
-    inverted = subject is not None and subject.i > token.i
-    if token.i == head.i:
-        return (word in MODALS and token.tag_ == "MD") or word[0] in "'’" or (word in DO and inverted)
-    # 'did a turn' is not an auxiliary, whatever the parser says.
-    return word in HAVE or (word in DO and (head.tag_ in VERB_TAGS or inverted)) or word in MODALS
-
-
 def _clause(head: Token, sentence: Span, lenient: bool = False) -> Clause | None:
     """Return the clause of one head; None if it has no finite verb."""
     subject = _subject(head)
-    auxiliaries = [child for child in head.lefts if child.dep_ in AUXILIARIES]
-    for position, auxiliary in enumerate(auxiliaries):
+    helpers = auxiliaries(head)
+    for position, auxiliary in enumerate(helpers):
         if auxiliary.tag_ == "TO":
             return None
         if auxiliary.lower_ == "be" and subject is None and position == 0:
@@ -165,20 +137,20 @@ def _clause(head: Token, sentence: Span, lenient: bool = False) -> Clause | None
             before = head.doc[sentence.start : auxiliary.i]
             if all(token.tag_ in ("UH", "RB") or token.is_punct for token in before):
                 return Clause(sentence, auxiliary, auxiliary, "VB", False, None, imperative=True)
-        if auxiliary.lower_ == "let" or not _finite_auxiliary(auxiliary):
+        if auxiliary.lower_ == "let" or not is_finite_auxiliary(auxiliary):
             continue
         if head.lower_ in BE and head.tag_ in ("VBZ", "VBD") and auxiliary.lower_ not in HAVE:
             break  # 'Who did it is unknown'
-        return Clause(sentence, head, auxiliary, auxiliary.tag_, _is_operator(auxiliary, head, subject), subject)
+        return Clause(sentence, head, auxiliary, auxiliary.tag_, is_operator(auxiliary, head, subject), subject)
     else:
-        if auxiliaries and auxiliaries[0].lower_ != "let":
+        if helpers and helpers[0].lower_ != "let":
             return None
     return _bare_clause(head, sentence, subject, lenient)
 
 
 def _bare_clause(head: Token, sentence: Span, subject: Token | None, lenient: bool) -> Clause | None:
     """Return the clause of a verb without auxiliaries."""
-    if _is_operator(head, head, subject) and head.lower_ not in ("be", "been", "being"):
+    if is_operator(head, head, subject) and head.lower_ not in ("be", "been", "being"):
         return Clause(sentence, head, head, head.tag_, True, subject)
     if head.tag_ in ("VB", "VBP") and subject is None:
         return _without_subject(head, sentence)
@@ -223,7 +195,7 @@ def _later_verb(head: Token) -> Token | None:
     if child is None or child.dep_ != "conj":
         return None
     helpers = [other for other in child.lefts if other.dep_ in (*AUXILIARIES, *SUBJECTS, "mark")]
-    if not helpers or helpers[0].dep_ not in AUXILIARIES or not _finite_auxiliary(helpers[0]):
+    if not helpers or helpers[0].dep_ not in AUXILIARIES or not is_finite_auxiliary(helpers[0]):
         return None
     between = head.doc[head.i + 1 : helpers[0].i]
     return child if len(between) > 1 and all(token.dep_ not in ("cc", "punct") for token in between) else None
@@ -249,17 +221,75 @@ def quoted_name(token: Token, sentence: Span) -> bool:
     return after is not None and (after.tag_ in ("VBZ", "VBD", "VBP", "MD") or after.text == "/")
 
 
-def _finite_auxiliary(token: Token) -> bool:
-    """Return whether an auxiliary is finite; the tagger often calls an inverted 'have' or 'do' a base form."""
-    bare = token.lower_ in ("be", "been", "being", "having", "to")
-    return not bare and (token.tag_ in FINITE_TAGS or token.lower_ in OPERATORS)
-
-
 def _subject(head: Token) -> Token | None:
     """Return the subject of a head: 'there' is preferred to the noun after it, otherwise the first one."""
-    subjects = [child for child in head.children if child.dep_ in SUBJECTS]
-    if not subjects and head.tag_ == "NN" and any(child.dep_ == "aux" for child in head.lefts):
+    found = subjects(head)
+    if not found and head.tag_ == "NN" and any(child.dep_ == "aux" for child in head.lefts):
         # 'Why did the war end?', where the parser reads 'the war end' as a noun.
-        subjects = [child for child in head.lefts if child.dep_ == "compound"]
-    expletive = [child for child in subjects if child.dep_ == "expl"]
-    return next(iter(expletive or subjects), None)
+        found = [child for child in head.lefts if child.dep_ == "compound"]
+    return next((child for child in found if child.dep_ == "expl"), found[0] if found else None)
+
+
+def _hidden(sentence: Span) -> Iterator[tuple[Token, str | None, Token | None]]:
+    """Return verbs that may be the main verb if the parser takes the sentence for a noun phrase, by unambiguous signs.
+
+    With tense and subject if the form shows them. Only for a text with a full stop at its end: without one, a noun with
+    a participle is a heading.
+    """
+    if not sentence.text.rstrip(_CLOSING).endswith((".", "!", "?")):
+        return
+    root = sentence.root
+    plural = root.tag_ == "NNS" and not any(child.tag_ == "CD" for child in root.lefts)
+    if plural and any(child.lower_ in _ONE for child in root.lefts if child.dep_ == "det"):
+        # 'This results in losses': a plural behind 'this' or 'a' is a verb.
+        yield root, "VBZ", root.nbor(-1)
+    counted = any(child.lower_ in _COUNTS for child in root.lefts)
+    for token in root.rights:
+        if token.dep_ not in _OPEN_DEPS or _relative(token):
+            continue
+        helpers = auxiliaries(token)
+        subject = any(child.dep_ in SUBJECTS for child in token.lefts)
+        if helpers and helpers[0].tag_ in FINITE_TAGS and (token.dep_ in ("acl", "conj") or subject):
+            # 'Her dissertation, "...", was supervised by him'.
+            yield token, None, None
+        elif not helpers and token.dep_ in ("acl", "amod", "relcl") and (token.tag_ == "VBD" or _past(token)):
+            # 'The winners qualified for the final', 'The victory secured their place'.
+            yield token, "VBD", token.nbor(-1)
+        elif token.dep_ == "conj" and not helpers and (token.tag_ in ("VBZ", "VBD") or token.lower_ in BE):
+            # 'The church and the tower date from 1894 and are by Wilson'.
+            yield token, None, None
+        elif token.tag_ == "NNS" and token.dep_ in ("appos", "relcl") and token.nbor(-1).lower_ == "both":
+            # 'He both sings and dances'.
+            yield token, "VBZ", root
+        elif (
+            token.lower_ == "like"
+            and token.i == root.i + 1
+            and root.tag_ == "NNS"
+            and (counted or "PRP" in {t.tag_ for t in token.rights})
+        ):
+            # 'Not many people like it'.
+            yield token, "VBP", root
+    for token in root.subtree if root.lower_ in UNIVERSALS else ():
+        # 'All that glitters is not gold', 'Everything that he says is true'.
+        if token.lower_ in BE and token.tag_ in ("VBZ", "VBP", "VBD") and token.i > root.i + 2:
+            yield token, token.tag_, root
+    for token in sentence:
+        # 'The following year she had two wins', 'After the war he returned'.
+        outer = token.head
+        timed = outer.lower_ in _TIMES or root.tag_ == "IN"
+        beside = outer.i == root.i or root.tag_ == "IN"
+        statement = token.dep_ in ("relcl", "acl") and any(child.dep_ in SUBJECTS for child in token.lefts)
+        if statement and timed and beside and not _relative(token):
+            yield token, None, None
+
+
+def _past(verb: Token) -> bool:
+    """Return whether an apparent participle is a past tense: one with an object is not passive."""
+    transitive = {child.dep_ for child in verb.rights} & {"dobj", "agent"} == {"dobj"}
+    return verb.tag_ == "VBN" and transitive and verbs.finite_tag(verb.lower_, "VBN", True) == "VBD"
+
+
+def _relative(verb: Token) -> bool:
+    """Return whether a conjunction or a relative word opens the clause."""
+    before = [child for child in verb.subtree if child.i < verb.i]
+    return any(child.dep_ == "mark" or child.tag_ in ("WDT", "WP", "WP$", "WRB") for child in before)

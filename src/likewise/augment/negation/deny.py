@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from likewise.augment.negation import verbs
-from likewise.augment.negation.clause import Clause
+from likewise.augment.negation.clause import Clause, Refused
 from likewise.augment.negation.edits import Edits, end_of, lower_first, word_after
 from likewise.augment.negation.quantifiers import deny_pair, no_before, presented, quantified_subject
-from likewise.augment.negation.refusals import Refused
-from likewise.augment.negation.verbs import conjuncts, right_edge
+from likewise.augment.negation.verbs import auxiliaries, conjuncts, joined_by, right_edge
 from likewise.augment.negation.words import BE, BEFORE_NOT, HAVE, MODALS, OPERATORS, TO_ANY, UNIVERSALS, VERB_TAGS
 
 if TYPE_CHECKING:
@@ -45,15 +44,8 @@ def _second_half(clause: Clause, edits: Edits) -> str | None:
     for but in clause.head.doc[clause.finite.i + 1 : clause.sentence.end - 1]:
         following = but.nbor()
         word = but.head.head if but.head.dep_ == "conj" else but.head
-        joined = any(
-            child.dep_ == "conj" and child.i > but.i and child.tag_ not in VERB_TAGS for child in but.head.rights
-        )
-        if (
-            but.lower_ != "but"
-            or not joined
-            or word.head.i != clause.head.i
-            or word.dep_ not in ("acomp", "attr", "oprd")
-        ):
+        complement = word.head == clause.head and word.dep_ in ("acomp", "attr", "oprd")
+        if but.lower_ != "but" or not complement or all(other.tag_ in VERB_TAGS for other in joined_by(but)):
             continue
         if following.lower_ in _NO_NOT:
             return None
@@ -85,9 +77,7 @@ def _imperative(clause: Clause, edits: Edits) -> str:
     if verb.lower_ == "let" and following is not None and following.lower_ in ("'s", "’s", "us"):
         edits.insert(end_of(following), " not")
         return "imperative"
-    start = _first_adverb(clause, verb)
-    edits.insert(start.idx, "do not ")
-    edits.replace(start, lower_first(start), keep_case=False)
+    edits.put_before(_first_adverb(clause, verb), "do not ")
     return "imperative"
 
 
@@ -210,7 +200,7 @@ def _untense(verb: Token, tag: str, edits: Edits) -> None:
     """Put the verbs coordinated with a verb into the base form, as 'do' now carries the tense."""
     listing = False
     for other, together in conjuncts(verb):
-        helpers = [child for child in other.lefts if child.dep_ in ("aux", "auxpass")]
+        helpers = auxiliaries(other)
         tensed = helpers[0] if helpers else other
         if not together or (tensed.lower_ not in BE and helpers):
             return

@@ -64,6 +64,11 @@ class Edits:
         """Insert `text` at an offset."""
         self.changes.append((offset, offset, text))
 
+    def put_before(self, token: Token, text: str) -> None:
+        """Insert `text` before a token, which gives up the capital of a first word."""
+        self.insert(token.idx, text)
+        self.replace(token, lower_first(token), keep_case=False)
+
     def drop(self, first: Token, last: Token | None = None) -> None:
         """Remove a token (or the span up to `last`) with one of the spaces next to it."""
         last = first if last is None else last

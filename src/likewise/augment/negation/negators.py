@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from likewise.augment.negation.clause import Clause, quoted_name
+from likewise.augment.negation.clause import Clause, Refused, quoted_name
 from likewise.augment.negation.edits import word_after
 from likewise.augment.negation.quantifiers import find_pair
-from likewise.augment.negation.refusals import Refused
 from likewise.augment.negation.words import NEGATIVE_PRONOUNS, NOT, OPERATORS, VERB_TAGS, listed
 
 if TYPE_CHECKING:
@@ -53,12 +52,11 @@ def find_negator(clause: Clause) -> Negator | None:
     Raises `Refused` for a negation that would leave broken English when it is taken out.
     """
     found = _beside_verb(clause) or _elsewhere(clause) or _paired(clause) or _in_subject(clause) or _in_object(clause)
-    fronted = found is not None and found.fronted
-    asks = clause.sentence.text.rstrip("\"'”’) ").endswith("?")
-    before = clause.sentence[: clause.finite.i - clause.sentence.start]
-    opens = clause.sentence[0].lower_ == "nor"
-    if not fronted and not asks and (opens or clause.question) and any(t.lower_ in _NEGATIVE_STARTS for t in before):
-        raise Refused("inverted negation")
+    if not clause.asks and not (found is not None and found.fronted):
+        before = clause.sentence[: clause.finite.i - clause.sentence.start]
+        inverted = clause.sentence[0].lower_ == "nor" or clause.question
+        if inverted and any(token.lower_ in _NEGATIVE_STARTS for token in before):
+            raise Refused("inverted negation")
     if found is not None and any(_continues(token) for token in clause.sentence):
         raise Refused("nor clause")
     return found

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from likewise.augment.negation.clause import Clause, quoted_name, third_singular
-from likewise.augment.negation.edits import Edits, lower_first, word_after
-from likewise.augment.negation.refusals import Refused
-from likewise.augment.negation.verbs import inflect_list
+from likewise.augment.negation.clause import Clause, Refused, quoted_name
+from likewise.augment.negation.edits import Edits, word_after
+from likewise.augment.negation.verbs import inflect_list, joined_by, third_singular
 from likewise.augment.negation.words import SUBJECTS, TO_NO, UNIVERSALS, VERB_TAGS, listed
 
 if TYPE_CHECKING:
@@ -65,8 +64,7 @@ def quantified_subject(clause: Clause, edits: Edits) -> str | None:
     named = first.nbor().tag_ == "NNP" and first.nbor().i == subject.i
     belongs = not named and (first.i == subject.i or first.dep_ in ("det", "predet"))
     if first.lower_ in UNIVERSALS and belongs and following not in ("but", "too", "along"):
-        edits.insert(first.idx, "not ")
-        edits.replace(first, lower_first(first), keep_case=False)
+        edits.put_before(first, "not ")
         return "quantifier"
     return None
 
@@ -93,10 +91,9 @@ def deny_pair(clause: Clause, edits: Edits) -> str | None:
             raise Refused("alternative")  # 'Either he goes or I go'
         edits.replace(token, "neither")
         edits.replace(joint, "nor")
-        if opening == "both" and joint.i < clause.finite.i:
-            second = next((child for child in joint.head.rights if child.dep_ == "conj" and child.i > joint.i), None)
-            if second is not None and second.tag_ in ("NN", "NNP"):
-                _agree(clause, edits)
+        singular = any(second.tag_ in ("NN", "NNP") for second in joined_by(joint)[:1])
+        if opening == "both" and joint.i < clause.finite.i and singular:
+            _agree(clause, edits)
         return "neither"
     return None
 

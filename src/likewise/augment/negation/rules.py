@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, overload
 
 from likewise.augment.negation import parser
 from likewise.augment.negation.affirm import affirm
-from likewise.augment.negation.clause import Clause, main_clause
+from likewise.augment.negation.clause import Clause, Refused, main_clause
 from likewise.augment.negation.deny import deny
 from likewise.augment.negation.edits import Edits, like
 from likewise.augment.negation.negators import find_negator
-from likewise.augment.negation.refusals import Refused, refuse_unclear
-from likewise.augment.negation.words import OPERATORS, PRONOUNS, STUMPS
+from likewise.augment.negation.words import BE, NOT, OPERATORS, PRONOUNS, STUMPS, listed
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc, Token
@@ -21,6 +21,26 @@ if TYPE_CHECKING:
 #: Part of the cache's key: raise it with every change of a rule that changes an output.
 RULES_VERSION = 3
 
+_OPERATOR, _PRONOUN = f"(?:{'|'.join(OPERATORS)})", f"(?:{'|'.join(PRONOUNS)})"
+_PATTERNS = tuple(
+    (re.compile(rf"^\W*(?:{pattern})", re.IGNORECASE), reason)
+    for pattern, reason in (
+        (r"long live\b", "subjunctive"),
+        (rf"(?:so|nor) {_OPERATOR} (?:\w+ )?\w+\W*$|neither {_OPERATOR} {_PRONOUN}\W*$", "short answer"),
+        (r"the (?:more|less|\w+er)\b[^,]*, the (?:more|less|\w+er)\b", "comparison"),
+        (r"(?:hardly|scarcely|barely) any", "near-negative subject"),
+        (r"not only\b", "not only"),
+        (rf"(?:what an? [^?]*$|how\b[^?]*!\W*$|what(?! {_PRONOUN}\b)[^?]*!\W*$)", "exclamation"),
+        (r"thank (?:you|god|goodness|heavens?)\b|(?:excuse|pardon) me\b|welcome (?:to|back)\b", "set phrase"),
+        (r"(?:wanna|gonna|gotta)\b[^?]*\?", "ellipsis"),
+        # 'Here are the keys', 'There goes the bus', 'Here it is' have no negation in this order.
+        (r"here (?:is|are|was|were|come|comes|came|goes|go)\b|there (?:goes|go|comes|come|came)\b", "inversion"),
+        (rf"(?:here|there) {_PRONOUN} (?:is|are|was|were|am)\W*$", "inversion"),
+    )
+)
+# What comes apart in "isn ' t", "it ' s" cannot be negated by its letters.
+_SPLIT = re.compile(r"\s['’]\s(?:s|t|ve|re|ll|d|m)\b", re.IGNORECASE)
+_TIMES = listed("time day date year month")
 _TAG_LONG = {"can": "can't", "will": "won't", "shall": "shan't", "am": "aren't"}
 
 
@@ -100,7 +120,10 @@ def negate_doc(doc: Doc) -> Negation:
             continue
         edits = Edits(text)
         try:
-            rule = _apply(clause, edits)
+            _refuse_unclear(clause)
+            negator = find_negator(clause)
+            rule = deny(clause, edits) if negator is None else affirm(clause, negator, edits)
+            _tag_question(clause, edits)
         except Refused as refusal:
             reason = str(refusal)
             break
@@ -108,15 +131,6 @@ def negate_doc(doc: Doc) -> Negation:
         if negation != text:
             return Negation(text, negation, None, rule)
     return Negation(text, None, reason, None)
-
-
-def _apply(clause: Clause, edits: Edits) -> str:
-    """Negate or affirm a clause, with the tag question behind it if there is one."""
-    refuse_unclear(clause)
-    negator = find_negator(clause)
-    rule = deny(clause, edits) if negator is None else affirm(clause, negator, edits)
-    _tag_question(clause, edits)
-    return rule
 
 
 def _title(text: str) -> bool:
@@ -130,20 +144,58 @@ def _title(text: str) -> bool:
     return bool(words) and text[-1] not in ".!?\"'”’:;" and len(text.split()) > 1 and all(w[0].isupper() for w in words)
 
 
+def _refuse_unclear(clause: Clause) -> None:
+    """Raise `Refused` for a sentence that has no clear contradiction."""
+    text = clause.sentence.text
+    if _SPLIT.search(text):
+        raise Refused("split contraction")
+    for pattern, reason in _PATTERNS:
+        if pattern.search(text):
+            raise Refused(reason)
+    finite, asks = clause.finite, clause.asks
+    if finite.lower_ == "may" and not asks and clause.sentence[0].lower_ in ("may", "long"):
+        raise Refused("wish")
+    if asks and clause.subject is None and "," not in text:
+        # 'Seen him lately?', 'Want some tea?'
+        raise Refused("ellipsis")
+    if asks and _value_asked(clause):
+        raise Refused("value question")
+    after = [token.lower_ for token in finite.doc[finite.i + 1 : finite.i + 4]]
+    if len(after) == 3 and after[0] in ("or", "and") and after[1] in OPERATORS and after[2] in NOT:
+        # 'may or may not': both are said.
+        raise Refused("either way")
+
+
+def _value_asked(clause: Clause) -> bool:
+    """Return whether a question asks for a time, a place, a measure, a name: 'How old are you?', 'What is this?'"""
+    head, subject = clause.head, clause.subject
+    for word in head.doc[clause.sentence.start : clause.finite.i]:
+        above: Token = word.head
+        if word.lower_ == "how":
+            return above.i == head.i or above.tag_[:2] in ("JJ", "RB")
+        if word.lower_ in ("when", "where") and above.i == head.i:
+            return word.lower_ == "when" or (head.i == clause.finite.i and head.lower_ in BE)
+        if word.lower_ == "what" and word.nbor().lower_ in _TIMES:
+            return True
+        if word.tag_ in ("WP", "WDT", "WP$") and "attr" in (word.dep_, above.dep_):
+            # 'Who is the president?' can be read with 'who' as its subject.
+            return word.lower_ != "who" or (subject is not None and subject.tag_ in ("PRP", "DT"))
+    return False
+
+
 def _tag_question(clause: Clause, edits: Edits) -> None:
     """Turn ', isn't he?' into ', is he?' and vice versa."""
     words: list[Token] = [token for token in clause.sentence if not token.is_space]
     if len(words) < 5 or words[-1].text != "?":
         return
     negative = words[-3].lower_ in ("n't", "n’t")
-    comma, verb, pronoun = (words[-5], words[-4], words[-2]) if negative else (words[-4], words[-3], words[-2])
-    if comma.text != "," or verb.lower_ not in OPERATORS or pronoun.lower_ not in PRONOUNS | {"there"}:
-        return
-    if verb.i <= clause.head.i or verb.i == clause.finite.i:
+    (comma, verb), pronoun = words[-5:-3] if negative else words[-4:-2], words[-2]
+    tag = comma.text == "," and verb.lower_ in OPERATORS and pronoun.lower_ in PRONOUNS | {"there"}
+    if not tag or verb.i <= clause.head.i or verb == clause.finite:
         return
     word = verb.lower_
     if negative:
-        edits.changes.append((words[-3].idx, words[-2].idx, " "))
+        edits.changes.append((words[-3].idx, pronoun.idx, " "))
         edits.replace(verb, STUMPS.get(word, word))
     else:
         edits.replace(verb, like(_TAG_LONG.get(word, word + "n't"), verb.text))

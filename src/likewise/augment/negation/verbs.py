@@ -7,7 +7,17 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from likewise.augment.negation.edits import Edits
-from likewise.augment.negation.words import AUXILIARIES, SUBJECTS, VERB_TAGS
+from likewise.augment.negation.words import (
+    AUXILIARIES,
+    BE,
+    DO,
+    FINITE_TAGS,
+    HAVE,
+    MODALS,
+    OPERATORS,
+    SUBJECTS,
+    VERB_TAGS,
+)
 
 if TYPE_CHECKING:
     from spacy.tokens import Token
@@ -104,6 +114,50 @@ def finite_tag(form: str, tag: str, third_singular: bool) -> str | None:
     return "VBZ" if "VBZ" in fits else None
 
 
+def subjects(verb: Token) -> list[Token]:
+    """Return the subjects of a verb, 'there' among them."""
+    return [child for child in verb.children if child.dep_ in SUBJECTS]
+
+
+def auxiliaries(verb: Token) -> list[Token]:
+    """Return the auxiliaries before a verb."""
+    return [child for child in verb.lefts if child.dep_ in AUXILIARIES]
+
+
+def joined_by(conjunction: Token) -> list[Token]:
+    """Return the words after a conjunction that it joins to the one before it."""
+    return [child for child in conjunction.head.rights if child.dep_ == "conj" and child.i > conjunction.i]
+
+
+def third_singular(subject: Token | None) -> bool:
+    """Return whether a subject takes the verb form in -s, judging by the head word alone."""
+    if subject is None:
+        return False
+    if subject.tag_ == "PRP":
+        return subject.lower_ in ("he", "she", "it")
+    if any(child.dep_ == "conj" for child in subject.children):
+        return False
+    return subject.tag_ in ("NN", "NNP", "DT", "VBG", "CD") and subject.lower_ not in ("these", "those", "i")
+
+
+def is_operator(token: Token, head: Token, subject: Token | None) -> bool:
+    """Return whether 'not' can follow this finite word: 'be' anywhere, 'have', 'do' and modals as auxiliaries."""
+    word = token.lower_
+    if word in BE and (word not in ("'s", "’s") or token.tag_ != "POS"):
+        return True
+    inverted = subject is not None and subject.i > token.i
+    if token.i == head.i:
+        return (word in MODALS and token.tag_ == "MD") or word[0] in "'’" or (word in DO and inverted)
+    # 'did a turn' is not an auxiliary, whatever the parser says.
+    return word in HAVE or (word in DO and (head.tag_ in VERB_TAGS or inverted)) or word in MODALS
+
+
+def is_finite_auxiliary(token: Token) -> bool:
+    """Return whether an auxiliary is finite; the tagger often calls an inverted 'have' or 'do' a base form."""
+    bare = token.lower_ in ("be", "been", "being", "having", "to")
+    return not bare and (token.tag_ in FINITE_TAGS or token.lower_ in OPERATORS)
+
+
 def right_edge(token: Token, before: int) -> Token:
     """Return the last word of the phrase of `token` before token number `before`, ignoring punctuation."""
     edge = token
@@ -120,7 +174,7 @@ def inflect_list(verb: Token, tag: str, edits: Edits) -> None:
     """Inflect a bare verb and the verbs coordinated with it for a tense."""
     edits.replace(verb, inflect(verb.lower_, tag))
     for other, together in conjuncts(verb):
-        if not together or other.tag_ not in ("VB", "VBP") or any(c.dep_ in AUXILIARIES for c in other.lefts):
+        if not together or other.tag_ not in ("VB", "VBP") or auxiliaries(other):
             return
         if not any(child.dep_ == "neg" for child in other.lefts):
             edits.replace(other, inflect(other.lower_, tag))
@@ -133,25 +187,20 @@ def conjuncts(head: Token) -> Iterator[tuple[Token, bool]]:
     open a clause with its own tense.
     """
     current, together, first = head, True, True
-    while True:
-        following = [child for child in current.rights if child.dep_ == "conj" and child.tag_ in (*VERB_TAGS, "NNS")]
-        if not following:
-            return
-        verb = following[0]
-        if any(child.dep_ in SUBJECTS for child in verb.children):
+    tags = (*VERB_TAGS, "NNS")
+    while verb := next((c for c in current.rights if c.dep_ == "conj" and c.tag_ in tags), None):
+        if subjects(verb):
             return
         joining = [child for child in current.rights if child.dep_ == "cc" and child.i < verb.i]
-        comma = any(t.text in (",", ";", "–", "—", "-") for t in verb.doc[verb.i - 1 : verb.i]) or any(
-            t.nbor(-1).text in (",", ";") for t in joining if t.i > 0
-        )
-        # Another finite verb in between may be the one that this verb is joined to.
+        comma = verb.nbor(-1).text in (",", ";", "–", "—", "-") or any(t.nbor(-1).text in (",", ";") for t in joining)
         between = head.doc[current.i + 1 : verb.i]
-        if any(token.tag_ in ("VBD", "VBZ", "VBP") and token.dep_ not in _NO_VERB for token in between):
-            together = False
-        if joining and (joining[-1].lower_ not in ("and", "or", "nor") or (comma and first)):
-            together = False
-        if not joining and between and between[-1].dep_ == "conj" and between[-1].head.i != current.i:
+        if (
+            # Another finite verb in between may be the one that this verb is joined to.
+            any(token.tag_ in ("VBD", "VBZ", "VBP") and token.dep_ not in _NO_VERB for token in between)
+            or (joining and (joining[-1].lower_ not in ("and", "or", "nor") or (comma and first)))
             # 'did the dishes and her sister did the laundry': the parser took a subject for an object.
+            or (not joining and len(between) and between[-1].dep_ == "conj" and between[-1].head != current)
+        ):
             together = False
         yield verb, together
         current, first = verb, bool(joining)
