@@ -18,7 +18,7 @@ from likewise.runs.job import JobError, read_record, work_of
 from likewise.runs.stopping import Stopped
 
 # No parser, which takes seconds to load, and few sentences.
-FEW = {"SENTENCES": 30, "_negated": lambda sentences: ((0, 1), ("it does not rain", "no dog sees a cat"))}
+FEW = {"SENTENCES": 30, "_negated": lambda sentences: {0: "it does not rain", 1: "no dog sees a cat"}}
 SMALL = {"steps": 4, "batch_size": 8, "eval_steps": 2, "held_out": 20, "max_length": 16}
 
 

@@ -36,7 +36,7 @@ def comparison(*lines, seeds=(1, 2)):
 def drawn(monkeypatch):
     """The axes of what was drawn."""
     found = []
-    monkeypatch.setattr(curve_pictures, "save", lambda figure, path: found.extend(figure.axes) or path)
+    monkeypatch.setattr(curve_pictures, "save", lambda figure, path, y: found.extend(figure.axes) or path)
     return found
 
 

@@ -22,7 +22,7 @@ def test_distributions_and_worst_pairs_are_those_of_the_model(tiny_base, sentenc
     first, second = sentences[:40], sentences[40:80]
     gold = np.linspace(0, 5, 40)
     material = Material(
-        tuple(sentences[:20]), None, tuple(sentences[:3]), TASKS["sts-b-dev"], RatedPairs(first, second, gold), 1
+        tuple(sentences[:20]), {}, tuple(sentences[:3]), TASKS["sts-b-dev"], RatedPairs(first, second, gold), 1
     )
     found = inspect(tiny_model, "tiny", material)
     one, two = (encode(tiny_model, side, normalize=True).astype(float) for side in (first, second))

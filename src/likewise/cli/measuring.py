@@ -117,17 +117,14 @@ def analyze() -> CommandTable:
     }
 
 
-def _check_folder(out: Path) -> Path:
-    """Check the extra and the folder before minutes of encoding."""
-    from likewise.comparison.pictures import check_extra
-    from likewise.comparison.tables import check_folder
+def _opened(out: Path) -> Path:
+    """Make the folder, and check the extra, before minutes of encoding."""
+    from likewise.comparison.tables import open_folder
 
-    check_extra()
-    check_folder(out)
-    return out
+    return open_folder(out)
 
 
-Out = Annotated[Path, typer.Option(help="The folder to write to.", callback=_check_folder)]
+Out = Annotated[Path, typer.Option(help="The folder to write to.", callback=_opened)]
 _ANALYSIS: dict[str, Any] = {"arguments": ("model",), "given": {"quiet": not sys.stderr.isatty()}}
 
 

@@ -22,13 +22,12 @@ from likewise.comparison.cosines import (
     OTHER,
     QUANTILES,
     Distribution,
-    dropout_views,
     partners,
     related_cosines,
 )
 from likewise.comparison.methods import ComparisonError
 from likewise.comparison.page import errors_page, rank
-from likewise.comparison.pictures import check_extra, shorten
+from likewise.comparison.pictures import shorten
 from likewise.comparison.sight_pictures import draw_errors, draw_similarity
 from likewise.comparison.tables import open_folder
 from likewise.errors import counted
@@ -138,27 +137,24 @@ def analyze_similarity(
             'negation' is not installed.
     """
     from likewise.augment.negation import negate_batch
-    from likewise.inference.encoding import encode
     from likewise.inference.loading import load
 
     drawn, source = draw_sentences(sentences, data, n, checked_seed(seed))
     negated = negate_batch(drawn)
-    kept = [(item.sentence, item.negation) for item in negated if item.negation is not None]
+    own = [item.sentence for item in negated if item.negation is not None]
+    negations = [item.negation for item in negated if item.negation is not None]
     left_out = Counter(item.reason or "unknown" for item in negated if item.negation is None)
-    if len(kept) < 2:
+    if len(own) < 2:
         raise ComparisonError(
-            f"of {counted(len(drawn), 'sentence')} of {source}, {len(kept)} can be negated. Give more sentences."
+            f"of {counted(len(drawn), 'sentence')} of {source}, {len(own)} can be negated. Give more sentences."
         )
-    own, negations = [s for s, _ in kept], [n for _, n in kept]
-    how: dict[str, Any] = {"batch_size": batch_size, "precision": precision}
+    how: dict[str, Any] = {"batch_size": batch_size, "precision": precision, "progress": Progress(quiet)}
     distributions: list[Distribution] = []
     for label, which in [("model", model)] if before is None else [("before", before), ("after", model)]:
         named = isinstance(which, (str, os.PathLike))
         name = os.fspath(which) if named else type(which).__name__  # type: ignore[arg-type]
         encoder: Any = load(which) if named else which  # type: ignore[arg-type]
-        vectors = encode(encoder, [*own, *negations], progress=Progress(quiet), **how)  # (2 S, D)
-        views = dropout_views(encoder, own[:VIEWED], seed=seed, **how)
-        cosines = related_cosines(views, vectors[: len(own)], range(len(own)), vectors[len(own) :], seed)
+        cosines = related_cosines(encoder, own, dict(enumerate(negations)), seed=seed, viewed=VIEWED, **how)
         distributions += [Distribution(label, name, kind, found) for kind, found in cosines.items()]
     return SimilarityReport(
         source=source,
@@ -208,7 +204,6 @@ def draw_sentences(
 
 def write_similarity(report: SimilarityReport, out: str | os.PathLike[str]) -> list[Path]:
     """Write similarity.json, .md, .tsv (every pair with its cosines) and .png into a folder; return their paths."""
-    check_extra()
     folder = open_folder(out)
     shown = {
         f"{label}: {shorten(model, 30)}": [d.to_dict() for d in report.distributions if d.label == label]
@@ -229,7 +224,6 @@ def write_similarity(report: SimilarityReport, out: str | os.PathLike[str]) -> l
 
 def write_errors(analysis: ErrorAnalysis, out: str | os.PathLike[str]) -> list[Path]:
     """Write errors.json, .md, .png and .html into a folder; return their paths."""
-    check_extra()
     folder = open_folder(out)
     headline = f"{analysis.title}: the {len(analysis.worst)} pairs with the most wrong rank"
     picture = draw_errors(analysis, folder / "errors.png")

@@ -5,7 +5,7 @@ Letters of the shapes: S sentences, D embedding.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
     from likewise.inference.encoding import Precision
+    from likewise.runs.progress import Progress
 
 VIEWS, NEGATION, OTHER = "itself under dropout", "its negation", "another sentence"
 QUANTILES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
@@ -65,19 +66,30 @@ class Distribution:
 
 
 def related_cosines(
-    views: tuple[np.ndarray, np.ndarray] | None, own: np.ndarray, rows: Sequence[int], negated: np.ndarray, seed: int
+    model: SentenceTransformer,
+    sentences: Sequence[str],
+    negations: Mapping[int, str],
+    *,
+    seed: int,
+    viewed: int | None = None,
+    progress: Progress | None = None,
+    **how: Any,
 ) -> dict[str, np.ndarray]:
     """Return the cosines of sentences with themselves, with their negations and with random other sentences.
 
     Args:
-        views: of `dropout_views`.
-        own: (S, D) vectors of the sentences.
-        rows: of the sentences that have a negation.
-        negated: the vectors of these negations, row by row.
+        negations: by the index of their sentences, in order; not every sentence needs one.
+        viewed: how many sentences are encoded under dropout; None takes all.
+        how: batch_size and precision, as in `likewise.evaluate`.
     """
+    from likewise.inference.encoding import encode
+
+    vectors = encode(model, [*sentences, *negations.values()], progress=progress, **how)
+    own, negated = np.split(vectors, [len(sentences)])  # each (S, D)
+    views = dropout_views(model, sentences[:viewed], seed=seed, **how)
     found = {} if views is None else {VIEWS: pair_cosines(*views)}
-    if len(rows):
-        found[NEGATION] = pair_cosines(own[list(rows)], negated)
+    if negations:
+        found[NEGATION] = pair_cosines(own[list(negations)], negated)
     if len(own) > 1:
         found[OTHER] = pair_cosines(own, own[partners(len(own), seed)])
     return found
@@ -111,6 +123,7 @@ def dropout_views(
         Two matrices (S, D) float32; None where the model has no dropout, so that both would be equal.
     """
     import torch
+    from sentence_transformers.util import batch_to_device
     from torch.nn.modules.batchnorm import _BatchNorm
 
     from likewise.inference.encoding import autocast, undisturbed
@@ -128,8 +141,8 @@ def dropout_views(
             rows: list[Any] = []
             for start in range(0, len(order), batch_size):
                 features = model.preprocess([sentences[i] for i in order[start : start + batch_size]])
-                features = {k: v.to(model.device) if isinstance(v, torch.Tensor) else v for k, v in features.items()}
-                rows.append(model(features)["sentence_embedding"].float().cpu().numpy())  # (B, D)
+                found = model(batch_to_device(features, model.device))
+                rows.append(found["sentence_embedding"].float().cpu().numpy())  # (B, D)
             view = np.empty((len(order), rows[0].shape[1]), dtype=np.float32)
             view[order] = np.concatenate(rows)
             views.append(view)

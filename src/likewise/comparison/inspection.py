@@ -39,12 +39,12 @@ class Material:
 
     Attributes:
         sentences: S sentences of the corpus.
-        negated: rows of those that have a negation, and the negations; None without the extra 'negation'.
+        negations: of some of them, by their index; none without the extra 'negation'.
         task: the task of rated pairs whose worst pairs are shown; None where there is none.
     """
 
     sentences: tuple[str, ...]
-    negated: tuple[tuple[int, ...], tuple[str, ...]] | None
+    negations: dict[int, str]
     mapped: tuple[str, ...]
     task: StsTask | None
     pairs: RatedPairs | None
@@ -78,15 +78,13 @@ def shortened(sentences: Sequence[str], seed: int) -> tuple[str, str, str]:
     return chosen, without_words(words, closer), without_words(words, farther)
 
 
-def _negated(sentences: Sequence[str]) -> tuple[tuple[int, ...], tuple[str, ...]] | None:
+def _negated(sentences: Sequence[str]) -> dict[int, str]:
     try:
-        from likewise.augment.negation import negate_batch
+        from likewise.augment.negation import negate
 
-        found = [item.negation for item in negate_batch(sentences)]
+        return {i: found for i, found in enumerate(negate(list(sentences))) if found is not None}
     except ImportError:
-        return None  # the extra is not installed: one kind of pairs less
-    rows = tuple(i for i, negation in enumerate(found) if negation is not None)
-    return rows, tuple(text for text in found if text is not None)
+        return {}  # the extra is not installed: one kind of pairs less
 
 
 def inspect(model: SentenceTransformer, label: str, material: Material) -> dict[str, Any]:
@@ -98,20 +96,10 @@ def inspect(model: SentenceTransformer, label: str, material: Material) -> dict[
     """
     from likewise.inference.encoding import encode
 
-    sentences, pairs = list(material.sentences), material.pairs
-    rows, negations = material.negated or ((), ())
-    texts = [*sentences, *negations, *((*pairs.first, *pairs.second) if pairs else ())]
-    place = {text: i for i, text in enumerate(dict.fromkeys(texts))}
-    vectors = encode(model, list(place))  # (U, D)
-
-    def of(wanted: Sequence[str]) -> np.ndarray:
-        return vectors[[place[text] for text in wanted]]
-
-    views = dropout_views(model, sentences, seed=material.seed)
-    found = related_cosines(views, of(sentences), rows, of(negations), material.seed)
-    worst = None
+    found = related_cosines(model, material.sentences, material.negations, seed=material.seed)
+    worst, pairs = None, material.pairs
     if pairs is not None and material.task is not None:
-        cosines = pair_cosines(of(pairs.first), of(pairs.second))
+        cosines = pair_cosines(*np.split(encode(model, [*pairs.first, *pairs.second]), 2))
         found |= _bands(cosines, pairs.gold, material.task.scale)
         if np.isfinite(cosines).all():
             worst = ranked(cosines, pairs, material.task, WORST).to_dict()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from likewise.errors import require_extra
 from likewise.runs.whole_files import written_whole
@@ -31,40 +31,45 @@ def check_extra() -> None:
     require_extra("report", "a report with pictures", "matplotlib")
 
 
-Size = Callable[[int, int], tuple[float, float]]
-"""From the lines and columns of a figure to its size in inches."""
-
-
 def panels(
-    count: int, size: Size, *, columns: int = 9, share_x: bool = True, share_y: bool = False
+    count: int,
+    size: Callable[[int, int], tuple[float, float]],
+    *,
+    columns: int = 9,
+    share_x: bool = True,
+    share_y: bool = False,
+    lines: Literal["x", "y", "both"] = "y",
 ) -> tuple[Figure, list[Any]]:
-    """Return a figure with `count` axes in rows of at most `columns`; they may share the x or y axis."""
+    """Return a figure with `count` axes in rows of at most `columns`.
+
+    Args:
+        size: from the rows and columns of the figure to its size in inches.
+        share_x, share_y: whether the axes have the same scale.
+        lines: faint lines across the axes, at the ticks of x, y or both.
+    """
     check_extra()
     from matplotlib.figure import Figure
 
     columns = min(columns, count)
-    lines = -(-count // columns)
-    figure = Figure(figsize=size(lines, columns), layout="constrained")
-    grid = figure.subplots(lines, columns, sharex=share_x, sharey=share_y, squeeze=False)
+    rows = -(-count // columns)
+    figure = Figure(figsize=size(rows, columns), layout="constrained")
+    grid = figure.subplots(rows, columns, sharex=share_x, sharey=share_y, squeeze=False)
     for i, axes in enumerate(grid.flat):
         axes.set_visible(i < count)
         axes.spines[["top", "right"]].set_visible(False)
         axes.spines[["left", "bottom"]].set_color(_QUIET)
         axes.tick_params(colors=_QUIET, labelsize=9, labelbottom=True)  # the last line may have gaps
-        axes.grid(axis="y", color="#E5E5E5", linewidth=0.8)
+        axes.grid(axis=lines, color="#E5E5E5", linewidth=0.8)
         axes.set_axisbelow(True)
     return figure, list(grid.flat[:count])
 
 
-def name_y(axes: Sequence[Any], name: str) -> None:
-    """Label the y axis of the first panel of each row."""
-    for one in axes:
-        if one.get_subplotspec().is_first_col():
-            one.set_ylabel(name)
-
-
-def save(figure: Figure, path: Path) -> Path:
-    """Write a PNG atomically."""
+def save(figure: Figure, path: Path, y: str = "") -> Path:
+    """Write a PNG atomically, with a name for the y axis of the first panel of each row."""
+    for axes in figure.axes:
+        place = axes.get_subplotspec()
+        if y and place is not None and place.is_first_col():
+            axes.set_ylabel(y)
     with written_whole(path) as unfinished:
         figure.savefig(unfinished, format="png", dpi=_DPI, facecolor="white")
     return path

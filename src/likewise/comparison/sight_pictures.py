@@ -17,7 +17,6 @@ from likewise.comparison.pictures import (
     PURPLE,
     VERMILLION,
     cut_middle,
-    name_y,
     panels,
     save,
     shorten,
@@ -44,6 +43,7 @@ def draw_similarity(
         lambda lines, n: (max(5.0, 1.6 + 3.0 * n), 0.6 + lines * (0.9 + 0.34 * len(kinds))),
         columns=3,
         share_y=True,
+        lines="x",
     )
     lowest = min(one["quantiles"]["0.01"] for parts in shown.values() for one in parts)
     for axes, (label, parts) in zip(flat, shown.items(), strict=True):
@@ -51,12 +51,9 @@ def draw_similarity(
             _shape(axes, one, len(kinds) - 1 - kinds.index(one["kind"]))
         axes.set_title(cut_middle(label, 38), loc="left", fontsize=9.5)
         axes.set_yticks(range(len(kinds)), kinds[::-1])
-        axes.grid(axis="y", visible=False)
-        axes.grid(axis="x", color="#E5E5E5", linewidth=0.8)
         axes.set_xlabel("cosine similarity")
     flat[0].set_xlim(max(-1.0, np.floor(lowest * 5) / 5 - 0.02), 1.02)
-    name_y(flat, name)
-    return save(figure, path)
+    return save(figure, path, name)
 
 
 def _shape(axes: Any, one: Mapping[str, Any], height: int) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from likewise.comparison.methods import ComparisonError
 from likewise.comparison.outcome import Cell, Column, Comparison, Row
+from likewise.comparison.pictures import check_extra
 from likewise.evaluation.report import markdown_table
 
 _NO = "–"
@@ -113,7 +114,7 @@ def making(row: Row) -> tuple[str, ...]:
         row.label,
         str(first.get("base", row.method.base or _NO)),
         str(first.get("preset") or _NO),
-        ", ".join(f"{name} {_short(value)}" for name, value in row.method.options.items()) or _NO,
+        ", ".join(f"{name} {short(value)}" for name, value in row.method.options.items()) or _NO,
         f"{first['steps']:,}" if first.get("steps") is not None else _NO,
         f"{batch:,}" if trained and batch else _NO,
         ", ".join(map(str, kept)) or _NO,
@@ -123,7 +124,8 @@ def making(row: Row) -> tuple[str, ...]:
     )
 
 
-def _short(value: Any) -> str:
+def short(value: Any) -> str:
+    """Return the value of an option as text."""
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
@@ -141,16 +143,9 @@ def markdown(found: Comparison) -> str:
     )
 
 
-def check_folder(out: str | os.PathLike[str]) -> None:
-    """Raise a ComparisonError if a report cannot be written to a folder; nothing is made."""
-    there = next(path for path in (Path(out).absolute(), *Path(out).absolute().parents) if path.exists())
-    if not there.is_dir() or not os.access(there, os.W_OK):
-        reason = "Permission denied" if there.is_dir() else f"'{there}' is a file"
-        raise ComparisonError(f"--out '{out}' cannot be made a folder ({reason}). Give another one.")
-
-
 def open_folder(out: str | os.PathLike[str]) -> Path:
-    """Return the folder of a report, created if needed."""
+    """Return the folder of a report, created if needed; the extra for reports must be there too."""
+    check_extra()
     try:
         Path(out).mkdir(parents=True, exist_ok=True)
     except OSError as error:
