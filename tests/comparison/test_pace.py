@@ -15,7 +15,7 @@ def maker(corpus_file, tiny_base, tmp_path):
     settings = Settings(
         parse_methods(["simcse"]), (1,), (str(corpus_file),), base=str(tiny_base), minutes=0.5, shared=shared
     )
-    return RunMaker(settings, settings.read_corpus(), tmp_path / "runs", False, tmp_path / "pace.json", lambda: None)
+    return RunMaker(settings, settings.read_corpus(), tmp_path / "runs", False, tmp_path / "pace.json")
 
 
 def test_minutes_become_updates_by_the_measured_pace(maker, tmp_path):

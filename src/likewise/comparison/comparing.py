@@ -5,12 +5,10 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 from likewise.comparison.curve_pictures import draw_curves, draw_grids, draw_losses, draw_path
-from likewise.comparison.inspection import Material
 from likewise.comparison.methods import Method, parse_methods
 from likewise.comparison.one_run import FAILED, RunMaker
 from likewise.comparison.outcome import Comparison
@@ -112,14 +110,10 @@ def compare(
     runs = settings.runs(len(read))
     shown = settings.to_dict() | {"corpus": list(read.sources), "sentences": len(read), "sha256": read.sha256}
 
-    @cache
-    def material() -> Material:
-        return Material.of(read.dataset, settings.tasks, settings.data, settings.seeds[0])
-
     with open_job(out, plan, grows=True) as job, orderly_stop(progress) as stop, only_errors():
         parts = Parts(job.result / "results")
         models = (job.target if keep_models else job.work) / "runs"
-        maker = RunMaker(settings, read, models, keep_models, job.result / "pace.json", material)
+        maker = RunMaker(settings, read, models, keep_models, job.result / "pace.json")
         files = {(method.label, seed): f"{method.key}-seed{seed}.json" for method, seed in runs}
         results = {
             (method.label, seed): {**read_json(parts.path(name)), "label": method.label}

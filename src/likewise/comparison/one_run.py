@@ -4,8 +4,8 @@ import json
 import shutil
 import time
 import traceback
-from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,6 @@ class RunMaker:
     Attributes:
         models: the folder of the models, which are removed after their run; a training found there is resumed.
         pace: the file of the measured seconds an update, by the key of the method.
-        material: returns what models are inspected with; it is called when the first one is.
     """
 
     settings: Settings
@@ -36,7 +35,11 @@ class RunMaker:
     models: Path
     keep_models: bool
     pace: Path
-    material: Callable[[], Material]
+
+    @cached_property
+    def material(self) -> Material:
+        """The sentences that models are inspected with."""
+        return Material.of(self.corpus.dataset, self.settings.tasks, self.settings.data, self.settings.seeds[0])
 
     def run(self, method: Method, seed: int) -> dict[str, Any]:
         """Do a run. An error is recorded as its result and does not end the comparison."""
@@ -82,8 +85,8 @@ class RunMaker:
         shutil.rmtree(out, ignore_errors=True)
         short = {"max_steps": _PACE_UPDATES, "eval_steps": _PACE_UPDATES, "select_by": "last"}
         self._train(method, self.settings.seeds[0], out, short)
-        entries = [json.loads(line) for line in (out / "log.jsonl").read_text(encoding="utf-8").splitlines()]
-        at = {entry["step"]: entry["seconds"] for entry in reversed(entries)}  # the first of a step, before it saves
+        # The first entry of a step counts: the next one is written after saving.
+        at = {entry["step"]: entry["seconds"] for entry in reversed(_entries(out))}
         shutil.rmtree(out)
         middle = max(step for step in at if step <= _PACE_UPDATES // 2)
         return float(max((at[_PACE_UPDATES] - at[middle]) / (_PACE_UPDATES - middle), 1e-6))
@@ -110,13 +113,12 @@ class RunMaker:
             model = load(out if method.kind == "baseline" else base)
             found |= self._selection_score(model, seed)
         report = evaluate(model, settings.tasks, data=settings.data)
-        found["scores"] = {one.name: one.score for one in report.results}
-        found["titles"] = {one.name: one.title for one in report.results}
-        found["metrics"] = {one.name: one.metric for one in report.results}
+        for key, attribute in (("scores", "score"), ("titles", "title"), ("metrics", "metric")):
+            found[key] = {one.name: getattr(one, attribute) for one in report.results}
         found["averages"] = dict(report.averages)
         found["missing"] = {one.title: one.reason for one in report.missing}
         if hasattr(model, "encode") and seed == settings.seeds[0]:
-            found["inspection"] = inspect(model, method.label, self.material())
+            found["inspection"] = inspect(model, method.label, self.material)
         if not self.keep_models:
             shutil.rmtree(out, ignore_errors=True)
         return {**found, "versions": versions(), "machine": machine()}
@@ -164,19 +166,15 @@ class RunMaker:
     def _trained(self, method: Method, seed: int, out: Path) -> dict[str, Any]:
         steps, seconds = self.steps_of(method)
         record = self._train(method, seed, out, {"max_steps": steps, **method.options})
-        curve, losses = read_log(out / "log.jsonl")
+        curve, losses = _course(out)
         best = record.get("best") or {}
         at_best = next((point for point in curve if point["step"] == best.get("step")), {})
         return {
-            "options": record["options"],
-            "preset": record["preset"],
-            "selection": record["selection"],
-            "steps": record["steps"],
+            **{name: record[name] for name in ("options", "preset", "selection", "steps")},
             "seconds_an_update": seconds,
             "training_seconds": record["seconds"],
-            "dev": {"metric": best.get("metric"), "score": best.get("score"), "step": best.get("step")},
-            "alignment": at_best.get("alignment"),
-            "uniformity": at_best.get("uniformity"),
+            "dev": {name: best.get(name) for name in ("metric", "score", "step")},
+            **_geometry(at_best),
             "curve": curve,
             "losses": losses,
         }
@@ -189,18 +187,17 @@ class RunMaker:
         selection = choose_selection(self.corpus.dataset, options, seed, self.settings.data)
         if selection.evaluator is None:
             return {}
-        scores = {name: float(value) for name, value in selection.evaluator(model).items()}
-        metric = selection.evaluator.primary_metric
-        return {
-            "selection": selection.description,
-            "dev": {"metric": metric, "score": scores[metric], "step": None},
-            "alignment": _ending(scores, "alignment"),
-            "uniformity": _ending(scores, "uniformity"),
-        }
+        scores, metric = selection.evaluator(model), selection.evaluator.primary_metric
+        dev = {"metric": metric, "score": scores[metric], "step": None}
+        return {"selection": selection.description, "dev": dev, **_geometry(scores)}
 
 
-def read_log(path: Path) -> tuple[list[dict[str, Any]], list[list[float]]]:
-    """Read the evaluations and the losses of a run's log.jsonl.
+def _entries(out: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (out / "log.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+def _course(out: Path) -> tuple[list[dict[str, Any]], list[list[float]]]:
+    """Return the evaluations and the losses of a run.
 
     Returns:
         A list of {'step', 'seconds', 'score', 'alignment', 'uniformity'} (the score is what selects the checkpoint),
@@ -208,20 +205,22 @@ def read_log(path: Path) -> tuple[list[dict[str, Any]], list[list[float]]]:
     """
     curve: dict[int, dict[str, Any]] = {}
     losses: dict[int, float] = {}
-    for line in path.read_text(encoding="utf-8").splitlines():
-        entry = json.loads(line)
+    for entry in _entries(out):
         step = int(entry["step"])
         if "loss" in entry:
             losses[step] = float(entry["loss"])
         if (score := _ending(entry, "spearman", "separation")) is not None:
-            looks = {name: _ending(entry, name) for name in ("alignment", "uniformity")}
-            curve[step] = {"step": step, "seconds": entry["seconds"], "score": score, **looks}
+            curve[step] = {"step": step, "seconds": entry["seconds"], "score": score, **_geometry(entry)}
     return [curve[step] for step in sorted(curve)], [[step, losses[step]] for step in sorted(losses)]
+
+
+def _geometry(scores: dict[str, Any]) -> dict[str, float | None]:
+    return {name: _ending(scores, name) for name in ("alignment", "uniformity")}
 
 
 def _ending(entry: dict[str, Any], *endings: str) -> float | None:
     """Return the value whose name ends so, whatever the name of the evaluator."""
     for name, value in entry.items():
-        if any(name == ending or name.endswith(f"_{ending}") for ending in endings):
+        if value is not None and any(name == ending or name.endswith(f"_{ending}") for ending in endings):
             return float(value)
     return None

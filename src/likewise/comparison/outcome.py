@@ -121,8 +121,8 @@ class Comparison:
     def columns(self) -> tuple[Column, ...]:
         """The columns: first the averages, then the tasks in the order asked for, then the selection metric."""
         titles = {name: title for result in self._finished for name, title in result["titles"].items()}
-        averages = dict.fromkeys(name for result in self._finished for name in result["averages"])
-        found = [Column(f"average {name}", f"Average of {name}") for name in averages]
+        groups = dict.fromkeys(name for result in self._finished for name in result["averages"])
+        found = [Column(f"average {name}", f"Average of {name}") for name in groups]
         found += [Column(name, titles[name]) for name in self.settings["tasks"] if name in titles]
         # Where the task itself is in the table, its column is enough.
         if (metric := self.dev_metric) and not (metric == "sts_dev_spearman" and "sts-b-dev" in titles):
@@ -138,22 +138,15 @@ class Comparison:
     def rows(self) -> tuple[Row, ...]:
         """The rows, one for each method in the order asked for."""
         done = {(result["label"], result["seed"]): result for result in self.results}
-        methods = {method.label: method for method, _ in self.runs}
         rows = []
-        for label, method in methods.items():
+        for label, method in {method.label: method for method, _ in self.runs}.items():
             seeds = [seed for one, seed in self.runs if one.label == label]
-            found = [done[label, seed] for seed in seeds if (label, seed) in done]
+            waiting = tuple(seed for seed in seeds if (label, seed) not in done)
+            found = [done[label, seed] for seed in seeds if seed not in waiting]
             finished = tuple(result for result in found if result["status"] == FINISHED)
-            rows.append(
-                Row(
-                    method=method,
-                    finished=finished,
-                    failed=tuple(result for result in found if result["status"] != FINISHED),
-                    waiting=tuple(seed for seed in seeds if (label, seed) not in done),
-                    same_for_every_seed=len(seeds) < len(self.seeds),
-                    cells={c.name: cell for c in self.columns if (cell := _cell(c.name, finished))},
-                )
-            )
+            failed = tuple(result for result in found if result["status"] != FINISHED)
+            cells = {c.name: cell for c in self.columns if (cell := _cell(c.name, finished))}
+            rows.append(Row(method, finished, failed, waiting, len(seeds) < len(self.seeds), cells))
         return tuple(rows)
 
     def base_row(self, method: Method) -> Row | None:
@@ -215,7 +208,7 @@ def _cell(name: str, finished: tuple[dict[str, Any], ...]) -> Cell | None:
     for result in finished:
         averages = {f"average {group}": score for group, score in result["averages"].items()}
         score = {**averages, **result["scores"], DEV: (result.get("dev") or {}).get("score")}.get(name)
-        if score is None or score != score:
+        if score is None:
             return None
         scores[int(result["seed"])] = float(score)
     return Cell(scores) if scores else None

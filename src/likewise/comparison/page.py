@@ -2,7 +2,7 @@
 
 import base64
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from difflib import SequenceMatcher
 from importlib.resources import files
 from pathlib import Path
@@ -60,34 +60,17 @@ PICTURES = {
 
 def page(found: Comparison, pictures: Mapping[str, Path]) -> str:
     """Return the page of a comparison."""
-    best = {column.name: found.best(column) for column in found.columns}
-    return _rendered(
-        f"Comparison of {len(found.rows)} methods",
-        tables.about(found),
-        pictures,
-        [(row.label, row.inspection["worst"]) for row in found.rows if row.inspection.get("worst")],
-        found=found,
-        reading=tables.reading(found),
-        notes=tables.notes(found),
-        scores=[
-            (row, [(*tables.cell_text(row.cells.get(c.name)), row.label in best[c.name]) for c in found.columns])
-            for row in found.rows
-        ],
-        seeds=tables.seeds_text,
-        made=[tables.making(row) for row in found.rows],
-        made_columns=tables.MADE,
-        shared=shared_errors(found),
-    )
+    worst = {row.label: errors for row in found.rows if (errors := row.inspection.get("worst"))}
+    return _rendered(f"Comparison of {len(found.rows)} methods", tables.about(found), pictures, worst, found)
 
 
 def errors_page(analysis: ErrorAnalysis, headline: str, about: str, picture: Path) -> str:
     """Return the page of an error analysis."""
-    worst = [(analysis.model, analysis.to_dict())]
-    return _rendered(headline, about, {"errors": picture}, worst, found=None, shared={})
+    return _rendered(headline, about, {"errors": picture}, {analysis.model: analysis.to_dict()})
 
 
 def _rendered(
-    headline: str, about: str, pictures: Mapping[str, Path], worst: Sequence[tuple[str, Any]], **content: Any
+    headline: str, about: str, pictures: Mapping[str, Path], worst: Mapping[str, Any], found: Comparison | None = None
 ) -> str:
     check_extra()
     from jinja2 import Environment, StrictUndefined
@@ -99,18 +82,12 @@ def _rendered(
         for name in PICTURES
         if name in pictures
     ]
-    return environment.from_string(source).render(
-        headline=headline, about=about, pictures=shown, worst=worst, differences=differences, rank=rank, **content
-    )
-
-
-def shared_errors(found: Comparison) -> dict[int, list[str]]:
-    """Return the pairs that are among the worst of several methods: the methods, by the index of the pair."""
-    methods: dict[int, list[str]] = {}
-    for row in found.rows:
-        for pair in (row.inspection.get("worst") or {}).get("worst", ()):
-            methods.setdefault(pair["index"], []).append(row.label)
-    return {index: labels for index, labels in methods.items() if len(labels) > 1}
+    among: dict[int, list[str]] = {}  # the methods that have a pair among their worst, by its index
+    for label, errors in worst.items():
+        for pair in errors["worst"]:
+            among.setdefault(pair["index"], []).append(label)
+    template = environment.from_string(source, {"tables": tables, "differences": differences, "rank": rank})
+    return template.render(headline=headline, about=about, pictures=shown, worst=worst, among=among, found=found)
 
 
 def rank(value: float) -> str:

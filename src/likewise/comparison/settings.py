@@ -5,9 +5,8 @@ from typing import Any
 
 from likewise.comparison.methods import ComparisonError, Method
 from likewise.corpus import CorpusOptions, PreparedCorpus, prepare
-from likewise.evaluation.data import find_data
 from likewise.evaluation.registry import resolve
-from likewise.evaluation.task import TaskMissing
+from likewise.evaluation.suite import read_tasks
 from likewise.recipes import find_recipe
 from likewise.recipes.options import TrainingOptions
 from likewise.runs.options import OptionError, checked_seed, unknown_option
@@ -74,18 +73,11 @@ class Settings:
 
     def tasks_found(self) -> list[str]:
         """Return the names of the tasks whose data is there; there must be at least one."""
-        wanted, _ = resolve(self.tasks)
-        folder = find_data(self.data) if any(task.needs_data for task in wanted) else None
-        found, reasons = [], []
-        for task in wanted:
-            try:
-                task.prepare(folder)
-                found.append(task.name)
-            except TaskMissing as reason:
-                reasons.append(f"{task.title}: {reason}")
+        found, missing = read_tasks(resolve(self.tasks)[0], self.data)
         if not found:
-            raise ComparisonError(f"No task can be scored ({'; '.join(reasons)}). Give another --data or --tasks.")
-        return found
+            reasons = "; ".join(f"{task.title}: {task.reason}" for task in missing)
+            raise ComparisonError(f"No task can be scored ({reasons}). Give another --data or --tasks.")
+        return [task.name for task, _ in found]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the settings that all rows of a table share, as plain values; the others may be extended later."""

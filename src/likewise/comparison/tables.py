@@ -37,24 +37,20 @@ def seeds_text(row: Row) -> str:
     return "same for all" if row.same_for_every_seed else str(len(row.finished))
 
 
-def budget_text(settings: dict[str, Any]) -> str:
-    """Return the budget in words."""
-    if settings["steps"] is not None:
-        return f"{settings['steps']:,} updates"
-    if settings["minutes"] is not None:
-        return f"{settings['minutes']:g} minutes of updates"
-    return "nothing is trained"
-
-
 def about(found: Comparison) -> str:
     """Return a paragraph about what all rows share."""
     settings = found.settings
     shared = ", ".join(f"{name} {value}" for name, value in settings["shared"].items())
+    budget = "nothing is trained"
+    if settings["steps"] is not None:
+        budget = f"{settings['steps']:,} updates"
+    elif settings["minutes"] is not None:
+        budget = f"{settings['minutes']:g} minutes of updates"
     parts = [
         f"Base {settings['base']}",
         f"word vectors {settings['vectors']}" if any(row.method.takes_vectors for row in found.rows) else "",
         f"{settings['sentences']:,} sentences",
-        f"budget {budget_text(settings)}",
+        f"budget {budget}",
         f"preset {settings['preset']}" if settings["preset"] else "",
         f"every recipe with {shared}" if shared else "",
         f"seeds {', '.join(map(str, found.seeds))}",
@@ -88,11 +84,10 @@ def notes(found: Comparison) -> list[str]:
 
 def scores_table(found: Comparison) -> str:
     """Return the scores as Markdown."""
-    best = {column.name: found.best(column) for column in found.columns}
 
     def shown(row: Row, column: Column) -> str:
         mean, spread = cell_text(row.cells.get(column.name))
-        return " ".join(part for part in (f"**{mean}**" if row.label in best[column.name] else mean, spread) if part)
+        return f"{f'**{mean}**' if row.label in found.best(column) else mean} {spread}".rstrip()
 
     columns = ("Method", *(column.title for column in found.columns), "Seeds")
     rows = [(row.label, *(shown(row, column) for column in found.columns), seeds_text(row)) for row in found.rows]

@@ -83,25 +83,18 @@ def evaluate(
     progress = Progress(quiet)
     wanted, groups = resolve(tasks)
     named = os.fspath(model) if isinstance(model, (str, os.PathLike)) else ""
-    scorer: Any = None if named or not hasattr(model, "score_pairs") else model
-    only_pairs = scorer is not None or named.startswith((BERTSCORE, CROSS_ENCODER))
     # The data is read first: it takes a moment, and a model may take minutes.
-    folder = None
-    prepared: list[tuple[Task, Prepared]] = []
-    missing: list[MissingTask] = []
-    for task in wanted:
-        try:
-            if task.needs_data and folder is None:
-                folder = find_data(data)
-            ready = task.prepare(folder)
-            if only_pairs and not (ready.score_pairs or (ready.score_rows and hasattr(scorer, "rows"))):
-                raise TaskMissing(f"it needs sentence vectors, and {scorer.name if scorer else named} has none")
-            prepared.append((task, ready))
-        except TaskMissing as reason:
-            missing.append(MissingTask(task.name, task.title, str(reason)))
+    prepared, missing = read_tasks(wanted, data)
+    scorer: Any = None if named or not hasattr(model, "score_pairs") else model
+    if named.startswith((BERTSCORE, CROSS_ENCODER)):
+        scorer = _pair_scorer(named, batch_size, precision)
+    if scorer is not None:
+        reason = f"it needs sentence vectors, and {scorer.name} has none"
+        fit = [one for one in prepared if one[1].score_pairs or (one[1].score_rows and hasattr(scorer, "rows"))]
+        missing += [MissingTask(task.name, task.title, reason) for task, ready in prepared if (task, ready) not in fit]
+        prepared = fit
     texts = list(dict.fromkeys(text for _, ready in prepared for text in ready.sentences))
-    if only_pairs:
-        scorer = scorer or _pair_scorer(named, batch_size, precision)
+    if scorer is not None:
         results = [_scored(scorer, ready, progress) for _, ready in prepared]
         named, settings = scorer.name, dict(scorer.settings)
     else:
@@ -109,7 +102,7 @@ def evaluate(
         from likewise.inference.encoding import encode
         from likewise.inference.loading import load
 
-        encoder: Any = load(model) if isinstance(model, (str, os.PathLike)) else model
+        encoder: Any = load(named) if named else model
         vectors = encode(encoder, texts, batch_size=batch_size, precision=precision, progress=progress)  # (U, D)
         place = {text: i for i, text in enumerate(texts)}
         results = []
@@ -127,6 +120,23 @@ def evaluate(
         settings=settings | {"sentences": len(texts)},
         seconds=time.perf_counter() - start,
     )
+
+
+def read_tasks(
+    tasks: Iterable[Task], data: str | os.PathLike[str] | None
+) -> tuple[list[tuple[Task, Prepared]], list[MissingTask]]:
+    """Read the data of tasks; return those that are ready, and those whose data is missing."""
+    folder = None
+    prepared: list[tuple[Task, Prepared]] = []
+    missing: list[MissingTask] = []
+    for task in tasks:
+        try:
+            if task.needs_data and folder is None:
+                folder = find_data(data)
+            prepared.append((task, task.prepare(folder)))
+        except TaskMissing as reason:
+            missing.append(MissingTask(task.name, task.title, str(reason)))
+    return prepared, missing
 
 
 def _pair_scorer(name: str, batch_size: int, precision: Precision | None) -> PairScorer:
