@@ -1,12 +1,13 @@
 import numpy as np
-import pytest
 
+from likewise.evaluation import token_cache
 from likewise.evaluation.token_cache import TokenCache
 
 
-def test_same_vectors_as_encode_and_tokens_made_once(tiny_model, sentences):
+def test_same_vectors_as_encode_and_tokens_made_once(tiny_model, sentences, monkeypatch):
+    monkeypatch.setattr(token_cache, "BATCH", 7)
     texts = [*sentences[:20], sentences[3], sentences[0]]
-    cache = TokenCache(texts, batch_size=7)
+    cache = TokenCache(texts)
     calls = []
     preprocess = tiny_model.preprocess
     tiny_model.preprocess = lambda *a, **k: calls.append(1) or preprocess(*a, **k)
@@ -30,8 +31,3 @@ def test_prompt_and_shortened_vectors(tiny_model, sentences):
     rows, _ = TokenCache(sentences[:5]).vectors(tiny_model)
     assert rows.shape == (5, 8)
     np.testing.assert_allclose(rows, tiny_model.encode(sentences[:5]), atol=1e-5)
-
-
-def test_batch_size():
-    with pytest.raises(ValueError, match="batch_size"):
-        TokenCache(["a"], batch_size=0)

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -31,12 +31,10 @@ from likewise.comparison.pictures import shorten
 from likewise.comparison.sight_pictures import draw_errors, draw_similarity
 from likewise.comparison.tables import open_folder
 from likewise.errors import counted
-from likewise.evaluation.data import find_data
 from likewise.evaluation.rank_errors import ErrorAnalysis
-from likewise.evaluation.registry import TASKS
+from likewise.evaluation.registry import resolve
 from likewise.evaluation.report import markdown_table
-from likewise.evaluation.task import TaskMissing
-from likewise.evaluation.tasks.sts import SEVEN, StsTask
+from likewise.evaluation.suite import read_tasks
 from likewise.runs.options import checked_seed
 from likewise.runs.progress import Progress
 from likewise.runs.whole_files import write_json, write_text
@@ -82,14 +80,8 @@ class SimilarityReport:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
-        return {
-            "source": self.source,
-            "seed": self.seed,
-            "drawn": self.drawn,
-            "left_out": dict(self.left_out),
-            "sentences": len(self.sentences),
-            "distributions": [d.to_dict() for d in self.distributions],
-        }
+        draw = {name: getattr(self, name) for name in ("source", "seed", "drawn", "left_out")}
+        return draw | {"sentences": len(self.sentences), "distributions": [d.to_dict() for d in self.distributions]}
 
     def table(self) -> str:
         """Return mean, peak and quantiles as a Markdown table."""
@@ -137,12 +129,12 @@ def analyze_similarity(
             'negation' is not installed.
     """
     from likewise.augment.negation import negate_batch
-    from likewise.inference.loading import load
+    from likewise.inference.loading import opened
 
     drawn, source = draw_sentences(sentences, data, n, checked_seed(seed))
     negated = negate_batch(drawn)
-    own = [item.sentence for item in negated if item.negation is not None]
-    negations = [item.negation for item in negated if item.negation is not None]
+    kept = {item.sentence: item.negation for item in negated if item.negation is not None}  # no sentence is twice
+    own, negations = [*kept], [*kept.values()]
     left_out = Counter(item.reason or "unknown" for item in negated if item.negation is None)
     if len(own) < 2:
         raise ComparisonError(
@@ -151,43 +143,25 @@ def analyze_similarity(
     how: dict[str, Any] = {"batch_size": batch_size, "precision": precision, "progress": Progress(quiet)}
     distributions: list[Distribution] = []
     for label, which in [("model", model)] if before is None else [("before", before), ("after", model)]:
-        named = isinstance(which, (str, os.PathLike))
-        name = os.fspath(which) if named else type(which).__name__  # type: ignore[arg-type]
-        encoder: Any = load(which) if named else which  # type: ignore[arg-type]
+        encoder, name = opened(which)
         cosines = related_cosines(encoder, own, dict(enumerate(negations)), seed=seed, viewed=VIEWED, **how)
         distributions += [Distribution(label, name, kind, found) for kind, found in cosines.items()]
-    return SimilarityReport(
-        source=source,
-        seed=seed,
-        drawn=len(drawn),
-        left_out=dict(left_out.most_common()),
-        sentences=tuple(own),
-        negations=tuple(negations),
-        others=tuple(own[i] for i in partners(len(own), seed)),
-        distributions=tuple(distributions),
-    )
+    reasons, others = dict(left_out.most_common()), tuple(own[i] for i in partners(len(own), seed))
+    texts = (tuple(own), tuple(negations), others)
+    return SimilarityReport(source, seed, len(drawn), reasons, *texts, tuple(distributions))
 
 
 def draw_sentences(
-    sentences: str | os.PathLike[str] | Sequence[str] | None,
-    data: str | os.PathLike[str] | None,
-    n: int,
-    seed: int,
+    sentences: str | os.PathLike[str] | Sequence[str] | None, data: str | os.PathLike[str] | None, n: int, seed: int
 ) -> tuple[list[str], str]:
     """Return a draw of distinct sentences and a description of their source; order and repeats do not matter."""
     if n < 2:
         raise ComparisonError(f"n is {n}; a random pair needs 2 sentences or more.")
     if sentences is None:
-        folder, found, read = find_data(data), [], []
-        for task in (TASKS[name] for name in SEVEN):
-            try:
-                pairs = cast(StsTask, task).load(folder)
-            except TaskMissing:
-                continue  # its absence shows in the name of the source
-            found += [*pairs.first, *pairs.second]
-            read.append(task.title)
-        missing = f" ({len(SEVEN) - len(read)} of 7 are missing)" if len(read) < len(SEVEN) else ""
-        source = f"the test sets {', '.join(read) or '(none)'}{missing}"
+        prepared, missing = read_tasks(resolve("sts")[0], data)
+        found = [text for _, ready in prepared for text in ready.sentences]
+        source = f"the test sets {', '.join(task.title for task, _ in prepared) or '(none)'}"
+        source += f" ({len(missing)} of 7 are missing)" if missing else ""
     elif isinstance(sentences, (str, os.PathLike)):
         from likewise.inference.lines import open_lines
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -60,11 +61,9 @@ class Material:
         rated = [task for task in resolve(tasks)[0] if isinstance(task, StsTask)]
         task, pairs = None, None
         for one in sorted(rated, key=lambda one: one is not TASKS["sts-b-dev"]):
-            try:
+            with suppress(TaskMissing):  # the scores name it
                 task, pairs = one, one.load(find_data(data))
                 break
-            except TaskMissing:
-                task = None  # the scores name it
         return cls(drawn, _negated(drawn), shortened(drawn, seed), task, pairs, seed)
 
 

@@ -72,14 +72,9 @@ def uniformity(x: Any) -> float:
 
 
 def reciprocal_rank(queries: np.ndarray, targets: np.ndarray) -> float:
-    """Return the mean reciprocal rank, by cosine, of target i among all targets for query i.
+    """Return the mean reciprocal rank, by cosine, of target i among all targets for query i, (N, D) each.
 
-    Args:
-        queries, targets: (N, D) each.
-
-    Returns:
-        From about log(N) / N (chance) to 1. Ties rank behind all their equals, so that a collapsed model gets 1 / N and
-        not 1.
+    It is from about log(N) / N (chance) to 1; a collapsed model gets 1 / N.
     """
     return float(reciprocal_ranks(_unit(queries), _unit(targets), np.arange(len(queries))).mean())
 

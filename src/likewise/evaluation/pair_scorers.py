@@ -23,7 +23,7 @@ from likewise.evaluation.pairs import pair_cosines
 from likewise.evaluation.task import EvaluationError
 from likewise.evaluation.token_cache import BATCH, TokenCache
 from likewise.inference.encoding import Precision, autocast, undisturbed
-from likewise.inference.loading import load
+from likewise.inference.loading import opened
 from likewise.runs.progress import Progress
 from likewise.transformers_output import no_bar
 
@@ -123,20 +123,19 @@ class BertScore(_Scorer):
     ) -> None:
         from sentence_transformers.sentence_transformer.modules import Transformer
 
-        named = os.fspath(model) if isinstance(model, str | os.PathLike) else ""
-        encoder = load(model) if isinstance(model, str | os.PathLike) else model
+        encoder, name = opened(model)
         self.transformer: Any = encoder[0]
         if not isinstance(self.transformer, Transformer):
             kind = type(self.transformer).__name__
             raise EvaluationError(f"BERTScore takes the tokens of a transformer, and this model begins with {kind}")
         deepest = int(self.transformer.auto_model.config.num_hidden_layers)
-        chosen = LAYERS.get(named.rpartition("/")[2], deepest) if layer is None else layer
+        chosen = LAYERS.get(name.rpartition("/")[2], deepest) if layer is None else layer
         self.layer = chosen + deepest + 1 if chosen < 0 else chosen
         if not 0 <= self.layer <= deepest:
             raise EvaluationError(f"the layers of this model are 0 to {deepest}, and {chosen} is asked for")
         self.measure = measure
         similarity = f"BERTScore {measure}, layer {self.layer}"
-        super().__init__(encoder, f"bertscore:{named or type(encoder).__name__}", similarity, batch_size, precision)
+        super().__init__(encoder, f"bertscore:{name}", similarity, batch_size, precision)
 
     def _parts(self, lengths: list[int]) -> Iterable[np.ndarray]:
         order = np.argsort(-np.array(lengths), kind="stable")  # pairs of near-equal length pad little

@@ -170,11 +170,9 @@ def analyze_errors(
 
     # Imported here, as torch is not needed above.
     from likewise.inference.encoding import encode
-    from likewise.inference.loading import load
+    from likewise.inference.loading import opened
 
-    encoder = load(model) if isinstance(model, (str, os.PathLike)) else model
+    encoder, name = opened(model)
     texts = [*pairs.first, *pairs.second]
     vectors = encode(encoder, texts, batch_size=batch_size, precision=precision, progress=Progress(quiet))  # (2P, D)
-    cosines = pair_cosines(*np.split(vectors, 2))
-    named = os.fspath(model) if isinstance(model, (str, os.PathLike)) else type(model).__name__
-    return ranked(cosines, pairs, chosen, worst, named)
+    return ranked(pair_cosines(*np.split(vectors, 2)), pairs, chosen, worst, name)

@@ -1,7 +1,7 @@
 """The evaluation tasks by name: built-in ones, and those that other packages register."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
 from importlib.metadata import entry_points
@@ -86,8 +86,7 @@ def resolve(tasks: str | Task | Iterable[str | Task]) -> tuple[tuple[Task, ...],
             name = f"{family.lower()}:{place}"
             found.setdefault(name, own.at(name, place))
             continue
-        name = item.strip().lower()
-        name = _ALSO.get(name, name)
+        name = _usual(item)
         if name not in GROUPS and name not in known:
             raise EvaluationError(f"Unknown task '{item.strip()}'. Known are: {_listed(known)}.")
         for member in GROUPS.get(name, (name,)):
@@ -104,18 +103,19 @@ def resolve(tasks: str | Task | Iterable[str | Task]) -> tuple[tuple[Task, ...],
 
 def rated_task(name: str) -> sts.StsTask:
     """Find one task of rated pairs by name."""
-    rated = ", ".join(name for name, task in known_tasks().items() if isinstance(task, sts.StsTask))
-    try:
-        found, _ = resolve(name)
-    except EvaluationError:
-        raise EvaluationError(f"Unknown task '{name}'. Tasks of rated pairs are: {rated}.") from None
-    if len(found) != 1 or not isinstance(found[0], sts.StsTask):
-        raise EvaluationError(f"'{name}' is not one task of rated pairs. Give one of: {rated}.")
-    return found[0]
+    rated = {name: task for name, task in known_tasks().items() if isinstance(task, sts.StsTask)}
+    wanted = _usual(name)
+    if wanted not in rated:
+        raise EvaluationError(f"'{name}' is not one task of rated pairs. Give one of: {', '.join(rated)}.")
+    return rated[wanted]
+
+
+def _usual(name: str) -> str:
+    name = name.strip().lower()
+    return _ALSO.get(name, name)
 
 
 def _listed(known: Iterable[str]) -> str:
     groups = [f"{group} ({', '.join(members)})" for group, members in GROUPS.items()]
-    grouped: Sequence[str] = [member for members in GROUPS.values() for member in members]
-    own = ["retrieval:FOLDER", "pairs:FILE", "classes:FOLDER"]
-    return ", ".join([*groups, *(name for name in known if name not in grouped), *own])
+    others = [name for name in known if not any(name in members for members in GROUPS.values())]
+    return ", ".join([*groups, *others, "retrieval:FOLDER", "pairs:FILE", "classes:FOLDER"])

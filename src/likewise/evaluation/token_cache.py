@@ -12,7 +12,7 @@ import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.util import batch_to_device
 
-from likewise.evaluation.task import EvaluationError
+from likewise.inference.encoder import default_prompt
 from likewise.inference.encoding import undisturbed
 
 BATCH = 32
@@ -27,16 +27,13 @@ class TokenCache:
     the model's prompt has changed.
     """
 
-    def __init__(self, sentences: Sequence[str], batch_size: int = BATCH) -> None:
-        if batch_size < 1:
-            raise EvaluationError(f"batch_size is {batch_size}; give 1 or more.")
+    def __init__(self, sentences: Sequence[str]) -> None:
         unique = dict.fromkeys(sentences)
         # Longest first, so that a batch that does not fit in memory fails at once.
         self._unique = sorted(unique, key=len, reverse=True)
         place = {sentence: i for i, sentence in enumerate(self._unique)}
         self._rows = np.array([place[sentence] for sentence in sentences], dtype=np.int64)  # (S,)
         self._unique_rows = np.array([place[sentence] for sentence in unique], dtype=np.int64)
-        self.batch_size = batch_size
         self._batches: list[dict[str, Any]] = []
         self._tokenizer: weakref.ref[Any] | None = None
         self._setting: tuple[Any, ...] = ()
@@ -58,13 +55,10 @@ class TokenCache:
         return table[self._rows], table[self._unique_rows]
 
     def _tokenize(self, model: SentenceTransformer) -> None:
-        # The same prompt that model.encode would put before each sentence.
-        prompt = model.prompts.get(model.default_prompt_name) if model.default_prompt_name else None
+        prompt = default_prompt(model)
         setting = (model.max_seq_length, prompt)
         if self._tokenizer is not None and self._tokenizer() is model[0] and self._setting == setting:
             return
-        starts = range(0, len(self._unique), self.batch_size)
-        self._batches = [
-            model.preprocess(self._unique[start : start + self.batch_size], prompt=prompt) for start in starts
-        ]
+        starts = range(0, len(self._unique), BATCH)
+        self._batches = [model.preprocess(self._unique[start : start + BATCH], prompt=prompt) for start in starts]
         self._tokenizer, self._setting = weakref.ref(model[0]), setting

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from sentence_transformers import SentenceTransformer
 
 from likewise.encoder.opening import LoadError, check_loadable, open_model
 from likewise.inference.encoder import Encoder
@@ -51,6 +52,13 @@ def load(
     model.choice = choice
     model.loaded_from = str(found.folder.resolve()) if found.folder else found.path
     return model
+
+
+def opened(model: SentenceTransformer | str | os.PathLike[str]) -> tuple[SentenceTransformer, str]:
+    """Return a model, loaded if it is named, and its name: the one given, or else its class."""
+    if isinstance(model, (str, os.PathLike)):
+        return load(model), os.fspath(model)
+    return model, type(model).__name__
 
 
 @dataclass(frozen=True)
