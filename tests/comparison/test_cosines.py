@@ -1,7 +1,7 @@
 import numpy as np
 import torch
 
-from likewise.comparison.cosines import dropout_views, partners
+from likewise.comparison.inspection import dropout_views, partners
 
 
 def test_partners_are_others_and_each_is_taken_once():

@@ -4,9 +4,8 @@ import json
 
 import pytest
 
-from likewise.comparison.methods import parse_methods
+from likewise.comparison.methods import Settings, parse_methods
 from likewise.comparison.one_run import RunMaker
-from likewise.comparison.settings import Settings
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from likewise.comparison.analyses import SimilarityReport, analyze_similarity, draw_sentences, write_similarity
-from likewise.comparison.cosines import NEGATION, OTHER, VIEWS, Distribution, partners
+from likewise.comparison.inspection import NEGATION, OTHER, VIEWS, Distribution, partners
 from likewise.comparison.methods import ComparisonError
 
 

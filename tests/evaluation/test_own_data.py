@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from likewise.comparison.settings import Settings
+from likewise.comparison.methods import Settings
 from likewise.evaluation import EvaluationError, evaluate
 from likewise.evaluation.pairs import pair_cosines
 from likewise.evaluation.registry import resolve

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from likewise.comparison.cosines import (
+from likewise.comparison.inspection import (
     NEGATION,
     OTHER,
     QUANTILES,

@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from likewise.comparison.curve_pictures import draw_curves, draw_grids, draw_losses, draw_path
-from likewise.comparison.methods import Method, parse_methods
+from likewise.comparison.methods import Method, Settings, check_shared, parse_methods
 from likewise.comparison.one_run import FAILED, RunMaker
 from likewise.comparison.outcome import Comparison
 from likewise.comparison.page import page
 from likewise.comparison.pictures import check_extra
-from likewise.comparison.settings import Settings, check_shared
 from likewise.comparison.sight_pictures import draw_maps, draw_similarities
 from likewise.comparison.tables import markdown
 from likewise.corpus import CorpusOptions

@@ -1,10 +1,11 @@
-"""The methods to compare: a recipe, a baseline, a model or the untrained base, each written in one line.
+"""The methods to compare, each written in one line, and the settings that they share.
 
     arccse margin=0 label="no margin"
     sncse alpha={0.1,0.2} beta={0.2,0.3}
 
-A line is a name and options as NAME=VALUE. Values in braces make a grid: a method for each combination. Three names are
-not options of the method: `label` (its name in tables), `preset` and `base` (in place of those of the comparison).
+A line is the name of a recipe, a baseline, a model or the untrained base, and options as NAME=VALUE. Values in braces
+make a grid: a method for each combination. Three names are not options of the method: `label` (its name in tables),
+`preset` and `base` (in place of those of the comparison).
 """
 
 import hashlib
@@ -19,9 +20,14 @@ from typing import Any, Literal, cast
 
 from likewise.baselines.building import BASELINES
 from likewise.baselines.method import Baseline
+from likewise.corpus import CorpusOptions, PreparedCorpus, prepare
 from likewise.errors import LikewiseError
-from likewise.recipes import RECIPES, Recipe, find_recipe, recipe_names
-from likewise.runs.options import ContradictionError, OptionError, Options, unknown_option
+from likewise.evaluation.registry import resolve
+from likewise.evaluation.suite import read_tasks
+from likewise.recipes import RECIPES, Recipe, TrainingOptions, find_recipe, recipe_names
+from likewise.runs.options import ContradictionError, OptionError, Options, checked_seed, unknown_option
+from likewise.runs.plan import Plan
+from likewise.runs.progress import Progress
 
 MethodKind = Literal["recipe", "baseline", "base", "model", "origin", "bertscore"]
 
@@ -33,6 +39,7 @@ _UNTRAINED: dict[str, str] = {
     "bertscore": "BERTScore on the tokens of the base.",
 }
 _VECTORS = "bundled:glove"
+_BUDGET = {"max_steps", "epochs"}
 
 
 class ComparisonError(LikewiseError):
@@ -138,19 +145,16 @@ def _grid(line: str, preset: str | None, shared: Mapping[str, Any]) -> dict[str,
     parts = re.split(r"\{([^{}]*)\}", line)
     choices = [part.split(",") if i % 2 else [part] for i, part in enumerate(parts)]
     lines = [" ".join("".join(choice).split()) for choice in itertools.product(*choices)]
-    if len(lines) == 1:
-        method = _parse(lines[0], preset, shared)
-        if method.contradiction:
-            raise ComparisonError(f"Method '{line}': {method.contradiction}.")
-        return {lines[0]: method}
     found = {text: _parse(text, preset, shared) for text in lines}
-    if all(method.contradiction for method in found.values()):
-        raise ComparisonError(f"Method '{line}': {next(iter(found.values())).contradiction}.")
-    written = {text: _given(text)[1] for text in lines}
-    varied = [n for n in written[lines[0]] if n != "label" and len({given.get(n) for given in written.values()}) > 1]
+    reasons = [method.contradiction for method, _ in found.values()]
+    if all(reasons):
+        raise ComparisonError(f"Method '{line}': {reasons[0]}.")
+    written = [given for _, given in found.values()]
+    varied = [n for n in written[0] if n != "label" and len({given.get(n) for given in written}) > 1]
+    grid = line if len(found) > 1 else ""
     return {
-        text: replace(method, grid=line, varied={n: method.options.get(n, written[text].get(n)) for n in varied})
-        for text, method in found.items()
+        text: replace(method, grid=grid, varied={n: method.options.get(n, given.get(n)) for n in varied})
+        for text, (method, given) in found.items()
     }
 
 
@@ -174,8 +178,10 @@ def _given(line: str) -> tuple[list[str], dict[str, str]]:
     return words, given
 
 
-def _parse(line: str, preset: str | None, shared: Mapping[str, Any]) -> Method:
-    words, given = _given(line)
+def _parse(line: str, preset: str | None, shared: Mapping[str, Any]) -> tuple[Method, dict[str, str]]:
+    """Return a method, and what was written: its name under 'method', and its options."""
+    words, written = _given(line)
+    given = dict(written)
     name = given.pop("method")
     kind = "recipe" if name in recipe_names() else "baseline" if name in BASELINES else name
     if kind == name and name not in _UNTRAINED:
@@ -194,7 +200,97 @@ def _parse(line: str, preset: str | None, shared: Mapping[str, Any]) -> Method:
             raise OptionError(unknown_option(next(iter(given)), ()))
         read = part.updated_from_strings(given).to_dict() if part and given else {}
     except ContradictionError as error:
-        return replace(method, contradiction=str(error))
+        return replace(method, contradiction=str(error)), written
     except OptionError as error:
         raise ComparisonError(f"Method '{line}': {error}.") from None
-    return replace(method, options={key: read[key] for key in given})
+    return replace(method, options={key: read[key] for key in given}), written
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The arguments of `likewise.compare` that decide its results, checked."""
+
+    methods: tuple[Method, ...]
+    seeds: tuple[int, ...]
+    corpus: tuple[str, ...]
+    base: str = "bundled:minilm"
+    vectors: str = "bundled:glove"
+    tasks: str = "sts"
+    data: str | None = None
+    steps: int | None = None
+    minutes: float | None = None
+    preset: str | None = None
+    shared: dict[str, Any] = field(default_factory=dict)
+    corpus_options: CorpusOptions | None = None
+
+    def __post_init__(self) -> None:
+        if not self.methods:
+            raise ComparisonError("There is no method to compare. Give one or more, as: simcse, 'arccse margin=0'.")
+        for seed in self.seeds:
+            checked_seed(seed)
+        if not self.seeds or len(set(self.seeds)) < len(self.seeds):
+            raise ComparisonError(f"Seeds are one or more different numbers, not {list(self.seeds)}.")
+        trained = [method for method in self.methods if method.kind == "recipe"]
+        if trained and (self.steps is None) == (self.minutes is None):
+            raise ComparisonError("One budget for all: give either steps or minutes.")
+        if any(budget is not None and not budget > 0 for budget in (self.steps, self.minutes)):
+            raise ComparisonError(f"The budget must be above 0, not {self.steps or self.minutes}.")
+        for method in trained:
+            find_recipe(method.name).check_base(self.base_of(method), self.options(method))
+        resolve(self.tasks)
+
+    def base_of(self, method: Method) -> str:
+        """Return the base of a method."""
+        return method.base or (self.vectors if method.takes_vectors else self.base)
+
+    def options(self, method: Method) -> Any:
+        """Return all options of a method under the budget; None where it has none."""
+        return method.chosen({**self.shared, "max_steps": self.steps or 0}, self.preset)
+
+    def runs(self, sentences: int) -> list[tuple[Method, int]]:
+        """Return every run, all methods of one seed before the next seed."""
+        return [
+            (method, seed)
+            for seed in self.seeds
+            for method in self.methods
+            if seed == self.seeds[0] or method.differs_by_seed(sentences)
+        ]
+
+    def read_corpus(self, progress: Progress | None = None) -> PreparedCorpus:
+        """Read the corpus, which must fill one batch of every method."""
+        sizes = [o.batch_size * o.accumulation for m in self.methods if m.kind == "recipe" and (o := self.options(m))]
+        return prepare(list(self.corpus), self.corpus_options, progress=progress, at_least=max(sizes, default=1))
+
+    def tasks_found(self) -> list[str]:
+        """Return the names of the tasks whose data is there; there must be at least one."""
+        found, missing = read_tasks(resolve(self.tasks)[0], self.data)
+        if not found:
+            reasons = "; ".join(f"{task.title}: {task.reason}" for task in missing)
+            raise ComparisonError(f"No task can be scored ({reasons}). Give another --data or --tasks.")
+        return [task.name for task, _ in found]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the settings that all rows of a table share, as plain values; the others may be extended later."""
+        return {
+            "base": self.base,
+            "vectors": self.vectors,
+            "corpus_options": (self.corpus_options or CorpusOptions()).to_dict(),
+            "tasks": [task.name for task in resolve(self.tasks)[0]],
+            "steps": self.steps,
+            "minutes": self.minutes,
+            "preset": self.preset,
+            "shared": self.shared,
+        }
+
+    def plan(self, corpus: PreparedCorpus) -> Plan:
+        """Return the plan of the table."""
+        inputs = {"corpus": corpus.sha256, "set of evaluation files": self.tasks_found()}
+        return Plan("compare", self.to_dict(), inputs)
+
+
+def check_shared(shared: dict[str, Any]) -> None:
+    """Raise an OptionError if an option of all recipes is unknown or out of range."""
+    known = set(TrainingOptions.model_fields) - _BUDGET
+    if unknown := sorted(set(shared) - known):
+        raise OptionError(f"{unknown_option(unknown[0], known)}, which all recipes share")
+    TrainingOptions(**shared)

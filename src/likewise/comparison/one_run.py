@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from likewise.comparison.inspection import Material, inspect
-from likewise.comparison.methods import Method
-from likewise.comparison.settings import Settings
+from likewise.comparison.methods import Method, Settings
 from likewise.corpus import PreparedCorpus
 from likewise.evaluation.task import plain
 from likewise.recipes.options import TrainingOptions

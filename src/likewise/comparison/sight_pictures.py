@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from likewise.comparison.cosines import NEGATION, OTHER, VIEWS
+from likewise.comparison.inspection import NEGATION, OTHER, VIEWS
 from likewise.comparison.outcome import Comparison
 from likewise.comparison.pictures import (
     BLUE,

@@ -13,7 +13,7 @@ import numpy as np
 from likewise.evaluation.data import find_data
 from likewise.evaluation.registry import GROUPS, resolve
 from likewise.evaluation.report import EvaluationReport, MissingTask
-from likewise.evaluation.task import Prepared, Rows, Task, TaskMissing, TaskResult
+from likewise.evaluation.task import Prepared, Task, TaskMissing, TaskResult
 from likewise.runs.progress import Progress
 
 if TYPE_CHECKING:
@@ -31,7 +31,9 @@ CROSS_ENCODER = "cross-encoder:"
 class PairScorer(Protocol):
     """A model that scores the similarity of two sentences directly, without sentence vectors.
 
-    Its name and its settings (`similarity`, `precision`) are shown in the report.
+    Its name and its settings (`similarity`, `precision`) are shown in the report. One that can rank texts for a query,
+    for retrieval and nearest neighbours, also has `rows(ranked, asked, progress)`: it returns a function from a slice
+    of the queries `asked` to the scores (B, R) of all ranked texts.
     """
 
     name: str
@@ -39,13 +41,6 @@ class PairScorer(Protocol):
 
     def score_pairs(self, first: Sequence[str], second: Sequence[str], progress: Progress) -> np.ndarray:
         """Return a score for each of P pairs, (P,); higher is more similar."""
-
-
-class RowScorer(PairScorer, Protocol):
-    """A pair scorer that can also rank texts for a query, for retrieval and nearest neighbours."""
-
-    def rows(self, ranked: Sequence[str], asked: Sequence[str], progress: Progress) -> Rows:
-        """Return a function from a slice of the queries `asked` to the scores (B, R) of all ranked texts."""
 
 
 def evaluate(
@@ -61,8 +56,7 @@ def evaluate(
 
     Args:
         model: a SentenceTransformer, or what `likewise.load` takes (a folder, a hub name, "bundled:minilm"); or a
-            `PairScorer` (a `RowScorer` for retrieval and classes too), "bertscore:MODEL" for BERTScore on the tokens of
-            a model, or "cross-encoder:MODEL".
+            `PairScorer`, "bertscore:MODEL" for BERTScore on the tokens of a model, or "cross-encoder:MODEL".
         tasks: "sts" for the seven test sets of the papers, "transfer" for SentEval's seven transfer tasks, names with
             commas (sts12, sts-b-dev, mr, trec, news, afs, wiki-sections ...), your own data as retrieval:FOLDER,
             pairs:FILE or classes:FOLDER (docs/evaluation.md), a `Task`, or a sequence of these.
