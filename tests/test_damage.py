@@ -55,11 +55,8 @@ def test_damaged_word_vectors_are_made_again(tiny_model, tmp_path, monkeypatch):
 STEPS = {"batch_size": 8, "max_steps": 4, "eval_steps": 2, "held_out": 40, "precision": "fp32", "quiet": True}
 
 
-@pytest.mark.parametrize(
-    ("name", "damage"),
-    [("before/items.npy", cut), ("before/items.npy", flip), ("notes.json", Path.unlink), ("log.jsonl", flip)],
-)
-def test_what_was_noted_of_the_base_is_made_again(name, damage, corpus_file, tiny_base, stopping_after, tmp_path):
+@pytest.mark.parametrize(("name", "damage"), [("notes.json", Path.unlink), ("log.jsonl", flip)])
+def test_what_was_noted_is_made_again(name, damage, corpus_file, tiny_base, stopping_after, tmp_path):
     whole = likewise.train("simcse", corpus_file, base=tiny_base, out=tmp_path / "whole", **STEPS)
     with stopping_after(3):
         likewise.train("simcse", corpus_file, base=tiny_base, out=tmp_path / "run", **STEPS)

@@ -107,7 +107,7 @@ def test_the_original_format(tmp_path):
     [
         ("a,b\n1,2\n", r"t\.csv:1: no column Sentence1, Sentence2, Sentence3"),
         ("Sentence1,Sentence2,Sentence3\na,b,c\na,,c\n", r"t\.csv:3: a sentence is empty"),
-        ("Sentence1,Sentence2,Sentence3\na,b\n", r"t\.csv:2: a sentence is empty"),
+        ("Sentence1,Sentence2,Sentence3\na,b\n", r"t\.csv:2: 2 columns, and the header names 3"),
         ("Sentence1,Sentence2,Sentence3\n", r"t\.csv:2: no triplet"),
     ],
 )

@@ -11,7 +11,7 @@ from likewise.encoder.mask_prompt import build_mask_prompt_encoder
 from likewise.evaluation.checkpoint import CheckpointEvaluator
 from likewise.recipes import RECIPES, OptionError
 from likewise.recipes.negations import rows_needed, with_candidates
-from likewise.training import first_stage
+from likewise.training import recipe_run
 
 SNCSE = RECIPES["sncse"]
 
@@ -148,7 +148,7 @@ def test_a_mask_behind_the_base_s_own_vector_is_distilled_first_and_once(
     corpus_file, shipped, tmp_path, monkeypatch, stopping_after
 ):
     monkeypatch.setenv("LIKEWISE_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(first_stage, "_behind", lambda *_: True)
+    monkeypatch.setattr(recipe_run, "_behind", lambda *_: True)
     with stopping_after(3):  # in the stage, which goes on from there
         likewise.train("sncse", corpus_file, base=shipped, out=tmp_path / "a", head=False, learning_rate=1e-9, **STAGED)
     a = likewise.train("sncse", corpus_file, base=shipped, out=tmp_path / "a", head=False, learning_rate=1e-9, **STAGED)
@@ -164,7 +164,7 @@ def test_a_mask_behind_the_base_s_own_vector_is_distilled_first_and_once(
     assert a.record["base"] == shipped
     assert a.record["first_stage"]["recipe"] == "mask-distillation"
     trained = []
-    monkeypatch.setattr(first_stage, "_behind", lambda *_: trained.append("measured"))
+    monkeypatch.setattr(recipe_run, "_behind", lambda *_: trained.append("measured"))
     likewise.train("sncse", corpus_file, base=shipped, out=tmp_path / "b", seed=2, **STAGED)
     assert trained == []  # the stage's model is there: nothing is measured or distilled again
     (record,) = (tmp_path / "cache").rglob("likewise.json")

@@ -15,9 +15,8 @@ from likewise.evaluation.geometry import reciprocal_ranks
 from likewise.runs.job import JobError
 from likewise.runs.progress import Progress
 from likewise.training import adapt, adapt_texts, adapting
-from likewise.training.adapt_choice import Candidate, Judge
+from likewise.training.adapt_choice import Candidate, Judge, changed_neighbours
 from likewise.training.adapt_head import FrozenTexts, Head, HeadTrainingOptions, centred, softly_whitened, train_head
-from likewise.training.adapt_page import changed_neighbours
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -4,10 +4,10 @@ import math
 import pytest
 import torch
 
+from likewise.corpus.tables import LabelledDataError
 from likewise.encoder.build import build_encoder
 from likewise.encoder.modules import with_modules
 from likewise.encoder.training_modules import PairClassifier
-from likewise.training.labelled_rows import LabelledDataError
 from likewise.training.objectives import LABELS, NLI, read_nli
 
 

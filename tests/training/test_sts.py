@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 import torch
 
+from likewise.corpus.tables import LabelledDataError
 from likewise.encoder.build import build_encoder
 from likewise.evaluation import DataError
 from likewise.recipes import OptionError
-from likewise.training.labelled_rows import LabelledDataError
 from likewise.training.objectives import STS, read_sts
 
 

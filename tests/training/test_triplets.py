@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 import torch
 
+from likewise.corpus.tables import LabelledDataError
 from likewise.encoder.build import build_encoder
 from likewise.recipes import OptionError
-from likewise.training.labelled_rows import LabelledDataError
 from likewise.training.objectives import TRIPLETS, read_triplets
 
 

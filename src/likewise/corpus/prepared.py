@@ -8,7 +8,7 @@ import tempfile
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from filelock import FileLock, Timeout
@@ -67,6 +67,11 @@ class PreparedCorpus:
                 f"and {at_least:,} are needed: give more text, a smaller batch, or looser limits\n{self.report}"
             )
         return self
+
+    def record(self) -> dict[str, Any]:
+        """Return the facts for the record of a run."""
+        facts = {"sources": list(self.sources), "sentences": len(self), "sha256": self.sha256}
+        return facts | {"report": self.report.to_dict()}
 
 
 def default_cache() -> Path:

@@ -7,14 +7,13 @@ million triplets for training and 222 thousand for testing; the same CSV format 
 import csv
 import os
 import random
-import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from likewise.corpus.documents import Document
-from likewise.corpus.files import strict_lines
 from likewise.corpus.options import CorpusError
+from likewise.corpus.tables import read_table
 from likewise.errors import LikewiseError
 from likewise.runs.whole_files import written_whole
 
@@ -101,19 +100,10 @@ def _draw(document: Document, seed: int, most: int) -> list[Triplet]:
 def read_triplets(path: str | os.PathLike[str]) -> list[Triplet]:
     """Read a CSV file whose header names Sentence1 (the anchor), Sentence2 (its section) and Sentence3 (another)."""
     found = []
-    # A sentence may be longer than the module's own bound of 128 KiB to a cell.
-    csv.field_size_limit(min(sys.maxsize, 2**31 - 1))
-    try:
-        rows = csv.DictReader(strict_lines(Path(path)))
-        if missing := [column for column in COLUMNS if column not in (rows.fieldnames or ())]:
-            raise CorpusError(f"{path}:1: no column {', '.join(missing)}: the header names {', '.join(COLUMNS)}")
-        for row in rows:
-            cells = [(row[column] or "").strip() for column in COLUMNS]
-            if not all(cells):
-                raise CorpusError(f"{path}:{rows.line_num}: a sentence is empty: mend or remove the row")
-            found.append(Triplet(*cells, *((row.get(column) or "").strip() for column in _ALSO_WRITTEN)))
-    except csv.Error as error:
-        raise CorpusError(f"{path}: not a CSV file ({error}): copy it again") from None
+    for place, cells in read_table(Path(path), {name: (name,) for name in COLUMNS}, _ALSO_WRITTEN):
+        if not all(cells[: len(COLUMNS)]):
+            raise CorpusError(f"{place}: a sentence is empty: mend or remove the row")
+        found.append(Triplet(*cells))
     if not found:
         raise CorpusError(f"{path}:2: no triplet in the file")
     return found

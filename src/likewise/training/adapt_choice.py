@@ -1,5 +1,7 @@
 """The choice between adapted encoders without labels: retrieval on held-out passages, with STS-B dev as a guard.
 
+Beside it are the card and the page that show what was chosen from.
+
 Letters of the shapes: Q held-out sentences, N passages, D embedding.
 """
 
@@ -7,15 +9,19 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any
 
 import numpy as np
 
 from likewise.evaluation.pairs import RatedPairs
 from likewise.evaluation.registry import rated_task
+from likewise.evaluation.report import markdown_table
 from likewise.evaluation.task import DataError, number
 from likewise.inference.loading import SavedModel
+from likewise.training.result import model_card
 
 GUARD = 1.0
 """Points of STS-B dev that an adapted encoder may lose."""
@@ -27,6 +33,9 @@ A sentence shares words with the rest of its passage, more than a query does: sm
 judged queries (docs/adapt.md).
 """
 
+
+Passages = Sequence[tuple[str, bool]]
+"""Passages near a query, each with True for the query's own."""
 
 COLUMNS = ("Candidate", "MRR", "Gain", "Noise", "STS-B dev", "Negation")
 
@@ -133,3 +142,56 @@ def sts_dev_pairs(data: str | os.PathLike[str] | None) -> RatedPairs | None:
         if data is not None:
             raise
         return None
+
+
+_ABOUT = """`{base}`, adapted to {passages:,} passages of text without labels. Chosen: **{chosen}**, because {reason}.
+
+{table}
+
+MRR: mean reciprocal rank of the passage that a held-out sentence was taken from. Noise: two standard errors. Negation:
+100 (1 - cosine) of sentences and their negations, higher where 'not' is seen."""
+_FILES = "`report.html` shows neighbours that changed; options, versions and all scores are in `likewise.json`."
+
+
+def adapted_card(facts: Mapping[str, Any], candidates: Sequence[Candidate], model: Any) -> str:
+    """Return the text of README.md."""
+    table = markdown_table(COLUMNS, [one.cells() for one in candidates])
+    about = _ABOUT.format_map({**facts, "passages": facts["corpus"]["passages"], "table": table})
+    return model_card(model, "adapt", "A sentence encoder adapted", about, _FILES)
+
+
+def adapted_page(
+    facts: Mapping[str, Any], candidates: Sequence[Candidate], changes: Sequence[tuple[str, Passages, Passages]]
+) -> str:
+    """Return the page.
+
+    Args:
+        facts: the facts of the record.
+        changes: a query, and its nearest passages before and after.
+    """
+    from jinja2 import Template
+
+    source = files("likewise.training").joinpath("adapt_page.html.j2").read_text(encoding="utf-8")
+    template = Template(source, autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    return template.render(facts, columns=COLUMNS, rows=[one.cells() for one in candidates], changes=changes)
+
+
+def changed_neighbours(
+    before: np.ndarray, after: np.ndarray, own: Sequence[int], most: int = 8, shown: int = 3
+) -> list[tuple[int, list[int], list[int]]]:
+    """Return the queries whose nearest passages changed most: its number, the passages before, and those after.
+
+    Args:
+        before, after: (Q, N) cosines of Q queries with N passages.
+        own: the row of each query's own passage, -1 without one.
+        most: queries returned; those whose own passage moved up or down into view come first.
+        shown: passages of a query.
+    """
+    tops = [np.argsort(-side, axis=1, kind="stable")[:, :shown].tolist() for side in (before, after)]
+    changed = [
+        ((own[query] in old) != (own[query] in new), len(set(new) - set(old)), query)
+        for query, (old, new) in enumerate(zip(*tops, strict=True))
+        if set(new) - set(old)
+    ]
+    changed.sort(key=lambda one: (-one[0], -one[1], one[2]))
+    return [(query, tops[0][query], tops[1][query]) for _, _, query in changed[:most]]

@@ -26,9 +26,17 @@ from likewise.runs.options import OptionError, checked_seed
 from likewise.runs.plan import Plan
 from likewise.runs.progress import Progress
 from likewise.runs.whole_files import write_text
-from likewise.training.adapt_choice import AdaptResult, Candidate, Judge, sts_dev_pairs
+from likewise.training.adapt_choice import (
+    AdaptResult,
+    Candidate,
+    Judge,
+    Passages,
+    adapted_card,
+    adapted_page,
+    changed_neighbours,
+    sts_dev_pairs,
+)
 from likewise.training.adapt_head import Head, HeadTrainingOptions, centred, softly_whitened, train_head
-from likewise.training.adapt_page import Passages, adapted_card, adapted_page, changed_neighbours
 from likewise.training.adapt_texts import (
     HELD_OUT,
     BaseTexts,

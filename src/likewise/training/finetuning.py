@@ -14,12 +14,13 @@ from sentence_transformers.sentence_transformer.modules import Normalize, WordWe
 from torch import nn
 from transformers import set_seed
 
+from likewise.corpus.tables import LabelledDataError
 from likewise.encoder.modules import with_modules, without_training_head
 from likewise.inference.encoding import dimension
 from likewise.inference.loading import check_loadable, load
 from likewise.runs.job import Resume
 from likewise.runs.options import OptionError
-from likewise.training.labelled_rows import LABEL, LabelledDataError, LabelledRows
+from likewise.training.labelled_rows import LABEL, LabelledRows
 from likewise.training.objectives import FinetuneOptions, Objective, find_objective
 from likewise.training.result import TrainingResult
 from likewise.training.running import Training, check_updates, started

@@ -23,6 +23,7 @@ from sentence_transformers.sentence_transformer.losses import (
 from torch import nn
 
 from likewise.corpus.files import strict_lines
+from likewise.corpus.tables import LabelledDataError, TableRow, read_table
 from likewise.encoder.modules import find_part
 from likewise.encoder.training_modules import PairClassifier
 from likewise.evaluation.checkpoint import (
@@ -36,7 +37,7 @@ from likewise.evaluation.registry import rated_task
 from likewise.recipes.options import TrainingOptions
 from likewise.recipes.recipe import WithPresets
 from likewise.runs.options import OptionError, option
-from likewise.training.labelled_rows import LabelledDataError, LabelledRows, TableRow, collect, read_table
+from likewise.training.labelled_rows import LabelledRows, collect
 
 
 class FinetuneOptions(TrainingOptions):

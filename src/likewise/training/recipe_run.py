@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
+import json
 import os
+from collections.abc import Callable
+from contextlib import nullcontext
 from functools import partial
+from hashlib import blake2b
 from typing import Any
 
+from filelock import FileLock
 from transformers import set_seed
 
-from likewise.corpus import CorpusOptions, prepare
+from likewise.corpus import CorpusOptions, PreparedCorpus, prepare
 from likewise.encoder.opening import is_sentence_encoder
-from likewise.recipes import Recipe, find_recipe
+from likewise.evaluation.checkpoint import CheckpointEvaluator, sentences_evaluator
+from likewise.inference.loading import load
+from likewise.recipes import Recipe, TrainingOptions, find_recipe
 from likewise.runs import processes
-from likewise.runs.job import Resume
-from likewise.training.checkpoints import made_by
-from likewise.training.first_stage import base_to_train
+from likewise.runs.job import Resume, read_record
+from likewise.runs.progress import Progress
+from likewise.training.checkpoints import base_fingerprint, made_by
 from likewise.training.result import TrainingResult
 from likewise.training.running import Training, check_updates, started
 from likewise.training.selection import choose_selection
 from likewise.training.teacher import with_teacher
 from likewise.transformers_output import no_bar
+
+_MEASURED = 500
+"""Sentences on which the need of a first stage is measured where no rated pairs are found."""
 
 
 def train(
@@ -81,15 +91,8 @@ def train(
     progress.tell(f"checkpoint selected by: {selection.description}")
     dataset = selection.training_rows(sentences.dataset)
     check_updates(len(dataset), chosen)
-    start = base_to_train(
-        method,
-        base,
-        chosen,
-        sentences,
-        selection.evaluator,
-        progress,
-        partial(train, corpus=corpus, data=data, corpus_options=corpus_options, quiet=quiet),
-    )
+    train_stage = partial(train, corpus=corpus, data=data, corpus_options=corpus_options, quiet=quiet)
+    start = _base_to_train(method, base, chosen, sentences, selection.evaluator, progress, train_stage)
     with processes.in_turn(), no_bar():
         set_seed(seed)  # the training head starts at random
         encoder = None if method.encoder_reads_corpus else method.build_encoder(start, chosen)
@@ -112,12 +115,7 @@ def train(
         seed=seed,
         options=chosen,
         dataset=dataset,
-        corpus={
-            "sources": list(sentences.sources),
-            "sentences": len(sentences),
-            "sha256": sentences.sha256,
-            "report": sentences.report.to_dict(),
-        },
+        corpus=sentences.record(),
         selection=selection,
         model=encoder,
         loss=method.build_loss(encoder, chosen),
@@ -130,3 +128,68 @@ def train(
         facts={"first_stage": made_by(start)} if start != base else {},
     )
     return training.run(out, progress, resume=resume, overwrite=overwrite, keep_checkpoints=keep_checkpoints)
+
+
+def _base_to_train(
+    method: Recipe,
+    base: str,
+    options: TrainingOptions,
+    corpus: PreparedCorpus,
+    evaluator: CheckpointEvaluator | None,
+    progress: Progress,
+    train_stage: Callable[..., Any],
+) -> str:
+    """Return the base that the encoder is built from: the first stage's model where the recipe needs it.
+
+    It does if the encoder that it builds from the base is behind the base's own vector by more than the noise: `sncse`
+    is trained after mask distillation. The stage's model lies in the folder of the prepared corpus, so that every seed
+    and every later run of the same base and corpus finds it. It is a training like any other: shown, locked, and
+    resumed after a stop.
+
+    Args:
+        evaluator: what measures both; held-out style copies of the corpus's own sentences where there is none.
+    """
+    stage = method.first
+    wanted = stage.wanted(base, options) if stage else "never"
+    if stage is None or wanted == "never":
+        return base
+    settings = stage.options(options)
+    facts = [stage.recipe.options(**settings).to_dict(), base_fingerprint(base)]
+    facts += [processes.count()] if processes.count() > 1 else []
+    key = json.dumps(facts, sort_keys=True)
+    folder = corpus.path.parent / f"{stage.recipe.name}-{blake2b(key.encode(), digest_size=6).hexdigest()}"
+
+    def needed() -> bool:
+        if read_record(folder):
+            return True
+        found = wanted == "always" or _behind(method, base, options, corpus, evaluator, progress)
+        if found:
+            progress.tell(f"first stage: {stage.recipe.name} (kept in {folder})")
+        return found
+
+    if not processes.by_first(needed):
+        return base
+    # Another run may be at it: its model will do.
+    with FileLock(f"{folder}.lock") if processes.is_first() else nullcontext():
+        train_stage(stage.recipe, base=base, out=folder, **settings)
+    return os.fspath(folder)
+
+
+@no_bar()
+def _behind(
+    method: Recipe,
+    base: str,
+    options: TrainingOptions,
+    corpus: PreparedCorpus,
+    evaluator: CheckpointEvaluator | None,
+    progress: Progress,
+) -> bool:
+    evaluator = evaluator or sentences_evaluator(corpus.dataset[: 2 * _MEASURED]["sentence"], limit=_MEASURED)
+    metric = evaluator.primary_metric
+    with progress.bar("first stage: is it needed?"):
+        own, own_items = evaluator(load(base))[metric], evaluator.items
+        built = evaluator(method.build_encoder(base, options).eval())[metric]
+    noise = evaluator.noise(own_items, evaluator.items) or 0.0
+    behind = (own - built) * (1 if evaluator.greater_is_better else -1) > noise
+    progress.tell(f"{metric}: {own:.4g} for the base's own vector, {built:.4g} for what {method.name} makes of it")
+    return behind

@@ -21,7 +21,6 @@ from likewise.recipes.options import TrainingOptions
 from likewise.runs import processes
 from likewise.runs.job import Job, Resume, check_target, complete_installation, open_job
 from likewise.runs.options import OptionError, checked_seed, write_toml
-from likewise.runs.parts import is_sealed, seal
 from likewise.runs.plan import Plan
 from likewise.runs.progress import Progress
 from likewise.runs.stopping import orderly_stop
@@ -33,7 +32,7 @@ from likewise.training.selection import Selection
 from likewise.training.trainer import LikewiseTrainer, PairTrainer, TrainingError, trainer_arguments, use_bf16
 from likewise.transformers_output import no_bar, no_warning_of_times
 
-_BEFORE, _ITEMS, _BASE = "before", "items.npy", "base"
+_BASE = "base"  # in the working folder
 
 
 def started(out: str | os.PathLike[str], options: TrainingOptions, seed: int, quiet: bool) -> Progress:
@@ -181,9 +180,8 @@ class Training:
         checkpoint, done = processes.by_first(lambda: newest_checkpoint(checkpoints))
         log = Log(job.work / "log.jsonl", done) if processes.is_first() else None
         trainer = self._trainer(checkpoints)
-        if processes.by_first(lambda: not done or not self._base_is_noted(job)):
-            # The weights are still the base's.
-            processes.by_first(lambda: self._note_base(job, trainer, None if done else log))
+        # Also where a checkpoint is resumed, the weights are still the base's.
+        before, items = processes.by_first(lambda: self._score_base(job, trainer, None if done else log))
         for callback in (PrinterCallback, ProgressCallback):
             trainer.remove_callback(callback)
         most = trainer.args.max_steps
@@ -192,33 +190,33 @@ class Training:
             trainer.go_on(checkpoint)
             if trainer.state.global_step < most:
                 stop.check(f"after step {trainer.state.global_step} of {most}")
-        job.finished = processes.by_first(lambda: self._installed(job, trainer, checkpoints, keep_checkpoints))
 
-    def _base_is_noted(self, job: Job) -> bool:
-        return is_sealed(job.work / _BEFORE) and (not self.selection.evaluator or "before" in job.notes)
+        def install() -> dict[str, Any]:
+            record = self._result(job, trainer, before, items)
+            if keep_checkpoints:
+                shutil.copytree(checkpoints, job.result / checkpoints.name)
+            return job.finish(record)
 
-    def _note_base(self, job: Job, trainer: Any, log: Log | None) -> None:
-        """Score the unchanged base, and keep it where it may be the result."""
-        evaluator, folder = self.selection.evaluator, job.work / _BEFORE
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir()
-        if evaluator:
-            with torch.random.fork_rng():  # loading a model may draw numbers, and training must not depend on it
-                shipped = load(self.base) if self.as_shipped else None
-            before = {name: float(value) for name, value in evaluator(shipped or trainer.model).items()}
-            if log:
-                log.write(step=0, seconds=0.0, **{f"eval_{name}": value for name, value in before.items()})
-            job.note(before=before)
-            if evaluator.items is not None:
-                np.save(folder / _ITEMS, evaluator.items)
-            if self.options.keep_base_if_better:
-                base = shipped or self.export(trainer.model)
-                base.save_pretrained(str(folder / _BASE), create_model_card=False)
-        seal(folder)
+        job.finished = processes.by_first(install)
 
-    def _installed(self, job: Job, trainer: Any, checkpoints: Path, keep_checkpoints: bool) -> dict[str, Any]:
-        """Install the trained model, and return its record."""
-        before, most, base = job.notes.get("before", {}), trainer.args.max_steps, job.work / _BEFORE
+    def _score_base(self, job: Job, trainer: Any, log: Log | None) -> tuple[dict[str, float], np.ndarray | None]:
+        """Return the scores of the unchanged base, and their items; save it where it may be the result."""
+        evaluator = self.selection.evaluator
+        if not evaluator:
+            return {}, None
+        with torch.random.fork_rng():  # loading a model may draw numbers, and training must not depend on it
+            shipped = load(self.base) if self.as_shipped else None
+        before = {name: float(value) for name, value in evaluator(shipped or trainer.model).items()}
+        if log:
+            log.write(step=0, seconds=0.0, **{f"eval_{name}": value for name, value in before.items()})
+        if self.options.keep_base_if_better:
+            base = shipped or self.export(trainer.model)
+            base.save_pretrained(str(job.work / _BASE), create_model_card=False)
+        return before, evaluator.items
+
+    def _result(self, job: Job, trainer: Any, before: Mapping[str, float], items: np.ndarray | None) -> dict[str, Any]:
+        """Write the files of the result, and return the facts for its record."""
+        most = trainer.args.max_steps
         facts = {
             "recipe": self.name,
             "preset": self.preset,
@@ -231,16 +229,15 @@ class Training:
             "precision": self.precision,
             **self.facts,
             "steps": most,
-            "before": before,
+            "before": dict(before),
         }
         with trainer.as_saved():  # a cross-encoder is saved directly, and not copied
             model = self.export(trainer.model)
             check_finite(model, self.dataset, f"training diverged by step {most}: the model")
-            items = np.load(base / _ITEMS) if (base / _ITEMS).exists() else None
             facts["best"] = self.selection.best(trainer.state, before, model, items)
             if self.options.keep_base_if_better and (reason := no_gain(facts)):
                 facts["kept_base"] = reason
-                model = open_result(base / _BASE, isinstance(model, CrossEncoder))
+                model = open_result(job.work / _BASE, isinstance(model, CrossEncoder))
             facts |= {"kind": "cross-encoder" if isinstance(model, CrossEncoder) else "encoder", **self.at_end(model)}
             shutil.rmtree(job.result)  # half of a model, after a kill
             model.save_pretrained(str(job.result), create_model_card=False)
@@ -248,9 +245,7 @@ class Training:
         shutil.copyfile(job.work / "log.jsonl", job.result / "log.jsonl")
         if self.config:
             write_text(job.result / "run.toml", write_toml(self.config))
-        if keep_checkpoints:
-            shutil.copytree(checkpoints, job.result / checkpoints.name)
-        return job.finish(facts)
+        return facts
 
     def _trainer(self, checkpoints: Path) -> LikewiseTrainer | PairTrainer:
         kind = PairTrainer if isinstance(self.model, CrossEncoder) else LikewiseTrainer

@@ -3,7 +3,7 @@ import gzip
 import pytest
 
 from likewise.corpus import CorpusError
-from likewise.training.labelled_rows import LabelledDataError, read_table
+from likewise.corpus.tables import LabelledDataError, read_table
 
 COLUMNS = {"first": ("sentence1", "premise"), "label": ("gold_label", "label")}
 
