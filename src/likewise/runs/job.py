@@ -92,17 +92,17 @@ class Job:
         plan = self.plan.to_dict()
         record = {"plan": plan, "versions": plan.pop("versions"), "machine": machine(), "seconds": self.seconds()}
         record |= {**(facts or {}), "status": "finished"}
-        if self.kind == "folder":
-            for rest in self.result.rglob(UNFINISHED_FILE):  # of a write that was killed
-                rest.unlink()
-            files = [path for path in self.result.rglob("*") if not path.is_dir()]
-            give_usual_mode(*files)
-            record["files"] = sorted(path.relative_to(self.result).as_posix() for path in files)
-            write_json(self.work / INSTALLING, record)
-            install(self.target, self.work)
-        else:
+        if self.kind == "file":
             give_usual_mode(self.result)
             self.result.replace(self.target)
+            return record
+        for rest in self.result.rglob(UNFINISHED_FILE):  # of a write that was killed
+            rest.unlink()
+        files = [path for path in self.result.rglob("*") if not path.is_dir()]
+        give_usual_mode(*files)
+        record["files"] = sorted(path.relative_to(self.result).as_posix() for path in files)
+        write_json(self.work / INSTALLING, record)
+        install(self.target, self.work)
         return record
 
     def _take_up(self, record: Mapping[str, Any]) -> None:
