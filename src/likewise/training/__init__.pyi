@@ -1,7 +1,7 @@
 from .adapt_choice import AdaptResult as AdaptResult
 from .adapting import adapt as adapt
 from .finetuning import finetune as finetune
-from likewise.corpus.tables import LabelledDataError as LabelledDataError
+from .labelled_rows import LabelledDataError as LabelledDataError
 from .objectives import OBJECTIVES as OBJECTIVES
 from .pushing import Pushed as Pushed
 from .pushing import PushError as PushError
