@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+from itertools import islice
 
 from likewise.augment.negation.edits import like
 from likewise.augment.negation.words import indefinite
@@ -19,7 +20,7 @@ _WORD = re.compile(r"[A-Za-z]+")
 # What may stand between 'not' and the word: another noun or verb there would be what is negated.
 _BETWEEN = frozenset(
     "a an the very so too as really entirely completely fully particularly especially always usually often generally "
-    "necessarily considered be been being yet quite all that this".split()
+    "necessarily considered be been being yet quite all that this not".split()
 )
 _COPULA = re.compile(
     r"\b(?:is|are|was|were|be|been|being|am|'s|'re|'m|becomes?|became|remains?|remained|seems?)\b", re.I
@@ -51,13 +52,9 @@ def antonyms() -> dict[str, str]:
     ('dangerous', 'safe')
     """
     text = resources.files(__package__).joinpath("antonyms.txt").read_text(encoding="utf-8")
-    found: dict[str, str] = {}
-    pairs = [line.split() for line in text.splitlines() if line and not line.startswith("#")]
-    for first, second in pairs:
-        found.setdefault(first, second)
-    for first, second in pairs:
-        found.setdefault(second, first)
-    return found
+    pairs = [line.split() for line in text.splitlines() if line and not line.startswith("#")][::-1]
+    # Of a word that is there twice, the first pair counts, and one whose first word it is before others.
+    return {second: first for first, second in pairs} | dict(pairs)
 
 
 def may_have_opposites(sentence: str) -> bool:
@@ -66,15 +63,8 @@ def may_have_opposites(sentence: str) -> bool:
     >>> may_have_opposites("The lake is deep."), may_have_opposites("A deep lake lies there.")
     (True, False)
     """
-    known = antonyms()
-    for copula in _COPULA.finditer(sentence):
-        words = [word.group().lower() for word in _WORD.finditer(sentence[copula.end() : copula.end() + 60])]
-        for word in words[: _REACH + 1]:
-            if word in known:
-                return True
-            if word not in _BETWEEN and word != "not":
-                break
-    return False
+    behind = (sentence[copula.end() : copula.end() + 60].lower() for copula in _COPULA.finditer(sentence))
+    return any(_word_with_antonym(text, _REACH + 1) for text in behind)
 
 
 def opposites(sentence: str, negation: str | None) -> Opposites | None:
@@ -91,32 +81,21 @@ def opposites(sentence: str, negation: str | None) -> Opposites | None:
     """
     if negation is None:
         return None
-    denied = negation if _count(negation) > _count(sentence) else sentence
-    word = _negated_word(denied)
-    if word is None:
-        return None
-    pattern = re.compile(rf"\b{word}\b")
-    if len(pattern.findall(sentence)) != 1 or len(pattern.findall(negation)) != 1:
+    denied = max(sentence, negation, key=lambda text: len(_NOT.findall(text)))
+    nots = list(_NOT.finditer(denied))
+    word = _word_with_antonym(denied[nots[0].end() :], _REACH) if len(nots) == 1 else None
+    if word is None or any(len(re.findall(rf"\b{word}\b", text)) != 1 for text in (sentence, negation)):
         return None
     other = antonyms()[word]
     return Opposites(sentence, negation, _swap(sentence, word, other), _swap(negation, word, other))
 
 
-def _count(text: str) -> int:
-    return len(_NOT.findall(text))
-
-
-def _negated_word(text: str) -> str | None:
-    """Return the word after the only 'not', if it has an antonym."""
-    found = list(_NOT.finditer(text))
-    if len(found) != 1:
-        return None
-    known = antonyms()
-    rest = text[found[0].end() :]
-    for word in [match.group() for match in _WORD.finditer(rest)][:_REACH]:
-        if word in known:
-            return word
-        if word.lower() not in _BETWEEN:
+def _word_with_antonym(text: str, reach: int) -> str | None:
+    """Return the first word of a text that has an antonym, if nothing that could be negated stands before it."""
+    for match in islice(_WORD.finditer(text), reach):
+        if match.group() in antonyms():
+            return match.group()
+        if match.group().lower() not in _BETWEEN:
             return None
     return None
 
@@ -125,9 +104,7 @@ def _swap(text: str, word: str, other: str) -> str:
     """Replace `word` by `other`, and correct 'a' or 'an' before it."""
 
     def changed(match: re.Match[str]) -> str:
-        article, space = match.group(1), match.group(2)
-        if article is None:
-            return other
-        return f"{like(indefinite(other), article)}{space}{other}"
+        article, space = match.groups()
+        return other if article is None else f"{like(indefinite(other), article)}{space}{other}"
 
     return re.sub(rf"(?:\b([Aa]n?)(\s+))?\b{word}\b", changed, text)
