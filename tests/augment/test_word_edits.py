@@ -1,6 +1,7 @@
 import random
 from collections import Counter
 from importlib import util
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -30,7 +31,10 @@ def test_swaps_and_deletions_are_seeded_and_leave_the_global_chance_alone(senten
 
 @needs_textaugment
 def test_wordnet_that_is_missing_is_told(monkeypatch):
-    monkeypatch.setattr(word_edits, "_wordnet_is_here", lambda: False)
+    def missing(*_: object) -> None:
+        raise LookupError
+
+    monkeypatch.setattr("nltk.corpus.wordnet", SimpleNamespace(synsets=missing))
     with pytest.raises(LikewiseError, match=r"nltk\.downloader"):
         WordEditor()
 
@@ -40,7 +44,6 @@ def test_synonyms_come_from_textaugment(monkeypatch, sentences):
     """With WordNet's answers put in its place: the edits themselves are the library's."""
     from textaugment.eda import EDA
 
-    monkeypatch.setattr(word_edits, "_wordnet_is_here", lambda: True)
     monkeypatch.setattr(word_edits, "_stop_words", lambda: ["the"])
     monkeypatch.setattr(EDA, "_get_synonyms", staticmethod(lambda word: [f"{word}ish"]))
     edited = [WordEditor(1)(sentence) for sentence in sentences]

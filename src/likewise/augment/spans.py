@@ -101,8 +101,7 @@ def mask_words(words: Sequence[str], positions: Sequence[int], mask_token: str) 
     >>> mask_words("It was of 800km .".split(), (2, 3), "[MASK]")
     'It was [MASK] [MASK] .'
     """
-    hidden = set(positions)
-    return " ".join(mask_token if i in hidden else word for i, word in enumerate(words))
+    return " ".join(mask_token if i in positions else word for i, word in enumerate(words))
 
 
 def without_words(words: Sequence[str], positions: Sequence[int]) -> str:
@@ -111,5 +110,4 @@ def without_words(words: Sequence[str], positions: Sequence[int]) -> str:
     >>> without_words("It was of 800km .".split(), (2, 3))
     'It was .'
     """
-    gone = set(positions)
-    return " ".join(word for i, word in enumerate(words) if i not in gone)
+    return " ".join(word for i, word in enumerate(words) if i not in positions)

@@ -70,16 +70,12 @@ class WordEditor:
 
         random.setstate(before)  # the import draws from it
 
-        if synonyms and not _wordnet_is_here():
-            raise LikewiseError(
-                "synonyms need WordNet and its stop words: python -m nltk.downloader wordnet stopwords "
-                "(or set edits to no-synonyms)"
-            )
         # Without its __init__, which goes to the network and seeds Python's random numbers for everyone.
         self._eda: Any = EDA.__new__(EDA)
         self._eda.stopwords = _stop_words() if synonyms else []
         self.seed = seed
-        self.kinds = ("synonyms", "insert", "swap", "delete") if synonyms else ("swap", "delete")
+        of_synonyms = ("synonym_replacement", "random_insertion") if synonyms else ()
+        self.kinds = (*of_synonyms, "random_swap", "random_deletion")
 
     def __call__(self, sentence: str) -> str:
         """Return an edited sentence, the same one for the same seed and never empty."""
@@ -89,30 +85,22 @@ class WordEditor:
         before = random.getstate()
         random.seed(int(rng.integers(2**32)))
         try:
-            if kind == "synonyms":
-                edited = self._eda.synonym_replacement(sentence, n=n_words)
-            elif kind == "insert":
-                edited = self._eda.random_insertion(sentence, n=n_words)
-            elif kind == "swap":
-                edited = self._eda.random_swap(sentence, n=n_words)
-            else:
-                edited = self._eda.random_deletion(sentence, p=RATE)
+            how = {"p": RATE} if kind == "random_deletion" else {"n": n_words}
+            edited = getattr(self._eda, kind)(sentence, **how)
         finally:
             random.setstate(before)
         text = edited if isinstance(edited, str) else " ".join(edited)
         return text if text.strip() else sentence
 
 
-def _wordnet_is_here() -> bool:
+def _stop_words() -> list[str]:
     from nltk.corpus import stopwords, wordnet
 
     try:
-        return bool(wordnet.synsets("word") and stopwords.words("english"))
+        wordnet.synsets("word")
+        return list(stopwords.words("english"))
     except LookupError:
-        return False
-
-
-def _stop_words() -> list[str]:
-    from nltk.corpus import stopwords
-
-    return list(stopwords.words("english"))
+        raise LikewiseError(
+            "synonyms need WordNet and its stop words: python -m nltk.downloader wordnet stopwords "
+            "(or set edits to no-synonyms)"
+        ) from None

@@ -46,10 +46,9 @@ def white_noise(
     lambda is such that the noise's power is d decibels below the mean square of w, d uniform in `decibels` for each
     word: lambda = rms(w) 10^(-d / 20).
     """
-    least, most = decibels
-    drawn = torch.rand(vectors.shape[:-1], generator=generator, device=vectors.device)[..., None]  # (K, 1)
+    drawn = _for_each_word(vectors, decibels, generator)  # (K, 1)
     power = vectors.square().mean(dim=-1, keepdim=True)  # (K, 1)
-    scale = (power * 10 ** (-(least + (most - least) * drawn) / 10)).sqrt()
+    scale = (power * 10 ** (-drawn / 10)).sqrt()
     return vectors + scale * torch.randn(vectors.shape, generator=generator, device=vectors.device)
 
 
@@ -60,10 +59,15 @@ def random_zeros(
 
     The others stay as they are: section 3.1 says Dropout, but the authors' code scales nothing.
     """
-    lowest, highest = rates
-    drawn = torch.rand(vectors.shape[:-1], generator=generator, device=vectors.device)[..., None]  # (K, 1)
+    drawn = _for_each_word(vectors, rates, generator)  # (K, 1)
     chance = torch.rand(vectors.shape, generator=generator, device=vectors.device)  # (K, D)
-    return vectors * (chance >= lowest + (highest - lowest) * drawn)
+    return vectors * (chance >= drawn)
+
+
+def _for_each_word(vectors: Tensor, limits: tuple[float, float], generator: Generator | None) -> Tensor:
+    lowest, highest = limits
+    drawn = torch.rand(vectors.shape[:-1], generator=generator, device=vectors.device)[..., None]
+    return lowest + (highest - lowest) * drawn
 
 
 def fourier_round_trip(vectors: Tensor) -> Tensor:

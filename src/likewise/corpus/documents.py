@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import chain, groupby
 
-from likewise.corpus.decoding import READERS, Source, digest_of, text_lines
+from likewise.corpus.decoding import READERS, Source, text_lines, unrepeated
 from likewise.corpus.options import CorpusError, CorpusOptions
 from likewise.corpus.paragraphs import prose_paragraphs, text_layout
 from likewise.corpus.sources import Spec, find_sources
@@ -72,17 +72,13 @@ def read_documents(spec: Spec, options: CorpusOptions | None = None) -> Iterator
                 f"{source.path}:1: a field of rows gives sentences and no documents: give an articles file "
                 "(id, title, sections), a MediaWiki dump or plain text"
             )
+    documents: Iterator[Document] = chain.from_iterable(map(_documents, sources))
+    if options.deduplicate:
+        documents = unrepeated(documents, lambda document: "\n".join(document.sentences))
     found = False
-    seen: set[bytes] = set()
-    for source in sources:
-        for document in _documents(source):
-            found = True
-            if options.deduplicate:
-                digest = digest_of("\n".join(document.sentences))
-                if digest in seen:
-                    continue
-                seen.add(digest)
-            yield document
+    for document in documents:
+        found = True
+        yield document
     if not found:
         raise CorpusError(f"{sources[0].path}:1: no document with a sentence in {len(sources)} file(s)")
 

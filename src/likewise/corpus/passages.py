@@ -8,7 +8,7 @@ from itertools import pairwise
 from operator import itemgetter
 from typing import Any
 
-from likewise.corpus.decoding import Source, digest_of
+from likewise.corpus.decoding import Source, unrepeated
 from likewise.corpus.options import CorpusError, CorpusOptions
 from likewise.corpus.paragraphs import read_paragraphs
 from likewise.corpus.sources import Spec, find_sources
@@ -82,19 +82,12 @@ def read_passages(
     sources = find_sources(spec, options, tell)
     rng = random.Random(seed)
     kept: list[tuple[int, Passage]] = []
-    seen: set[bytes] = set()
-    count = 0
-    for passage in _passages(sources, options):
-        if options.deduplicate:
-            digest = digest_of(passage.text)
-            if digest in seen:
-                continue
-            seen.add(digest)
+    passages = _passages(sources, options)
+    for count, passage in enumerate(unrepeated(passages, lambda one: one.text) if options.deduplicate else passages):
         if len(kept) < most:
             kept.append((count, passage))
         elif (place := rng.randrange(count + 1)) < most:
             kept[place] = (count, passage)
-        count += 1
     if not kept:
         raise CorpusError(f"{sources[0].path}:1: no passage of {options.min_words} words in {len(sources)} file(s)")
     return [passage for _, passage in sorted(kept, key=itemgetter(0))]

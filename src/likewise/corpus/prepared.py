@@ -172,7 +172,7 @@ def _load(folder: Path) -> PreparedCorpus | None:
 
 def _make(work: Path, sources: list[Source], options: CorpusOptions, tick: Tick) -> Path:
     """Write the sentences and the facts, and return their folder below `work`."""
-    import pyarrow as pa  # slow to import: only a corpus that is really read needs it
+    import pyarrow as pa  # slow, and needed only for a corpus that is really read
 
     report = CorpusReport()
     sentences = kept_sentences(sources, report, tick)
@@ -222,15 +222,7 @@ def repeated(path: Path, partition: int = PARTITION) -> np.ndarray:
 
 
 def _write_without(first: Path, path: Path, repeated: np.ndarray | None, report: CorpusReport, names: list[str]) -> str:
-    """Copy sentences and words without repetitions, which the report then counts as dropped.
-
-    Args:
-        repeated: bool array [sentences], True for those to leave out; None keeps all.
-        names: the names that the file numbers in `first` stand for.
-
-    Returns:
-        The SHA-256 of the sentences written, each with a line end, in UTF-8, as hex digits.
-    """
+    """Copy sentences and words without those that are marked as repeated; return the SHA-256 of the corpus."""
     import pyarrow as pa
 
     digest = hashlib.sha256()

@@ -69,13 +69,14 @@ def is_wrapped(lines: Sequence[str], known_prose: bool = False) -> bool:
 
 def is_prose(lines: Sequence[str]) -> bool:
     """Return whether lines are prose, wrapped or one paragraph per line, and not one sentence per line."""
+    if is_wrapped(lines):
+        return True
     filled = [line for line in lines if line]
-    return is_wrapped(lines) or sum(map(_holds_several, filled)) >= max(1, 0.15 * len(filled))
-
-
-def _holds_several(line: str) -> bool:
-    further = sentence_spans(line)[1:]
-    return any(not line[begin].islower() and len(line[begin:end].split()) >= 3 for begin, end in further)
+    several = sum(
+        any(not line[begin].islower() and len(line[begin:end].split()) >= 3 for begin, end in sentence_spans(line)[1:])
+        for line in filled
+    )
+    return several >= max(1, 0.15 * len(filled))
 
 
 def paragraphs_of(text: str) -> list[str]:
