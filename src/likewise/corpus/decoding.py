@@ -14,7 +14,7 @@ from likewise.corpus.options import CorpusError, CorpusOptions
 from likewise.corpus.report import CorpusReport, Reason
 from likewise.runs.whole_files import parse_json
 
-Item = TypeVar("Item")
+_T = TypeVar("_T")
 SourceKind = Literal["text", "jsonl", "csv", "parquet", "articles", "wiki"]
 MARKDOWN = (".md", ".markdown")
 JSON_LIMIT = 1 << 26
@@ -87,7 +87,7 @@ def digest_of(text: str) -> bytes:
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
-def unrepeated(items: Iterable[Item], text_of: Callable[[Item], str]) -> Iterator[Item]:
+def unrepeated(items: Iterable[_T], text_of: Callable[[_T], str]) -> Iterator[_T]:
     """Yield the items whose text has not come before; to know them takes about 100 bytes each."""
     seen: set[bytes] = set()
     for item in items:
