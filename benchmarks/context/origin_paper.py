@@ -19,7 +19,7 @@ import torch
 
 from likewise.context.options import TERMS, ScoreOptions, SelectionOptions
 from likewise.context.origin import open_origin, pair_terms
-from likewise.context.similarity import PairTerms, choose_even, similarities
+from likewise.context.similarity import choose_even, similarities
 from likewise.context.workspace import Stage, Workspace
 from likewise.corpus.downloads import data_folder
 from likewise.evaluation.pairs import correlations
@@ -36,18 +36,17 @@ STRATEGIES = {
 
 
 class Scored(NamedTuple):
-    """The terms of P pairs, each over the contexts of its first and then of its second sentence."""
+    """The terms of P pairs (2, C, 4), each over the contexts of its first and then of its second sentence."""
 
-    terms: list[PairTerms]
+    terms: list[np.ndarray]
     of_first: np.ndarray  # [P]: how many contexts are the first sentence's
     gold: np.ndarray  # [P]
 
-    def cut(self, most: int) -> list[PairTerms]:
+    def cut(self, most: int) -> list[np.ndarray]:
         """The terms over the best `most` contexts of either sentence: sets are chosen one at a time, the best first."""
         found = []
         for pair, n in zip(self.terms, self.of_first, strict=True):
-            rows = np.r_[0 : min(n, most), n : min(n + most, len(pair.first))]
-            found.append(PairTerms(pair.first[rows], pair.second[rows]))
+            found.append(pair[:, np.r_[0 : min(n, most), n : min(n + most, pair.shape[1])]])
         return found
 
 
@@ -77,18 +76,16 @@ def scored(args: argparse.Namespace, strategy: str, task: str, limit: int) -> Sc
         with written_whole(path) as unfinished, unfinished.open("wb") as file:
             np.savez(
                 file,
-                first=np.concatenate([pair.first for pair in terms]),
-                second=np.concatenate([pair.second for pair in terms]),
-                counts=[len(pair.first) for pair in terms],
+                terms=np.concatenate(terms, axis=1),
+                counts=[pair.shape[1] for pair in terms],
                 of_first=[len(sets[first]) for first, _ in pairs],
                 seconds=[middle - began, last - middle],
             )
     with np.load(path) as kept:
         ends = np.cumsum(kept["counts"])[:-1]
-        parts = (np.split(kept[side], ends) for side in ("first", "second"))
         seconds = [round(float(s)) for s in kept["seconds"]]
         print(f"{path.name}: contexts found in {seconds[0]} s, {sum(kept['counts']):,} rows scored in {seconds[1]} s")
-        return Scored([PairTerms(a, b) for a, b in zip(*parts, strict=True)], kept["of_first"], gold)
+        return Scored(np.split(kept["terms"], ends, axis=1), kept["of_first"], gold)
 
 
 def row(name: str, dev: Scored, test: Scored, most: int, without: tuple[str, ...] = ()) -> dict[str, object]:

@@ -47,9 +47,9 @@ def test_terms_of_equation_3_with_weights(frozen):
     assert origin(pairs) == pytest.approx(features @ weights / 1.5, abs=1e-6)
     assert features[1, [0, 3, 4, 5, 6]] == pytest.approx([1] * 5, abs=1e-5)
     terms = origin.terms([(A, B)])[0]
-    assert len(terms.first) == 12, "6 contexts of either sentence"
-    norms = np.linalg.norm(terms.first, axis=0) * np.linalg.norm(terms.second, axis=0)
-    expected = (terms.first * terms.second).sum(axis=0) / norms
+    assert terms.shape == (2, 12, 4), "6 contexts of either sentence"
+    norms = np.linalg.norm(terms[0], axis=0) * np.linalg.norm(terms[1], axis=0)
+    expected = (terms[0] * terms[1]).sum(axis=0) / norms
     assert features[0, 3:] == pytest.approx(expected, abs=1e-6)
 
 

@@ -9,7 +9,7 @@ from scipy.stats import spearmanr
 
 from likewise.context.options import ScoreOptions
 from likewise.context.origin import Origin, pair_terms
-from likewise.context.similarity import PairTerms, Weights, choose_even, similarities
+from likewise.context.similarity import Weights, choose_even, similarities
 from likewise.context.workspace import ContextError
 
 
@@ -77,7 +77,7 @@ def random_terms(n_pairs, rng):
         # The third term tells how alike they are, the first says the opposite.
         second[:, 2] = first[:, 2] * rating / 5 + second[:, 2] * (1 - rating / 5)
         second[:, 0] = first[:, 0] * (1 - rating / 5) + second[:, 0] * rating / 5
-        pairs.append(PairTerms(first, second))
+        pairs.append(np.stack([first, second]))
     return pairs, gold
 
 
@@ -118,7 +118,7 @@ def test_errors():
 def test_a_sentence_without_contexts_leaves_those_of_the_other():
     sets = {"a": np.arange(6), "dddd": np.zeros(0, int), "eeeee": np.zeros(0, int)}
     terms = pair_terms([("a", "dddd"), ("dddd", "eeeee")], sets, ToyScorer())
-    assert [len(pair.first) for pair in terms] == [6, 0]
+    assert [pair.shape[1] for pair in terms] == [6, 0]
     found = similarities(terms, (0.1, 0.2, 0.3, 0.4))
     assert found[0] == similarities(terms[:1], (0.1, 0.2, 0.3, 0.4))[0] != 0
     assert found[1] == 0

@@ -13,10 +13,9 @@ import numpy as np
 
 from likewise.context.generator_training import load_generators
 from likewise.context.harvest_pairs import SentencePair
-from likewise.context.options import FEATURES, ScoreOptions, SelectionOptions
+from likewise.context.options import FEATURES, TERMS, ScoreOptions, SelectionOptions
 from likewise.context.selection import ContextFinder
 from likewise.context.similarity import (
-    PairTerms,
     Weights,
     agree,
     choose_even,
@@ -51,8 +50,8 @@ def pair_terms(
     contexts: Mapping[str, np.ndarray],
     scorer: TermScorer,
     wanted: Wanted = (True,) * 4,
-) -> list[PairTerms]:
-    """Return the terms of each pair over the contexts of its first and then of its second sentence.
+) -> list[np.ndarray]:
+    """Return the terms of each pair (2, C, 4) over the contexts of its first and then of its second sentence.
 
     A sentence without contexts leaves those of the other; where neither has any, the pair has no row, and its
     similarity is 0.
@@ -65,8 +64,8 @@ def pair_terms(
     if not cells:
         return []
     terms = scorer.terms(list(sentences), np.concatenate(cells), wanted)
-    parts = np.split(terms, np.cumsum([len(cell) for cell in cells])[:-1])
-    return [PairTerms(parts[i], parts[i + 1]) for i in range(0, len(parts), 2)]
+    ends = np.cumsum([2 * len(cell) for cell in cells[::2]])
+    return [part.reshape(2, -1, len(TERMS)) for part in np.split(terms, ends[:-1])]
 
 
 class Origin:
@@ -115,8 +114,8 @@ class Origin:
                 bar.advance()
         return found
 
-    def terms(self, pairs: Sequence[SentencePair], wanted: Wanted = (True,) * 4) -> list[PairTerms]:
-        """Return the terms of equation 3 of each pair."""
+    def terms(self, pairs: Sequence[SentencePair], wanted: Wanted = (True,) * 4) -> list[np.ndarray]:
+        """Return the terms of equation 3 of each pair, (2, C, 4)."""
         return pair_terms(pairs, self.contexts(_texts(pairs)), self.scorer, wanted)
 
     def features(self, pairs: Sequence[SentencePair], wanted: Wanted = (True,) * 7) -> np.ndarray:
@@ -138,7 +137,7 @@ class Origin:
             found[:, 2] = fits[first] + fits[second]
         if any(wanted[3:]):
             for i, pair in enumerate(self.terms(pairs, wanted[3:])):
-                found[i, 3:] = agree(pair.first, pair.second)
+                found[i, 3:] = agree(*pair)
         return found
 
     def __call__(self, pairs: Sequence[SentencePair]) -> np.ndarray:

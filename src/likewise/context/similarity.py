@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 
@@ -103,21 +103,18 @@ def choose_signed(
     return tuple(float(f"{value:.5g}") for value in raw / np.abs(raw[usable[0]])), spearman
 
 
-class PairTerms(NamedTuple):
-    """The terms of equation 3 of both sentences in the contexts of both, (C, 4) each."""
+def similarities(terms: Sequence[np.ndarray], weights: np.ndarray | Sequence[float]) -> np.ndarray:
+    """Return equation 4 of each pair, the cosine of the two vectors of weighted terms: (P,); 0 without contexts.
 
-    first: np.ndarray
-    second: np.ndarray
-
-
-def similarities(terms: Sequence[PairTerms], weights: np.ndarray | Sequence[float]) -> np.ndarray:
-    """Return equation 4 of each pair, the cosine of the two vectors of weighted terms: (P,); 0 without contexts."""
-    vectors = [(pair.first @ np.asarray(weights), pair.second @ np.asarray(weights)) for pair in terms]
-    return np.array([float(agree(one[:, None], other[:, None])[0]) for one, other in vectors])
+    Args:
+        terms: of each pair (2, C, 4), the terms of equation 3 of both sentences in the contexts of both.
+        weights: (4,).
+    """
+    return np.array([float(agree(*(pair @ np.asarray(weights))[..., None])[0]) for pair in terms])
 
 
 def choose_even(
-    terms: Sequence[PairTerms], gold: np.ndarray, without: Sequence[str] = ()
+    terms: Sequence[np.ndarray], gold: np.ndarray, without: Sequence[str] = ()
 ) -> tuple[tuple[float, ...], float]:
     """Choose weights of 0 or more for equation 4, which sum to 1, from even ones; see `choose_signed`."""
     check_rated(terms, gold)

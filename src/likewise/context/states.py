@@ -207,17 +207,11 @@ def read_states(
 ) -> Stage:
     """Read all sentences of a workspace's index with the frozen encoder, unless that is done.
 
-    Args:
-        work: the workspace's folder, with its stage `index`.
-        options: the encoder.
-        resume, overwrite, quiet: as in `likewise.context.build_index`; a stopped run goes on after its last 500
-            sentences.
+    A stopped run that is resumed goes on after its last 500 sentences. Arguments and errors are those of
+    `likewise.context.train_discriminator`.
 
     Raises:
-        ContextError: there is no index, it is stale, or the encoder has no word pieces.
         LoadError: the encoder cannot be loaded.
-        JobError: the stage was made with other options.
-        Stopped: a stop was asked for.
     """
     options, workspace, progress = options or StatesOptions(), Workspace(work), Progress(quiet)
     with workspace.open("states", options, ["index"], resume=resume, overwrite=overwrite) as job:
