@@ -40,10 +40,10 @@ def untrained(student: str) -> Any:
         from transformers import set_seed
 
         from likewise.context.harvested import read_harvest
-        from likewise.context.surrogate import PRESETS, student_of
+        from likewise.context.surrogate import SURROGATE, student_of
 
         given = dict(STUDENTS[student])
-        base, options = given.pop("base", args.base), PRESETS[given.pop("preset")].updated(**given)
+        base, options = given.pop("base", args.base), SURROGATE.presets[given.pop("preset")].updated(**given)
         set_seed(args.seed)
         return {"model": student_of(base, options, read_harvest(args.corpus).splits["train"])[0].eval()}
 

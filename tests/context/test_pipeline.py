@@ -135,7 +135,7 @@ def test_harvest_in_two_parts(work, config, tmp_path):
         (("only one",), "give two sentences"),
         (("--task", "sts-b-dev", "--pairs", "x"), "give two sentences"),
         (("a", "b", "--choose"), "--choose needs rated pairs"),
-        (("--task", "nothing"), "Unknown task 'nothing'. Tasks of rated pairs are: "),
+        (("--task", "nothing"), "'nothing' is not one task of rated pairs. Give one of: "),
         (("--pairs", "missing.tsv"), "there is no file 'missing.tsv'"),
     ],
 )

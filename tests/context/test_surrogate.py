@@ -11,7 +11,7 @@ from sentence_transformers import CrossEncoder, SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Pooling
 
 import likewise
-from likewise.context.surrogate import PAPER, PRESETS, SurrogateOptions, distill
+from likewise.context.surrogate import PAPER, SURROGATE, SurrogateOptions, distill
 from likewise.context.workspace import ContextError
 from likewise.encoder.build import build_encoder
 from likewise.encoder.encoder_copy import FrozenCopy
@@ -59,7 +59,7 @@ def finished(harvest, tiny_base, _no_data_found, tmp_path_factory):
 
 
 def test_paper_preset_holds_the_values_of_section_4_1():
-    paper = PRESETS["paper"]
+    paper = SURROGATE.presets["paper"]
     assert (paper.learning_rate, paper.structure, paper.scale) == (1e-4, "siamese", "cosine")
     assert (paper.weight_decay, paper.sam_rho) == (0, 0)
 
@@ -220,4 +220,4 @@ def test_a_cross_encoder_has_no_anchor():
     with pytest.raises(OptionError, match="a cross-encoder has no cosines"):
         PAPER.updated(structure="cross", anchor=1.0)
     with pytest.raises(OptionError, match="set anchor to 0"):
-        PRESETS["light"].updated(anchor=1.0)
+        SURROGATE.presets["light"].updated(anchor=1.0)

@@ -10,9 +10,8 @@ import typer
 
 import likewise
 import likewise.context as stages
-from likewise.cli.commands import command_of
 from likewise.cli.groups import CommandTable, group, typed
-from likewise.cli.training import show_outcome
+from likewise.cli.training import method_command, show_outcome
 from likewise.errors import counted
 from likewise.runs.progress import Progress
 
@@ -183,22 +182,16 @@ def harvest(
 
 def distill() -> Any:
     """Return `likewise context distill`."""
-    from likewise.context.surrogate import PRESETS
+    from likewise.context.surrogate import SURROGATE
 
-    def show(result: Any) -> None:
-        show_outcome(result)
-        if test := result.record.get("test"):
-            typer.echo(f"test_mse: {test['test_mse']:.4g} ({test['test_mse_harvest']:.4g} on the harvest's own scale)")
+    texts = {"harvest": "The folder that likewise context harvest wrote."}
+    return method_command(likewise.distill, "", SURROGATE, _show_surrogate, texts=texts)
 
-    return command_of(
-        likewise.distill,
-        show,
-        summary="Train a Siamese encoder, or a cross-encoder, towards harvested similarity. (Sun et al. 2022, sections "
-        f"3.4 and 5.6.)\n\nPresets: {', '.join(PRESETS)}.",
-        texts={"harvest": "The folder that likewise context harvest wrote."},
-        options=next(iter(PRESETS.values())),
-        config=True,
-    )
+
+def _show_surrogate(result: Any) -> None:
+    show_outcome(result)
+    if test := result.record.get("test"):
+        typer.echo(f"test_mse: {test['test_mse']:.4g} ({test['test_mse_harvest']:.4g} on the harvest's own scale)")
 
 
 def _rated(task: str, data: Path | None, limit: int) -> tuple[list[tuple[str, str]], Any]:

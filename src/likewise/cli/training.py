@@ -43,7 +43,7 @@ def train() -> CommandTable:
         recipe = find_recipe(name)
         text = "A Hugging Face name, a folder, bundled:minilm, or the word vectors that the recipe takes."
         defaults = {"base": recipe.default_base}
-        return _method_command(likewise.train, "recipe", recipe, defaults=defaults, texts={"base": text})
+        return method_command(likewise.train, "recipe", recipe, defaults=defaults, texts={"base": text})
 
     summaries = {name: recipe.summary for name, recipe in RECIPES.items()}
     return {name: (partial(make, name), summaries.get(name, "A recipe of another package.")) for name in recipe_names()}
@@ -55,7 +55,7 @@ def finetune() -> CommandTable:
     from likewise.training.objectives import OBJECTIVES
 
     def make(objective: Any) -> Any:
-        return _method_command(
+        return method_command(
             likewise.finetune,
             "objective",
             objective,
@@ -76,7 +76,7 @@ def baseline() -> CommandTable:
     from likewise.baselines import BASELINES
 
     def make(method: Any) -> Any:
-        return _method_command(
+        return method_command(
             likewise.baseline,
             "name",
             method,
@@ -89,14 +89,14 @@ def baseline() -> CommandTable:
     return {name: (partial(make, one), one.summary) for name, one in BASELINES.items()}
 
 
-def _method_command(function: Any, parameter: str, method: Any, show: Any = None, **settings: Any) -> Any:
-    """Return the command of a recipe, an objective or a baseline, which the parameter of the function names."""
+def method_command(function: Any, parameter: str, method: Any, show: Any = None, **settings: Any) -> Any:
+    """Return the command of a recipe, an objective, a baseline or the surrogate, whose name the parameter takes."""
     presets = f"\n\nPresets: {', '.join(method.presets)}." if function is not likewise.baseline else ""
     return command_of(
         function,
         show or show_outcome,
         summary=f"{method.summary} ({method.source}.){presets}",
-        given={parameter: method.name},
+        given={parameter: method.name} if parameter else {},
         options=method.options(),
         config=True,
         **settings,

@@ -35,8 +35,9 @@ from likewise.inference.loading import load
 from likewise.losses.distillation import AnchoredLoss
 from likewise.recipes.collate import TextCollator, distillation_readings
 from likewise.recipes.gclsr import build_light_student
+from likewise.recipes.recipe import WithPresets
 from likewise.runs.job import Resume
-from likewise.runs.options import OptionError, of_preset, option
+from likewise.runs.options import OptionError, option
 from likewise.training.finetuning import Continued, collate_rows
 from likewise.training.labelled_rows import LABEL
 from likewise.training.objectives import FinetuneOptions
@@ -93,7 +94,12 @@ CPU = PAPER.updated(scale="stretch", max_length=64, eval_steps=200, warmup_ratio
 ANCHORED = CPU.updated(scale="base", anchor=1.0, pooling="mask", learning_rate=4e-4, weight_decay=0.01, max_length=48)
 ANCHORED = ANCHORED.updated(select_by="auto", max_steps=200, eval_steps=50)
 LIGHT = CPU.updated(pooling="light", batch_size=128, learning_rate=1e-4, select_by="auto", eval_steps=20)
-PRESETS = {"anchored": ANCHORED, "light": LIGHT, "cpu": CPU, "paper": PAPER}
+SURROGATE = WithPresets(
+    "surrogate",
+    "Train a Siamese encoder, or a cross-encoder, towards harvested similarity.",
+    "Sun et al. 2022, sections 3.4 and 5.6",
+    {"anchored": ANCHORED, "light": LIGHT, "cpu": CPU, "paper": PAPER},
+)
 _FITTED = 1_000
 """Pairs whose cosines by the base fix the scale."""
 
@@ -131,7 +137,7 @@ def distill(
         LikewiseError: the input is wrong or training diverged; the message names the cure.
         Stopped: it was interrupted; the same call resumes it.
     """
-    chosen = of_preset("the surrogate", PRESETS, preset, **options)
+    chosen = SURROGATE.options(preset, **options)
     progress = started(out, chosen, seed, quiet)
     base = os.fspath(base)
     if chosen.pooling == "light":
@@ -154,8 +160,8 @@ def distill(
 
     training = Training(
         job="context distill",
-        name="surrogate",
-        preset=preset or next(iter(PRESETS)),
+        name=SURROGATE.name,
+        preset=preset or next(iter(SURROGATE.presets)),
         base=base,
         seed=seed,
         options=chosen,
