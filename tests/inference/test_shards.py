@@ -11,9 +11,9 @@ from pyarrow import parquet
 import likewise
 from likewise.corpus import CorpusOptions
 from likewise.errors import LikewiseError
-from likewise.inference import pieces as cutting
+from likewise.inference import lines as cutting
 from likewise.inference import shards
-from likewise.inference.pieces import list_pieces, read_piece
+from likewise.inference.lines import list_pieces, read_piece
 from likewise.runs.job import JobError
 from likewise.runs.stopping import Stopped
 

@@ -13,7 +13,7 @@ from pyarrow import parquet
 
 import likewise
 from likewise.errors import LikewiseError
-from likewise.inference import pieces as cutting
+from likewise.inference import lines as cutting
 from likewise.inference import shards
 from likewise.inference.shards import ShardEncoder
 from likewise.runs import on_ray

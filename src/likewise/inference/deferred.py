@@ -134,13 +134,13 @@ class DeferredEncoder:
         from likewise.inference.engines.chooser import fast_pairs
         from likewise.inference.engines.exports import exports_of
         from likewise.inference.engines.fidelity import Sample
-        from likewise.inference.runner import UnfitModel, runner_of
+        from likewise.inference.runner import UnfitModel
 
         pair = fast_pairs("fp32")[0]
         if not self._by_export or pair[0] != "onnx":
             return
         with suppress(UnfitModel, LikewiseError, OSError):
-            exports_of(self.model).ready(pair, Sample(self.model, runner_of(self.model), texts))
+            exports_of(self.model).ready(pair, Sample(self.model, texts))
 
 
 def remember(name: str | os.PathLike[str], facts: Facts) -> None:

@@ -133,7 +133,7 @@ def fast_vectors(
     runner = fits(model, inputs, prompt)
     texts = [prompt + text for text in inputs] if prompt else list(inputs)
     total = max(total, len(texts))
-    chosen = choose(model, runner, choice, texts, total) if isinstance(choice, Choice) else Chosen(choice)
+    chosen = choose(model, choice, texts, total) if isinstance(choice, Choice) else Chosen(choice)
     for note in chosen.notes:
         logger.warning(note)
     with progress.bar("encoding", len(texts)) as bar:

@@ -40,9 +40,10 @@ class TextEncoder(ABC):
     budget = CPU_BUDGET
     pool: Executor
     workers: int
+    _tokens: Callable[[Sequence[str]], list[Item]]
 
-    def __init__(self, prompt: str) -> None:
-        self.prompt = prompt
+    def __init__(self, prompt: str, truncate_dim: int | None) -> None:
+        self.prompt, self._truncate_dim = prompt, truncate_dim
 
     @abstractmethod
     def choose(self, texts: Sequence[str], total: int, progress: Progress) -> None:
@@ -55,19 +56,28 @@ class TextEncoder(ABC):
     def items(self, texts: Sequence[str], prompt: str | None = None) -> list[Item]:
         """Return S texts as `vectors` takes them, after a prompt (None: the usual one)."""
         before = self.prompt if prompt is None else prompt
-        return self.split([before + text for text in texts])
-
-    @abstractmethod
-    def split(self, texts: Sequence[str]) -> list[Item]:
-        """Return S texts, each with its prompt, as `vectors` takes them."""
+        return self._tokens([before + text for text in texts])
 
     def tokens(self, item: Item) -> int:
         """Return the length of an item in tokens."""
         return len(item)
 
+    def vectors(self, items: Sequence[Item], spread: Callable[..., Iterable[np.ndarray]] = map) -> np.ndarray:
+        """Return the vectors (S, D), float32 and of length 1, of S items, 1 or more, on one core.
+
+        Args:
+            spread: runs the batches.
+        """
+        batches = by_budget(np.array([len(item) for item in items]), self.budget)
+        rows = list(spread(lambda batch: self._batch([items[i] for i in batch]), batches))
+        found = np.empty((len(items), rows[0].shape[1]), dtype=np.float32)
+        for batch, vectors in zip(batches, rows, strict=True):
+            found[batch] = vectors
+        return cut(found, self._truncate_dim)
+
     @abstractmethod
-    def vectors(self, items: Sequence[Item]) -> np.ndarray:
-        """Return the vectors (S, D), float32, of S items, 1 or more, on one core; threads may call at the same time."""
+    def _batch(self, ids: Sequence[np.ndarray]) -> np.ndarray:
+        """Return the vectors (B, D) of a batch; several threads may call at the same time."""
 
 
 class ExportedEncoder(TextEncoder):
@@ -85,14 +95,15 @@ class ExportedEncoder(TextEncoder):
     """
 
     engine = "onnx fp32"
+    _tokens: Tokens
 
     def __init__(self, fingerprint: str, tokenizer: str | None, truncate_dim: int | None, prompt: str = "") -> None:
-        super().__init__(prompt)
+        super().__init__(prompt, truncate_dim)
         store = Store(fingerprint)
         known: dict[str, Any] = (store.same("onnx") or {}).get("tokens", {})
         if tokenizer is None or known.get("hash") != tokenizer:
             raise LookupError(fingerprint)
-        folder, self._at_least, self._truncate_dim = store.folder(("onnx", "fp32")), known["at_least"], truncate_dim
+        folder, self._at_least = store.folder(("onnx", "fp32")), known["at_least"]
         try:
             self._call = OnnxEngine(folder, "fp32", self._at_least).with_threads(1)
         except ImportError as error:
@@ -112,20 +123,9 @@ class ExportedEncoder(TextEncoder):
         """See `TextEncoder`; batches are spread over the cores."""
         return self.vectors(self.items(texts), self.pool.map)
 
-    def split(self, texts: Sequence[str]) -> list[Item]:
-        """See `TextEncoder.split`."""
-        return self._tokens(texts)
-
-    def vectors(self, items: Sequence[Item], spread: Callable[..., Iterable[np.ndarray]] = map) -> np.ndarray:
-        """See `TextEncoder.vectors`; `spread` runs the batches."""
-        batches = by_budget(np.array([len(item) for item in items]), self.budget)
-        rows = list(
-            spread(lambda batch: self._call(*self._tokens.batch([items[i] for i in batch], self._at_least)), batches)
-        )
-        found = np.empty((len(items), rows[0].shape[1]), dtype=np.float32)
-        for batch, vectors in zip(batches, rows, strict=True):
-            found[batch] = vectors
-        return cut(found, self._truncate_dim)
+    def _batch(self, ids: Sequence[np.ndarray]) -> np.ndarray:
+        found: np.ndarray = self._call(*self._tokens.batch(ids, self._at_least))
+        return found
 
 
 def cut(vectors: np.ndarray, dimensions: int | None) -> np.ndarray:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import tempfile
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from safetensors.torch import save_file
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Normalize, StaticEmbedding
 
 from likewise.inference.encoder import default_prompt
-from likewise.inference.engines.engine import INPUTS, OUTPUT, CannotExport, EngineError, EngineName
+from likewise.inference.engines.engine import INPUTS, OUTPUT, CannotExport, EngineError
 from likewise.inference.engines.exports import MAKERS
 from likewise.inference.engines.fidelity import Sample
 from likewise.inference.engines.graph import check_exportable, fingerprint, least_tokens
@@ -22,6 +21,7 @@ from likewise.inference.loading import load
 from likewise.inference.runner import UnfitModel, runner_of
 from likewise.runs.job import check_target, open_job
 from likewise.runs.plan import Plan
+from likewise.runs.whole_files import write_json, write_text
 
 ABOUT = "likewise_export.json"
 MODEL2VEC = "model2vec"
@@ -63,7 +63,7 @@ def export(
         raise EngineError(f"Unknown format {format!r}; known are {', '.join(FORMATS)}.")
     encoder = model if isinstance(model, SentenceTransformer) else load(model, device="cpu")
     if format == MODEL2VEC:
-        check_model2vec(encoder)
+        _check_model2vec(encoder)
     else:
         try:
             runner_of(encoder)
@@ -72,43 +72,39 @@ def export(
         check_exportable(encoder)
     plan = Plan("export", options={"format": format}, inputs={"model": fingerprint(encoder)})
     with open_job(out, plan, overwrite=overwrite) as job:
-        if job.finished:
-            return [Path(out) / name for name in job.finished["files"]]
-        with tempfile.TemporaryDirectory() as made:
-            folder = Path(made)
-            if format == MODEL2VEC:
-                write_model2vec(encoder, folder)
-            else:
-                _write_graph(encoder, format, folder)
-            shutil.copytree(folder, job.result, dirs_exist_ok=True)
-        record = job.finish()
+        if not job.finished:
+            with tempfile.TemporaryDirectory() as made:
+                if format == MODEL2VEC:
+                    _write_model2vec(encoder, Path(made))
+                else:
+                    _write_graph(encoder, MAKERS[format], Path(made))
+                shutil.copytree(made, job.result, dirs_exist_ok=True)
+        record = job.finished or job.finish()
     return [Path(out) / name for name in record["files"]]
 
 
-def _write_graph(encoder: SentenceTransformer, format: str, folder: Path) -> None:
-    runner = runner_of(encoder)
-    maker: Any = MAKERS[cast(EngineName, format)]
+def _write_graph(encoder: SentenceTransformer, maker: Any, folder: Path) -> None:
+    tokens, at_least = runner_of(encoder).tokens, least_tokens(encoder)
     maker.export(encoder, folder)
-    engine = maker.ENGINE(folder, "fp32", least_tokens(encoder))
-    fidelity = Sample(encoder, runner, _TEXTS).fidelity(engine)
+    fidelity = Sample(encoder, _TEXTS).fidelity(maker.ENGINE(folder, "fp32", at_least))
     if not fidelity.same:
-        raise CannotExport(f"The vectors of the {format} graph differ from torch's by {fidelity.difference:.1e}.")
-    runner.tokens.save(folder / "tokenizer.json")
+        raise CannotExport(f"The vectors of the graph differ from torch's by {fidelity.difference:.1e}.")
+    write_text(folder / "tokenizer.json", tokens.json)
     about = {
         "inputs": list(INPUTS),
         "output": OUTPUT,
         "max_tokens": encoder.max_seq_length,
-        "min_tokens_of_a_batch": least_tokens(encoder),
-        "pad_id": runner.tokens.pad,
-        "padding_side": "left" if runner.tokens.left else "right",
+        "min_tokens_of_a_batch": at_least,
+        "pad_id": tokens.pad,
+        "padding_side": "left" if tokens.left else "right",
         "prompt": default_prompt(encoder) or "",
         "truncate_dim": encoder.truncate_dim,
     }
-    (folder / ABOUT).write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+    write_json(folder / ABOUT, about)
 
 
-def check_model2vec(model: SentenceTransformer) -> None:
-    """Raise CannotExport if a model is not a mean of word vectors and nothing else, but a normalisation."""
+def _check_model2vec(model: SentenceTransformer) -> None:
+    """Check that a model is a mean of word vectors and nothing else, but a normalisation."""
     others = [module for module in list(model)[1:] if not isinstance(module, Normalize)]
     if not isinstance(model[0], StaticEmbedding):
         others = [model[0]]
@@ -119,7 +115,7 @@ def check_model2vec(model: SentenceTransformer) -> None:
         )
 
 
-def write_model2vec(model: SentenceTransformer, folder: Path) -> None:
+def _write_model2vec(model: SentenceTransformer, folder: Path) -> None:
     """Write vectors, tokenizer and config.json into a folder.
 
     model2vec leaves unknown characters out of the mean, where sentence-transformers takes their one vector.
@@ -127,7 +123,6 @@ def write_model2vec(model: SentenceTransformer, folder: Path) -> None:
     words: Any = model[0]
     save_file({"embeddings": words.embedding.weight.detach().contiguous()}, folder / "model.safetensors")
     words.tokenizer.save(str(folder / "tokenizer.json"))
-    normalised = any(isinstance(module, Normalize) for module in model)
     config = {
         "model_type": "model2vec",
         "architectures": ["StaticModel"],
@@ -135,7 +130,7 @@ def write_model2vec(model: SentenceTransformer, folder: Path) -> None:
         "hidden_dim": words.embedding_dim,
         "seq_length": 1_000_000,
         "max_length": None,
-        "normalize": normalised,
+        "normalize": any(isinstance(module, Normalize) for module in model),
         "embedding_dtype": str(words.embedding.weight.dtype).removeprefix("torch."),
     }
-    (folder / "config.json").write_text(json.dumps(config, indent=1) + "\n", encoding="utf-8")
+    write_json(folder / "config.json", config)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
@@ -20,10 +21,9 @@ from likewise.inference.encoder import default_prompt
 from likewise.inference.encoding import dimension, undisturbed
 from likewise.inference.engines.engine import Choice, EngineName, EnginePrecision
 from likewise.inference.engines.graph import fingerprint
-from likewise.inference.lines import STREAM, WINDOW, Lines, check_lines, open_lines
+from likewise.inference.lines import STREAM, WINDOW, Lines, check_lines, list_pieces, open_lines, state_of
 from likewise.inference.loaded import LoadedEncoder
 from likewise.inference.loading import load
-from likewise.inference.pieces import list_pieces, state_of
 from likewise.inference.shards import check_shards, to_shards
 from likewise.inference.vector_parts import EncodedFile, VectorParts, digest
 from likewise.runs.job import Job, Resume, TargetKind, check_target, open_job
@@ -35,7 +35,6 @@ from likewise.runs.stopping import StopRequest, orderly_stop
 # A window is read, sorted by length and encoded at a time: 8,192 texts, or 16 million characters of longer ones.
 _WINDOW_CHARACTERS = 1 << 24
 _REMEMBERED = 1 << 18  # sentences that are recognised when they occur again, about 40 MB
-_UNKNOWN_TOTAL = 16  # windows that a stream is taken to have when it has more than one
 
 
 def encode_file(
@@ -94,7 +93,8 @@ def encode_file(
     check_workers(on, workers)
     source, out = os.fspath(source), os.fspath(out)
     reading, progress, pieces = CorpusOptions(field=field, encoding=encoding), Progress(quiet), []
-    form, is_folder = Path(out).suffix, _is_folder(out)
+    form = Path(out).suffix
+    is_folder = out.endswith(("/", os.sep)) or Path(out).is_dir() or (out != STREAM and form in ("", ".lance"))
     if on and not is_folder:
         raise LikewiseError(f"--on {on} writes a folder: give --out FOLDER/, not '{out}'")
     if is_folder:
@@ -142,20 +142,13 @@ def _windows(
     work: LoadedEncoder, lines: Lines, progress: Progress, before: str = ""
 ) -> Iterator[tuple[list[str], Bar]]:
     """Choose an engine (`before` is that of the run that is resumed), and yield all lines in windows, with the bar."""
-    window, read = lines.window(WINDOW, _WINDOW_CHARACTERS), 0
-    whole = len(window) < WINDOW and sum(map(len, window)) < _WINDOW_CHARACTERS
-    total = len(window) if whole else lines.expected(len(window), len(window) * _UNKNOWN_TOTAL)
-    work.choose(window, total, progress, before)
+    windows = lines.windows(WINDOW, _WINDOW_CHARACTERS)
+    first, total = next(windows, ([], 0))
+    work.choose(first, total, progress, before)
     with progress.bar("encoding", total) as bar:
-        while window:
-            read += len(window)
+        for window, expected in chain([(first, total)] if first else [], windows):
+            bar.update(total=expected)
             yield window, bar
-            window = lines.window(WINDOW, _WINDOW_CHARACTERS)
-            bar.update(total=lines.expected(read + len(window), total))
-
-
-def _is_folder(out: str) -> bool:
-    return out.endswith(("/", os.sep)) or Path(out).is_dir() or (out != STREAM and Path(out).suffix in ("", ".lance"))
 
 
 def _to_stream(work: LoadedEncoder, lines: Lines, progress: Progress, out: IO[str]) -> EncodedFile:
@@ -188,7 +181,7 @@ def _to_file(work: LoadedEncoder, lines: Lines, job: Job, progress: Progress, st
                 progress.tell(f"the text has changed from line {rows + 1:,} on: it is encoded again from there")
                 earlier = rows
             parts.drop_from(position)
-            vectors = _with_known(work, window, [seen.get(key, -1) for key in keys], parts, bar)
+            vectors = _with_known(work, window, np.array([seen.get(key, -1) for key in keys]), parts, bar)
             job.note(engine=work.engine)
             parts.add(window, vectors)
             stop.check(f"after row {rows + len(window):,}")
@@ -205,17 +198,13 @@ def _to_file(work: LoadedEncoder, lines: Lines, job: Job, progress: Progress, st
     return shape
 
 
-def _with_known(work: LoadedEncoder, lines: list[str], known: list[int], parts: VectorParts, bar: Bar) -> np.ndarray:
-    """Return the vectors (S, D) of a window; those of repeated sentences are in the known rows, -1 for none."""
-    numbers = np.array(known)
-    fresh = np.flatnonzero(numbers < 0)
+def _with_known(work: LoadedEncoder, lines: list[str], known: np.ndarray, parts: VectorParts, bar: Bar) -> np.ndarray:
+    """Return the vectors (S, D) of a window; those of repeated sentences are in known rows, -1 for none."""
+    fresh = np.flatnonzero(known < 0)
     if len(fresh) == len(lines):
         return work(lines, bar.advance)
-    again = np.flatnonzero(numbers >= 0)
-    rows = parts.rows(numbers[again])
-    found = np.empty((len(lines), rows.shape[1]), dtype=np.float32)
-    found[again] = rows
-    bar.advance(len(again))
+    found = parts.rows(np.maximum(known, 0))
     if len(fresh):
         found[fresh] = work([lines[i] for i in fresh], bar.advance)
+    bar.advance(len(lines) - len(fresh))
     return found

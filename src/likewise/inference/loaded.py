@@ -5,7 +5,7 @@ Letters of the shapes: S texts, D embedding.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
 from functools import cached_property, lru_cache, partial
 from typing import Any
@@ -22,7 +22,6 @@ from likewise.inference.engines.fidelity import sample_of
 from likewise.inference.exported import Item, TextEncoder
 from likewise.inference.loading import load
 from likewise.inference.runner import Step, UnfitModel, fits, one_core_threads, runner_of, torch_threads
-from likewise.inference.tokens import by_budget
 from likewise.runs.on_ray import loadable
 from likewise.runs.progress import Progress
 
@@ -47,12 +46,13 @@ class LoadedEncoder(TextEncoder):
         batch_size: int | None = None,
         normalize: bool = True,
     ) -> None:
-        super().__init__(prompt)
+        super().__init__(prompt, model.truncate_dim)
         self.model, self.batch_size, self.normalize = model.eval(), batch_size, normalize
         own: Choice = getattr(model, "choice", Choice("torch"))
         self.choice = choice or own
         self.workers = torch_threads()
         self._runs: Engine | None = None
+        self._tokens: Any = list  # texts stay texts
         self._chosen_by: tuple[tuple[str, ...], int] = ((), 0)
 
     def choose(self, texts: Sequence[str], total: int, progress: Progress, before: str = "") -> None:
@@ -69,11 +69,12 @@ class LoadedEncoder(TextEncoder):
             return
         try:
             runner = fits(self.model, texts, self.prompt)
-            chosen = choose(self.model, runner, self.choice, [self.prompt + text for text in sample], total)
+            chosen = choose(self.model, self.choice, [self.prompt + text for text in sample], total)
         except UnfitModel as reason:
             progress.tell(f"sentence-transformers' own encode runs, the slower way: {reason}.")
             return
-        self._runs, self.engine, self.budget = chosen.engine, str(chosen.engine), chosen.engine.budget
+        self._runs, self._tokens = chosen.engine, runner.tokens
+        self.engine, self.budget = str(chosen.engine), chosen.engine.budget
         for line in (*chosen.notes, f"engine: {chosen}"):
             progress.tell(line)
 
@@ -92,34 +93,31 @@ class LoadedEncoder(TextEncoder):
                 step(len(texts))
             return all_finite(found)
         prompted = [self.prompt + text for text in texts] if self.prompt else texts
-        runner = runner_of(self.model)
-        return all_finite(self._numbers(runner.vectors(prompted, self._runs, at_most=self.batch_size, step=step)))
+        rows = runner_of(self.model).vectors(prompted, self._runs, at_most=self.batch_size, step=step)
+        return all_finite(finished(rows, self._truncate_dim, self.normalize).float().cpu().numpy())
 
     @property
     def pool(self) -> Executor:  # type: ignore[override]
         """See `TextEncoder`."""
         return one_core_threads(self.workers)
 
-    def split(self, texts: Sequence[str]) -> list[Item]:
-        """See `TextEncoder.split`."""
-        return list(texts) if self._runs is None else runner_of(self.model).tokens(texts)
-
     def tokens(self, item: Item) -> int:
         """Return the length of an item in tokens; in characters divided by 4 where they are not known."""
         return 1 + len(item) // 4 if self._runs is None else len(item)
 
-    @torch.inference_mode()
-    def vectors(self, items: Sequence[Item]) -> np.ndarray:
+    def vectors(self, items: Sequence[Item], spread: Callable[..., Iterable[np.ndarray]] = map) -> np.ndarray:
         """See `TextEncoder.vectors`."""
-        if self._runs is None:
-            return self._plain(items, "")
-        batches = by_budget(np.array([len(item) for item in items]), self.budget)
-        return self._numbers(runner_of(self.model).rows(items, batches, self._one_core, self._runs.at_least))
+        return self._plain(items, "") if self._runs is None else super().vectors(items, spread)
+
+    @torch.inference_mode()
+    def _batch(self, ids: Sequence[np.ndarray]) -> np.ndarray:
+        call, at_least = self._one_core
+        return torch.as_tensor(call(*self._tokens.batch(ids, at_least))).float().cpu().numpy()
 
     @cached_property
-    def _one_core(self) -> Call:
+    def _one_core(self) -> tuple[Call, int]:
         assert self._runs is not None
-        return self._runs.open(self.workers)
+        return self._runs.open(self.workers), self._runs.at_least
 
     def _plain(self, texts: Sequence[str], prompt: str) -> np.ndarray:
         found: Any = self.model.encode(
@@ -130,10 +128,6 @@ class LoadedEncoder(TextEncoder):
             show_progress_bar=False,
         )
         return np.asarray(found, dtype=np.float32)
-
-    def _numbers(self, rows: torch.Tensor) -> np.ndarray:
-        found: np.ndarray = finished(rows, self.model.truncate_dim, self.normalize).float().cpu().numpy()
-        return found
 
     def elsewhere(self) -> Callable[[], LoadedEncoder]:
         """Return a function that opens the model with the chosen engine in another process, which keeps it.

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from likewise.corpus.decoding import without_surrogates
 from likewise.encoder.word_vectors import WordVectors
-from likewise.inference.engines.engine import Call, Engine
+from likewise.inference.engines.engine import Engine
 from likewise.inference.tokens import Tokens, by_budget
 
 Step = Callable[[int], object]
@@ -60,39 +60,26 @@ class Runner:
         threads = torch_threads() if engine.budget < 4096 else 1
         # Two batches a core, or the last one would wait for the others.
         workers = threads if len(batches) >= 2 * threads else 1
-        rows = self.rows(ids, batches, engine.open(workers), engine.at_least, workers, step)
+        call, rows = engine.open(workers), None
+
+        def run(batch: np.ndarray) -> Tensor:
+            return torch.as_tensor(call(*self.tokens.batch([ids[i] for i in batch], engine.at_least)))
+
+        # One batch a core needs no waiting for each other inside a matrix product.
+        spread = map if workers == 1 else one_core_threads(workers).map
+        for batch, found in zip(batches, spread(run, batches), strict=True):
+            if rows is None:
+                rows = found.new_empty((len(ids), found.shape[1]))
+            rows[torch.from_numpy(batch).to(rows.device)] = found
+            if step is not None:
+                step(len(batch))
+        assert rows is not None
         if len(unique) == len(texts):
             return rows
         place = {text: i for i, text in enumerate(unique)}
         if step is not None:
             step(len(texts) - len(unique))
         return rows[torch.tensor([place[text] for text in texts], device=rows.device)]
-
-    def rows(
-        self,
-        ids: Sequence[np.ndarray],
-        batches: Sequence[np.ndarray],
-        call: Call,
-        at_least: int,
-        workers: int = 1,
-        step: Step | None = None,
-    ) -> Tensor:
-        """Return the vectors (S, D) of token ids, whose batches are spread over `workers` threads of one core each."""
-        found: Tensor | None = None
-
-        def run(batch: np.ndarray) -> Tensor:
-            return torch.as_tensor(call(*self.tokens.batch([ids[i] for i in batch], at_least)))
-
-        # One batch a core needs no waiting for each other inside a matrix product.
-        spread = map if workers == 1 else one_core_threads(workers).map
-        for batch, rows in zip(batches, spread(run, batches), strict=True):
-            if found is None:
-                found = rows.new_empty((len(ids), rows.shape[1]))
-            found[torch.from_numpy(batch).to(rows.device)] = rows
-            if step is not None:
-                step(len(batch))
-        assert found is not None
-        return found
 
     def equal_vectors(self, texts: Sequence[str], model: SentenceTransformer, batch_size: int) -> Tensor:
         """Return vectors (S, D) by torch in the batches of sentence-transformers, equal to its own to the last bit."""

@@ -11,19 +11,19 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 from likewise.corpus import CorpusOptions
 from likewise.errors import LikewiseError, counted, require_extra
 from likewise.inference.encoding import dimension
+from likewise.inference.lines import read_piece
 from likewise.inference.loaded import LoadedEncoder
-from likewise.inference.pieces import read_piece
 from likewise.inference.vector_parts import EncodedFile, vector_column
 from likewise.runs.job import Job, read_record
 from likewise.runs.on_ray import Piece, pieces_on_ray
 from likewise.runs.parts import Parts
 from likewise.runs.progress import Progress
 from likewise.runs.stopping import StopRequest
+from likewise.runs.whole_files import written_whole
 
 _LANCE = ".lance"
 _SAMPLE = 512  # texts on which every worker checks its engine, so that all come to the same one
@@ -91,26 +91,23 @@ class ShardEncoder:
 
     def __init__(self, opens: Callable[[], LoadedEncoder], reading: CorpusOptions, folder: str) -> None:
         self.work, self.reading, self.folder = opens(), reading, Path(folder)
-        self.size = dimension(self.work.model)
+        self.schema = _schema(dimension(self.work.model))
 
     def __call__(self, piece: Piece) -> Piece:
-        """Write the shard of a piece; return its name, rows and dimension."""
+        """Write the shard of a piece; return its name and rows."""
         import pyarrow as pa
 
-        schema, rows = _schema(self.size), 0
-        unfinished = self.folder / f".{uuid4().hex}.part"
-        try:
-            with _writer(piece["name"])(str(unfinished), schema) as writer:
-                for window in read_piece(piece, self.reading):
-                    first = piece["start"] + rows
-                    places = [[piece["path"]] * len(window), range(first, first + len(window))]
-                    columns = [*places, window, vector_column(self.work(window))]
-                    writer.write_batch(pa.record_batch(columns, schema=schema))
-                    rows += len(window)
-            unfinished.replace(self.folder / piece["name"])
-        finally:
-            unfinished.unlink(missing_ok=True)
-        return {"name": piece["name"], "rows": rows, "dimension": self.size}
+        begin = end = piece["start"]
+        with (
+            written_whole(self.folder / piece["name"]) as path,
+            _writer(piece["name"])(str(path), self.schema) as writer,
+        ):
+            for window in read_piece(piece, self.reading):
+                places = [[piece["path"]] * len(window), range(end, end + len(window))]
+                columns = [*places, window, vector_column(self.work(window))]
+                writer.write_batch(pa.record_batch(columns, schema=self.schema))
+                end += len(window)
+        return {"name": piece["name"], "rows": end - begin}
 
 
 def _schema(size: int) -> Any:
@@ -136,7 +133,7 @@ def _writer(name: str) -> Any:
 
 def _take(parts: Parts, incoming: Path, found: Piece) -> None:
     """Record a shard that a worker has written."""
-    with parts.new(found["name"], rows=found["rows"], dimension=found["dimension"]) as path:
+    with parts.new(found["name"], rows=found["rows"]) as path:
         try:
             (incoming / found["name"]).replace(path)
         except FileNotFoundError:
@@ -157,7 +154,7 @@ def _finish(job: Job, parts: Parts, work: LoadedEncoder) -> EncodedFile:
         except OSError:  # a file system without links
             shutil.copyfile(parts.path(name), folder / name)
     rows = sum(fact["rows"] for fact in parts.facts.values())
-    size = next((fact["dimension"] for fact in parts.facts.values()), dimension(work.model))
+    size = dimension(work.model)
     if lance:
         _commit(job.result, {name: parts.facts[name]["rows"] for name in sorted(parts.facts)}, size)
     job.finish({"rows": rows, "dimension": size, "engine": work.engine, "shards": len(parts)})

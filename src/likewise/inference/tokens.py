@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from hashlib import blake2b
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -35,6 +34,7 @@ class Tokens:
 
     def __init__(self, tokenizer: Tokenizer, pad: int, left: bool) -> None:
         self._tokenizer, self.pad, self.left = tokenizer, pad, left
+        self.special = bool(tokenizer.encode_special_tokens)  # those in a text are split as any other words
 
     def __call__(self, texts: Sequence[str]) -> list[np.ndarray]:
         """Return the token ids of each text, (T,) int32, cut to the model's length."""
@@ -55,11 +55,6 @@ class Tokens:
         return filled, mask
 
     @property
-    def special(self) -> bool:
-        """True if special tokens in a text are split as any other words."""
-        return bool(self._tokenizer.encode_special_tokens)
-
-    @property
     def json(self) -> str:
         """The tokenizer, including its truncation."""
         return str(self._tokenizer.to_str())
@@ -68,10 +63,6 @@ class Tokens:
     def hash(self) -> str:
         """A hash of all that the ids depend on."""
         return blake2b(f"{self.json} {self.special}".encode(), digest_size=16).hexdigest()
-
-    def save(self, path: Path) -> None:
-        """Write the tokenizer, including its truncation, as tokenizer.json."""
-        self._tokenizer.save(str(path))
 
 
 def by_budget(lengths: np.ndarray, budget: int, at_most: int | None = None) -> list[np.ndarray]:

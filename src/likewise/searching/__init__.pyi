@@ -1,6 +1,6 @@
-from .hits import Hit as Hit
 from .indexing import Indexed as Indexed
 from .indexing import index as index
+from .reading import Hit as Hit
 from .reading import Index as Index
 from .reading import search as search
 from .table import SearchError as SearchError

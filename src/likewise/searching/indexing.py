@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -184,7 +185,8 @@ class _Update:
 
     def run(self, named: list[Path], walked: list[Path], keep: bool) -> tuple[int, int, int, tuple[str, ...]]:
         """Bring the table in line with the files, and return how much was encoded, added, removed and skipped."""
-        wanted = {_source_of(path): path for path in [*walked, *named]}
+        # A source is a path with its content.
+        wanted = {key_of(f"{path.resolve()}\0{checksum(path)}"): path for path in [*walked, *named]}
         fresh = {one: path for one, path in wanted.items() if one not in self.there or not self.there[one][2]}
         size = sum(path.stat().st_size for path in fresh.values())
         total, waiting = 0, deque[Callable[[], int]]()
@@ -211,15 +213,12 @@ class _Update:
         window: list[Entry] = []
         for source, path in fresh.items():
             before = self.there[source][1] if source in self.there else 0  # written before a stop
-            passages, number = self.splitting.read(path), 0
+            passages = pairwise(chain(self.splitting.read(path), [None]))
             try:
-                passage = next(passages, None)
-                self.added += passage is not None
-                while passage is not None:
-                    following = next(passages, None)
-                    if number >= before:
+                for number, (passage, following) in enumerate(passages):
+                    self.added += not number
+                    if passage and number >= before:
                         window.append((source, str(path.resolve()), following is None, passage))
-                    number, passage = number + 1, following
                     if len(window) == WINDOW:
                         yield window
                         window = []
@@ -259,11 +258,6 @@ class _Update:
 def _encoded(opens: Callable[[], TextEncoder], texts: list[str]) -> np.ndarray:
     """Return the vectors (S, D) of texts; called by a worker of a cluster."""
     return opens()(texts)
-
-
-def _source_of(path: Path) -> str:
-    """Return a hash of the path and the content of a file."""
-    return key_of(f"{path.resolve()}\0{checksum(path)}")
 
 
 def _table(job: Job, dimension: int, metadata: Sequence[str], overwrite: bool) -> Table:

@@ -95,13 +95,8 @@ def files_of(texts: Sequence[str | os.PathLike[str]], leave_out: Path) -> tuple[
     Raises:
         CorpusError: there is no such file, or there is no file at all.
     """
-    named: list[str | os.PathLike[str]] = []
-    walked: list[Path] = []
-    for text in texts:
-        if not Path(text).is_dir():
-            named.append(text)
-            continue
-        walked += files_in(Path(text), leave_out)
+    named = [text for text in texts if not Path(text).is_dir()]
+    walked = [path for text in texts if Path(text).is_dir() for path in files_in(Path(text), leave_out)]
     files = find_files(named) if named or not texts else []
     if not files and not walked:
         raise CorpusError(f"{texts[0]}: there is no file in this folder: name a folder or files with text")

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -18,7 +19,6 @@ from likewise.inference.deferred import DeferredEncoder
 from likewise.inference.engines.engine import EngineName, EnginePrecision
 from likewise.inference.exported import ExportedEncoder, TextEncoder
 from likewise.runs.job import read_record, work_of
-from likewise.searching.hits import Hit
 from likewise.searching.table import SHOWN, SearchError, Table
 
 if TYPE_CHECKING:
@@ -31,6 +31,52 @@ DEPTH = 100
 """Hits of each kind that are fused."""
 _WORD = re.compile(r"\w+")
 _WAIT = 2.0
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A passage that was found.
+
+    Attributes:
+        score: what the hits are sorted by: the reciprocal rank in a hybrid search, otherwise `similarity` or `words`.
+        file, line: where the passage begins.
+        title: the heading above it, "" if there is none.
+        text: the passage.
+        sentence: the one of its sentences that fits the query best.
+        similarity: the cosine of query and passage; None if it was found by its words only.
+        words: the BM25 score; None if it was found by its vector only.
+        metadata: the fields that were kept with the passage.
+    """
+
+    score: float
+    file: str
+    line: int
+    title: str
+    text: str
+    sentence: str
+    similarity: float | None = None
+    words: float | None = None
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def place(self) -> str:
+        """File and line, relative to the present folder if the file is in it."""
+        path = Path(self.file)
+        return f"{path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path}:{self.line}"
+
+    @property
+    def parts(self) -> tuple[str, str, str]:
+        """The text before the marked sentence, the sentence, and the text after it.
+
+        >>> Hit(1.0, "a.txt", 1, "", "It rains. Take a coat. Run.", "Take a coat.").parts
+        ('It rains. ', 'Take a coat.', ' Run.')
+        """
+        before, found, after = self.text.partition(self.sentence)
+        return before, found, after
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        return asdict(self)
 
 
 class Index:
@@ -129,7 +175,12 @@ class Index:
         rows = fused(found)[:k] if mode == "hybrid" else found[0]
         texts = [row["text"] for row in rows]
         sentences = self._marked(query, vector, texts) if mark else texts
-        return [_hit(row, mode, sentence, table.metadata) for row, sentence in zip(rows, sentences, strict=True)]
+        metadata = [{name: row[name] for name in table.metadata if row[name]} for row in rows]
+        shown = ("score", "similarity", "words", *SHOWN)
+        return [
+            Hit(**{name: row.get(name) for name in shown}, sentence=sentence, metadata=kept)  # type: ignore[arg-type]
+            for row, sentence, kept in zip(rows, sentences, metadata, strict=True)
+        ]
 
     def _marked(self, query: str, vector: np.ndarray | None, texts: Sequence[str]) -> list[str]:
         """Return the sentence of each text that fits the query best."""
@@ -205,17 +256,6 @@ def fused(rankings: Sequence[Sequence[dict[str, Any]]]) -> list[dict[str, Any]]:
             score = rows.get(same, {}).get("score", 0.0) + 1 / (RANK + rank)
             rows[same] = rows.get(same, {}) | row | {"score": score}
     return sorted(rows.values(), key=lambda row: -row["score"])
-
-
-def _hit(row: dict[str, Any], mode: Mode, sentence: str, metadata: Sequence[str]) -> Hit:
-    return Hit(
-        score=row["score"] if mode == "hybrid" else row["similarity"] if mode == "vectors" else row["words"],
-        **{name: row[name] for name in SHOWN},
-        sentence=sentence,
-        similarity=row.get("similarity"),
-        words=row.get("words"),
-        metadata={name: row[name] for name in metadata if row[name]},
-    )
 
 
 def _state(path: Path) -> Any:

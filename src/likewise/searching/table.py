@@ -182,23 +182,23 @@ class Table:
     def by_vector(
         self, vector: np.ndarray, count: int, where: str | None = None, exact: bool = False
     ) -> list[dict[str, Any]]:
-        """Return the nearest passages, each with its `similarity`."""
+        """Return the nearest passages, each with its similarity, as `similarity` and `score`."""
         query = self._table.search(vector).distance_type("cosine").limit(count).select([*self._shown, "_distance"])
         if exact:
             query = query.bypass_vector_index()
         elif self.is_approximate:
             query = query.nprobes(_PROBES).refine_factor(_REFINED)
         found = self._filtered(query, where)
-        return [row | {"similarity": 1.0 - row["_distance"]} for row in found]
+        return [row | dict.fromkeys(("similarity", "score"), 1.0 - row["_distance"]) for row in found]
 
     def by_words(self, text: str, count: int, where: str | None = None) -> list[dict[str, Any]]:
-        """Return the passages with the highest BM25 scores, each with its score as `words`."""
+        """Return the passages with the highest BM25 scores, each with it as `words` and `score`."""
         from lancedb import query as queries
 
         kind: Any = queries.MultiMatchQuery
         query = self._table.search(kind(text, ["title", "text"]), query_type="fts")
         found = self._filtered(query.limit(count).select([*self._shown, "_score"]), where)
-        return [row | {"words": row["_score"]} for row in found]
+        return [row | dict.fromkeys(("words", "score"), row["_score"]) for row in found]
 
     @property
     def _shown(self) -> list[str]:

@@ -49,7 +49,8 @@ def create_app(service: Service, keys: Sequence[str] = (), cors: Sequence[str] =
         app.add_middleware(CORSMiddleware, allow_origins=list(cors), allow_methods=["*"], allow_headers=["*"])
     _answer_errors(app)
     _add_routes(app, service)
-    _add_page(app)
+    for path in ("/", "/page.css", "/page.js"):
+        app.add_route(path, _page, include_in_schema=False)
     paths = [str(getattr(route, "path", "")) for route in app.routes]
     return Guard(app, service.options, keys, service.metrics, paths)
 
@@ -67,8 +68,8 @@ def _answer_errors(app: FastAPI) -> None:
         if isinstance(error, LikewiseError):
             return RequestError(str(error)).response()
         if hasattr(error, "status_code"):  # of the framework: no such path, another method, a body it cannot read
-            return RequestError(f"{error.detail}: {request.url.path}", status=error.status_code).response()
-        return RequestError("an error of the service; its log says more", status=500, kind="server_error").response()
+            return RequestError(f"{error.detail}: {request.url.path}", error.status_code).response()
+        return RequestError("an error of the service; its log says more", 500).response()
 
     for kind in (LikewiseError, RequestValidationError, HTTPException, 400, 404, 405, 413, Exception):
         app.add_exception_handler(kind, answer)
@@ -136,7 +137,7 @@ def _add_routes(app: FastAPI, service: Service) -> None:
     @app.get("/ready", tags=["running"], summary="Requests are taken")
     async def ready() -> Any:
         if not service.ready:
-            raise RequestError("too many texts are waiting", status=503, kind="server_error")
+            raise RequestError("too many texts are waiting", 503)
         return {"status": "ready"}
 
     @app.get("/metrics", tags=["running"], summary="Measurements for Prometheus")
@@ -144,12 +145,8 @@ def _add_routes(app: FastAPI, service: Service) -> None:
         return Response(generate_latest(service.metrics.registry), media_type=CONTENT_TYPE_LATEST)
 
 
-def _add_page(app: FastAPI) -> None:
-    async def page(request: Request) -> Response:
-        return FileResponse(_PAGE / (request.url.path[1:] or "page.html"), headers=_PAGE_HEADERS)
-
-    for path in ("/", "/page.css", "/page.js"):
-        app.add_route(path, page, include_in_schema=False)
+async def _page(request: Request) -> Response:
+    return FileResponse(_PAGE / (request.url.path[1:] or "page.html"), headers=_PAGE_HEADERS)
 
 
 async def _unless_gone(request: Request, work: Awaitable[_Found], seconds: float) -> _Found:
@@ -169,8 +166,8 @@ async def _unless_gone(request: Request, work: Awaitable[_Found], seconds: float
         if doing in done:
             return await doing
         if leaving in done:
-            raise RequestError("the client has left", status=499)
-        raise RequestError(f"no answer within {seconds:g} s: send fewer texts", status=504, kind="server_error")
+            raise RequestError("the client has left", 499)
+        raise RequestError(f"no answer within {seconds:g} s: send fewer texts", 504)
     finally:
         doing.cancel()
         leaving.cancel()

@@ -26,8 +26,7 @@ class TooBusyError(RequestError):
     """Raised if too many texts wait; `after` is how many seconds they will take."""
 
     def __init__(self, waiting: int, after: int) -> None:
-        message, headers = f"{waiting:,} texts are waiting: try again in {after} s", {"Retry-After": str(after)}
-        super().__init__(message, status=429, kind="rate_limit_error", headers=headers)
+        super().__init__(f"{waiting:,} texts are waiting: try again in {after} s", 429, retry_after=str(after))
         self.after = after
 
 

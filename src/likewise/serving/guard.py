@@ -83,12 +83,8 @@ class Guard:
         digest = sha256(given.removeprefix(b"Bearer ").strip()).digest()
         # Each is compared, in a time that tells nothing of where they differ.
         if not sum(hmac.compare_digest(digest, key) for key in self._keys):
-            raise RequestError(
-                "this service wants an API key: send the header 'Authorization: Bearer KEY'",
-                status=401,
-                code="invalid_api_key",
-                headers={"WWW-Authenticate": "Bearer"},
-            )
+            wanted = "this service wants an API key: send the header 'Authorization: Bearer KEY'"
+            raise RequestError(wanted, 401, code="invalid_api_key", www_authenticate="Bearer")
 
     async def _with_body(self, scope: Any, receive: Any) -> Any:
         """Read the body, and return what gives it to the application, and tells it later if the client has left."""
@@ -96,9 +92,7 @@ class Guard:
             return receive
         most, body, more = self.options.max_body, bytearray(), True
         declared = dict(scope["headers"]).get(b"content-length", b"0")
-        too_large = RequestError(
-            f"the body is larger than {most:,} bytes: send fewer texts", status=413, headers={"Connection": "close"}
-        )
+        too_large = RequestError(f"the body is larger than {most:,} bytes: send fewer texts", 413, connection="close")
         if not declared.isdigit() or int(declared) > most:
             raise too_large
         try:
@@ -106,17 +100,14 @@ class Guard:
                 while more:
                     message = await receive()
                     if message["type"] == "http.disconnect":
-                        raise RequestError("the client has left", status=400)
+                        raise RequestError("the client has left")
                     body += message.get("body", b"")
                     more = message.get("more_body", False)
                     if len(body) > most:
                         raise too_large
         except TimeoutError:
-            raise RequestError(
-                f"the body did not arrive within {self.options.body_timeout:g} s",
-                status=408,
-                headers={"Connection": "close"},
-            ) from None
+            late = f"the body did not arrive within {self.options.body_timeout:g} s"
+            raise RequestError(late, 408, connection="close") from None
         messages = iter([{"type": "http.request", "body": bytes(body), "more_body": False}])
 
         async def replay() -> Any:

@@ -16,27 +16,24 @@ class RequestError(LikewiseError):
 
     Attributes:
         status: of the response.
-        kind, param, code: as in OpenAI's error object.
-        headers: of the response.
+        param, code: as in OpenAI's error object.
+        headers: of the response; they are given with _ for -.
     """
 
     def __init__(
-        self,
-        message: str,
-        *,
-        status: int = 400,
-        param: str | None = None,
-        code: str | None = None,
-        kind: str = "invalid_request_error",
-        headers: dict[str, str] | None = None,
+        self, message: str, status: int = 400, *, param: str | None = None, code: str | None = None, **headers: str
     ) -> None:
         super().__init__(message)
-        self.status, self.kind, self.param, self.code, self.headers = status, kind, param, code, headers
+        self.status, self.param, self.code = status, param, code
+        self.headers = {name.replace("_", "-"): text for name, text in headers.items()}
 
     def response(self) -> JSONResponse:
         """Return the response, with the error object of OpenAI's API."""
-        error = {"message": str(self), "type": self.kind, "param": self.param, "code": self.code}
-        return JSONResponse({"error": error}, self.status, self.headers)
+        kind = "server" if self.status >= 500 else "rate_limit" if self.status == 429 else "invalid_request"
+        error = {"message": str(self), "type": f"{kind}_error", "param": self.param, "code": self.code}
+        return JSONResponse(
+            {"error": error}, self.status, {name.replace("_", "-"): text for name, text in self.headers.items()}
+        )
 
 
 # With a constraint, whichever it is, pydantic refuses half of a surrogate pair.
@@ -86,16 +83,13 @@ def checked_texts(given: Any, param: str, limits: ServeOptions) -> list[str]:
             "check_embedding_ctx_length=False",
             param=param,
         )
-    if len(texts) > limits.max_texts:
-        raise RequestError(
-            f"{len(texts):,} texts are more than {limits.max_texts:,}: send several requests", param=param
-        )
+    most, longest = limits.max_texts, limits.max_characters
+    if len(texts) > most:
+        raise RequestError(f"{len(texts):,} texts are more than {most:,}: send several requests", param=param)
     for number, text in enumerate(texts):
         if not text:
             raise RequestError(f"text {number} is empty: leave it out", param=param)
-        if len(text) > limits.max_characters:
-            raise RequestError(
-                f"text {number} has {len(text):,} characters, more than {limits.max_characters:,}: split it",
-                param=param,
-            )
+        if len(text) > longest:
+            said = f"text {number} has {len(text):,} characters, more than {longest:,}: split it"
+            raise RequestError(said, param=param)
     return texts

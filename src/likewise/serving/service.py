@@ -95,12 +95,8 @@ class Service:
         """
         name = next(iter(self.models)) if asked is None else asked
         if name not in self.models:
-            raise RequestError(
-                f"the model {name!r} is not served here; there are {', '.join(self.models)}",
-                status=404,
-                param="model",
-                code="model_not_found",
-            )
+            there = f"the model {name!r} is not served here; there are {', '.join(self.models)}"
+            raise RequestError(there, 404, param="model", code="model_not_found")
         return name
 
     @property
@@ -116,7 +112,7 @@ class Service:
         found = await self.batchers[name].vectors(items)
         tokens = sum(map(model.tokens, items))
         if not np.isfinite(found).all():
-            raise RequestError("the model's vectors are not finite numbers", status=500, kind="server_error")
+            raise RequestError("the model's vectors are not finite numbers", 500)
         self.metrics.texts.labels(name).inc(len(texts))
         self.metrics.tokens.labels(name).inc(tokens)
         return found, tokens
@@ -131,7 +127,7 @@ class Service:
         name = asked.index or next(iter(self.indexes), "")
         if name not in self.indexes:
             there = ", ".join(self.indexes) or "none: start with --index"
-            raise RequestError(f"there is no index {name!r} here; there are {there}", status=404, param="index")
+            raise RequestError(f"there is no index {name!r} here; there are {there}", 404, param="index")
         index, self._loop = self.indexes[name], asyncio.get_running_loop()
         self._model_of(index)  # it may have been made again by another one
         hits = await run_in_threadpool(index.search, asked.query, asked.k, mode=asked.mode, where=asked.where)

@@ -16,7 +16,6 @@ from likewise.inference.engines import chooser, exports, fidelity, onnx_engine, 
 from likewise.inference.engines.chooser import choose, fast_pairs
 from likewise.inference.engines.engine import Choice, QuantisationRefused
 from likewise.inference.engines.exports import Store
-from likewise.inference.runner import runner_of
 
 KINDS = ["cls", "mean", "whitening", "mask prompt", "text cnn"]
 
@@ -226,12 +225,11 @@ def test_what_is_fast_follows_from_the_processor(processor, precision, pairs, mo
 
 def test_auto_exports_for_a_long_job_and_takes_an_export_that_is_there(engine, loaded, sentences, monkeypatch):
     texts = sentences[:300]
-    runner = runner_of(loaded)
     monkeypatch.setenv("LIKEWISE_PROCESSOR", "avx2")
     monkeypatch.setattr(chooser, "release", lambda name: "1" if name == engine else "")
 
     def chosen(*lines):
-        return str(choose(loaded, runner, Choice("auto", "fp32"), lines, len(lines)).engine)
+        return str(choose(loaded, Choice("auto", "fp32"), lines, len(lines)).engine)
 
     assert chosen(*texts[:10]) == "torch fp32"
     assert chosen(*texts) == "torch fp32"  # a second of work
@@ -247,17 +245,16 @@ def test_auto_exports_for_a_long_job_and_takes_an_export_that_is_there(engine, l
 def test_operations_by_hand(loaded, sentences):
     weights = 2 * (4 * 32 * 32 + 2 * 32 * 64) + 32 * 32  # two layers, and the pooler
     tokens = len(loaded.tokenizer(sentences[0])["input_ids"])
-    sample = fidelity.Sample(loaded, runner_of(loaded), sentences[:1])
+    sample = fidelity.Sample(loaded, sentences[:1])
     assert sample.operations(1000) == 2 * weights * tokens * 1000
 
 
 def test_a_precision_asked_for_by_name_is_given_or_refused(loaded, sentences, monkeypatch):
     """By auto too, and for three texts too."""
-    runner = runner_of(loaded)
     monkeypatch.setattr(chooser, "release", lambda engine: "")
     with pytest.raises(QuantisationRefused, match="No engine here gives int8"):
-        choose(loaded, runner, Choice("auto", "int8"), sentences[:3], 3)
-    found = choose(loaded, runner, Choice("auto", "bf16"), sentences[:40], 40)
+        choose(loaded, Choice("auto", "int8"), sentences[:3], 3)
+    found = choose(loaded, Choice("auto", "bf16"), sentences[:40], 40)
     assert str(found.engine) == "torch bf16"
     assert 1e-5 < found.fidelity.difference < 0.1
 

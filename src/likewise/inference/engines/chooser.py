@@ -23,7 +23,6 @@ from likewise.inference.engines.engine import (
 )
 from likewise.inference.engines.exports import exports_of, release
 from likewise.inference.engines.fidelity import Fidelity, Sample
-from likewise.inference.runner import Runner
 
 FEW = 256
 """For fewer texts 'auto' opens no export, which takes about as long as encoding them; one that is open is used."""
@@ -44,10 +43,11 @@ class Chosen:
         return f"{self.engine}, {self.fidelity}" if lower else str(self.engine)
 
 
-def choose(model: SentenceTransformer, runner: Runner, choice: Choice, texts: Sequence[str], total: int) -> Chosen:
+def choose(model: SentenceTransformer, choice: Choice, texts: Sequence[str], total: int) -> Chosen:
     """Choose an engine.
 
     Args:
+        model: one that the fast path takes (see `fits`).
         texts: what is to be encoded, or the first of it, 1 or more: checks and int8's ranges are made on a sample.
         total: how many there are in all, about.
     """
@@ -56,11 +56,10 @@ def choose(model: SentenceTransformer, runner: Runner, choice: Choice, texts: Se
     few = auto and (total < FEW or not on_cpu)
     if choice.precision == "fp32" and (choice.engine == "torch" or few):
         return Chosen(TorchEngine(model))  # the way of a single sentence: nothing is looked at
-    exports, sample = exports_of(model), Sample(model, runner, texts)
+    exports, sample = exports_of(model), Sample(model, texts)
     named = choice.precision in ("bf16", "int8")
-    if not auto:
-        pairs: list[EngineVariant] = [(choice.engine, one) for one in _precisions(choice)]
-    else:
+    pairs: list[EngineVariant] = [(choice.engine, one) for one in _precisions(choice)]
+    if auto:
         pairs = [pair for pair in fast_pairs(choice.precision) if pair[0] == "torch" or release(pair[0])]
         if not named and (few or sample.operations(total) < LONG):
             there = exports.checked.__contains__ if few else exports.has
@@ -72,14 +71,10 @@ def choose(model: SentenceTransformer, runner: Runner, choice: Choice, texts: Se
         try:
             engine = exports.ready(pair, sample)
             return Chosen(engine, exports.checked[pair], tuple(notes))
-        except MissingExtraError as reason:
-            if not auto:
+        except (MissingExtraError, QuantisationRefused) as reason:
+            if not auto and (named or isinstance(reason, MissingExtraError)):
                 raise
             notes.append(str(reason))
-        except QuantisationRefused as refusal:
-            if named and not auto:
-                raise
-            notes.append(str(refusal))
         except CannotExport as reason:
             instead = "" if auto else " torch runs instead."
             notes.append(f"The engine {pair[0]} ({pair[1]}) cannot be used: {reason}.{instead}")

@@ -108,9 +108,7 @@ class TorchEngine(Engine):
             # These contexts are of the calling thread only, so they are entered in each call.
             cast: Any = torch.autocast(device.type, dtype=torch.bfloat16) if bf16 else nullcontext()
             with torch.inference_mode(), cast, only_pooled_token(model):
-                pair = zip(INPUTS, (ids, mask), strict=True)
-                return model({name: torch.from_numpy(part).to(device, non_blocking=True) for name, part in pair})[
-                    OUTPUT
-                ]
+                parts = (torch.from_numpy(part).to(device, non_blocking=True) for part in (ids, mask))
+                return model(dict(zip(INPUTS, parts, strict=True)))[OUTPUT]
 
         return call

@@ -10,7 +10,6 @@ from likewise.inference.engines import onnx_engine, openvino_engine
 from likewise.inference.engines.engine import (
     CannotExport,
     Engine,
-    EngineName,
     EngineVariant,
     QuantisationRefused,
     TorchEngine,
@@ -19,7 +18,7 @@ from likewise.inference.engines.fidelity import ENOUGH, MAX_DIFFERENCE, MIN_COSI
 from likewise.inference.engines.graph import check_exportable, fingerprint, least_tokens, mark
 from likewise.inference.engines.store import Store, release
 
-MAKERS: dict[EngineName, Any] = {"openvino": openvino_engine, "onnx": onnx_engine}
+MAKERS: dict[str, Any] = {"openvino": openvino_engine, "onnx": onnx_engine}
 
 
 class Exports:

@@ -14,7 +14,7 @@ from torch import nn
 from likewise.errors import counted
 from likewise.inference.engines.engine import Engine, TorchEngine
 from likewise.inference.engines.store import MAX_DIFFERENCE
-from likewise.inference.runner import Runner
+from likewise.inference.runner import runner_of
 
 MIN_COSINE = 0.99
 MIN_RANK = 0.985
@@ -67,9 +67,8 @@ def sample_of(texts: Sequence[str]) -> list[str]:
 class Sample:
     """The sample of texts, and their vectors in float32 by torch."""
 
-    def __init__(self, model: SentenceTransformer, runner: Runner, texts: Sequence[str]) -> None:
-        self.texts = sample_of(texts)
-        self.model, self.runner = model, runner
+    def __init__(self, model: SentenceTransformer, texts: Sequence[str]) -> None:
+        self.model, self.runner, self.texts = model, runner_of(model), sample_of(texts)
 
     @cached_property
     def reference(self) -> np.ndarray:
@@ -100,19 +99,16 @@ def compare(found: np.ndarray, wanted: np.ndarray) -> Fidelity:
     Args:
         found, wanted: (S, D) each, S of 1 or more; a row that is zero in both counts as equal.
     """
+    from scipy.stats import spearmanr
+
     found, wanted = found.astype(np.float64), wanted.astype(np.float64)
     lengths = np.linalg.norm(wanted, axis=1)  # (S,)
     difference = float((np.abs(found - wanted).max(axis=1) / np.maximum(lengths, 1e-12)).max())
     units = [rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12) for rows in (found, wanted)]
     cosines = (units[0] * units[1]).sum(axis=1)  # (S,)
     cosines[(lengths == 0) & (np.linalg.norm(found, axis=1) == 0)] = 1.0
-    return Fidelity(float(cosines.mean()), float(cosines.min()), _rank(*units), difference, len(found))
-
-
-def _rank(found: np.ndarray, wanted: np.ndarray) -> float:
-    from scipy.stats import spearmanr
-
-    if len(found) < ENOUGH:
-        return 1.0
-    pairs = np.triu_indices(len(found), k=1)
-    return float(np.nan_to_num(spearmanr((found @ found.T)[pairs], (wanted @ wanted.T)[pairs]).statistic))
+    rank = 1.0
+    if len(found) >= ENOUGH:
+        pairs = np.triu_indices(len(found), k=1)
+        rank = float(np.nan_to_num(spearmanr(*((rows @ rows.T)[pairs] for rows in units)).statistic))
+    return Fidelity(float(cosines.mean()), float(cosines.min()), rank, difference, len(found))

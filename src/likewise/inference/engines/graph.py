@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from likewise.encoder.pooled_token import only_pooled_token
 from likewise.encoder.text_cnn import TextCNN
+from likewise.errors import first_line
 from likewise.inference.engines.engine import OUTPUT, CannotExport
 from likewise.transformers_output import only_errors
 
@@ -63,7 +64,9 @@ def check_exportable(model: SentenceTransformer) -> None:
 def fingerprint(model: SentenceTransformer) -> str:
     """Return a hash of the weights and the computation: it changes when the vectors do."""
     digest = hashlib.blake2b(f"{_FORMAT} {model!r}".encode(), digest_size=16)
-    for name, tensor in chain(model.state_dict().items(), _unsaved(model)):
+    saved = model.state_dict()
+    unsaved = ((name, buffer) for name, buffer in model.named_buffers() if name not in saved)
+    for name, tensor in chain(saved.items(), unsaved):
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
         digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy())
     return digest.hexdigest()
@@ -74,19 +77,8 @@ def mark(model: SentenceTransformer) -> tuple[tuple[int, int], ...]:
 
     A write that torch does not count (through `.data` or a numpy view) is not seen.
     """
-    return tuple((tensor.data_ptr(), _writes(tensor)) for tensor in chain(model.parameters(), model.buffers()))
-
-
-def _writes(tensor: Tensor) -> int:
-    try:
-        return tensor._version
-    except RuntimeError:  # an inference tensor, which cannot be written
-        return 0
-
-
-def _unsaved(model: SentenceTransformer) -> Iterator[tuple[str, Tensor]]:
-    saved = set(model.state_dict())
-    return ((name, buffer) for name, buffer in model.named_buffers() if name not in saved)
+    tensors = chain(model.parameters(), model.buffers())  # one made for inference cannot be written
+    return tuple((tensor.data_ptr(), 0 if tensor.is_inference() else tensor._version) for tensor in tensors)
 
 
 @contextmanager
@@ -100,8 +92,7 @@ def tracing(model: SentenceTransformer) -> Iterator[PooledGraph]:
     except CannotExport:
         raise
     except Exception as error:  # tracers and converters raise of every kind
-        lines = [line for line in str(error).splitlines() if line.strip()] or [""]
-        raise CannotExport(f"the export failed ({type(error).__name__}: {lines[0]})") from error
+        raise CannotExport(f"the export failed ({type(error).__name__}: {first_line(error)})") from error
     finally:
         for module, training in modes.items():
             module.training = training
