@@ -13,7 +13,7 @@ import torch
 import likewise
 from likewise.comparison.methods import parse_methods
 from likewise.comparison.outcome import Comparison
-from likewise.comparison.page import page
+from likewise.comparison.report import page
 from likewise.context.indexing import Retrieval
 from likewise.context.workspace import ContextError
 from likewise.errors import LikewiseError

@@ -7,7 +7,7 @@ import pytest
 
 from likewise.comparison.methods import ComparisonError, parse_methods
 from likewise.comparison.outcome import Comparison
-from likewise.comparison.tables import making, markdown, markdown_table, notes, open_folder, scores_table
+from likewise.comparison.report import making, markdown, markdown_table, notes, open_folder, scores_table
 
 SETTINGS = {
     "base": "bundled:minilm",

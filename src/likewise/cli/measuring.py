@@ -100,7 +100,7 @@ def _show_report(report: Any) -> None:
 )
 def compare(found: Any) -> None:
     """Print the table of the comparison, its notes, and the place of the page."""
-    from likewise.comparison.tables import notes, scores_table
+    from likewise.comparison.report import notes, scores_table
 
     typer.echo(f"\n{scores_table(found)}\n")
     for line in notes(found):
@@ -119,7 +119,7 @@ def analyze() -> CommandTable:
 
 def _opened(out: Path) -> Path:
     """Make the folder, and check the extra, before minutes of encoding."""
-    from likewise.comparison.tables import open_folder
+    from likewise.comparison.report import open_folder
 
     return open_folder(out)
 
@@ -151,7 +151,7 @@ def _similarity(report: Any, out: Out) -> None:
 @calls("likewise.evaluation.rank_errors:analyze_errors", texts={"precision": _PRECISION}, **_ANALYSIS)
 def _errors(found: Any, out: Out) -> None:
     from likewise.comparison.analyses import write_errors
-    from likewise.comparison.page import rank
+    from likewise.comparison.report import rank
 
     written = write_errors(found, out)
     typer.echo(

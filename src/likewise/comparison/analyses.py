@@ -26,10 +26,9 @@ from likewise.comparison.inspection import (
     related_cosines,
 )
 from likewise.comparison.methods import ComparisonError
-from likewise.comparison.page import errors_page, rank
 from likewise.comparison.pictures import shorten
+from likewise.comparison.report import errors_page, open_folder, rank
 from likewise.comparison.sight_pictures import draw_errors, draw_similarity
-from likewise.comparison.tables import open_folder
 from likewise.errors import counted
 from likewise.evaluation.rank_errors import ErrorAnalysis
 from likewise.evaluation.registry import resolve

@@ -1,13 +1,27 @@
-"""The tables of a comparison: scores with their spread and the best marked, and the settings of each row."""
+"""The report of a comparison or an analysis, as Markdown and as a page.
 
+A page is one file that needs no network and follows the reader's light or dark setting.
+"""
+
+import base64
 import os
+import re
+from collections.abc import Mapping
+from difflib import SequenceMatcher
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from likewise.comparison.methods import ComparisonError
 from likewise.comparison.outcome import Cell, Column, Comparison, Row
 from likewise.comparison.pictures import check_extra
+from likewise.evaluation.rank_errors import ErrorAnalysis
 from likewise.evaluation.report import markdown_table
+
+_WORDS = re.compile(r"\w+(?:['’]\w+)*|\s+|[^\w\s]")
+
+#: Words of a sentence, and whether each stands in the other sentence of the pair as well.
+Marked = list[tuple[str, bool]]
 
 _NO = "–"
 
@@ -136,6 +150,64 @@ def markdown(found: Comparison) -> str:
         + "Updates, seconds of training (evaluations counted), the update at which the checkpoint was kept for each "
         + f"seed; alignment and uniformity of the kept model (lower is better for both).\n\n{made}\n\n{kinds}\n"
     )
+
+
+def page(found: Comparison, pictures: Mapping[str, Path]) -> str:
+    """Return the page of a comparison."""
+    worst = {row.label: errors for row in found.rows if (errors := row.inspection.get("worst"))}
+    return _rendered(f"Comparison of {len(found.rows)} methods", about(found), pictures, worst, found)
+
+
+def errors_page(analysis: ErrorAnalysis, headline: str, about: str, picture: Path) -> str:
+    """Return the page of an error analysis."""
+    return _rendered(headline, about, {"errors": picture}, {analysis.model: analysis.to_dict()})
+
+
+def _rendered(
+    headline: str, about: str, pictures: Mapping[str, Path], worst: Mapping[str, Any], found: Comparison | None = None
+) -> str:
+    check_extra()
+    from jinja2 import Environment, StrictUndefined
+
+    source = files("likewise.comparison").joinpath("page.html.j2").read_text(encoding="utf-8")
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    shown = {name: base64.b64encode(path.read_bytes()).decode("ascii") for name, path in pictures.items()}
+    among: dict[int, list[str]] = {}  # the methods that have a pair among their worst, by its index
+    for label, errors in worst.items():
+        for pair in errors["worst"]:
+            among.setdefault(pair["index"], []).append(label)
+    functions = (cell_text, seeds_text, reading, notes, making, differences, rank)
+    template = environment.from_string(source, {"MADE": MADE} | {one.__name__: one for one in functions})
+    return template.render(headline=headline, about=about, pictures=shown, worst=worst, among=among, found=found)
+
+
+def rank(value: float) -> str:
+    """Return a rank as text, with '.5' where an even number of pairs shares it.
+
+    >>> rank(3564.0), rank(3.5)
+    ('3,564', '3.5')
+    """
+    return f"{value:,.0f}" if value == int(value) else f"{value:,.1f}"
+
+
+def differences(first: str, second: str) -> tuple[Marked, Marked]:
+    """Return the parts that two sentences have in common, in order and ignoring case.
+
+    Returns:
+        The parts of each sentence with True for what is in both; joined they give the sentence back.
+
+    >>> differences("I oppose it.", "I support it.")[0]
+    [('I ', True), ('oppose', False), (' it.', True)]
+    """
+    left, right = _WORDS.findall(first), _WORDS.findall(second)
+    # A blank is in both only next to a word that is.
+    matcher = SequenceMatcher(str.isspace, [w.lower() for w in left], [w.lower() for w in right], autojunk=False)
+    sides: tuple[Marked, Marked] = ([], [])
+    for what, *ends in matcher.get_opcodes():
+        for side, part in zip(sides, (left[ends[0] : ends[1]], right[ends[2] : ends[3]]), strict=True):
+            if part:
+                side.append(("".join(part), what == "equal"))
+    return sides
 
 
 def open_folder(out: str | os.PathLike[str]) -> Path:
