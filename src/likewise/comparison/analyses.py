@@ -26,7 +26,7 @@ from likewise.comparison.inspection import (
     related_cosines,
 )
 from likewise.comparison.methods import ComparisonError
-from likewise.comparison.pictures import shorten
+from likewise.comparison.pictures import cut_middle
 from likewise.comparison.report import errors_page, open_folder, rank
 from likewise.comparison.sight_pictures import draw_errors, draw_similarity
 from likewise.errors import counted
@@ -179,7 +179,7 @@ def write_similarity(report: SimilarityReport, out: str | os.PathLike[str]) -> l
     """Write similarity.json, .md, .tsv (every pair with its cosines) and .png into a folder; return their paths."""
     folder = open_folder(out)
     shown = {
-        f"{label}: {shorten(model, 30)}": [d.to_dict() for d in report.distributions if d.label == label]
+        f"{label}: {cut_middle(model, 30)}": [d.to_dict() for d in report.distributions if d.label == label]
         for label, model in report.models.items()
     }
     columns = [d for d in report.distributions if d.kind in (NEGATION, OTHER)]

@@ -75,15 +75,6 @@ def save(figure: Figure, path: Path, y: str = "") -> Path:
     return path
 
 
-def shorten(name: str, length: int = 48) -> str:
-    """Return a name for a title: the end of a long path, which distinguishes it from others.
-
-    >>> shorten("/somewhere/very/deep/in/a/tree/of/folders/runs/sncse-long")
-    '…/very/deep/in/a/tree/of/folders/runs/sncse-long'
-    """
-    return name if len(name) <= length else "…" + name[-(length - 1) :]
-
-
 def cut_middle(label: str, length: int = 40) -> str:
     """Return a label that fits, its middle cut: the beginning and the end identify it.
 

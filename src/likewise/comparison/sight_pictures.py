@@ -12,14 +12,12 @@ from likewise.comparison.outcome import Comparison
 from likewise.comparison.pictures import (
     BLUE,
     GREEN,
-    MARKERS,
     ORANGE,
     PURPLE,
     VERMILLION,
     cut_middle,
     panels,
     save,
-    shorten,
     styles,
 )
 from likewise.evaluation.rank_errors import ErrorAnalysis
@@ -76,19 +74,16 @@ def draw_maps(found: Comparison, path: Path) -> Path | None:
     rows = [(row.label, mapped) for row in found.rows if (mapped := row.inspection.get("map"))]
     if not rows:
         return None
-    sentences = rows[0][1]["sentences"]
-    legend = [textwrap.fill(text, 36 * min(4, len(rows))) for text in sentences]
+    legend = [textwrap.fill(text, 36 * min(4, len(rows))) for text in rows[0][1]["sentences"]]
     high = 0.5 + 0.2 * sum(text.count("\n") + 1 for text in legend)
     figure, flat = panels(
         len(rows), lambda lines, n: (max(4.6, 0.4 + 2.7 * n), high + 2.9 * lines), columns=4, share_x=False
     )
     for axes, (label, mapped) in zip(flat, rows, strict=True):
         points, owner = np.array(mapped["points"]), np.array(mapped["of"])
-        for i, (colour, _) in enumerate(styles(len(sentences))):
-            mark = MARKERS[i % len(MARKERS)]
-            axes.scatter(
-                *points[owner == i].T, s=17, color=colour, marker=mark, alpha=0.75, linewidths=0, label=legend[i]
-            )
+        for i, (colour, mark) in enumerate(styles(len(legend))):
+            look = {"color": colour, "marker": mark, "alpha": 0.75, "linewidths": 0}
+            axes.scatter(*points[owner == i].T, s=17, label=legend[i], **look)
         numbers = f"cosine within {mapped['within']:.2f}"
         if mapped["between"] is not None:
             numbers += f", between {mapped['between']:.2f}"
@@ -117,7 +112,7 @@ def draw_errors(analysis: ErrorAnalysis, path: Path) -> Path:
     axes.set_xlabel("gold rank $R_G$ (by the human rating; higher is more similar)")
     axes.set_ylabel("estimated rank $R_E$ (by the cosine)")
     axes.set_title(
-        f"{analysis.title}: Spearman {analysis.spearman:.2f}\n{shorten(analysis.model, 60)}", loc="left", fontsize=10
+        f"{analysis.title}: Spearman {analysis.spearman:.2f}\n{cut_middle(analysis.model, 60)}", loc="left", fontsize=10
     )
     figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=9)
     return save(figure, path)
