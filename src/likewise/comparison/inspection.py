@@ -21,7 +21,7 @@ from likewise.evaluation.data import find_data
 from likewise.evaluation.pairs import RatedPairs, pair_cosines
 from likewise.evaluation.rank_errors import ranked
 from likewise.evaluation.registry import TASKS, resolve
-from likewise.evaluation.task import TaskMissing, plain
+from likewise.evaluation.task import TaskMissing
 from likewise.evaluation.tasks.sts import StsTask
 
 if TYPE_CHECKING:
@@ -132,37 +132,34 @@ def dropout_views(
     seed: int,
     batch_size: int = 64,
     precision: Precision | None = None,
-) -> tuple[np.ndarray, np.ndarray] | None:
+) -> np.ndarray | None:
     """Encode each sentence twice with dropout on, as the positive pairs of SimCSE and SNCSE.
 
     Returns:
-        Two matrices (S, D) float32; None where the model has no dropout, so that both would be equal.
+        (2, S, D) float32; None where the model has no dropout, so that both would be equal.
     """
     import torch
     from sentence_transformers.util import batch_to_device
     from torch.nn.modules.batchnorm import _BatchNorm
 
-    from likewise.inference.encoding import autocast, undisturbed
+    from likewise.inference.encoding import autocast, dimension, undisturbed
 
     if not any(isinstance(module, torch.nn.Dropout) and module.p > 0 for module in model.modules()):
         return None
-    order = sorted(range(len(sentences)), key=lambda i: len(sentences[i]))  # batches of one length pad little
-    views: list[np.ndarray] = []
+    order = np.argsort([len(text) for text in sentences], kind="stable")  # batches of one length pad little
+    views = np.empty((2, len(sentences), dimension(model)), dtype=np.float32)
     with undisturbed(model), autocast(model, precision), torch.inference_mode():
         torch.manual_seed(seed)
         for module in model.modules():
             # Attention layers read their own flag. A batch norm would learn from what it sees.
             module.training = not isinstance(module, _BatchNorm)
-        for _ in range(2):
-            rows: list[Any] = []
+        for view in views:
             for start in range(0, len(order), batch_size):
-                features = model.preprocess([sentences[i] for i in order[start : start + batch_size]])
-                found = model(batch_to_device(features, model.device))
-                rows.append(found["sentence_embedding"].float().cpu().numpy())  # (B, D)
-            view = np.empty((len(order), rows[0].shape[1]), dtype=np.float32)
-            view[order] = np.concatenate(rows)
-            views.append(view)
-    return views[0], views[1]
+                rows = order[start : start + batch_size]
+                features = model.preprocess([sentences[i] for i in rows])
+                found = model(batch_to_device(features, model.device))["sentence_embedding"]  # (B, D)
+                view[rows] = found[:, : model.truncate_dim].float().cpu().numpy()
+    return views
 
 
 @dataclass(frozen=True)
@@ -231,16 +228,9 @@ def inspect(model: SentenceTransformer, label: str, material: Material) -> dict[
     if pairs is not None and material.task is not None:
         cosines = pair_cosines(*np.split(encode(model, [*pairs.first, *pairs.second]), 2))
         found |= _bands(cosines, pairs.gold, material.task.scale)
-        if np.isfinite(cosines).all():
-            worst = ranked(cosines, pairs, material.task, WORST).to_dict()
-    kept = {kind: cosines for kind, cosines in found.items() if len(cosines) and np.isfinite(cosines).all()}
-    return plain(
-        {
-            "similarity": [Distribution(label, label, kind, cosines).to_dict() for kind, cosines in kept.items()],
-            "map": dropout_map(model, material.mapped, material.seed),
-            "worst": worst,
-        }
-    )
+        worst = ranked(cosines, pairs, material.task, WORST).to_dict()
+    shown = [Distribution(label, label, kind, cosines).to_dict() for kind, cosines in found.items() if len(cosines)]
+    return {"similarity": shown, "map": dropout_map(model, material.mapped, material.seed), "worst": worst}
 
 
 def dropout_map(model: SentenceTransformer, sentences: Sequence[str], seed: int) -> dict[str, Any] | None:
@@ -248,14 +238,14 @@ def dropout_map(model: SentenceTransformer, sentences: Sequence[str], seed: int)
 
     Returns:
         'sentences'; 'points' (K x V rows of two numbers) and 'of' (the sentence of each); 'within' and 'between', the
-        mean cosines of two views of one sentence and of two. None for a model without dropout, or without numbers.
+        mean cosines of two views of one sentence and of two. None for a model without dropout.
     """
     from sklearn.manifold import TSNE
 
     views = dropout_views(model, [text for text in sentences for _ in range(MAP_VIEWS // 2)], seed=seed)
-    if views is None or not all(np.isfinite(view).all() for view in views):
+    if views is None:
         return None
-    vectors = np.concatenate(views).astype(np.float64)  # (K V, D)
+    vectors = np.concatenate(list(views)).astype(np.float64)  # (K V, D)
     owner = np.tile(np.repeat(np.arange(len(sentences)), MAP_VIEWS // 2), 2)  # (K V,)
     vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
     cosines = vectors @ vectors.T  # (K V, K V)
@@ -267,7 +257,7 @@ def dropout_map(model: SentenceTransformer, sentences: Sequence[str], seed: int)
         "points": np.round(points.astype(np.float64), 3).tolist(),
         "of": owner.tolist(),
         "within": float(cosines[same & ~itself].mean()),
-        "between": float(cosines[~same].mean()) if (~same).any() else None,
+        "between": float(cosines[~same].mean()),
     }
 
 

@@ -84,9 +84,7 @@ def draw_maps(found: Comparison, path: Path) -> Path | None:
         for i, (colour, mark) in enumerate(styles(len(legend))):
             look = {"color": colour, "marker": mark, "alpha": 0.75, "linewidths": 0}
             axes.scatter(*points[owner == i].T, s=17, label=legend[i], **look)
-        numbers = f"cosine within {mapped['within']:.2f}"
-        if mapped["between"] is not None:
-            numbers += f", between {mapped['between']:.2f}"
+        numbers = f"cosine within {mapped['within']:.2f}, between {mapped['between']:.2f}"
         axes.set_title(f"{cut_middle(label, 34)}\n{numbers}", loc="left", fontsize=9)
         axes.grid(visible=False)
         # Neither the scale nor the directions of the plane have a meaning: names, no numbers.
