@@ -7,7 +7,7 @@ from sentence_transformers import CrossEncoder
 
 from likewise import load
 from likewise.evaluation import CrossEncoderScorer, EvaluationError, evaluate
-from likewise.evaluation.tasks.semantoneg import FILE
+from likewise.evaluation.tasks.negation import FILE
 from likewise.inference import LoadError
 
 

@@ -26,9 +26,8 @@ from likewise.comparison.inspection import (
     related_cosines,
 )
 from likewise.comparison.methods import ComparisonError
-from likewise.comparison.pictures import cut_middle
+from likewise.comparison.pictures import cut_middle, draw_errors, draw_similarity
 from likewise.comparison.report import errors_page, open_folder, rank
-from likewise.comparison.sight_pictures import draw_errors, draw_similarity
 from likewise.errors import counted
 from likewise.evaluation.rank_errors import ErrorAnalysis
 from likewise.evaluation.registry import resolve

@@ -12,9 +12,8 @@ from likewise.comparison.curve_pictures import draw_curves, draw_grids, draw_los
 from likewise.comparison.methods import Method, Settings, check_shared, parse_methods
 from likewise.comparison.one_run import FAILED, RunMaker
 from likewise.comparison.outcome import Comparison
-from likewise.comparison.pictures import check_extra
+from likewise.comparison.pictures import check_extra, draw_maps, draw_similarities
 from likewise.comparison.report import markdown, page
-from likewise.comparison.sight_pictures import draw_maps, draw_similarities
 from likewise.corpus import CorpusOptions
 from likewise.runs.job import check_target, open_job
 from likewise.runs.parts import Parts

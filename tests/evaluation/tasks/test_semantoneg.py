@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from likewise.evaluation.task import DataError, TaskMissing
-from likewise.evaluation.tasks.semantoneg import FILE, SemAntoNegTask, accuracy
+from likewise.evaluation.tasks.negation import FILE, SemAntoNegTask, accuracy
 
 ROW = {"idx": 0, "label": 2, "input": "It's not full.", "sentences": ["It's not empty.", "It's full.", "It's empty."]}
 

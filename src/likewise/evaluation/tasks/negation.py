@@ -1,13 +1,17 @@
-"""The negation gap: the distance of a sentence from its own negation (SNCSE, section 4.3).
+"""Sensitivity to 'not': SemAntoNeg, and the distance of a sentence from its own negation.
 
-The mean of cos(s, s) - cos(s, not s) over sentences s of STS-B test and SICK-R. SNCSE (Wang et al. 2022) calls a small
-gap feature suppression: the two share nearly all words, and an encoder that looks at the words takes them for one.
+**SemAntoNeg** (Vahtola, Creutz and Tiedemann 2022). Each row has a sentence with a negation and three candidates that
+differ from it by a negation, an antonym, or both; both together mean the same. An encoder that looks at the words alone
+takes one of the first two: all-MiniLM-L6-v2 is right in 2% of the rows, where chance is a third.
 
-The gap alone does not measure quality: an encoder that spreads all sentences far apart has a large one, so the result
-also gives the distance of two *different* sentences. The negations are made by rules (`likewise.augment.negation`), so
-the gap depends on their version and on the parser's.
+**Negation gap** (Wang et al. 2022, SNCSE, section 4.3): the mean of cos(s, s) - cos(s, not s) over sentences s of STS-B
+test and SICK-R. SNCSE calls a small gap feature suppression: the two share nearly all words, and an encoder that looks
+at the words takes them for one. The gap alone does not measure quality: an encoder that spreads all sentences far apart
+has a large one, so the result also gives the distance of two *different* sentences. The negations are made by rules
+(`likewise.augment.negation`), so the gap depends on their version and on the parser's.
 """
 
+import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,11 +20,65 @@ from typing import ClassVar
 import numpy as np
 
 from likewise.errors import counted
+from likewise.evaluation.data import find_file, read_lines
 from likewise.evaluation.pairs import pair_cosines
 from likewise.evaluation.task import DataError, Prepared, Task, TaskMissing, TaskResult
 from likewise.evaluation.tasks.sts import TASKS as STS_TASKS
 
+FILE = Path("semantoneg") / "SemAntoNeg_v1.0.jsonl"
 _SEED = 42  # SNCSE's seed, section 3.2
+
+
+@dataclass(frozen=True)
+class SemAntoNegTask(Task):
+    """The percentage of rows in which only the right candidate has the highest cosine.
+
+    The right candidate is always the last one, so a tie is wrong: an encoder that gives all candidates one vector
+    would be right in all rows if the last of equals counted.
+    """
+
+    name: str = "semantoneg"
+    title: str = "SemAntoNeg"
+    size: int = 3152
+
+    def read(self, data: Path) -> Prepared:
+        """Read the rows from the data folder or next to it."""
+        path = find_file(data, FILE)
+        rows = [_row(line, f"{path}:{number}") for number, line in enumerate(read_lines(path), start=1)]
+        self.check_count(path, len(rows), "row", self.size)
+        labels = np.array([label for _, label in rows])
+
+        def score(vectors: np.ndarray) -> TaskResult:
+            return TaskResult(self.name, self.title, "accuracy", 100 * accuracy(vectors, labels), len(labels))
+
+        return Prepared([sentence for row, _ in rows for sentence in row], score)
+
+
+def accuracy(vectors: np.ndarray, labels: np.ndarray) -> float:
+    """Return the share of rows in which only the right candidate is nearest to the input.
+
+    Args:
+        vectors: (4R, D): of each row the input, then its three candidates.
+        labels: (R,) index of the right candidate.
+    """
+    grouped = vectors.reshape(len(labels), 4, -1)  # (R, 4, D)
+    cosines = np.stack([pair_cosines(grouped[:, 0], grouped[:, i]) for i in (1, 2, 3)], axis=1)  # (R, 3)
+    rows = np.arange(len(labels))
+    right = cosines[rows, labels]
+    cosines[rows, labels] = -np.inf
+    return float(np.mean(right > cosines.max(axis=1)))
+
+
+def _row(line: str, where: str) -> tuple[list[str], int]:
+    try:
+        record = json.loads(line)
+        sentences = [record["input"], *record["sentences"]]
+        label = int(record["label"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise DataError(f"{where}: not a row of input, sentences and label ({error!r}).") from None
+    if len(sentences) != 4 or not all(isinstance(s, str) for s in sentences) or not 0 <= label <= 2:
+        raise DataError(f"{where}: a row has an input, three sentences, and a label from 0 to 2.")
+    return sentences, label
 
 
 @dataclass(frozen=True)
@@ -111,4 +169,4 @@ def draw(
     return drawn[:size]
 
 
-TASKS = (NegationGapTask(),)
+TASKS = (SemAntoNegTask(), NegationGapTask())
