@@ -15,7 +15,7 @@ import numpy as np
 
 from likewise.evaluation.data import find_file, read_lines
 from likewise.evaluation.pairs import pair_features
-from likewise.evaluation.probe import SEED, Fold, Probed, folds, nested, probe
+from likewise.evaluation.probe import SEED, Fold, folds, nested, probe
 from likewise.evaluation.task import DataError, Prepared, Task, TaskResult
 
 STRENGTHS = tuple(2.0**power for power in range(-2, 6))
@@ -94,10 +94,14 @@ class TransferTask(Task):
         parts: list[str] = []
         for file in self.files:
             path = find_file(data, file.path)
-            found = _read(path, file)
-            self.check_count(path, len(found), "row", file.size)
-            rows += found
-            parts += [file.part] * len(found)
+            lines = read_lines(path, file.encoding)[file.header :]
+            for place, line in enumerate(lines, start=1 + file.header):
+                try:
+                    rows.append(file.row(line))
+                except ValueError as error:
+                    raise DataError(f"{path}, line {place}: {error}. Copy the file again.") from None
+            self.check_count(path, len(lines), "row", file.size)
+            parts += [file.part] * len(lines)
         return rows, np.array(parts)
 
     def trials(self, labels: np.ndarray, parts: np.ndarray) -> tuple[Fold, ...]:
@@ -114,6 +118,8 @@ class TransferTask(Task):
         labels = np.array([row.label for row in rows])
 
         def score(vectors: np.ndarray) -> TaskResult:
+            from sklearn.metrics import f1_score
+
             if self.pairs:
                 # All first sentences, then all second ones: (2N, D).
                 vectors = pair_features(vectors[: len(rows)], vectors[len(rows) :])
@@ -121,29 +127,15 @@ class TransferTask(Task):
                 # A broken model has no score here, and keeps those of the other tasks.
                 return TransferResult(self.name, self.title, "accuracy", math.nan, 0, None, math.nan, (), self.seed)
             found = probe(vectors, labels, self.trials(labels, parts), self.strengths)
-            f1 = 100 * _f1(found, labels) if self.pairs else None
+            f1 = None
+            if self.pairs:
+                sides = labels[found.tested], found.predictions[found.tested]
+                f1 = 100 * float(f1_score(*sides, pos_label="1", zero_division=0))
             measures = (int(found.tested.sum()), f1, 100 * found.dev, found.strengths, self.seed)
             return TransferResult(self.name, self.title, "accuracy", 100 * found.accuracy, *measures)
 
         columns = zip(*(row.texts for row in rows), strict=True)
         return Prepared([text for column in columns for text in column], score)
-
-
-def _f1(found: Probed, labels: np.ndarray) -> float:
-    from sklearn.metrics import f1_score
-
-    return float(f1_score(labels[found.tested], found.predictions[found.tested], pos_label="1", zero_division=0))
-
-
-def _read(path: Path, file: TransferFile) -> list[LabelledTexts]:
-    skipped = int(file.header)
-    rows = []
-    for place, line in enumerate(read_lines(path, file.encoding)[skipped:], start=1 + skipped):
-        try:
-            rows.append(file.row(line))
-        except ValueError as error:
-            raise DataError(f"{path}, line {place}: {error}. Copy the file again.") from None
-    return rows
 
 
 def _sentence(text: str) -> str:
