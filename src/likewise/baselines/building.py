@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from likewise.baselines.averages import CLS, FIRST_LAST_AVERAGE, LAST_AVERAGE, WORD_AVERAGE
-from likewise.baselines.flow import FLOW
+from likewise.baselines.fitted import FLOW, WHITENING
 from likewise.baselines.method import Baseline, BaselineError
-from likewise.baselines.whitening import WHITENING
 from likewise.corpus import CorpusOptions, prepare
 from likewise.errors import counted
 from likewise.inference.loading import SavedModel
@@ -72,6 +71,7 @@ def baseline(
     method = find_baseline(name)
     chosen = method.options(**options)
     checked_seed(seed)
+    method.check()
     if corpus is None and method.corpus == "required":
         raise BaselineError(f"{name} is fitted to text: give a corpus (--corpus FILE, or bundled:wiki-sample)")
     if corpus is not None and method.corpus == "none":

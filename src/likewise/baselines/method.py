@@ -27,11 +27,13 @@ class Baseline(WithPresets):
     Args:
         build: (base, options, sentences, seed, progress) to a model; `sentences` are the corpus's, in order.
         corpus: whether it is fitted to a corpus: it must be, it may be, or it is not.
+        check: called before anything is read; raises an error if a package is missing.
         default_base: the base where none is given.
     """
 
     build: Callable[[str, Any, Sequence[str], int, Progress], SentenceTransformer]
     corpus: Literal["required", "optional", "none"] = "none"
+    check: Callable[[], None] = lambda: None
     default_base: str = "bundled:minilm"
 
 
@@ -50,32 +52,8 @@ def pooled_encoder(base: str, pooled: Pooled) -> SentenceTransformer:
     return build_layer_average(base, {"first-last": FIRST_LAST, "last-two": LAST_TWO, "last": (-1,)}[pooled])
 
 
-_BATCHES_AT_A_TIME = 64
-
-
 def sample_rows(n_rows: int, wanted: int, seed: int) -> np.ndarray:
     """Return the sorted indices of `wanted` random rows, reproducibly for a seed; all rows for 0."""
     if not wanted or wanted >= n_rows:
         return np.arange(n_rows)
     return np.sort(np.random.default_rng([seed, 3]).permutation(n_rows)[:wanted])
-
-
-def sample_vectors(
-    encoder: SentenceTransformer,
-    sentences: Sequence[str],
-    wanted: int,
-    seed: int,
-    batch_size: int,
-    progress: Progress,
-) -> np.ndarray:
-    """Return the vectors (N, D) float32 of `wanted` random sentences."""
-    from likewise.inference.encoding import encode
-
-    rows = sample_rows(len(sentences), wanted, seed)
-    found = []
-    with progress.bar("encoding the sentences", len(rows)) as bar:
-        for start in range(0, len(rows), batch_size * _BATCHES_AT_A_TIME):
-            chunk = rows[start : start + batch_size * _BATCHES_AT_A_TIME]
-            found.append(encode(encoder, [sentences[int(row)] for row in chunk], batch_size=batch_size))
-            bar.advance(len(chunk))
-    return np.concatenate(found)
