@@ -107,7 +107,8 @@ def _whitening(vectors: np.ndarray, options: WhiteningOptions, *_: Any) -> Dense
     """Return the map as a linear layer without activation: weight (K, D) and bias (K,) in float32."""
     mean, matrix = fit_whitening(vectors, options.dimensions)
     weight, bias = (torch.from_numpy(values.astype(np.float32)) for values in (matrix.T, -mean @ matrix))
-    return Dense(*matrix.shape, activation_function=nn.Identity(), init_weight=weight, init_bias=bias)
+    size, kept = matrix.shape
+    return Dense(size, kept, activation_function=nn.Identity(), init_weight=weight, init_bias=bias)
 
 
 def fit_flow(vectors: np.ndarray, options: FlowOptions, seed: int, progress: Progress) -> NormalizingFlow:
