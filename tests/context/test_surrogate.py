@@ -18,7 +18,7 @@ from likewise.encoder.encoder_copy import FrozenCopy
 from likewise.encoder.opening import LoadError
 from likewise.errors import LikewiseError
 from likewise.evaluation.task import DataError
-from likewise.losses.distillation import AnchoredLoss
+from likewise.losses.encoder_loss import AnchoredLoss
 from likewise.recipes import OptionError
 from likewise.recipes.gclsr import build_light_student
 

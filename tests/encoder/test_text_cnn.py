@@ -59,11 +59,8 @@ def test_saved_and_loaded(cnn, tmp_path):
     assert torch.allclose(encode(again, vectors, mask), encode(cnn, vectors, mask))
 
 
-def test_paper_size_and_bad_regions():
+def test_paper_size():
     assert TextCNN(50).get_embedding_dimension() == 1800
-    for regions in ((), (0, 1)):
-        with pytest.raises(ValueError, match="regions"):
-            TextCNN(3, regions)
 
 
 def test_in_training_groups_of_near_equal_length_give_the_same_vectors_in_the_same_order(cnn):

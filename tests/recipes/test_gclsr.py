@@ -76,6 +76,8 @@ def test_every_row_of_tables_4_to_11_is_an_option():
         ({"schedule": "linear"}, "cosine"),
         ({"group_size": 24}, "divide"),
         ({"regions": "1,x"}, "regions"),
+        ({"regions": "0,1"}, "regions"),
+        ({"regions": ""}, "regions"),
         ({"noise_white": 0.9}, "add up to 1"),
         ({"augmentation": "paraphrases"}, "paraphrases"),
         ({"sentences": 100}, "512"),

@@ -32,10 +32,9 @@ from likewise.errors import first_line
 from likewise.evaluation.checkpoint import CheckpointEvaluator, scores_evaluator
 from likewise.evaluation.pair_scorers import PairPredictions
 from likewise.inference.loading import load
-from likewise.losses.distillation import AnchoredLoss
-from likewise.recipes.collate import TextCollator, distillation_readings
+from likewise.losses.encoder_loss import AnchoredLoss
 from likewise.recipes.gclsr import build_light_student
-from likewise.recipes.recipe import WithPresets
+from likewise.recipes.recipe import TextCollator, WithPresets, distillation_readings
 from likewise.runs.job import Resume
 from likewise.runs.options import OptionError, option
 from likewise.training.finetuning import Continued, collate_rows

@@ -1,7 +1,8 @@
 """Finding and opening a saved model: a folder, a name on the model hub, or a bundled model.
 
 No code that comes with a model runs: its modules are those of sentence-transformers and of likewise, and weights are
-read as tensors only.
+read as tensors only. This is the only file that uses private names of SentenceTransformer, for which the minor version
+of sentence-transformers is pinned.
 """
 
 import pickle
@@ -17,7 +18,6 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.util import import_from_string, load_file_path
 
 from likewise.corpus.bundled import resolve_model
-from likewise.encoder.sentence_transformers_internals import load_with_classes
 from likewise.errors import LikewiseError, first_line
 from likewise.runs.whole_files import read_json
 from likewise.transformers_output import no_bar, no_report_of_spares
@@ -39,6 +39,17 @@ _HOMES = {
 }
 CLASSES = {name: home for home, names in _HOMES.items() for name in names.split()}
 """The classes of likewise that a modules.json may name, and the module of this package that each is in."""
+
+
+class OwnInference(SentenceTransformer):
+    """A SentenceTransformer whose `encode` parses its arguments as usual and leaves the rest to `infer`."""
+
+    def _inference(self, inputs: list[Any], **settings: Any) -> Any:
+        return self.infer(inputs, **settings)
+
+    def infer(self, inputs: list[Any], **settings: Any) -> Any:
+        """Return the vectors (S, D) of texts, which `encode` then post-processes."""
+        return super()._inference(inputs, **settings)
 
 
 class LoadError(LikewiseError):
@@ -111,7 +122,8 @@ def open_model(kind: type[_Model], found: Found, device: Any = None) -> _Model:
     """
     with readable_errors(found.name), no_bar(), no_report_of_spares():
         classes = _own_classes(found)
-        model = load_with_classes(kind, found.path, classes, device=device, local_files_only=found.local_only)
+        # The public way, trust_remote_code=True, would also run any code that is in the model's folder.
+        model = kind._load_with_module_classes(found.path, classes, device=device, local_files_only=found.local_only)
         check_tokenizer(getattr(model[0], "tokenizer", None), found.name)
     return model
 

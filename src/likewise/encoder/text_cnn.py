@@ -13,7 +13,6 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from likewise.encoder.modules import SavedModule, TrainingOnly
-from likewise.errors import LikewiseError
 
 REGIONS = (1, 1, 1, 6, 15, 20)
 """GCLSR, section 4.1."""
@@ -40,8 +39,6 @@ class TextCNN(SavedModule):
     ) -> None:
         super().__init__()
         self.regions = [int(region) for region in regions]
-        if not self.regions or min(self.regions) < 1:
-            raise LikewiseError(f"regions are numbers of words of 1 or more, not {self.regions}")
         self.dimension, self.filters, self.edges = dimension, filters, edges
         self.banks = nn.ModuleList(nn.Conv1d(dimension, filters, region) for region in self.regions)
 

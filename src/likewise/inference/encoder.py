@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from likewise.corpus.decoding import without_surrogates
-from likewise.encoder.sentence_transformers_internals import OwnInference
+from likewise.encoder.opening import OwnInference
 from likewise.inference.engines.chooser import FEW, Chosen, choose
 from likewise.inference.engines.engine import Choice, Engine, TorchEngine
 from likewise.inference.engines.exports import exports_of

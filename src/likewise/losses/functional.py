@@ -104,26 +104,11 @@ def arccon(
 
 
 def nt_xent(anchors: Tensor, positives: Tensor, temperature: float = 0.05, offset: int = 0) -> Tensor:
-    """Return the normalised temperature-scaled cross-entropy (ArcCSE, equation 1): `arccon` without a margin."""
-    return arccon(anchors, positives, margin_degrees=0.0, temperature=temperature, offset=offset)
+    """Return the normalised temperature-scaled cross-entropy (ArcCSE, equation 1): `arccon` without a margin.
 
-
-def nt_xent_with_queue(
-    anchors: Tensor, positives: Tensor, queue: Tensor, temperature: float = 0.05, offset: int = 0
-) -> Tensor:
-    """Return NT-Xent with the vectors of a queue as further negatives (ESimCSE, section 3.2), the mean over anchors.
-
-    l_i = -log exp(cos(h_i, h_i+) / tau) / (sum over j of exp(cos(h_i, h_j+) / tau) + sum over m of
-    exp(cos(h_i, q_m) / tau)).
-
-    Args:
-        anchors: (B, D) one view of each sentence.
-        positives: (N, D) the other view; row `offset + i` belongs to anchor i.
-        queue: (M, D) vectors of earlier batches, detached here; M may be 0.
+    Vectors of earlier batches behind the positives, a queue, are further negatives (ESimCSE, section 3.2).
     """
-    _check_temperature(temperature)
-    cosines = cosine_matrix(anchors, torch.cat([positives, queue.detach().to(positives.dtype)]))  # (B, N + M)
-    return F.cross_entropy(cosines / temperature, _own(anchors, offset))
+    return arccon(anchors, positives, margin_degrees=0.0, temperature=temperature, offset=offset)
 
 
 def nt_xent_symmetric(

@@ -23,9 +23,8 @@ from likewise.encoder.opening import is_sentence_encoder
 from likewise.encoder.training_modules import VECTORS
 from likewise.losses import functional
 from likewise.losses.encoder_loss import EncoderLoss
-from likewise.recipes.collate import Reading, TextCollator
 from likewise.recipes.options import HeadOptions
-from likewise.recipes.recipe import Recipe
+from likewise.recipes.recipe import Reading, Recipe, TextCollator
 from likewise.runs.options import OptionError, option
 from likewise.runs.processes import gather_rows, share
 

@@ -15,9 +15,8 @@ from likewise.encoder.build import LAST_TWO, build_encoder, build_layer_average
 from likewise.errors import LikewiseError
 from likewise.losses import functional
 from likewise.losses.encoder_loss import EncoderLoss
-from likewise.recipes.collate import Reading, TextCollator, sentences_of
 from likewise.recipes.options import ContrastiveOptions
-from likewise.recipes.recipe import Recipe
+from likewise.recipes.recipe import Reading, Recipe, TextCollator, sentences_of
 from likewise.runs.options import OptionError, option
 from likewise.runs.processes import gather_rows
 

@@ -15,9 +15,8 @@ from torch.optim.lr_scheduler import LambdaLR
 from likewise.encoder.build import PoolingMode, build_encoder
 from likewise.encoder.encoder_copy import EncoderCopy
 from likewise.encoder.modules import find_part
-from likewise.recipes.collate import Reading, TextCollator
 from likewise.recipes.options import TrainingOptions
-from likewise.recipes.recipe import Recipe
+from likewise.recipes.recipe import Reading, Recipe, TextCollator
 from likewise.runs import processes
 from likewise.runs.options import OptionError, option
 

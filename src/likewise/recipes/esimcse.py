@@ -18,9 +18,8 @@ from likewise.encoder.modules import find_part
 from likewise.encoder.training_modules import TrainingHead
 from likewise.losses import functional
 from likewise.losses.encoder_loss import EncoderLoss
-from likewise.recipes.collate import Reading, TextCollator, tokens_read
 from likewise.recipes.options import HeadOptions
-from likewise.recipes.recipe import Recipe
+from likewise.recipes.recipe import Reading, Recipe, TextCollator, tokens_read
 from likewise.runs import processes
 from likewise.runs.options import OptionError, option
 from likewise.runs.processes import gather_rows
@@ -64,6 +63,9 @@ def repeated_views(
 class ESimCSELoss(EncoderLoss):
     """NT-Xent of two columns, with the queue's vectors as further negatives (Wu et al. 2022, section 3.2).
 
+    l_i = -log exp(cos(h_i, h_i+) / tau) / (sum over j of exp(cos(h_i, h_j+) / tau) + sum over m of
+    exp(cos(h_i, q_m) / tau)).
+
     After each forward pass in training the momentum encoder takes a step towards the trained one, and its vectors of
     the sentences, of all processes, go into the queue. A `MomentumQueue` among the encoder's modules gives both;
     without one there is no queue.
@@ -76,8 +78,9 @@ class ESimCSELoss(EncoderLoss):
         anchors = self.vectors(sentences)  # (B, D)
         positives, offset = gather_rows(self.vectors(repeated))
         queue = find_part(self.encoder, MomentumQueue)
-        earlier = queue.vectors() if queue else anchors.new_zeros(0, anchors.shape[1])
-        loss = functional.nt_xent_with_queue(anchors, positives, earlier, self.options.temperature, offset)
+        if queue:
+            positives = torch.cat([positives, queue.vectors().to(positives.dtype)])
+        loss = functional.nt_xent(anchors, positives, self.options.temperature, offset)
         if queue and torch.is_grad_enabled():
             queue.follow(self.encoder)
             queue.push(gather_rows(queue.keys(sentences, find_part(self.encoder, TrainingHead)))[0])

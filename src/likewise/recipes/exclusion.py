@@ -19,10 +19,9 @@ from likewise.encoder.build import build_encoder
 from likewise.encoder.encoder_copy import FrozenCopy
 from likewise.encoder.mask_prompt import build_mask_prompt_encoder, reads_a_mask
 from likewise.losses import functional
-from likewise.losses.distillation import DistillationLoss
-from likewise.recipes.collate import Reading, TextCollator
+from likewise.losses.encoder_loss import DistillationLoss
 from likewise.recipes.options import PromptOptions
-from likewise.recipes.recipe import Recipe
+from likewise.recipes.recipe import Reading, Recipe, TextCollator
 from likewise.runs.options import option
 
 _MOST_WORDS = 30

@@ -23,10 +23,9 @@ from likewise.encoder.word_vectors import MAX_WORDS, build_word_vectors, check_s
 from likewise.errors import LikewiseError
 from likewise.losses import functional
 from likewise.losses.encoder_loss import EncoderLoss
-from likewise.recipes.collate import Reading, TextCollator
 from likewise.recipes.optimizers import WarmupCosine
 from likewise.recipes.options import TrainingOptions
-from likewise.recipes.recipe import Recipe
+from likewise.recipes.recipe import Reading, Recipe, TextCollator
 from likewise.runs import processes
 from likewise.runs.options import OptionError, option
 from likewise.runs.processes import gather_rows

@@ -21,10 +21,9 @@ from likewise.encoder.training_modules import TeacherSpace
 from likewise.encoder.vector_files import check_word_vectors
 from likewise.losses import functional
 from likewise.losses.encoder_loss import EncoderLoss
-from likewise.recipes.collate import TextCollator
 from likewise.recipes.optimizers import RowAdam
 from likewise.recipes.options import TrainingOptions
-from likewise.recipes.recipe import Recipe
+from likewise.recipes.recipe import Recipe, TextCollator
 from likewise.runs import processes
 from likewise.runs.options import OptionError, option
 

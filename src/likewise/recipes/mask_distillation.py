@@ -12,10 +12,9 @@ from likewise.encoder.encoder_copy import FrozenCopy
 from likewise.encoder.mask_prompt import build_mask_prompt_encoder
 from likewise.encoder.modules import find_part
 from likewise.encoder.opening import is_sentence_encoder
-from likewise.losses.distillation import DistillationLoss
-from likewise.recipes.collate import TextCollator, distillation_readings
+from likewise.losses.encoder_loss import DistillationLoss
 from likewise.recipes.options import PromptOptions
-from likewise.recipes.recipe import Recipe
+from likewise.recipes.recipe import Recipe, TextCollator, distillation_readings
 
 
 def _twice(rows: list[dict[str, Any]]) -> dict[str, list[str]]:

@@ -19,11 +19,10 @@ from likewise.encoder.mask_prompt import build_mask_prompt_encoder, reads_a_mask
 from likewise.encoder.opening import is_sentence_encoder
 from likewise.losses import functional
 from likewise.losses.encoder_loss import EncoderLoss
-from likewise.recipes.collate import Reading, TextCollator, prompt_length
 from likewise.recipes.mask_distillation import MASK_DISTILLATION
 from likewise.recipes.negations import rows_needed, told_apart, with_candidates, with_negations
 from likewise.recipes.options import ContrastiveOptions, PromptOptions
-from likewise.recipes.recipe import FirstStage, Recipe
+from likewise.recipes.recipe import FirstStage, Reading, Recipe, TextCollator, prompt_length
 from likewise.runs.options import OptionError, option
 from likewise.runs.processes import gather_rows, share
 from likewise.runs.progress import Progress

@@ -17,9 +17,8 @@ from likewise.encoder.build import PoolingMode, build_encoder
 from likewise.encoder.opening import LoadError
 from likewise.encoder.training_modules import TrainingDecoder
 from likewise.errors import first_line
-from likewise.recipes.collate import Reading, TextCollator
 from likewise.recipes.options import TrainingOptions
-from likewise.recipes.recipe import Recipe
+from likewise.recipes.recipe import Reading, Recipe, TextCollator
 from likewise.runs import processes
 from likewise.runs.options import option
 from likewise.transformers_output import only_errors
