@@ -10,7 +10,8 @@ from likewise.encoder.build import build_encoder
 from likewise.encoder.mask_prompt import build_mask_prompt_encoder
 from likewise.evaluation.checkpoint import CheckpointEvaluator
 from likewise.recipes import RECIPES, OptionError
-from likewise.recipes.negations import rows_needed, with_candidates
+from likewise.recipes.negations import with_candidates
+from likewise.recipes.recipe import sample_rows
 from likewise.training import recipe_run
 
 SNCSE = RECIPES["sncse"]
@@ -93,7 +94,7 @@ def test_a_negation_that_truncation_makes_equal_to_its_sentence_is_dropped(tiny_
 def test_candidates_for_opposites_replace_a_share_of_the_rows():
     texts = [f"number {i} is old" if i % 10 == 0 else f"number {i} runs" for i in range(400)]
     corpus = Dataset.from_dict({"sentence": texts, "words": [len(text.split()) for text in texts]})
-    rows = rows_needed(400, 8, 5, 1)
+    rows = sample_rows(400, 40, 1, 2)
     chosen = with_candidates(corpus, rows, 0.5, 1)
     assert len(chosen) == 40
     assert len(set(chosen.tolist())) == 40
@@ -103,13 +104,13 @@ def test_candidates_for_opposites_replace_a_share_of_the_rows():
     assert sum(row % 10 == 0 for row in with_candidates(corpus, np.arange(400), 0.5, 1)) == 40
 
 
-def test_short_runs_take_no_more_rows_than_they_train_on():
-    assert rows_needed(100, 8, 0, 1).tolist() == list(range(100))
-    assert rows_needed(100, 8, 50, 1).tolist() == list(range(100))
-    few = rows_needed(100, 8, 3, 1)
+def test_a_sample_is_sorted_and_of_its_seed_and_nothing_asked_for_is_all():
+    assert sample_rows(100, 0, 1, 2).tolist() == list(range(100))
+    assert sample_rows(100, 400, 1, 2).tolist() == list(range(100))
+    few = sample_rows(100, 24, 1, 2)
     assert len(set(few.tolist())) == 24
     assert (np.diff(few) > 0).all()
-    assert few.tolist() == rows_needed(100, 8, 3, 1).tolist() != rows_needed(100, 8, 3, 2).tolist()
+    assert few.tolist() == sample_rows(100, 24, 1, 2).tolist() != sample_rows(100, 24, 2, 2).tolist()
 
 
 def test_trains_on_real_negations_and_loads_in_plain_sentence_transformers(
@@ -176,10 +177,10 @@ def test_what_is_not_distilled(corpus_file, tiny_base, shipped, tmp_path, monkey
     masked = build_mask_prompt_encoder(str(tiny_base), head=False)
     masked.save(str(tmp_path / "masked"))
     wanted = SNCSE.first.wanted
-    assert wanted(shipped, SNCSE.options())
-    assert not wanted(str(tiny_base), SNCSE.options())
-    assert not wanted(str(tmp_path / "masked"), SNCSE.options())
-    assert not wanted(shipped, SNCSE.options("paper-base"))
+    assert wanted(shipped, SNCSE.options()) == "auto"
+    assert wanted(str(tiny_base), SNCSE.options()) == "never"
+    assert wanted(str(tmp_path / "masked"), SNCSE.options()) == "never"
+    assert wanted(shipped, SNCSE.options("paper-base")) == "never"
     # A mask that is no worse than the base's own vector, by the corpus's own sentences.
     monkeypatch.setattr(CheckpointEvaluator, "noise", lambda *_: 1e9)
     result = likewise.train("sncse", corpus_file, base=shipped, out=tmp_path / "out", **STAGED)

@@ -16,10 +16,11 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Dense
 from torch import nn
 
-from likewise.baselines.method import Baseline, BaselineError, Pooled, pooled_encoder, sample_rows
+from likewise.baselines.method import Baseline, BaselineError, Pooled, pooled_encoder
 from likewise.encoder.normalizing_flow import Coupling, NormalizingFlow, require_zuko
 from likewise.errors import counted
 from likewise.inference.encoding import encode
+from likewise.recipes.recipe import sample_rows
 from likewise.runs.options import Options, option
 from likewise.runs.progress import Progress
 
@@ -64,7 +65,7 @@ def fitted(
 
     def build(base: str, options: Any, sentences: Sequence[str], seed: int, progress: Progress) -> SentenceTransformer:
         encoder = pooled_encoder(base, options.pooling)
-        sample = [sentences[int(row)] for row in sample_rows(len(sentences), options.sentences, seed)]
+        sample = [sentences[int(row)] for row in sample_rows(len(sentences), options.sentences, seed, 3)]
         vectors = encode(encoder, sample, batch_size=options.batch_size, progress=progress)
         return SentenceTransformer(modules=[*encoder.children(), fit(vectors, options, seed, progress)])
 

@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import numpy as np
 from sentence_transformers import SentenceTransformer
 
 from likewise.encoder.build import FIRST_LAST, LAST_TWO, build_encoder, build_layer_average
@@ -50,10 +49,3 @@ def pooled_encoder(base: str, pooled: Pooled) -> SentenceTransformer:
     if pooled == "cls":
         return build_encoder(base, pooling="cls", head=False)
     return build_layer_average(base, {"first-last": FIRST_LAST, "last-two": LAST_TWO, "last": (-1,)}[pooled])
-
-
-def sample_rows(n_rows: int, wanted: int, seed: int) -> np.ndarray:
-    """Return the sorted indices of `wanted` random rows, reproducibly for a seed; all rows for 0."""
-    if not wanted or wanted >= n_rows:
-        return np.arange(n_rows)
-    return np.sort(np.random.default_rng([seed, 3]).permutation(n_rows)[:wanted])

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from likewise.augment.spans import nested_spans, sentence_rng, without_words
-from likewise.baselines.method import sample_rows
 from likewise.evaluation.data import find_data
 from likewise.evaluation.pairs import RatedPairs, pair_cosines
 from likewise.evaluation.rank_errors import ranked
 from likewise.evaluation.registry import TASKS, resolve
 from likewise.evaluation.task import TaskMissing
 from likewise.evaluation.tasks.sts import StsTask
+from likewise.recipes.recipe import sample_rows
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -185,7 +185,7 @@ class Material:
 
         The map has a sentence of the corpus, and the same one without 20% and 40% of its words (as ArcCSE's triplets).
         """
-        drawn = tuple(dataset.select(sample_rows(len(dataset), SENTENCES, seed))["sentence"])
+        drawn = tuple(dataset.select(sample_rows(len(dataset), SENTENCES, seed, 3))["sentence"])
         rated = [task for task in resolve(tasks)[0] if isinstance(task, StsTask)]
         task, pairs = None, None
         for one in sorted(rated, key=lambda one: one is not TASKS["sts-b-dev"]):

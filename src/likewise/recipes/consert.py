@@ -16,7 +16,7 @@ from likewise.errors import LikewiseError
 from likewise.losses import functional
 from likewise.losses.encoder_loss import EncoderLoss
 from likewise.recipes.options import ContrastiveOptions
-from likewise.recipes.recipe import Reading, Recipe, TextCollator, sentences_of
+from likewise.recipes.recipe import Reading, Recipe, TextCollator
 from likewise.runs.options import OptionError, option
 from likewise.runs.processes import gather_rows
 
@@ -120,6 +120,8 @@ CONSERT = Recipe(
     source="Yan et al. 2021, ConSERT, unsupervised",
     presets={"cpu": CPU, "paper-base": PAPER_BASE, "paper-large": PAPER_BASE.updated(batch_size=32, max_length=40)},
     build_encoder=_encoder,
-    build_collator=lambda encoder, options, seed: TextCollator(sentences_of, Reading.of(encoder, options.max_length)),
+    build_collator=lambda encoder, options, seed: TextCollator(
+        lambda rows: {"sentence": [row["sentence"] for row in rows]}, Reading.of(encoder, options.max_length)
+    ),
     build_loss=ConSERTLoss,
 )

@@ -19,7 +19,7 @@ from likewise.encoder.training_modules import TrainingHead
 from likewise.losses import functional
 from likewise.losses.encoder_loss import EncoderLoss
 from likewise.recipes.options import HeadOptions
-from likewise.recipes.recipe import Reading, Recipe, TextCollator, tokens_read
+from likewise.recipes.recipe import Reading, Recipe, TextCollator
 from likewise.runs import processes
 from likewise.runs.options import OptionError, option
 from likewise.runs.processes import gather_rows
@@ -98,7 +98,7 @@ def _encoder(base: str, options: ESimCSEOptions) -> Any:
 
 def _collator(encoder: Any, options: ESimCSEOptions, seed: int) -> TextCollator:
     own = Reading.of(encoder, options.max_length)
-    views = partial(repeated_views, own=own, longest=tokens_read(encoder), rate=options.repetition, seed=seed)
+    views = partial(repeated_views, own=own, longest=Reading.of(encoder).length, rate=options.repetition, seed=seed)
     return TextCollator(views, own)
 
 

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
 from sentence_transformers import SentenceTransformer
 from torch import Tensor, nn
 from torch.optim import SGD
@@ -16,6 +15,7 @@ from torch.optim import SGD
 from likewise.augment.word_edits import WordEditor
 from likewise.augment.word_noise import WordNoise
 from likewise.corpus import PreparedCorpus
+from likewise.corpus.files import strict_lines
 from likewise.encoder.modules import find_part, without_training_head
 from likewise.encoder.text_cnn import TextCNN, TrainingAttention, WordAttention
 from likewise.encoder.training_modules import NoisyWords, Predictor, Projector
@@ -25,7 +25,7 @@ from likewise.losses import functional
 from likewise.losses.encoder_loss import EncoderLoss
 from likewise.recipes.optimizers import WarmupCosine
 from likewise.recipes.options import TrainingOptions
-from likewise.recipes.recipe import Reading, Recipe, TextCollator
+from likewise.recipes.recipe import Reading, Recipe, TextCollator, sample_rows
 from likewise.runs import processes
 from likewise.runs.options import OptionError, option
 from likewise.runs.processes import gather_rows
@@ -129,9 +129,7 @@ def _encoder(base: str, options: GCLSROptions, sentences: Any = None) -> Sentenc
 
 def _rows(corpus: PreparedCorpus, dataset: Any, options: GCLSROptions, seed: int, progress: Progress) -> Any:
     """Return the sampled rows, with the column 'view' if the second view is a text."""
-    if options.sentences and options.sentences < len(dataset):
-        order = np.random.default_rng([seed, 2]).permutation(len(dataset))[: options.sentences]
-        dataset = dataset.select(np.sort(order))
+    dataset = dataset.select(sample_rows(len(dataset), options.sentences, seed, 2))
     if options.augmentation == "edits":
         edit = WordEditor(seed, synonyms=options.edits == "all")
         return dataset.add_column("view", [edit(sentence) for sentence in dataset["sentence"]])
@@ -145,18 +143,13 @@ def _with_paraphrases(dataset: Any, path: str) -> Any:
         dataset: rows with 'sentence'.
         path: a UTF-8 file of lines 'sentence TAB paraphrase'.
     """
-    file = Path(path).expanduser()
-    if not file.is_file():
-        raise OptionError(f"paraphrases: there is no file '{path}'")
     paraphrase_of: dict[str, str] = {}
-    with file.open(encoding="utf-8") as lines:
-        for number, line in enumerate(lines, 1):
-            columns = line.rstrip("\r\n").split("\t")
-            if len(columns) != 2 or not all(column.strip() for column in columns):
-                raise OptionError(f"{path}:{number}: two columns with a tab between are expected, not {len(columns)}")
-            # As the corpus is cleaned: white space is one blank.
-            sentence, paraphrase = (" ".join(column.split()) for column in columns)
-            paraphrase_of[sentence] = paraphrase
+    for number, line in enumerate(strict_lines(Path(path).expanduser()), 1):
+        # As the corpus is cleaned: white space is one blank.
+        columns = [" ".join(column.split()) for column in line.split("\t")]
+        if len(columns) != 2 or not all(columns):
+            raise OptionError(f"{path}:{number}: two columns with a tab between are expected, not {len(columns)}")
+        paraphrase_of[columns[0]] = columns[1]
     keys = [" ".join(sentence.split()) for sentence in dataset["sentence"]]
     found = [row for row, key in enumerate(keys) if key in paraphrase_of]
     if not found:

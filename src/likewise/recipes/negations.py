@@ -1,22 +1,13 @@
 """Training rows with their negations: made once, and cached next to the prepared corpus."""
 
+import hashlib
 from typing import Any
 
 import numpy as np
 
 from likewise.corpus import PreparedCorpus
+from likewise.recipes.recipe import Reading
 from likewise.runs.progress import Progress
-
-
-def rows_needed(n_rows: int, batch_size: int, steps: int, seed: int) -> np.ndarray:
-    """Return the rows that a run of `steps` updates of `batch_size` sentences takes, in order; all of them for 0 steps.
-
-    A sentence takes milliseconds to parse: a short run on a large corpus should not wait for all of it.
-    """
-    wanted = min(steps * batch_size, n_rows) if steps else n_rows
-    if wanted == n_rows:
-        return np.arange(n_rows)
-    return np.sort(np.random.default_rng([seed, 2]).permutation(n_rows)[:wanted])
 
 
 def with_candidates(dataset: Any, rows: np.ndarray, share: float, seed: int, max_words: int = 25) -> np.ndarray:
@@ -45,34 +36,37 @@ def with_candidates(dataset: Any, rows: np.ndarray, share: float, seed: int, max
     return np.sort(np.concatenate([chosen, others]))
 
 
-def told_apart(tokenizer: Any, length: int, sentences: list[str], negations: list[str]) -> list[bool]:
-    """Return whether each sentence and its negation still differ once both are truncated to `length` tokens.
+def told_apart(reading: Reading, sentences: list[str], negations: list[str]) -> list[bool]:
+    """Return whether each sentence and its negation still differ once both are truncated.
 
     A 'not' behind the cut leaves two equal texts: 3% of the sentences of running text at 32 tokens, 1% at 40.
     """
     if not sentences:
         return []
     first, second = (
-        tokenizer(texts, truncation=True, max_length=length)["input_ids"] for texts in (sentences, negations)
+        reading.tokenizer(texts, truncation=True, max_length=reading.length)["input_ids"]
+        for texts in (sentences, negations)
     )
     return [one != other for one, other in zip(first, second, strict=True)]
 
 
-def with_negations(corpus: PreparedCorpus, dataset: Any, name: str, processes: int, progress: Progress) -> Any:
+def with_negations(corpus: PreparedCorpus, dataset: Any, processes: int, progress: Progress) -> Any:
     """Return the dataset with the column `negation`: the sentence's negation, or None where there is none.
 
-    The negations lie in the folder of the corpus; `name` tells this choice of rows from others.
+    The negations lie in the folder of the corpus, in a file for this choice of rows.
     """
     import datasets
 
     from likewise.augment.negation import RULES_VERSION, negate_corpus, read_negations
 
+    # One string a row, some 100 bytes: smaller than the model's own memory up to millions of rows.
+    sentences = dataset["sentence"][:]
+    name = hashlib.blake2b("\n".join(sentences).encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
     path = corpus.path.parent / f"negations-{name}-rules{RULES_VERSION}.jsonl"
     if not path.exists():
-        negate_corpus((row["sentence"] for row in dataset), path, processes=processes, quiet=progress.quiet)
-    # One string a row, some 100 bytes: smaller than the model's own memory up to millions of rows.
-    negations = [item.negation for item in read_negations(path)]
+        negate_corpus(sentences, path, processes=processes, quiet=progress.quiet)
     column = datasets.Dataset.from_dict(
-        {"negation": negations}, datasets.Features({"negation": datasets.Value("string")})
+        {"negation": [item.negation for item in read_negations(path)]},
+        datasets.Features({"negation": datasets.Value("string")}),
     )
     return datasets.concatenate_datasets([dataset.flatten_indices(), column], axis=1)

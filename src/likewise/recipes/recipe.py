@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
 from torch import Tensor, nn
 
 from likewise.corpus import PreparedCorpus
@@ -115,7 +116,13 @@ class Reading(NamedTuple):
         prompt = encoder.prompts.get(encoder.default_prompt_name) or ""
         left_out = prompt and any(getattr(module, "include_prompt", True) is False for module in encoder)
         unpooled = encoder.preprocess([""], prompt=prompt)["prompt_length"] if left_out else 0
-        return cls(encoder.tokenizer, tokens_read(encoder, length), prompt, unpooled)
+        most = encoder.max_seq_length or encoder.tokenizer.model_max_length
+        return cls(encoder.tokenizer, min(length or most, most), prompt, unpooled)
+
+    @property
+    def taken(self) -> int:
+        """The tokens of an empty text: those of the prompt, and the special ones."""
+        return len(self.tokenizer(self.prompt)["input_ids"])
 
     def tokens(self, texts: list[Any]) -> dict[str, Any]:
         """Tokenise texts, or take lists of token numbers, and pad them to the longest, (B, T)."""
@@ -157,29 +164,22 @@ class TextCollator:
         return batch
 
 
-def sentences_of(rows: list[dict[str, Any]]) -> dict[str, list[str]]:
-    """Return the view of the unchanged sentences."""
-    return {"sentence": [row["sentence"] for row in rows]}
-
-
-def tokens_read(encoder: Any, wanted: int = 0) -> int:
-    """Return the length to truncate to: `wanted`, limited to what the encoder reads; 0 is no limit."""
-    most: int = encoder.max_seq_length or encoder.tokenizer.model_max_length
-    return min(wanted or most, most)
-
-
-def prompt_length(encoder: Any, max_length: int) -> tuple[int, int]:
-    """Return the length to truncate to, including the prompt, and the length of the prompt."""
-    length = tokens_read(encoder, max_length)
-    taken = len(encoder.tokenizer("")["input_ids"])
-    if length <= taken:
-        raise OptionError(f"max_length {length} leaves no room: the template alone has {taken} tokens")
-    return length, taken
+def prompted(encoder: Any, max_length: int) -> Reading:
+    """Return the reading of an encoder of at most `max_length` tokens, its prompt included, which must leave room."""
+    own = Reading.of(encoder, max_length)
+    if own.length <= own.taken:
+        raise OptionError(f"max_length {own.length} leaves no room: the template alone has {own.taken} tokens")
+    return own
 
 
 def distillation_readings(encoder: Any, teacher: Any, max_length: int) -> tuple[Reading, Reading]:
     """Return the readings of an encoder and of its teacher, which sees the tokens that the encoder's prompt leaves."""
-    length, taken = prompt_length(encoder, max_length)
-    plain = Reading.of(teacher)
-    room = length - taken + len(plain.tokenizer(plain.prompt)["input_ids"])
-    return Reading.of(encoder, length), plain._replace(length=min(room, plain.length))
+    own, plain = prompted(encoder, max_length), Reading.of(teacher)
+    return own, plain._replace(length=min(own.length - own.taken + plain.taken, plain.length))
+
+
+def sample_rows(n_rows: int, wanted: int, *seed: int) -> np.ndarray:
+    """Return the sorted numbers of `wanted` random rows, the same ones for the same seed; all rows for 0."""
+    if not wanted or wanted >= n_rows:
+        return np.arange(n_rows)
+    return np.sort(np.random.default_rng(seed).permutation(n_rows)[:wanted])

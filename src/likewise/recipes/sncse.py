@@ -4,7 +4,6 @@ Wang et al. 2022, "SNCSE: Contrastive Learning for Unsupervised Sentence Embeddi
 value comes from, and what differs from the paper: docs/papers.md.
 """
 
-import hashlib
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal
@@ -20,9 +19,9 @@ from likewise.encoder.opening import is_sentence_encoder
 from likewise.losses import functional
 from likewise.losses.encoder_loss import EncoderLoss
 from likewise.recipes.mask_distillation import MASK_DISTILLATION
-from likewise.recipes.negations import rows_needed, told_apart, with_candidates, with_negations
+from likewise.recipes.negations import told_apart, with_candidates, with_negations
 from likewise.recipes.options import ContrastiveOptions, PromptOptions
-from likewise.recipes.recipe import FirstStage, Reading, Recipe, TextCollator, prompt_length
+from likewise.recipes.recipe import FirstStage, Recipe, TextCollator, prompted, sample_rows
 from likewise.runs.options import OptionError, option
 from likewise.runs.processes import gather_rows, share
 from likewise.runs.progress import Progress
@@ -97,15 +96,12 @@ def negation_views(
 def _add_negations(corpus: PreparedCorpus, dataset: Any, options: SNCSEOptions, seed: int, progress: Progress) -> Any:
     if options.negation == "none":
         return dataset
-    batch = options.batch_size * options.accumulation
-    rows = rows_needed(len(dataset), batch, options.max_steps, seed)
+    # A sentence takes milliseconds to parse: a short run on a large corpus should not wait for all of it.
+    wanted = options.batch_size * options.accumulation * options.max_steps
+    rows = sample_rows(len(dataset), wanted, seed, 2)
     if options.opposite_weight:
         rows = with_candidates(dataset, rows, options.opposite_share, seed)
-    dataset = dataset.select(rows)
-    digest = hashlib.blake2b(digest_size=6)
-    for start in range(0, len(dataset), 10_000):
-        digest.update("\n".join(dataset[start : start + 10_000]["sentence"]).encode("utf-8", "surrogatepass"))
-    return with_negations(corpus, dataset, digest.hexdigest(), options.processes, progress)
+    return with_negations(corpus, dataset.select(rows), options.processes, progress)
 
 
 def _encoder(base: str, options: SNCSEOptions) -> Any:
@@ -116,10 +112,9 @@ def _encoder(base: str, options: SNCSEOptions) -> Any:
 
 
 def _collator(encoder: Any, options: SNCSEOptions, seed: int) -> TextCollator:
-    length, _ = prompt_length(encoder, options.max_length)
-    differ = partial(told_apart, encoder.tokenizer, length)
-    views = partial(negation_views, with_opposites=options.opposite_weight > 0, differ=differ)
-    return TextCollator(views, Reading.of(encoder, length))
+    own = prompted(encoder, options.max_length)
+    views = partial(negation_views, with_opposites=options.opposite_weight > 0, differ=partial(told_apart, own))
+    return TextCollator(views, own)
 
 
 class SNCSELoss(EncoderLoss):
