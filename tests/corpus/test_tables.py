@@ -45,8 +45,8 @@ def test_json_lines_and_compression(tmp_path):
         ("a.tsv", "sentence1\tlabel\na\tx\nb\n", r"a\.tsv:3: 1 columns"),
         ("a.csv", 'sentence1,label\na,x\n"b,y\n', r"a\.csv:3: .*quote is missing"),
         ("a.csv", "", r"a\.csv:1: a header"),
-        ("a.jsonl", '{"sentence1": "a", "label": 1}\n{"sentence1":\n', r"a\.jsonl:2: not JSON"),
-        ("a.jsonl", "[1]\n", r"a\.jsonl:1: an object"),
+        ("a.jsonl", '{"sentence1": "a", "label": 1}\n{"sentence1":\n', r"a\.jsonl:2: not a JSON object"),
+        ("a.jsonl", "[1]\n", r"a\.jsonl:1: not a JSON object \(it is a list"),
         ("a.jsonl", '{"label": 1}\n', r"a\.jsonl:1: no column sentence1 or premise"),
     ],
 )

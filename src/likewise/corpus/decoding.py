@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeVar
 from likewise.corpus.files import LINE_LIMIT, Tick, format_suffix, numbered_lines
 from likewise.corpus.options import CorpusError, CorpusOptions
 from likewise.corpus.report import CorpusReport, Reason
+from likewise.errors import LikewiseError
 from likewise.runs.whole_files import parse_json
 
 _T = TypeVar("_T")
@@ -137,20 +138,23 @@ def _decoded(source: Source, limit: int) -> Iterator[tuple[int, str]]:
 def read_rows(source: Source) -> Iterator[NumberedRow]:
     """Yield (line number, object) of each line of a JSONL file that is not blank; undecodable ones as `text_lines`."""
     for number, text in _decoded(source, JSON_LIMIT):
-        if not text.strip():
-            continue
-        try:
-            row = parse_json(text)
-            if not isinstance(row, dict):
-                raise ValueError(f"it is {json_type(row)}")
-        except ValueError as error:
-            raise CorpusError(
-                f"{source.path}:{number}: not a JSON object ({error}): a JSONL file has one object a line, nothing else"
-            ) from None
-        yield number, row
+        if text.strip():
+            yield number, json_object(text, f"{source.path}:{number}")
 
 
-def json_type(value: Any) -> str:
+def json_object(text: str, where: str, fault: type[LikewiseError] = CorpusError) -> dict[str, Any]:
+    """Return the object that a line of a JSONL file holds; the error of one that holds none names its place."""
+    try:
+        found = parse_json(text)
+        if isinstance(found, dict):
+            return found
+        reason = f"it is {_json_type(found)}"
+    except ValueError as error:
+        reason = str(error)
+    raise fault(f"{where}: not a JSON object ({reason}): a JSONL file has one object a line, nothing else")
+
+
+def _json_type(value: Any) -> str:
     """Return what a value read from JSON is, in words."""
     return _JSON_TYPES.get(type(value), type(value).__name__)
 
@@ -163,7 +167,7 @@ def field_text(path: Path, number: int, row: dict[str, Any], field: str) -> str:
         )
     value = row[field]
     if not isinstance(value, str | None):
-        raise CorpusError(f"{path}:{number}: field {field!r} is {json_type(value)}, not a text; give --field NAME")
+        raise CorpusError(f"{path}:{number}: field {field!r} is {_json_type(value)}, not a text; give --field NAME")
     return without_invisible(value or "")
 
 

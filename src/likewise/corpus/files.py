@@ -60,17 +60,18 @@ class _Pieces(io.RawIOBase):
         return n
 
 
-def _pieces(raw: io.BufferedReader, path: Path, compression: str | None, options: CorpusOptions) -> Iterator[bytes]:
-    """Yield the bytes of a file, decompressed; UTF-16 and UTF-32, where a line end is not the byte 10, as UTF-8."""
-    stream: Any = raw
-    if compression == "gzip":
-        stream = gzip.GzipFile(fileobj=raw)
-    elif compression == "bzip2":
-        stream = bz2.BZ2File(raw)
-    elif compression == "zstd":
+def _decompressed(raw: io.BufferedReader, compression: str | None) -> Any:
+    if compression == "zstd":
         import pyarrow  # slow to import and needed for this only
 
-        stream = pyarrow.CompressedInputStream(pyarrow.PythonFile(raw, mode="r"), "zstd")
+        return pyarrow.CompressedInputStream(pyarrow.PythonFile(raw, mode="r"), "zstd")
+    if compression == "gzip":
+        return gzip.GzipFile(fileobj=raw)
+    return bz2.BZ2File(raw) if compression == "bzip2" else raw
+
+
+def _pieces(stream: Any, path: Path, compression: str | None, options: CorpusOptions) -> Iterator[bytes]:
+    """Yield the bytes of a stream, UTF-16 and UTF-32, where a line end is not the byte 10, as UTF-8."""
     read = stream.read if compression == "zstd" else stream.read1
     decoder = codecs.getincrementaldecoder(options.encoding)() if options.is_wide else None
     times = options.max_expansion
@@ -119,7 +120,8 @@ def reading(path: Path, options: CorpusOptions = _DEFAULTS) -> Iterator[tuple[io
         if not compression and not options.is_wide:
             yield raw, raw.tell
             return
-        yield io.BufferedReader(_Pieces(_pieces(raw, path, compression, options)), _BUFFER), raw.tell
+        stream = _decompressed(raw, compression)  # held here: pyarrow's closes the file where it is given up
+        yield io.BufferedReader(_Pieces(_pieces(stream, path, compression, options)), _BUFFER), raw.tell
 
 
 def read_head(path: Path, options: CorpusOptions = _DEFAULTS) -> bytes:

@@ -5,10 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from likewise.corpus.decoding import json_type
+from likewise.corpus.decoding import json_object
 from likewise.corpus.files import format_suffix, strict_lines
 from likewise.corpus.options import CorpusError
-from likewise.runs.whole_files import parse_json
 
 Columns = Mapping[str, Sequence[str]]
 """The names of each column in files, the likeliest first. Case does not matter."""
@@ -34,7 +33,12 @@ def read_table(path: Path, columns: Columns, optional: Sequence[str] = ()) -> It
         optional: further columns; where there is none of that name, the text is empty.
     """
     if format_suffix(path) in (".jsonl", ".json", ".ndjson"):
-        yield from _objects(path, columns, optional)
+        for number, text in enumerate(strict_lines(path), 1):
+            if text.strip():
+                found = json_object(text, f"{path}:{number}", LabelledDataError)
+                cells = [*found.values(), None]
+                texts = [cells[place] for place in _places(list(found), columns, optional, f"{path}:{number}")]
+                yield f"{path}:{number}", ["" if cell is None else str(cell).strip() for cell in texts]
         return
     lines = strict_lines(path)
     header = next(lines, "").rstrip("\r\n")
@@ -64,24 +68,6 @@ def read_table(path: Path, columns: Columns, optional: Sequence[str] = ()) -> It
         raise LabelledDataError(
             f"{path}:{start}: the row that begins here cannot be read ({error}): a quote is missing"
         ) from None
-
-
-def _objects(path: Path, columns: Columns, optional: Sequence[str]) -> Iterator[TableRow]:
-    for number, text in enumerate(strict_lines(path), 1):
-        if not text.strip():
-            continue
-        where = f"{path}:{number}"
-        try:
-            row = parse_json(text)
-        except ValueError as error:
-            raise LabelledDataError(
-                f"{where}: not JSON ({error}): one object a line is expected; copy the file again"
-            ) from None
-        if not isinstance(row, dict):
-            raise LabelledDataError(f"{where}: an object is expected, as {{...}}, not {json_type(row)}")
-        values = [*row.values(), None]
-        found = [values[place] for place in _places(list(row), columns, optional, where)]
-        yield where, ["" if value is None else str(value).strip() for value in found]
 
 
 def _places(names: Sequence[str], columns: Columns, optional: Sequence[str], where: str) -> list[int]:

@@ -19,11 +19,10 @@ from typing import IO, Any
 import numpy as np
 
 from likewise.corpus import CorpusOptions
-from likewise.corpus.decoding import field_text, json_type, without_surrogates
+from likewise.corpus.decoding import field_text, json_object, without_surrogates
 from likewise.corpus.files import reading
 from likewise.errors import LikewiseError, first_line
 from likewise.runs.on_ray import Piece
-from likewise.runs.whole_files import parse_json
 
 WINDOW = 8192
 """Lines of a part or piece, and rows of a table that are written at a time."""
@@ -104,7 +103,10 @@ def decoded(raw: IO[bytes], path: Path, options: CorpusOptions, first: int = 1) 
         for number, line in enumerate(raw, start=first):
             text = line.removeprefix(BOM_UTF8 if number == 1 else b"").decode(options.codec)
             text = text.removesuffix("\n").removesuffix("\r")
-            yield _text_of_row(path, number, text, options.field) if options.field and text else text
+            if options.field and text:
+                row = json_object(text, f"{path}, line {number}")
+                text = without_surrogates(field_text(path, number, row, options.field))
+            yield text
     except UnicodeDecodeError as error:
         raise LikewiseError(
             f"{path}, line {number}: not {options.encoding.upper()} ({error.reason}). Name its encoding, as --encoding "
@@ -112,16 +114,6 @@ def decoded(raw: IO[bytes], path: Path, options: CorpusOptions, first: int = 1) 
         ) from None
     except (EOFError, OSError, zlib.error) as error:
         raise LikewiseError(f"{path}, after line {number}: the archive is broken ({error}). Copy it again.") from None
-
-
-def _text_of_row(path: Path, number: int, line: str, field: str) -> str:
-    try:
-        row = parse_json(line)
-        if not isinstance(row, dict):
-            raise ValueError(f"it is {json_type(row)}")
-    except ValueError as error:
-        raise LikewiseError(f"{path}, line {number}: not a JSON object ({error}).") from None
-    return without_surrogates(field_text(path, number, row, field))
 
 
 def list_pieces(source: str, options: CorpusOptions, form: str = ".parquet") -> list[Piece]:

@@ -17,37 +17,39 @@ if TYPE_CHECKING:
 
 def affirm(clause: Clause, negator: Negator, edits: Edits) -> str:
     """Remove one negator from a clause; return the name of the construction."""
-    token = negator.token
+    token, kind, last = negator.token, negator.kind, negator.last
     if negator.fronted:
         _straighten(clause, edits)
-    if negator.kind == "not":
+    if kind == "not":
         _take_out(clause, token, edits)
-    elif negator.kind == "no":
+    elif kind == "no":
         _no(token, edits)
         _but(clause, token.head, edits)
         if token.i and token.nbor(-1).lower_ == "but":
             edits.replace(token.nbor(-1), "and")
-    elif negator.kind == "pronoun":
+    elif kind == "pronoun":
         _pronoun(clause, token, edits)
-    elif negator.kind == "not only" and negator.last is not None:
+    elif kind == "not only" and last is not None:
         # 'not only fast but also cheap' to 'neither fast nor cheap'.
         edits.replace(token, "neither", last=token.nbor())
-        edits.replace(negator.last, "nor", last=negator.last.nbor())
+        edits.replace(last, "nor", last=last.nbor())
     else:
-        edits.replace(token, negator.instead, last=negator.last)
-    if negator.kind in ("no", "few"):
+        edits.replace(token, negator.instead, last=last)
+    if kind in ("no", "few"):
         for other in token.head.conjuncts:
             if other.i > token.i and other.left_edge.lower_ == "no":
                 _no(other.left_edge, edits)
     _positive(clause, negator, edits)
-    return {"not": "affirm", "not all": "affirm", "not only": "neither"}.get(negator.kind, f"affirm {negator.kind}")
+    return {"not": "affirm", "not all": "affirm", "not only": "neither"}.get(kind, f"affirm {kind}")
 
 
 def _take_out(clause: Clause, token: Token, edits: Edits) -> None:
     """Remove 'not' or "n't", and with it the 'do' that stood there for its sake."""
     finite, head = clause.finite, clause.head
-    if finite.lower_ in ("need", "dare") and finite.i != head.i:
-        _semi_modal(clause, token, edits)
+    if finite.lower_ in ("need", "dare") and finite != head:
+        # 'He need not go' to 'He needs to go': without the negation they are plain verbs.
+        edits.replace(finite, verbs.inflect(finite.lower_, "VBZ" if third_singular(clause.subject) else "VB"))
+        edits.replace(token, " to" if token.idx == end_of(finite) else "to", keep_case=False)
         return
     if finite.lower_ in DO and finite.i != head.i and not clause.question:
         edits.drop(finite, token)
@@ -60,17 +62,10 @@ def _take_out(clause: Clause, token: Token, edits: Edits) -> None:
         edits.replace(finite, "am" if clause.subject is not None and clause.subject.lower_ == "i" else "is")
     if word_after(token) == "yet":
         edits.replace(token, "already", last=token.nbor())
-    elif token.idx == end_of(token.nbor(-1)) if token.i else False:
+    elif token.i and token.idx == end_of(token.nbor(-1)):
         edits.changes.append((token.idx, end_of(token), ""))
     else:
         edits.drop(token)
-
-
-def _semi_modal(clause: Clause, token: Token, edits: Edits) -> None:
-    """Turn 'He need not go' into 'He needs to go': without the negation 'need' and 'dare' are plain verbs."""
-    finite = clause.finite
-    edits.replace(finite, verbs.inflect(finite.lower_, "VBZ" if third_singular(clause.subject) else "VB"))
-    edits.replace(token, " to" if token.idx == end_of(finite) else "to", keep_case=False)
 
 
 def _straighten(clause: Clause, edits: Edits) -> None:
@@ -89,39 +84,33 @@ def _no(token: Token, edits: Edits) -> None:
     """Turn 'no car' into 'a car', 'no cars' into 'some cars' and 'no different' into 'different'."""
     noun = token.head
     following = token.nbor() if token.i + 1 < len(token.doc) else noun
-    if token.dep_ == "advmod" or token.dep_ == "neg" or following.tag_ in ("JJR", "RBR"):
-        edits.drop(token)
+    word = article(noun, following)
+    if token.dep_ in ("advmod", "neg") or following.tag_ in ("JJR", "RBR"):
+        word = ""
     elif following.lower_ == "other" and noun.tag_ in ("NN", "NNP"):
-        edits.drop(token)
         edits.replace(following, "another")
-    else:
-        word = article(noun, following)
-        if word == "some" and noun.tag_ in ("NNS", "NNPS") and noun.dep_ in ("dobj", "attr"):
-            # 'They have children' rather than 'some children'.
-            edits.drop(token)
-        else:
-            edits.replace(token, word)
+        word = ""
+    elif word == "some" and noun.tag_ in ("NNS", "NNPS") and noun.dep_ in ("dobj", "attr"):
+        word = ""  # 'They have children' rather than 'some children'
+    edits.replace(token, word)
 
 
 def _pronoun(clause: Clause, token: Token, edits: Edits) -> None:
     """Turn 'no one' into 'someone', 'nothing' into 'something', 'neither of them' into 'one of them'."""
     word, last = token.lower_, token
+    # 'none of the milk'.
+    mass = any(noun.tag_ in ("NN", "NNP") for of in token.rights for noun in of.rights if of.lower_ == "of")
     if word == "no":
         word, last = "someone", token.nbor()
     elif word == "neither":
         plural = clause.finite.tag_ == "VBP" or clause.finite.lower_ == "were"
         word = "either" if word_after(token) != "of" else "both" if plural else "one"
-    elif word == "none" and (clause.finite.tag_ == "VBZ" or clause.finite.lower_ == "was") and not _of_a_mass(token):
+    elif word == "none" and (clause.finite.tag_ == "VBZ" or clause.finite.lower_ == "was") and not mass:
         word = "one"
     else:
         word = NEGATIVE_PRONOUNS[word]
     edits.replace(token, word, last=last)
     _but(clause, last, edits)
-
-
-def _of_a_mass(pronoun: Token) -> bool:
-    """Return whether 'none' refers to a mass noun, as in 'none of the milk'."""
-    return any(noun.tag_ in ("NN", "NNP") for of in pronoun.rights for noun in of.rights if of.lower_ == "of")
 
 
 def _but(clause: Clause, noun: Token, edits: Edits) -> None:
@@ -141,14 +130,11 @@ def _but(clause: Clause, noun: Token, edits: Edits) -> None:
 
 def _positive(clause: Clause, negator: Negator, edits: Edits) -> None:
     """Replace words that need a negation: 'any' by 'some', 'nor' by 'or'; 'ever' is dropped."""
-    doc, last = clause.head.doc, negator.last or negator.token
+    last = negator.last or negator.token
     if clause.question and last.i > clause.finite.i:
         return
     # Only what hangs on the negated verb: a second statement in the same sentence keeps its words.
-    below = {token.i for token in clause.head.subtree}
-    for token in doc[last.i + 1 : clause.sentence.end]:
-        if token.i not in below:
-            continue
+    for token in (token for token in clause.head.subtree if last.i < token.i < clause.sentence.end):
         word = token.lower_
         following = word_after(token) if token.i + 1 < clause.sentence.end else ""
         if word in ("until", "till") and negator.kind != "few" and clause.head.i in (token.head.i, token.head.head.i):
@@ -161,7 +147,7 @@ def _positive(clause: Clause, negator: Negator, edits: Edits) -> None:
             edits.drop(token)
         elif word in TO_SOME:
             edits.replace(token, TO_SOME[word])
-        elif word == "at" and following == "all" and (token.i + 2 >= len(doc) or doc[token.i + 2].is_punct):
+        elif word == "at" and following == "all" and not word_after(token, 2)[:1].isalnum():
             edits.drop(token, token.nbor())
         elif word == "either" and following in (".", "!", "?"):
             edits.replace(token, "too")

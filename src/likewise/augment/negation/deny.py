@@ -25,13 +25,10 @@ _WISHED = frozenset(("god", "heaven", "lord"))
 
 def deny(clause: Clause, edits: Edits) -> str:
     """Write the negation of an affirmative clause into `edits`; return the name of the construction."""
-    rule = None if clause.question else deny_pair(clause, edits) or _second_half(clause, edits)
-    if rule is None and clause.imperative:
-        return _imperative(clause, edits)
-    if rule is None and not clause.question:
-        rule = quantified_subject(clause, edits) or _existential(clause, edits) or _no_longer(clause, edits)
-    if rule is not None:
-        return rule
+    special = (deny_pair, _second_half, _imperative, quantified_subject, _existential, _no_longer)
+    for rule_of in () if clause.question else special:
+        if rule := rule_of(clause, edits):
+            return rule
     rule = _operator(clause, edits) if clause.operator else _do_support(clause, edits)
     if rule != "inversion":
         _polarity(clause, edits)
@@ -70,14 +67,14 @@ def _contrast(clause: Clause, edits: Edits) -> None:
             return
 
 
-def _imperative(clause: Clause, edits: Edits) -> str:
+def _imperative(clause: Clause, edits: Edits) -> str | None:
     """Turn 'Open the door' into 'Do not open the door', "Let's go" into "Let's not go"."""
-    verb = clause.head
-    following = verb.nbor() if verb.i + 1 < len(verb.doc) else None
-    if verb.lower_ == "let" and following is not None and following.lower_ in ("'s", "’s", "us"):
-        edits.insert(end_of(following), " not")
-        return "imperative"
-    edits.put_before(_first_adverb(clause, verb), "do not ")
+    if not clause.imperative:
+        return None
+    if clause.head.lower_ == "let" and word_after(clause.head) in ("'s", "’s", "us"):
+        edits.insert(end_of(clause.head.nbor()), " not")
+    else:
+        edits.put_before(_first_adverb(clause, clause.head), "do not ")
     return "imperative"
 
 
@@ -85,9 +82,8 @@ def _existential(clause: Clause, edits: Edits) -> str | None:
     """Turn 'There is a house' into 'There is no house'; a counted noun is left to `_operator`."""
     if not clause.existential or clause.head.lower_ not in BE:
         return None
-    start = clause.head.i + 1
-    while start < clause.sentence.end and clause.head.doc[start].lower_ in BEFORE_NOT:
-        start += 1
+    rest = clause.head.doc[clause.head.i + 1 : clause.sentence.end]
+    start = next((token.i for token in rest if token.lower_ not in BEFORE_NOT), clause.sentence.end)
     return "existential" if no_before(presented(clause.head), start, edits) else None
 
 
@@ -135,7 +131,7 @@ def _after_subject(clause: Clause) -> int:
     finite, head, subject = clause.finite, clause.head, clause.subject
     assert subject is not None  # a question has one
     asked = any(child.tag_ in ("WP", "WDT") and child.dep_ == "attr" for child in head.lefts)
-    if finite.i == head.i and asked and subject.tag_ != "PRP" and subject.tag_ != "DT":
+    if finite == head and asked and subject.tag_ not in ("PRP", "DT"):
         return end_of(finite)
     stop = head.i if finite.i != head.i else len(head.doc)
     return end_of(subject if subject.dep_ == "expl" else right_edge(subject, stop))
@@ -221,15 +217,11 @@ def _first_adverb(clause: Clause, verb: Token) -> Token:
     first = verb
     while first.i > clause.sentence.start:
         token = first.nbor(-1)
-        floating = token.lower_ in ("both", "all") and token.dep_ not in ("nsubj", "nsubjpass")
-        if floating and clause.subject is not None and clause.subject.i < token.i:
-            first = token
-            continue
-        if not token.tag_.startswith("RB") or token.dep_ != "advmod" or token.head.i not in (verb.i, first.i):
-            break
-        if token.lower_ in BEFORE_NOT or (clause.subject is not None and token.i < clause.subject.i):
-            break
-        if clause.subject is None and token.i == clause.sentence.start and not clause.imperative:
+        behind = clause.subject is not None and clause.subject.i < token.i
+        floating = token.lower_ in ("both", "all") and token.dep_ not in ("nsubj", "nsubjpass") and behind
+        adverb = token.tag_.startswith("RB") and token.dep_ == "advmod" and token.head in (verb, first)
+        inside = behind or (clause.subject is None and (clause.imperative or token.i > clause.sentence.start))
+        if not floating and not (adverb and inside and token.lower_ not in BEFORE_NOT):
             break
         first = token
     return first

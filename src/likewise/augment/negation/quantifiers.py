@@ -22,8 +22,7 @@ _SINGULAR = {"are": "is", "were": "was", "have": "has", "do": "does"}
 
 def presented(verb: Token) -> Token | None:
     """Return the noun that a verb such as 'be' or 'stand' presents, as in 'there stands a house'."""
-    nouns = [child for child in verb.rights if child.dep_ in ("attr", "dobj", "nsubj", "nsubjpass")]
-    return nouns[0] if nouns else None
+    return next((child for child in verb.rights if child.dep_ in ("attr", "dobj", "nsubj", "nsubjpass")), None)
 
 
 def no_before(noun: Token | None, start: int, edits: Edits) -> bool:
@@ -36,10 +35,10 @@ def no_before(noun: Token | None, start: int, edits: Edits) -> bool:
     if first.lower_ in ("a", "an", "some") and first.dep_ == "det":
         edits.replace(first, "no")
         return True
-    if any(child.dep_ in ("det", "nummod", "poss", "predet", "quantmod") for child in noun.lefts):
-        return False
     before = noun.doc[first.i : noun.i]
-    if any(word.lower_ in _COUNTED or word.tag_ in ("CD", "JJR", "JJS") for word in before):
+    if any(child.dep_ in ("det", "nummod", "poss", "predet", "quantmod") for child in noun.lefts) or any(
+        word.lower_ in _COUNTED or word.tag_ in ("CD", "JJR", "JJS") for word in before
+    ):
         return False
     edits.insert(first.idx, "no ")
     return True
