@@ -93,7 +93,7 @@ def run(args: argparse.Namespace, work: Path) -> None:
     states = origin.states
     options = HarvestOptions(pairs=args.pairs, anchors=max(2, args.pairs // 10))
     source = PairSource(scorer.states.store.texts(), options, tfidf(states.ids, states.starts, states.idf))
-    pairs = [(pair.first, pair.second) for pair in source.shard(0)]
+    pairs = [(pair["sentence1"], pair["sentence2"]) for pair in source.shard(0).to_pylist()]
     rng = np.random.default_rng(1)
     texts = sorted({text for pair in pairs for text in pair})
     sets = {text: rng.choice(scorer.states.store.n_contexts, args.contexts, replace=False) for text in texts}

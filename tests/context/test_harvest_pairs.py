@@ -37,7 +37,9 @@ def source(pool, **changes):
 def test_no_pair_comes_twice_in_either_order(pool):
     drawn = source(pool)
     assert drawn.shards == 12
-    pairs = [frozenset((p.first, p.second)) for k in range(drawn.shards) for p in drawn.shard(k)]
+    pairs = [
+        frozenset((p["sentence1"], p["sentence2"])) for k in range(drawn.shards) for p in drawn.shard(k).to_pylist()
+    ]
     assert len(pairs) == len(set(pairs))
     assert all(len(pair) == 2 for pair in pairs)
     # An anchor near the end of the order finds fewer behind it, and equal pairs are left out.
@@ -46,11 +48,11 @@ def test_no_pair_comes_twice_in_either_order(pool):
 
 def test_kinds_and_split(pool):
     drawn = source(pool, held_out=0.2)
-    pairs = [p for k in range(drawn.shards) for p in drawn.shard(k)]
-    kinds = Counter(p.kind for p in pairs)
+    pairs = [p for k in range(drawn.shards) for p in drawn.shard(k).to_pylist()]
+    kinds = Counter(p["kind"] for p in pairs)
     assert set(kinds) == {"rank 1", "rank 3", "rank 9", "random"}
     assert kinds["random"] > 400
-    splits = Counter(p.split for p in pairs)
+    splits = Counter(p["split"] for p in pairs)
     for name in ("dev", "test"):
         assert abs(splits[name] / len(pairs) - 0.2) < 4 * math.sqrt(0.16 / len(pairs))
     assert drawn.split("a", "b") == drawn.split("b", "a")
@@ -97,9 +99,9 @@ def test_partners_are_those_of_literal_tfidf(pool, dense):
 def test_ranked_partners_are_nearer_than_random_ones(pool):
     drawn = source(pool)
     shared = {"rank 1": [], "rank 9": [], "random": []}
-    for pair in drawn.shard(0):
-        if pair.kind in shared:
-            shared[pair.kind].append(len(set(pair.first.split()) & set(pair.second.split())))
+    for pair in drawn.shard(0).to_pylist():
+        if pair["kind"] in shared:
+            shared[pair["kind"]].append(len({*pair["sentence1"].split()} & {*pair["sentence2"].split()}))
     assert np.mean(shared["rank 1"]) > np.mean(shared["rank 9"]) > np.mean(shared["random"])
 
 

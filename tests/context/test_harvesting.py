@@ -74,7 +74,7 @@ def whole(source, tmp_path_factory):
 
 
 def test_every_pair_is_there_with_its_score(source, whole):
-    expected = [(p.first, p.second, p.kind, p.split) for k in range(source.shards) for p in source.shard(k)]
+    expected = [tuple(p.values()) for k in range(source.shards) for p in source.shard(k).to_pylist()]
     assert [(a, b, kind, split) for a, b, _, kind, split in whole] == expected
     assert [score for _, _, score, _, _ in whole] == pytest.approx(toy_similarity([row[:2] for row in whole]))
 

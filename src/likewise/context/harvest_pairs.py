@@ -18,10 +18,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.sparse import issparse
@@ -29,18 +28,10 @@ from scipy.sparse import issparse
 from likewise.context.options import HarvestOptions
 from likewise.context.workspace import ContextError
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 SentencePair = tuple[str, str]
-Portion = Literal["train", "dev", "test"]
-
-
-@dataclass(frozen=True)
-class HarvestPair:
-    """Two sentences of a shard; the kind is "random", or for example "rank 8"."""
-
-    first: str
-    second: str
-    kind: str
-    split: Portion
 
 
 class PairSource:
@@ -98,8 +89,10 @@ class PairSource:
             digest.update(sentence.encode() + b"\n")
         return digest.hexdigest()
 
-    def shard(self, number: int) -> list[HarvestPair]:
-        """Return the pairs of a shard, none twice."""
+    def shard(self, number: int) -> pa.Table:
+        """Return the pairs of a shard, none twice: sentence1, sentence2, kind ("random", or as "rank 8") and split."""
+        import pyarrow as pa
+
         begin = number * self.options.anchors
         anchors = self.order[begin : begin + self.options.anchors]
         found: dict[tuple[int, int], str] = {}
@@ -115,12 +108,11 @@ class PairSource:
         for k in rng.permutation(len(free))[: n * self.options.random]:
             i, j = free[k]
             found[int(anchors[i]), int(anchors[j])] = "random"
-        return [
-            HarvestPair(self.pool[i], self.pool[j], kind, self.split(self.pool[i], self.pool[j]))
-            for (i, j), kind in found.items()
-        ]
+        first, second = ([self.pool[pair[side]] for pair in found] for side in (0, 1))
+        splits = list(map(self.split, first, second))
+        return pa.table({"sentence1": first, "sentence2": second, "kind": list(found.values()), "split": splits})
 
-    def split(self, first: str, second: str) -> Portion:
+    def split(self, first: str, second: str) -> str:
         """Return the split of a pair, which depends on its hash alone."""
         text = "\n".join((str(self.options.seed), *sorted((first, second))))
         share = int.from_bytes(blake2b(text.encode(), digest_size=8).digest()) / 2**64

@@ -22,11 +22,11 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from likewise.context.harvest_pairs import HarvestPair, PairSource, SentencePair, tfidf
+from likewise.context.harvest_pairs import PairSource, SentencePair, tfidf
 from likewise.context.options import HarvestOptions, ScoreOptions, SelectionOptions
 from likewise.context.workspace import ContextError, Workspace
 from likewise.runs.job import JobError, Resume, open_job, read_record, work_of
@@ -35,6 +35,9 @@ from likewise.runs.parts import Parts
 from likewise.runs.plan import Plan
 from likewise.runs.progress import Progress
 from likewise.runs.stopping import orderly_stop
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 ScoreFunction = Callable[[Sequence[SentencePair]], np.ndarray]
 """Pairs to their similarities (P,)."""
@@ -201,7 +204,7 @@ def score_shards(
 
 def _scored(
     source: PairSource, todo: Sequence[int], make_scorer: Callable[[], ScoreFunction], workers: int
-) -> Iterator[tuple[int, list[HarvestPair], np.ndarray]]:
+) -> Iterator[tuple[int, pa.Table, np.ndarray]]:
     """Yield each shard with its scores as it is done, in this process or by the workers of a Ray cluster."""
     drawn = ((number, source.shard(number)) for number in todo)
     if todo and not workers:
@@ -210,7 +213,7 @@ def _scored(
             yield number, pairs, scorer(_texts(pairs))
         return
     pool, maker = RayExecutor(), pickle.dumps(make_scorer)
-    waiting: dict[Future[np.ndarray], tuple[int, list[HarvestPair]]] = {}
+    waiting: dict[Future[np.ndarray], tuple[int, pa.Table]] = {}
     while True:
         # One shard ahead for each worker: the pairs of all would fill the memory.
         for number, pairs in islice(drawn, 2 * workers - len(waiting)):
@@ -221,8 +224,8 @@ def _scored(
             yield *waiting.pop(future), future.result()
 
 
-def _texts(pairs: Sequence[HarvestPair]) -> list[SentencePair]:
-    return [(pair.first, pair.second) for pair in pairs]
+def _texts(pairs: pa.Table) -> list[SentencePair]:
+    return list(zip(*(pairs[name].to_pylist() for name in ("sentence1", "sentence2")), strict=True))
 
 
 @lru_cache(maxsize=1)
@@ -268,19 +271,11 @@ def _summary(folders: Sequence[Path]) -> dict[str, Any]:
     return {"pairs": len(table), "splits": counts, "scores": spread}
 
 
-def _write(path: Path, pairs: list[HarvestPair], scores: np.ndarray) -> None:
-    """Write a shard."""
+def _write(path: Path, pairs: pa.Table, scores: np.ndarray) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     scores = np.asarray(scores, dtype=np.float64)
     if scores.shape != (len(pairs),) or not np.isfinite(scores).all():
         raise ContextError(f"{path.name}: the scorer gave {scores.shape} scores, or some that are not finite")
-    columns = {
-        "sentence1": [pair.first for pair in pairs],
-        "sentence2": [pair.second for pair in pairs],
-        "score": scores,
-        "kind": [pair.kind for pair in pairs],
-        "split": [pair.split for pair in pairs],
-    }
-    pq.write_table(pa.table(columns), path)
+    pq.write_table(pairs.add_column(2, "score", pa.array(scores)), path)

@@ -56,17 +56,16 @@ class Transformers(Generators):
 
     def _cut(self, texts: Sequence[SentenceReadings], first: Sequence[int]) -> tuple[Tensor, Tensor, Tensor]:
         """Return ids, padded with -1, and the places of tokens in their sentence and of sentences: (N, T) each."""
-        rows: list[tuple[list[np.ndarray], ...]] = []
+        ids: list[np.ndarray] = []
+        tokens, places = list[np.ndarray](), list[np.ndarray]()
         for text, place in zip(texts, first, strict=True):
-            ids, tokens, places = [], [], []
-            for i, sentence in enumerate(text):
-                mark = self.end if i == len(text) - 1 else self.separator
-                ids.append(np.append(self.words(sentence.ids), mark))
-                tokens.append(np.arange(len(ids[-1])))
-                places.append(np.full(len(ids[-1]), place + i))
-            rows.append((ids, tokens, places) if ids else tuple([np.array([n])] for n in (self.end, 0, max(0, place))))
-        cut, at, of = (padded([np.concatenate(row[i]) for row in rows]) for i in range(3))
-        return cut, at.clamp(min=0, max=self.max_tokens), of.clamp(min=0, max=2 * self.sentences)
+            sentences = [np.append(self.words(one.ids), self.separator) for one in text] or [np.zeros(1, np.int64)]
+            sentences[-1][-1] = self.end
+            ids.append(np.concatenate(sentences))
+            tokens.append(np.concatenate([np.arange(len(one)) for one in sentences]))
+            places.append(np.repeat(place + np.arange(len(sentences)), list(map(len, sentences))))
+        at, of = padded(tokens).clamp(min=0, max=self.max_tokens), padded(places).clamp(min=0, max=2 * self.sentences)
+        return padded(ids), at, of
 
     def log_probabilities(self, task: Side, memories: Sequence[Memory], targets: Tensor) -> Tensor:
         """Return log p of each token, given those before it."""
