@@ -28,7 +28,6 @@ from likewise.context.workspace import ContextError, Stage
 from likewise.errors import counted
 from likewise.runs.job import Job, Resume
 from likewise.runs.parts import Parts
-from likewise.runs.progress import Progress
 from likewise.runs.stopping import StopRequest
 
 _UNIT = 128
@@ -77,9 +76,7 @@ def _build(options: DiscriminatorOptions, states: States) -> Discriminator:
     return Discriminator(reader, width, states.store.left, states.store.right, options.rank)
 
 
-def _train(
-    job: Job, states: States, options: DiscriminatorOptions, progress: Progress, stop: StopRequest
-) -> dict[str, Any]:
+def _train(job: Job, states: States, options: DiscriminatorOptions, stop: StopRequest) -> dict[str, Any]:
     store = states.store
     n_documents = int(store.documents[-1]) + 1
     if n_documents < 4:
@@ -116,18 +113,18 @@ def _train(
 
     warmup = min(_WARMUP, len(updates) // 2)
     loop = Loop(job, model, options, len(updates), loss, evaluate, warmup)
-    facts = loop.run(iter(updates), progress, stop, start)
-    _cache_contexts(job, model, states, progress, stop)
+    facts = loop.run(iter(updates), stop, start)
+    _cache_contexts(job, model, states, stop)
     chosen_by = {"accuracy": loop.best["score"], "step": loop.best["step"]}
     return facts | {"held_out": held_out(test), "chosen_by": chosen_by}
 
 
 @torch.no_grad()
-def _cache_contexts(job: Job, model: Discriminator, states: States, progress: Progress, stop: StopRequest) -> None:
+def _cache_contexts(job: Job, model: Discriminator, states: States, stop: StopRequest) -> None:
     """Write the head's context parts (C, K) of all contexts into a job's result, block by block."""
     store, blocks = states.store, Parts(job.work / "contexts")
     begins = range(0, len(store), _AT_ONCE)
-    with progress.bar("caching the contexts", len(begins), done=len(blocks)) as bar:
+    with stop.progress.bar("caching the contexts", len(begins), done=len(blocks)) as bar:
         for begin in begins:
             if f"{begin}.npy" in blocks:
                 continue

@@ -21,7 +21,6 @@ from likewise.context.transformer import Transformers
 from likewise.context.workspace import ContextError, Stage
 from likewise.errors import counted
 from likewise.runs.job import Job, Resume
-from likewise.runs.progress import Progress
 from likewise.runs.stopping import StopRequest
 
 _AT_ONCE = 256
@@ -67,9 +66,7 @@ def load_generators(stage: Stage, states: States) -> Generators:
     return found.eval()
 
 
-def _train(
-    job: Job, states: States, options: GeneratorOptions, progress: Progress, stop: StopRequest
-) -> dict[str, Any]:
+def _train(job: Job, states: States, options: GeneratorOptions, stop: StopRequest) -> dict[str, Any]:
     store = states.store
     training, held_out = held_out_contexts(store, options.held_out, options.seed)
     if not len(training) or len(held_out) < 2:
@@ -98,7 +95,7 @@ def _train(
 
     warmup = min(options.warmup_steps, steps // 5)
     loop = Loop(job, model, options, steps, loss, evaluate, warmup, options.schedule, options.beta2)
-    facts = loop.run(_updates(training, per_epoch, options), progress, stop, start)
+    facts = loop.run(_updates(training, per_epoch, options), stop, start)
     chunks, _ = store.positions(held_out)
     return facts | {
         "perplexity": perplexities(model, states, held_out, options.seed),

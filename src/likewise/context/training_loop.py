@@ -27,8 +27,8 @@ WEIGHTS, LOG = "model.safetensors", "log.jsonl"
 _SAVE_SECONDS = 60.0
 """Between two states to resume from."""
 
-Train = Callable[[Job, States, Any, Progress, StopRequest], dict[str, Any]]
-"""Trains a model into a job's result, and returns the facts for its record."""
+Train = Callable[[Job, States, Any, StopRequest], dict[str, Any]]
+"""Trains a model into a job's result by its options, and returns the facts for its record."""
 
 
 def train_stage(
@@ -41,14 +41,14 @@ def train_stage(
     quiet: bool,
 ) -> Stage:
     """Train a model of a workspace, unless it is already trained; the global random state is left alone."""
-    workspace, progress = Workspace(work), Progress(quiet)
+    workspace = Workspace(work)
     with workspace.open(name, options, ["index", "states"], resume=resume, overwrite=overwrite) as job:
         if not job.finished:
             states = States(workspace)
             states.check(options.reads)
-            with torch.random.fork_rng(devices=[]), orderly_stop(progress) as stop:
+            with torch.random.fork_rng(devices=[]), orderly_stop(Progress(quiet)) as stop:
                 torch.manual_seed(options.seed)
-                job.finish(train(job, states, options, progress, stop))
+                job.finish(train(job, states, options, stop))
                 stop.check()
     return workspace.require(name)
 
@@ -80,9 +80,7 @@ class Loop:
     history: list[dict[str, Any]] = field(default_factory=list)
     best: dict[str, Any] = field(default_factory=lambda: {"score": -math.inf})
 
-    def run(
-        self, updates: Iterator[Sequence[Any]], progress: Progress, stop: StopRequest, start: Callable[[], None]
-    ) -> dict[str, Any]:
+    def run(self, updates: Iterator[Sequence[Any]], stop: StopRequest, start: Callable[[], None]) -> dict[str, Any]:
         """Train from the newest state of a stopped run, or from the start, and write the best weights.
 
         Args:
@@ -106,9 +104,9 @@ class Loop:
             set_chance(state["chance"])  # to pass over updates may draw
         else:
             start()
-            self._evaluate(None, progress)
+            self._evaluate(None, stop.progress)
         saved_at, what = time.monotonic(), self.job.target.name
-        with progress.bar(f"training the {what}", self.steps, done=self.step) as bar:
+        with stop.progress.bar(f"training the {what}", self.steps, done=self.step) as bar:
             while self.step < self.steps:
                 began = time.process_time()
                 loss = self._backward(next(updates))
@@ -122,7 +120,7 @@ class Loop:
                 if not math.isfinite(loss):
                     raise ContextError(f"the loss of the {what} is {loss} at step {self.step}: lower learning_rate")
                 if self.step % self.options.eval_steps == 0 or self.step == self.steps:
-                    self._evaluate(loss, progress)
+                    self._evaluate(loss, stop.progress)
                 if stop.asked or time.monotonic() - saved_at > _SAVE_SECONDS:
                     state = {name: part.state_dict() for name, part in parts.items()}
                     state |= {name: getattr(self, name) for name in ("cpu_seconds", "history", "best")}
