@@ -20,9 +20,7 @@ class WordAverageOptions(Options):
     """The options of the average of word vectors."""
 
     most_frequent: int = option(
-        400_000,
-        "Most frequent words of the file to keep, in addition to the words of the corpus, if one is given.",
-        ge=0,
+        400_000, "Most frequent words of the file to keep, in addition to those of the corpus, if one is given.", ge=0
     )
     dimension: int = option(0, "Size that the word vectors must have; 0: any.", ge=0)
     weighted: bool = option(False, "Subtract the corpus's mean from the vectors, and make its frequent words shorter.")

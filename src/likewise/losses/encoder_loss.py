@@ -1,7 +1,7 @@
 """The base class of the losses, which encode the columns of a batch and call `functional`; and distillation."""
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -10,17 +10,19 @@ from likewise.encoder.encoder_copy import FrozenCopy
 from likewise.encoder.modules import find_part
 from likewise.losses import functional
 
+_Options = TypeVar("_Options")
 
-class EncoderLoss(nn.Module):
+
+class EncoderLoss(nn.Module, Generic[_Options]):
     """A loss of sentence-transformers, made from an encoder and the options of a recipe.
 
-    `model` is the encoder, or what the trainer wraps it in; `encoder` is always the encoder itself.
+    `model` is the encoder, or what the trainer wraps it in; `encoder` is always the encoder itself. A subclass defines
+    `_loss`: from the features of each column of a batch to a scalar, or to weighted parts by name, which are summed.
     """
 
-    loss: Callable[..., Any]
-    """From the features of each column of a batch to a scalar, or to weighted parts by name, which are summed."""
+    _loss: Callable[..., Any]
 
-    def __init__(self, encoder: Any, options: Any = None) -> None:
+    def __init__(self, encoder: Any, options: _Options) -> None:
         super().__init__()
         self.model, self.options = encoder, options
         self._trained = {"encoder": encoder}  # in a dict: it is no part of the loss a second time
@@ -42,10 +44,10 @@ class EncoderLoss(nn.Module):
 
     def forward(self, sentence_features: Iterable[dict[str, Any]], labels: Tensor | None = None) -> Any:
         """Return the loss of a batch."""
-        return self.loss(*sentence_features)
+        return self._loss(*sentence_features)
 
 
-class DistillationLoss(EncoderLoss):
+class DistillationLoss(EncoderLoss[Any]):
     """The mean of 1 - cos(vector, vector of a teacher), which is a `FrozenCopy` among the encoder's modules.
 
     The encoder learns without dropout: what it should give is one vector, and not two views. Its own probability stays
@@ -59,8 +61,7 @@ class DistillationLoss(EncoderLoss):
         self.encoder[0].eval()  # the trainer turns it on again before each step
         return super().vectors(features)
 
-    def loss(self, own: dict[str, Any], plain: dict[str, Any]) -> Tensor:
-        """Return the mean distance of the encoder's vectors from the teacher's, a scalar."""
+    def _loss(self, own: dict[str, Any], plain: dict[str, Any]) -> Tensor:
         return functional.cosine_distance(self.vectors(own), self.teacher.encode(plain))
 
 

@@ -1,4 +1,7 @@
-"""The recipes: their table, and those that other packages register."""
+"""The recipes: their table, and those that other packages register.
+
+Where the values of a recipe come from, and what differs from its paper: docs/papers.md.
+"""
 
 from importlib.metadata import EntryPoint, entry_points
 

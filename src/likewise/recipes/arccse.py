@@ -1,7 +1,7 @@
 """ArcCSE: dropout twins under an angular margin, and entailment triplets of masked spans.
 
 Zhang et al. 2022, "A Contrastive Framework for Learning Sentence Representations from Pairwise and Triple-wise
-Perspective in Angular Space". Where a value comes from, and what differs from the paper: docs/papers.md.
+Perspective in Angular Space".
 """
 
 import dataclasses
@@ -36,10 +36,7 @@ class ArcCSEOptions(HeadOptions):
     margin: float = option(10.0, "Angular margin m of ArcCon, in degrees.", ge=0, le=90)
     positive_dropout: bool = option(True, "Dropout on in the second view of ArcCon too (the first always has it).")
     positive_deletion: float = option(
-        0.0,
-        "Share of the words deleted from the second view of a sentence; 0: the views differ by dropout alone.",
-        ge=0,
-        lt=1,
+        0.0, "Share of words deleted from the second view; 0: the views differ by dropout alone.", ge=0, lt=1
     )
     triplet_weight: float = option(0.1, "Weight lambda of the entailment triplets; 0: none.", ge=0)
     triplet_margin: float = option(0.0, "Margin of the triplets, in units of cosine.")
@@ -51,11 +48,8 @@ class ArcCSEOptions(HeadOptions):
     triplet_limit: int = option(0, "Most triplets in a batch of one process; 0: one for every long sentence.", ge=0)
     mask_closer: float = option(0.2, "Share of words masked (or deleted) in the closer version.", ge=0, le=1)
     mask_farther: float = option(0.4, "Share of words masked (or deleted) in the farther version.", ge=0, le=1)
-
     keep_weight: float = option(
-        0.0,
-        "Weight of the divergence (KL) of a batch's similarities from the base's, if it is a sentence encoder.",
-        ge=0,
+        0.0, "Weight of the divergence (KL) from a batch's similarities under the base, a sentence encoder.", ge=0
     )
 
     def _check(self) -> None:
@@ -99,7 +93,7 @@ def _collator(encoder: Any, options: ArcCSEOptions, seed: int) -> TextCollator:
     return TextCollator(views, Reading.of(encoder, options.max_length), {"triplet": long})
 
 
-class ArcCSELoss(EncoderLoss):
+class ArcCSELoss(EncoderLoss[ArcCSEOptions]):
     """The loss L_arccon + lambda L_triplet (ArcCSE, equation 5); either part may be left out.
 
     ArcCon (equation 3) compares each sentence with itself. The two views are two rows of one forward pass, so that each
@@ -113,10 +107,7 @@ class ArcCSELoss(EncoderLoss):
     Inputs: the columns of `triplet_views`. No labels.
     """
 
-    options: ArcCSEOptions
-
-    def loss(self, sentences: dict[str, Any], *others: dict[str, Any]) -> dict[str, Tensor]:
-        """Return the weighted parts of a batch's loss, by name: {'contrastive': scalar, 'triplet': scalar}."""
+    def _loss(self, sentences: dict[str, Any], *others: dict[str, Any]) -> dict[str, Tensor]:
         options, parts = self.options, dict[str, Tensor]()
         shortened, triplets = others[: options.positive_deletion > 0], others[options.positive_deletion > 0 :]
         if options.contrastive != "none":

@@ -1,7 +1,6 @@
 """ConSERT: two views of a sentence made on its token embeddings, under NT-Xent.
 
 Yan et al. 2021, "ConSERT: A Contrastive Framework for Self-Supervised Sentence Representation Transfer", no labels.
-Where a value comes from, and what differs from the paper: docs/papers.md.
 """
 
 from typing import Any, Literal
@@ -51,13 +50,11 @@ class ConSERTOptions(ContrastiveOptions):
         return F.dropout(embeddings, self.dropout_share) if view == "dropout" else embeddings
 
 
-class ConSERTLoss(EncoderLoss):
+class ConSERTLoss(EncoderLoss[ConSERTOptions]):
     """NT-Xent over two views of each sentence (ConSERT, equation 1).
 
     Inputs: one column of sentences. No labels.
     """
-
-    options: ConSERTOptions
 
     def __init__(self, encoder: SentenceTransformer, options: ConSERTOptions) -> None:
         super().__init__(encoder, options)
@@ -72,8 +69,7 @@ class ConSERTLoss(EncoderLoss):
     def _embeddings(self) -> Any:
         return getattr(self.encoder[0].auto_model, "embeddings", None)
 
-    def loss(self, sentences: dict[str, Any]) -> Tensor:
-        """Return the loss of a batch, a scalar."""
+    def _loss(self, sentences: dict[str, Any]) -> Tensor:
         first, second = (self.view(sentences, view) for view in (self.options.first, self.options.second))  # (B, D)
         (all_first, offset), (all_second, _) = gather_rows(first), gather_rows(second)
         return functional.nt_xent_symmetric(first, second, self.options.temperature, (all_first, all_second), offset)

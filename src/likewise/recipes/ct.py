@@ -1,7 +1,6 @@
 """Contrastive tension: two encoders, equal at first, learn to agree on a sentence and to differ on two.
 
-Carlsson et al. 2021, "Semantic Re-tuning with Contrastive Tension"; the loss is sentence-transformers' own. Where a
-value comes from, and what differs from the paper: docs/papers.md.
+Carlsson et al. 2021, "Semantic Re-tuning with Contrastive Tension"; the loss is sentence-transformers' own.
 """
 
 from functools import partial

@@ -1,7 +1,6 @@
 """ESimCSE: SimCSE with repeated sub-words in the positive and a momentum encoder's queue among the negatives.
 
 Wu et al. 2022, "ESimCSE: Enhanced Sample Building Method for Contrastive Learning of Unsupervised Sentence Embedding".
-Where a value comes from, and what differs from the paper: docs/papers.md.
 """
 
 from functools import partial
@@ -60,7 +59,7 @@ def repeated_views(
     return {"sentence": tokens["input_ids"], "repeated": repeated}
 
 
-class ESimCSELoss(EncoderLoss):
+class ESimCSELoss(EncoderLoss[ESimCSEOptions]):
     """NT-Xent of two columns, with the queue's vectors as further negatives (Wu et al. 2022, section 3.2).
 
     l_i = -log exp(cos(h_i, h_i+) / tau) / (sum over j of exp(cos(h_i, h_j+) / tau) + sum over m of
@@ -73,8 +72,7 @@ class ESimCSELoss(EncoderLoss):
     Inputs: two columns, sentences and the same ones with repetitions. No labels.
     """
 
-    def loss(self, sentences: dict[str, Any], repeated: dict[str, Any]) -> Tensor:
-        """Return the loss of a batch, a scalar."""
+    def _loss(self, sentences: dict[str, Any], repeated: dict[str, Any]) -> Tensor:
         anchors = self.vectors(sentences)  # (B, D)
         positives, offset = gather_rows(self.vectors(repeated))
         queue = find_part(self.encoder, MomentumQueue)

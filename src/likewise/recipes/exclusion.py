@@ -70,8 +70,7 @@ class ComposedLoss(DistillationLoss):
     Inputs: the columns of `with_exclusions`, the first as tokens of the encoder, the others of the teacher. No labels.
     """
 
-    def loss(self, own: dict[str, Any], meant: dict[str, Any], *excluded: dict[str, Any]) -> Tensor:
-        """Return the loss of a batch, a scalar."""
+    def _loss(self, own: dict[str, Any], meant: dict[str, Any], *excluded: dict[str, Any]) -> Tensor:
         targets = F.normalize(self.teacher.encode(meant), dim=1)
         for features in excluded:
             less = F.normalize(self.teacher.encode(features), dim=1).to(targets.dtype)

@@ -1,7 +1,6 @@
 """GCLSR: word vectors, a word attention and a TextCNN, trained on noisy views with a grouped loss and no negatives.
 
-Wang, Zhang, Lei, Peng 2023, "Grouped Contrastive Learning of Self-supervised Sentence Representation". Where a value
-comes from, and what differs from the paper: docs/papers.md.
+Wang, Zhang, Lei, Peng 2023, "Grouped Contrastive Learning of Self-supervised Sentence Representation".
 """
 
 from collections.abc import Sequence
@@ -165,7 +164,7 @@ class CollapseError(LikewiseError):
     """Raised if all sentences collapse to one vector; the message gives the figures and what to change."""
 
 
-class GroupedCosineLoss(EncoderLoss):
+class GroupedCosineLoss(EncoderLoss[GCLSROptions]):
     """The symmetric grouped loss with stop-gradient (GCLSR, equations 6 and 7), from -1 (all views agree) to 1.
 
     The two views go through the encoder one after the other, each with its own batch statistics, as in SimSiam.
@@ -173,15 +172,12 @@ class GroupedCosineLoss(EncoderLoss):
     Inputs: one column of sentences (the noise makes two views of it) or two (a sentence and another version of it).
     """
 
-    options: GCLSROptions
-
     def __init__(self, encoder: nn.Module, options: GCLSROptions) -> None:
         super().__init__(encoder, options)
         self._collapsed = 0
         self._seen: dict[str, list[float]] = {}
 
-    def loss(self, *columns: dict[str, Any]) -> Tensor:
-        """Return the loss of a batch, a scalar."""
+    def _loss(self, *columns: dict[str, Any]) -> Tensor:
         first, second = self.model(dict(columns[0])), self.model(dict(columns[-1]))
         self._watch(first)
         size = self.options.group_size or first["projection"].shape[1]

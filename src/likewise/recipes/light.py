@@ -93,7 +93,7 @@ def _views(
     return batch | {"teacher_sentence_embedding": torch.from_numpy(wanted.reshape(len(rows), -1))}
 
 
-class VectorsLoss(EncoderLoss):
+class VectorsLoss(EncoderLoss[LightOptions]):
     """The mean of 1 - cos(prediction, vector) with vectors that were made before.
 
     Where the encoder makes a 'prediction' in training, it is compared; otherwise its vector.
@@ -101,8 +101,7 @@ class VectorsLoss(EncoderLoss):
     Inputs: two columns, the sentences' features and {'sentence_embedding': (B, E)}. No labels.
     """
 
-    def loss(self, own: dict[str, Any], wanted: dict[str, Any]) -> Tensor:
-        """Return the loss of a batch, a scalar."""
+    def _loss(self, own: dict[str, Any], wanted: dict[str, Any]) -> Tensor:
         found = self.model(dict(own))
         return functional.cosine_distance(
             found.get("prediction", found["sentence_embedding"]), wanted["sentence_embedding"]

@@ -24,17 +24,13 @@ class TrainingOptions(Options):
     sam_rho: float = option(0.05, "Radius of sharpness-aware minimisation, in weight norm; 0: plain AdamW.", ge=0)
     sam_every: int = option(1, "Make every n-th update sharpness-aware; such an update costs as much as two.", gt=0)
     interpolation: float = option(
-        1.0,
-        "Where the scored and saved weights lie between the base's (0) and the trained ones (1) (WiSE-FT).",
-        gt=0,
-        le=1,
+        1.0, "Where the saved weights lie between the base's (0) and the trained ones (1) (WiSE-FT).", gt=0, le=1
     )
     max_length: int = option(0, "Tokens kept of a sentence in training; 0: as many as the base reads.", ge=0)
     length_batches: bool = option(True, "Batches of sentences of near-equal length.")
     eval_steps: int = option(125, "Updates between two evaluations; 0: only at the end.", ge=0)
     select_by: Literal["auto", "sts-b-dev", "held-out", "last"] = option(
-        "auto",
-        "What picks the checkpoint: STS-B dev, held-out sentences of the corpus, or simply the last one.",
+        "auto", "What picks the checkpoint: STS-B dev, held-out sentences of the corpus, or simply the last one."
     )
     keep_base_if_better: bool = option(
         False, "Save the unchanged base where training does not raise the selection's measure by more than its noise."

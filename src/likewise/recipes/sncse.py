@@ -1,7 +1,6 @@
 """SNCSE: the hidden state at the mask of a prompt, and the sentence's own negation as a soft negative.
 
-Wang et al. 2022, "SNCSE: Contrastive Learning for Unsupervised Sentence Embedding with Soft Negative Samples". Where a
-value comes from, and what differs from the paper: docs/papers.md.
+Wang et al. 2022, "SNCSE: Contrastive Learning for Unsupervised Sentence Embedding with Soft Negative Samples".
 """
 
 from collections.abc import Callable
@@ -117,7 +116,7 @@ def _collator(encoder: Any, options: SNCSEOptions, seed: int) -> TextCollator:
     return TextCollator(views, own)
 
 
-class SNCSELoss(EncoderLoss):
+class SNCSELoss(EncoderLoss[SNCSEOptions]):
     """The loss L_InfoNCE + lambda L_BML (SNCSE, equations 3 to 7), or one of the paper's comparisons.
 
     A negation is a soft negative under the bidirectional margin loss (equation 7), a positive (equation 8), a hard
@@ -128,10 +127,7 @@ class SNCSELoss(EncoderLoss):
     Inputs: the column of `negation_views`, with its rows and pairs. No labels.
     """
 
-    options: SNCSEOptions
-
-    def loss(self, sentences: dict[str, Any]) -> dict[str, Tensor]:
-        """Return the weighted parts of a batch's loss, by name."""
+    def _loss(self, sentences: dict[str, Any]) -> dict[str, Tensor]:
         features, options = dict(sentences), self.options
         rows = features.pop("rows")
         pairs = features.pop("pairs", rows[:0])

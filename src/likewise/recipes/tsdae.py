@@ -1,7 +1,7 @@
 """TSDAE: a decoder reconstructs a sentence from the vector of its noisy version.
 
 Wang, Reimers, Gurevych 2021, "TSDAE: Using Transformer-based Sequential Denoising Auto-Encoder for Unsupervised
-Sentence Embedding Learning"; the loss is sentence-transformers' own. Where a value comes from: docs/papers.md.
+Sentence Embedding Learning"; the loss is sentence-transformers' own.
 """
 
 from collections.abc import Iterable
