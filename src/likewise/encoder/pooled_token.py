@@ -11,8 +11,6 @@ Letters of the shapes: B sentences, T tokens, D hidden, H heads, W width of a he
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import torch
@@ -33,16 +31,52 @@ _HERE = threading.local()
 """Of the running thread: `places`, by layer the pooled token's place in each sentence (B,), None for the first."""
 
 
-@dataclass(frozen=True)
-class _Pooled:
-    transformer: Transformer
-    layer: Any
-    token: int | None
-    """The id of the pooled token; None: whatever stands first."""
+class _OneToken:
+    """A replacement of a layer's `forward` that computes the pooled token; in other threads it calls the original.
+
+    Attributes:
+        token: the id of the pooled token; None: whatever stands first.
+        count: threads that are inside. The first to enter sets the replacement, the last to leave takes it away.
+    """
+
+    def __init__(self, transformer: Transformer, layer: Any, token: int | None) -> None:
+        self.transformer, self.layer, self.token = transformer, layer, token
+        self.count = 0
+
+    def enter(self) -> None:
+        if not self.count:
+            self.whole = self.layer.forward
+            self.hook = self.transformer.register_forward_pre_hook(self.find_places, with_kwargs=True)
+            self.layer.forward = self
+        self.count += 1
+
+    def leave(self) -> None:
+        self.count -= 1
+        if not self.count:
+            self.hook.remove()
+            del self.layer.forward
+
+    def find_places(self, module: nn.Module, args: Any, kwargs: Any) -> None:
+        places = getattr(_HERE, "places", {})
+        if self.token is not None and id(self.layer) in places:
+            ids = (args[0] if args else kwargs["features"])["input_ids"]
+            places[id(self.layer)] = (ids == self.token).int().argmax(1)
+
+    def __call__(self, hidden: Tensor, attention_mask: Tensor | None = None, *args: Any, **kwargs: Any) -> Tensor:
+        """Run the layer, (B, T, D) to (B, T, D)."""
+        places = getattr(_HERE, "places", {})
+        if id(self.layer) not in places or getattr(self.layer, "gradient_checkpointing", False):
+            whole: Tensor = self.whole(hidden, attention_mask, *args, **kwargs)
+            return whole
+        at = places[id(self.layer)]
+        one = _one_token(self.layer, hidden, attention_mask, at)
+        if at is None:
+            return torch.cat([one, torch.zeros_like(hidden[:, 1:], dtype=one.dtype)], 1)
+        return torch.zeros_like(hidden, dtype=one.dtype).scatter(1, at[:, None, None].expand_as(one), one)
 
 
-def _pooled(model: nn.Module) -> _Pooled | None:
-    """Return the parts of a model that pools one token in a supported way; None for any other."""
+def _pooled(model: nn.Module) -> _OneToken | None:
+    """Return the replacement for a model that pools one token in a supported way; None for any other."""
     modules = list(model.children())
     if not isinstance(model, SentenceTransformer) or len(modules) < 2 or type(modules[0]) is not Transformer:
         return None
@@ -65,7 +99,7 @@ def _pooled(model: nn.Module) -> _Pooled | None:
     layer: Any = layers[-1] if isinstance(layers, nn.ModuleList) and len(layers) else None
     if type(layer) not in _LAYERS or not _plain(layer, transformer.auto_model.config):
         return None
-    return _Pooled(transformer, layer, token)
+    return _OneToken(transformer, layer, token)
 
 
 def _plain(layer: Any, config: Any) -> bool:
@@ -91,55 +125,20 @@ def only_pooled_token(model: nn.Module) -> Iterator[bool]:
         yield False
         return
     places: dict[int, Tensor | None] = _HERE.__dict__.setdefault("places", {})
-    if id(found.layer) in places:  # already inside
+    layer = id(found.layer)
+    if layer in places:  # already inside
         yield True
         return
     with _LOCK:
-        # One for all threads: the first to enter sets it, the last to leave takes it away.
-        stand_in = vars(found.layer).get("forward")
-        if stand_in is None:
-            hook = found.transformer.register_forward_pre_hook(partial(_find_places, found), with_kwargs=True)
-            stand_in = found.layer.forward = _Forward(found.layer, hook)
-        stand_in.count += 1
-    places[id(found.layer)] = None
+        found = vars(found.layer).get("forward", found)  # another thread may be inside
+        found.enter()
+    places[layer] = None
     try:
         yield True
     finally:
-        del places[id(found.layer)]
+        del places[layer]
         with _LOCK:
-            stand_in.count -= 1
-            if not stand_in.count:
-                stand_in.hook.remove()
-                del found.layer.forward
-
-
-def _find_places(pooled: _Pooled, module: nn.Module, args: Any, kwargs: Any) -> None:
-    places = getattr(_HERE, "places", {})
-    if pooled.token is not None and id(pooled.layer) in places:
-        ids = (args[0] if args else kwargs["features"])["input_ids"]
-        places[id(pooled.layer)] = (ids == pooled.token).int().argmax(1)
-
-
-class _Forward:
-    """A replacement of a layer's `forward`; in other threads it calls the original."""
-
-    def __init__(self, layer: Any, hook: Any) -> None:
-        self.layer = layer
-        self.whole = layer.forward
-        self.hook = hook
-        self.count = 0
-
-    def __call__(self, hidden: Tensor, attention_mask: Tensor | None = None, *args: Any, **kwargs: Any) -> Tensor:
-        """Run the layer, (B, T, D) to (B, T, D)."""
-        places = getattr(_HERE, "places", {})
-        if id(self.layer) not in places or getattr(self.layer, "gradient_checkpointing", False):
-            whole: Tensor = self.whole(hidden, attention_mask, *args, **kwargs)
-            return whole
-        at = places[id(self.layer)]
-        one = _one_token(self.layer, hidden, attention_mask, at)
-        if at is None:
-            return torch.cat([one, torch.zeros_like(hidden[:, 1:], dtype=one.dtype)], 1)
-        return torch.zeros_like(hidden, dtype=one.dtype).scatter(1, at[:, None, None].expand_as(one), one)
+            found.leave()
 
 
 def _one_token(layer: Any, hidden: Tensor, mask: Tensor | None, at: Tensor | None) -> Tensor:
