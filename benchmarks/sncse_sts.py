@@ -20,7 +20,7 @@ from likewise.recipes import find_recipe
 
 def untrained(args: argparse.Namespace, out: Path) -> dict[str, Any]:
     """The base as it is, at the mask."""
-    from likewise.encoder.mask_prompt import build_mask_prompt_encoder
+    from likewise.encoder.build import build_mask_prompt_encoder
 
     return {"model": build_mask_prompt_encoder(args.base, head=False).eval()}
 

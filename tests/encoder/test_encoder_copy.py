@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from likewise.encoder.build import build_encoder
-from likewise.encoder.encoder_copy import EncoderCopy, MomentumQueue
 from likewise.encoder.modules import without_training_head
+from likewise.encoder.training_modules import EncoderCopy, MomentumQueue
 
 
 @pytest.fixture

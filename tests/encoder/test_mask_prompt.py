@@ -3,7 +3,7 @@ import torch
 from sentence_transformers import SentenceTransformer
 from transformers import AutoModel, AutoTokenizer
 
-from likewise.encoder.mask_prompt import TEMPLATE, build_mask_prompt_encoder, split_template
+from likewise.encoder.build import TEMPLATE, build_mask_prompt_encoder, split_template
 from likewise.encoder.opening import LoadError
 
 TEXTS = ["The cat sees a dog.", "a river", "the old bridge near the garden"]

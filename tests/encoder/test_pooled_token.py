@@ -10,8 +10,7 @@ from sentence_transformers.sentence_transformer.modules import Dense, Pooling, W
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import BertConfig, BertModel, BertTokenizerFast
 
-from likewise.encoder.build import build_encoder, set_dropout
-from likewise.encoder.mask_prompt import build_mask_prompt_encoder
+from likewise.encoder.build import build_encoder, build_mask_prompt_encoder, set_dropout
 from likewise.encoder.modules import without_training_head
 from likewise.encoder.pooled_token import only_pooled_token
 

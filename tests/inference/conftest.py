@@ -8,7 +8,7 @@ def encoders(tiny_model, tiny_base):
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import Dense, Normalize, Pooling
 
-    from likewise.encoder.mask_prompt import build_mask_prompt_encoder
+    from likewise.encoder.build import build_mask_prompt_encoder
     from likewise.encoder.text_cnn import TextCNN, WordAttention
     from likewise.encoder.word_vectors import WordVectors, word_tokenizer
 

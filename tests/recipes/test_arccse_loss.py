@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from likewise.encoder.build import build_encoder
-from likewise.encoder.encoder_copy import FrozenCopy
+from likewise.encoder.training_modules import FrozenCopy
 from likewise.losses import functional
 from likewise.recipes.arccse import ArcCSELoss, ArcCSEOptions
 

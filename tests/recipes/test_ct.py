@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from likewise.encoder.encoder_copy import EncoderCopy
+from likewise.encoder.training_modules import EncoderCopy
 from likewise.recipes import RECIPES, OptionError
 from likewise.recipes.ct import tension_pairs
 

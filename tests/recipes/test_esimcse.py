@@ -1,6 +1,6 @@
 import pytest
 
-from likewise.encoder.encoder_copy import MomentumQueue
+from likewise.encoder.training_modules import MomentumQueue
 from likewise.recipes import RECIPES, OptionError
 
 ESIMCSE = RECIPES["esimcse"]

@@ -1,7 +1,7 @@
 import torch
 
 from likewise.encoder.build import build_encoder
-from likewise.encoder.encoder_copy import MomentumQueue
+from likewise.encoder.training_modules import MomentumQueue
 from likewise.losses import functional
 from likewise.recipes.esimcse import ESimCSELoss, ESimCSEOptions
 

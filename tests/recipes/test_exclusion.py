@@ -3,9 +3,8 @@ import pytest
 import torch
 
 import likewise
-from likewise.encoder.build import build_encoder
-from likewise.encoder.encoder_copy import FrozenCopy
-from likewise.encoder.mask_prompt import build_mask_prompt_encoder
+from likewise.encoder.build import build_encoder, build_mask_prompt_encoder
+from likewise.encoder.training_modules import FrozenCopy
 from likewise.recipes import RECIPES
 from likewise.recipes.exclusion import with_exclusions
 

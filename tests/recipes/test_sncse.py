@@ -6,12 +6,11 @@ from datasets import Dataset
 from sentence_transformers import SentenceTransformer
 
 import likewise
-from likewise.encoder.build import build_encoder
-from likewise.encoder.mask_prompt import build_mask_prompt_encoder
+from likewise.encoder.build import build_encoder, build_mask_prompt_encoder
 from likewise.evaluation.checkpoint import CheckpointEvaluator
 from likewise.recipes import RECIPES, OptionError
-from likewise.recipes.negations import with_candidates
 from likewise.recipes.recipe import sample_rows
+from likewise.recipes.sncse import with_candidates
 from likewise.training import recipe_run
 
 SNCSE = RECIPES["sncse"]

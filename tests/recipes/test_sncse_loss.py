@@ -1,8 +1,8 @@
 import pytest
 import torch
 
-from likewise.encoder.encoder_copy import FrozenCopy
-from likewise.encoder.mask_prompt import build_mask_prompt_encoder
+from likewise.encoder.build import build_mask_prompt_encoder
+from likewise.encoder.training_modules import FrozenCopy
 from likewise.losses import functional
 from likewise.recipes.sncse import SNCSELoss, SNCSEOptions
 

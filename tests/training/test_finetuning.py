@@ -8,8 +8,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Normalize
 
 import likewise
-from likewise.encoder.build import build_encoder
-from likewise.encoder.mask_prompt import build_mask_prompt_encoder
+from likewise.encoder.build import build_encoder, build_mask_prompt_encoder
 from likewise.encoder.opening import LoadError
 from likewise.recipes import OptionError
 from likewise.runs.job import JobError

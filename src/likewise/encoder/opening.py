@@ -30,10 +30,10 @@ _TEXT_ENDINGS = (".txt", ".csv", ".tsv", ".json", ".jsonl", ".xml", ".parquet", 
 _HUB_SECONDS = 10.0
 
 _HOMES = {
-    "encoder_copy": "EncoderCopy FrozenCopy MomentumQueue",
     "normalizing_flow": "NormalizingFlow",
     "text_cnn": "TextCNN TrainingAttention WordAttention",
-    "training_modules": "NoisyWords PairClassifier Predictor Projector TeacherSpace TrainingDecoder TrainingHead",
+    "training_modules": "EncoderCopy FrozenCopy MomentumQueue NoisyWords PairClassifier Predictor Projector "
+    "TeacherSpace TrainingDecoder TrainingHead",
     "word_part": "WordPart",
     "word_vectors": "WordVectors",
 }

@@ -6,8 +6,8 @@ from typing import Any, Generic, TypeVar
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from likewise.encoder.encoder_copy import FrozenCopy
 from likewise.encoder.modules import find_part
+from likewise.encoder.training_modules import FrozenCopy
 from likewise.losses import functional
 
 _Options = TypeVar("_Options")

@@ -17,10 +17,9 @@ from torch import Tensor
 from likewise.augment.spans import mask_words, nested_spans, sentence_rng, without_words
 from likewise.augment.word_edits import delete_words
 from likewise.encoder.build import build_encoder
-from likewise.encoder.encoder_copy import FrozenCopy
 from likewise.encoder.modules import dropout_off
 from likewise.encoder.opening import is_sentence_encoder
-from likewise.encoder.training_modules import VECTORS
+from likewise.encoder.training_modules import VECTORS, FrozenCopy
 from likewise.losses import functional
 from likewise.losses.encoder_loss import EncoderLoss
 from likewise.recipes.options import HeadOptions

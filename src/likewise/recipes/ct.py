@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from torch.optim.lr_scheduler import LambdaLR
 
 from likewise.encoder.build import PoolingMode, build_encoder
-from likewise.encoder.encoder_copy import EncoderCopy
 from likewise.encoder.modules import find_part
+from likewise.encoder.training_modules import EncoderCopy
 from likewise.recipes.options import TrainingOptions
 from likewise.recipes.recipe import Reading, Recipe, TextCollator
 from likewise.runs import processes

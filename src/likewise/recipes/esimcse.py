@@ -12,9 +12,8 @@ from torch import Tensor
 from likewise.augment.spans import sentence_rng
 from likewise.augment.word_edits import repeat_tokens
 from likewise.encoder.build import build_encoder
-from likewise.encoder.encoder_copy import MomentumQueue
 from likewise.encoder.modules import find_part
-from likewise.encoder.training_modules import TrainingHead
+from likewise.encoder.training_modules import MomentumQueue, TrainingHead
 from likewise.losses import functional
 from likewise.losses.encoder_loss import EncoderLoss
 from likewise.recipes.options import HeadOptions

@@ -15,9 +15,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from likewise.augment.exclusions import excluding, some_words
-from likewise.encoder.build import build_encoder
-from likewise.encoder.encoder_copy import FrozenCopy
-from likewise.encoder.mask_prompt import build_mask_prompt_encoder, reads_a_mask
+from likewise.encoder.build import build_encoder, build_mask_prompt_encoder, reads_a_mask
+from likewise.encoder.training_modules import FrozenCopy
 from likewise.losses import functional
 from likewise.losses.encoder_loss import DistillationLoss
 from likewise.recipes.options import PromptOptions

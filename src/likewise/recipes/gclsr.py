@@ -3,6 +3,7 @@
 Wang, Zhang, Lei, Peng 2023, "Grouped Contrastive Learning of Self-supervised Sentence Representation".
 """
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -10,6 +11,7 @@ from typing import Any, Literal
 from sentence_transformers import SentenceTransformer
 from torch import Tensor, nn
 from torch.optim import SGD
+from torch.optim.lr_scheduler import LambdaLR
 
 from likewise.augment.word_edits import WordEditor
 from likewise.augment.word_noise import WordNoise
@@ -22,7 +24,6 @@ from likewise.encoder.word_vectors import MAX_WORDS, build_word_vectors, check_s
 from likewise.errors import LikewiseError
 from likewise.losses import functional
 from likewise.losses.encoder_loss import EncoderLoss
-from likewise.recipes.optimizers import WarmupCosine
 from likewise.recipes.options import TrainingOptions
 from likewise.recipes.recipe import Reading, Recipe, TextCollator, sample_rows
 from likewise.runs import processes
@@ -211,6 +212,33 @@ class GroupedCosineLoss(EncoderLoss[GCLSROptions]):
                 f"({spreads}; 1 is even, below {least} is collapsed, nan is a rate too high). Lower learning_rate or "
                 "predictor_rate, lengthen warmup_epochs, or give larger batches; collapse_below=0 continues regardless."
             )
+
+
+class WarmupCosine(LambdaLR):
+    """A schedule of linear warm-up over `warmup` updates and cosine decay to 0 at `steps`.
+
+    A group of the optimizer with the entry 'constant' set to True keeps its rate. The momentum is the first of
+    `momenta` during the rise, the second after it.
+    """
+
+    def __init__(self, optimizer: SGD, steps: int, warmup: int, momenta: tuple[float, float]) -> None:
+        self.steps, self.warmup, self.momenta = steps, warmup, momenta
+        super().__init__(
+            optimizer,
+            [(lambda step: 1.0) if group.get("constant") else self.factor for group in optimizer.param_groups],
+        )
+
+    def factor(self, step: int) -> float:
+        """Return the share of the peak rate at an update, counted from 0."""
+        if step < self.warmup:
+            return (step + 1) / self.warmup
+        return 0.5 * (1 + math.cos(math.pi * (step - self.warmup) / max(1, self.steps - self.warmup)))
+
+    def step(self, epoch: int | None = None) -> None:
+        """Set the rates and the momentum of the next update."""
+        super().step(epoch)
+        for group in self.optimizer.param_groups:
+            group["momentum"] = self.momenta[self.last_epoch >= self.warmup]
 
 
 def _optimizer(encoder: SentenceTransformer, options: GCLSROptions, steps: int) -> tuple[Any, Any]:

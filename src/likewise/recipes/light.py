@@ -4,7 +4,7 @@ Not from a paper as a whole. From GCLSR (Wang et al. 2023) it has a light encode
 gradient; a frozen encoder takes the place of the other view, as in tokenlearn. docs/papers.md says what was tried.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
@@ -13,6 +13,7 @@ import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Dense, LayerNorm
 from torch import Tensor, nn
+from torch.optim import Optimizer
 from transformers import get_scheduler
 
 from likewise.encoder.distilled_vectors import build_static_words
@@ -21,7 +22,6 @@ from likewise.encoder.training_modules import TeacherSpace
 from likewise.encoder.vector_files import check_word_vectors
 from likewise.losses import functional
 from likewise.losses.encoder_loss import EncoderLoss
-from likewise.recipes.optimizers import RowAdam
 from likewise.recipes.options import TrainingOptions
 from likewise.recipes.recipe import Recipe, TextCollator
 from likewise.runs import processes
@@ -106,6 +106,51 @@ class VectorsLoss(EncoderLoss[LightOptions]):
         return functional.cosine_distance(
             found.get("prediction", found["sentence_embedding"]), wanted["sentence_embedding"]
         )
+
+
+class RowAdam(Optimizer):
+    """Adam (Kingma and Ba 2015); a row of a 'rows' group whose gradient is zero keeps its moments and its value.
+
+    With ordinary moments a rare word would move long after the sentence that held it. torch's SparseAdam does the
+    same for sparse gradients alone; here a table's gradient may be either, since processes average dense ones.
+
+    Args:
+        params: parameters or groups, each with its own 'lr' or the given one; {'rows': True} marks a group of tables.
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Tensor] | Iterable[dict[str, Any]],
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+    ) -> None:
+        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "rows": False})
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> None:  # type: ignore[override]
+        """Update the parameters."""
+        for group in self.param_groups:
+            first, second = group["betas"]
+            for parameter in group["params"]:
+                if parameter.grad is None:
+                    continue
+                state = self.state[parameter]
+                if not state:
+                    state |= {"step": 0, "mean": torch.zeros_like(parameter), "square": torch.zeros_like(parameter)}
+                state["step"] += 1
+                gradient, rows = parameter.grad, slice(None)
+                if gradient.is_sparse:
+                    gradient = gradient.coalesce()
+                    rows, gradient = gradient.indices()[0], gradient.values()
+                elif group["rows"]:
+                    rows = gradient.ne(0).any(dim=1).nonzero()[:, 0]
+                    gradient = gradient[rows]
+                mean = state["mean"][rows].lerp_(gradient, 1 - first)
+                square = state["square"][rows].mul_(second).addcmul_(gradient, gradient, value=1 - second)
+                state["mean"][rows], state["square"][rows] = mean, square
+                rate = group["lr"] / (1 - first ** state["step"])
+                parameter[rows] -= rate * mean / ((square / (1 - second ** state["step"])).sqrt() + group["eps"])
 
 
 def _optimizer(encoder: SentenceTransformer, options: LightOptions, steps: int) -> tuple[Any, Any]:

@@ -7,11 +7,10 @@ speak. This step costs a third of SNCSE's, wants no negative, and is the first s
 
 from typing import Any
 
-from likewise.encoder.build import OwnOrMode, build_encoder
-from likewise.encoder.encoder_copy import FrozenCopy
-from likewise.encoder.mask_prompt import build_mask_prompt_encoder
+from likewise.encoder.build import OwnOrMode, build_encoder, build_mask_prompt_encoder
 from likewise.encoder.modules import find_part
 from likewise.encoder.opening import is_sentence_encoder
+from likewise.encoder.training_modules import FrozenCopy
 from likewise.losses.encoder_loss import DistillationLoss
 from likewise.recipes.options import PromptOptions
 from likewise.recipes.recipe import Recipe, TextCollator, distillation_readings

@@ -2,8 +2,7 @@
 
 from typing import Literal
 
-from likewise.encoder.build import OwnOrMode
-from likewise.encoder.mask_prompt import TEMPLATE, split_template
+from likewise.encoder.build import TEMPLATE, OwnOrMode, split_template
 from likewise.runs.options import OptionError, Options, option
 
 TrainingPrecision = Literal["auto", "fp32", "bf16"]
