@@ -11,10 +11,11 @@ import logging
 import os
 import socket
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 from urllib.parse import urlsplit
 
 from likewise.errors import LikewiseError, first_line, require_extra
@@ -25,6 +26,7 @@ HERE = "ray"
 """The cluster of $RAY_ADDRESS; where that is not set, one of this machine alone."""
 _ANSWERS_WITHIN = 10.0
 Piece = dict[str, Any]
+T = TypeVar("T")
 
 
 class ClusterError(LikewiseError):
@@ -242,6 +244,17 @@ class _Actor:
             return self.do(piece)
         except LikewiseError as error:
             return {"error": str(error)}
+
+
+def in_order(begun: Iterable[Callable[[], T]], ahead: int) -> Iterator[T]:
+    """Yield the results of work in the order in which it was begun, while `ahead` more pieces of it are under way."""
+    waiting: deque[Callable[[], T]] = deque()
+    for finish in begun:
+        waiting.append(finish)
+        if len(waiting) > ahead:
+            yield waiting.popleft()()
+    for finish in waiting:
+        yield finish()
 
 
 class RayExecutor(Executor):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -20,7 +19,7 @@ from likewise.inference.deferred import DeferredEncoder
 from likewise.inference.engines.engine import EngineName, EnginePrecision
 from likewise.inference.exported import TextEncoder
 from likewise.runs.job import Job, Resume, check_target, open_job, read_record
-from likewise.runs.on_ray import RayExecutor, cluster, loadable
+from likewise.runs.on_ray import RayExecutor, cluster, in_order, loadable
 from likewise.runs.parts import checksum
 from likewise.runs.plan import Plan
 from likewise.runs.progress import Progress
@@ -189,18 +188,18 @@ class _Update:
         wanted = {key_of(f"{path.resolve()}\0{checksum(path)}"): path for path in [*walked, *named]}
         fresh = {one: path for one, path in wanted.items() if one not in self.there or not self.there[one][2]}
         size = sum(path.stat().st_size for path in fresh.values())
-        total, waiting = 0, deque[Callable[[], int]]()
         with self.progress.bar("indexing") as bar:
-            for window in self._windows(fresh, set(named)):
-                if not total:
-                    total = max(len(window), size * len(window) // sum(len(one.text.encode()) for *_, one in window))
-                    bar.update(total=total)
-                waiting.append(self._begun(window, total))
-                while len(waiting) > 2 * self.workers:
-                    bar.advance(waiting.popleft()())
-                    self.stop.check(f"after {counted(bar.done, 'passage')}")
-            for write in waiting:
-                bar.advance(write())
+
+            def begun() -> Iterator[Callable[[], int]]:
+                for window in self._windows(fresh, set(named)):
+                    if not bar.total:
+                        bytes_of_window = sum(len(one.text.encode()) for *_, one in window)
+                        bar.update(total=max(len(window), size * len(window) // bytes_of_window))
+                    yield self._begun(window, bar.total or 0)
+
+            for written in in_order(begun(), 2 * self.workers):
+                bar.advance(written)
+                self.stop.check(f"after {counted(bar.done, 'passage')}")
         files = {str(path.resolve()) for path in wanted.values()}
         stale = [
             one for one, (file, *_) in self.there.items() if one not in wanted and not (keep and file not in files)

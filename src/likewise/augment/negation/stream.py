@@ -8,15 +8,15 @@ import os
 import re
 import sqlite3
 import threading
-from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from multiprocessing import connection
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from threadpoolctl import threadpool_limits
 
@@ -26,7 +26,7 @@ from likewise.corpus.decoding import digest_of
 from likewise.corpus.files import strict_lines
 from likewise.runs.cache import cache_folder
 from likewise.runs.job import open_job
-from likewise.runs.on_ray import RayExecutor, cluster
+from likewise.runs.on_ray import RayExecutor, cluster, in_order
 from likewise.runs.options import OptionError
 from likewise.runs.plan import Plan
 from likewise.runs.progress import Progress
@@ -165,15 +165,16 @@ def negate_corpus(
         if not processes and not on:
             first = list(islice(left, _FIRST))
             left, processes = chain(first, left), (os.cpu_count() or 1) if len(first) == _FIRST else 1
-        pool: Executor = RayExecutor() if on else _Here()
-        ahead = _AHEAD * workers
+        pool: Executor | None = RayExecutor() if on else None
         if not on and processes > 1:
             # A forked process would inherit the threads and locks of torch where that is loaded.
             context = multiprocessing.get_context("spawn")
-            pool, ahead = ProcessPoolExecutor(processes, context, initializer=_start), _AHEAD * processes
+            workers, pool = processes, ProcessPoolExecutor(processes, context, initializer=_start)
             # After an error the batches that wait are given up.
             stack.callback(pool.shutdown, wait=True, cancel_futures=True)
-        for done in _batches(iter(lambda: list(islice(left, batch_size)), []), store, counts, model, pool, ahead):
+        batches = iter(lambda: list(islice(left, batch_size)), [])
+        begun = (_begun(batch, store, counts, model, pool) for batch in batches)
+        for done in in_order(begun, _AHEAD * workers):
             lines.write("".join(_line(negation) for negation in done).encode())
             lines.flush()
             for negation in done:
@@ -227,45 +228,24 @@ def _resume(lines: IO[bytes], sentences: Iterator[str], counts: NegationCounts) 
     return sentences
 
 
-def _batches(
-    batches: Iterable[list[str]],
-    store: NegationCache | None,
-    counts: NegationCounts,
-    model: str,
-    pool: Executor,
-    ahead: int,
-) -> Iterator[list[Negation]]:
-    """Yield the negations of batches of sentences in order, with `ahead` of them under way."""
-    waiting: deque[tuple[list[str], dict[str, Negation], Future[list[Negation]]]] = deque()
+def _begun(
+    batch: list[str], store: NegationCache | None, counts: NegationCounts, model: str, pool: Executor | None
+) -> Callable[[], list[Negation]]:
+    """Begin to parse the sentences of a batch that are not in the cache, and return what gives all negations."""
+    known = store.get(batch) if store is not None else {}
+    missing = [sentence for sentence in dict.fromkeys(batch) if sentence not in known]
+    counts.cached += len(batch) - len(missing)
+    counts.parsed += len(missing)
+    work = pool.submit(negate_batch, missing, model=model) if pool is not None and missing else None
 
     def finished() -> list[Negation]:
-        batch, known, work = waiting.popleft()
-        new = work.result()
+        new = work.result() if work is not None else negate_batch(missing, model=model) if missing else []
         if store is not None and new:
             store.put(new)
-        known |= {negation.sentence: negation for negation in new}
-        return [known[sentence] for sentence in batch]
+        found = known | {negation.sentence: negation for negation in new}
+        return [found[sentence] for sentence in batch]
 
-    for batch in batches:
-        known = store.get(batch) if store is not None else {}
-        missing = [sentence for sentence in dict.fromkeys(batch) if sentence not in known]
-        counts.cached += len(batch) - len(missing)
-        counts.parsed += len(missing)
-        work = pool.submit(negate_batch, missing, model=model) if missing else _Here().submit(list)
-        waiting.append((batch, known, work))
-        if len(waiting) > ahead:
-            yield finished()
-    while waiting:
-        yield finished()
-
-
-class _Here(Executor):
-    """This process, where a call is made at once."""
-
-    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
-        found: Future[Any] = Future()
-        found.set_result(fn(*args, **kwargs))
-        return found
+    return finished
 
 
 def _start() -> None:
