@@ -17,6 +17,10 @@ def report(*distributions):
     return SimilarityReport("a list", 1, 9, {"no finite verb": 2}, texts, texts, texts, distributions)
 
 
+def of(found, label, kind):
+    return next(one for one in found.distributions if (one.label, one.kind) == (label, kind))
+
+
 def test_histogram_peak_and_quantiles_beside_counting():
     cosines = [-0.99, 0.301, 0.305, 0.319, 0.33, 0.91, 1.0 + 1e-9]
     found = made("model", OTHER, cosines)
@@ -69,13 +73,13 @@ def test_a_model_before_and_after(tiny_model, tmp_path):
         negated = tiny_model.encode([found.negations[i]])[0].astype(float)
         for kind, to in ((OTHER, other), (NEGATION, negated)):
             cosine = own @ to / np.linalg.norm(own) / np.linalg.norm(to)
-            assert found.of("after", kind).cosines[i] == pytest.approx(cosine, abs=1e-5)
+            assert of(found, "after", kind).cosines[i] == pytest.approx(cosine, abs=1e-5)
             # The base is the same model, loaded from its folder.
-            assert found.of("before", kind).cosines[i] == pytest.approx(cosine, abs=1e-5)
-    positive = found.of("after", VIEWS).cosines
+            assert of(found, "before", kind).cosines[i] == pytest.approx(cosine, abs=1e-5)
+    positive = of(found, "after", VIEWS).cosines
     assert len(positive) == 3
     assert (positive < 0.9999).all()
-    assert positive == pytest.approx(found.of("before", VIEWS).cosines, abs=1e-5)
+    assert positive == pytest.approx(of(found, "before", VIEWS).cosines, abs=1e-5)
     assert not tiny_model.training
 
 

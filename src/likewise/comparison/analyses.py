@@ -67,10 +67,6 @@ class SimilarityReport:
     others: tuple[str, ...]
     distributions: tuple[Distribution, ...]
 
-    def of(self, label: str, kind: str) -> Distribution | None:
-        """Return one distribution, or None."""
-        return next((d for d in self.distributions if (d.label, d.kind) == (label, kind)), None)
-
     @property
     def models(self) -> dict[str, str]:
         """The model of each label, the one before training first."""

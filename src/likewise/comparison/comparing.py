@@ -134,29 +134,26 @@ def compare(
                     write_json(path, result, strict=True)
                 left = (time.monotonic() - started) / i * (len(waiting) - i)
                 progress.tell(_line(result, len(results), len(runs), left))
-                _write_tables(so_far(), job.result)
+                _write(so_far(), job.result, pictures=False)
                 job.publish({"runs": len(runs), "done": len(results)})
                 if i < len(waiting):
                     stop.check(f"after run {len(results)} of {len(runs)}")
         except KeyboardInterrupt:
-            _write_report(so_far(), job.result)
+            _write(so_far(), job.result)
             job.publish({"runs": len(runs), "done": len(results)})
             raise
-        _write_report(so_far(), job.result)
+        _write(so_far(), job.result)
         job.finish({"runs": len(runs), "done": len(results)})
     return so_far()
 
 
-def _write_report(found: Comparison, folder: Path) -> None:
-    """Write comparison.json, .md and .html and the pictures."""
-    _write_tables(found, folder)
-    pictures = {name: drawn for name, draw in _DRAWINGS.items() if (drawn := draw(found, folder / f"{name}.png"))}
-    write_text(folder / "comparison.html", page(found, pictures))
-
-
-def _write_tables(found: Comparison, folder: Path) -> None:
+def _write(found: Comparison, folder: Path, pictures: bool = True) -> None:
+    """Write comparison.json and .md; with pictures also these and comparison.html, which take seconds."""
     write_json(folder / "comparison.json", found.to_dict(), strict=True)
     write_text(folder / "comparison.md", markdown(found))
+    if pictures:
+        drawn = {name: path for name, draw in _DRAWINGS.items() if (path := draw(found, folder / f"{name}.png"))}
+        write_text(folder / "comparison.html", page(found, drawn))
 
 
 def _with_bases(methods: tuple[Method, ...]) -> tuple[Method, ...]:

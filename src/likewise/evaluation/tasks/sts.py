@@ -39,11 +39,6 @@ class StsTask(Task):
     files: tuple[StsFile, ...]
     scale: tuple[float, float]
 
-    @property
-    def size(self) -> int:
-        """The number of rated pairs."""
-        return sum(file.size for file in self.files)
-
     def pairs(self, data: str | os.PathLike[str] | None = None) -> RatedPairs:
         """Read all pairs from the data folder, which `find_data` finds."""
         folder = find_data(data)
