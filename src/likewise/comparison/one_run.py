@@ -125,7 +125,7 @@ class RunMaker:
     def _fitted(self, method: Method, seed: int, out: Path) -> dict[str, Any]:
         from likewise.baselines import baseline, find_baseline
 
-        settings, started = self.settings, time.monotonic()
+        settings = self.settings
         fitted = find_baseline(method.name).corpus != "none"
         made = baseline(
             method.name,
@@ -138,7 +138,7 @@ class RunMaker:
             quiet=True,
             **method.options,
         )
-        return {"options": made.record["options"], "training_seconds": round(time.monotonic() - started, 1)}
+        return {"options": made.record["options"], "training_seconds": made.record["seconds"]}
 
     def _train(self, method: Method, seed: int, out: Path, options: dict[str, Any]) -> dict[str, Any]:
         """Train, or resume a stopped training; return the record."""

@@ -62,14 +62,10 @@ def read_lines(path: Path, encoding: str = "utf-8") -> list[str]:
 
 def read_rating(text: str, scale: tuple[float, float], where: str) -> float:
     """Return a rating parsed from text."""
-    try:
-        value = float(text)
-    except ValueError:
-        raise DataError(
-            f"{where}: '{text.strip()}' is not a rating. Put a number there, or copy the file again."
-        ) from None
+    if not is_number(text):
+        raise DataError(f"{where}: '{text.strip()}' is not a rating. Put a number there, or copy the file again.")
     low, high = scale
-    if not low <= value <= high:
+    if not low <= (value := float(text)) <= high:
         raise DataError(f"{where}: the rating {value:g} is outside {low:g} to {high:g}. Copy the file again.")
     return value
 

@@ -127,12 +127,9 @@ def _read(path: Path) -> list[tuple[str, str, float]]:
                 f"{where}: {counted(len(cells), 'column')}, and the sentences are in columns 9 and 10. "
                 "Copy the file again."
             )
-        try:
-            rating = read_rating(cells[_SCORE], SCALE, where)
-        except DataError:
-            if i == 0 and not is_number(cells[_SCORE]):
-                continue
-            raise
+        if i == 0 and not is_number(cells[_SCORE]):
+            continue
+        rating = read_rating(cells[_SCORE], SCALE, where)
         found.append((" ".join(cells[_FIRST].split()), " ".join(cells[_SECOND].split()), rating))
     if not found:
         raise DataError(f"{path}: there is no rated pair. Copy the file again.")
