@@ -38,8 +38,8 @@ def test_rows_have_titles_and_folders_are_read_whole(tmp_path):
     (tmp_path / "picture.png").write_bytes(b"\x89PNG")
     found = read_passages(tmp_path, CorpusOptions(field="body"))
     assert found == [
-        Passage(("The pilot saw it.", "It was late."), "Wet runways", 0),
-        Passage(("Nobody was hurt.",), "", 1),
+        Passage(("The pilot saw it.", "It was late."), "Wet runways"),
+        Passage(("Nobody was hurt.",), ""),
     ]
     (tmp_path / "deep" / "rows.jsonl").unlink()
     with pytest.raises(CorpusError, match=r"no file in this folder ends in \.txt"):
@@ -49,8 +49,8 @@ def test_rows_have_titles_and_folders_are_read_whole(tmp_path):
 def test_markdown_headings_are_titles(tmp_path):
     (tmp_path / "a.md").write_text("# Runways\n\nThe pilot saw it. It was late.\n\n## Lights\n\nThey were all out.\n")
     assert read_passages(tmp_path) == [
-        Passage(("The pilot saw it.", "It was late."), "Runways", 0),
-        Passage(("They were all out.",), "Lights", 0),
+        Passage(("The pilot saw it.", "It was late."), "Runways"),
+        Passage(("They were all out.",), "Lights"),
     ]
 
 
@@ -65,8 +65,8 @@ def test_tables_are_read_as_rows(tmp_path):
     options = CorpusOptions(field="body")
     for name in ("a.csv", "a.tsv", "a.parquet"):
         assert read_passages(tmp_path / name, options) == [
-            Passage(("The pilot saw it.", "It was late."), "Runways", 0),
-            Passage(("Nobody was hurt.",), "", 1),
+            Passage(("The pilot saw it.", "It was late."), "Runways"),
+            Passage(("Nobody was hurt.",), ""),
         ], name
         assert list(read_sentences(tmp_path / name, options)) == [
             "The pilot saw it.",
@@ -92,8 +92,8 @@ def test_long_paragraphs_are_divided_and_large_corpora_sampled(tmp_path):
 
 def test_the_pairs_that_passages_offer():
     passages = [
-        Passage(("Was the runway wet that day?", "It was very wet all day.", "The lights were out."), "Wet runways", 0),
-        Passage(("one two three four five six seven eight nine ten",), "", 1),
+        Passage(("Was the runway wet that day?", "It was very wet all day.", "The lights were out."), "Wet runways"),
+        Passage(("one two three four five six seven eight nine ten",), ""),
     ]
     found = offered_pairs(passages)
     kinds = [pair.kind for pair in found]
@@ -108,9 +108,6 @@ def test_the_pairs_that_passages_offer():
     shorter, whole = deletion.first.split(), deletion.second.split()
     assert 0.6 * len(whole) <= len(shorter) < len(whole)
     assert [word for word in whole if word in shorter] == shorter  # in order
-    assert [pair.kind for pair in offered_pairs(passages, neighbours=True)] == kinds  # of two documents
-    same = [passages[0], Passage(("A second part of it.",), "", 0)]
-    assert offered_pairs(same, neighbours=True)[-1].second == "A second part of it."
 
 
 def test_a_list_in_one_sentence_is_divided():

@@ -66,7 +66,7 @@ def test_articles_without_a_triplet_are_left_out():
     assert list(section_triplets([one_section, single, short], 5)) == []
     # The only other sentence is the anchor or its neighbour, word for word.
     assert list(section_triplets([twice], 5)) == []
-    for wrong in ({"count": 0}, {"count": 1, "skip": -1}, {"count": 1, "per_article": 0}):
+    for wrong in ({"count": 0}, {"count": 1, "skip": -1}):
         with pytest.raises(ValueError, match="give 1 or more"):
             list(section_triplets([], **wrong))
 

@@ -24,13 +24,11 @@ class Paragraph:
 
     Attributes:
         sentences: in order; an empty line or field has one that is empty.
-        document: the number of its article or row in the file, from 0; a file of plain text is one document.
         title: the title and the heading above it, "" without one; that of a row is among its fields.
         row: the fields of its row.
     """
 
     sentences: list[Placed]
-    document: int = 0
     title: str = ""
     row: Mapping[str, Any] | None = None
 
@@ -45,7 +43,7 @@ def read_paragraphs(source: Source, *, split_lines: bool = False, join_rows: boo
     if source.has_headings:
         for title, lines in groupby(_below_headings(source), key=itemgetter(0)):
             for sentences in sentences_in_lines(line for _, line in lines):
-                yield Paragraph(sentences, title=title)
+                yield Paragraph(sentences, title)
     elif source.kind == "text":
         layout = text_layout(source)
         if layout != "line":
@@ -55,13 +53,13 @@ def read_paragraphs(source: Source, *, split_lines: bool = False, join_rows: boo
             text = " ".join(text.split())
             yield Paragraph([(line, one) for one in sentences_of(text)] if split_lines else [(line, text)])
     elif source.kind in READERS:
-        for number, (line, row) in enumerate(READERS[source.kind](source)):
+        for line, row in READERS[source.kind](source):
             texts = paragraphs_of(field_text(source.path, line, row, source.options.field or "")) or [""]
             parts = [[(line, one) for one in sentences_of(text) or [""]] for text in texts]
             for sentences in [list(chain(*parts))] if join_rows else parts:
-                yield Paragraph(sentences, number, row=row)
+                yield Paragraph(sentences, row=row)
     else:
-        for number, (line, _, title, sections) in enumerate(read_articles(source)):
+        for line, _, title, sections in read_articles(source):
             for heading, texts in sections:
                 above = ": ".join(filter(None, (title, heading)))
                 for text in texts:
@@ -69,7 +67,7 @@ def read_paragraphs(source: Source, *, split_lines: bool = False, join_rows: boo
                     kept = [(line, one) for _, one in found if is_sentence_like(one)]
                     if others := len(found) - len(kept):
                         source.drop("markup", line, others)
-                    yield Paragraph(kept, number, above)
+                    yield Paragraph(kept, above)
 
 
 def text_layout(source: Source) -> Layout:

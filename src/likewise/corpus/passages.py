@@ -4,7 +4,6 @@ import random
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from operator import itemgetter
 from typing import Any
 
@@ -28,12 +27,10 @@ class Passage:
     Attributes:
         sentences: in order.
         title: the title or heading above it, "" without one.
-        document: the number of the document that it is from; neighbouring passages of one document follow each other.
     """
 
     sentences: tuple[str, ...]
     title: str = ""
-    document: int = 0
 
     @property
     def text(self) -> str:
@@ -47,7 +44,7 @@ class OfferedPair:
 
     Attributes:
         first, second: the texts; where they differ in length, `first` is the shorter one, as a query is.
-        kind: "title", "question", "rest" (a sentence and the rest of its passage), "neighbour" or "deletion".
+        kind: "title", "question", "rest" (a sentence and the rest of its passage) or "deletion".
         passage: the number of the passage that `second` is from.
     """
 
@@ -94,19 +91,15 @@ def read_passages(
 
 
 def _passages(sources: list[Source], options: CorpusOptions) -> Iterator[Passage]:
-    document = -1
     for source in sources:
-        before = None
         for paragraph in read_paragraphs(source, split_lines=options.split == "auto"):
-            document += paragraph.document != before
-            before = paragraph.document
             titles: list[Any] = [paragraph.title]
             if paragraph.row is not None:
                 titles = [paragraph.row.get(name) for name in _TITLES if name != options.field]
             title = next((one for one in titles if isinstance(one, str) and one.strip()), "")
             for part in _parts([text for _, text in paragraph.sentences]):
                 if sum(len(sentence.split()) for sentence in part) >= options.min_words:
-                    yield Passage(part, " ".join(title.split()), document)
+                    yield Passage(part, " ".join(title.split()))
 
 
 def _parts(sentences: Sequence[str]) -> Iterator[tuple[str, ...]]:
@@ -124,14 +117,13 @@ def _parts(sentences: Sequence[str]) -> Iterator[tuple[str, ...]]:
         yield tuple(part)
 
 
-def offered_pairs(passages: Sequence[Passage], *, seed: int = 1, neighbours: bool = False) -> list[OfferedPair]:
+def offered_pairs(passages: Sequence[Passage], *, seed: int = 1) -> list[OfferedPair]:
     """Return the pairs of texts that passages offer, in the order of the passages.
 
     Of each passage: its title with its text, of the first one below it; a question in it with what follows; a random
     sentence of five words or more with the rest of the passage, the inverse cloze task (Lee et al. 2019, section 4), in
     which one sentence of ten stays there. A passage of one sentence is divided at semicolons and colons; one without
-    these gives its text with a tenth to a third of its words deleted. With `neighbours` also the
-    passages that follow each other in a document.
+    these gives its text with a tenth to a third of its words deleted.
     """
     rng = random.Random(seed)
     found: list[OfferedPair] = []
@@ -152,12 +144,6 @@ def offered_pairs(passages: Sequence[Passage], *, seed: int = 1, neighbours: boo
             found.append(OfferedPair(pieces[place], " ".join(rest), "rest", number))
         else:
             found.append(OfferedPair(without_words(passage.text, rng), passage.text, "deletion", number))
-    if neighbours:
-        found += [
-            OfferedPair(one.text, other.text, "neighbour", number + 1)
-            for number, (one, other) in enumerate(pairwise(passages))
-            if one.document == other.document
-        ]
     return found
 
 

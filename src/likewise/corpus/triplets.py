@@ -22,7 +22,7 @@ _ALSO_WRITTEN = ("Article", "Section", "Other section")
 # No caption or fragment, and no list that was run together. Ours: the paper's files are cleaned already.
 MIN_WORDS, MAX_WORDS = 5, 50
 SEED = 42
-# So that 10,000 take a part of some ten thousand articles, and the others are left to train on.
+# Of an article at most, each of another anchor: 10,000 of them leave others of ten thousand articles to train on.
 PER_ARTICLE = 4
 
 
@@ -44,9 +44,7 @@ class Triplet:
     other: str = ""
 
 
-def section_triplets(
-    documents: Iterable[Document], count: int, seed: int = SEED, skip: int = 0, per_article: int = PER_ARTICLE
-) -> Iterator[Triplet]:
+def section_triplets(documents: Iterable[Document], count: int, seed: int = SEED, skip: int = 0) -> Iterator[Triplet]:
     """Yield triplets drawn from articles, in the order of the articles.
 
     The opening of an article is not used, because it touches on every section. What is drawn from an article
@@ -56,15 +54,12 @@ def section_triplets(
         count: triplets at most; fewer where the articles are too few.
         skip: pass over the articles of the first `skip` triplets, which are kept to evaluate on: training triplets
             then share no article with them.
-        per_article: triplets of an article at most, each of another anchor.
     """
-    if count < 1 or skip < 0 or per_article < 1:
-        raise LikewiseError(
-            f"count {count}, per_article {per_article}, skip {skip}: give 1 or more, and 0 or more to skip."
-        )
+    if count < 1 or skip < 0:
+        raise LikewiseError(f"count {count}, skip {skip}: give 1 or more, and 0 or more to skip.")
     passed = given = 0
     for document in documents:
-        drawn = _draw(document, seed, per_article)
+        drawn = _draw(document, seed)
         if passed < skip:
             passed += len(drawn)
             continue
@@ -75,7 +70,7 @@ def section_triplets(
             return
 
 
-def _draw(document: Document, seed: int, most: int) -> list[Triplet]:
+def _draw(document: Document, seed: int) -> list[Triplet]:
     sections = []
     for section in document.sections:
         sentences = [s for s in dict.fromkeys(section.sentences) if MIN_WORDS <= len(s.split()) <= MAX_WORDS]
@@ -86,7 +81,7 @@ def _draw(document: Document, seed: int, most: int) -> list[Triplet]:
     if len(sections) < 2:
         return []
     found = []
-    for i, anchor in rng.sample(anchors, min(most, len(anchors))):
+    for i, anchor in rng.sample(anchors, min(PER_ARTICLE, len(anchors))):
         heading, own = sections[i]
         positive = rng.choice([s for s in own if s != anchor])
         other, sentences = sections[rng.choice([j for j in range(len(sections)) if j != i])]

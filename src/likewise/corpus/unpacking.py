@@ -8,7 +8,6 @@ import codecs
 import json
 import shutil
 import tarfile
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO
@@ -135,21 +134,18 @@ def _from_parquet(path: Path, targets: list[Path]) -> None:
 
     try:
         table = pyarrow.parquet.read_table(path)
-        columns = [table.column(name).to_pylist() for name in ("premise", "hypothesis", "label")]
+        first, second, labels = (table.column(name).to_pylist() for name in ("premise", "hypothesis", "label"))
     except (pyarrow.ArrowException, KeyError, OSError) as error:
         raise DownloadError(
             f"{path}: it is not a table of premise, hypothesis and label ({error}); fetch it again"
         ) from error
     # The names are in what the datasets library adds to a table; these are their order in the table that is pinned.
     facts = json.loads((table.schema.metadata or {}).get(b"huggingface", "{}"))
-    label = facts.get("info", {}).get("features", {}).get("label", {})
-    names = label.get("names") or ("entailment", "neutral", "contradiction")
-    with ExitStack() as stack:
-        first, second, labels = (stack.enter_context(target.open("w", encoding="utf-8")) for target in targets)
-        for row, (premise, hypothesis, label) in enumerate(zip(*columns, strict=True)):
-            if label is None or not -1 <= label < len(names):
-                raise DownloadError(f"{path}: row {row}: {label!r} is not a label; there are 0 to {len(names) - 1}")
-            # One line a sentence: white space of any kind is one blank.
-            first.write(" ".join(str(premise).split()) + "\n")
-            second.write(" ".join(str(hypothesis).split()) + "\n")
-            labels.write((names[label] if label >= 0 else "-") + "\n")
+    feature = facts.get("info", {}).get("features", {}).get("label", {})
+    names = [*(feature.get("names") or ("entailment", "neutral", "contradiction")), "-"]  # -1: no label
+    for row, label in enumerate(labels):
+        if label is None or not -1 <= label < len(names) - 1:
+            raise DownloadError(f"{path}: row {row}: {label!r} is not a label; there are 0 to {len(names) - 2}")
+    for target, column in zip(targets, (first, second, [names[label] for label in labels]), strict=True):
+        # One line a sentence: white space of any kind is one blank.
+        target.write_text("".join(" ".join(str(cell).split()) + "\n" for cell in column), encoding="utf-8")

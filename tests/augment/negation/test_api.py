@@ -10,7 +10,7 @@ EXPECTED = ["She does not sing.", None, "They have left the old house near the b
 
 def test_a_list_in_its_order_whatever_the_batch():
     assert negate(SENTENCES) == EXPECTED
-    assert [item.negation for item in negate_batch(reversed(SENTENCES), batch_size=1)] == EXPECTED[::-1]
+    assert [item.negation for item in negate_batch(reversed(SENTENCES))] == EXPECTED[::-1]
     assert negate([]) == []
 
 

@@ -83,9 +83,7 @@ def negate(texts: str | Sequence[str], *, model: str = parser.DEFAULT_MODEL) -> 
     return [item.negation for item in negate_batch(texts, model=model)]
 
 
-def negate_batch(
-    sentences: Iterable[str], *, batch_size: int = 64, model: str = parser.DEFAULT_MODEL
-) -> list[Negation]:
+def negate_batch(sentences: Iterable[str], *, model: str = parser.DEFAULT_MODEL) -> list[Negation]:
     """Return the negations of many sentences, in their order, with the rule or the reason of each.
 
     Sentences of like length are parsed together, which saves about a sixth of the time.
@@ -95,7 +93,7 @@ def negate_batch(
     nlp = parser.load(model)
     done: dict[int, Negation] = {}
     with nlp.memory_zone():  # without it the parser keeps every word that it has seen
-        docs = nlp.pipe((given[at] for at in order), batch_size=batch_size)
+        docs = nlp.pipe((given[at] for at in order), batch_size=64)
         for at, doc in zip(order, docs, strict=True):
             done[at] = negate_doc(doc)
     return [done[at] for at in range(len(given))]
