@@ -195,17 +195,15 @@ def _do_support(clause: Clause, edits: Edits) -> str:
 def _untense(verb: Token, tag: str, edits: Edits) -> None:
     """Put the verbs coordinated with a verb into the base form, as 'do' now carries the tense."""
     listing = False
-    for other, together in conjuncts(verb):
+    for other in conjuncts(verb):
         helpers = auxiliaries(other)
         tensed = helpers[0] if helpers else other
-        if not together or (tensed.lower_ not in BE and helpers):
-            return
         if tensed.lower_ in BE:
             # 'He came, sang and was seen' is one list; in 'He came and was seen' the second verb keeps its tense.
             if not listing:
                 return
             edits.replace(tensed, "be")
-        elif verbs.finite_tag(other.lower_, other.tag_, False) != tag:
+        elif helpers or verbs.finite_tag(other.lower_, other.tag_, False) != tag:
             return
         elif tag != "VBP":
             edits.replace(other, verbs.base(other.text, tag))

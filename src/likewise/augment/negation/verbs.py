@@ -173,34 +173,33 @@ def right_edge(token: Token, before: int) -> Token:
 def inflect_list(verb: Token, tag: str, edits: Edits) -> None:
     """Inflect a bare verb and the verbs coordinated with it for a tense."""
     edits.replace(verb, inflect(verb.lower_, tag))
-    for other, together in conjuncts(verb):
-        if not together or other.tag_ not in ("VB", "VBP") or auxiliaries(other):
+    for other in conjuncts(verb):
+        if other.tag_ not in ("VB", "VBP") or auxiliaries(other):
             return
         if not any(child.dep_ == "neg" for child in other.lefts):
             edits.replace(other, inflect(other.lower_, tag))
 
 
-def conjuncts(head: Token) -> Iterator[tuple[Token, bool]]:
-    """Return the verbs coordinated with `head` that share its subject, and whether each is in the same list.
+def conjuncts(head: Token) -> Iterator[Token]:
+    """Return the verbs that share the subject of `head` and are in one list with it.
 
     In one list are 'came and saw' and 'came, saw, and won'; 'but', and a comma before 'and' of two verbs,
     open a clause with its own tense.
     """
-    current, together, first = head, True, True
+    current, first = head, True
     tags = (*VERB_TAGS, "NNS")
     while verb := next((c for c in current.rights if c.dep_ == "conj" and c.tag_ in tags), None):
-        if subjects(verb):
-            return
         joining = [child for child in current.rights if child.dep_ == "cc" and child.i < verb.i]
         comma = verb.nbor(-1).text in (",", ";", "–", "—", "-") or any(t.nbor(-1).text in (",", ";") for t in joining)
         between = head.doc[current.i + 1 : verb.i]
         if (
+            subjects(verb)
             # Another finite verb in between may be the one that this verb is joined to.
-            any(token.tag_ in ("VBD", "VBZ", "VBP") and token.dep_ not in _NO_VERB for token in between)
+            or any(token.tag_ in ("VBD", "VBZ", "VBP") and token.dep_ not in _NO_VERB for token in between)
             or (joining and (joining[-1].lower_ not in ("and", "or", "nor") or (comma and first)))
             # 'did the dishes and her sister did the laundry': the parser took a subject for an object.
             or (not joining and len(between) and between[-1].dep_ == "conj" and between[-1].head != current)
         ):
-            together = False
-        yield verb, together
+            return
+        yield verb
         current, first = verb, bool(joining)
