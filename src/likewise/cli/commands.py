@@ -104,7 +104,10 @@ def command_of(
         else:
             default = defaults.get(name, parameter.default)
             kind = types.get(name) or _kind(function, str(parameter.annotation))
-            own.append(_parameter(name, kind, default, described.get(name, ""), name in arguments, names.get(name)))
+            if name == "resume":
+                kind, default = bool, False
+            default = ... if default is parameter.empty else default
+            own.append(_option(name, kind, default, described.get(name, ""), names.get(name), name in arguments))
     added = [one.replace(kind=_KEYWORD) for one in inspect.signature(show, eval_str=True).parameters.values()][1:]
     own += added
     taken = {one.name for one in own} | given.keys() | set(leave_out)
@@ -176,25 +179,6 @@ def describe(function: Callable[..., Any]) -> dict[str, str]:
     return found
 
 
-def _parameter(
-    name: str, kind: Any, default: Any, text: str, positional: bool, called: str | None
-) -> inspect.Parameter:
-    """Return a parameter of a public function as a parameter of a command."""
-    if default is inspect.Parameter.empty:
-        default = ...
-    if name == "resume":
-        return _option(name, bool, False, text)
-    if positional:
-        info = typer.Argument(help=text, show_default=False)
-        return _keyword(name, kind if default is ... else Optional[kind], default, info)
-    if kind is _numbers:
-        info = typer.Option(help=text, parser=_numbers, metavar="N,N...")
-        return _keyword(name, str, ",".join(map(str, default)), info)
-    if isinstance(default, tuple):
-        default = list(default)
-    return _option(name, kind if default is not None else Optional[kind], default, text, called)
-
-
 def _kind(function: Any, annotation: str) -> Any:
     """Return the type of an option, as far as a command line can express the annotation."""
     literal = getattr(inspect.unwrap(function), "__globals__", {}).get(annotation.removesuffix(" | None"))
@@ -220,17 +204,25 @@ def _numbers(text: Any) -> Any:
         raise typer.BadParameter(f"'{text}' is not a list of whole numbers") from None
 
 
-def _option(name: str, kind: Any, default: Any, text: str, called: str | None = None) -> inspect.Parameter:
-    word = (called or name).replace("_", "-")
-    flag = ("-" if len(word) == 1 else "--") + word
-    # A flag that is off by default needs no opposite, one that may be either has both forms.
-    declared = [] if kind is Optional[bool] or default is True else [flag]
-    shown = default not in (None, ..., False, [])
-    return _keyword(name, kind, default, typer.Option(*declared, help=text, show_default=shown))
-
-
-def _keyword(name: str, kind: Any, default: Any, info: Any) -> inspect.Parameter:
-    return inspect.Parameter(name, _KEYWORD, default=default, annotation=typing.Annotated[kind, info])
+def _option(
+    name: str, kind: Any, default: Any, text: str, called: str | None = None, positional: bool = False
+) -> inspect.Parameter:
+    """Return a parameter of a command: an option, or a positional argument."""
+    optional = default is None or (positional and default is not ...)
+    default = list(default) if isinstance(default, tuple) and kind is not _numbers else default
+    if positional:
+        info = typer.Argument(help=text, show_default=False)
+    elif kind is _numbers:
+        info = typer.Option(help=text, parser=_numbers, metavar="N,N...")
+        kind, default = str, ",".join(map(str, default))
+    else:
+        word = (called or name).replace("_", "-")
+        flag = ("-" if len(word) == 1 else "--") + word
+        # A flag that is off by default needs no opposite, one that may be either has both forms.
+        declared = [] if kind is Optional[bool] or default is True else [flag]
+        info = typer.Option(*declared, help=text, show_default=default not in (None, ..., False, []))
+    annotation = typing.Annotated[Optional[kind] if optional else kind, info]
+    return inspect.Parameter(name, _KEYWORD, default=default, annotation=annotation)
 
 
 def _is_list(annotation: Any) -> bool:
@@ -257,4 +249,5 @@ def _config(known: Mapping[str, bool]) -> inspect.Parameter:
         return path
 
     text = "A TOML file with any of these options; those on the command line take precedence."
-    return _keyword("config", Optional[Path], None, typer.Option("--config", help=text, callback=read, is_eager=True))
+    annotation = typing.Annotated[Optional[Path], typer.Option("--config", help=text, callback=read, is_eager=True)]
+    return inspect.Parameter("config", _KEYWORD, default=None, annotation=annotation)

@@ -9,6 +9,7 @@ import typer
 
 import likewise
 from likewise.cli.groups import typed
+from likewise.cli.messages import table_of
 
 QUERY = "two threads change the same variable"
 BASE = "bundled:minilm"
@@ -49,8 +50,10 @@ def demo(
 
     console.rule("3. Does it find the weakness of a report?")
     task = f"retrieval:{text}/reports:test"
-    found = [likewise.evaluate(one, task, quiet=True) for one in (BASE, adapted.model)]
-    _table(console, *found)
+    found = [likewise.evaluate(one, task, quiet=True).results[0] for one in (BASE, adapted.model)]
+    rows = {"nDCG@10": [one.score for one in found], "recall@100": [one.recall for one in found]}
+    cells = [(name, *(f"{value:.2f}" for value in values)) for name, values in rows.items()]
+    console.print(table_of(("", "base as shipped", "adapted"), cells))
 
     console.rule("4. Search before and after")
     _search(console, {"base": likewise.load(BASE), "adapted": adapted.model}, query, text)
@@ -60,18 +63,6 @@ def demo(
     console.print(f'python: likewise.load("{out}").encode(["..."])', soft_wrap=True)
     console.print(f"search: likewise index my-text/ --model {out} --out my.index", soft_wrap=True)
     console.print("your own text: likewise adapt my-text/ --out my-model", soft_wrap=True)
-
-
-def _table(console: Any, before: Any, after: Any) -> None:
-    from rich.table import Table
-
-    table = Table("", box=None, padding=(0, 3, 0, 0))
-    for column in ("base as shipped", "adapted"):
-        table.add_column(column, justify="right")
-    old, new = before.results[0], after.results[0]
-    for name, first, second in (("nDCG@10", old.score, new.score), ("recall@100", old.recall, new.recall)):
-        table.add_row(name, f"{first:.2f}", f"[bold]{second:.2f}[/]")
-    console.print(table)
 
 
 def _search(console: Any, models: dict[str, Any], query: str, text: Path, shown: int = 3) -> None:

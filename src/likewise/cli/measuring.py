@@ -8,14 +8,16 @@ from typing import Annotated, Any, Optional
 import typer
 
 import likewise
-from likewise.cli.commands import calls, command_of
+from likewise.cli.commands import calls
 from likewise.cli.groups import CommandTable, group
+from likewise.cli.messages import table_of
 from likewise.errors import counted
 from likewise.runs.job import check_target
 
 ORIGIN = "origin:"
 """The prefix of a workspace of `likewise context`, for its Origin."""
 _PRECISION = "fp32, or bf16 for bfloat16 autocast."
+_OF_A_MODEL: dict[str, Any] = {"arguments": ("model",), "given": {"quiet": not sys.stderr.isatty()}}
 
 
 def _check_json(json: Path | None) -> Path | None:
@@ -25,48 +27,42 @@ def _check_json(json: Path | None) -> Path | None:
     return json
 
 
-def evaluate() -> Any:
-    """Return `likewise evaluate`."""
+@functools.wraps(likewise.evaluate)
+def _evaluated(model: Any, *arguments: Any, **given: Any) -> Any:
+    if model.startswith(ORIGIN):
+        from likewise.context import open_origin
 
-    def show(
-        report: Any,
-        json: Annotated[
-            Optional[Path],
-            typer.Option(help="Write the whole report to this file as well.", callback=_check_json),
-        ] = None,
-    ) -> None:
-        _show_report(report)
-        if json is not None:
-            report.to_json(json)
-            typer.echo(f"Report: {json}")
+        model = open_origin(model.removeprefix(ORIGIN))
+    return likewise.evaluate(model, *arguments, **given)
 
-    @functools.wraps(likewise.evaluate)
-    def evaluated(model: Any, *arguments: Any, **given: Any) -> Any:
-        if model.startswith(ORIGIN):
-            from likewise.context import open_origin
 
-            model = open_origin(model.removeprefix(ORIGIN))
-        return likewise.evaluate(model, *arguments, **given)
-
-    return command_of(
-        evaluated,
-        show,
-        arguments=("model",),
-        given={"quiet": not sys.stderr.isatty()},
-        texts={
-            "model": "A model's folder, its hub name, or bundled:minilm; bertscore:MODEL, cross-encoder:MODEL or "
-            "origin:WORKSPACE (likewise context).",
-            "precision": _PRECISION,
-            "tasks": "Names with commas: sts (the seven test sets of the papers), transfer (SentEval's seven tasks), "
-            "sts12, sts-b-dev, mr, semantoneg, negation-gap, wiki-sections, news ...; your own data: "
-            "retrieval:FOLDER, pairs:FILE, classes:FOLDER (docs/evaluation.md).",
-        },
-    )
+@calls(
+    "likewise.cli.measuring:_evaluated",
+    texts={
+        "model": "A model's folder, its hub name, or bundled:minilm; bertscore:MODEL, cross-encoder:MODEL or "
+        "origin:WORKSPACE (likewise context).",
+        "precision": _PRECISION,
+        "tasks": "Names with commas: sts (the seven test sets of the papers), transfer (SentEval's seven tasks), "
+        "sts12, sts-b-dev, mr, semantoneg, negation-gap, wiki-sections, news ...; your own data: "
+        "retrieval:FOLDER, pairs:FILE, classes:FOLDER (docs/evaluation.md).",
+    },
+    **_OF_A_MODEL,
+)
+def evaluate(
+    report: Any,
+    json: Annotated[
+        Optional[Path], typer.Option(help="Write the whole report to this file as well.", callback=_check_json)
+    ] = None,
+) -> None:
+    """Print the report."""
+    _show_report(report)
+    if json is not None:
+        report.to_json(json)
+        typer.echo(f"Report: {json}")
 
 
 def _show_report(report: Any) -> None:
     from rich.console import Console
-    from rich.table import Table
     from rich.text import Text
 
     console = Console(highlight=False)
@@ -75,13 +71,8 @@ def _show_report(report: Any) -> None:
     how = f"{settings['similarity']}, {settings['precision']}"
     console.print(f"{how}, {counted(settings['sentences'], 'sentence')}, {report.seconds:.0f} s", style="dim")
     for columns, rows in report.sections():
-        table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-        for i, column in enumerate(columns):
-            table.add_column(column, justify="right" if i else "left", overflow="fold")  # a path may be long
-        for row in rows:
-            table.add_row(*(Text(cell) for cell in row))
         console.print()
-        console.print(table)
+        console.print(table_of(columns, rows))
     if report.notes():
         console.print()
     for note in report.notes():
@@ -125,7 +116,6 @@ def _opened(out: Path) -> Path:
 
 
 Out = Annotated[Path, typer.Option(help="The folder to write to.", callback=_opened)]
-_ANALYSIS: dict[str, Any] = {"arguments": ("model",), "given": {"quiet": not sys.stderr.isatty()}}
 
 
 @calls(
@@ -135,7 +125,7 @@ _ANALYSIS: dict[str, Any] = {"arguments": ("model",), "given": {"quiet": not sys
         "precision": _PRECISION,
         "sentences": "A text file with one sentence per line; by default the seven STS test sets.",
     },
-    **_ANALYSIS,
+    **_OF_A_MODEL,
 )
 def _similarity(report: Any, out: Out) -> None:
     from likewise.comparison.analyses import write_similarity
@@ -148,7 +138,7 @@ def _similarity(report: Any, out: Out) -> None:
     _tell(written)
 
 
-@calls("likewise.evaluation.rank_errors:analyze_errors", texts={"precision": _PRECISION}, **_ANALYSIS)
+@calls("likewise.evaluation.rank_errors:analyze_errors", texts={"precision": _PRECISION}, **_OF_A_MODEL)
 def _errors(found: Any, out: Out) -> None:
     from likewise.comparison.analyses import write_errors
     from likewise.comparison.report import rank

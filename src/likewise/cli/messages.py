@@ -1,10 +1,10 @@
-"""The reports of errors and stops: a clean message for what the user can mend, otherwise a traceback."""
+"""The printing of tables, and of errors and stops as a clean message where the user can mend them."""
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import typer
 
@@ -54,3 +54,16 @@ def fail(message: str, code: int = EXIT_CODE) -> NoReturn:
         console.print("[bold red]Error:[/]", end=" ")
     console.print(message, markup=False, soft_wrap=True)
     raise typer.Exit(code)
+
+
+def table_of(columns: Sequence[str], rows: Iterable[Sequence[str]], bold: int | None = None) -> Any:
+    """Return a table for the terminal: the first column on the left, the others on the right, one row in bold."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for i, column in enumerate(columns):
+        table.add_column(column, justify="right" if i else "left", overflow="fold")  # a path may be long
+    for i, row in enumerate(rows):
+        table.add_row(*map(Text, row), style="bold" if i == bold else "")
+    return table

@@ -9,6 +9,7 @@ import typer
 import likewise
 from likewise.cli.commands import calls, command_of
 from likewise.cli.groups import CommandTable, LazyGroup, group
+from likewise.cli.messages import table_of
 
 _OBJECTIVE_ROWS = {
     "nli": "SNLI's .jsonl, a table with sentence1, sentence2 and gold_label, or labels.train with s1.train and "
@@ -106,16 +107,11 @@ def method_command(function: Any, parameter: str, method: Any, show: Any = None,
 def show_adapted(result: Any) -> None:
     """Print the scores of every candidate, the choice, and the model's folder."""
     from rich.console import Console
-    from rich.table import Table
 
     from likewise.training.adapt_choice import COLUMNS
 
-    table = Table(COLUMNS[0], box=None, padding=(0, 2, 0, 0))
-    for column in COLUMNS[1:]:
-        table.add_column(column, justify="right")
-    for one in result.candidates:
-        table.add_row(*one.cells(), style="bold" if one.name == result.chosen else "")
-    Console(highlight=False).print(table)
+    chosen = next((i for i, one in enumerate(result.candidates) if one.name == result.chosen), None)
+    Console(highlight=False).print(table_of(COLUMNS, [one.cells() for one in result.candidates], bold=chosen))
     typer.echo(f"chosen: {result.chosen}, because {result.reason}")
     typer.echo(f"model: {result.path}")
 

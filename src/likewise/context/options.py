@@ -52,25 +52,29 @@ class StatesOptions(Options):
     )
 
 
-Reads = Literal["states", "text"]
+class ModelOptions(Options):
+    """The options that the discriminator and the generators share. The defaults are those of the preset `frozen`."""
+
+    reads: Literal["states", "text"] = option(
+        "states", "A small model on vectors of the frozen encoder; or, from scratch, an LSTM or Transformers."
+    )
+    learning_rate: float = option(1e-3, "Peak rate of Adam.", gt=0)
+    max_grad_norm: float = option(1.0, "Gradients are clipped to this norm; 0: never.", ge=0)
+    eval_steps: int = option(50, "Updates between two evaluations on the held-out documents.", ge=1)
+    seed: int = option(1, "Fixes weights, batches, dropout and what is held out.", ge=0)
 
 
-class DiscriminatorOptions(Options):
-    """The options of the coherence discriminator (equation 1) and its training. The defaults are preset `frozen`."""
+class DiscriminatorOptions(ModelOptions):
+    """The options of the coherence discriminator (equation 1) and its training; its rate rises over 20 steps."""
 
-    reads: Reads = option("states", "Vectors of the frozen encoder, or word pieces by an LSTM that is trained too.")
     embedding: int = option(150, "Numbers of a word piece's vector, for the LSTM.", ge=1)
     hidden: int = option(300, "LSTM units of each direction.", ge=1)
     rank: int = option(300, "Numbers in which sentence and context meet.", ge=1)
     batch_size: int = option(192, "Sentences of a step, those of whole documents.", ge=3)
     epochs: int = option(4, "Passes over the training documents; 0: the start alone.", ge=0)
-    learning_rate: float = option(1e-3, "Peak rate of Adam; it rises over 20 steps and falls to 0.", gt=0)
-    max_grad_norm: float = option(1.0, "Gradients are clipped to this norm.", gt=0)
     held_out: float = option(
         0.1, "Share of documents held out: half choose the checkpoint, half give the accuracy.", gt=0, lt=1
     )
-    eval_steps: int = option(50, "Steps between two evaluations on the held-out documents.", ge=1)
-    seed: int = option(1, "Fixes weights, batches and the held-out documents.", ge=0)
 
 
 class SelectionOptions(Options):
@@ -99,12 +103,9 @@ class SelectionOptions(Options):
             raise OptionError(f"screened {self.screened} is less than size {self.size}: raise it (or 0)")
 
 
-class GeneratorOptions(Options):
-    """The options of the generators (equation 2) and their training. The defaults are preset `frozen`."""
+class GeneratorOptions(ModelOptions):
+    """The options of the generators (equation 2) and their training."""
 
-    reads: Reads = option(
-        "states", "Log-bilinear models on vectors of the frozen encoder, or Transformers trained from scratch."
-    )
     rank: int = option(128, "Numbers of a word's vector in a log-bilinear model.", ge=1)
     width: int = option(1024, "Width of a Transformer's layers.", ge=1)
     heads: int = option(16, "Its attention heads.", ge=1)
@@ -116,16 +117,13 @@ class GeneratorOptions(Options):
     )
     batch_size: int = option(128, "Examples of a step; each gives all three tasks.", ge=1)
     accumulation: int = option(1, "Steps of one update.", ge=1)
-    learning_rate: float = option(1e-3, "Peak learning rate of Adam.", gt=0)
     warmup_steps: int = option(200, "Updates in which the rate rises from 0, a fifth of all at most.", ge=0)
     schedule: Literal["linear", "inverse_sqrt"] = option("linear", "Course of the rate after that.")
     beta2: float = option(0.98, "Adam's beta 2; beta 1 is 0.9.", gt=0, lt=1)
-    max_grad_norm: float = option(1.0, "Gradients are clipped to this norm; 0: never.", ge=0)
     epochs: int = option(3, "Passes over the examples.", ge=1)
     max_steps: int = option(0, "Stop after this many updates; 0: as many as the epochs hold.", ge=0)
-    eval_steps: int = option(500, "Updates between two evaluations of the perplexity.", ge=1)
+    eval_steps: int = option(500, "Updates between two evaluations of the perplexity.")
     held_out: int = option(500, "Documents held out for the perplexity, a third of all at most.", ge=1)
-    seed: int = option(1, "Fixes weights, batches, dropout and what is held out.", ge=0)
 
     def _check(self) -> None:
         if self.width % self.heads:

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from transformers import get_scheduler
 
-from likewise.context.options import DiscriminatorOptions, GeneratorOptions
+from likewise.context.options import ModelOptions
 from likewise.context.states import States
 from likewise.context.workspace import ContextError, Stage, Workspace
 from likewise.runs.job import Job, Resume
@@ -34,7 +34,7 @@ Train = Callable[[Job, States, Any, StopRequest], dict[str, Any]]
 def train_stage(
     name: str,
     work: str | Path,
-    options: DiscriminatorOptions | GeneratorOptions,
+    options: ModelOptions,
     train: Train,
     resume: Resume,
     overwrite: bool,
@@ -68,7 +68,7 @@ class Loop:
 
     job: Job
     model: nn.Module
-    options: DiscriminatorOptions | GeneratorOptions
+    options: ModelOptions
     steps: int
     loss: Callable[[Any], Tensor]
     evaluate: Callable[[], dict[str, Any]]
