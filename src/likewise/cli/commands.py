@@ -221,8 +221,8 @@ def _option(
         # A flag that is off by default needs no opposite, one that may be either has both forms.
         declared = [] if kind is Optional[bool] or default is True else [flag]
         info = typer.Option(*declared, help=text, show_default=default not in (None, ..., False, []))
-    annotation = typing.Annotated[Optional[kind] if optional else kind, info]
-    return inspect.Parameter(name, _KEYWORD, default=default, annotation=annotation)
+    kind = Optional[kind] if optional else kind
+    return inspect.Parameter(name, _KEYWORD, default=default, annotation=typing.Annotated[kind, info])
 
 
 def _is_list(annotation: Any) -> bool:

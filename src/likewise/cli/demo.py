@@ -50,7 +50,7 @@ def demo(
 
     console.rule("3. Does it find the weakness of a report?")
     task = f"retrieval:{text}/reports:test"
-    found = [likewise.evaluate(one, task, quiet=True).results[0] for one in (BASE, adapted.model)]
+    found: list[Any] = [likewise.evaluate(one, task, quiet=True).results[0] for one in (BASE, adapted.model)]
     rows = {"nDCG@10": [one.score for one in found], "recall@100": [one.recall for one in found]}
     cells = [(name, *(f"{value:.2f}" for value in values)) for name, values in rows.items()]
     console.print(table_of(("", "base as shipped", "adapted"), cells))
