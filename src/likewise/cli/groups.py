@@ -100,13 +100,13 @@ def group(
     table that it is in.
     """
 
-    def decorated(table: Callable[[], CommandTable]) -> Callable[[], Any]:
+    def made(table: Callable[[], CommandTable]) -> Any:
         remembered = cache(table)
 
         class Group(kind):  # type: ignore[valid-type, misc]
             def sections(self) -> Mapping[str, CommandTable]:
                 return {"Commands": remembered()}
 
-        return lambda: typer.main.get_command(app_of(Group, help))
+        return typer.main.get_command(app_of(Group, help))
 
-    return decorated
+    return lambda table: partial(made, table)
