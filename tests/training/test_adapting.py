@@ -107,7 +107,7 @@ def test_sentences_come_no_nearer_to_their_negations():
         first, second = head.all(texts, rows[:, 0]), head.all(texts, rows[:, 1])
         return float((first * second).sum(1).mean())
 
-    start, found = Head.identity(8, words), {}
+    start, found = Head(8, words), {}
     before = float((vectors[::2] * vectors[1::2]).sum(1).mean())
     assert cosine(start) > before + 0.05
     for weight in (0.0, 5.0):
@@ -246,7 +246,7 @@ def test_a_head_is_saved_as_it_scored(tiny_model, sentences):
     found = head.on(tiny_model).encode(sentences[:5])
     wanted = vectors[:5] - vectors.mean(axis=0)
     np.testing.assert_allclose(found, wanted / np.linalg.norm(wanted, axis=1, keepdims=True), atol=1e-5)
-    same = Head.identity(32).on(tiny_model).encode(sentences[:5])
+    same = Head(32).on(tiny_model).encode(sentences[:5])
     np.testing.assert_allclose(same, tiny_model.encode(sentences[:5]), atol=1e-6)
 
 

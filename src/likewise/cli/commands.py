@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import pkgutil
 import re
+import sys
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -13,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Literal, Optional
 import typer
 
 from likewise.cli.groups import command
-from likewise.runs.processes import is_first
 
 if TYPE_CHECKING:
     from likewise.runs.options import Options
@@ -143,7 +143,8 @@ def command_of(
         passed |= by_group.pop("", {})
         passed |= {name: groups[name].updated(**found) for name, found in by_group.items()}
         result = function(**passed)
-        if not values.get("quiet") and is_first():
+        processes = sys.modules.get("likewise.runs.processes")  # if it was not needed, this process is the only one
+        if not values.get("quiet") and (processes is None or processes.is_first()):
             show(result, **extra)
 
     context = inspect.Parameter("ctx", _KEYWORD, annotation=typer.Context)

@@ -50,8 +50,9 @@ class Options(BaseModel):
     def __pydantic_init_subclass__(cls, **_: Any) -> None:
         """Keep the limits of an option that a subclass redeclares with another default."""
         changed = False
+        parents = [getattr(one, "model_fields", {}) for one in cls.__mro__[1:]]
         for name, item in cls.model_fields.items():
-            inherited = next((found for one in cls.__mro__[1:] if (found := _fields_of(one).get(name))), None)
+            inherited = next((fields[name] for fields in parents if name in fields), None)
             if inherited is not None and inherited.metadata and not item.metadata:
                 item.metadata, changed = inherited.metadata, True
         if changed:
@@ -86,10 +87,6 @@ class Options(BaseModel):
     def to_dict(self) -> dict[str, Any]:
         """Return all options by name, as plain values."""
         return self.model_dump(mode="json")
-
-
-def _fields_of(kind: type) -> Mapping[str, Any]:
-    return getattr(kind, "model_fields", {}) if kind is not BaseModel else {}
 
 
 _O = TypeVar("_O", bound=Options)

@@ -1,23 +1,18 @@
 """The processes of one training, as torchrun or `accelerate launch` starts them: who writes, who waits, what is shared.
 
 Letters of the shapes: B rows of this process, N rows of all processes, D numbers of a row.
-
-torch is imported where it is used: it is slow, and most jobs have one process.
 """
-
-from __future__ import annotations
 
 import atexit
 import os
-import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
-if TYPE_CHECKING:
-    from torch import Tensor, nn
+import torch
+from torch import Tensor, distributed, nn
 
 _T = TypeVar("_T")
 _LONGEST_WAIT = timedelta(days=1)
@@ -28,12 +23,7 @@ FAILED = 2
 
 def start() -> None:
     """Join the processes that the launcher started; one process alone has nothing to join."""
-    if int(os.environ.get("WORLD_SIZE", "1")) < 2:  # set by the launcher
-        return
-    import torch
-    from torch import distributed
-
-    if distributed.is_initialized():
+    if int(os.environ.get("WORLD_SIZE", "1")) < 2 or distributed.is_initialized():  # set by the launcher
         return
     gpu = torch.cuda.is_available()
     if gpu:
@@ -43,26 +33,18 @@ def start() -> None:
 
 
 def _leave() -> None:
-    from torch import distributed
-
     if distributed.is_initialized():
         distributed.destroy_process_group()
 
 
 def count() -> int:
     """Return the number of processes; 1 before `start`."""
-    distributed = sys.modules.get("torch.distributed")
-    joined = distributed and distributed.is_available() and distributed.is_initialized()
-    return int(distributed.get_world_size()) if distributed and joined else 1
+    return distributed.get_world_size() if distributed.is_available() and distributed.is_initialized() else 1
 
 
 def number() -> int:
     """Return the number of this process, from 0."""
-    if count() == 1:
-        return 0
-    from torch import distributed
-
-    return distributed.get_rank()
+    return distributed.get_rank() if count() > 1 else 0
 
 
 def is_first() -> bool:
@@ -77,8 +59,6 @@ def by_first(work: Callable[[], _T]) -> _T:
     """
     if count() == 1:
         return work()
-    from torch import distributed
-
     failure: BaseException | None = None
     box: list[tuple[bool, _T | None]] = [(False, None)]
     if is_first():
@@ -119,17 +99,9 @@ def any_of(flag: bool) -> bool:
     """Return whether a flag is set in any process."""
     if count() == 1:
         return flag
-    import torch
-    from torch import distributed
-
     found = torch.tensor(int(flag), device=_device())
     distributed.all_reduce(found, distributed.ReduceOp.MAX)
     return bool(found)
-
-
-def wait() -> None:
-    """Wait until all processes are here."""
-    any_of(False)
 
 
 def gather_rows(rows: Tensor, *, ragged: bool = False) -> tuple[Tensor, int]:
@@ -143,8 +115,6 @@ def gather_rows(rows: Tensor, *, ragged: bool = False) -> tuple[Tensor, int]:
         return rows, 0
     if not ragged:
         return _gathered(rows), number() * len(rows)
-    import torch
-
     sizes = _sizes(len(rows))
     most = max(1, *sizes)
     padded = rows.new_zeros(most, *rows.shape[1:])
@@ -173,7 +143,7 @@ def share(rows: int) -> float:
 
 def mean_of_processes(values: Tensor) -> Tensor:
     """Return the mean of a tensor over the processes, with gradients."""
-    from torch.distributed.nn.functional import all_reduce
+    from torch.distributed.nn.functional import all_reduce  # not in every build of torch
 
     found: Tensor = all_reduce(values.contiguous()) / count()
     return found
@@ -183,8 +153,6 @@ def same_weights(model: nn.Module) -> None:
     """Give every process the parameters and buffers of the first."""
     if count() == 1:
         return
-    from torch import distributed
-
     for tensor in [*model.parameters(), *model.buffers()]:
         distributed.broadcast(tensor.data, src=0)
 
@@ -198,9 +166,6 @@ def average_gradients(parameters: Iterable[nn.Parameter]) -> None:
     """
     if count() == 1:
         return
-    import torch
-    from torch import distributed
-
     trained = [one for one in parameters if one.requires_grad]
     has = torch.tensor([one.grad is not None for one in trained], dtype=torch.int32, device=_device())
     distributed.all_reduce(has, distributed.ReduceOp.MAX)
@@ -217,9 +182,6 @@ def average_gradients(parameters: Iterable[nn.Parameter]) -> None:
 
 def _sizes(rows: int) -> list[int]:
     """Return the number of rows of each process."""
-    import torch
-    from torch import distributed
-
     found = torch.zeros(count(), dtype=torch.long, device=_device())
     found[number()] = rows
     distributed.all_reduce(found)
@@ -228,6 +190,4 @@ def _sizes(rows: int) -> list[int]:
 
 def _device() -> str:
     """Return the device of small tensors that are exchanged: a group of NCCL alone takes none of the processor."""
-    from torch import distributed
-
     return "cuda" if distributed.get_backend() == "nccl" else "cpu"

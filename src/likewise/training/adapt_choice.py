@@ -34,9 +34,6 @@ judged queries (docs/adapt.md).
 """
 
 
-Passages = Sequence[tuple[str, bool]]
-"""Passages near a query, each with True for the query's own."""
-
 COLUMNS = ("Candidate", "MRR", "Gain", "Noise", "STS-B dev", "Negation")
 
 
@@ -161,16 +158,27 @@ def adapted_card(facts: Mapping[str, Any], candidates: Sequence[Candidate], mode
 
 
 def adapted_page(
-    facts: Mapping[str, Any], candidates: Sequence[Candidate], changes: Sequence[tuple[str, Passages, Passages]]
+    facts: Mapping[str, Any],
+    candidates: Sequence[Candidate],
+    queries: Sequence[str],
+    passages: Sequence[str],
+    own: Sequence[int],
+    cosines: tuple[np.ndarray, np.ndarray],
 ) -> str:
     """Return the page.
 
     Args:
         facts: the facts of the record.
-        changes: a query, and its nearest passages before and after.
+        queries: Q texts, and N `passages` that were searched.
+        own: the row of each query's own passage, -1 without one.
+        cosines: of the queries with the passages, (Q, N), by the base and by the chosen encoder.
     """
     from jinja2 import Template
 
+    changes = [
+        (queries[query], *([(passages[row], row == own[query]) for row in rows] for rows in sides))
+        for query, *sides in changed_neighbours(*cosines, own)
+    ]
     source = files("likewise.training").joinpath("adapt_page.html.j2").read_text(encoding="utf-8")
     template = Template(source, autoescape=True, trim_blocks=True, lstrip_blocks=True)
     return template.render(facts, columns=COLUMNS, rows=[one.cells() for one in candidates], changes=changes)

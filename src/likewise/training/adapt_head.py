@@ -63,25 +63,18 @@ class FrozenTexts:
 
 
 class Head(nn.Module):
-    """A linear map of the base's vectors, followed by an optional `WordPart`.
+    """A linear map of the base's vectors, at first the identity, followed by an optional `WordPart`.
 
     Args:
-        linear: (D, D) with a bias (D,).
+        dimension: D.
         words: None for no part of words.
     """
 
-    def __init__(self, linear: nn.Linear, words: WordPart | None = None) -> None:
+    def __init__(self, dimension: int, words: WordPart | None = None) -> None:
         super().__init__()
-        self.linear, self.words = linear, words
-
-    @classmethod
-    def identity(cls, dimension: int, words: WordPart | None = None) -> Head:
-        """Return a head that only adds the words."""
-        linear = nn.Linear(dimension, dimension)
-        with torch.no_grad():
-            nn.init.eye_(linear.weight)
-            linear.bias.zero_()
-        return cls(linear, words)
+        self.linear, self.words = nn.Linear(dimension, dimension), words
+        nn.init.eye_(self.linear.weight)
+        nn.init.zeros_(self.linear.bias)
 
     def forward(self, vectors: Tensor, ids: Tensor, starts: Tensor) -> Tensor:
         """Return the vectors (B, D) or (B, D + W), each of length 1, of what `FrozenTexts.batch` returns."""
@@ -112,7 +105,7 @@ class Head(nn.Module):
 
 def centred(vectors: np.ndarray) -> Head:
     """Return the head that takes the mean of vectors (N, D) off."""
-    head = Head.identity(vectors.shape[1])
+    head = Head(vectors.shape[1])
     with torch.no_grad():
         head.linear.bias.copy_(torch.from_numpy(-vectors.mean(axis=0)))
     return head
@@ -127,7 +120,7 @@ def softly_whitened(vectors: np.ndarray, power: float = 0.25) -> Head:
     values, axes = np.linalg.eigh(np.cov(vectors.T.astype(np.float64)))
     values = np.maximum(values, 1e-6 * values.max())
     matrix = axes * values ** (-power / 2) @ axes.T  # symmetric
-    head = Head.identity(len(mean))
+    head = Head(len(mean))
     with torch.no_grad():
         head.linear.weight.copy_(torch.from_numpy(matrix))
         head.linear.bias.copy_(torch.from_numpy(-mean @ matrix))

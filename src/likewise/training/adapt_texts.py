@@ -216,7 +216,8 @@ def negations(pairs: Sequence[OfferedPair], seed: int) -> list[tuple[str, str]]:
 
     English alone has rules; a sentence of another language gets none, or a few that are wrong.
     """
-    sentences = list(dict.fromkeys(_sentence(pair) for pair in pairs if pair.kind in ("rest", "deletion")))
+    whole = {"rest": "first", "deletion": "second"}  # the first text of a deletion has lost words
+    sentences = list(dict.fromkeys(getattr(pair, whole[pair.kind]) for pair in pairs if pair.kind in whole))
     order = np.random.default_rng([seed, 8]).permutation(len(sentences))[: 2 * _NEGATED]
     chosen = [sentences[int(i)] for i in order]
     try:
@@ -224,7 +225,3 @@ def negations(pairs: Sequence[OfferedPair], seed: int) -> list[tuple[str, str]]:
     except MissingExtraError:
         return []
     return [(text, no) for text, no in zip(chosen, found, strict=True) if no is not None][:_NEGATED]
-
-
-def _sentence(pair: OfferedPair) -> str:
-    return pair.first if pair.kind == "rest" else pair.second  # the first text of a deletion has lost words

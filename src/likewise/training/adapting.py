@@ -8,12 +8,12 @@ import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 
 from likewise.corpus import CorpusOptions
+from likewise.corpus.decoding import digest_of
 from likewise.corpus.passages import Passage, offered_pairs, read_passages
 from likewise.corpus.sources import Spec
 from likewise.encoder.word_part import fit_word_part, languages
@@ -26,16 +26,7 @@ from likewise.runs.options import OptionError, checked_seed
 from likewise.runs.plan import Plan
 from likewise.runs.progress import Progress
 from likewise.runs.whole_files import write_text
-from likewise.training.adapt_choice import (
-    AdaptResult,
-    Candidate,
-    Judge,
-    Passages,
-    adapted_card,
-    adapted_page,
-    changed_neighbours,
-    sts_dev_pairs,
-)
+from likewise.training.adapt_choice import AdaptResult, Candidate, Judge, adapted_card, adapted_page, sts_dev_pairs
 from likewise.training.adapt_head import Head, HeadTrainingOptions, centred, softly_whitened, train_head
 from likewise.training.adapt_texts import (
     HELD_OUT,
@@ -126,11 +117,11 @@ def adapt(
     texts = BaseTexts(load(base), base)
     found = read_passages(corpus, corpus_options, seed=seed, tell=progress.tell)
     progress.tell(f"{counted(len(found), 'passage')}, {mean_words(found):.1f} words each")
-    digest = blake2b("\n".join(f"{one.title}\t{one.text}" for one in found).encode("utf-8", "replace"), digest_size=16)
+    digest = digest_of("\n".join(f"{one.title}\t{one.text}" for one in found)).hex()
     sts = sts_dev_pairs(data)
     options = {"base": base, "minutes": minutes, "passages": passages, "seed": seed}
     options |= {"width": width, "language": language, "keep_base_if_better": keep_base_if_better}
-    inputs = {"base": base_fingerprint(base, out), "corpus": digest.hexdigest(), "STS-B dev": sts is not None}
+    inputs = {"base": base_fingerprint(base, out), "corpus": digest, "STS-B dev": sts is not None}
     with open_job(out, Plan("adapt", options, inputs, format=2), resume=resume, overwrite=overwrite) as job:
         if job.finished is None:
             _Adapting(job, texts, found, sts, progress).run(corpus, corpus_options)
@@ -170,7 +161,7 @@ class _Adapting:
         # Nothing can be measured on single sentences, so that a step is taken there that paid on all labelled sets.
         better = None if self.held or self.unfit else tuned(self.job, corpus, options, self.progress)
         space = frozen_texts(self.job, self.base, judged if better else texts, self.progress, "vectors of the base")
-        self._score("base", space, identity := Head.identity(space.vectors.shape[1]))
+        self._score("base", space, identity := Head(space.vectors.shape[1]))
         if better:
             space = frozen_texts(self.job, better, texts, self.progress)
             self._score(TUNED, space, identity)
@@ -189,7 +180,7 @@ class _Adapting:
         if self.unfit:
             return
         size = vectors.shape[1]
-        start, trainings = Head.identity(size), {"map": {"word_rate": 0.0}}
+        start, trainings = Head(size), {"map": {"word_rate": 0.0}}
         if width := self.options["width"]:
             ids = space.base.tokens([one.text for one in self.all_passages])  # also those that did not fit the time
             settings = (size, width, self.seed, self.options["language"])
@@ -198,7 +189,7 @@ class _Adapting:
             for weight in WEIGHTS:
                 words = copy.deepcopy(part)
                 words.weight = weight
-                scored[weight] = self._score(f"{first}words {weight}", space, Head.identity(size, words))
+                scored[weight] = self._score(f"{first}words {weight}", space, Head(size, words))
             kept = {weight: one for weight, one in scored.items() if self.judge.keeps_sts(one)} or scored
             best = max(kept, key=lambda weight: kept[weight].gain or 0.0) if self.held else WEIGHTS[1]
             start, first, trainings["map and words"] = self.heads[scored[best].name][1], f"{first}words {best}, ", {}
@@ -263,19 +254,8 @@ class _Adapting:
         shutil.rmtree(self.job.result)  # half of a model, after a kill
         model.save_pretrained(str(self.job.result), create_model_card=False)
         write_text(self.job.result / "README.md", adapted_card(facts, self.candidates, model))
-        page = adapted_page(facts, self.candidates, self._changes(chosen))
-        write_text(self.job.result / "report.html", page)
-        self.job.finish(facts)
-
-    def _changes(self, chosen: Candidate) -> list[tuple[str, Passages, Passages]]:
-        """Return queries with their nearest passages before and after, for the page."""
         own = self.own or [-1] * len(self.queries)
         before, after = (queries @ pool.T for queries, pool in map(self._sides, ("base", chosen.name)))
-
-        def shown(query: int, rows: Sequence[int]) -> Passages:
-            return [(self.pool[row], row == own[query]) for row in rows]
-
-        return [
-            (self.queries[query], shown(query, old), shown(query, new))
-            for query, old, new in changed_neighbours(before, after, own)
-        ]
+        page = adapted_page(facts, self.candidates, self.queries, self.pool, own, (before, after))
+        write_text(self.job.result / "report.html", page)
+        self.job.finish(facts)

@@ -9,7 +9,7 @@ from typing import Any
 from transformers import TrainerCallback
 
 from likewise.runs.parts import seal
-from likewise.runs.processes import any_of, is_first, wait
+from likewise.runs.processes import any_of, is_first
 from likewise.runs.progress import Bar
 from likewise.runs.stopping import StopRequest
 from likewise.training.trainer import TrainingError
@@ -67,7 +67,7 @@ class Course(TrainerCallback):
 
     def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Seal the checkpoint, so that later changes of its files are detected."""
-        wait()  # every process writes its random state
+        any_of(False)  # wait: every process writes its random state
         if is_first():
             seal(Path(args.output_dir) / f"checkpoint-{state.global_step}")
 

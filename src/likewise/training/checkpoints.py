@@ -3,12 +3,12 @@
 import os
 import re
 import shutil
-from collections.abc import Callable
-from functools import wraps
+from collections.abc import Iterator
+from contextlib import contextmanager
 from hashlib import blake2b
 from pathlib import Path
 from pickle import UnpicklingError
-from typing import Any, TypeVar, cast
+from typing import Any
 
 from likewise.runs.job import JobError, complete_installation, read_record
 from likewise.runs.parts import checksum, is_sealed, seal
@@ -16,7 +16,6 @@ from likewise.runs.whole_files import read_json, write_json
 
 _OF_A_MODEL = (".safetensors", ".bin", ".json", ".txt", ".model")
 _NOT_OF_A_MODEL = ("likewise.json", "trainer_state.json")
-_Loader = TypeVar("_Loader", bound=Callable[..., None])
 
 
 def base_fingerprint(base: str, out: str | os.PathLike[str] | None = None) -> Any:
@@ -66,23 +65,19 @@ def newest_checkpoint(folder: Path) -> tuple[Path | None, int]:
     return None, 0
 
 
-def reading_checkpoint(method: _Loader) -> _Loader:
-    """Return a trainer's method that loads a state, with a JobError for whatever goes wrong in it.
+@contextmanager
+def reading_checkpoint(checkpoint: str | None) -> Iterator[None]:
+    """Raise a JobError for whatever goes wrong in a `with` block that loads a checkpoint's state.
 
     The checksums were right, so that a kill or a damaged disk is not the cause.
     """
-
-    @wraps(method)
-    def load(trainer: Any, checkpoint: str | None) -> None:
-        try:
-            method(trainer, checkpoint)
-        except (UnpicklingError, RuntimeError, KeyError, TypeError, ValueError, AttributeError, EOFError) as error:
-            raise JobError(
-                f"{checkpoint} does not hold the state of this training ({type(error).__name__}): it was made "
-                "elsewhere or changed. Start again with --overwrite"
-            ) from error
-
-    return cast(_Loader, load)
+    try:
+        yield
+    except (UnpicklingError, RuntimeError, KeyError, TypeError, ValueError, AttributeError, EOFError) as error:
+        raise JobError(
+            f"{checkpoint} does not hold the state of this training ({type(error).__name__}): it was made elsewhere "
+            "or changed. Start again with --overwrite"
+        ) from error
 
 
 def _best_is_whole(checkpoint: Path) -> bool:

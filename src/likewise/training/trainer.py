@@ -122,8 +122,13 @@ class _Steps(BaseTrainer):
                 return
         self.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
 
-    _load_optimizer_and_scheduler = reading_checkpoint(BaseTrainer._load_optimizer_and_scheduler)
-    _load_rng_state = reading_checkpoint(BaseTrainer._load_rng_state)
+    def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
+        with reading_checkpoint(checkpoint):
+            super()._load_optimizer_and_scheduler(checkpoint)
+
+    def _load_rng_state(self, checkpoint: str | None) -> None:
+        with reading_checkpoint(checkpoint):
+            super()._load_rng_state(checkpoint)
 
     def add_model_card_callback(self, default_args_dict: dict[str, Any]) -> None:
         """Add no callback: the record of the run says more."""
