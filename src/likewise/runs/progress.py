@@ -33,16 +33,21 @@ class Bar:
         self.total = self.total if total is None else total
         self.note = self.note if note is None else note
         if self._task is not None:
-            self._progress.shown.update(self._task, completed=self.done, total=self.total, note=self.note)
+            count = self.count("/")
+            self._progress.shown.update(self._task, completed=self.done, total=self.total, count=count, note=self.note)
         elif time.monotonic() - self._told >= EVERY_SECONDS:
             self._told = time.monotonic()
             self._progress.tell(self._line())
 
-    def _line(self) -> str:
+    def count(self, of: str) -> str:
+        """Return the count and the total, with `of` between them."""
         scale, unit = (1e6, " MB") if self._unit == "bytes" else (1, "")
-        text = f"{self._what}: {self.done / scale:,.0f}{unit}"
+        return of.join(f"{number / scale:,.0f}{unit}" for number in (self.done, self.total) if number is not None)
+
+    def _line(self) -> str:
+        text = f"{self._what}: {self.count(' of ')}"
         if self.total:
-            text += f" of {self.total / scale:,.0f}{unit} ({self.done / self.total:.0%})"
+            text += f" ({self.done / self.total:.0%})"
             if self.done > self._begun_at:
                 pace = (time.monotonic() - self._begun) / (self.done - self._begun_at)
                 text += f", about {pace * max(0, self.total - self.done) / 60:.0f} min left"
@@ -95,10 +100,21 @@ class Progress:
             yield bar
             return
         if self.shown is None:
-            self.shown = _rich_progress(self.console)
+            from rich import progress as rich
+
+            self.shown = rich.Progress(
+                rich.TextColumn("{task.description}"),
+                rich.BarColumn(24),
+                rich.TextColumn("{task.fields[count]}"),
+                rich.TextColumn("{task.fields[note]}"),
+                rich.TimeElapsedColumn(),
+                rich.TextColumn("left"),
+                rich.TimeRemainingColumn(),
+                console=self.console,
+            )
             self.shown.start()
         self._bars += 1
-        bar._task = self.shown.add_task(what, total=total, completed=done, note="", unit=unit)
+        bar._task = self.shown.add_task(what, total=total, completed=done, count=bar.count("/"), note="")
         try:
             yield bar
         finally:
@@ -108,28 +124,3 @@ class Progress:
             if not self._bars:
                 self.shown.stop()
                 self.shown = None
-
-
-def _rich_progress(console: Console) -> Any:
-    from rich.progress import BarColumn, ProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-    from rich.progress import Progress as RichProgress
-    from rich.text import Text
-
-    class Count(ProgressColumn):
-        """The column with the count, in megabytes for bytes."""
-
-        def render(self, task: Any) -> Text:
-            scale, unit = (1e6, " MB") if task.fields["unit"] == "bytes" else (1, "")
-            total = "?" if task.total is None else f"{task.total / scale:,.0f}"
-            return Text(f"{task.completed / scale:,.0f}/{total}{unit}")
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(24),
-        Count(),
-        TextColumn("{task.fields[note]}"),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-    )
-    return RichProgress(*columns, console=console)
