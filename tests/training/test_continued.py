@@ -4,9 +4,10 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Normalize
 
 from likewise.encoder.build import build_encoder
+from likewise.encoder.modules import with_modules
 from likewise.encoder.opening import LoadError
 from likewise.encoder.training_modules import PairClassifier
-from likewise.training.finetuning import Continued
+from likewise.training.finetuning import to_continue
 
 TEXTS = ["the cat sees the dog", "the old river"]
 
@@ -23,11 +24,10 @@ def scaled(tiny_base, tmp_path):
 
 def test_vectors_have_their_own_length_in_training_and_length_1_in_what_is_saved(scaled):
     before = SentenceTransformer(str(scaled)).encode(TEXTS)
-    continued = Continued.load(str(scaled))
-    raw = continued.encoder.encode(TEXTS)
+    encoder, export = to_continue(str(scaled))
+    raw = encoder.encode(TEXTS)
     assert not torch.allclose(torch.tensor(raw).norm(dim=1), torch.ones(2), atol=0.01)
-    encoder = continued.with_training_only([PairClassifier(32, 3)])
-    after = continued.export(encoder)
+    after = export(with_modules(encoder, [*encoder, PairClassifier(32, 3)]))
     assert [type(module).__name__ for module in after] == ["Transformer", "Pooling", "Normalize"]
     assert after.encode(TEXTS) == pytest.approx(before, abs=1e-6)
     assert after.prompts["q"] == "the cat "
@@ -35,10 +35,10 @@ def test_vectors_have_their_own_length_in_training_and_length_1_in_what_is_saved
 
 
 def test_a_base_without_scaling_gets_none(tiny_base):
-    continued = Continued.load(str(tiny_base))
-    assert [type(module).__name__ for module in continued.export(continued.encoder)] == ["Transformer", "Pooling"]
+    encoder, export = to_continue(str(tiny_base))
+    assert [type(module).__name__ for module in export(encoder)] == ["Transformer", "Pooling"]
 
 
 def test_no_such_model(tmp_path):
     with pytest.raises(LoadError, match="nowhere"):
-        Continued.load(str(tmp_path / "nowhere"))
+        to_continue(str(tmp_path / "nowhere"))

@@ -36,7 +36,7 @@ from likewise.recipes.gclsr import build_light_student
 from likewise.recipes.recipe import TextCollator, WithPresets, distillation_readings
 from likewise.runs.job import Resume
 from likewise.runs.options import OptionError, option
-from likewise.training.finetuning import Continued, collate_rows
+from likewise.training.finetuning import collate_rows, to_continue
 from likewise.training.labelled_rows import LABEL
 from likewise.training.objectives import FinetuneOptions
 from likewise.training.result import TrainingResult
@@ -197,8 +197,7 @@ def student_of(base: str, options: SurrogateOptions, pairs: ScoredPairs) -> tupl
     if options.pooling == "light":
         return build_light_student(base, [text for side in pairs.texts() for text in side]), without_training_head
     if options.pooling == "own":
-        continued = Continued.load(base)
-        return continued.encoder, continued.export
+        return to_continue(base)
     if options.pooling == "mask":
         return build_mask_prompt_encoder(base, head=False), without_training_head
     return build_encoder(base, pooling=options.pooling, head=False), without_training_head

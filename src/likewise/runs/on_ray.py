@@ -62,8 +62,7 @@ def cluster(on: str | None, workers: int | None = None) -> Iterator[int]:
         _connect(on, workers)
     try:
         if not _is_local(on):
-            for node, found in _versions_of_nodes():
-                check_versions(node, found)
+            _check_nodes()
         yield workers or max(1, int(ray.cluster_resources().get("CPU", 1)))
     finally:
         if ours:
@@ -121,8 +120,8 @@ def _connect(on: str, workers: int | None) -> None:
         ) from None
 
 
-def _versions_of_nodes() -> Iterator[tuple[str, Mapping[str, str]]]:
-    """Yield the address of each machine of the cluster, and the versions of its packages."""
+def _check_nodes() -> None:
+    """Check the versions of each machine of the cluster."""
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
@@ -131,13 +130,13 @@ def _versions_of_nodes() -> Iterator[tuple[str, Mapping[str, str]]]:
             there = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
             task = ray.remote(num_cpus=0)(versions).options(scheduling_strategy=there)
             try:
-                found: dict[str, str] = ray.get(task.remote())
-                yield node["NodeManagerAddress"], found
+                found = ray.get(task.remote())
             except ray.exceptions.RayError as error:
                 raise ClusterError(
                     f"{node['NodeManagerAddress']} cannot run likewise ({first_line(error)}): install the version of "
                     "this machine there"
                 ) from None
+            check_versions(node["NodeManagerAddress"], found)
 
 
 def check_versions(node: str, found: Mapping[str, str]) -> None:

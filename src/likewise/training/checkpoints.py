@@ -1,7 +1,6 @@
 """The start of a training: its base, or its newest intact checkpoint."""
 
 import os
-import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -57,8 +56,8 @@ def newest_checkpoint(folder: Path) -> tuple[Path | None, int]:
 
     One that was cut by a kill or has changed since is removed, and so is one whose best checkpoint is gone.
     """
-    found = [(int(match[1]), one) for one in folder.glob("checkpoint-*") if (match := re.search(r"-(\d+)$", one.name))]
-    for step, one in sorted(found, reverse=True):
+    steps = {int(one.name.rpartition("-")[2]): one for one in folder.glob("checkpoint-*")}
+    for step, one in sorted(steps.items(), reverse=True):
         if is_sealed(one) and _best_is_whole(one):
             return one, step
         shutil.rmtree(one)

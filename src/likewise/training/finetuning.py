@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.data_collator import SentenceTransformerDataCollator
 from sentence_transformers.sentence_transformer.modules import Normalize, WordWeights
-from torch import nn
 from transformers import set_seed
 
 from likewise.corpus.tables import LabelledDataError
@@ -20,8 +18,8 @@ from likewise.inference.encoding import dimension
 from likewise.inference.loading import check_loadable, load
 from likewise.runs.job import Resume
 from likewise.runs.options import OptionError
-from likewise.training.labelled_rows import LABEL, LabelledRows
-from likewise.training.objectives import FinetuneOptions, Objective, find_objective
+from likewise.training.labelled_rows import LABEL
+from likewise.training.objectives import find_objective
 from likewise.training.result import TrainingResult
 from likewise.training.running import Training, check_updates, started
 from likewise.training.selection import Selection, choose_selection
@@ -73,13 +71,21 @@ def finetune(
         read = task.read(_paths(rows), data, chosen)
         dev_rows = task.read(_paths(dev), data, chosen) if dev else None
     progress.tell(read)
-    selection = choose_rows(task, read, dev_rows, chosen, seed, data)
+    if dev_rows is None:
+        first = read.dataset[read.dataset.column_names[0]]  # rows with the same first sentence stay together
+        selection = choose_selection(read.dataset, chosen, seed, data, first, lambda held: task.held_out(held, chosen))
+    elif chosen.select_by in ("sts-b-dev", "last"):
+        raise OptionError(f"a dev file and select_by={chosen.select_by} contradict each other: drop one of them")
+    else:
+        evaluator, named = task.held_out(dev_rows.dataset, chosen), ", ".join(dev_rows.sources)
+        selection = Selection(f"{evaluator.description} ({named})", evaluator, fingerprint=dev_rows.sha256)
     progress.tell(f"checkpoint selected by: {selection.description}")
     dataset = selection.training_rows(read.dataset)
     check_updates(len(dataset), chosen, read.unit)
-    continued = Continued.load(base)
+    encoder, export = to_continue(base)
     set_seed(seed)  # a classifier starts at random
-    encoder = continued.with_training_only(task.training_only(dimension(continued.encoder)))
+    if extra := task.training_only(dimension(encoder)):
+        encoder = with_modules(encoder, [*encoder, *extra])
     arguments = {"base": base, "out": out, "preset": preset, "seed": seed, "data": data, "options": chosen}
     training = Training(
         job=f"finetune {task.name}",
@@ -94,65 +100,31 @@ def finetune(
         model=encoder,
         loss=task.build_loss(encoder, chosen),
         collator=collate_rows(encoder, chosen.max_length),
-        export=continued.export,
+        export=export,
         config={"objective": task.name, "rows": rows, "dev": dev, **arguments},
     )
     return training.run(out, progress, resume=resume, overwrite=overwrite, keep_checkpoints=keep_checkpoints)
 
 
-@dataclasses.dataclass(frozen=True)
-class Continued:
-    """A finished encoder that is trained further and keeps its architecture.
+def to_continue(base: str) -> tuple[SentenceTransformer, Callable[[Any], Any]]:
+    """Return a finished encoder to train further, and a function from the trained one to the model to save.
 
-    Attributes:
-        encoder: its modules, less a last one that scales vectors to length 1.
-        scaled: whether there was one at the end; it is restored in the saved model.
+    The encoder keeps its architecture. Its vectors are trained at their own length, without a last module that scales
+    them to length 1, which the saved model has again: a classifier, or a margin of distances, says little to vectors
+    that all have length 1. What was a choice of tokens and not learnt (the weights of a mask prompt) stays.
     """
+    model = load(base)
+    modules: list[Any] = list(model)
+    scaled = len(modules) > 1 and isinstance(modules[-1], Normalize)
+    for module in modules:
+        if isinstance(module, WordWeights):
+            module.requires_grad_(False)
 
-    encoder: SentenceTransformer
-    scaled: bool
+    def export(trained: SentenceTransformer) -> SentenceTransformer:
+        bare = without_training_head(trained)
+        return with_modules(bare, [*bare, Normalize()]).eval() if scaled else bare
 
-    @classmethod
-    def load(cls, base: str) -> Continued:
-        """Load a model from anything that `likewise.load` takes.
-
-        The vectors are trained at their own length: a classifier, or a margin of distances, says little to vectors
-        that all have length 1. What was a choice of tokens and not learnt (the weights of a mask prompt) stays.
-        """
-        model = load(base)
-        modules: list[Any] = list(model)
-        scaled = len(modules) > 1 and isinstance(modules[-1], Normalize)
-        for module in modules:
-            if isinstance(module, WordWeights):
-                module.requires_grad_(False)
-        return cls(with_modules(model, modules[:-1] if scaled else modules), scaled)
-
-    def with_training_only(self, modules: list[nn.Module]) -> SentenceTransformer:
-        """Return the encoder to train, with modules that `export` removes."""
-        return with_modules(self.encoder, [*self.encoder, *modules]) if modules else self.encoder
-
-    def export(self, model: SentenceTransformer) -> SentenceTransformer:
-        """Return the model to save, without training-only modules and with its normalisation restored."""
-        bare = without_training_head(model)
-        return with_modules(bare, [*bare, Normalize()]).eval() if self.scaled else bare
-
-
-def choose_rows(
-    task: Objective,
-    rows: LabelledRows,
-    dev: LabelledRows | None,
-    options: FinetuneOptions,
-    seed: int,
-    data: str | os.PathLike[str] | None,
-) -> Selection:
-    """Return the selection of the checkpoint: by dev rows if any, or STS-B dev if found, or held-out rows."""
-    if dev is None:
-        groups = rows.dataset[rows.dataset.column_names[0]]
-        return choose_selection(rows.dataset, options, seed, data, groups, lambda held: task.held_out(held, options))
-    if options.select_by in ("sts-b-dev", "last"):
-        raise OptionError(f"a dev file and select_by={options.select_by} contradict each other: drop one of them")
-    evaluator = task.held_out(dev.dataset, options)
-    return Selection(f"{evaluator.description} ({', '.join(dev.sources)})", evaluator, fingerprint=dev.sha256)
+    return with_modules(model, modules[:-1] if scaled else modules), export
 
 
 def collate_rows(model: Any, max_length: int) -> SentenceTransformerDataCollator:

@@ -44,18 +44,15 @@ class TrainingError(LikewiseError):
         )
 
 
-def bf16_is_fast() -> bool:
-    """Return whether the GPU or the processor has instructions for bfloat16 (AMX, AVX-512 BF16)."""
-    if torch.cuda.is_available():
-        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
-    return processor.has_bf16() and "bf16" not in processor.flags()  # that of ARM: not measured
-
-
 def use_bf16(precision: TrainingPrecision) -> bool:
-    """Return whether a run uses bfloat16."""
+    """Return whether a run uses bfloat16; with "auto", if GPU or processor are made for it (AMX, AVX-512 BF16)."""
     if precision == "bf16" and torch.cuda.is_available() and not torch.cuda.is_bf16_supported():
         raise OptionError("this GPU has no bfloat16: use --precision fp32")
-    return precision == "bf16" or (precision == "auto" and bf16_is_fast())
+    if precision == "auto" and torch.cuda.is_available():
+        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
+    if precision == "auto":
+        return processor.has_bf16() and "bf16" not in processor.flags()  # that of ARM: not measured
+    return precision == "bf16"
 
 
 class TwoPassSAM(SAM):
