@@ -13,7 +13,7 @@ from likewise.encoder.distilled_vectors import distill
 from likewise.inference import load
 from likewise.runs.job import work_of
 from likewise.runs.progress import Progress
-from likewise.training.teacher import with_teacher
+from likewise.training.recipe_run import with_teacher
 
 _SERVER = multiprocessing.get_context("forkserver")
 
@@ -92,7 +92,7 @@ def learn(corpus: str, cache: str, base: str, out: str) -> None:
 
 @pytest.mark.parametrize("work", [read, learn])
 def test_four_processes_at_once_on_one_cache(work, corpus_file, saved_model, tmp_path):
-    _SERVER.set_forkserver_preload(["likewise.training.teacher", "datasets"])
+    _SERVER.set_forkserver_preload(["likewise.training.recipe_run", "datasets"])
     cache, base = str(tmp_path / "cache"), [str(saved_model)] if work is learn else []
     outs = [tmp_path / f"{i}.txt" for i in range(4)]
     processes = [_SERVER.Process(target=work, args=(str(corpus_file), cache, *base, str(out))) for out in outs]

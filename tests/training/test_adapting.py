@@ -14,7 +14,7 @@ from likewise.errors import LikewiseError
 from likewise.evaluation.geometry import reciprocal_ranks
 from likewise.runs.job import JobError
 from likewise.runs.progress import Progress
-from likewise.training import adapt, adapt_texts, adapting
+from likewise.training import adapt, adapt_head, adapt_texts, adapting
 from likewise.training.adapt_choice import Candidate, Judge, changed_neighbours
 from likewise.training.adapt_head import FrozenTexts, Head, HeadTrainingOptions, centred, softly_whitened, train_head
 
@@ -79,7 +79,7 @@ def test_a_stopped_run_ends_with_the_same_bytes(passages, tiny_base, adapted, tm
             adapt(passages, base=tiny_base, out=tmp_path / "model", minutes=1, quiet=True)
     assert not (tmp_path / "model" / "modules.json").exists()
     with monkeypatch.context() as patch:
-        patch.setattr(adapt_texts.BaseTexts, "vectors", stopped)  # nothing is encoded again
+        patch.setattr(adapt_head.BaseTexts, "vectors", stopped)  # nothing is encoded again
         again = adapt(passages, base=tiny_base, out=tmp_path / "model", minutes=1, quiet=True)
     assert again.record["candidates"] == adapted.record["candidates"]
     for file in adapted.path.rglob("*.safetensors"):
@@ -95,7 +95,7 @@ def test_sentences_come_no_nearer_to_their_negations():
     vectors[1::2] = vectors[::2] + 0.8 * rng.standard_normal((20, 8)).astype(np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     ids = [np.array([2 + i // 2, 2 + i // 2, 1][: 2 + i % 2]) for i in range(40)]  # piece 1 is 'not'
-    texts = FrozenTexts(torch.from_numpy(vectors), ids)
+    texts = FrozenTexts(torch.from_numpy(vectors), ids, None, {})
     words = WordPart(22, 21, 8, 8, 0.7)
     words.row[1:] = torch.arange(1, 22)
     with torch.no_grad():
@@ -146,7 +146,7 @@ def test_single_sentences_take_what_paid_elsewhere(tiny_base, lines, tmp_path, m
         patch.setattr("likewise.training.adapting.train_head", stopped)
         adapt(lines, **given)
     with monkeypatch.context() as patch:
-        patch.setattr(adapt_texts.BaseTexts, "vectors", stopped)  # nothing is trained or encoded again
+        patch.setattr(adapt_head.BaseTexts, "vectors", stopped)  # nothing is trained or encoded again
         found = adapt(lines, **given)
     assert found.chosen == "ArcCSE, words 0.7, trained map and words"
     assert [one.name for one in found.candidates[:3]] == ["base", "ArcCSE", "ArcCSE, centred"]

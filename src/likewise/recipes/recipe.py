@@ -82,7 +82,7 @@ class Recipe(WithPresets):
         default_base: the base where none is given.
         first: the stage that makes its base, if there is one.
         teacher_length: (options) to the tokens that the base reads of a sentence (0: all), for a recipe that learns the
-            base's vectors: its rows get them as the column 'teacher', see `likewise.training.teacher`.
+            base's vectors: its rows get them as the column 'teacher', see `likewise.training.recipe_run`.
     """
 
     build_encoder: Callable[..., Any]

@@ -7,7 +7,7 @@ texts, B pairs, D embedding.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -19,8 +19,12 @@ from sentence_transformers.sentence_transformer.modules import Dense, Normalize
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from likewise import processor
 from likewise.encoder.modules import with_modules
+from likewise.encoder.opening import LoadError
 from likewise.encoder.word_part import WordPart
+from likewise.inference.encoding import Precision, encode
+from likewise.inference.runner import UnfitModel, tokens_of
 from likewise.losses.functional import cosine_matrix
 from likewise.losses.pairs import false_negatives, filtered_contrast, similarities_keep
 from likewise.runs.options import Options, option
@@ -42,17 +46,55 @@ class HeadTrainingOptions(Options):
     negation: float = option(1.0, "Weight of the margin loss on sentences and their negations, as in SNCSE.", ge=0)
 
 
+class BaseTexts:
+    """The base as a function of texts: vectors, and the pieces that the part of words counts."""
+
+    def __init__(self, encoder: SentenceTransformer, base: str) -> None:
+        try:
+            self.tokens = tokens_of(encoder)
+        except UnfitModel as reason:
+            raise LoadError(f"--base {base} cannot be adapted: {reason}. Give another base") from None
+        self.encoder, self.name = encoder, base
+
+    def vectors(self, texts: Sequence[str]) -> np.ndarray:
+        """Return the vectors of the base, (S, D) float32, each of length 1."""
+        # By the processor alone, not by the exports that are there: a resumed job goes on with the same numbers.
+        precision: Precision = "bf16" if processor.has_bf16() else "fp32"
+        return encode(self.encoder, texts, precision=precision, normalize=True)
+
+    @property
+    def embeddings(self) -> np.ndarray:
+        """The input embeddings of the base, (V, E); (V, 1) zeros where it has none to share."""
+        first: Any = self.encoder[0]
+        try:
+            found: np.ndarray = first.auto_model.get_input_embeddings().weight.detach().float().cpu().numpy()
+        except (AttributeError, NotImplementedError):
+            return np.zeros((len(first.tokenizer), 1), dtype=np.float32)
+        return found
+
+
 @dataclass(frozen=True)
 class FrozenTexts:
-    """Texts under the unchanged base.
+    """Texts under an encoder that is not trained, and the encoder itself.
 
     Attributes:
         vectors: (U, D) float32, each of length 1.
         ids: the tokens of each text.
+        row: the row of each text.
     """
 
     vectors: Tensor
     ids: Sequence[np.ndarray]
+    base: BaseTexts
+    row: Mapping[str, int]
+
+    def rows(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
+        """Return the rows of pairs of texts, (P, 2)."""
+        return np.array([[self.row[text] for text in pair] for pair in pairs], dtype=np.int64).reshape(-1, 2)
+
+    def under(self, head: Head, texts: Sequence[str]) -> np.ndarray:
+        """Return the vectors (S, D) that a head makes of texts."""
+        return head.all(self, np.array([self.row[text] for text in texts], dtype=np.int64))
 
     def batch(self, rows: np.ndarray) -> tuple[Tensor, Tensor, Tensor]:
         """Return the vectors (B, D) of some texts, their ids in a row, and where each text starts (B,)."""

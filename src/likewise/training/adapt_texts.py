@@ -7,30 +7,25 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import torch
-from sentence_transformers import SentenceTransformer
 
-from likewise import processor
 from likewise.augment.negation import negate
 from likewise.corpus.options import CorpusError, CorpusOptions
 from likewise.corpus.passages import OfferedPair, Passage
 from likewise.corpus.sources import Spec
 from likewise.encoder.opening import LoadError
 from likewise.errors import MissingExtraError, counted
-from likewise.inference.encoding import Precision, encode
 from likewise.inference.loading import load
-from likewise.inference.runner import UnfitModel, tokens_of
 from likewise.runs.job import Job
 from likewise.runs.options import OptionError
 from likewise.runs.parts import Parts
 from likewise.runs.progress import Progress
 from likewise.runs.stopping import orderly_stop
-from likewise.training.adapt_head import FrozenTexts, Head
+from likewise.training.adapt_head import BaseTexts, FrozenTexts
 from likewise.training.recipe_run import train
 
 HELD_OUT = 500
@@ -54,33 +49,6 @@ _UPDATE = 400  # texts that are encoded in the time of one update of ArcCSE, abo
 _LEAST_UPDATES = 20  # fewer are not worth their start
 _FEWEST = 50  # held-out sentences below which nothing is measured
 _PASSAGES = 0.4  # share of passages that offer a measuring pair, below which the text is single sentences
-
-
-class BaseTexts:
-    """The base as a function of texts: vectors, and the pieces that the part of words counts."""
-
-    def __init__(self, encoder: SentenceTransformer, base: str) -> None:
-        try:
-            self.tokens = tokens_of(encoder)
-        except UnfitModel as reason:
-            raise LoadError(f"--base {base} cannot be adapted: {reason}. Give another base") from None
-        self.encoder, self.name = encoder, base
-
-    def vectors(self, texts: Sequence[str]) -> np.ndarray:
-        """Return the vectors of the base, (S, D) float32, each of length 1."""
-        # By the processor alone, not by the exports that are there: a resumed job goes on with the same numbers.
-        precision: Precision = "bf16" if processor.has_bf16() else "fp32"
-        return encode(self.encoder, texts, precision=precision, normalize=True)
-
-    @property
-    def embeddings(self) -> np.ndarray:
-        """The input embeddings of the base, (V, E); (V, 1) zeros where it has none to share."""
-        first: Any = self.encoder[0]
-        try:
-            found: np.ndarray = first.auto_model.get_input_embeddings().weight.detach().float().cpu().numpy()
-        except (AttributeError, NotImplementedError):
-            return np.zeros((len(first.tokenizer), 1), dtype=np.float32)
-        return found
 
 
 def sample_passages(job: Job, base: BaseTexts, passages: Sequence[Passage], progress: Progress) -> list[Passage]:
@@ -130,27 +98,9 @@ def tuned(job: Job, corpus: Spec, options: CorpusOptions | None, progress: Progr
     return BaseTexts(load(folder), folder)
 
 
-@dataclass(frozen=True)
-class Space(FrozenTexts):
-    """Texts under one encoder, and the encoder itself.
-
-    Attributes:
-        row: the row of each text.
-    """
-
-    base: BaseTexts
-    row: Mapping[str, int]
-
-    def rows(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
-        """Return the rows of pairs of texts, (P, 2)."""
-        return np.array([[self.row[text] for text in pair] for pair in pairs], dtype=np.int64).reshape(-1, 2)
-
-    def under(self, head: Head, texts: Sequence[str]) -> np.ndarray:
-        """Return the vectors (S, D) that a head makes of texts."""
-        return head.all(self, np.array([self.row[text] for text in texts], dtype=np.int64))
-
-
-def frozen_texts(job: Job, base: BaseTexts, texts: Sequence[str], progress: Progress, folder: str = "vectors") -> Space:
+def frozen_texts(
+    job: Job, base: BaseTexts, texts: Sequence[str], progress: Progress, folder: str = "vectors"
+) -> FrozenTexts:
     """Return the different texts under an encoder; a resumed job reads finished blocks back from its folder."""
     unique = list(dict.fromkeys(texts))
     parts = Parts(job.work / folder)
@@ -165,7 +115,7 @@ def frozen_texts(job: Job, base: BaseTexts, texts: Sequence[str], progress: Prog
             blocks.append(np.load(parts.path(name)))
             bar.update(min(start + _BLOCK, len(unique)))
     rows = {text: row for row, text in enumerate(unique)}
-    return Space(torch.from_numpy(np.concatenate(blocks)), base.tokens(unique), base, rows)
+    return FrozenTexts(torch.from_numpy(np.concatenate(blocks)), base.tokens(unique), base, rows)
 
 
 def held_out(

@@ -27,11 +27,17 @@ from likewise.runs.plan import Plan
 from likewise.runs.progress import Progress
 from likewise.runs.whole_files import write_text
 from likewise.training.adapt_choice import AdaptResult, Candidate, Judge, adapted_card, adapted_page, sts_dev_pairs
-from likewise.training.adapt_head import Head, HeadTrainingOptions, centred, softly_whitened, train_head
+from likewise.training.adapt_head import (
+    BaseTexts,
+    FrozenTexts,
+    Head,
+    HeadTrainingOptions,
+    centred,
+    softly_whitened,
+    train_head,
+)
 from likewise.training.adapt_texts import (
     HELD_OUT,
-    BaseTexts,
-    Space,
     frozen_texts,
     held_out,
     mean_words,
@@ -142,7 +148,7 @@ class _Adapting:
         self.sts_texts = [*sts.first, *sts.second] if sts else []
         self.judge = Judge(None, None)
         self.candidates: list[Candidate] = []
-        self.heads: dict[str, tuple[Space, Head]] = {}
+        self.heads: dict[str, tuple[FrozenTexts, Head]] = {}
 
     def run(self, corpus: Spec, options: CorpusOptions | None) -> None:
         passages = sample_passages(self.job, self.base, self.all_passages, self.progress)
@@ -169,7 +175,9 @@ class _Adapting:
         kinds = Counter(pair.kind for pair in pairs)
         self._save({"passages": len(passages), "pairs": dict(kinds), "held_out": len(self.held)})
 
-    def _try_all(self, space: Space, offered: Sequence[tuple[str, str]], negated: Sequence[tuple[str, str]]) -> None:
+    def _try_all(
+        self, space: FrozenTexts, offered: Sequence[tuple[str, str]], negated: Sequence[tuple[str, str]]
+    ) -> None:
         """Make and score the candidates: those that need no training first."""
         pairs = space.rows(offered)
         vectors = space.vectors.numpy()[np.unique(pairs[:, 1])] if len(pairs) else space.vectors.numpy()
@@ -198,7 +206,7 @@ class _Adapting:
             trained = train_head(start, space, pairs, training, self.seed, self.progress, space.rows(negated))
             self._score(f"{first}trained {what}", space, trained)
 
-    def _score(self, name: str, space: Space, head: Head) -> Candidate:
+    def _score(self, name: str, space: FrozenTexts, head: Head) -> Candidate:
         self.heads[name] = space, head
         ranks = sts = negation = None
         if self.held:

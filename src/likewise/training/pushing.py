@@ -15,7 +15,10 @@ from likewise.evaluation.report import EvaluationReport, markdown_table
 from likewise.runs.installing import read_record
 
 STAYS_HERE = ("likewise.json", "run.toml", "log.jsonl", "report.html")
-"""Files that are not pushed: they name files of this machine, and quote the text that the model was trained on."""
+"""Files that are not pushed: they name files of this machine, and quote the text that the model was trained on.
+
+Checkpoints are not pushed either.
+"""
 
 _HUB_NAMES = {"bundled:minilm": "sentence-transformers/all-MiniLM-L6-v2"}
 _QUOTED_FILES = re.compile(r"\n(?:`report\.html`|Every option)[^\n]*(?:\n[^\n]+)*\n?")
@@ -86,7 +89,7 @@ def push(
     content: dict[str, Path | bytes] = {}
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
-        if path.is_file() and name not in STAYS_HERE and not name.startswith("."):
+        if path.is_file() and name not in STAYS_HERE and not name.startswith((".", "checkpoints/")):
             content[name] = path
     content["README.md"] = card.encode()
     files = {name: len(one) if isinstance(one, bytes) else one.stat().st_size for name, one in content.items()}
