@@ -16,11 +16,9 @@ import pickle
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +28,7 @@ from likewise.context.harvest_pairs import PairSource, SentencePair, tfidf
 from likewise.context.options import HarvestOptions, ScoreOptions, SelectionOptions
 from likewise.context.workspace import ContextError, Workspace
 from likewise.runs.job import JobError, Resume, open_job, read_record, work_of
-from likewise.runs.on_ray import RayExecutor, cluster
+from likewise.runs.on_ray import RayExecutor, cluster, in_order
 from likewise.runs.parts import Parts
 from likewise.runs.plan import Plan
 from likewise.runs.progress import Progress
@@ -205,27 +203,22 @@ def score_shards(
 def _scored(
     source: PairSource, todo: Sequence[int], make_scorer: Callable[[], ScoreFunction], workers: int
 ) -> Iterator[tuple[int, pa.Table, np.ndarray]]:
-    """Yield each shard with its scores as it is done, in this process or by the workers of a Ray cluster."""
-    drawn = ((number, source.shard(number)) for number in todo)
-    if todo and not workers:
+    """Yield each shard with its scores, in their order, by this process or by the workers of a Ray cluster."""
+    if not todo:
+        return iter(())
+    if workers:
+        score: Any = partial(RayExecutor().submit, _score, pickle.dumps(make_scorer))
+    else:
         scorer = make_scorer()
-        for number, pairs in drawn:
-            yield number, pairs, scorer(_texts(pairs))
-        return
-    pool, maker = RayExecutor(), pickle.dumps(make_scorer)
-    waiting: dict[Future[np.ndarray], tuple[int, pa.Table]] = {}
-    while True:
-        # One shard ahead for each worker: the pairs of all would fill the memory.
-        for number, pairs in islice(drawn, 2 * workers - len(waiting)):
-            waiting[pool.submit(_score, maker, _texts(pairs))] = number, pairs
-        if not waiting:
-            return
-        for future in wait(waiting, return_when=FIRST_COMPLETED).done:
-            yield *waiting.pop(future), future.result()
 
+    def begin(number: int) -> Callable[[], tuple[int, pa.Table, np.ndarray]]:
+        pairs = source.shard(number)
+        texts = list(zip(*(pairs[name].to_pylist() for name in ("sentence1", "sentence2")), strict=True))
+        scores = score(texts).result if workers else partial(scorer, texts)
+        return lambda: (number, pairs, scores())
 
-def _texts(pairs: pa.Table) -> list[SentencePair]:
-    return list(zip(*(pairs[name].to_pylist() for name in ("sentence1", "sentence2")), strict=True))
+    # One shard ahead for each worker: the pairs of all would fill the memory.
+    return in_order(map(begin, todo), 2 * workers)
 
 
 @lru_cache(maxsize=1)
