@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from likewise.context import ContextError, IndexOptions, Workspace, build_index
-from likewise.context.indexing import open_retrieval, open_store
+from likewise.context.indexing import RETRIEVAL, Retrieval, open_store
 from likewise.corpus import CorpusError, read_documents
 from likewise.runs.job import JobError
 
@@ -13,7 +13,7 @@ OPTIONS = IndexOptions(chunk_sentences=5, hash_bits=12)
 
 def test_the_index_holds_the_documents(indexed, articles):
     stage = Workspace(indexed).require("index")
-    store, retrieval = open_store(stage), open_retrieval(stage)
+    store, retrieval = open_store(stage), Retrieval(stage.folder / RETRIEVAL)
     documents = [document.sentences for document in read_documents(str(articles)) if len(document.sentences) >= 3]
     found: list[list[str]] = [[] for _ in documents]
     for i in range(len(store)):

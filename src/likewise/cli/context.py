@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 from typing import Annotated, Any, Literal, Optional
 
@@ -209,14 +208,14 @@ def _rated(task: str, data: Path | None, limit: int) -> tuple[list[tuple[str, st
 
 def _read_pairs(path: Path) -> list[tuple[str, str]]:
     """Return the pairs of a file."""
+    from likewise.evaluation.data import read_lines
+
     if not path.is_file():
         raise stages.ContextError(f"there is no file '{path}'")
-    found = []
-    with path.open(encoding="utf-8", newline="") as file:
-        for number, row in enumerate(csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE), start=1):
-            if len(row) != 2 or not all(text.strip() for text in row):
-                raise stages.ContextError(f"{path}:{number}: not two sentences with a tab between them")
-            found.append((row[0], row[1]))
+    found = [line.split("\t") for line in read_lines(path)]
+    for number, row in enumerate(found, start=1):
+        if len(row) != 2 or not all(text.strip() for text in row):
+            raise stages.ContextError(f"{path}:{number}: not two sentences with a tab between them")
     if not found:
         raise stages.ContextError(f"{path}:1: there is no pair in it")
-    return found
+    return [(first, second) for first, second in found]

@@ -30,7 +30,7 @@ from likewise.runs.progress import Progress
 if TYPE_CHECKING:
     from sklearn.feature_extraction.text import HashingVectorizer
 
-_CHUNKS, _RETRIEVAL = "chunks.arrow", "retrieval"
+_CHUNKS, RETRIEVAL = "chunks.arrow", "retrieval"
 _ARRAYS = ("starts", "chunks", "weights", "idf", "shape")
 _TEXTS_AT_ONCE = 5_000
 
@@ -163,7 +163,7 @@ def _write_index(
         raise ContextError(f"{sources[0]}: no document has three sentences, so nothing has a context")
     progress.tell(f"{counted(len(store), 'chunk')}; indexing their words")
     build_retrieval(
-        folder / _RETRIEVAL, (" ".join(store[chunk].sentences) for chunk in range(len(store))), options.hash_bits
+        folder / RETRIEVAL, (" ".join(store[chunk].sentences) for chunk in range(len(store))), options.hash_bits
     )
     return {
         "fingerprint": f"{checksum(path)} {options.left} {options.right} {options.hash_bits}",
@@ -179,11 +179,6 @@ def open_store(index: Stage) -> ChunkStore:
     """Return the chunks of the stage `index`."""
     options = index.record["plan"]["options"]
     return ChunkStore(index.folder / _CHUNKS, options["left"], options["right"])
-
-
-def open_retrieval(index: Stage) -> Retrieval:
-    """Return the retrieval of the stage `index`."""
-    return Retrieval(index.folder / _RETRIEVAL)
 
 
 def _counted(chunks: Iterable[Chunk], progress: Progress) -> Iterator[Chunk]:

@@ -23,7 +23,7 @@ import numpy as np
 
 from likewise.context.chunks import ChunkStore
 from likewise.context.discriminator_training import CachedRanker
-from likewise.context.indexing import Retrieval, open_retrieval
+from likewise.context.indexing import RETRIEVAL, Retrieval
 from likewise.context.options import SelectionOptions
 from likewise.context.states import States
 from likewise.context.workspace import Workspace
@@ -58,7 +58,7 @@ class ContextFinder:
         workspace = Workspace(work)
         states = states or States(workspace)
         ranker = CachedRanker(workspace.require("discriminator"), states)
-        return cls(states.store, open_retrieval(workspace.require("index")), ranker)
+        return cls(states.store, Retrieval(workspace.path / "index" / RETRIEVAL), ranker)
 
     def find(self, sentence: str, options: SelectionOptions | None = None, scorer: Scorer | None = None) -> np.ndarray:
         """Return the context set of a sentence: int64 [C], numbers in the store, in the order of choice.
