@@ -132,8 +132,7 @@ def main() -> None:
     print("| --- " + "| ---: " * 5 + "|")
     for name in args.tasks:
         task = TASKS[name]
-        rows, parts = task.load(data)
-        labels = np.array([row.label for row in rows])
+        _, labels, parts = task.load(data)
         kept = args.vectors / f"{name}.npy" if args.vectors else None
         if kept is not None and kept.is_file():
             vectors = np.load(kept)
@@ -144,7 +143,7 @@ def main() -> None:
                 kept.parent.mkdir(parents=True, exist_ok=True)
                 np.save(kept, vectors)
         if task.pairs:
-            vectors = pair_features(vectors[: len(rows)], vectors[len(rows) :])
+            vectors = pair_features(*np.split(vectors, 2))
         trials = task.trials(labels, parts)[: args.outer]
         start = time.process_time()
         ours = 100 * probe(vectors, labels, trials, task.strengths).accuracy

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from likewise.evaluation.pairs import PairResult
 from likewise.evaluation.task import TaskResult, number, plain
 from likewise.runs.job import check_target
 from likewise.runs.whole_files import write_json
@@ -94,7 +93,7 @@ class EvaluationReport:
         lines += [
             f"{result.title} is scored by its {result.metric.capitalize()} correlation"
             for result in self.results
-            if isinstance(result, PairResult) and result.metric != "spearman"
+            if result.metric == "pearson"
         ]
         lines += [f"Missing: {task.title}, {task.reason}" for task in self.missing]
         lines += [

@@ -6,7 +6,8 @@ Letters of the shapes: N rows, D embedding.
 """
 
 import math
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Literal, NamedTuple
@@ -54,23 +55,21 @@ class TransferResult(TaskResult):
         return " to ".join("-" if end is None else f"{end:g}" for end in ends)
 
 
-class LabelledTexts(NamedTuple):
-    """A labelled row: a sentence, or two for a task of pairs."""
-
-    texts: tuple[str, ...]
-    label: str
-
-
 class TransferFile(NamedTuple):
-    """A data file: its path in the data folder, its number of rows, and their reader.
+    """A data file: its path in the data folder and its number of rows.
 
-    `row` reads a line, and raises a ValueError with the reason where it cannot.
+    Attributes:
+        row: a pattern of its lines, with the sentences and the label as groups.
+        form: the pattern in words.
+        label: of all rows, where the lines have none.
     """
 
     path: str
     size: int
-    row: Callable[[str], LabelledTexts]
+    row: str = "(?P<first>.*)"
+    form: str = "a sentence"
     part: Literal["train", "dev", "test", "all"] = "all"
+    label: str = ""
     header: bool = False
     encoding: str = "utf-8"
 
@@ -88,21 +87,24 @@ class TransferTask(Task):
     seed: int = SEED
     strengths: tuple[float, ...] = STRENGTHS
 
-    def load(self, data: Path) -> tuple[list[LabelledTexts], np.ndarray]:
-        """Read all rows of all files, and the part of each row, (N,); raise as `read` does."""
-        rows: list[LabelledTexts] = []
+    def load(self, data: Path) -> tuple[list[tuple[str, ...]], np.ndarray, np.ndarray]:
+        """Read the texts of all rows, N of one or two, their labels, (N,), and their parts, (N,); raise as `read`."""
+        texts: list[tuple[str, ...]] = []
+        labels: list[str] = []
         parts: list[str] = []
         for file in self.files:
             path = find_file(data, file.path)
             lines = read_lines(path, file.encoding)[file.header :]
             for place, line in enumerate(lines, start=1 + file.header):
-                try:
-                    rows.append(file.row(line))
-                except ValueError as error:
-                    raise DataError(f"{path}, line {place}: {error}. Copy the file again.") from None
+                if (found := re.fullmatch(file.row, line)) is None:
+                    raise DataError(f"{path}, line {place}: not {file.form}. Copy the file again.")
+                cells = found.groupdict()
+                labels.append(cells.pop("label", file.label))
+                # An empty line is a full stop, as in SentEval's examples.
+                texts.append(tuple(" ".join(text.split()) or "." for text in cells.values()))
             self.check_count(path, len(lines), "row", file.size)
             parts += [file.part] * len(lines)
-        return rows, np.array(parts)
+        return texts, np.array(labels), np.array(parts)
 
     def trials(self, labels: np.ndarray, parts: np.ndarray) -> tuple[Fold, ...]:
         """Return the trials of rows with these labels (N,) and parts (N,)."""
@@ -114,86 +116,56 @@ class TransferTask(Task):
 
     def read(self, data: Path) -> Prepared:
         """Read the rows for the suite."""
-        rows, parts = self.load(data)
-        labels = np.array([row.label for row in rows])
+        texts, labels, parts = self.load(data)
 
         def score(vectors: np.ndarray) -> TaskResult:
             from sklearn.metrics import f1_score
 
             if self.pairs:
                 # All first sentences, then all second ones: (2N, D).
-                vectors = pair_features(vectors[: len(rows)], vectors[len(rows) :])
+                vectors = pair_features(*np.split(vectors, 2))
             if not np.isfinite(vectors).all():
                 # A broken model has no score here, and keeps those of the other tasks.
                 return TransferResult(self.name, self.title, "accuracy", math.nan, 0, None, math.nan, (), self.seed)
             found = probe(vectors, labels, self.trials(labels, parts), self.strengths)
-            f1 = None
-            if self.pairs:
-                sides = labels[found.tested], found.predictions[found.tested]
-                f1 = 100 * float(f1_score(*sides, pos_label="1", zero_division=0))
+            sides = labels[found.tested], found.predictions[found.tested]
+            f1 = 100 * float(f1_score(*sides, pos_label="1", zero_division=0)) if self.pairs else None
             measures = (int(found.tested.sum()), f1, 100 * found.dev, found.strengths, self.seed)
             return TransferResult(self.name, self.title, "accuracy", 100 * found.accuracy, *measures)
 
-        columns = zip(*(row.texts for row in rows), strict=True)
-        return Prepared([text for column in columns for text in column], score)
-
-
-def _sentence(text: str) -> str:
-    """Return a line with single spaces, or a full stop if it is empty, as in SentEval's examples."""
-    return " ".join(text.split()) or "."
-
-
-def _labelled(label: str) -> Callable[[str], LabelledTexts]:
-    """Return a reader of lines that are sentences of the same class."""
-    return lambda line: LabelledTexts((_sentence(line),), label)
-
-
-def _sst(line: str) -> LabelledTexts:
-    text, tab, label = line.rpartition("\t")
-    if not tab or label.strip() not in ("0", "1"):
-        raise ValueError("not a sentence, a tab and 0 or 1")
-    return LabelledTexts((_sentence(text),), label.strip())
-
-
-_QUESTIONS = ("ABBR", "DESC", "ENTY", "HUM", "LOC", "NUM")
-
-
-def _trec(line: str) -> LabelledTexts:
-    kind, _, text = line.partition(" ")
-    coarse = kind.split(":")[0]
-    if coarse not in _QUESTIONS or not text.strip():
-        raise ValueError(f"not a class ({', '.join(_QUESTIONS)}), a colon, a finer class and a question")
-    return LabelledTexts((_sentence(text),), coarse)
-
-
-def _mrpc(line: str) -> LabelledTexts:
-    cells = line.split("\t")
-    if len(cells) != 5 or cells[0] not in ("0", "1"):
-        raise ValueError("not 0 or 1, two ids and two sentences, with tabs between them")
-    return LabelledTexts((_sentence(cells[3]), _sentence(cells[4])), cells[0])
+        return Prepared([text for column in zip(*texts, strict=True) for text in column], score)
 
 
 def _two_files(name: str, second: tuple[str, int], first: tuple[str, int]) -> TransferTask:
     """Return a task with one file for each class, the second class first, as SentEval has them."""
     files = tuple(
-        TransferFile(path, size, _labelled(label), encoding="latin-1")
+        TransferFile(path, size, label=label, encoding="latin-1")
         for (path, size), label in ((second, "1"), (first, "0"))
     )
     return TransferTask(name.lower(), name, files)
 
 
+_SENTIMENT = r"(?P<first>.*)\t\s*(?P<label>[01])\s*", "a sentence, a tab and 0 or 1"
 _SST = (
-    TransferFile("SST/binary/sentiment-train", 67349, _sst, "train"),
-    TransferFile("SST/binary/sentiment-dev", 872, _sst, "dev"),
-    TransferFile("SST/binary/sentiment-test", 1821, _sst, "test"),
+    TransferFile("SST/binary/sentiment-train", 67349, *_SENTIMENT, "train"),
+    TransferFile("SST/binary/sentiment-dev", 872, *_SENTIMENT, "dev"),
+    TransferFile("SST/binary/sentiment-test", 1821, *_SENTIMENT, "test"),
+)
+_QUESTION = (
+    r"(?P<label>ABBR|DESC|ENTY|HUM|LOC|NUM)(:[^ ]*)? (?P<first>.*\S.*)",
+    "a class (ABBR, DESC, ENTY, HUM, LOC, NUM), a colon, a finer class and a question",
 )
 _TREC = (
-    TransferFile("TREC/train_5500.label", 5452, _trec, "train", encoding="latin-1"),
-    TransferFile("TREC/TREC_10.label", 500, _trec, "test", encoding="latin-1"),
+    TransferFile("TREC/train_5500.label", 5452, *_QUESTION, "train", encoding="latin-1"),
+    TransferFile("TREC/TREC_10.label", 500, *_QUESTION, "test", encoding="latin-1"),
+)
+_PARAPHRASE = (
+    r"(?P<label>[01])\t[^\t]*\t[^\t]*\t(?P<first>[^\t]*)\t(?P<second>[^\t]*)",
+    "0 or 1, two ids and two sentences, with tabs between them",
 )
 _MRPC = (
-    TransferFile("MRPC/msr_paraphrase_train.txt", 4076, _mrpc, "train", header=True),
-    TransferFile("MRPC/msr_paraphrase_test.txt", 1725, _mrpc, "test", header=True),
+    TransferFile("MRPC/msr_paraphrase_train.txt", 4076, *_PARAPHRASE, "train", header=True),
+    TransferFile("MRPC/msr_paraphrase_test.txt", 1725, *_PARAPHRASE, "test", header=True),
 )
 
 TASKS: tuple[TransferTask, ...] = (
