@@ -133,12 +133,10 @@ def _shape(axes: Any, one: Mapping[str, Any], height: int) -> None:
     counts = np.array(one["histogram"]["counts"], dtype=float)
     edges = np.linspace(-1.0, 1.0, len(counts) + 1)
     inside = np.flatnonzero(counts)
-    part = slice(inside[0], inside[-1] + 1)
-    share = 0.42 * counts[part] / counts.max()
-    x = np.repeat(edges[part.start : part.stop + 1], 2)[1:-1]
-    y = np.repeat(share, 2)
+    part = slice(inside[0], inside[-1] + 2)  # to the end of the last bin
+    share = np.append(0.42 * counts / counts.max(), 0.0)[part]
     colour = _KINDS.get(one["kind"], PURPLE)
-    axes.fill_between(x, height - y, height + y, color=colour, alpha=0.55, linewidth=0)
+    axes.fill_between(edges[part], height - share, height + share, step="post", color=colour, alpha=0.55, linewidth=0)
     median = one["quantiles"]["0.5"]
     axes.plot([median, median], [height - 0.42, height + 0.42], color="#222222", linewidth=1.6)
 
