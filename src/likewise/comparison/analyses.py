@@ -17,14 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from likewise.comparison.inspection import (
-    NEGATION,
-    OTHER,
-    QUANTILES,
-    Distribution,
-    partners,
-    related_cosines,
-)
+from likewise.comparison.inspection import NEGATION, OTHER, QUANTILES, Distribution, partners, related_cosines
 from likewise.comparison.methods import ComparisonError
 from likewise.comparison.pictures import cut_middle, draw_errors, draw_similarity
 from likewise.comparison.report import errors_page, open_folder, rank

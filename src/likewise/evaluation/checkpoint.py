@@ -263,11 +263,7 @@ def scores_evaluator(
 
 
 def triplets_evaluator(
-    anchors: Sequence[str],
-    positives: Sequence[str],
-    negatives: Sequence[str],
-    *,
-    distance: Distance = "euclidean",
+    anchors: Sequence[str], positives: Sequence[str], negatives: Sequence[str], *, distance: Distance = "euclidean"
 ) -> CheckpointEvaluator:
     """Return an evaluator on R triplets: the percentage whose positive is nearer than the negative.
 

@@ -116,8 +116,7 @@ TASKS: tuple[StsTask, ...] = (
     _year(14, {"deft-forum": 450, "deft-news": 300, "headlines": 750, "images": 750, "OnWN": 750, "tweet-news": 750}),
     _year(15, {"answers-forums": 375, "answers-students": 750, "belief": 375, "headlines": 750, "images": 750}),
     _year(
-        16,
-        {"answer-answer": 254, "headlines": 249, "plagiarism": 230, "postediting": 244, "question-question": 209},
+        16, {"answer-answer": 254, "headlines": 249, "plagiarism": 230, "postediting": 244, "question-question": 209}
     ),
     _benchmark("sts-b", "test", 1379),
     StsTask("sick-r", "SICK-R", (_SICK,), (1.0, 5.0)),
