@@ -8,7 +8,6 @@ Letters of the shapes: S texts, B texts of a batch, D embedding.
 from __future__ import annotations
 
 import os
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from functools import cache
@@ -16,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from likewise.inference.engines.engine import Call
 from likewise.inference.engines.onnx_engine import OnnxEngine
 from likewise.inference.engines.store import TOKENIZER, Store
 from likewise.inference.tokens import CPU_BUDGET, Tokens, by_budget
@@ -25,7 +25,7 @@ Item = Any
 """A text as an encoder takes it: its token ids, or the text itself where the fast path does not take the model."""
 
 
-class TextEncoder(ABC):
+class TextEncoder:
     """A model with an engine that is chosen once: what makes the vectors of a file, of an index or of a service.
 
     Attributes:
@@ -40,33 +40,36 @@ class TextEncoder(ABC):
     budget = CPU_BUDGET
     pool: Executor
     workers: int
-    _tokens: Callable[[Sequence[str]], list[Item]]
+    _tokens: Any
+    _call: Call
+    _at_least: int
 
     def __init__(self, prompt: str, truncate_dim: int | None) -> None:
         self.prompt, self._truncate_dim = prompt, truncate_dim
 
-    @abstractmethod
     def choose(self, texts: Sequence[str], total: int, progress: Progress) -> None:
-        """Choose the engine by the first of `total` texts, and show it."""
+        """Choose the engine by the first of `total` texts, if there is a choice, and show it."""
+        progress.tell(f"engine: {self.engine}")
 
-    @abstractmethod
     def __call__(self, texts: Sequence[str]) -> np.ndarray:
-        """Return the vectors (S, D), float32, of S texts, 1 or more."""
+        """Return the vectors (S, D), float32, of S texts, 1 or more, on all cores."""
+        return self.vectors(self.items(texts), self.pool.map)
 
     def items(self, texts: Sequence[str], prompt: str | None = None) -> list[Item]:
         """Return S texts as `vectors` takes them, after a prompt (None: the usual one)."""
         before = self.prompt if prompt is None else prompt
-        return self._tokens([before + text for text in texts])
+        found: list[Item] = self._tokens([before + text for text in texts])
+        return found
 
     def tokens(self, item: Item) -> int:
         """Return the length of an item in tokens."""
         return len(item)
 
     def vectors(self, items: Sequence[Item], spread: Callable[..., Iterable[np.ndarray]] = map) -> np.ndarray:
-        """Return the vectors (S, D), float32 and of length 1, of S items, 1 or more, on one core.
+        """Return the vectors (S, D), float32 and of length 1, of S items, 1 or more; threads may call at the same time.
 
         Args:
-            spread: runs the batches.
+            spread: runs the batches, by itself on one core.
         """
         batches = by_budget(np.array([len(item) for item in items]), self.budget)
         rows = list(spread(lambda batch: self._batch([items[i] for i in batch]), batches))
@@ -75,9 +78,9 @@ class TextEncoder(ABC):
             found[batch] = vectors
         return cut(found, self._truncate_dim)
 
-    @abstractmethod
     def _batch(self, ids: Sequence[np.ndarray]) -> np.ndarray:
-        """Return the vectors (B, D) of a batch; several threads may call at the same time."""
+        found: np.ndarray = self._call(*self._tokens.batch(ids, self._at_least))
+        return found
 
 
 class ExportedEncoder(TextEncoder):
@@ -95,7 +98,6 @@ class ExportedEncoder(TextEncoder):
     """
 
     engine = "onnx fp32"
-    _tokens: Tokens
 
     def __init__(self, fingerprint: str, tokenizer: str | None, truncate_dim: int | None, prompt: str = "") -> None:
         super().__init__(prompt, truncate_dim)
@@ -114,18 +116,6 @@ class ExportedEncoder(TextEncoder):
         own.encode_special_tokens = known["special"]
         self._tokens = Tokens(own, known["pad"], known["left"])
         self.pool, self.workers = cores()
-
-    def choose(self, texts: Sequence[str], total: int, progress: Progress) -> None:
-        """Show the engine; there is no choice."""
-        progress.tell(f"engine: {self.engine}")
-
-    def __call__(self, texts: Sequence[str]) -> np.ndarray:
-        """See `TextEncoder`; batches are spread over the cores."""
-        return self.vectors(self.items(texts), self.pool.map)
-
-    def _batch(self, ids: Sequence[np.ndarray]) -> np.ndarray:
-        found: np.ndarray = self._call(*self._tokens.batch(ids, self._at_least))
-        return found
 
 
 def cut(vectors: np.ndarray, dimensions: int | None) -> np.ndarray:

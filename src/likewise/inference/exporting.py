@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,16 +13,16 @@ from sentence_transformers.sentence_transformer.modules import Normalize, Static
 
 from likewise.inference.encoder import default_prompt
 from likewise.inference.engines.engine import INPUTS, OUTPUT, CannotExport, EngineError
-from likewise.inference.engines.exports import MAKERS
+from likewise.inference.engines.exports import MAKERS, exports_of
 from likewise.inference.engines.fidelity import Sample
-from likewise.inference.engines.graph import check_exportable, fingerprint, least_tokens
+from likewise.inference.engines.graph import fingerprint, least_tokens
+from likewise.inference.engines.store import TOKENIZER
 from likewise.inference.loading import load
-from likewise.inference.runner import UnfitModel, runner_of
-from likewise.runs.job import check_target, open_job
+from likewise.inference.runner import UnfitModel
+from likewise.runs.job import Job, check_target, open_job
 from likewise.runs.plan import Plan
 from likewise.runs.whole_files import write_json, write_text
 
-ABOUT = "likewise_export.json"
 MODEL2VEC = "model2vec"
 FORMATS = (*MAKERS, MODEL2VEC)
 # Short, long, empty and special texts on which a graph is compared with torch.
@@ -64,43 +63,38 @@ def export(
     encoder = model if isinstance(model, SentenceTransformer) else load(model, device="cpu")
     if format == MODEL2VEC:
         _check_model2vec(encoder)
-    else:
-        try:
-            runner_of(encoder)
-        except UnfitModel as reason:
-            raise CannotExport(f"The model cannot be exported: {reason}.") from None
-        check_exportable(encoder)
     plan = Plan("export", options={"format": format}, inputs={"model": fingerprint(encoder)})
     with open_job(out, plan, overwrite=overwrite) as job:
-        if not job.finished:
-            with tempfile.TemporaryDirectory() as made:
-                if format == MODEL2VEC:
-                    _write_model2vec(encoder, Path(made))
-                else:
-                    _write_graph(encoder, MAKERS[format], Path(made))
-                shutil.copytree(made, job.result, dirs_exist_ok=True)
+        if job.finished is None and format == MODEL2VEC:
+            _write_model2vec(encoder, job.result)
+        elif job.finished is None:
+            try:
+                _write_graph(encoder, format, job)
+            except (CannotExport, UnfitModel) as reason:
+                raise CannotExport(f"The model cannot be exported: {reason}.") from None
         record = job.finished or job.finish()
     return [Path(out) / name for name in record["files"]]
 
 
-def _write_graph(encoder: SentenceTransformer, maker: Any, folder: Path) -> None:
-    tokens, at_least = runner_of(encoder).tokens, least_tokens(encoder)
-    maker.export(encoder, folder)
-    fidelity = Sample(encoder, _TEXTS).fidelity(maker.ENGINE(folder, "fp32", at_least))
-    if not fidelity.same:
-        raise CannotExport(f"The vectors of the graph differ from torch's by {fidelity.difference:.1e}.")
-    write_text(folder / "tokenizer.json", tokens.json)
+def _write_graph(encoder: SentenceTransformer, format: str, job: Job) -> None:
+    """Copy a checked export from the cache, where it is made if there is none, and write what a caller must know."""
+    pair: Any = (format, "fp32")
+    exports, sample = exports_of(encoder), Sample(encoder, _TEXTS)
+    exports.ready(pair, sample)
+    tokens = sample.runner.tokens
+    shutil.copytree(exports.store.folder(pair), job.result, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.json"))
+    write_text(job.result / TOKENIZER, tokens.json)
     about = {
         "inputs": list(INPUTS),
         "output": OUTPUT,
         "max_tokens": encoder.max_seq_length,
-        "min_tokens_of_a_batch": at_least,
+        "min_tokens_of_a_batch": least_tokens(encoder),
         "pad_id": tokens.pad,
         "padding_side": "left" if tokens.left else "right",
         "prompt": default_prompt(encoder) or "",
         "truncate_dim": encoder.truncate_dim,
     }
-    write_json(folder / ABOUT, about)
+    write_json(job.result / "likewise_export.json", about)
 
 
 def _check_model2vec(model: SentenceTransformer) -> None:

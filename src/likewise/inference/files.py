@@ -133,9 +133,9 @@ def encode_file(
             orderly_stop(progress) as stop,
         ):
             if is_folder:
-                return to_shards(work, pieces, reading, job, number, progress, stop)
+                return to_shards(work, pieces, reading, job, number, stop)
             with open_lines(source, reading) as lines:
-                return _to_file(work, lines, job, progress, stop)
+                return _to_file(work, lines, job, stop)
 
 
 def _windows(
@@ -163,22 +163,22 @@ def _to_stream(work: LoadedEncoder, lines: Lines, progress: Progress, out: IO[st
     return EncodedFile(rows, size)
 
 
-def _to_file(work: LoadedEncoder, lines: Lines, job: Job, progress: Progress, stop: StopRequest) -> EncodedFile:
+def _to_file(work: LoadedEncoder, lines: Lines, job: Job, stop: StopRequest) -> EncodedFile:
     """Encode the missing parts, join all parts, and return the shape."""
-    parts, before = VectorParts(job), job.notes.get("engine", "")
+    parts, before, tell = VectorParts(job), job.notes.get("engine", ""), stop.progress.tell
     seen: dict[bytes, int] = {}  # sentence to the number of its row
     position, rows, earlier = 0, 0, sum(parts.counts)
-    for window, bar in _windows(work, lines, progress, before):
+    for window, bar in _windows(work, lines, stop.progress, before):
         if not rows and before not in ("", work.engine):
             parts.drop_from(0)
         keys = [digest(line) for line in window]
         if parts.has(position, window):
             if not rows:
-                progress.tell(f"resuming after {counted(earlier, 'row')}")
+                tell(f"resuming after {counted(earlier, 'row')}")
             bar.advance(len(window))
         else:
             if rows < earlier:
-                progress.tell(f"the text has changed from line {rows + 1:,} on: it is encoded again from there")
+                tell(f"the text has changed from line {rows + 1:,} on: it is encoded again from there")
                 earlier = rows
             parts.drop_from(position)
             vectors = _with_known(work, window, np.array([seen.get(key, -1) for key in keys]), parts, bar)

@@ -74,7 +74,7 @@ class LoadedEncoder(TextEncoder):
             progress.tell(f"sentence-transformers' own encode runs, the slower way: {reason}.")
             return
         self._runs, self._tokens = chosen.engine, runner.tokens
-        self.engine, self.budget = str(chosen.engine), chosen.engine.budget
+        self.engine, self.budget, self._at_least = str(chosen.engine), chosen.engine.budget, chosen.engine.at_least
         for line in (*chosen.notes, f"engine: {chosen}"):
             progress.tell(line)
 
@@ -109,15 +109,16 @@ class LoadedEncoder(TextEncoder):
         """See `TextEncoder.vectors`."""
         return self._plain(items, "") if self._runs is None else super().vectors(items, spread)
 
-    @torch.inference_mode()
-    def _batch(self, ids: Sequence[np.ndarray]) -> np.ndarray:
-        call, at_least = self._one_core
-        return torch.as_tensor(call(*self._tokens.batch(ids, at_least))).float().cpu().numpy()
-
     @cached_property
-    def _one_core(self) -> tuple[Call, int]:
+    def _call(self) -> Call:  # type: ignore[override]
         assert self._runs is not None
-        return self._runs.open(self.workers), self._runs.at_least
+        one_core = self._runs.open(self.workers)
+
+        @torch.inference_mode()
+        def call(ids: np.ndarray, mask: np.ndarray) -> np.ndarray:
+            return torch.as_tensor(one_core(ids, mask)).float().cpu().numpy()
+
+        return call
 
     def _plain(self, texts: Sequence[str], prompt: str) -> np.ndarray:
         found: Any = self.model.encode(

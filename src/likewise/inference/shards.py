@@ -21,7 +21,6 @@ from likewise.inference.vector_parts import EncodedFile, vector_column
 from likewise.runs.job import Job, read_record
 from likewise.runs.on_ray import Piece, pieces_on_ray
 from likewise.runs.parts import Parts
-from likewise.runs.progress import Progress
 from likewise.runs.stopping import StopRequest
 from likewise.runs.whole_files import written_whole
 
@@ -46,18 +45,12 @@ def check_shards(folder: Path, overwrite: bool) -> str:
 
 
 def to_shards(
-    work: LoadedEncoder,
-    pieces: Sequence[Piece],
-    reading: CorpusOptions,
-    job: Job,
-    workers: int,
-    progress: Progress,
-    stop: StopRequest,
+    work: LoadedEncoder, pieces: Sequence[Piece], reading: CorpusOptions, job: Job, workers: int, stop: StopRequest
 ) -> EncodedFile:
     """Encode pieces into a folder of shards, by the workers of a cluster if there are any; finished shards are kept."""
     if job.finished:
         return EncodedFile(job.finished["rows"], job.finished["dimension"])
-    parts, incoming = Parts(job.work / "shards"), (job.work / "incoming").resolve()
+    parts, incoming, progress = Parts(job.work / "shards"), (job.work / "incoming").resolve(), stop.progress
     total, before = sum(piece["rows"] or 0 for piece in pieces), job.notes.get("engine", "")
     work.choose(next(read_piece(pieces[0], reading), [])[:_SAMPLE] if pieces else [], total, progress, before)
     if before not in ("", work.engine):

@@ -18,6 +18,7 @@ from likewise.errors import counted
 from likewise.inference.deferred import DeferredEncoder
 from likewise.inference.engines.engine import EngineName, EnginePrecision
 from likewise.inference.exported import TextEncoder
+from likewise.inference.vector_parts import digest
 from likewise.runs.job import Job, Resume, check_target, open_job, read_record
 from likewise.runs.on_ray import RayExecutor, cluster, in_order, loadable
 from likewise.runs.parts import checksum
@@ -26,7 +27,7 @@ from likewise.runs.progress import Progress
 from likewise.runs.stopping import StopRequest, orderly_stop
 from likewise.searching.passages import IndexedPassage, Splitting, files_of
 from likewise.searching.reading import encoder_of
-from likewise.searching.table import Table, key_of
+from likewise.searching.table import Table
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -137,7 +138,7 @@ def index(
         table = _table(job, facts.dimension, metadata, overwrite)
         job.note(table=table.name)
         splitting = Splitting(most, options, tuple(metadata))
-        found = _Update(table, encoder, number, splitting, progress, stop).run(named, walked, keep)
+        found = _Update(table, encoder, number, splitting, stop).run(named, walked, keep)
         table.index_words(language)
         if table.rows >= approximate:
             progress.tell("building the approximate index of the vectors")
@@ -172,7 +173,6 @@ class _Update:
     encoder: DeferredEncoder
     workers: int
     splitting: Splitting
-    progress: Progress
     stop: StopRequest
     skipped: dict[str, str] = field(default_factory=dict)  # source to the reason
     encoded: int = 0
@@ -185,10 +185,10 @@ class _Update:
     def run(self, named: list[Path], walked: list[Path], keep: bool) -> tuple[int, int, int, tuple[str, ...]]:
         """Bring the table in line with the files, and return how much was encoded, added, removed and skipped."""
         # A source is a path with its content.
-        wanted = {key_of(f"{path.resolve()}\0{checksum(path)}"): path for path in [*walked, *named]}
+        wanted = {digest(f"{path.resolve()}\0{checksum(path)}").hex(): path for path in [*walked, *named]}
         fresh = {one: path for one, path in wanted.items() if one not in self.there or not self.there[one][2]}
         size = sum(path.stat().st_size for path in fresh.values())
-        with self.progress.bar("indexing") as bar:
+        with self.stop.progress.bar("indexing") as bar:
 
             def begun() -> Iterator[Callable[[], int]]:
                 for window in self._windows(fresh, set(named)):
@@ -230,7 +230,7 @@ class _Update:
 
     def _begun(self, window: list[Entry], total: int) -> Callable[[], int]:
         """Begin to encode the passages whose text is not in the table, and return what writes all and counts them."""
-        keys = [key_of(passage.encoded) for *_, passage in window]
+        keys = [digest(passage.encoded).hex() for *_, passage in window]
         vectors = self.table.known(keys)
         new = {key: one.encoded for key, (*_, one) in zip(keys, window, strict=True) if key not in vectors}
         rows = self._encode(list(new.values()), total) if new else tuple
@@ -247,7 +247,7 @@ class _Update:
         """Return what gives the vectors (S, D) of texts, which a cluster encodes meanwhile."""
         if self.vectors is None:
             self.vectors = self.encoder.loaded("document") if self.workers else self.encoder.opened("document")
-            self.vectors.choose(texts, total, self.progress)
+            self.vectors.choose(texts, total, self.stop.progress)
         if self.workers:
             return RayExecutor().submit(_encoded, self.vectors.elsewhere(), texts).result
         rows = self.vectors(texts)

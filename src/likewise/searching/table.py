@@ -12,7 +12,6 @@ import shutil
 import sys
 from collections.abc import Sequence
 from datetime import timedelta
-from hashlib import blake2b
 from importlib.util import find_spec, module_from_spec
 from pathlib import Path
 from typing import Any
@@ -49,11 +48,6 @@ def _lancedb() -> Any:
     if client is not None:
         del sys.modules[_CLIENT]  # imported by somebody else, it is whole
     return lancedb
-
-
-def key_of(text: str) -> str:
-    """Return a hash of a text, by which it is known again."""
-    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
 class Table:

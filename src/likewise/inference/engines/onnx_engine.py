@@ -23,10 +23,6 @@ FILE = "model.onnx"
 _OPSET = 17  # the first with LayerNormalization
 
 
-def _check_packages() -> None:
-    require_extra("onnx", "The engine onnx", "onnx", "onnxruntime")
-
-
 def export(model: SentenceTransformer, folder: Path) -> None:
     """Write the pooled graph in float32 as model.onnx.
 
@@ -34,7 +30,7 @@ def export(model: SentenceTransformer, folder: Path) -> None:
         CannotExport: torch's exporter does not take the model.
         MissingExtraError: onnx or onnxruntime is not installed.
     """
-    _check_packages()
+    require_extra("onnx", "The engine onnx", "onnx", "onnxruntime")
     import torch
 
     from likewise.inference.engines.graph import example, tracing
@@ -58,7 +54,7 @@ def quantise(source: Path, folder: Path, batches: object = None) -> None:
 
     Embeddings stay as they are: they cost no time, and their rounding would cost most of the accuracy.
     """
-    _check_packages()
+    require_extra("onnx", "The engine onnx", "onnx", "onnxruntime")
     import onnx
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
@@ -87,7 +83,7 @@ class OnnxEngine(Engine):
     name = "onnx"
 
     def __init__(self, folder: Path, precision: EnginePrecision, at_least: int) -> None:
-        _check_packages()
+        require_extra("onnx", "The engine onnx", "onnxruntime")
         self.precision = precision
         self.at_least = at_least
         self._file = str(folder / FILE)
