@@ -149,6 +149,7 @@ def test_a_bad_request_gets_a_4xx_in_the_error_format(client, body):
     assert 400 <= answer.status_code < 500
     assert set(answer.json()["error"]) == {"message", "type", "param", "code"}
     assert len(answer.json()["error"]["message"]) < 400
+    assert re.fullmatch(r"[a-z_.0-9]*", answer.json()["error"]["param"] or "")
     assert client.get("/health").status_code == 200
 
 

@@ -131,8 +131,7 @@ class DeferredEncoder:
         Args:
             texts: 1 or more, on which its vectors are compared with torch's; a longer job compares more.
         """
-        from likewise.inference.engines.chooser import fast_pairs
-        from likewise.inference.engines.exports import exports_of
+        from likewise.inference.engines.chooser import exports_of, fast_pairs
         from likewise.inference.engines.fidelity import Sample
         from likewise.inference.runner import UnfitModel
 

@@ -12,8 +12,8 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Normalize, StaticEmbedding
 
 from likewise.inference.encoder import default_prompt
+from likewise.inference.engines.chooser import MAKERS, exports_of
 from likewise.inference.engines.engine import INPUTS, OUTPUT, CannotExport, EngineError
-from likewise.inference.engines.exports import MAKERS, exports_of
 from likewise.inference.engines.fidelity import Sample
 from likewise.inference.engines.graph import fingerprint, least_tokens
 from likewise.inference.engines.store import TOKENIZER

@@ -121,7 +121,7 @@ def index(
     target, progress = Path(out), Progress(quiet)
     check_target(target)
     named, walked = files_of([texts] if isinstance(texts, str | os.PathLike) else list(texts), target)
-    encoder = encoder_of(target, model, engine, precision)
+    encoder = encoder_of(target, model, engine=engine, precision=precision)
     if on:
         loadable(encoder.name)
     options = corpus_options or CorpusOptions()

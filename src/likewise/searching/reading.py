@@ -16,7 +16,6 @@ import numpy as np
 from likewise.corpus.decoding import without_surrogates
 from likewise.corpus.splitting import sentence_spans
 from likewise.inference.deferred import DeferredEncoder
-from likewise.inference.engines.engine import EngineName, EnginePrecision
 from likewise.inference.exported import ExportedEncoder, TextEncoder
 from likewise.runs.job import read_record, work_of
 from likewise.searching.table import SHOWN, SearchError, Table
@@ -231,12 +230,9 @@ def search(
 
 
 def encoder_of(
-    index: Path,
-    model: SentenceTransformer | str | os.PathLike[str] | None,
-    engine: EngineName = "auto",
-    precision: EnginePrecision = "fp32",
+    index: Path, model: SentenceTransformer | str | os.PathLike[str] | None, **engine: Any
 ) -> DeferredEncoder:
-    """Return the encoder that was given, or that of an index.
+    """Return the encoder that was given, or that of an index; engine and precision as in `load`.
 
     Raises:
         SearchError: none was given, and the index names none.
@@ -244,7 +240,7 @@ def encoder_of(
     given = model or read_record(index).get("model")
     if given is None:
         raise SearchError(f"{index} names no model: give the one to index with, as --model runs/arc")
-    return DeferredEncoder(given, engine, precision)
+    return DeferredEncoder(given, **engine)
 
 
 def fused(rankings: Sequence[Sequence[dict[str, Any]]]) -> list[dict[str, Any]]:

@@ -63,7 +63,8 @@ def _answer_errors(app: FastAPI) -> None:
             first = error.errors()[0]
             if first["type"] == "json_invalid":
                 return RequestError(f"the body is not valid JSON at character {first['loc'][-1]}").response()
-            place = ".".join(str(part) for part in first["loc"][1:] if not str(part).startswith(("list[", "str")))
+            kinds = ("list[", "str", "constrained-str")  # of a union, in the place of a fault
+            place = ".".join(str(part) for part in first["loc"][1:] if not str(part).startswith(kinds))
             return RequestError(f"{place or 'body'}: {first['msg']}", param=place or None).response()
         if isinstance(error, LikewiseError):
             return RequestError(str(error)).response()

@@ -12,10 +12,10 @@ from sentence_transformers.sentence_transformer.modules import Dense
 
 from likewise.errors import MissingExtraError
 from likewise.inference import load
-from likewise.inference.engines import chooser, exports, fidelity, onnx_engine, openvino_engine
+from likewise.inference.engines import chooser, fidelity, onnx_engine, openvino_engine, store
 from likewise.inference.engines.chooser import choose, fast_pairs
 from likewise.inference.engines.engine import Choice, QuantisationRefused
-from likewise.inference.engines.exports import Store
+from likewise.inference.engines.store import Store
 
 KINDS = ["cls", "mean", "whitening", "mask prompt", "text cnn"]
 
@@ -111,7 +111,7 @@ def test_an_export_is_kept_and_made_anew_for_other_weights(engine, tiny_model, t
 def test_short_calls_take_an_export_once_it_pays(engine, tiny_model, texts, tmp_path, monkeypatch):
     monkeypatch.setenv("LIKEWISE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("LIKEWISE_PROCESSOR", "avx2")
-    monkeypatch.setattr(chooser, "release", lambda name: exports.release(name) if name == engine else "")
+    monkeypatch.setattr(chooser, "release", lambda name: store.release(name) if name == engine else "")
     model = saved(tiny_model, tmp_path / "model")
     wanted = model.encode("a cat")
     model.short = chooser.FEW
@@ -148,7 +148,7 @@ def test_int8_is_near_or_refused_with_the_figures(engine, tiny_model, sentences,
     cosines = (found * wanted).sum(1) / np.linalg.norm(found, axis=1) / np.linalg.norm(wanted, axis=1)
     assert cosines.mean() > fidelity.MIN_COSINE
     assert "mean cosine 0.99" in model.last_engine or "mean cosine 1.0" in model.last_engine
-    monkeypatch.setattr(exports, "MIN_COSINE", 1.01)
+    monkeypatch.setattr(chooser, "MIN_COSINE", 1.01)
     monkeypatch.setattr(fidelity, "MIN_COSINE", 1.01)
     again = load(tmp_path / "model", device="cpu", engine=engine, precision="int8")
     with pytest.raises(QuantisationRefused, match=r"int8 does not keep the vectors: mean cosine [01]\.\d+.*1\.01 and"):
