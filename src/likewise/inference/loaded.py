@@ -79,7 +79,7 @@ class LoadedEncoder(TextEncoder):
             progress.tell(line)
 
     @torch.inference_mode()
-    def __call__(self, texts: Sequence[str], step: Step | None = None) -> np.ndarray:
+    def __call__(self, texts: Sequence[str], step: Step = lambda _: None) -> np.ndarray:
         """Return the vectors (S, D), float32, of S texts, 1 or more; `step` is called with the number of texts done.
 
         Raises:
@@ -89,8 +89,7 @@ class LoadedEncoder(TextEncoder):
             self.choose(texts, len(texts), Progress(quiet=True))
         if self._runs is None:
             found = self._plain(texts, self.prompt)
-            if step is not None:
-                step(len(texts))
+            step(len(texts))
             return all_finite(found)
         prompted = [self.prompt + text for text in texts] if self.prompt else texts
         rows = runner_of(self.model).vectors(prompted, self._runs, at_most=self.batch_size, step=step)

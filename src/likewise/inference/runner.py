@@ -43,7 +43,7 @@ class Runner:
         self.tokens, self.state = tokens_of(model), token_state(model)
 
     def vectors(
-        self, texts: Sequence[str], engine: Engine, *, at_most: int | None = None, step: Step | None = None
+        self, texts: Sequence[str], engine: Engine, *, at_most: int | None = None, step: Step = lambda _: None
     ) -> Tensor:
         """Encode texts.
 
@@ -71,14 +71,12 @@ class Runner:
             if rows is None:
                 rows = found.new_empty((len(ids), found.shape[1]))
             rows[torch.from_numpy(batch).to(rows.device)] = found
-            if step is not None:
-                step(len(batch))
+            step(len(batch))
         assert rows is not None
         if len(unique) == len(texts):
             return rows
         place = {text: i for i, text in enumerate(unique)}
-        if step is not None:
-            step(len(texts) - len(unique))
+        step(len(texts) - len(unique))
         return rows[torch.tensor([place[text] for text in texts], device=rows.device)]
 
     def equal_vectors(self, texts: Sequence[str], model: SentenceTransformer, batch_size: int) -> Tensor:

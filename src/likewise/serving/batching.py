@@ -73,7 +73,7 @@ class Batcher:
         self._count(left, 1)
         self._pump()
         try:
-            return np.stack(await asyncio.gather(*(text.vector for text in texts)))
+            return np.stack([await text.vector for text in texts])
         finally:
             if left:  # given up
                 self._count(left, -1)
@@ -125,6 +125,7 @@ class Batcher:
                 continue
             if error is not None:
                 text.vector.set_exception(error)
+                text.vector.exception()  # looked at, also if another text of the request fails first
             else:
                 text.vector.set_result(done.result()[number])
         self._pump()
