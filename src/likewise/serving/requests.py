@@ -74,22 +74,19 @@ def checked_texts(given: Any, param: str, limits: ServeOptions) -> list[str]:
     Raises:
         RequestError: there is none, one is empty or too long, there are too many, or they are token ids.
     """
-    texts = [given] if isinstance(given, str) else given
+    texts, most, longest = [given] if isinstance(given, str) else given, limits.max_texts, limits.max_characters
+    fault = ""
     if not texts:
-        raise RequestError("the list of texts is empty: give 1 or more", param=param)
-    if not isinstance(texts[0], str):
-        raise RequestError(
-            "token ids are not accepted: each model has tokens of its own. Send texts; with LangChain, set "
-            "check_embedding_ctx_length=False",
-            param=param,
-        )
-    most, longest = limits.max_texts, limits.max_characters
-    if len(texts) > most:
-        raise RequestError(f"{len(texts):,} texts are more than {most:,}: send several requests", param=param)
-    for number, text in enumerate(texts):
-        if not text:
-            raise RequestError(f"text {number} is empty: leave it out", param=param)
-        if len(text) > longest:
-            said = f"text {number} has {len(text):,} characters, more than {longest:,}: split it"
-            raise RequestError(said, param=param)
+        fault = "the list of texts is empty: give 1 or more"
+    elif not isinstance(texts[0], str):
+        fault = "token ids are not accepted: each model has tokens of its own. Send texts; with LangChain, set "
+        fault += "check_embedding_ctx_length=False"
+    elif len(texts) > most:
+        fault = f"{len(texts):,} texts are more than {most:,}: send several requests"
+    elif "" in texts:
+        fault = f"text {texts.index('')} is empty: leave it out"
+    elif len(text := max(texts, key=len)) > longest:
+        fault = f"text {texts.index(text)} has {len(text):,} characters, more than {longest:,}: split it"
+    if fault:
+        raise RequestError(fault, param=param)
     return texts
