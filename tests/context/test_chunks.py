@@ -10,7 +10,7 @@ from likewise.runs.parts import checksum
 
 
 def document(n: int, name: str = "d") -> Document:
-    return Document(name, name, (Section("", (tuple(f"{name} sentence {i} ." for i in range(n)),)),))
+    return Document(name, name, (Section("", tuple(f"{name} sentence {i} ." for i in range(n))),))
 
 
 @pytest.mark.parametrize("n", range(3, 40))

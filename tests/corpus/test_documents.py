@@ -25,7 +25,7 @@ def test_articles_keep_order_headings_and_short_sentences(write):
     documents = list(read_documents(path))
     assert [one.id for one in documents] == ["0", "1", "2"]
     assert [part.heading for part in documents[2].sections] == ["", "End"]
-    assert documents[2].sections[0].paragraphs == (("It rained.", "He left early."), ("A second paragraph.",))
+    assert documents[2].sections[0].sentences == ("It rained.", "He left early.", "A second paragraph.")
     assert documents[2].sentences[-1] == "Sentence 2 ends it."
 
 
@@ -34,8 +34,8 @@ def test_plain_text_is_a_document_a_file(write, tmp_path):
     write("a.txt", "The wind rose. It rained all day long. Nobody went out of the house.\n" * 3)
     documents = list(read_documents(str(tmp_path / "*.txt")))
     assert [one.title for one in documents] == ["a", "b"]
-    assert [len(paragraph) for paragraph in documents[0].sections[0].paragraphs] == [3, 3, 3]
-    assert documents[1].sections[0].paragraphs == (("It rained.", "He left"), ("She came",))
+    assert documents[0].sentences == ("The wind rose.", "It rained all day long.", "Nobody went out of the house.") * 3
+    assert documents[1].sections[0].sentences == ("It rained.", "He left", "She came")
 
 
 def test_equal_documents_are_given_once(write):

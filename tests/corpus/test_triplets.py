@@ -13,8 +13,8 @@ def text(article, section, i):
 
 
 def article(name, sizes=(3, 4, 1), opening=True):
-    sections = [Section("", (("An opening sentence of seven words here.",),))] if opening else []
-    sections += [Section(f"part {s}", (tuple(text(name, s, i) for i in range(size)),)) for s, size in enumerate(sizes)]
+    sections = [Section("", ("An opening sentence of seven words here.",))] if opening else []
+    sections += [Section(f"part {s}", tuple(text(name, s, i) for i in range(size))) for s, size in enumerate(sizes)]
     return Document(name, f"Title {name}", tuple(sections))
 
 
@@ -59,10 +59,8 @@ def test_skipping_leaves_no_article_in_both():
 def test_articles_without_a_triplet_are_left_out():
     one_section, single = article("x", (5,)), article("y", (1, 1))
     same = "The same six words stand here."
-    twice = Document(
-        "z", "Z", (Section("one", ((same, "Another sentence of six words here."),)), Section("two", ((same,),)))
-    )
-    short = Document("s", "S", (Section("one", (("Too short.", "Also short."),)), Section("two", (("Short.",),))))
+    twice = Document("z", "Z", (Section("one", (same, "Another sentence of six words here.")), Section("two", (same,))))
+    short = Document("s", "S", (Section("one", ("Too short.", "Also short.")), Section("two", ("Short.",))))
     assert list(section_triplets([one_section, single, short], 5)) == []
     # The only other sentence is the anchor or its neighbour, word for word.
     assert list(section_triplets([twice], 5)) == []

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import chain, groupby
+from itertools import chain
 
-from likewise.corpus.decoding import READERS, Source, text_lines, unrepeated
+from likewise.corpus.decoding import READERS, Source, unrepeated
 from likewise.corpus.options import CorpusError, CorpusOptions
-from likewise.corpus.paragraphs import prose_paragraphs, text_layout
+from likewise.corpus.paragraphs import read_paragraphs
 from likewise.corpus.sources import Spec, find_sources
 from likewise.corpus.splitting import sentences_of
 from likewise.corpus.wiki import is_sentence_like, read_articles
@@ -18,16 +18,11 @@ class Section:
 
     Attributes:
         heading: "" for the opening of a document, and for plain text.
-        paragraphs: each the sentences of one paragraph, in order.
+        sentences: in order.
     """
 
     heading: str
-    paragraphs: tuple[tuple[str, ...], ...]
-
-    @property
-    def sentences(self) -> tuple[str, ...]:
-        """The sentences of all paragraphs, in order."""
-        return tuple(sentence for paragraph in self.paragraphs for sentence in paragraph)
+    sentences: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -85,20 +80,12 @@ def read_documents(spec: Spec, options: CorpusOptions | None = None) -> Iterator
 
 def _documents(source: Source) -> Iterator[Document]:
     if source.kind == "text":
-        layout = text_layout(source)
-        if layout != "line":
-            found = prose_paragraphs(source, layout)
-        else:
-            lines = ((number, " ".join(text.split())) for number, text in text_lines(source))
-            found = (list(block) for filled, block in groupby(lines, key=lambda line: bool(line[1])) if filled)
-        if paragraphs := tuple(tuple(sentence for _, sentence in paragraph) for paragraph in found):
-            yield Document(str(source.path), source.path.name.split(".")[0], (Section("", paragraphs),))
+        paragraphs = read_paragraphs(source, headings=False)
+        if sentences := tuple(text for paragraph in paragraphs for _, text in paragraph.sentences if text):
+            yield Document(str(source.path), source.path.name.split(".")[0], (Section("", sentences),))
         return
     for _, id_, title, parts in read_articles(source):
-        sections = []
-        for heading, texts in parts:
-            split = (tuple(filter(is_sentence_like, sentences_of(text))) for text in texts)
-            if paragraphs := tuple(filter(None, split)):
-                sections.append(Section(heading, paragraphs))
-        if sections:
-            yield Document(id_, title, tuple(sections))
+        split = ((heading, [one for text in texts for one in sentences_of(text)]) for heading, texts in parts)
+        sections = (Section(heading, tuple(filter(is_sentence_like, sentences))) for heading, sentences in split)
+        if kept := tuple(section for section in sections if section.sentences):
+            yield Document(id_, title, kept)

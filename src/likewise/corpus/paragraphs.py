@@ -33,14 +33,17 @@ class Paragraph:
     row: Mapping[str, Any] | None = None
 
 
-def read_paragraphs(source: Source, *, split_lines: bool = False, join_rows: bool = False) -> Iterator[Paragraph]:
+def read_paragraphs(
+    source: Source, *, headings: bool = True, split_lines: bool = False, join_rows: bool = False
+) -> Iterator[Paragraph]:
     """Yield the paragraphs of a file in order, without what is no sentence in a wiki, which the report counts.
 
     Args:
+        headings: take the headings of Markdown for titles; otherwise it is read as any text.
         split_lines: divide a line that holds several sentences also where lines are sentences.
         join_rows: give the paragraphs of a row as one.
     """
-    if source.has_headings:
+    if headings and source.has_headings:
         for title, lines in groupby(_below_headings(source), key=itemgetter(0)):
             for sentences in sentences_in_lines(line for _, line in lines):
                 yield Paragraph(sentences, title)
