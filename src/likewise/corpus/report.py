@@ -41,18 +41,18 @@ class CorpusReport:
         if len(places) < EXAMPLES and place not in places:  # a long line may lose many sentences
             places.append(place)
 
-    def table(self) -> str:
+    def __str__(self) -> str:
         """Return a short text: counts, and the first places, without the file name if there is only one.
 
         >>> report = CorpusReport(kept=1)
         >>> report.drop("too short", "texts/a.txt", 7)
         >>> report.drop("too short", "texts/a.txt", 9)
-        >>> print(report.table())
+        >>> print(report)
         read                 3
         kept                 1
         too short            2  lines 7, 9
         >>> report.drop("empty", "texts/b.txt", 2)
-        >>> print(report.table().splitlines()[-1])
+        >>> print(str(report).splitlines()[-1])
         empty                1  b.txt:2
         """
         rows = [f"{'read':<12}{self.read:>10,}", f"{'kept':<12}{self.kept:>10,}"]
@@ -68,9 +68,6 @@ class CorpusReport:
             more = ", ..." if count > len(self.examples[reason]) else ""
             rows.append(f"{reason:<12}{count:>10,}  {where}{more}")
         return "\n".join(rows)
-
-    def __str__(self) -> str:
-        return self.table()
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
