@@ -59,13 +59,6 @@ class FirstLastOptions(Options):
     )
 
 
-def first_last_average(
-    base: str, options: FirstLastOptions, sentences: Sequence[str], seed: int, progress: Progress
-) -> SentenceTransformer:
-    """Return the mean over tokens and over the first and the last layer."""
-    return build_layer_average(base, (1 if options.first == "layer-1" else 0, -1))
-
-
 WORD_AVERAGE = Baseline(
     name="word-average",
     summary="The average of word vectors, as GloVe's.",
@@ -87,7 +80,7 @@ FIRST_LAST_AVERAGE = Baseline(
     summary="The average over the tokens of a transformer's first and last layer.",
     source="Su et al. 2021, BERT-whitening; Gao et al. 2021, SimCSE",
     presets={"paper": FirstLastOptions()},
-    build=first_last_average,
+    build=lambda base, options, *_: build_layer_average(base, (1 if options.first == "layer-1" else 0, -1)),
 )
 CLS = Baseline(
     name="cls",

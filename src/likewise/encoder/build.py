@@ -179,33 +179,32 @@ def prompt_tokenizer(tokenizer: Any, template: str) -> PreTrainedTokenizerFast:
     if getattr(tokenizer, "split_special_tokens", False) and isinstance(backend.pre_tokenizer, ByteLevel):
         backend.pre_tokenizer = ByteLevel(add_prefix_space=False)  # the base has a prompt: undo what is set below
 
-    def pieces(text: str) -> dict[str, Any]:
+    def pieces(text: str) -> list[int]:
         # Of the copy: where the base has a prompt already, its own tokenizer reads a mask token as plain characters.
-        encoded = backend.encode(text.replace(_MASK, tokenizer.mask_token), add_special_tokens=False)
-        return {"ids": encoded.ids, "tokens": encoded.tokens}
+        ids: list[int] = backend.encode(text.replace(_MASK, tokenizer.mask_token), add_special_tokens=False).ids
+        return ids
 
     whole = tokenizer("a", return_special_tokens_mask=True)
-    special = whole["special_tokens_mask"]
-    text_at = special.index(0)
-    text_end = len(special) - special[::-1].index(0)
+    ids, special = whole["input_ids"], whole["special_tokens_mask"]
     # Of a prompt that the base has already, only the marks of start and end stay.
     marks = set(tokenizer.all_special_ids) - {tokenizer.mask_token_id, tokenizer.unk_token_id}
-    lead = [token for token in whole["input_ids"][:text_at] if token in marks]
-    trail = [token for token in whole["input_ids"][text_end:] if token in marks]
     parts = {
-        "<lead>": {"ids": lead, "tokens": tokenizer.convert_ids_to_tokens(lead)},
+        "<lead>": [token for token in ids[: special.index(0)] if token in marks],
         # The blank before the sentence belongs to the sentence's first word.
         "<before>": pieces(before.rstrip()),
         "<after>": pieces(after),
-        "<trail>": {"ids": trail, "tokens": tokenizer.convert_ids_to_tokens(trail)},
+        "<trail>": [token for token in ids[len(ids) - special[::-1].index(0) :] if token in marks],
     }
-    parts = {name: part for name, part in parts.items() if part["ids"]}
     if before.endswith(" ") and isinstance(backend.pre_tokenizer, ByteLevel):
         backend.pre_tokenizer = ByteLevel(add_prefix_space=True)
-    order = [name for name in ("<lead>", "<before>", "$A", "<after>", "<trail>") if name == "$A" or name in parts]
+    order = [name for name in ("<lead>", "<before>", "$A", "<after>", "<trail>") if name == "$A" or parts[name]]
     backend.post_processor = TemplateProcessing(
         single=" ".join(f"{name}:0" for name in order),
-        special_tokens=[{"id": name, **part} for name, part in parts.items()],
+        special_tokens=[
+            {"id": name, "ids": found, "tokens": tokenizer.convert_ids_to_tokens(found)}
+            for name, found in parts.items()
+            if found
+        ],
     )
     named = ("bos_token", "eos_token", "cls_token", "sep_token", "pad_token", "unk_token", "mask_token")
     return PreTrainedTokenizerFast(

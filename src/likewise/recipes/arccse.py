@@ -6,7 +6,6 @@ Perspective in Angular Space".
 
 import dataclasses
 import math
-from collections.abc import Iterable
 from contextlib import nullcontext
 from functools import partial
 from typing import Any, Literal
@@ -111,12 +110,14 @@ class ArcCSELoss(EncoderLoss[ArcCSEOptions]):
         shortened, triplets = others[: options.positive_deletion > 0], others[options.positive_deletion > 0 :]
         if options.contrastive != "none":
             views = self.views(sentences, *shortened)
-            anchors, positives = (view["sentence_embedding"] for view in views)
+            anchors, positives = views["sentence_embedding"].chunk(2)
             margin = options.margin if options.contrastive == "arccon" else 0.0
             positives, offset = gather_rows(positives)
             parts["contrastive"] = functional.arccon(anchors, positives, margin, options.temperature, offset)
             if options.keep_weight and self.teacher:
-                parts["keep"] = options.keep_weight * self._kept(sentences, views)
+                parts["keep"] = options.keep_weight * self._kept(
+                    sentences, views.get("saved_embedding", views["sentence_embedding"])
+                )
         if options.triplet_weight:
             if triplets:
                 found = self._triplets(triplets[0])
@@ -128,27 +129,23 @@ class ArcCSELoss(EncoderLoss[ArcCSEOptions]):
             parts["triplet"] = options.triplet_weight * found * share(sum(len(one["input_ids"]) for one in triplets))
         return parts
 
-    def views(self, *columns: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return what the encoder makes of the two views, from one column (independent dropout masks) or from two."""
-        if len(columns) > 1 or not self.options.positive_dropout:
-            anchors = self.model(dict(columns[0]))
-            with nullcontext() if self.options.positive_dropout else dropout_off(self.model):
-                return anchors, self.model(dict(columns[-1]))
-        both = {
-            key: torch.cat([value, value]) if isinstance(value, Tensor) else value for key, value in columns[0].items()
-        }
-        encoded = self.model(both)
-        vectors = {key: encoded[key] for key in VECTORS if key in encoded}  # (2B, D)
-        first, second = ({key: value.chunk(2)[i] for key, value in vectors.items()} for i in range(2))
-        return first, second
+    def views(self, *columns: dict[str, Any]) -> dict[str, Tensor]:
+        """Return what the encoder makes of both views, (2B, D) each, of one column (own dropout masks) or of two."""
+        if len(columns) == 1 and self.options.positive_dropout:
+            twice = {k: torch.cat([v, v]) if isinstance(v, Tensor) else v for k, v in columns[0].items()}
+            encoded = self.model(twice)
+            return {key: encoded[key] for key in VECTORS if key in encoded}
+        first = self.model(dict(columns[0]))
+        with nullcontext() if self.options.positive_dropout else dropout_off(self.model):
+            second = self.model(dict(columns[-1]))
+        return {key: torch.cat([first[key], second[key]]) for key in VECTORS if key in first}
 
-    def _kept(self, sentences: dict[str, Tensor], views: Iterable[dict[str, Any]]) -> Tensor:
+    def _kept(self, sentences: dict[str, Tensor], views: Tensor) -> Tensor:
         targets = self.teacher.encode(sentences)  # (B, D)
         all_targets, offset = gather_rows(targets)
-        kept = [view.get("saved_embedding", view["sentence_embedding"]) for view in views]
         first, second = (
             functional.listwise_keep(one, targets, self.options.temperature, (gather_rows(one)[0], all_targets), offset)
-            for one in kept
+            for one in views.chunk(2)
         )
         return (first + second) / 2
 

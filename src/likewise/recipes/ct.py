@@ -62,20 +62,17 @@ def _encoder(base: str, options: CTOptions) -> Any:
 class TensionLoss(ContrastiveTensionLoss):
     """The sum over the pairs of all processes, whose gradients are averaged."""
 
+    def __init__(self, encoder: Any, options: CTOptions) -> None:
+        placeholder: Any = nn.Identity()
+        super().__init__(placeholder)
+        # The copy that the base class makes would be in no checkpoint: it is replaced by the encoder's.
+        copy: Any = find_part(encoder, EncoderCopy)
+        self.model1, self.model2 = copy.encoder, encoder
+
     def forward(self, *args: Any, **kwargs: Any) -> Tensor:
         """Return the loss of a batch, a scalar."""
         found: Tensor = super().forward(*args, **kwargs) * processes.count()
         return found
-
-
-def _loss(encoder: Any, options: CTOptions) -> nn.Module:
-    # The loss makes its own copy, which would be in no checkpoint: it is replaced by the encoder's.
-    placeholder: Any = nn.Identity()
-    loss = TensionLoss(placeholder)
-    copy: Any = find_part(encoder, EncoderCopy)
-    loss.model1 = copy.encoder
-    loss.model2 = encoder
-    return loss
 
 
 def _optimizer(encoder: Any, options: CTOptions, steps: int) -> tuple[Any, Any]:
@@ -98,6 +95,6 @@ CT = Recipe(
     build_collator=lambda encoder, options, seed: TextCollator(
         partial(tension_pairs, negatives=options.negatives), Reading.of(encoder, options.max_length)
     ),
-    build_loss=_loss,
+    build_loss=TensionLoss,
     build_optimizer=_optimizer,
 )

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from sentence_transformers.sentence_transformer.losses import DenoisingAutoEncoderLoss
-from torch import Tensor, nn
+from torch import Tensor
 
 from likewise.augment.spans import sentence_rng
 from likewise.augment.word_edits import delete_words
@@ -44,7 +44,20 @@ def _collator(encoder: Any, options: TSDAEOptions, seed: int) -> TextCollator:
 
 
 class DenoisingLoss(DenoisingAutoEncoderLoss):
-    """The mean over the tokens of all processes."""
+    """The mean over the tokens of all processes; the decoder becomes a module of the encoder, for its checkpoints."""
+
+    def __init__(self, encoder: Any, options: TSDAEOptions) -> None:
+        try:
+            with only_errors():  # a base has no weights for what a decoder adds: they start at random
+                super().__init__(encoder, tie_encoder_decoder=True)
+        except (OSError, ValueError) as error:
+            name = encoder[0].auto_model.config._name_or_path
+            raise LoadError(
+                f"TSDAE decodes with the base's own weights, and {name} cannot be a decoder "
+                f"({first_line(error)}): take a BERT- or RoBERTa-like base, by its name or the folder that holds "
+                "its config.json"
+            ) from error
+        encoder.append(TrainingDecoder(self.decoder))
 
     def forward(self, sentence_features: Iterable[dict[str, Tensor]], *args: Any, **kwargs: Any) -> Tensor:
         """Return the loss of a batch, a scalar."""
@@ -52,22 +65,6 @@ class DenoisingLoss(DenoisingAutoEncoderLoss):
         tokens = int((sentences["input_ids"][:, 1:] != self.tokenizer_decoder.pad_token_id).sum())
         found: Tensor = super().forward([noisy, sentences], *args, **kwargs) * processes.share(tokens)
         return found
-
-
-def _loss(encoder: Any, options: TSDAEOptions) -> nn.Module:
-    """Build the loss, and make its decoder a module of the encoder: in the loss alone it would be in no checkpoint."""
-    try:
-        with only_errors():  # a base has no weights for what a decoder adds: they start at random
-            loss = DenoisingLoss(encoder, tie_encoder_decoder=True)
-    except (OSError, ValueError) as error:
-        name = encoder[0].auto_model.config._name_or_path
-        raise LoadError(
-            f"TSDAE decodes with the base's own weights, and {name} cannot be a decoder "
-            f"({first_line(error)}): take a BERT- or RoBERTa-like base, by its name or the folder that holds "
-            "its config.json"
-        ) from error
-    encoder.append(TrainingDecoder(loss.decoder))
-    return loss
 
 
 PAPER = TSDAEOptions(batch_size=8, schedule="constant", sam_rho=0.0, length_batches=False)
@@ -79,5 +76,5 @@ TSDAE = Recipe(
     presets={"cpu": PAPER.updated(batch_size=16, max_length=32, eval_steps=50, length_batches=True), "paper": PAPER},
     build_encoder=lambda base, options: build_encoder(base, pooling=options.pooling, head=False),
     build_collator=_collator,
-    build_loss=_loss,
+    build_loss=DenoisingLoss,
 )
