@@ -20,7 +20,7 @@ def encoder(tiny_base, tmp_path, monkeypatch):
 
 
 def distilled(encoder, counts, dimension=0):
-    return distill(f"distilled:{encoder}", counts, dimension, load_encoder(f"distilled:{encoder}"))
+    return distill(f"distilled:{encoder}", counts, dimension, *load_encoder(f"distilled:{encoder}"))
 
 
 def test_a_word_has_the_vector_of_its_text_centred_and_weighted(encoder):

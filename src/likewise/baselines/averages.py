@@ -37,14 +37,7 @@ def word_average(
     """
     if options.weighted and not sentences:
         raise BaselineError("weighted counts the words of a corpus: give --corpus")
-    words = build_word_vectors(
-        base,
-        sentences or None,
-        options.most_frequent,
-        options.dimension,
-        weighted=options.weighted,
-        trust_pickle=options.trust_pickle,
-    )
+    words = build_word_vectors(base, sentences or None, **options.to_dict())
     vectors = words.vectors.weight.detach().clone()  # (V + 2, D): padding, unknown, words
     vectors[1] = 0
     tokenizer: Any = words.tokenizer

@@ -78,15 +78,14 @@ def baseline(
         raise BaselineError(f"{name} is not fitted to anything: leave the corpus out")
     check_target(out)
     sentences: Any = ()
-    facts: dict[str, Any] | None = None
+    facts: dict[str, Any] = {}
     if corpus is not None:
         spec = corpus if isinstance(corpus, str | os.PathLike) else list(corpus)
         read = prepare(spec, corpus_options, progress=progress)
-        sentences = read.dataset["sentence"]
-        facts = {"sources": list(read.sources), "sentences": len(read), "sha256": read.sha256}
+        sentences, facts = read.dataset["sentence"], read.record()
     source = base or method.default_base
     asked = {**chosen.to_dict(), "base": source, "seed": seed}
-    plan = Plan(f"baseline {name}", asked, {"corpus": facts["sha256"] if facts else None})
+    plan = Plan(f"baseline {name}", asked, {"corpus": facts.get("sha256")})
     with open_job(out, plan, overwrite=overwrite) as job:
         if not job.finished:
             model = method.build(source, chosen, sentences, seed, progress).eval()
@@ -95,5 +94,7 @@ def baseline(
             about = f"`{name}`: {method.summary} ({method.source}.) Base: `{source}`.{fitted}"
             files = "Options and versions are in `likewise.json`."
             write_text(job.result / "README.md", model_card(model, name, "A baseline made", about, files))
-            job.finish({"baseline": name, "options": chosen.to_dict(), "base": source, "seed": seed, "corpus": facts})
+            job.finish(
+                {"baseline": name, "options": chosen.to_dict(), "base": source, "seed": seed, "corpus": facts or None}
+            )
         return SavedModel(Path(out), job.finished or {})

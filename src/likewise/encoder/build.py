@@ -22,14 +22,13 @@ from likewise.encoder.modules import with_modules
 from likewise.encoder.opening import (
     LoadError,
     check_loadable,
-    check_tokenizer,
     is_sentence_encoder,
     open_model,
-    readable_errors,
+    open_transformer,
+    transformer_of,
 )
 from likewise.encoder.training_modules import TrainingHead
 from likewise.errors import LikewiseError
-from likewise.transformers_output import no_bar, no_report_of_spares
 
 PoolingMode = Literal["cls", "mean", "max"]
 OwnOrMode = Literal["own", "cls", "mean", "max"]
@@ -49,27 +48,10 @@ def load_transformer(base: str, dropout: float | None = None) -> Transformer:
     Args:
         dropout: probability for hidden states and attention; None keeps the base's own.
     """
-    found = check_loadable(base)
-    if found.folder and not (found.folder / "config.json").exists():
-        # A sentence-transformers folder may keep its transformer in a subfolder (0_Transformer).
-        return _first_of(open_model(SentenceTransformer, found), base, dropout)
-    with readable_errors(base), no_bar(), no_report_of_spares():
-        # And not Transformer(path): it reads the maximal length too.
-        transformer = Transformer.load(found.path, local_files_only=found.local_only)
-    check_tokenizer(transformer.tokenizer, base)
-    return _first_of([transformer], base, dropout)
-
-
-def _first_of(modules: Any, base: str, dropout: float | None) -> Transformer:
-    """Return the first of a base's modules, which must be a transformer, with its dropout set."""
-    first = modules[0]
-    if not isinstance(first, Transformer):
-        raise LoadError(f"--base {base}: its first module is {type(first).__name__}, not a Transformer")
-    if first.get_embedding_dimension() is None:
-        raise LoadError(f"--base {base}: it does not tell the size of its token vectors")
+    transformer = open_transformer(check_loadable(base))
     if dropout is not None:
-        set_dropout(first, dropout)
-    return first
+        set_dropout(transformer, dropout)
+    return transformer
 
 
 def build_encoder(
@@ -86,7 +68,9 @@ def build_encoder(
     modules: list[torch.nn.Module]
     if pooling == "own" and is_sentence_encoder(base):
         model = open_model(SentenceTransformer, check_loadable(base)).train()
-        _first_of(model, base, dropout)
+        transformer = transformer_of(model, base)
+        if dropout is not None:
+            set_dropout(transformer, dropout)
         if any(isinstance(module, WordWeights) for module in model):
             raise LoadError(
                 f"--base {base} puts every text into a prompt, whose mask it reads: train it with sncse, or drop the "

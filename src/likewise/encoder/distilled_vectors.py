@@ -42,20 +42,15 @@ def is_distilled(source: str) -> bool:
     return source.startswith(PREFIX)
 
 
-def load_encoder(source: str) -> Any:
-    """Load the encoder that a source names."""
+def load_encoder(source: str) -> tuple[Any, bool]:
+    """Load the encoder that a source names; return it, and whether it ignores case."""
     try:
         model = open_model(SentenceTransformer, check_loadable(source.removeprefix(PREFIX)))
     except LoadError as error:
         raise WordVectorError(f"{source}: {error}") from None
     if not hasattr(model.tokenizer, "get_vocab"):
         raise WordVectorError(f"{source}: the encoder has no vocabulary of words; give a transformer")
-    return model.eval()
-
-
-def lowers(model: Any) -> bool:
-    """Return whether the encoder ignores case."""
-    return model.tokenizer("Word").input_ids == model.tokenizer("word").input_ids
+    return model.eval(), model.tokenizer("Word").input_ids == model.tokenizer("word").input_ids
 
 
 def count_words(tokenizer: Tokenizer, sentences: Iterable[str]) -> Counter[str]:
@@ -65,7 +60,7 @@ def count_words(tokenizer: Tokenizer, sentences: Iterable[str]) -> Counter[str]:
     return Counter(word for sentence in sentences for word, _ in cut(normalize(sentence)))
 
 
-def distill(source: str, counts: Counter[str], dimension: int, model: Any) -> WordTable:
+def distill(source: str, counts: Counter[str], dimension: int, model: Any, lower: bool) -> WordTable:
     """Return the vectors of a corpus's words and of the whole words in an encoder's own vocabulary.
 
     A word's vector is the encoder's normalised vector of it as a text, less the mean over the corpus's tokens, times
@@ -75,13 +70,12 @@ def distill(source: str, counts: Counter[str], dimension: int, model: Any) -> Wo
         source: the name of the table.
         counts: the corpus's words, lower-cased where the encoder does so.
         dimension: D, principal components kept of each vector; 0 keeps the encoder's size.
-        model: what `load_encoder` returns.
+        model, lower: what `load_encoder` returns.
 
     Returns:
         The corpus's words, the most frequent first, then the others.
     """
     own = [word for word in model.tokenizer.get_vocab() if word.isalpha() and len(word) > 1]
-    lower = lowers(model)
     words = list(dict.fromkeys([*_most_frequent(counts), *sorted(word.lower() if lower else word for word in own)]))
     vectors = encoded_words(model, words)
     total = sum(counts.values()) or 1
@@ -110,7 +104,7 @@ def build_static_words(
         dimension: D, the principal components to keep; 0 keeps the encoder's size.
         vectors_from: word vectors to start from: what `read_word_vectors` takes.
     """
-    model = load_encoder(source)
+    model, _ = load_encoder(source)
     tokenizer = with_frequent_words(model.tokenizer.backend_tokenizer, sentences, words)
     vocabulary = tokenizer.get_vocab()
     texts = [_text(model, piece) for piece in sorted(vocabulary, key=vocabulary.__getitem__)]

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 import torch
 from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import Transformer
 from sentence_transformers.util import import_from_string, load_file_path
 
 from likewise.corpus.bundled import resolve_model
@@ -120,16 +121,37 @@ def open_model(kind: type[_Model], found: Found, device: Any = None) -> _Model:
     Args:
         device: where to put it ("cpu", "cuda:0"); by default the best device there is.
     """
-    with readable_errors(found.name), no_bar(), no_report_of_spares():
+    with _readable_errors(found.name), no_bar(), no_report_of_spares():
         classes = _own_classes(found)
         # The public way, trust_remote_code=True, would also run any code that is in the model's folder.
         model = kind._load_with_module_classes(found.path, classes, device=device, local_files_only=found.local_only)
-        check_tokenizer(getattr(model[0], "tokenizer", None), found.name)
+        _check_tokenizer(getattr(model[0], "tokenizer", None), found.name)
     return model
 
 
+def open_transformer(found: Found) -> Transformer:
+    """Load the transformer of a model alone, with its tokenizer and its maximal length."""
+    if found.folder and not (found.folder / _CONFIG).exists():
+        # A sentence-transformers folder may keep its transformer in a subfolder (0_Transformer).
+        return transformer_of(open_model(SentenceTransformer, found), found.name)
+    with _readable_errors(found.name), no_bar(), no_report_of_spares():
+        # And not Transformer(path): it reads the maximal length too.
+        transformer = Transformer.load(found.path, local_files_only=found.local_only)
+        _check_tokenizer(transformer.tokenizer, found.name)
+    return transformer_of([transformer], found.name)
+
+
+def transformer_of(modules: Any, name: str) -> Transformer:
+    """Return the first of a model's modules, which must be a transformer that tells the size of its vectors."""
+    if not isinstance(modules[0], Transformer):
+        raise LoadError(f"--base {name}: its first module is {type(modules[0]).__name__}, not a Transformer")
+    if modules[0].get_embedding_dimension() is None:
+        raise LoadError(f"--base {name}: it does not tell the size of its token vectors")
+    return modules[0]
+
+
 @contextmanager
-def readable_errors(name: str) -> Iterator[None]:
+def _readable_errors(name: str) -> Iterator[None]:
     """Convert any error that a library raises over the files of a model into a one-sentence message."""
     try:
         yield
@@ -151,7 +173,7 @@ def readable_errors(name: str) -> Iterator[None]:
         raise LoadError(f"The model '{name}' cannot be loaded: {reason}. {cure}") from error
 
 
-def check_tokenizer(tokenizer: Any, name: str) -> None:
+def _check_tokenizer(tokenizer: Any, name: str) -> None:
     """Raise a LoadError for an empty tokenizer, which transformers makes if its files are missing."""
     if hasattr(tokenizer, "all_special_tokens") and len(tokenizer) <= len(tokenizer.all_special_tokens):
         raise LoadError(

@@ -13,14 +13,7 @@ from tokenizers.models import WordLevel
 from torch import Tensor, nn
 from transformers import PreTrainedTokenizerFast
 
-from likewise.encoder.distilled_vectors import (
-    count_words,
-    distill,
-    frequency_weighted,
-    is_distilled,
-    load_encoder,
-    lowers,
-)
+from likewise.encoder.distilled_vectors import count_words, distill, frequency_weighted, is_distilled, load_encoder
 from likewise.encoder.modules import hub_arguments
 from likewise.encoder.vector_files import WordTable, WordVectorError, check_word_vectors, read_word_vectors
 
@@ -153,10 +146,9 @@ def build_word_vectors(
         weighted: shorten frequent words and take off the mean word, see `frequency_weighted`. An encoder's always are.
     """
     if is_distilled(source):
-        encoder = load_encoder(source)
-        lower = lowers(encoder)
+        encoder, lower = load_encoder(source)
         counts = count_words(word_tokenizer((), lower).backend_tokenizer, sentences or ())
-        table = distill(source, counts, dimension, encoder)
+        table = distill(source, counts, dimension, encoder, lower)
         most_frequent = len(table.words)
         weighted = False  # they are
     else:
