@@ -23,7 +23,7 @@ from sentence_transformers import SentenceTransformer
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from claims import Claim, finish, with_claims
-from likewise.baselines.averages import WordAverageOptions, word_average
+from likewise.baselines.methods import WordAverageOptions, word_average
 from likewise.corpus.bundled import resolve_model
 from likewise.corpus.downloads import data_folder
 from likewise.encoder.distilled_vectors import is_distilled

@@ -6,7 +6,7 @@ from transformers import AutoModel, AutoTokenizer
 
 import likewise
 from likewise.baselines import baseline
-from likewise.baselines.method import BaselineError
+from likewise.baselines.methods import BaselineError
 
 
 @pytest.fixture

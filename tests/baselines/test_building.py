@@ -3,7 +3,7 @@ import json
 import pytest
 
 from likewise.baselines import BASELINES, baseline, find_baseline
-from likewise.baselines.method import BaselineError
+from likewise.baselines.methods import BaselineError
 from likewise.runs.job import JobError
 from likewise.runs.options import OptionError
 

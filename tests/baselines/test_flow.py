@@ -6,8 +6,7 @@ import torch
 
 import likewise
 from likewise.baselines import BASELINES, baseline
-from likewise.baselines.fitted import fit_flow
-from likewise.baselines.method import BaselineError
+from likewise.baselines.methods import BaselineError, fit_flow
 from likewise.runs.progress import Progress
 
 pytest.importorskip("zuko", reason="needs the extra 'flow'")

@@ -3,8 +3,7 @@ import pytest
 from sentence_transformers import SentenceTransformer
 
 from likewise.baselines import baseline
-from likewise.baselines.fitted import fit_whitening
-from likewise.baselines.method import BaselineError
+from likewise.baselines.methods import BaselineError, fit_whitening
 
 
 @pytest.fixture

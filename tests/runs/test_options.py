@@ -4,12 +4,12 @@ from typing import Literal
 
 import pytest
 
+from likewise.recipes.recipe import WithPresets
 from likewise.runs.options import (
     ContradictionError,
     OptionError,
     Options,
     choices_of,
-    of_preset,
     option,
     read_toml,
     write_toml,
@@ -96,10 +96,11 @@ def test_options_are_frozen_equal_and_plain() -> None:
 
 def test_presets() -> None:
     presets = {"soft": Cooking(), "hard": Cooking(minutes=20)}
-    assert of_preset("eggs", presets).minutes == 10
-    assert of_preset("eggs", presets, "hard", heat=0.2) == Cooking(minutes=20, heat=0.2)
+    eggs = WithPresets("eggs", "", "", presets)
+    assert eggs.options().minutes == 10
+    assert eggs.options("hard", heat=0.2) == Cooking(minutes=20, heat=0.2)
     with pytest.raises(OptionError, match="eggs has no preset 'raw'; there are soft, hard"):
-        of_preset("eggs", presets, "raw")
+        eggs.options("raw")
 
 
 def test_toml_there_and_back(tmp_path) -> None:

@@ -1,5 +1,5 @@
-from .building import BASELINES as BASELINES
 from .building import baseline as baseline
 from .building import find_baseline as find_baseline
-from .method import Baseline as Baseline
-from .method import BaselineError as BaselineError
+from .methods import BASELINES as BASELINES
+from .methods import Baseline as Baseline
+from .methods import BaselineError as BaselineError

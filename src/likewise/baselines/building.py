@@ -7,9 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from likewise.baselines.averages import CLS, FIRST_LAST_AVERAGE, LAST_AVERAGE, WORD_AVERAGE
-from likewise.baselines.fitted import FLOW, WHITENING
-from likewise.baselines.method import Baseline, BaselineError
+from likewise.baselines.methods import BASELINES, Baseline, BaselineError
 from likewise.corpus import CorpusOptions, prepare
 from likewise.errors import counted
 from likewise.inference.loading import SavedModel
@@ -20,11 +18,6 @@ from likewise.runs.progress import Progress
 from likewise.runs.whole_files import write_text
 from likewise.training.result import model_card
 from likewise.transformers_output import no_bar
-
-BASELINES: dict[str, Baseline] = {
-    baseline.name: baseline for baseline in (WORD_AVERAGE, LAST_AVERAGE, FIRST_LAST_AVERAGE, CLS, WHITENING, FLOW)
-}
-"""Every baseline by its name."""
 
 
 def find_baseline(name: str) -> Baseline:
@@ -84,6 +77,7 @@ def baseline(
         read = prepare(spec, corpus_options, progress=progress)
         sentences, facts = read.dataset["sentence"], read.record()
     source = base or method.default_base
+    record = {"baseline": name, "options": chosen.to_dict(), "base": source, "seed": seed, "corpus": facts or None}
     asked = {**chosen.to_dict(), "base": source, "seed": seed}
     plan = Plan(f"baseline {name}", asked, {"corpus": facts.get("sha256")})
     with open_job(out, plan, overwrite=overwrite) as job:
@@ -94,7 +88,5 @@ def baseline(
             about = f"`{name}`: {method.summary} ({method.source}.) Base: `{source}`.{fitted}"
             files = "Options and versions are in `likewise.json`."
             write_text(job.result / "README.md", model_card(model, name, "A baseline made", about, files))
-            job.finish(
-                {"baseline": name, "options": chosen.to_dict(), "base": source, "seed": seed, "corpus": facts or None}
-            )
+            job.finish(record)
         return SavedModel(Path(out), job.finished or {})

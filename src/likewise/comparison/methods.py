@@ -18,8 +18,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, cast
 
-from likewise.baselines.building import BASELINES
-from likewise.baselines.method import Baseline
+from likewise.baselines.methods import BASELINES, Baseline
 from likewise.corpus import CorpusOptions, PreparedCorpus, prepare
 from likewise.errors import LikewiseError
 from likewise.evaluation.registry import resolve

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from likewise.corpus import PreparedCorpus
 from likewise.encoder.opening import check_loadable
 from likewise.recipes.options import TrainingOptions
-from likewise.runs.options import OptionError, of_preset
+from likewise.runs.options import OptionError
 from likewise.runs.progress import Progress
 
 Views = Callable[[list[dict[str, Any]]], Mapping[str, Any]]
@@ -46,7 +46,10 @@ class WithPresets:
         if "epochs" in changes and "max_steps" in self.options_type.model_fields:
             # Who asks for passes over the corpus means them, and not a preset's number of updates.
             changes = {"max_steps": 0} | changes
-        return of_preset(self.name, self.presets, preset, **changes)
+        preset = preset or next(iter(self.presets))
+        if preset not in self.presets:
+            raise OptionError(f"{self.name} has no preset {preset!r}; there are {', '.join(self.presets)}")
+        return self.presets[preset].updated(**changes)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import types
 import typing
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -87,17 +87,6 @@ class Options(BaseModel):
     def to_dict(self) -> dict[str, Any]:
         """Return all options by name, as plain values."""
         return self.model_dump(mode="json")
-
-
-_O = TypeVar("_O", bound=Options)
-
-
-def of_preset(owner: str, presets: Mapping[str, _O], name: str | None = None, **changes: Any) -> _O:
-    """Return the options of a preset (the first one by default) with changes."""
-    name = name or next(iter(presets))
-    if name not in presets:
-        raise OptionError(f"{owner} has no preset {name!r}; there are {', '.join(presets)}")
-    return presets[name].updated(**changes)
 
 
 def checked_seed(seed: int) -> int:

@@ -1,34 +1,142 @@
-"""Baselines that fit a module to the vectors of a corpus: whitening, and a normalizing flow.
+"""The baselines: averages of word vectors or layers, [CLS], whitening, and a normalizing flow.
 
-Su et al. 2021, "Whitening Sentence Representations for Better Semantics and Faster Retrieval": a linear map that gives
-the vectors zero mean and identity covariance. It is saved as a stock Dense module behind the encoder, so that plain
-SentenceTransformer(folder) loads the model. Li et al. 2020, "On the Sentence Embeddings from Pre-trained Language
-Models" (BERT-flow): a flow under which the vectors are Gaussian, fitted by maximum likelihood and saved as a module of
-likewise. The encoder is not changed.
+Whitening (Su et al. 2021, "Whitening Sentence Representations for Better Semantics and Faster Retrieval") is a linear
+map that gives the vectors of a corpus zero mean and identity covariance. The flow (Li et al. 2020, "On the Sentence
+Embeddings from Pre-trained Language Models", BERT-flow) makes them Gaussian; it is fitted by maximum likelihood, and
+saved as a module of likewise. All else are stock modules: plain SentenceTransformer(folder) loads them.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 import torch
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.sentence_transformer.modules import Dense
+from sentence_transformers.sentence_transformer.modules import Dense, StaticEmbedding
 from torch import nn
 
-from likewise.baselines.method import Baseline, BaselineError, Pooled, pooled_encoder
+from likewise.encoder.build import FIRST_LAST, LAST_TWO, build_encoder, build_layer_average
 from likewise.encoder.normalizing_flow import Coupling, NormalizingFlow, require_zuko
-from likewise.errors import counted
+from likewise.encoder.word_vectors import build_word_vectors
+from likewise.errors import LikewiseError, counted
 from likewise.inference.encoding import encode
-from likewise.recipes.recipe import sample_rows
+from likewise.inference.loading import load
+from likewise.recipes.recipe import WithPresets, sample_rows
 from likewise.runs.options import Options, option
 from likewise.runs.progress import Progress
+
+Pooled = Literal["first-last", "last-two", "last", "cls", "own"]
+"""Which vectors of a base are post-processed; 'own': those that the base gives as a model."""
+
 
 SMALLEST_DEVIATION = 1e-4
 """Directions along which a sample deviates less than this share of its numbers' root mean square are left out.
 
 A layer norm leaves such directions. Scaled up to variance 1 they would be the rounding of float32, of 6e-8 a number.
 """
+
+
+class BaselineError(LikewiseError):
+    """Raised if a baseline cannot be made from the given input; the message names the cure."""
+
+
+@dataclass(frozen=True)
+class Baseline(WithPresets):
+    """The definition of one baseline.
+
+    Args:
+        build: (base, options, sentences, seed, progress) to a model; `sentences` are the corpus's, in order.
+        corpus: whether it is fitted to a corpus: it must be, it may be, or it is not.
+        check: called before anything is read; raises an error if a package is missing.
+        default_base: the base where none is given.
+    """
+
+    build: Callable[[str, Any, Sequence[str], int, Progress], SentenceTransformer]
+    corpus: Literal["required", "optional", "none"] = "none"
+    check: Callable[[], None] = lambda: None
+    default_base: str = "bundled:minilm"
+
+
+def pooled_encoder(base: str, pooled: Pooled) -> SentenceTransformer:
+    """Return the untrained encoder whose vectors are post-processed.
+
+    Args:
+        base: a Hugging Face name, a folder, or `bundled:minilm`; with 'own' also any model that `likewise.load` takes.
+    """
+    if pooled == "own":
+        return load(base)
+    if pooled == "cls":
+        return build_encoder(base, pooling="cls", head=False)
+    return build_layer_average(base, {"first-last": FIRST_LAST, "last-two": LAST_TWO, "last": (-1,)}[pooled])
+
+
+class WordAverageOptions(Options):
+    """The options of the average of word vectors."""
+
+    most_frequent: int = option(
+        400_000, "Most frequent words of the file to keep, in addition to those of the corpus, if one is given.", ge=0
+    )
+    dimension: int = option(0, "Size that the word vectors must have; 0: any.", ge=0)
+    weighted: bool = option(False, "Subtract the corpus's mean from the vectors, and make its frequent words shorter.")
+    trust_pickle: bool = option(False, "Read gensim's own files of word vectors: pickles, which can run any code.")
+
+
+def word_average(
+    base: str, options: WordAverageOptions, sentences: Sequence[str], seed: int, progress: Progress
+) -> SentenceTransformer:
+    """Return the mean of the vectors of a text's words.
+
+    A word without a vector counts as zeros: it shortens the mean and does not turn it, so that every cosine is that of
+    the mean over the known words, as SentEval takes it.
+    """
+    if options.weighted and not sentences:
+        raise BaselineError("weighted counts the words of a corpus: give --corpus")
+    words = build_word_vectors(base, sentences or None, **options.to_dict())
+    vectors = words.vectors.weight.detach().clone()  # (V + 2, D): padding, unknown, words
+    vectors[1] = 0
+    tokenizer: Any = words.tokenizer
+    return SentenceTransformer(modules=[StaticEmbedding(tokenizer, embedding_weights=vectors)])
+
+
+class FirstLastOptions(Options):
+    """The option of the first-last average."""
+
+    first: Literal["layer-1", "embeddings"] = option(
+        "layer-1", "The first layer: the one above the embeddings, or the embeddings."
+    )
+
+
+WORD_AVERAGE = Baseline(
+    name="word-average",
+    summary="The average of word vectors, as GloVe's.",
+    source="Pennington et al. 2014, GloVe; as in Reimers and Gurevych 2019",
+    presets={"paper": WordAverageOptions()},
+    build=word_average,
+    corpus="optional",
+    default_base="bundled:glove",
+)
+LAST_AVERAGE = Baseline(
+    name="last-average",
+    summary="The average over the tokens of a transformer's last layer.",
+    source="Reimers and Gurevych 2019, SBERT",
+    presets={"paper": Options()},
+    build=lambda base, *_: pooled_encoder(base, "last"),
+)
+FIRST_LAST_AVERAGE = Baseline(
+    name="first-last-average",
+    summary="The average over the tokens of a transformer's first and last layer.",
+    source="Su et al. 2021, BERT-whitening; Gao et al. 2021, SimCSE",
+    presets={"paper": FirstLastOptions()},
+    build=lambda base, options, *_: build_layer_average(base, (1 if options.first == "layer-1" else 0, -1)),
+)
+CLS = Baseline(
+    name="cls",
+    summary="A transformer's last layer at [CLS].",
+    source="Reimers and Gurevych 2019, SBERT",
+    presets={"paper": Options()},
+    build=lambda base, *_: pooled_encoder(base, "cls"),
+)
 
 
 class WhiteningOptions(Options):
@@ -159,3 +267,8 @@ FLOW = Baseline(
     corpus="required",
     check=require_zuko,
 )
+
+BASELINES: dict[str, Baseline] = {
+    baseline.name: baseline for baseline in (WORD_AVERAGE, LAST_AVERAGE, FIRST_LAST_AVERAGE, CLS, WHITENING, FLOW)
+}
+"""Every baseline by its name."""
