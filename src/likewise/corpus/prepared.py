@@ -8,7 +8,7 @@ import tempfile
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from filelock import FileLock, Timeout
@@ -58,15 +58,6 @@ class PreparedCorpus:
 
     def __len__(self) -> int:
         return len(self.dataset)
-
-    def require(self, at_least: int) -> Self:
-        """Return the corpus; raise a CorpusError with the report if it has fewer sentences than that."""
-        if len(self) < at_least:
-            raise CorpusError(
-                f"{self.sources[0]}:1: {counted(len(self), 'sentence')} left of {counted(len(self.sources), 'file')}, "
-                f"and {at_least:,} are needed: give more text, a smaller batch, or looser limits\n{self.report}"
-            )
-        return self
 
     def record(self) -> dict[str, Any]:
         """Return the facts for the record of a run."""
@@ -131,7 +122,13 @@ def prepare(
         corpus = _load(folder)
         if corpus is None:
             raise CorpusError(f"{folder}: the prepared corpus cannot be read back: is the disk full?")
-    return corpus.require(at_least)
+    if len(corpus) < at_least:
+        raise CorpusError(
+            f"{corpus.sources[0]}:1: {counted(len(corpus), 'sentence')} left of "
+            f"{counted(len(corpus.sources), 'file')}, and {at_least:,} are needed: give more text, a smaller batch, or "
+            f"looser limits\n{corpus.report}"
+        )
+    return corpus
 
 
 def _remove_unfinished(root: Path) -> None:

@@ -76,9 +76,8 @@ def negation_views(rows: list[dict[str, Any]], reading: Reading, with_opposites:
     columns: dict[str, Any] = {"sentence": texts, "sentence_rows": torch.tensor(negated, dtype=torch.long)}
     if with_opposites:
         found = [opposites(rows[i]["sentence"], negation) for i, negation in zip(negated, negations, strict=True)]
-        fours = [four for four in found if four]
-        texts += [*(four.opposite for four in fours), *(four.opposite_negation for four in fours)]
-        pairs = [place for place, four in enumerate(found) if four]
+        pairs = [place for place, two in enumerate(found) if two]
+        texts += [two[which] for which in (0, 1) for two in found if two]
         columns["sentence_pairs"] = torch.tensor(pairs, dtype=torch.long)
     return columns
 

@@ -2,7 +2,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from likewise.augment.negation.edits import Edits, capital, like
+from likewise.augment.negation.edits import Edits, like
 
 
 @dataclass
@@ -51,7 +51,7 @@ def test_all_capitals_stay():
 
 
 def test_case_of_a_model():
-    assert (like("went", "GO"), like("went", "Go"), like("went", "I"), capital("éa")) == (
+    assert (like("went", "GO"), like("went", "Go"), like("went", "I"), like("éa", "Go")) == (
         "WENT",
         "Went",
         "Went",

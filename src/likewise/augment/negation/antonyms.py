@@ -5,7 +5,6 @@ Four sentences of one pair of antonyms do. The paper has no such thing: it is an
 """
 
 import re
-from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from itertools import islice
@@ -25,23 +24,6 @@ _BETWEEN = frozenset(
 _COPULA = re.compile(
     r"\b(?:is|are|was|were|be|been|being|am|'s|'re|'m|becomes?|became|remains?|remained|seems?)\b", re.I
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Opposites:
-    """Two pairs of sentences that agree in meaning.
-
-    Attributes:
-        sentence: with A.
-        negation: with 'not A'; agrees with `opposite`.
-        opposite: with B.
-        opposite_negation: with 'not B'; agrees with `sentence`.
-    """
-
-    sentence: str
-    negation: str
-    opposite: str
-    opposite_negation: str
 
 
 @cache
@@ -67,14 +49,13 @@ def may_have_opposites(sentence: str) -> bool:
     return any(_word_with_antonym(text, _REACH + 1) for text in behind)
 
 
-def opposites(sentence: str, negation: str | None) -> Opposites | None:
-    """Return the opposites of a sentence and its negation; None if the negated word has no antonym.
+def opposites(sentence: str, negation: str | None) -> tuple[str, str] | None:
+    """Return a sentence and its negation with the antonym of the negated word; None if it has none.
 
-    Either of the two may be the one with 'not'. The word must be the same in both: a verb that changes its form
-    under 'not' is left out.
+    The first agrees in meaning with the negation, the second with the sentence. Either of the two given may be the one
+    with 'not'. The word must be the same in both: a verb that changes its form under 'not' is left out.
 
-    >>> found = opposites("The road is safe.", "The road is not safe.")
-    >>> found.opposite, found.opposite_negation
+    >>> opposites("The road is safe.", "The road is not safe.")
     ('The road is dangerous.', 'The road is not dangerous.')
     >>> opposites("It rains.", "It does not rain.") is None
     True
@@ -87,7 +68,7 @@ def opposites(sentence: str, negation: str | None) -> Opposites | None:
     if word is None or any(len(re.findall(rf"\b{word}\b", text)) != 1 for text in (sentence, negation)):
         return None
     other = antonyms()[word]
-    return Opposites(sentence, negation, _swap(sentence, word, other), _swap(negation, word, other))
+    return _swap(sentence, word, other), _swap(negation, word, other)
 
 
 def _word_with_antonym(text: str, reach: int) -> str | None:

@@ -27,12 +27,7 @@ def like(word: str, model: str) -> str:
     """
     if len(model) > 1 and model.isupper():
         return word.upper()
-    return capital(word) if model[:1].isupper() else word
-
-
-def capital(text: str) -> str:
-    """Return `text` with its first letter capitalised and nothing else changed."""
-    return text[:1].upper() + text[1:]
+    return word[:1].upper() + word[1:] if model[:1].isupper() else word
 
 
 def lower_first(token: Token) -> str:
@@ -82,10 +77,10 @@ class Edits:
     def result(self) -> str:
         """Return the edited text; the new first word takes over the capital of the old one."""
         text = self.text
-        # Stable from the right: of two changes at one offset the one made first stands first.
-        ordered = self.changes[::-1]
-        ordered.sort(key=lambda change: (change[0], change[1]), reverse=True)
-        for start, stop, new in ordered:
+        # From the right; of two changes at one offset the one made first stands first.
+        for _, (start, stop, new) in sorted(
+            enumerate(self.changes), key=lambda one: (one[1][:2], one[0]), reverse=True
+        ):
             text = text[:start] + new + text[stop:]
         before, after = _first_letter(self.text), _first_letter(text)
         if before is not None and after is not None and self.text[before].isupper():
