@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from likewise.corpus.bundled import resolve_model
+from likewise.corpus.decoding import digest_of
 from likewise.errors import LikewiseError
 from likewise.inference.engines.engine import EngineName, EnginePrecision
 from likewise.inference.exported import ExportedEncoder, TextEncoder
@@ -167,9 +167,7 @@ def _place(name: str | os.PathLike[str]) -> Path:
     folder = Path(resolve_model(os.fspath(name))).expanduser().resolve()
     if not (folder / "modules.json").is_file():
         raise LookupError(name)
-    digest = blake2b(f"{__version__} {folder}".encode(), digest_size=16)
-    for path in sorted(folder.rglob("*")):
-        if path.is_file():
-            about = path.stat()
-            digest.update(f"{path.relative_to(folder)} {about.st_size} {about.st_mtime_ns}\n".encode())
-    return cache_folder() / "engines" / "models" / f"{digest.hexdigest()}.json"
+    files = [(path, path.stat()) for path in sorted(folder.rglob("*")) if path.is_file()]
+    state = [f"{path.relative_to(folder)} {about.st_size} {about.st_mtime_ns}" for path, about in files]
+    name_of_state = digest_of("\n".join([f"{__version__} {folder}", *state])).hex()
+    return cache_folder() / "engines" / "models" / f"{name_of_state}.json"

@@ -16,6 +16,7 @@ import numpy as np
 from sentence_transformers import SentenceTransformer
 
 from likewise.corpus import CorpusOptions
+from likewise.corpus.decoding import digest_of
 from likewise.errors import LikewiseError, counted
 from likewise.inference.encoder import default_prompt
 from likewise.inference.encoding import dimension, undisturbed
@@ -25,7 +26,7 @@ from likewise.inference.lines import STREAM, WINDOW, Lines, check_lines, list_pi
 from likewise.inference.loaded import LoadedEncoder
 from likewise.inference.loading import load
 from likewise.inference.shards import check_shards, to_shards
-from likewise.inference.vector_parts import EncodedFile, VectorParts, digest
+from likewise.inference.vector_parts import EncodedFile, VectorParts
 from likewise.runs.job import Job, Resume, TargetKind, check_target, open_job
 from likewise.runs.on_ray import check_workers, cluster
 from likewise.runs.plan import Plan
@@ -171,7 +172,7 @@ def _to_file(work: LoadedEncoder, lines: Lines, job: Job, stop: StopRequest) -> 
     for window, bar in _windows(work, lines, stop.progress, before):
         if not rows and before not in ("", work.engine):
             parts.drop_from(0)
-        keys = [digest(line) for line in window]
+        keys = [digest_of(line) for line in window]
         if parts.has(position, window):
             if not rows:
                 tell(f"resuming after {counted(earlier, 'row')}")

@@ -11,7 +11,6 @@ from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from hashlib import blake2b
 from itertools import count, islice
 from pathlib import Path
 from typing import IO, Any
@@ -19,7 +18,7 @@ from typing import IO, Any
 import numpy as np
 
 from likewise.corpus import CorpusOptions
-from likewise.corpus.decoding import field_text, json_object, without_surrogates
+from likewise.corpus.decoding import digest_of, field_text, json_object, without_surrogates
 from likewise.corpus.files import reading
 from likewise.errors import LikewiseError, first_line
 from likewise.runs.on_ray import Piece
@@ -142,11 +141,9 @@ def read_piece(piece: Piece, options: CorpusOptions) -> Iterator[list[str]]:
 
 def state_of(pieces: Sequence[Piece]) -> str:
     """Return a fingerprint of the files' names, cuts, sizes and times."""
-    found = blake2b(digest_size=16)
-    for piece in pieces:
-        stat = Path(piece["path"]).stat() if "://" not in piece["path"] else None
-        found.update(repr((piece, stat and (stat.st_size, stat.st_mtime_ns))).encode())
-    return found.hexdigest()
+    stats = [Path(piece["path"]).stat() if "://" not in piece["path"] else None for piece in pieces]
+    states = [stat and (stat.st_size, stat.st_mtime_ns) for stat in stats]
+    return digest_of(repr([*zip(pieces, states, strict=True)])).hex()
 
 
 def _texts(piece: Piece, options: CorpusOptions) -> Iterator[str]:

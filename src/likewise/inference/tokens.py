@@ -6,12 +6,11 @@ Letters of the shapes: S sentences, B sentences of a batch, T tokens.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from likewise.corpus.decoding import without_surrogates
+from likewise.corpus.decoding import digest_of, without_surrogates
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -62,7 +61,7 @@ class Tokens:
     @property
     def hash(self) -> str:
         """A hash of all that the ids depend on."""
-        return blake2b(f"{self.json} {self.special}".encode(), digest_size=16).hexdigest()
+        return digest_of(f"{self.json} {self.special}").hex()
 
 
 def by_budget(lengths: np.ndarray, budget: int, at_most: int | None = None) -> list[np.ndarray]:

@@ -4,13 +4,13 @@ Letters of the shapes: S sentences, D embedding.
 """
 
 from collections.abc import Sequence
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.lib import format as npy
 
+from likewise.corpus.decoding import digest_of
 from likewise.runs.job import Job
 from likewise.runs.parts import Parts
 
@@ -20,11 +20,6 @@ class EncodedFile(NamedTuple):
 
     rows: int
     dimension: int
-
-
-def digest(text: str) -> bytes:
-    """Return a hash of a text, by which it is known again."""
-    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 def vector_column(vectors: np.ndarray) -> Any:
@@ -58,7 +53,7 @@ class VectorParts:
 
     def has(self, position: int, lines: Sequence[str]) -> bool:
         """Return whether the part of a window exists and was made from these lines."""
-        wanted = digest("\n".join(lines)).hex()
+        wanted = digest_of("\n".join(lines)).hex()
         return position < len(self.counts) and bool(self._parts.facts[_name(position)]["lines"] == wanted)
 
     def rows(self, numbers: np.ndarray) -> np.ndarray:
@@ -78,7 +73,7 @@ class VectorParts:
 
         columns = {"sentence": pa.array(lines)} if self._with_lines else {}
         columns["embedding"] = vector_column(vectors)
-        with self._parts.new(_name(len(self.counts)), rows=len(lines), lines=digest("\n".join(lines)).hex()) as path:
+        with self._parts.new(_name(len(self.counts)), rows=len(lines), lines=digest_of("\n".join(lines)).hex()) as path:
             feather.write_feather(pa.table(columns), path, compression="uncompressed")
         self.counts.append(len(lines))
 

@@ -13,12 +13,12 @@ from uuid import uuid4
 
 import numpy as np
 
+from likewise.corpus.decoding import digest_of
 from likewise.corpus.options import CorpusError, CorpusOptions
 from likewise.errors import counted
 from likewise.inference.deferred import DeferredEncoder
 from likewise.inference.engines.engine import EngineName, EnginePrecision
 from likewise.inference.exported import TextEncoder
-from likewise.inference.vector_parts import digest
 from likewise.runs.job import Job, Resume, check_target, open_job, read_record
 from likewise.runs.on_ray import RayExecutor, cluster, in_order, loadable
 from likewise.runs.parts import checksum
@@ -185,7 +185,7 @@ class _Update:
     def run(self, named: list[Path], walked: list[Path], keep: bool) -> tuple[int, int, int, tuple[str, ...]]:
         """Bring the table in line with the files, and return how much was encoded, added, removed and skipped."""
         # A source is a path with its content.
-        wanted = {digest(f"{path.resolve()}\0{checksum(path)}").hex(): path for path in [*walked, *named]}
+        wanted = {digest_of(f"{path.resolve()}\0{checksum(path)}").hex(): path for path in [*walked, *named]}
         fresh = {one: path for one, path in wanted.items() if one not in self.there or not self.there[one][2]}
         size = sum(path.stat().st_size for path in fresh.values())
         with self.stop.progress.bar("indexing") as bar:
@@ -230,7 +230,7 @@ class _Update:
 
     def _begun(self, window: list[Entry], total: int) -> Callable[[], int]:
         """Begin to encode the passages whose text is not in the table, and return what writes all and counts them."""
-        keys = [digest(passage.encoded).hex() for *_, passage in window]
+        keys = [digest_of(passage.encoded).hex() for *_, passage in window]
         vectors = self.table.known(keys)
         new = {key: one.encoded for key, (*_, one) in zip(keys, window, strict=True) if key not in vectors}
         rows = self._encode(list(new.values()), total) if new else tuple
