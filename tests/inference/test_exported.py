@@ -11,8 +11,9 @@ import pytest
 from sentence_transformers import SentenceTransformer
 
 import likewise
-from likewise.inference.deferred import DeferredEncoder, Facts, recalled, remember
+from likewise.inference.deferred import DeferredEncoder, recalled, remember
 from likewise.inference.encoding import facts_of
+from likewise.inference.exported import Facts
 
 pytest.importorskip("onnxruntime", reason="onnxruntime is not installed: pip install 'likewise[onnx]'")
 

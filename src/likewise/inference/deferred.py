@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from likewise.corpus.bundled import resolve_model
 from likewise.corpus.decoding import digest_of
 from likewise.errors import LikewiseError
 from likewise.inference.engines.engine import EngineName, EnginePrecision
-from likewise.inference.exported import ExportedEncoder, TextEncoder
+from likewise.inference.exported import ExportedEncoder, Facts, Role, TextEncoder
 from likewise.runs.cache import CacheError, cache_folder, made_in_cache
 from likewise.runs.whole_files import write_json
 from likewise.version import __version__
@@ -24,35 +24,6 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
     from likewise.inference.loaded import LoadedEncoder
-
-Role = Literal["query", "document"]
-_PROMPTS: dict[Role, tuple[str, ...]] = {"query": ("query",), "document": ("document", "passage", "corpus")}
-
-
-@dataclass(frozen=True)
-class Facts:
-    """The facts about a model that a job needs before, or instead of, loading it.
-
-    Attributes:
-        fingerprint: a hash of the weights and the computation.
-        dimension: the length of its vectors.
-        longest: the most tokens that it reads; None if there is no limit.
-        truncate_dim: the length that its vectors are cut to; None keeps them whole.
-        prompts: by name; "" is the default one.
-        tokenizer: a hash of the tokenizer; None where the fast path does not take the model.
-    """
-
-    fingerprint: str
-    dimension: int
-    longest: int | None
-    truncate_dim: int | None
-    prompts: Mapping[str, str]
-    tokenizer: str | None
-
-    def prompt(self, role: Role | None = None) -> str:
-        """Return the prompt that the model puts before a query, a document, or any text; "" if it has none."""
-        named = (self.prompts.get(name) for name in _PROMPTS[role]) if role else iter(())
-        return next(filter(None, named), None) or self.prompts.get("", "")
 
 
 class DeferredEncoder:

@@ -14,10 +14,10 @@ import torch
 from sentence_transformers import SentenceTransformer
 
 from likewise.errors import LikewiseError
-from likewise.inference.deferred import Facts
 from likewise.inference.encoder import DEFAULT_BATCH, default_prompt, fast_vectors, finished
 from likewise.inference.engines.engine import Choice, TorchEngine
 from likewise.inference.engines.graph import fingerprint
+from likewise.inference.exported import Facts
 from likewise.inference.loading import load
 from likewise.inference.runner import UnfitModel, fits
 from likewise.runs.progress import Progress

@@ -1,6 +1,6 @@
-"""Encoders with an engine that is chosen once, and one that runs by its export alone. Nothing here imports torch.
+"""Encoders with an engine that is chosen once, one that runs by its export alone, and the facts that it needs.
 
-The import of torch and sentence-transformers takes seconds, longer than a query or the start of a service.
+Nothing here imports torch, which takes seconds, longer than a query or the start of a service.
 
 Letters of the shapes: S texts, B texts of a batch, D embedding.
 """
@@ -8,10 +8,11 @@ Letters of the shapes: S texts, B texts of a batch, D embedding.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -21,8 +22,36 @@ from likewise.inference.engines.store import TOKENIZER, Store
 from likewise.inference.tokens import CPU_BUDGET, Tokens, by_budget
 from likewise.runs.progress import Progress
 
+Role = Literal["query", "document"]
+_PROMPTS: dict[Role, tuple[str, ...]] = {"query": ("query",), "document": ("document", "passage", "corpus")}
 Item = Any
 """A text as an encoder takes it: its token ids, or the text itself where the fast path does not take the model."""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """The facts about a model that a job needs before, or instead of, loading it.
+
+    Attributes:
+        fingerprint: a hash of the weights and the computation.
+        dimension: the length of its vectors.
+        longest: the most tokens that it reads; None if there is no limit.
+        truncate_dim: the length that its vectors are cut to; None keeps them whole.
+        prompts: by name; "" is the default one.
+        tokenizer: a hash of the tokenizer; None where the fast path does not take the model.
+    """
+
+    fingerprint: str
+    dimension: int
+    longest: int | None
+    truncate_dim: int | None
+    prompts: Mapping[str, str]
+    tokenizer: str | None
+
+    def prompt(self, role: Role | None = None) -> str:
+        """Return the prompt that the model puts before a query, a document, or any text; "" if it has none."""
+        named = (self.prompts.get(name) for name in _PROMPTS[role]) if role else iter(())
+        return next(filter(None, named), None) or self.prompts.get("", "")
 
 
 class TextEncoder:
@@ -69,7 +98,7 @@ class TextEncoder:
         """Return the vectors (S, D), float32 and of length 1, of S items, 1 or more; threads may call at the same time.
 
         Args:
-            spread: runs the batches, by itself on one core.
+            spread: maps over the batches: `map` on one core, that of an executor on several.
         """
         batches = by_budget(np.array([len(item) for item in items]), self.budget)
         rows = list(spread(lambda batch: self._batch([items[i] for i in batch]), batches))

@@ -78,7 +78,7 @@ def check_workers(on: str | None, workers: int | None) -> None:
 
 
 def loadable(model: str | None) -> str:
-    """Return the folder or name of a model, which a worker loads itself; that there is none is a ClusterError."""
+    """Return the name by which a worker loads a model itself; raise a ClusterError if it has none."""
     if model is None:
         raise ClusterError("the workers of a cluster load the model themselves: give its folder or its name")
     return model

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from fastapi.concurrency import run_in_threadpool
 
-from likewise.inference.deferred import DeferredEncoder, Facts
-from likewise.inference.exported import TextEncoder
+from likewise.inference.deferred import DeferredEncoder
+from likewise.inference.exported import Facts, TextEncoder
 from likewise.runs.progress import Progress
 from likewise.searching import Hit, Index
 from likewise.serving.batching import Batcher
