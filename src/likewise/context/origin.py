@@ -157,7 +157,7 @@ class Origin:
             terms = self.terms(pairs)
             values, spearman = choose_even(terms, gold)
             found = similarities(terms, values)
-        return Weights(values, spearman, len(gold), source, self.form), found
+        return Weights(values=values, spearman=spearman, pairs=len(gold), source=source, form=self.form), found
 
     def forget(self) -> None:
         """Forget the sentences of earlier calls, so that the next result does not depend on them in its last digits.

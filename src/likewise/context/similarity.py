@@ -15,7 +15,6 @@ Letters: P pairs, T and U tokens, S sentences of the corpus, D embedding, C cont
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -24,6 +23,7 @@ import numpy as np
 from likewise.context.options import FEATURES, TERMS, ScoreOptions
 from likewise.context.states import SentenceReading
 from likewise.context.workspace import ContextError
+from likewise.runs.options import OptionError, Options, option
 from likewise.runs.whole_files import read_json, write_json
 
 NEAREST = 10
@@ -130,37 +130,26 @@ def check_rated(pairs: Sequence[Any] | np.ndarray, gold: np.ndarray) -> None:
         raise ContextError(f"weights need two rated pairs or more, not {len(pairs)} with {len(gold)} ratings")
 
 
-@dataclass(frozen=True)
-class Weights:
-    """Chosen weights, and how they were chosen.
+class Weights(Options):
+    """Chosen weights, and how they were chosen."""
 
-    Attributes:
-        values: of the seven features of the form `pmi`, or of the four terms of equation 3.
-        spearman: times 100, on the pairs they were chosen on.
-        pairs, source: how many those were, and which.
-        form: "pmi" or "paper".
-    """
+    values: tuple[float, ...] = option(..., "Of the seven features of the form `pmi`, or the terms of equation 3.")
+    spearman: float = option(..., "Times 100, on the pairs they were chosen on.")
+    pairs: int = option(..., "How many those were.")
+    source: str = option(..., "Which those were.")
+    form: Literal["pmi", "paper"] = option(..., "The form of the similarity.")
 
-    values: tuple[float, ...]
-    spearman: float
-    pairs: int
-    source: str
-    form: Literal["pmi", "paper"]
-
-    def save(self, path: str | Path) -> None:
+    def save(self, path: Path) -> None:
         """Write the weights as JSON, atomically."""
-        write_json(Path(path), asdict(self))
+        write_json(path, self.to_dict())
 
     @classmethod
-    def load(cls, path: str | Path) -> Weights:
+    def load(cls, path: Path) -> Weights:
         """Read saved weights."""
         try:
-            content = read_json(Path(path))
-            return cls(**{**content, "values": tuple(float(value) for value in content["values"])})
-        except FileNotFoundError:
-            raise ContextError(f"there are no weights in '{path}': choose them first") from None
-        except (ValueError, TypeError, KeyError) as error:
-            raise ContextError(f"'{path}' holds no weights ({error!r}): choose them again") from None
+            return cls(**read_json(path))
+        except (ValueError, TypeError, OptionError) as error:
+            raise ContextError(f"'{path}' holds no weights ({error}): choose them again") from None
 
 
 def with_chosen_weights(work: str | Path, options: ScoreOptions) -> ScoreOptions:
