@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -92,7 +93,11 @@ class Origin:
         self.workspace, self.states, self.options, self.selection = Workspace(work), states, options, selection
         self.form, self.progress, self.name = options.form, progress, f"origin:{work}"
         self.settings = {"similarity": f"Origin, form {self.form}", "precision": "fp32", "device": "cpu"}
-        self.weights = np.array(options.weights or (DEFAULT if self.form == "pmi" else (0.25,) * 4))
+        pmi = self.form == "pmi"
+        self.weights = np.array(options.weights or (DEFAULT if pmi else (0.25,) * 4))
+        self._measure: Any = self.features if pmi else self.terms
+        self._combine: Any = weighted if pmi else similarities
+        self._choose: Any = choose_signed if pmi else choose_even
 
     @cached_property
     def scorer(self) -> TermScorer:
@@ -142,22 +147,14 @@ class Origin:
 
     def __call__(self, pairs: Sequence[SentencePair]) -> np.ndarray:
         """Return the similarity of each pair: (P,)."""
-        wanted = self.weights != 0
-        if self.form == "pmi":
-            return weighted(self.features(pairs, wanted), self.weights)
-        return similarities(self.terms(pairs, wanted), self.weights)
+        return self._combine(self._measure(pairs, self.weights != 0), self.weights)
 
     def choose(self, pairs: Sequence[SentencePair], gold: np.ndarray, source: str) -> tuple[Weights, np.ndarray]:
         """Choose the weights on rated pairs; return them and the similarities (P,) that they give."""
-        if self.form == "pmi":
-            features = self.features(pairs)
-            values, spearman = choose_signed(features, gold)
-            found = weighted(features, np.array(values))
-        else:
-            terms = self.terms(pairs)
-            values, spearman = choose_even(terms, gold)
-            found = similarities(terms, values)
-        return Weights(values=values, spearman=spearman, pairs=len(gold), source=source, form=self.form), found
+        measured = self._measure(pairs)
+        values, spearman = self._choose(measured, gold)
+        chosen = Weights(values=values, spearman=spearman, pairs=len(gold), source=source, form=self.form)
+        return chosen, self._combine(measured, np.array(values))
 
     def forget(self) -> None:
         """Forget the sentences of earlier calls, so that the next result does not depend on them in its last digits.
