@@ -71,4 +71,8 @@ class SavedModel:
     @cached_property
     def model(self) -> Any:
         """The saved model, loaded on first access."""
-        return load(self.path)
+        if self.record.get("kind") != "cross-encoder":
+            return load(self.path)
+        from sentence_transformers import CrossEncoder
+
+        return CrossEncoder(str(self.path))

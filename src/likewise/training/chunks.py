@@ -30,7 +30,9 @@ def in_chunks(model: nn.Module, rows: int) -> Iterator[None]:
         if size <= rows or not torch.is_grad_enabled():
             return whole(features, **settings)
 
-        def made(chunk: dict[str, Any], modes: list[tuple[nn.Module, bool]]) -> dict[str, Tensor]:
+        modes = _modes(model)
+
+        def made(chunk: dict[str, Any]) -> dict[str, Tensor]:
             now = _modes(model)
             _set(modes)  # dropout may be off for this pass alone, and on again when the gradient comes
             try:
@@ -39,9 +41,8 @@ def in_chunks(model: nn.Module, rows: int) -> Iterator[None]:
                 _set(now)
             return {name: found[name] for name in VECTORS if name in found}
 
-        modes = _modes(model)
         pieces: list[Any] = [
-            checkpoint(made, _part(features, size, start, start + rows), modes, use_reentrant=False)
+            checkpoint(made, _part(features, size, start, start + rows), use_reentrant=False)
             for start in range(0, size, rows)
         ]
         return features | {name: torch.cat([piece[name] for piece in pieces]) for name in pieces[0]}

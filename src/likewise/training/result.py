@@ -1,13 +1,11 @@
 """The result of a finished training, and the card of a model: README.md in its folder."""
 
 from collections.abc import Mapping
-from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 from sentence_transformers import CrossEncoder
 
-from likewise.inference.loading import SavedModel, load
+from likewise.inference.loading import SavedModel
 
 
 class TrainingResult(SavedModel):
@@ -40,11 +38,6 @@ class TrainingResult(SavedModel):
         """The number of updates done."""
         return self.record["steps"]
 
-    @cached_property
-    def model(self) -> Any:
-        """The trained model, loaded on first access."""
-        return open_result(self.path, self.record["kind"] == "cross-encoder")
-
 
 def no_gain(record: Mapping[str, Any]) -> str:
     """Return `TrainingResult.no_gain` of a record."""
@@ -54,11 +47,6 @@ def no_gain(record: Mapping[str, Any]) -> str:
     metric, noise = best["metric"], best.get("noise")
     within = "" if noise is None else f", and a change of {noise:.2g} may be chance"
     return f"training brought {metric} from {record['before'][metric]:.4g} to {best['score']:.4g}{within}"
-
-
-def open_result(path: Path, cross_encoder: bool) -> Any:
-    """Load the model in a folder."""
-    return CrossEncoder(str(path)) if cross_encoder else load(path)
 
 
 _ABOUT = """Recipe `{recipe}` (preset `{preset}`) on {rows:,} {unit}, from `{base}`,

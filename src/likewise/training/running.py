@@ -15,7 +15,7 @@ from torch import nn
 from transformers import PrinterCallback, ProgressCallback
 
 from likewise.encoder.modules import without_training_head
-from likewise.inference.loading import load
+from likewise.inference.loading import SavedModel, load
 from likewise.recipes.gclsr import CollapseError
 from likewise.recipes.options import TrainingOptions
 from likewise.runs import processes
@@ -27,7 +27,7 @@ from likewise.runs.stopping import orderly_stop
 from likewise.runs.whole_files import write_text
 from likewise.training.callbacks import Course, Log
 from likewise.training.checkpoints import base_fingerprint, made_by, newest_checkpoint
-from likewise.training.result import TrainingResult, no_gain, open_result, trained_card
+from likewise.training.result import TrainingResult, no_gain, trained_card
 from likewise.training.selection import Selection
 from likewise.training.trainer import LikewiseTrainer, PairTrainer, TrainingError, trainer_arguments, use_bf16
 from likewise.transformers_output import no_bar, no_warning_of_times
@@ -219,6 +219,7 @@ class Training:
         most = trainer.args.max_steps
         facts = {
             "recipe": self.name,
+            "kind": "cross-encoder" if isinstance(trainer.model, CrossEncoder) else "encoder",
             "preset": self.preset,
             "options": self.options.to_dict(),
             "base": self.base,
@@ -237,8 +238,8 @@ class Training:
             facts["best"] = self.selection.best(trainer.state, before, model, items)
             if self.options.keep_base_if_better and (reason := no_gain(facts)):
                 facts["kept_base"] = reason
-                model = open_result(job.work / _BASE, isinstance(model, CrossEncoder))
-            facts |= {"kind": "cross-encoder" if isinstance(model, CrossEncoder) else "encoder", **self.at_end(model)}
+                model = SavedModel(job.work / _BASE, facts).model
+            facts |= self.at_end(model)
             shutil.rmtree(job.result)  # half of a model, after a kill
             model.save_pretrained(str(job.result), create_model_card=False)
         write_text(job.result / "README.md", trained_card(facts, model))
