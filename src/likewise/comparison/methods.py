@@ -270,16 +270,9 @@ class Settings:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the settings that all rows of a table share, as plain values; the others may be extended later."""
-        return {
-            "base": self.base,
-            "vectors": self.vectors,
-            "corpus_options": (self.corpus_options or CorpusOptions()).to_dict(),
-            "tasks": [task.name for task in resolve(self.tasks)[0]],
-            "steps": self.steps,
-            "minutes": self.minutes,
-            "preset": self.preset,
-            "shared": self.shared,
-        }
+        given = {name: getattr(self, name) for name in ("base", "vectors", "steps", "minutes", "preset", "shared")}
+        options = (self.corpus_options or CorpusOptions()).to_dict()
+        return given | {"corpus_options": options, "tasks": [task.name for task in resolve(self.tasks)[0]]}
 
     def plan(self, corpus: PreparedCorpus) -> Plan:
         """Return the plan of the table."""

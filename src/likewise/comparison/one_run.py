@@ -122,45 +122,30 @@ class RunMaker:
             shutil.rmtree(out, ignore_errors=True)
         return {**found, "versions": versions(), "machine": machine()}
 
+    def _common(self, method: Method, seed: int, out: Path) -> dict[str, Any]:
+        """Return the arguments that fitting and training share."""
+        base, options = self.settings.base_of(method), self.settings.corpus_options
+        return {"base": base, "out": out, "seed": seed, "corpus_options": options, "quiet": True}
+
     def _fitted(self, method: Method, seed: int, out: Path) -> dict[str, Any]:
         from likewise.baselines import baseline, find_baseline
 
-        settings = self.settings
-        fitted = find_baseline(method.name).corpus != "none"
-        made = baseline(
-            method.name,
-            list(settings.corpus) if fitted else None,
-            base=settings.base_of(method),
-            out=out,
-            corpus_options=settings.corpus_options if fitted else None,
-            seed=seed,
-            overwrite=True,
-            quiet=True,
-            **method.options,
-        )
-        return {"options": made.record["options"], "training_seconds": made.record["seconds"]}
+        corpus = None if find_baseline(method.name).corpus == "none" else self.settings.corpus
+        record = baseline(
+            method.name, corpus, overwrite=True, **self._common(method, seed, out), **method.options
+        ).record
+        return {"options": record["options"], "training_seconds": record["seconds"]}
 
     def _train(self, method: Method, seed: int, out: Path, options: dict[str, Any]) -> dict[str, Any]:
         """Train, or resume a stopped training; return the record."""
         import likewise
         from likewise.runs.job import read_record
 
+        if record := read_record(out):
+            return record
         settings = self.settings
-        return (
-            read_record(out)
-            or likewise.train(
-                method.name,
-                list(settings.corpus),
-                base=settings.base_of(method),
-                out=out,
-                preset=method.preset or settings.preset,
-                seed=seed,
-                data=settings.data,
-                corpus_options=settings.corpus_options,
-                quiet=True,
-                **{**settings.shared, **options},
-            ).record
-        )
+        given = self._common(method, seed, out) | {"preset": method.preset or settings.preset, "data": settings.data}
+        return likewise.train(method.name, list(settings.corpus), **given, **{**settings.shared, **options}).record
 
     def _trained(self, method: Method, seed: int, out: Path) -> dict[str, Any]:
         steps, seconds = self.steps_of(method)
