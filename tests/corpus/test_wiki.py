@@ -6,7 +6,7 @@ import pytest
 
 from likewise.corpus import CorpusError, CorpusOptions, CorpusReport, read_documents, read_sentences
 from likewise.corpus.decoding import Source
-from likewise.corpus.wiki import clean_markup, heading_of, is_markup, read_pages, sections_of
+from likewise.corpus.wiki import clean_markup, is_markup, read_pages, sections_of
 
 PAGE = """  <page>
     <title>{title}</title>
@@ -53,8 +53,7 @@ def test_clean_markup(markup, text):
 
 
 def test_headings_and_tables():
-    assert heading_of("== Early life ==") == "Early life"
-    assert heading_of("a == b") is None
+    assert sections_of("", "== Early life ==\na == b") == [("Early life", ["a == b"])]
     assert [is_markup(line) for line in ("{| class=x", "| a", "=A=", "A = B", "Plain.")] == [True] * 3 + [False] * 2
 
 

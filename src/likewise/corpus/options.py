@@ -8,8 +8,6 @@ from likewise.runs.options import OptionError, Options, option
 
 Split = Literal["auto", "line", "prose"]
 
-MAX_EXPANSION = 100
-
 
 class CorpusError(LikewiseError):
     """Raised if a corpus cannot be read; the message names the file, the line if there is one, and the cure."""
@@ -44,7 +42,7 @@ class CorpusOptions(Options):
     deduplicate: bool = option(True, "Drop repeated sentences; differences in white space do not count.")
     # Text shrinks to a tenth to a third; a thousandth is a damaged or hostile file, which would fill the disk.
     max_expansion: int = option(
-        MAX_EXPANSION,
+        100,
         "Refuse a compressed file that expands to more than 64 MiB and to more than this many times its size.",
         ge=1,
     )

@@ -39,16 +39,6 @@ Article = tuple[int, str, str, Sections]
 """Line where it begins, id, title and sections."""
 
 
-def heading_of(line: str) -> str | None:
-    """Return the text of a line '== Heading ==', None if it is not a heading.
-
-    >>> heading_of("===Early life===")
-    'Early life'
-    """
-    found = _HEADING.match(line)
-    return found.group(2) if found else None
-
-
 def is_markup(line: str) -> bool:
     """Return whether a line is a wiki's heading or a row of a wiki table."""
     return line.startswith(("{|", "|}", "|-", "| ", "||", "! ", "!!")) or _HEADING.match(line) is not None
@@ -82,9 +72,8 @@ def sections_of(heading: str, body: str) -> Sections:
     """
     sections: Sections = [(heading, [])]
     for line in body.split("\n"):
-        below = heading_of(line)
-        if below is not None:
-            sections.append((clean_markup(below), []))
+        if below := _HEADING.match(line):
+            sections.append((clean_markup(below.group(2)), []))
         elif sections[-1][0].lower() not in LISTS_ONLY and (text := clean_markup(line)):
             sections[-1][1].append(text)
     return [section for section in sections if section[1]]
