@@ -155,13 +155,13 @@ def test_without_the_hub_it_says_what_to_put_where(tmp_path):
 
 def test_a_copy_from_elsewhere_takes_the_hub_s_place_and_what_is_there_stays(archive, served, sized, tmp_path):
     out = tmp_path / "data"
-    (first,) = get_data("sts", out, files={"senteval.tar": archive})
-    assert first.state == "recorded"
+    (first,) = get_data("sts", out, files={"senteval.tar": archive}).values()
+    assert first == "recorded"
     (out / "senteval/STS/a.txt").write_text("mine")
-    (second,) = get_data("sts", out)
-    assert second.state == "there"
-    (third,) = get_data("sts", out, files={"senteval.tar": archive}, overwrite=True)
-    assert third.state == "checked"
+    (second,) = get_data("sts", out).values()
+    assert second == "there"
+    (third,) = get_data("sts", out, files={"senteval.tar": archive}, overwrite=True).values()
+    assert third == "checked"
     assert (out / "senteval/STS/a.txt").read_text() == "STS"
     assert served.asked == []
 
@@ -192,10 +192,10 @@ def test_a_fake_of_the_right_size_is_refused(served, tmp_path, monkeypatch, cont
 def test_the_hub_is_held_to_the_checksum_of_the_first_fetch(archive, served, sized, tmp_path):
     (file,) = DATASETS["sts"]
     served.put(file, archive.read_bytes())
-    (first,) = get_data("sts", tmp_path / "data")
-    assert first.state == "recorded"
-    (again,) = get_data("sts", tmp_path / "data", overwrite=True)
-    assert again.state == "checked"
+    (first,) = get_data("sts", tmp_path / "data").values()
+    assert first == "recorded"
+    (again,) = get_data("sts", tmp_path / "data", overwrite=True).values()
+    assert again == "checked"
     assert len(served.asked) == 1  # the cache had it
     shutil.rmtree(tmp_path / "cache")
     served.put(file, archive.read_bytes().replace(b"SICK", b"SACK"))
@@ -212,7 +212,7 @@ def test_a_file_that_is_not_the_one_that_the_hub_states_is_refused(archive, serv
         get_data("sts", tmp_path / "data")
     assert not (tmp_path / "data").exists()
     served.states = hashlib.sha256(archive.read_bytes()).hexdigest()
-    assert get_data("sts", tmp_path / "data")[0].state == "recorded"
+    assert list(get_data("sts", tmp_path / "data").values()) == ["recorded"]
 
 
 def test_a_download_that_is_cut_short_is_not_kept(archive, served, sized, tmp_path):
@@ -222,16 +222,15 @@ def test_a_download_that_is_cut_short_is_not_kept(archive, served, sized, tmp_pa
         get_data("sts", tmp_path / "data")
     assert [path for path in (tmp_path / "cache").rglob("*") if path.is_file()] == []
     served.cut = None
-    assert get_data("sts", tmp_path / "data")[0].state == "recorded"
+    assert list(get_data("sts", tmp_path / "data").values()) == ["recorded"]
 
 
 def test_text_is_taken_as_it_is(served, tmp_path, monkeypatch):
     content = b"One.\r\nTwo.\n"
     monkeypatch.setattr(downloads, "DATASETS", small(len(content)))
     served.put(DATASETS["wiki1m"][0], content)
-    (found,) = get_data("wiki1m", tmp_path / "data")
-    assert found.made == (tmp_path / "data" / "wiki1m_for_simcse.txt",)
-    assert found.made[0].read_bytes() == b"One.\r\nTwo.\n"
+    get_data("wiki1m", tmp_path / "data")
+    assert (tmp_path / "data" / "wiki1m_for_simcse.txt").read_bytes() == b"One.\r\nTwo.\n"
 
 
 def test_bad_input_is_refused(archive, tmp_path, monkeypatch):

@@ -151,11 +151,11 @@ def get(
     folder = out or data_folder()
     given = {path.name: path for path in files or []}
     found = get_data(name, folder, files=given, overwrite=overwrite, progress=Progress())
-    for fetched in found:
-        typer.echo(f"{fetched.file.path}: {_STATES[fetched.state]}")
-        for path in fetched.made:
-            typer.echo(f"  {path}")
-    if any(fetched.state == "recorded" for fetched in found):
+    for file, state in found.items():
+        typer.echo(f"{file.path}: {_STATES[state]}")
+        for path in file.made:
+            typer.echo(f"  {folder / path}")
+    if "recorded" in found.values():
         typer.echo(f"checksums: {folder / LOCK}")
     if folder.resolve() != data_folder().resolve():
         typer.echo(f"evaluate with --data {folder}, or set LIKEWISE_DATA to it")

@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 import tempfile
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -25,20 +24,6 @@ SIZE_TOLERANCE = 0.05
 """Largest difference from the known size of a file, which is rounded, as a share of it."""
 
 
-@dataclass(frozen=True)
-class Fetched:
-    """The outcome of the download of one file.
-
-    Attributes:
-        state: "there" (nothing was done), "checked" (against a known checksum) or "recorded" (the first fetch).
-        made: the paths that it became.
-    """
-
-    file: HubFile
-    state: str
-    made: tuple[Path, ...]
-
-
 def data_folder() -> Path:
     """Return the data folder: LIKEWISE_DATA if set (its parent, if it names `senteval` itself), or the cache."""
     named = os.environ.get("LIKEWISE_DATA")
@@ -55,13 +40,16 @@ def get_data(
     files: dict[str, Path] | None = None,
     overwrite: bool = False,
     progress: Progress | None = None,
-) -> list[Fetched]:
+) -> dict[HubFile, str]:
     """Fetch a data set into a folder of SentEval's layout; files that are already there are kept.
 
     Args:
         name: one of `DATASETS`.
         out: the data folder; `data_folder()` if None.
         files: copies of files of the hub, by their names there, that are taken in place of a download.
+
+    Returns:
+        For each file "there" (nothing was done), "checked" (against a known checksum) or "recorded" (the first fetch).
     """
     if name not in DATASETS:
         raise DownloadError(f"there is no data set {name!r}; there are {', '.join(DATASETS)}")
@@ -70,11 +58,10 @@ def get_data(
     known = {file.name for file in DATASETS[name]}
     if unknown := sorted(set(given) - known):
         raise DownloadError(f"{name} is made of {', '.join(sorted(known))}, and not of {', '.join(unknown)}")
-    found = []
+    found = {}
     for file in DATASETS[name]:
-        made = tuple(folder / path for path in file.made)
-        if all(path.exists() for path in made) and not overwrite:
-            found.append(Fetched(file, "there", made))
+        if all((folder / path).exists() for path in file.made) and not overwrite:
+            found[file] = "there"
             continue
         lock = read_lock(folder)
         checksum = lock.get(file.key, {}).get("sha256")
@@ -94,7 +81,7 @@ def get_data(
             now = datetime.now(UTC).isoformat(timespec="seconds")
             lock[file.key] = {"sha256": sha256, "bytes": path.stat().st_size, "fetched": now}
             write_json(folder / LOCK, dict(sorted(lock.items())))
-        found.append(Fetched(file, "checked" if checksum else "recorded", made))
+        found[file] = "checked" if checksum else "recorded"
     return found
 
 
