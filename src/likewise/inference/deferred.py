@@ -23,7 +23,7 @@ from likewise.version import __version__
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-    from likewise.inference.loaded import LoadedEncoder
+    from likewise.inference.encoding import LoadedEncoder
 
 
 class DeferredEncoder:
@@ -81,7 +81,7 @@ class DeferredEncoder:
 
     def loaded(self, role: Role | None = None) -> LoadedEncoder:
         """Return the encoder of texts in a role by the loaded model."""
-        from likewise.inference.loaded import LoadedEncoder
+        from likewise.inference.encoding import LoadedEncoder
 
         return LoadedEncoder(self.model, self.facts.prompt(role))
 

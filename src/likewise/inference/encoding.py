@@ -1,12 +1,16 @@
-"""Vectors of sentences in memory, and their cosines.
+"""Vectors of sentences by a loaded model, in memory or text after text with an engine that is chosen once.
 
 Letters of the shapes: S sentences, D embedding.
 """
 
+from __future__ import annotations
+
 import os
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Executor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import cached_property, lru_cache, partial
 from typing import Any, Literal
 
 import numpy as np
@@ -15,15 +19,17 @@ from sentence_transformers import SentenceTransformer
 
 from likewise.errors import LikewiseError
 from likewise.inference.encoder import DEFAULT_BATCH, default_prompt, fast_vectors, finished
-from likewise.inference.engines.engine import Choice, TorchEngine
+from likewise.inference.engines.chooser import choose
+from likewise.inference.engines.engine import Call, Choice, Engine, TorchEngine
+from likewise.inference.engines.fidelity import sample_of
 from likewise.inference.engines.graph import fingerprint
-from likewise.inference.exported import Facts
+from likewise.inference.exported import Facts, Item, TextEncoder
 from likewise.inference.loading import load
-from likewise.inference.runner import UnfitModel, fits
+from likewise.inference.runner import Step, UnfitModel, fits, one_core_threads, runner_of, torch_threads
+from likewise.runs.on_ray import loadable
 from likewise.runs.progress import Progress
 
 Precision = Literal["fp32", "bf16"]
-_PRECISIONS = (None, "fp32", "bf16")
 
 
 def encode(
@@ -55,10 +61,9 @@ def encode(
     """
     if batch_size is not None and batch_size < 1:
         raise LikewiseError(f"batch_size is {batch_size}; give 1 or more.")
+    cast = autocast(model, precision)
     if not len(sentences):
         return np.zeros((0, dimension(model)), dtype=np.float32)
-    if precision not in _PRECISIONS:
-        raise LikewiseError(f"Unknown precision {precision!r}; known are 'fp32' and 'bf16'.")
     shown = progress or Progress(quiet=True)
     own = getattr(model, "choice", Choice("torch"))
     choice = own if precision is None else TorchEngine(model, precision)
@@ -69,15 +74,19 @@ def encode(
                 found, _ = fast_vectors(model, sentences, choice, prompt=prompt, at_most=batch_size, progress=shown)
                 vectors = finished(found, model.truncate_dim, normalize)
         except UnfitModel:
-            with autocast(model, precision):
-                vectors = model.encode(
-                    list(sentences),
-                    batch_size=batch_size or DEFAULT_BATCH,
-                    show_progress_bar=False,
-                    convert_to_tensor=True,
-                    normalize_embeddings=normalize,
-                )
+            with cast:
+                return all_finite(_plain(model, sentences, None, batch_size, normalize))
     return all_finite(vectors.float().cpu().numpy())  # (S, D)
+
+
+def _plain(
+    model: SentenceTransformer, texts: Sequence[str], prompt: str | None, batch_size: int | None, normalize: bool
+) -> np.ndarray:
+    """Return the vectors (S, D), float32, of S texts by the model's own `encode`; None is its own prompt."""
+    settings: Any = {"batch_size": batch_size or DEFAULT_BATCH, "normalize_embeddings": normalize}
+    settings |= {} if prompt is None else {"prompt": prompt}
+    found: Any = model.encode(list(texts), convert_to_tensor=True, show_progress_bar=False, **settings)
+    return torch.as_tensor(found).float().cpu().numpy()
 
 
 def similarity(
@@ -101,6 +110,121 @@ def similarity(
     columns = [others] if isinstance(others, str) else list(others or ())
     vectors = encode(encoder, [*rows, *columns], normalize=True).astype(np.float64)  # (S + O, D)
     return vectors[: len(rows)] @ (vectors if others is None else vectors[len(rows) :]).T
+
+
+class LoadedEncoder(TextEncoder):
+    """A loaded model with an engine, or sentence-transformers' own `encode` if the fast path does not take the model.
+
+    Args:
+        model: the encoder.
+        prompt: the text before each text.
+        choice: of the engine; None for the model's own (torch, if it was not loaded by `likewise.load`).
+        batch_size: most texts in a batch; None leaves it to the number of their tokens.
+        normalize: scale each row to length 1.
+    """
+
+    def __init__(
+        self,
+        model: SentenceTransformer,
+        prompt: str,
+        *,
+        choice: Choice | None = None,
+        batch_size: int | None = None,
+        normalize: bool = True,
+    ) -> None:
+        super().__init__(prompt, model.truncate_dim)
+        self.model, self.batch_size, self.normalize = model.eval(), batch_size, normalize
+        own: Choice = getattr(model, "choice", Choice("torch"))
+        self.choice = choice or own
+        self.workers = torch_threads()
+        self._runs: Engine | None = None
+        self._tokens: Any = list  # texts stay texts
+        self._chosen_by: tuple[tuple[str, ...], int] = ((), 0)
+
+    def choose(self, texts: Sequence[str], total: int, progress: Progress, before: str = "") -> None:
+        """Choose the engine by the first of `total` texts, and show it.
+
+        Args:
+            before: the engine of the run that is resumed: what was left to 'auto' is chosen as it was then.
+        """
+        if before.count(" ") == 1:
+            self.choice = Choice(*before.split())  # type: ignore[arg-type]
+        sample = sample_of(texts)
+        self.engine, self._chosen_by = "sentence-transformers", (tuple(sample), total)
+        if not texts:
+            return
+        try:
+            runner = fits(self.model, texts, self.prompt)
+            chosen = choose(self.model, self.choice, [self.prompt + text for text in sample], total)
+        except UnfitModel as reason:
+            progress.tell(f"sentence-transformers' own encode runs, the slower way: {reason}.")
+            return
+        self._runs, self._tokens = chosen.engine, runner.tokens
+        self.engine, self.budget, self._at_least = str(chosen.engine), chosen.engine.budget, chosen.engine.at_least
+        for line in (*chosen.notes, f"engine: {chosen}"):
+            progress.tell(line)
+
+    @torch.inference_mode()
+    def __call__(self, texts: Sequence[str], step: Step = lambda _: None) -> np.ndarray:
+        """Return the vectors (S, D), float32, of S texts, 1 or more; `step` is called with the number of texts done.
+
+        Raises:
+            LikewiseError: they are not finite.
+        """
+        if not self.engine:
+            self.choose(texts, len(texts), Progress(quiet=True))
+        if self._runs is None:
+            found = _plain(self.model, texts, self.prompt, self.batch_size, self.normalize)
+            step(len(texts))
+            return all_finite(found)
+        prompted = [self.prompt + text for text in texts] if self.prompt else texts
+        rows = runner_of(self.model).vectors(prompted, self._runs, at_most=self.batch_size, step=step)
+        return all_finite(finished(rows, self._truncate_dim, self.normalize).float().cpu().numpy())
+
+    @property
+    def pool(self) -> Executor:  # type: ignore[override]
+        """See `TextEncoder`."""
+        return one_core_threads(self.workers)
+
+    def tokens(self, item: Item) -> int:
+        """Return the length of an item in tokens; in characters divided by 4 where they are not known."""
+        return 1 + len(item) // 4 if self._runs is None else len(item)
+
+    def vectors(self, items: Sequence[Item], spread: Callable[..., Iterable[np.ndarray]] = map) -> np.ndarray:
+        """See `TextEncoder.vectors`."""
+        if self._runs is None:
+            return _plain(self.model, items, "", self.batch_size, self.normalize)
+        return super().vectors(items, spread)
+
+    @cached_property
+    def _call(self) -> Call:  # type: ignore[override]
+        assert self._runs is not None
+        one_core = self._runs.open(self.workers)
+
+        @torch.inference_mode()
+        def call(ids: np.ndarray, mask: np.ndarray) -> np.ndarray:
+            return torch.as_tensor(one_core(ids, mask)).float().cpu().numpy()
+
+        return call
+
+    def elsewhere(self) -> Callable[[], LoadedEncoder]:
+        """Return a function that opens the model with the chosen engine in another process, which keeps it.
+
+        Raises:
+            ClusterError: it has no folder or name from which it could be loaded there.
+        """
+        name = loadable(getattr(self.model, "loaded_from", None))
+        choice = Choice(self._runs.name, self._runs.precision) if self._runs else Choice("torch")
+        return partial(_reopened, name, self.prompt, choice, self.batch_size, self.normalize, *self._chosen_by)
+
+
+@lru_cache(maxsize=1)
+def _reopened(
+    name: str, prompt: str, choice: Choice, batch_size: int | None, normalize: bool, texts: tuple[str, ...], total: int
+) -> LoadedEncoder:
+    found = LoadedEncoder(load(name), prompt, choice=choice, batch_size=batch_size, normalize=normalize)
+    found.choose(texts, total, Progress(quiet=True))
+    return found
 
 
 def dimension(model: SentenceTransformer) -> int:
@@ -132,7 +256,7 @@ def all_finite(vectors: np.ndarray) -> np.ndarray:
 
 def autocast(model: SentenceTransformer, precision: Precision | None) -> AbstractContextManager[Any]:
     """Return the context for a precision: bfloat16 autocast for "bf16", otherwise nothing."""
-    if precision not in _PRECISIONS:
+    if precision not in (None, "fp32", "bf16"):
         raise LikewiseError(f"Unknown precision {precision!r}; known are 'fp32' and 'bf16'.")
     if precision == "bf16":
         return torch.autocast(model.device.type, dtype=torch.bfloat16)

@@ -19,11 +19,10 @@ from likewise.corpus import CorpusOptions
 from likewise.corpus.decoding import digest_of
 from likewise.errors import LikewiseError, counted
 from likewise.inference.encoder import default_prompt
-from likewise.inference.encoding import dimension, undisturbed
+from likewise.inference.encoding import LoadedEncoder, dimension, undisturbed
 from likewise.inference.engines.engine import Choice, EngineName, EnginePrecision
 from likewise.inference.engines.graph import fingerprint
 from likewise.inference.lines import STREAM, WINDOW, Lines, check_lines, list_pieces, open_lines, state_of
-from likewise.inference.loaded import LoadedEncoder
 from likewise.inference.loading import load
 from likewise.inference.shards import check_shards, to_shards
 from likewise.inference.vector_parts import EncodedFile, VectorParts
