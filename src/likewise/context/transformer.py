@@ -44,28 +44,27 @@ class Transformers(Generators):
 
     def encode(self, task: Side, side: Side, texts: Sequence[SentenceReadings]) -> Memory:
         """Return the encoder's states; sentences count from the centre."""
-        first = {"left": lambda text: -len(text), "centre": lambda text: 0, "right": lambda text: 1}[side]
-        ids, tokens, sentences = self._cut(texts, [self.sentences + first(text) for text in texts])
         network: Any = self.networks[task]
-        device = network.bias.device
-        return network.encode(ids.to(device), tokens.to(device), sentences.to(device))
+        ids = self.targets(texts).to(network.bias.device)
+        first = [self.sentences + {"left": -len(text), "centre": 0, "right": 1}[side] for text in texts]
+        return network.encode(ids, *self._places(ids, torch.tensor(first, device=ids.device)[:, None]))
 
     def targets(self, texts: Sequence[SentenceReadings]) -> Tensor:
         """Return the word pieces of each text, with a separator between two sentences, and the end token."""
-        return self._cut(texts, [0] * len(texts))[0]
-
-    def _cut(self, texts: Sequence[SentenceReadings], first: Sequence[int]) -> tuple[Tensor, Tensor, Tensor]:
-        """Return ids, padded with -1, and the places of tokens in their sentence and of sentences: (N, T) each."""
-        ids: list[np.ndarray] = []
-        tokens, places = list[np.ndarray](), list[np.ndarray]()
-        for text, place in zip(texts, first, strict=True):
+        rows = []
+        for text in texts:
             sentences = [np.append(self.words(one.ids), self.separator) for one in text] or [np.zeros(1, np.int64)]
             sentences[-1][-1] = self.end
-            ids.append(np.concatenate(sentences))
-            tokens.append(np.concatenate([np.arange(len(one)) for one in sentences]))
-            places.append(np.repeat(place + np.arange(len(sentences)), list(map(len, sentences))))
-        at, of = padded(tokens).clamp(min=0, max=self.max_tokens), padded(places).clamp(min=0, max=2 * self.sentences)
-        return padded(ids), at, of
+            rows.append(np.concatenate(sentences))
+        return padded(rows)
+
+    def _places(self, ids: Tensor, first: Tensor | int = 0) -> tuple[Tensor, Tensor]:
+        """Return the places of tokens in their sentences, and of sentences, which count from `first`: (N, T) each."""
+        ends = ids == self.separator
+        sentences = first + ends.cumsum(dim=1) - ends.long()
+        at = torch.arange(ids.shape[1], device=ids.device).expand_as(ids)
+        begun = torch.where(F.pad(ends, (1, 0))[:, :-1], at, 0).cummax(dim=1).values
+        return (at - begun).clamp(max=self.max_tokens), sentences.clamp(min=0, max=2 * self.sentences)
 
     def log_probabilities(self, task: Side, memories: Sequence[Memory], targets: Tensor) -> Tensor:
         """Return log p of each token, given those before it."""
@@ -74,12 +73,7 @@ class Transformers(Generators):
         real = targets >= 0
         ids = targets.clamp(min=0)
         shifted = torch.cat([torch.full_like(ids[:, :1], self.begin), ids[:, :-1]], dim=1)
-        ends = (ids == self.separator) & real
-        sentences = (ends.cumsum(dim=1) - ends.long()).clamp(max=2 * self.sentences)
-        at = torch.arange(ids.shape[1], device=ids.device).expand_as(ids)
-        begun = torch.where(F.pad(ends, (1, 0))[:, :-1], at, 0).cummax(dim=1).values
-        tokens = (at - begun).clamp(max=self.max_tokens)
-        states = network.decode(shifted, tokens, sentences, memories)[real]
+        states = network.decode(shifted, *self._places(targets), memories)[real]
         logs = -F.cross_entropy(network.logits(states), ids[real], reduction="none")
         return torch.zeros(targets.shape, dtype=logs.dtype, device=logs.device).masked_scatter(real, logs)
 
