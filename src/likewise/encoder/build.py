@@ -49,8 +49,7 @@ def load_transformer(base: str, dropout: float | None = None) -> Transformer:
         dropout: probability for hidden states and attention; None keeps the base's own.
     """
     transformer = open_transformer(check_loadable(base))
-    if dropout is not None:
-        set_dropout(transformer, dropout)
+    set_dropout(transformer, dropout)
     return transformer
 
 
@@ -68,9 +67,7 @@ def build_encoder(
     modules: list[torch.nn.Module]
     if pooling == "own" and is_sentence_encoder(base):
         model = open_model(SentenceTransformer, check_loadable(base)).train()
-        transformer = transformer_of(model, base)
-        if dropout is not None:
-            set_dropout(transformer, dropout)
+        set_dropout(transformer_of(model, base), dropout)
         if any(isinstance(module, WordWeights) for module in model):
             raise LoadError(
                 f"--base {base} puts every text into a prompt, whose mask it reads: train it with sncse, or drop the "
@@ -121,8 +118,10 @@ def build_layer_average(base: str, layers: Sequence[int], dropout: float | None 
     return SentenceTransformer(modules=[transformer, pooling, Pooling(width, pooling_mode="mean")])
 
 
-def set_dropout(transformer: Transformer, probability: float) -> None:
-    """Set the probability of every dropout of a transformer, those of attention included."""
+def set_dropout(transformer: Transformer, probability: float | None) -> None:
+    """Set the probability of every dropout of a transformer, those of attention included; None changes nothing."""
+    if probability is None:
+        return
     for module in transformer.modules():
         if isinstance(module, torch.nn.Dropout):
             module.p = probability

@@ -86,11 +86,6 @@ def _encoder(base: str, options: ExclusionOptions) -> Any:
     return encoder
 
 
-def _collator(encoder: Any, options: ExclusionOptions, seed: int) -> TextCollator:
-    views = partial(with_exclusions, share=options.exclusion_share, seed=seed)
-    return TextCollator(views, Reading.of(encoder, options.max_length))
-
-
 CPU = ExclusionOptions(
     learning_rate=2e-4,
     warmup_ratio=0.1,
@@ -107,6 +102,8 @@ EXCLUSION = Recipe(
     source="this library; docs/papers.md",
     presets={"cpu": CPU},
     build_encoder=_encoder,
-    build_collator=_collator,
+    build_collator=lambda encoder, options, seed: TextCollator(
+        partial(with_exclusions, share=options.exclusion_share, seed=seed), Reading.of(encoder, options.max_length)
+    ),
     build_loss=ComposedLoss,
 )

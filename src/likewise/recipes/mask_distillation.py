@@ -16,12 +16,6 @@ from likewise.recipes.options import PromptOptions
 from likewise.recipes.recipe import Recipe, TextCollator, distillation_readings
 
 
-def _twice(rows: list[dict[str, Any]]) -> dict[str, list[str]]:
-    """Return the sentences for the prompt, and for the teacher."""
-    sentences = [row["sentence"] for row in rows]
-    return {"sentence": sentences, "plain": sentences}
-
-
 def _encoder(base: str, options: PromptOptions) -> Any:
     encoder = build_mask_prompt_encoder(base, options.template, head=False)
     pooling: OwnOrMode = "own" if is_sentence_encoder(base) else "mean"
@@ -32,7 +26,10 @@ def _encoder(base: str, options: PromptOptions) -> Any:
 def _collator(encoder: Any, options: PromptOptions, seed: int) -> TextCollator:
     copy: Any = find_part(encoder, FrozenCopy)
     own, plain = distillation_readings(encoder, copy.encoder, options.max_length)
-    return TextCollator(_twice, own, {"plain": plain})
+    columns = ("sentence", "plain")
+    return TextCollator(
+        lambda rows: {name: [row["sentence"] for row in rows] for name in columns}, own, {"plain": plain}
+    )
 
 
 CPU = PromptOptions(

@@ -38,11 +38,6 @@ def noisy_views(rows: list[dict[str, Any]], deletion: float, seed: int) -> dict[
     return {"noisy": noisy, "sentence": sentences}
 
 
-def _collator(encoder: Any, options: TSDAEOptions, seed: int) -> TextCollator:
-    views = partial(noisy_views, deletion=options.deletion, seed=seed)
-    return TextCollator(views, Reading.of(encoder, options.max_length))
-
-
 class DenoisingLoss(DenoisingAutoEncoderLoss):
     """The mean over the tokens of all processes; the decoder becomes a module of the encoder, for its checkpoints."""
 
@@ -75,6 +70,8 @@ TSDAE = Recipe(
     source="Wang et al. 2021, TSDAE",
     presets={"cpu": PAPER.updated(batch_size=16, max_length=32, eval_steps=50, length_batches=True), "paper": PAPER},
     build_encoder=lambda base, options: build_encoder(base, pooling=options.pooling, head=False),
-    build_collator=_collator,
+    build_collator=lambda encoder, options, seed: TextCollator(
+        partial(noisy_views, deletion=options.deletion, seed=seed), Reading.of(encoder, options.max_length)
+    ),
     build_loss=DenoisingLoss,
 )
