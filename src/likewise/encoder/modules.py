@@ -89,19 +89,25 @@ def without_training_head(model: SentenceTransformer) -> SentenceTransformer:
 
 
 @contextmanager
+def modes_restored(model: nn.Module) -> Iterator[None]:
+    """Give every module its mode of training or evaluation back behind a `with` block, also after an error."""
+    modes = {module: module.training for module in model.modules()}
+    try:
+        yield
+    finally:
+        for module, mode in modes.items():
+            module.training = mode
+
+
+@contextmanager
 def dropout_off(model: nn.Module) -> Iterator[None]:
     """Switch off the dropout of `model` in a `with` block; gradients and its training head remain.
 
-    Every module's mode is restored, also after an error. Attention layers read their own `training` flag, so setting
-    the dropout modules alone would not do.
+    Attention layers read their own `training` flag, so setting the dropout modules alone would not do.
     """
-    modes = {module: module.training for module in model.modules()}
-    try:
+    with modes_restored(model):
         for module in model.modules():
             if not isinstance(module, TrainingOnly):
                 # Not .eval(): that would also reach the modules inside a training head.
                 module.training = False
         yield
-    finally:
-        for module, mode in modes.items():
-            module.training = mode

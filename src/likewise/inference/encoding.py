@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from sentence_transformers import SentenceTransformer
 
+from likewise.encoder.modules import modes_restored
 from likewise.errors import LikewiseError
 from likewise.inference.encoder import DEFAULT_BATCH, default_prompt, fast_vectors, finished
 from likewise.inference.engines.chooser import choose
@@ -271,15 +272,12 @@ def undisturbed(model: torch.nn.Module) -> Iterator[None]:
     random states of torch, its devices, numpy and Python are restored: an evaluation in the middle of a run
     must not change the run.
     """
-    flags = {module: module.training for module in model.modules()}
     python_state, numpy_state = random.getstate(), np.random.get_state()
     devices = sorted({tensor.device.index or 0 for tensor in model.parameters() if tensor.device.type == "cuda"})
     try:
-        with torch.random.fork_rng(devices=devices):
+        with modes_restored(model), torch.random.fork_rng(devices=devices):
             model.eval()
             yield
     finally:
         random.setstate(python_state)
         np.random.set_state(numpy_state)
-        for module, training in flags.items():
-            module.training = training

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from likewise.encoder.modules import modes_restored
 from likewise.encoder.training_modules import VECTORS
 
 
@@ -30,15 +31,13 @@ def in_chunks(model: nn.Module, rows: int) -> Iterator[None]:
         if size <= rows or not torch.is_grad_enabled():
             return whole(features, **settings)
 
-        modes = _modes(model)
+        modes = {module: module.training for module in model.modules()}
 
         def made(chunk: dict[str, Any]) -> dict[str, Tensor]:
-            now = _modes(model)
-            _set(modes)  # dropout may be off for this pass alone, and on again when the gradient comes
-            try:
+            with modes_restored(model):
+                for module, mode in modes.items():
+                    module.training = mode  # dropout may be off for this pass alone, and on when the gradient comes
                 found = whole(dict(chunk), **settings)
-            finally:
-                _set(now)
             return {name: found[name] for name in VECTORS if name in found}
 
         pieces: list[Any] = [
@@ -68,12 +67,3 @@ def _part(features: dict[str, Any], size: int, start: int, end: int) -> dict[str
             rows = value[start:end]
             found[name] = rows[:, :longest] if rows.ndim > 1 and rows.shape[1] == length else rows
     return found
-
-
-def _modes(model: nn.Module) -> list[tuple[nn.Module, bool]]:
-    return [(module, module.training) for module in model.modules()]
-
-
-def _set(modes: list[tuple[nn.Module, bool]]) -> None:
-    for module, training in modes:
-        module.training = training

@@ -13,6 +13,7 @@ import torch
 from sentence_transformers import SentenceTransformer
 from torch import Tensor, nn
 
+from likewise.encoder.modules import modes_restored
 from likewise.encoder.pooled_token import only_pooled_token
 from likewise.encoder.text_cnn import TextCNN
 from likewise.errors import first_line
@@ -84,15 +85,11 @@ def mark(model: SentenceTransformer) -> tuple[tuple[int, int], ...]:
 @contextmanager
 def tracing(model: SentenceTransformer) -> Iterator[PooledGraph]:
     """Provide the graph in evaluation mode, without gradients and without a tracer's warnings."""
-    modes = {module: module.training for module in model.modules()}
     try:
-        with torch.no_grad(), only_errors(), warnings.catch_warnings(), only_pooled_token(model):
+        with modes_restored(model), torch.no_grad(), only_errors(), warnings.catch_warnings(), only_pooled_token(model):
             warnings.simplefilter("ignore")
             yield PooledGraph(model.eval()).eval()
     except CannotExport:
         raise
     except Exception as error:  # tracers and converters raise of every kind
         raise CannotExport(f"the export failed ({type(error).__name__}: {first_line(error)})") from error
-    finally:
-        for module, training in modes.items():
-            module.training = training
