@@ -84,9 +84,8 @@ def evaluate(
         scorer = _pair_scorer(named, batch_size, precision)
     if scorer is not None:
         reason = f"it needs sentence vectors, and {scorer.name} has none"
-        fit = [one for one in prepared if one[1].score_pairs or (one[1].score_rows and hasattr(scorer, "rows"))]
-        missing += [MissingTask(task.name, task.title, reason) for task, ready in prepared if (task, ready) not in fit]
-        prepared = fit
+        missing += [MissingTask(task.name, task.title, reason) for task, ready in prepared if not _fits(ready, scorer)]
+        prepared = [(task, ready) for task, ready in prepared if _fits(ready, scorer)]
     texts = list(dict.fromkeys(text for _, ready in prepared for text in ready.sentences))
     if scorer is not None:
         results = [_scored(scorer, ready, progress) for _, ready in prepared]
@@ -139,6 +138,10 @@ def _pair_scorer(name: str, batch_size: int, precision: Precision | None) -> Pai
     if name.startswith(CROSS_ENCODER):
         return CrossEncoderScorer(name.removeprefix(CROSS_ENCODER), batch_size=batch_size, precision=precision)
     return BertScore(name.removeprefix(BERTSCORE), batch_size=batch_size, precision=precision)
+
+
+def _fits(ready: Prepared, scorer: Any) -> bool:
+    return ready.score_pairs is not None or (ready.score_rows is not None and hasattr(scorer, "rows"))
 
 
 def _scored(scorer: Any, ready: Prepared, progress: Progress) -> TaskResult:
