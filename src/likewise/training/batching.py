@@ -42,16 +42,14 @@ class LengthBatchSampler(BatchSampler):
     dropped, since it would have fewer negatives.
 
     Args:
-        lengths: a length for each row, in any unit.
-        by_length: False gives plain shuffled batches.
+        lengths: a length for each row, in any unit; equal ones give plain shuffled batches.
     """
 
-    def __init__(self, lengths: np.ndarray | TokenLengths, batch_size: int, seed: int, by_length: bool = True) -> None:
+    def __init__(self, lengths: np.ndarray | TokenLengths, batch_size: int, seed: int) -> None:
         super().__init__(RandomSampler(range(max(1, len(lengths)))), batch_size, drop_last=True)
         # accelerate, which gives each process its part of a batch, tells the epoch to the sampler below this one.
         self.sampler.set_epoch = self.set_epoch  # type: ignore[union-attr]
-        self.lengths = lengths
-        self.batch_size, self.seed, self.by_length, self.epoch = batch_size, seed, by_length, 0
+        self.lengths, self.batch_size, self.seed, self.epoch = lengths, batch_size, seed, 0
 
     def set_epoch(self, epoch: int) -> None:
         """Set the epoch; called by the trainer."""
@@ -67,10 +65,9 @@ class LengthBatchSampler(BatchSampler):
         for start in range(0, len(order), pool):
             rows = order[start : start + pool]
             n_batches = len(rows) // self.batch_size
-            if self.by_length:
-                # The rows that fill no batch are left out before sorting, or they would always be the longest.
-                rows = rows[: n_batches * self.batch_size]
-                rows = rows[np.argsort(self.lengths[rows], kind="stable")]
+            # The rows that fill no batch are left out before sorting, or they would always be the longest.
+            rows = rows[: n_batches * self.batch_size]
+            rows = rows[np.argsort(self.lengths[rows], kind="stable")]
             for batch in rng.permutation(n_batches):
                 yield rows[batch * self.batch_size : (batch + 1) * self.batch_size].tolist()
 

@@ -155,9 +155,8 @@ class _Steps(BaseTrainer):
 
     def get_batch_sampler(self, dataset: Any, batch_size: int, *_: Any, seed: int = 0, **__: Any) -> LengthBatchSampler:
         """Return batches by length, of all processes; accelerate gives each process its part of a batch."""
-        by_length = self.options.length_batches
-        lengths = lengths_of(dataset, self.model) if by_length else np.zeros(len(dataset))
-        return LengthBatchSampler(lengths, batch_size * processes.count(), seed, by_length)
+        lengths = lengths_of(dataset, self.model) if self.options.length_batches else np.zeros(len(dataset))
+        return LengthBatchSampler(lengths, batch_size * processes.count(), seed)
 
     def create_optimizer(self, *model: Any) -> torch.optim.Optimizer:
         """Return AdamW, wrapped in SAM if asked for, or the optimizer that the trainer was given."""
