@@ -108,14 +108,15 @@ def analyze() -> CommandTable:
     }
 
 
-def _opened(out: Path) -> Path:
-    """Make the folder, and check the extra, before minutes of encoding."""
-    from likewise.comparison.report import open_folder
+def _checked(out: Path) -> Path:
+    """Check the folder and the extra before minutes of encoding; an analysis that fails makes no folder."""
+    from likewise.comparison.report import check_folder
 
-    return open_folder(out)
+    check_folder(out)
+    return out
 
 
-Out = Annotated[Path, typer.Option(help="The folder to write to.", callback=_opened)]
+Out = Annotated[Path, typer.Option(help="The folder to write to.", callback=_checked)]
 
 
 @calls(

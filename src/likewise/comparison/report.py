@@ -210,11 +210,17 @@ def differences(first: str, second: str) -> tuple[Marked, Marked]:
     return sides
 
 
-def open_folder(out: str | os.PathLike[str]) -> Path:
-    """Return the folder of a report, created if needed; the extra for reports must be there too."""
+def check_folder(out: str | os.PathLike[str]) -> None:
+    """Check that a report can be written to a folder, and that its extra is there; nothing is made."""
     check_extra()
-    try:
-        Path(out).mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ComparisonError(f"--out '{out}' cannot be made a folder ({error.strerror}). Give another one.") from None
+    there = next(path for path in (Path(out).absolute(), *Path(out).absolute().parents) if path.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK):
+        reason = "Permission denied" if there.is_dir() else f"'{there}' is a file"
+        raise ComparisonError(f"--out '{out}' cannot be made a folder ({reason}). Give another one.")
+
+
+def open_folder(out: str | os.PathLike[str]) -> Path:
+    """Return the folder of a report, created if needed."""
+    check_folder(out)
+    Path(out).mkdir(parents=True, exist_ok=True)
     return Path(out)
