@@ -19,6 +19,7 @@ TEXTS = ["The cat sees a dog.", "a river", "the old bridge near the garden and t
 
 @pytest.fixture(params=["cls", "mask"])
 def encoder(request, base):
+    torch.manual_seed(0)  # of the head: large gradients round by more
     if request.param == "cls":
         return build_encoder(base, pooling="cls", head=True)
     return build_mask_prompt_encoder(base, 'This "X" means [MASK], you see.', head=True)
