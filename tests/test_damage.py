@@ -46,10 +46,10 @@ def test_a_damaged_export_is_made_again(damage, tiny_model, sentences, tmp_path,
 def test_damaged_word_vectors_are_made_again(tiny_model, tmp_path, monkeypatch):
     monkeypatch.setenv("LIKEWISE_CACHE", str(tmp_path))
     words = Counter({"cat": 3, "river": 2})
-    wanted = distill("distilled:tiny", words, 0, tiny_model).vectors
+    wanted = distill("distilled:tiny", words, 0, tiny_model, True).vectors
     (kept,) = (tmp_path / "distilled").iterdir()
     cut(kept)
-    np.testing.assert_array_equal(distill("distilled:tiny", words, 0, tiny_model).vectors, wanted)
+    np.testing.assert_array_equal(distill("distilled:tiny", words, 0, tiny_model, True).vectors, wanted)
 
 
 STEPS = {"batch_size": 8, "max_steps": 4, "eval_steps": 2, "held_out": 40, "precision": "fp32", "quiet": True}
