@@ -35,6 +35,8 @@ RECIPES = {
     "tsdae": f"tsdae {MINILM} --pooling cls",
     "mask-distillation": f"mask-distillation {MINILM}",
     "sncse": f"sncse {MINILM}",
+    "exclusion": f"exclusion {MINILM}",
+    "light": f"light {MINILM}",
     "gclsr": f"gclsr {GLOVE}",
 }
 TOLERANCE = 1e-6
