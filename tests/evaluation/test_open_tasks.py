@@ -103,7 +103,7 @@ def test_the_command_line_knows_it_too(tiny_model, tmp_path):
     [
         ("spread = toy_wrong:missing", "cannot be loaded"),
         ("spread = toy_wrong:PACKAGE_NAME", "cannot be loaded"),
-        ("spread = toy_wrong:Spread", "is not a likewise.evaluation.Task"),
+        ("spread = toy_wrong:Spread", "is not a Task but ABCMeta"),
     ],
 )
 def test_a_wrong_entry_point_is_named(entry, message, tmp_path, monkeypatch, fresh):

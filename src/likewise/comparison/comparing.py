@@ -36,9 +36,9 @@ def compare(
     methods: str | Sequence[str],
     corpus: str | os.PathLike[str] | Sequence[str],
     *,
-    out: str | os.PathLike[str],
     base: str = "bundled:minilm",
     vectors: str = "bundled:glove",
+    out: str | os.PathLike[str],
     seeds: Sequence[int] = (1, 2, 3),
     steps: int | None = None,
     minutes: float | None = None,
@@ -59,9 +59,9 @@ def compare(
     Args:
         methods: a method and its options, as "simcse", "arccse margin=0", "sncse alpha={0.1,0.2}" (a grid), or "all".
         corpus: text to train on, as in `likewise.train`.
-        out: the folder of the comparison.
         base: a Hugging Face name, a folder, or `bundled:minilm`, for every method that takes a transformer.
         vectors: word vectors, for every method that takes them.
+        out: the folder of the comparison.
         seeds: each method that a seed changes is made with each of them; the pictures of models show the first.
         steps: updates of each training; give either steps or minutes.
         minutes: minutes of updates for each training, without its evaluations; a short training of each method

@@ -78,6 +78,10 @@ class CheckpointEvaluator(SentenceEvaluator):
             found, self.items = found
         return self.prefix_name_to_metrics(found, self.name)
 
+    def gain(self, before: float, after: float) -> float:
+        """Return by how much the primary metric is better after a change; negative if it is worse."""
+        return after - before if self.greater_is_better else before - after
+
     def noise(self, before: np.ndarray | None, after: np.ndarray | None) -> float | None:
         """Return the noise of the primary metric's change from one model to another, None where it is not known.
 

@@ -12,6 +12,7 @@ from likewise.evaluation.tasks import facets, negation, news, sts, transfer, wik
 from likewise.evaluation.tasks.classes import ClassesTask
 from likewise.evaluation.tasks.rated_file import RatedFileTask
 from likewise.evaluation.tasks.retrieval import RetrievalTask
+from likewise.runs.registered import load_registered
 
 _FAMILIES = (sts, transfer, news, negation, facets, wiki_sections)
 
@@ -50,15 +51,11 @@ def known_tasks() -> dict[str, Task]:
 def _registered() -> dict[str, Task]:
     found: dict[str, Task] = {}
     for point in entry_points(group=ENTRY_POINTS):
-        where = f"the entry point {point.name} of the package {point.dist.name if point.dist else '?'}"
-        try:
-            task = point.load()
-        except Exception as error:
-            raise EvaluationError(f"{where} cannot be loaded ({error!r}): mend or uninstall the package") from error
-        if not isinstance(task, Task):
-            raise EvaluationError(f"{where} is not a likewise.evaluation.Task but {type(task).__name__}")
+        where = f"the entry point {point.name}"
+        # mypy takes an abstract class for one that is about to be called.
+        task = load_registered(point, Task, where, EvaluationError)  # type: ignore[type-abstract]
         if task.name in TASKS or task.name in GROUPS or task.name in found:
-            raise EvaluationError(f"{where}: there is a task {task.name!r} already")
+            raise EvaluationError(f"{where} ({point.value}): there is a task {task.name!r} already")
         found[task.name] = task
     return found
 

@@ -8,9 +8,14 @@ from torch.nn import functional as F
 
 from likewise.encoder.modules import find_part
 from likewise.encoder.training_modules import FrozenCopy
+from likewise.errors import LikewiseError
 from likewise.losses import functional
 
 _Options = TypeVar("_Options")
+
+
+class CollapseError(LikewiseError):
+    """Raised if all sentences collapse to one vector; the message gives the figures and what to change."""
 
 
 class EncoderLoss(nn.Module, Generic[_Options]):

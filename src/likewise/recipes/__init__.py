@@ -5,7 +5,6 @@ Where the values of a recipe come from, and what differs from its paper: docs/pa
 
 from importlib.metadata import EntryPoint, entry_points
 
-from likewise.errors import first_line
 from likewise.recipes.arccse import ARCCSE, SIMCSE
 from likewise.recipes.consert import CONSERT
 from likewise.recipes.ct import CT
@@ -19,6 +18,7 @@ from likewise.recipes.recipe import Recipe
 from likewise.recipes.sncse import SNCSE
 from likewise.recipes.tsdae import TSDAE
 from likewise.runs.options import OptionError
+from likewise.runs.registered import load_registered
 
 RECIPES: dict[str, Recipe] = {
     recipe.name: recipe
@@ -47,18 +47,7 @@ def find_recipe(recipe: str | Recipe) -> Recipe:
     if recipe not in registered:
         names = ", ".join(sorted([*RECIPES, *registered]))
         raise OptionError(f"there is no recipe {recipe!r}; there are {names}")
-    entry = registered[recipe]
-    package = entry.dist.name if entry.dist else entry.value
-    try:
-        found = entry.load()
-    except Exception as error:
-        raise OptionError(
-            f"the recipe {recipe!r} of the package {package} cannot be loaded ({type(error).__name__}: "
-            f"{first_line(error)}): update or remove that package"
-        ) from error
-    if not isinstance(found, Recipe):
-        raise OptionError(f"the recipe {recipe!r} of the package {package} is not a Recipe but {type(found).__name__}")
-    return found
+    return load_registered(registered[recipe], Recipe, f"the recipe {recipe!r}", OptionError)
 
 
 def _registered() -> dict[str, EntryPoint]:

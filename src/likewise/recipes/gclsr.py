@@ -21,9 +21,8 @@ from likewise.encoder.modules import find_part, without_training_head
 from likewise.encoder.text_cnn import TextCNN, TrainingAttention, WordAttention
 from likewise.encoder.training_modules import NoisyWords, Predictor, Projector
 from likewise.encoder.word_vectors import MAX_WORDS, build_word_vectors, check_source
-from likewise.errors import LikewiseError
 from likewise.losses import functional
-from likewise.losses.encoder_loss import EncoderLoss
+from likewise.losses.encoder_loss import CollapseError, EncoderLoss
 from likewise.recipes.options import TrainingOptions
 from likewise.recipes.recipe import Reading, Recipe, TextCollator, sample_rows
 from likewise.runs import processes
@@ -159,10 +158,6 @@ def _with_paraphrases(dataset: Any, path: str) -> Any:
 
 def _views(rows: list[dict[str, Any]]) -> dict[str, list[str]]:
     return {name: [row[name] for row in rows] for name in ("sentence", "view") if name in rows[0]}
-
-
-class CollapseError(LikewiseError):
-    """Raised if all sentences collapse to one vector; the message gives the figures and what to change."""
 
 
 class GroupedCosineLoss(EncoderLoss[GCLSROptions]):

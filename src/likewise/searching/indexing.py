@@ -69,8 +69,8 @@ class Indexed:
 def index(
     texts: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     *,
-    out: str | os.PathLike[str],
     model: SentenceTransformer | str | os.PathLike[str] | None = None,
+    out: str | os.PathLike[str],
     corpus_options: CorpusOptions | None = None,
     words: int | None = None,
     metadata: Sequence[str] = (),
@@ -94,8 +94,8 @@ def index(
     Args:
         texts: files, folders (without their hidden files), or patterns: text, Markdown, JSONL, CSV, Parquet, articles,
             MediaWiki dumps.
-        out: the folder of the index.
         model: the encoder, or what `load` takes; None for that of the index.
+        out: the folder of the index.
         corpus_options: how the files are read; `field` names the text of JSONL, CSV and Parquet rows.
         words: most words in a passage; by default 100, or fewer if the model reads less.
         metadata: fields of such rows to keep with their passages, for filters.

@@ -195,7 +195,7 @@ def _behind(
         own, own_items = evaluator(load(base))[metric], evaluator.items
         built = evaluator(method.build_encoder(base, options).eval())[metric]
     noise = evaluator.noise(own_items, evaluator.items) or 0.0
-    behind = (own - built) * (1 if evaluator.greater_is_better else -1) > noise
+    behind = evaluator.gain(built, own) > noise
     progress.tell(f"{metric}: {own:.4g} for the base's own vector, {built:.4g} for what {method.name} makes of it")
     return behind
 

@@ -16,7 +16,7 @@ from transformers import PrinterCallback, ProgressCallback
 
 from likewise.encoder.modules import without_training_head
 from likewise.inference.loading import SavedModel, load
-from likewise.recipes.gclsr import CollapseError
+from likewise.losses.encoder_loss import CollapseError
 from likewise.recipes.options import TrainingOptions
 from likewise.runs import processes
 from likewise.runs.job import Job, Resume, check_target, complete_installation, open_job

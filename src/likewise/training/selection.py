@@ -57,7 +57,7 @@ class Selection:
         if not self.evaluator or state.best_metric is None:
             return None
         score, noise = float(state.best_metric), None
-        gain = (score - before[self.metric]) * (1 if self.evaluator.greater_is_better else -1)
+        gain = self.evaluator.gain(before[self.metric], score)
         if gain > 0 and items is not None:
             self.evaluator(model)
             noise = self.evaluator.noise(items, self.evaluator.items)

@@ -1,0 +1,28 @@
+"""Parts that other packages register by entry points."""
+
+from importlib.metadata import EntryPoint
+from typing import TypeVar
+
+from likewise.errors import LikewiseError, first_line
+
+_Part = TypeVar("_Part")
+
+
+def load_registered(entry: EntryPoint, kind: type[_Part], what: str, error: type[LikewiseError]) -> _Part:
+    """Load an entry point of another package.
+
+    Args:
+        kind: the class that it has to be an instance of.
+        what: the entry point in the words of a message.
+        error: raised if the entry point cannot be loaded, or is of another kind; the message names the package.
+    """
+    named = f"{what} of the package {entry.dist.name if entry.dist else entry.value}"
+    try:
+        found = entry.load()
+    except Exception as reason:
+        raise error(
+            f"{named} cannot be loaded ({type(reason).__name__}: {first_line(reason)}): update or remove that package"
+        ) from reason
+    if not isinstance(found, kind):
+        raise error(f"{named} is not a {kind.__name__} but {type(found).__name__}")
+    return found
