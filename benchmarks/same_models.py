@@ -51,7 +51,7 @@ np.save(sys.argv[3], np.asarray(model.encode(texts, batch_size=8)))
 
 def run(source: Path, *command: str) -> str:
     """Run Python with the package of `source`; what it printed."""
-    environment = os.environ | {"PYTHONPATH": str(source), "LIKEWISE_PROCESSOR": "avx2"}
+    environment = os.environ | {"PYTHONPATH": str(source), "LIKEWISE_PROCESSOR": "avx2", "OMP_NUM_THREADS": "1"}
     done = subprocess.run([sys.executable, *command], env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(f"{' '.join(command)[:300]}\n{done.stderr[-3000:]}")
@@ -91,7 +91,8 @@ def record(source: Path, out: Path, data: Path, only: str) -> None:
 def _scores(report: object, path: str = "") -> list[tuple[str, float]]:
     """Every number of a report that is a score, by its place."""
     if isinstance(report, dict):
-        return [one for key, value in report.items() if key != "settings" for one in _scores(value, f"{path}/{key}")]
+        kept = {key: value for key, value in report.items() if key not in ("settings", "seconds")}
+        return [one for key, value in kept.items() for one in _scores(value, f"{path}/{key}")]
     if isinstance(report, list):
         return [one for i, value in enumerate(report) for one in _scores(value, f"{path}/{i}")]
     return [(path, float(report))] if isinstance(report, float) else []

@@ -64,11 +64,10 @@ def encode_file(
     Args:
         model: the encoder, or what `load` takes.
         source: a text or JSONL file, plain, .gz, .bz2 or .zst, or '-' for standard input. An empty line keeps its row.
-        out: a .npy file of float32 rows or a .parquet file of 'sentence' and 'embedding', in a folder that is there.
-            A folder (vectors/) takes Parquet shards of 'file', 'row', 'sentence' and 'embedding', and vectors.lance
-            takes a Lance table of these; then the source may be a Parquet file too, a folder, a pattern, or the URL of
-            an object store.
-            '-' writes each row to standard output as it comes, a JSON array a line, and cannot be resumed.
+        out: X.npy (float32, a row per line), X.parquet ('sentence' and 'embedding'), or '-' (a JSON array per line on
+            standard output, which cannot be resumed). The folder X/ takes Parquet shards of 'file', 'row', 'sentence'
+            and 'embedding', and X.lance a Lance table of these; their source may also be a Parquet file, a folder, a
+            pattern, or the URL of an object store.
         normalize: scale each row to length 1.
         batch_size: most sentences in a batch; by default only their tokens are limited.
         engine, precision: as in `load`; None takes what the model was loaded with.
