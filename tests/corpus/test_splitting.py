@@ -116,7 +116,7 @@ def test_endless_paragraph_is_given_out_in_parts():
     for sentences in sentences_in_lines(lines()):
         most, before = max(most, read - before), read
         given += sentences
-    assert most < PARAGRAPH_LIMIT + 200
+    assert most < PARAGRAPH_LIMIT + 100
     assert given == [
         (number, f"Sentence {number} begins on this line and it ends on the next one.") for number in range(1, 6001, 2)
     ]
