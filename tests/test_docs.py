@@ -45,6 +45,9 @@ def test_every_name_of_a_page_can_be_imported(page):
         assert hasattr(likewise, first) or find_spec(f"likewise.{first}"), dotted
 
 
+SINGLE_SENTENCES, PASSAGES = ("threats", "patents", "biomedicine", "tweets"), ("aviation", "exclusion", "regulation")
+
+
 def averages(pattern: str) -> list[float]:
     return [read(path)["average"] for path in sorted(RESULTS.glob(pattern))]
 
@@ -67,8 +70,11 @@ def test_the_figures_of_the_readme_are_those_of_the_recorded_results():
     cells = [json.loads(line) for line in (RESULTS / "domains/cells.jsonl").read_text(encoding="utf-8").splitlines()]
     tested = [cell for cell in cells if (cell["set"], cell["part"]) == ("exclusion", "test")]
     excluding = [cell["score"] for cell in tested if cell["arm"].startswith("`exclusion`")]
-    adapted = [cell for cell in cells if cell["part"] == "test" and cell["arm"].startswith("exclusion, then adapt")]
-    both = [mean(cell["score"] for cell in adapted if cell["arm"].endswith(f"seed {seed}")) for seed in (1, 2, 3)]
+    score = {(cell["arm"], cell["set"]): cell["score"] for cell in cells if cell["part"] == "test"}
+    kept = [score["exclusion, Wikipedia sample, seed 1", name] for name in SINGLE_SENTENCES]  # `adapt` keeps its base
+    both = [
+        mean([*kept, *(score[f"exclusion, then adapt, seed {seed}", name] for name in PASSAGES)]) for seed in (1, 2, 3)
+    ]
     (shipped,) = [cell["score"] for cell in tested if cell["arm"] == "base"]
     rows = (
         f"78.87 to {mean(averages('exclusion/*.json')):.2f}) | {shipped:.1f} | {mean(excluding):.1f} |",

@@ -117,59 +117,34 @@ def test_sentences_come_no_nearer_to_their_negations():
     assert found[5.0] < found[0.0] - 0.05
 
 
-def test_phrases_keep_the_base(tiny_base, tmp_path):
-    path = tmp_path / "phrases.txt"
-    path.write_text("".join(f"old cat {i} garden\n" for i in range(300)))
-    found = adapt(path, base=tiny_base, out=tmp_path / "model", passages=280, quiet=True)
+@pytest.mark.parametrize("line", ["old cat {} garden", "The old cat {} slept in the garden behind the house."])
+def test_what_cannot_be_measured_is_not_changed(line, tiny_base, tmp_path, monkeypatch):
+    """Phrases and single sentences keep the base, and nothing is encoded for them but a probe of the speed."""
+    encoded = []
+    vectors = adapt_head.BaseTexts.vectors
+    monkeypatch.setattr(
+        adapt_head.BaseTexts, "vectors", lambda self, texts: [encoded.extend(texts), vectors(self, texts)][1]
+    )
+    path = tmp_path / "lines.txt"
+    path.write_text("".join(line.format(i) + "\n" for i in range(300)))
+    found = adapt(path, base=tiny_base, out=tmp_path / "model", passages=280, quiet=True, keep_base_if_better=False)
     assert found.record["corpus"]["passages"] == 280
     assert found.chosen == "base"
-    assert "phrases" in found.reason
+    assert "0 of 280 passages have several sentences or a title" in found.reason
+    assert encoded == []
+    assert [one.name for one in found.candidates] == ["base"]
+    assert "the base was kept" in (found.path / "report.html").read_text()
     wanted = likewise.load(tiny_base, engine="torch").encode(["old cat"])
     np.testing.assert_allclose(found.model.encode(["old cat"]), wanted, atol=1e-6)
 
 
-@pytest.fixture(scope="module")
-def lines(sentences, tmp_path_factory):
-    path = tmp_path_factory.mktemp("lines") / "lines.txt"
-    path.write_text("\n".join(sentences))
-    return path
-
-
-def test_single_sentences_take_what_paid_elsewhere(tiny_base, lines, tmp_path, monkeypatch):
-    monkeypatch.setitem(adapt_texts.TUNING, "max_steps", 20)
-    given = {"base": tiny_base, "out": tmp_path / "model", "passages": 300, "quiet": True}
-
-    def stopped(*arguments):
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr("likewise.training.adapting.train_head", stopped)
-        adapt(lines, **given)
-    with monkeypatch.context() as patch:
-        patch.setattr(adapt_head.BaseTexts, "vectors", stopped)  # nothing is trained or encoded again
-        found = adapt(lines, **given)
-    assert found.chosen == "ArcCSE, words 0.7, trained map and words"
-    assert [one.name for one in found.candidates[:3]] == ["base", "ArcCSE", "ArcCSE, centred"]
-    assert all(one.mrr is None for one in found.candidates)
-    assert found.record["first_stage"]["recipe"] == "arccse"
-    assert found.record["first_stage"]["steps"] == 20
-    before, after = (model[0].state_dict() for model in (likewise.load(tiny_base, engine="torch"), found.model))
-    assert any(not torch.equal(before[name], after[name]) for name in before)
-
-
-def test_single_sentences_in_too_little_time_are_not_trained_on(tiny_base, lines, tmp_path):
-    found = adapt(lines, base=tiny_base, out=tmp_path / "model", minutes=0.001, quiet=True)
-    assert found.chosen == "words 0.7, trained map and words"
-    assert "first_stage" not in found.record
-
-
-def test_a_few_single_sentences_keep_the_base(tiny_base, sentences, tmp_path):
+def test_too_few_passages_keep_the_base(passages, tiny_base, tmp_path):
     path = tmp_path / "few.txt"
-    path.write_text("\n".join(list(dict.fromkeys(sentences))[:60]))
+    path.write_text("\n\n".join(passages.read_text().split("\n\n")[:80]))
     found = adapt(path, base=tiny_base, out=tmp_path / "model", minutes=1, quiet=True)
     assert found.chosen == "base"
-    assert "60 single sentences" in found.reason
-    assert "give 100 or more" in found.reason
+    assert "80 of 80 passages" in found.reason
+    assert "with 100 of these or more" in found.reason
 
 
 def test_without_words_vectors_keep_their_length(passages, tiny_base, tmp_path):

@@ -14,8 +14,7 @@ import numpy as np
 
 from likewise.corpus import CorpusOptions
 from likewise.corpus.decoding import digest_of
-from likewise.corpus.passages import Passage, offered_pairs, read_passages
-from likewise.corpus.sources import Spec
+from likewise.corpus.passages import OfferedPair, Passage, offered_pairs, read_passages
 from likewise.encoder.word_part import fit_word_part, languages
 from likewise.errors import counted
 from likewise.evaluation.geometry import reciprocal_ranks
@@ -43,17 +42,13 @@ from likewise.training.adapt_texts import (
     mean_words,
     negations,
     sample_passages,
-    tuned,
-    unfit,
+    unmeasured,
 )
-from likewise.training.checkpoints import base_fingerprint, made_by
+from likewise.training.checkpoints import base_fingerprint
 from likewise.transformers_output import no_bar
 
 WEIGHTS = (0.5, 0.7, 1.0)
-"""Weights of the part of words that are tried; the middle one is taken where nothing can be measured."""
-
-TUNED = "ArcCSE"
-"""The name of the candidate that is the base trained on single sentences."""
+"""Weights of the part of words that are tried."""
 
 _DISTRACTORS = 4500
 
@@ -82,8 +77,7 @@ def adapt(
     Candidates are made from the base by centring, by soft whitening, by adding the corpus's words, and by training on
     the pairs with hard negatives. The one that finds the passages of held-out sentences best is saved; STS-B dev, where
     its data is found, may not fall by more than a point. Where nothing beats the base by more than the noise, the base
-    itself is saved. Where the text is single sentences, nothing can be measured: the base is trained on them by ArcCSE,
-    and every step is taken that paid on labelled sets of the same kind.
+    itself is saved. So it is if the text is single sentences, on which no gain can be measured.
 
     Args:
         corpus: a file, a folder, a glob, `bundled:wiki-sample`, or a list of these.
@@ -97,7 +91,8 @@ def adapt(
         seed: fixes pairs, batches and random vectors.
         data: the folder of SentEval's data, for STS-B dev.
         corpus_options: how the corpus is read.
-        keep_base_if_better: save the base where no candidate beats it; otherwise the best candidate is saved.
+        keep_base_if_better: save the base if no candidate beats it; otherwise the best candidate is saved, if any can
+            be measured.
         resume, overwrite, quiet: as in `likewise.train`.
 
     Returns:
@@ -128,9 +123,9 @@ def adapt(
     options = {"base": base, "minutes": minutes, "passages": passages, "seed": seed}
     options |= {"width": width, "language": language, "keep_base_if_better": keep_base_if_better}
     inputs = {"base": base_fingerprint(base, out), "corpus": digest, "STS-B dev": sts is not None}
-    with open_job(out, Plan("adapt", options, inputs, format=2), resume=resume, overwrite=overwrite) as job:
+    with open_job(out, Plan("adapt", options, inputs, format=3), resume=resume, overwrite=overwrite) as job:
         if job.finished is None:
-            _Adapting(job, texts, found, sts, progress).run(corpus, corpus_options)
+            _Adapting(job, texts, found, sts, progress).run()
         assert job.finished is not None
         return AdaptResult(job.target, job.finished)
 
@@ -147,48 +142,41 @@ class _Adapting:
         self.all_passages = passages
         self.sts_texts = [*sts.first, *sts.second] if sts else []
         self.judge = Judge(None, None)
+        self.measured: list[tuple[str, str]] = []
         self.candidates: list[Candidate] = []
         self.heads: dict[str, tuple[FrozenTexts, Head]] = {}
 
-    def run(self, corpus: Spec, options: CorpusOptions | None) -> None:
+    def run(self) -> None:
         passages = sample_passages(self.job, self.base, self.all_passages, self.progress)
         pairs = offered_pairs(passages, seed=self.seed)
         self.held, training = held_out(pairs, passages, self.seed)
-        self.unfit = unfit(passages, self.held)
+        self.unmeasured = unmeasured(passages, self.held, pairs)
         self.pool = list(dict.fromkeys(pair.second for pair in (*self.held, *pairs)))[: HELD_OUT + _DISTRACTORS]
         place = {text: row for row, text in enumerate(self.pool)}
         self.own = [place[pair.second] for pair in self.held]
-        self.queries = [pair.first for pair in (self.held or pairs)[:HELD_OUT]]
-        negated = [] if self.unfit else negations(training, self.seed)
-        self.measured = negated[1::2]
-        judged = [*self.queries, *self.pool, *(text for pair in self.measured for text in pair), *self.sts_texts]
-        texts = [text for pair in pairs for text in (pair.first, pair.second)]
-        texts += [*self.sts_texts, *(text for pair in negated for text in pair)]
-        # Nothing can be measured on single sentences, so that a step is taken there that paid on all labelled sets.
-        better = None if self.held or self.unfit else tuned(self.job, corpus, options, self.progress)
-        space = frozen_texts(self.job, self.base, judged if better else texts, self.progress, "vectors of the base")
-        self._score("base", space, identity := Head(space.vectors.shape[1]))
-        if better:
-            space = frozen_texts(self.job, better, texts, self.progress)
-            self._score(TUNED, space, identity)
-        self._try_all(space, [(pair.first, pair.second) for pair in training], negated[::2])
+        self.queries = [pair.first for pair in self.held]
+        if self.unmeasured:  # nothing is encoded or trained, as nothing of it could be adopted
+            self.candidates.append(Candidate("base", None, None, None, None))
+        else:
+            self._try_all(pairs, training)
         kinds = Counter(pair.kind for pair in pairs)
         self._save({"passages": len(passages), "pairs": dict(kinds), "held_out": len(self.held)})
 
-    def _try_all(
-        self, space: FrozenTexts, offered: Sequence[tuple[str, str]], negated: Sequence[tuple[str, str]]
-    ) -> None:
+    def _try_all(self, pairs: Sequence[OfferedPair], training: Sequence[OfferedPair]) -> None:
         """Make and score the candidates: those that need no training first."""
-        pairs = space.rows(offered)
-        vectors = space.vectors.numpy()[np.unique(pairs[:, 1])] if len(pairs) else space.vectors.numpy()
-        first = f"{TUNED}, " if TUNED in self.heads else ""
-        self._score(f"{first}centred", space, centred(vectors))
-        if len(vectors) > 4 * vectors.shape[1]:
-            self._score(f"{first}soft whitening", space, softly_whitened(vectors))
-        if self.unfit:
-            return
+        negated = negations(training, self.seed)
+        self.measured = negated[1::2]
+        texts = [text for pair in pairs for text in (pair.first, pair.second)]
+        texts += [*self.sts_texts, *(text for pair in negated for text in pair)]
+        space = frozen_texts(self.job, self.base, texts, self.progress)
+        rows = space.rows([(pair.first, pair.second) for pair in training])
+        vectors = space.vectors.numpy()[np.unique(rows[:, 1])] if len(rows) else space.vectors.numpy()
         size = vectors.shape[1]
-        start, trainings = Head(size), {"map": {"word_rate": 0.0}}
+        self._score("base", space, Head(size))
+        self._score("centred", space, centred(vectors))
+        if len(vectors) > 4 * size:
+            self._score("soft whitening", space, softly_whitened(vectors))
+        start, first, trainings = Head(size), "", {"map": {"word_rate": 0.0}}
         if width := self.options["width"]:
             ids = space.base.tokens([one.text for one in self.all_passages])  # also those that did not fit the time
             settings = (size, width, self.seed, self.options["language"])
@@ -197,20 +185,19 @@ class _Adapting:
             for weight in WEIGHTS:
                 words = copy.deepcopy(part)
                 words.weight = weight
-                scored[weight] = self._score(f"{first}words {weight}", space, Head(size, words))
+                scored[weight] = self._score(f"words {weight}", space, Head(size, words))
             kept = {weight: one for weight, one in scored.items() if self.judge.keeps_sts(one)} or scored
-            best = max(kept, key=lambda weight: kept[weight].gain or 0.0) if self.held else WEIGHTS[1]
-            start, first, trainings["map and words"] = self.heads[scored[best].name][1], f"{first}words {best}, ", {}
+            best = max(kept, key=lambda weight: kept[weight].gain or 0.0)
+            start, first, trainings["map and words"] = self.heads[scored[best].name][1], f"words {best}, ", {}
         for what, changes in trainings.items():
-            training = HeadTrainingOptions().updated(**changes)
-            trained = train_head(start, space, pairs, training, self.seed, self.progress, space.rows(negated))
+            options = HeadTrainingOptions().updated(**changes)
+            trained = train_head(start, space, rows, options, self.seed, self.progress, space.rows(negated[::2]))
             self._score(f"{first}trained {what}", space, trained)
 
     def _score(self, name: str, space: FrozenTexts, head: Head) -> Candidate:
         self.heads[name] = space, head
-        ranks = sts = negation = None
-        if self.held:
-            ranks = reciprocal_ranks(*self._sides(name), np.array(self.own))
+        ranks = reciprocal_ranks(*self._sides(name), np.array(self.own))
+        sts = negation = None
         if self.sts is not None:
             sts, _ = correlations(pair_cosines(*np.split(space.under(head, self.sts_texts), 2)), self.sts.gold)
         if not self.candidates:
@@ -219,8 +206,7 @@ class _Adapting:
             sides = (space.under(head, side) for side in zip(*self.measured, strict=True))
             negation = 100 * (1 - float(pair_cosines(*sides).mean()))
         self.candidates.append(one := self.judge.score(name, ranks, sts, negation))
-        scores = [f"MRR {one.mrr:.2f}" if one.mrr is not None else "", f"STS-B dev {sts:.2f}" if sts else ""]
-        self.progress.tell(f"{name}: {', '.join(filter(None, scores)) or 'not measured'}")
+        self.progress.tell(f"{name}: MRR {one.mrr:.2f}" + (f", STS-B dev {sts:.2f}" if sts else ""))
         return one
 
     def _sides(self, name: str) -> tuple[np.ndarray, np.ndarray]:
@@ -230,24 +216,18 @@ class _Adapting:
 
     def _choose(self) -> tuple[Candidate, str]:
         base, others = self.candidates[0], self.candidates[1:]
-        if self.held:
-            best, reason = self.judge.best(others)
-            if best is None and not self.options["keep_base_if_better"]:
-                best = max(others, key=lambda one: one.gain or 0.0)
-            return best or base, reason
-        if self.unfit:
-            return base, self.unfit
-        if not self.judge.keeps_sts(others[-1]):
-            return base, "the text has no passages to measure on, and the candidate loses too much of STS-B dev"
-        return others[-1], (
-            "the text is single sentences, on which nothing can be measured without labels: this is what paid on "
-            "labelled sets of the same kind (see docs/adapt.md)"
-        )
+        if self.unmeasured:
+            return base, self.unmeasured
+        best, reason = self.judge.best(others)
+        if best is None and not self.options["keep_base_if_better"]:
+            best = max(others, key=lambda one: one.gain or 0.0)
+        return best or base, reason
 
     def _save(self, corpus: Mapping[str, Any]) -> None:
         chosen, reason = self._choose()
-        space, head = self.heads[chosen.name]
-        model = head.on(space.base.encoder) if chosen.name != "base" else self.base.encoder
+        model = self.base.encoder
+        if chosen.name != "base":
+            model = self.heads[chosen.name][1].on(model)
         facts = {
             "recipe": "adapt",
             "kind": "encoder",
@@ -257,13 +237,12 @@ class _Adapting:
             "candidates": [asdict(one) for one in self.candidates],
             "corpus": {**corpus, "searched": len(self.pool)},
         }
-        if TUNED in self.heads:
-            facts["first_stage"] = made_by(space.base.name)
         shutil.rmtree(self.job.result)  # half of a model, after a kill
         model.save_pretrained(str(self.job.result), create_model_card=False)
         write_text(self.job.result / "README.md", adapted_card(facts, self.candidates, model))
-        own = self.own or [-1] * len(self.queries)
-        before, after = (queries @ pool.T for queries, pool in map(self._sides, ("base", chosen.name)))
-        page = adapted_page(facts, self.candidates, self.queries, self.pool, own, (before, after))
+        cosines = (np.empty((0, len(self.pool))),) * 2
+        if self.queries:
+            cosines = tuple(queries @ pool.T for queries, pool in map(self._sides, ("base", chosen.name)))
+        page = adapted_page(facts, self.candidates, self.queries, self.pool, self.own, cosines)
         write_text(self.job.result / "report.html", page)
         self.job.finish(facts)
