@@ -5,8 +5,8 @@ from typing import assert_type
 import numpy as np
 
 import likewise
+from likewise.adaptation import AdaptResult
 from likewise.inference.encoder import Encoder
-from likewise.training import AdaptResult
 
 
 def check() -> None:

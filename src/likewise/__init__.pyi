@@ -1,3 +1,4 @@
+from .adaptation import adapt as adapt
 from .augment.negation import negate as negate
 from .baselines import baseline as baseline
 from .comparison import compare as compare
@@ -18,7 +19,6 @@ from .searching import Index as Index
 from .searching import index as index
 from .searching import search as search
 from .serving import serve as serve
-from .training import adapt as adapt
 from .training import finetune as finetune
 from .training import push as push
 from .training import train as train

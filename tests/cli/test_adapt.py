@@ -2,13 +2,13 @@ from functools import partial
 
 from typer.testing import CliRunner
 
+from likewise.adaptation import proposals
+from likewise.adaptation.head import HeadTrainingOptions
 from likewise.cli import build_app
-from likewise.training import adapting
-from likewise.training.adapt_head import HeadTrainingOptions
 
 
 def test_adapt_shows_candidates_and_choice(tiny_base, sentences, tmp_path, monkeypatch):
-    monkeypatch.setattr(adapting, "HeadTrainingOptions", partial(HeadTrainingOptions, steps=5, batch_size=32))
+    monkeypatch.setattr(proposals, "HeadTrainingOptions", partial(HeadTrainingOptions, steps=5, batch_size=32))
     (tmp_path / "text").mkdir()
     (tmp_path / "text" / "lines.txt").write_text(
         "\n\n".join(map(" ".join, zip(sentences[::2], sentences[1::2], strict=True)))

@@ -108,11 +108,12 @@ def show_adapted(result: Any) -> None:
     """Print the scores of every candidate, the choice, and the model's folder."""
     from rich.console import Console
 
-    from likewise.training.adapt_choice import COLUMNS
+    from likewise.adaptation.choice import COLUMNS
 
     chosen = next((i for i, one in enumerate(result.candidates) if one.name == result.chosen), None)
     Console(highlight=False).print(table_of(COLUMNS, [one.cells() for one in result.candidates], bold=chosen))
     typer.echo(f"chosen: {result.chosen}, because {result.reason}")
+    typer.echo(f"form: {result.form}")
     typer.echo(f"model: {result.path}")
 
 
@@ -130,4 +131,6 @@ def show_outcome(result: Any) -> None:
         typer.echo(f"No gain: {result.no_gain}. {_CURE}", err=True)
 
 
-adapt = calls("likewise:adapt", arguments=("corpus",), config=True)(show_adapted)
+adapt = calls("likewise:adapt", options="likewise.adaptation:AdaptOptions", arguments=("corpus",), config=True)(
+    show_adapted
+)

@@ -1,5 +1,3 @@
-from .adapt_choice import AdaptResult as AdaptResult
-from .adapting import adapt as adapt
 from .finetuning import finetune as finetune
 from .labelled_rows import LabelledDataError as LabelledDataError
 from .objectives import OBJECTIVES as OBJECTIVES

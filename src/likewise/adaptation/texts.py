@@ -6,19 +6,23 @@ Letters of the shapes: S texts, V pieces of the vocabulary, D and E embeddings.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 
+from likewise.adaptation.head import BaseTexts, FrozenTexts
+from likewise.adaptation.options import AdaptOptions
 from likewise.augment.negation import negate
-from likewise.corpus.passages import OfferedPair, Passage
+from likewise.corpus.passages import OfferedPair, Passage, offered_pairs
 from likewise.errors import MissingExtraError, counted
 from likewise.runs.job import Job
 from likewise.runs.parts import Parts
 from likewise.runs.progress import Progress
 from likewise.runs.stopping import orderly_stop
-from likewise.training.adapt_head import BaseTexts, FrozenTexts
 
 HELD_OUT = 500
 """Sentences that measure, at most."""
@@ -26,32 +30,82 @@ HELD_OUT = 500
 _NEGATED = 400
 """Sentences that are negated, half to train on and half to measure."""
 
+_DISTRACTORS = 4500
 _BLOCK = 2048  # texts of a saved part
 _LEAST_MEASURING = 100  # passages that offer one, of which half are held out: with fewer nothing is measured
 _PASSAGES = 0.4  # share of passages that offer a measuring pair, below which the text counts as single sentences
 
 
-def sample_passages(job: Job, base: BaseTexts, passages: Sequence[Passage], progress: Progress) -> list[Passage]:
+@dataclass(frozen=True)
+class OwnText:
+    """A text as an adaptation uses it; no passage is both measured on and learnt from.
+
+    Attributes:
+        passages: those that are used, in order.
+        pairs: all that they offer.
+        held: the pairs to measure on; none if nothing can be measured.
+        training: the pairs to learn from.
+        pool: the different texts that are searched, N.
+    """
+
+    passages: Sequence[Passage]
+    pairs: Sequence[OfferedPair]
+    held: Sequence[OfferedPair]
+    training: Sequence[OfferedPair]
+    pool: Sequence[str]
+
+    @classmethod
+    def of(cls, passages: Sequence[Passage], seed: int) -> OwnText:
+        """Divide passages into what is measured on and what is learnt from."""
+        pairs = offered_pairs(passages, seed=seed)
+        held, training = held_out(pairs, passages, seed)
+        pool = list(dict.fromkeys(pair.second for pair in (*held, *pairs)))[: HELD_OUT + _DISTRACTORS]
+        return cls(passages, pairs, held, training, pool)
+
+    @property
+    def queries(self) -> list[str]:
+        """The texts that search, Q."""
+        return [pair.first for pair in self.held]
+
+    @property
+    def own(self) -> list[int]:
+        """The place in `pool` of the passage of each query, Q."""
+        place = {text: row for row, text in enumerate(self.pool)}
+        return [place[pair.second] for pair in self.held]
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The facts of the record."""
+        return {
+            "passages": len(self.passages),
+            "pairs": dict(Counter(pair.kind for pair in self.pairs)),
+            "held_out": len(self.held),
+            "searched": len(self.pool),
+        }
+
+
+def sample_passages(
+    job: Job, base: BaseTexts, passages: Sequence[Passage], options: AdaptOptions, progress: Progress
+) -> list[Passage]:
     """Return the passages that are used, in order: as many as asked for, or as fit the time.
 
     The speed is measured once and noted in the job.
     """
-    options = job.plan.options
-    order = np.random.default_rng([options["seed"], 3]).permutation(len(passages))
-    if options["passages"]:
-        job.note(passages=options["passages"])
+    order = np.random.default_rng([options.seed, 3]).permutation(len(passages))
+    if options.passages:
+        job.note(passages=options.passages)
     elif "passages" not in job.notes:
         probe = [passages[int(i)].text for i in order[:256]]
         base.vectors(probe[:32])  # the first call is slower
         begun = time.perf_counter()
         base.vectors(probe)
         pace = (time.perf_counter() - begun) / len(probe)
-        seconds = 60 * options["minutes"]
+        seconds = 60 * options.minutes
         # Both sides of a pair, in half of the time.
         job.note(passages=int(max(256, 0.5 * seconds / (2 * pace))))
     most = job.notes["passages"]
     if most < len(passages):
-        reason = "as asked" if options["passages"] else "more do not fit the time given"
+        reason = "as asked" if options.passages else "more do not fit the time given"
         progress.tell(f"{most:,} of {len(passages):,} passages are used: {reason}")
     return [passages[int(i)] for i in np.sort(order[:most])]
 
@@ -93,26 +147,16 @@ def held_out(
     return held, [pair for pair in pairs if pair.passage not in gone]
 
 
-def mean_words(passages: Sequence[Passage]) -> float:
-    """Return the mean number of words of a passage."""
-    return float(np.mean([len(one.text.split()) for one in passages]))
-
-
-def unmeasured(passages: Sequence[Passage], held: Sequence[OfferedPair], pairs: Sequence[OfferedPair]) -> str:
-    """Return why no gain can be measured on a text, so that the base is kept; '' if one can.
-
-    Args:
-        passages: those that are used.
-        held: the pairs to measure on.
-        pairs: all pairs that the passages offer.
-    """
-    if held:
+def unmeasured(text: OwnText) -> str:
+    """Return why no gain can be measured on a text, so that the base is kept; '' if one can."""
+    if text.held:
         return ""
-    measuring = {pair.passage for pair in pairs if pair.kind in ("rest", "title")}
+    measuring = {pair.passage for pair in text.pairs if pair.kind in ("rest", "title")}
+    there = f"{len(measuring):,} of {counted(len(text.passages), 'passage')}"
     return (
-        f"{len(measuring):,} of {counted(len(passages), 'passage')} have several sentences or a title, and a gain can "
-        f"only be measured with {_LEAST_MEASURING} of these or more, and {_PASSAGES:.0%} of the text. A change that "
-        "cannot be measured is not made, since such changes did harm on most texts of single sentences (docs/adapt.md)"
+        f"{there} have several sentences or a title, and a gain can only be measured with {_LEAST_MEASURING} of these "
+        f"or more, and {_PASSAGES:.0%} of the text. A change that cannot be measured is not made, as such changes did "
+        "harm on most texts of single sentences (docs/adapt.md)"
     )
 
 

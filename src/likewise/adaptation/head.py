@@ -136,7 +136,11 @@ class Head(nn.Module):
         changed = not torch.equal(self.linear.weight, torch.eye(size)) or bool(self.linear.bias.any())
         if changed:
             weight, bias = self.linear.weight.detach().clone(), self.linear.bias.detach().clone()
-            modules = modules if isinstance(modules[-1], Normalize) else [*modules, Normalize()]
+            scaled = isinstance(modules[-1], Normalize)
+            if not bias.any():  # the length does not matter, and more servers know Pooling and Dense side by side
+                modules = modules[:-1] if scaled else modules
+            elif not scaled:
+                modules.append(Normalize())
             modules.append(Dense(size, size, activation_function=nn.Identity(), init_weight=weight, init_bias=bias))
             if self.words is None:
                 modules.append(Normalize())

@@ -1,5 +1,7 @@
 import json
 import random
+import subprocess
+import sys
 from functools import partial
 
 import numpy as np
@@ -8,21 +10,22 @@ import torch
 from tests.conftest import sentence
 
 import likewise
+from likewise.adaptation import adapt, head, proposals, texts
+from likewise.adaptation.choice import Candidate, Judge
+from likewise.adaptation.head import FrozenTexts, Head, HeadTrainingOptions, centred, softly_whitened, train_head
+from likewise.adaptation.result import changed_neighbours
 from likewise.corpus.passages import OfferedPair
 from likewise.encoder.word_part import WordPart
 from likewise.errors import LikewiseError
 from likewise.evaluation.geometry import reciprocal_ranks
 from likewise.runs.job import JobError
 from likewise.runs.progress import Progress
-from likewise.training import adapt, adapt_head, adapt_texts, adapting
-from likewise.training.adapt_choice import Candidate, Judge, changed_neighbours
-from likewise.training.adapt_head import FrozenTexts, Head, HeadTrainingOptions, centred, softly_whitened, train_head
 
 
 @pytest.fixture(scope="module", autouse=True)
 def few_updates():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(adapting, "HeadTrainingOptions", partial(HeadTrainingOptions, steps=10, batch_size=32))
+        patch.setattr(proposals, "HeadTrainingOptions", partial(HeadTrainingOptions, steps=10, batch_size=32))
         yield
 
 
@@ -74,12 +77,12 @@ def test_a_stopped_run_ends_with_the_same_bytes(passages, tiny_base, adapted, tm
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("likewise.training.adapting.train_head", stopped)
+        patch.setattr("likewise.adaptation.proposals.train_head", stopped)
         with pytest.raises(KeyboardInterrupt):
             adapt(passages, base=tiny_base, out=tmp_path / "model", minutes=1, quiet=True)
     assert not (tmp_path / "model" / "modules.json").exists()
     with monkeypatch.context() as patch:
-        patch.setattr(adapt_head.BaseTexts, "vectors", stopped)  # nothing is encoded again
+        patch.setattr(head.BaseTexts, "vectors", stopped)  # nothing is encoded again
         again = adapt(passages, base=tiny_base, out=tmp_path / "model", minutes=1, quiet=True)
     assert again.record["candidates"] == adapted.record["candidates"]
     for file in adapted.path.rglob("*.safetensors"):
@@ -121,10 +124,8 @@ def test_sentences_come_no_nearer_to_their_negations():
 def test_what_cannot_be_measured_is_not_changed(line, tiny_base, tmp_path, monkeypatch):
     """Phrases and single sentences keep the base, and nothing is encoded for them but a probe of the speed."""
     encoded = []
-    vectors = adapt_head.BaseTexts.vectors
-    monkeypatch.setattr(
-        adapt_head.BaseTexts, "vectors", lambda self, texts: [encoded.extend(texts), vectors(self, texts)][1]
-    )
+    vectors = head.BaseTexts.vectors
+    monkeypatch.setattr(head.BaseTexts, "vectors", lambda self, texts: [encoded.extend(texts), vectors(self, texts)][1])
     path = tmp_path / "lines.txt"
     path.write_text("".join(line.format(i) + "\n" for i in range(300)))
     found = adapt(path, base=tiny_base, out=tmp_path / "model", passages=280, quiet=True, keep_base_if_better=False)
@@ -153,21 +154,55 @@ def test_without_words_vectors_keep_their_length(passages, tiny_base, tmp_path):
     assert found.model.get_embedding_dimension() == 32
 
 
+def test_a_plain_folder_is_loaded_without_likewise(passages, tiny_base, adapted, tmp_path):
+    assert "trust_remote_code=True" in adapted.form
+    given = {"base": tiny_base, "out": tmp_path / "model", "plain": True, "keep_base_if_better": False, "quiet": True}
+    found = adapt(passages, **given)
+    assert "any tool" in found.form
+    types = [one["type"] for one in json.loads((found.path / "modules.json").read_text())]
+    assert [one.rpartition(".")[2] for one in types][-2:] == ["Dense", "Normalize"]
+    assert all(one.startswith("sentence_transformers.") for one in types)
+    code = f"""
+import sys
+sys.modules["likewise"] = None
+from sentence_transformers import SentenceTransformer
+print(SentenceTransformer({str(found.path)!r}, device="cpu").encode(["old cat"]).tolist())
+"""
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    np.testing.assert_allclose(json.loads(done.stdout), found.model.encode(["old cat"]), atol=1e-5)
+
+
+def test_a_map_without_a_bias_stands_right_behind_the_pooling(tiny_model, sentences):
+    head = Head(32)
+    with torch.no_grad():
+        head.linear.weight.add_(0.1 * torch.randn(32, 32, generator=torch.Generator().manual_seed(0)))
+    found = head.on(tiny_model)
+    assert [type(one).__name__ for one in found][-3:] == ["Pooling", "Dense", "Normalize"]
+    vectors = tiny_model.encode(sentences[:5], normalize_embeddings=True)
+    wanted = vectors @ head.linear.weight.detach().numpy().T
+    wanted /= np.linalg.norm(wanted, axis=1, keepdims=True)
+    np.testing.assert_allclose(found.encode(sentences[:5]), wanted, atol=1e-5)
+
+
 def test_negations_are_of_whole_sentences(monkeypatch):
     pairs = [OfferedPair("cat sat", "The cat sat.", "deletion", 0), OfferedPair("It ran.", "A dog.", "rest", 1)]
-    monkeypatch.setattr(adapt_texts, "negate", lambda texts: [f"not {text}" for text in texts])
-    found = adapt_texts.negations(pairs, 1)
+    monkeypatch.setattr(texts, "negate", lambda texts: [f"not {text}" for text in texts])
+    found = texts.negations(pairs, 1)
     assert sorted(found) == [("It ran.", "not It ran."), ("The cat sat.", "not The cat sat.")]
 
 
 def test_bad_input(tiny_base, tmp_path):
-    with pytest.raises(LikewiseError, match="width is -1"):
+    with pytest.raises(LikewiseError, match="width must be 0 or more, not -1"):
         adapt(tmp_path / "a.txt", base=tiny_base, out=tmp_path / "model", width=-1)
     with pytest.raises(LikewiseError, match="language is 'klingon': give one of arabic"):
         adapt(tmp_path / "a.txt", base=tiny_base, out=tmp_path / "model", language="klingon")
-    with pytest.raises(LikewiseError, match="minutes is 0"):
+    with pytest.raises(LikewiseError, match="minutes must be above 0, not 0"):
         adapt(tmp_path / "a.txt", base=tiny_base, out=tmp_path / "model", minutes=0)
-    with pytest.raises(LikewiseError, match="passages is -1"):
+    with pytest.raises(LikewiseError, match="minutes must be a number, not 'soon'"):
+        adapt(tmp_path / "a.txt", base=tiny_base, out=tmp_path / "model", minutes="soon")
+    with pytest.raises(LikewiseError, match="there is no option minuts: did you mean minutes"):
+        adapt(tmp_path / "a.txt", base=tiny_base, out=tmp_path / "model", minuts=15)
+    with pytest.raises(LikewiseError, match="passages must be 0 or more, not -1"):
         adapt(tmp_path / "a.txt", base=tiny_base, out=tmp_path / "model", passages=-1)
     with pytest.raises(LikewiseError, match=r"a\.txt: no such file"):
         adapt(tmp_path / "a.txt", base=tiny_base, out=tmp_path / "model")
@@ -234,12 +269,12 @@ def test_neighbours_that_changed():
 def test_held_out_passages_are_not_trained_on():
     pairs = [OfferedPair(f"a{i}", f"b{i}", "rest", i) for i in range(400)]
     pairs += [OfferedPair(f"t{i}", f"b{i}", "title", i) for i in range(400)]
-    held, training = adapt_texts.held_out(pairs, [None] * 400, seed=1)
+    held, training = texts.held_out(pairs, [None] * 400, seed=1)
     assert len(held) == 200
     assert {pair.kind for pair in held} == {"rest"}
     gone = {pair.passage for pair in held}
     assert [pair for pair in pairs if pair.passage not in gone] == training
-    titles, _ = adapt_texts.held_out(pairs[300:], [None] * 400, seed=1)  # too few passages of several sentences
+    titles, _ = texts.held_out(pairs[300:], [None] * 400, seed=1)  # too few passages of several sentences
     assert {pair.kind for pair in titles} == {"title"}
-    few, rest = adapt_texts.held_out(pairs[:80], [None] * 400, seed=1)  # most passages offer nothing to measure on
+    few, rest = texts.held_out(pairs[:80], [None] * 400, seed=1)  # most passages offer nothing to measure on
     assert (few, len(rest)) == ([], 80)

@@ -1,7 +1,5 @@
 """The choice between adapted encoders without labels: retrieval on held-out passages, with STS-B dev as a guard.
 
-Beside it are the card and the page that show what was chosen from.
-
 Letters of the shapes: Q held-out sentences, N passages, D embedding.
 """
 
@@ -9,19 +7,18 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.resources import files
-from typing import Any
 
 import numpy as np
 
-from likewise.evaluation.pairs import RatedPairs
+from likewise.adaptation.head import FrozenTexts, Head
+from likewise.adaptation.texts import OwnText
+from likewise.evaluation.geometry import reciprocal_ranks
+from likewise.evaluation.pairs import RatedPairs, correlations, pair_cosines
 from likewise.evaluation.registry import rated_task
-from likewise.evaluation.report import markdown_table
 from likewise.evaluation.task import DataError, number
-from likewise.inference.loading import SavedModel
-from likewise.training.result import model_card
+from likewise.runs.progress import Progress
 
 GUARD = 1.0
 """Points of STS-B dev that an adapted encoder may lose."""
@@ -43,7 +40,7 @@ class Candidate:
 
     Attributes:
         name: what was done, in a few words.
-        mrr: mean reciprocal rank, times 100, of a held-out sentence's passage; None where the text has no passages.
+        mrr: mean reciprocal rank, times 100, of a held-out sentence's passage; None if nothing can be measured.
         gain: `mrr` minus that of the base.
         noise: two standard errors of `gain`.
         sts_dev: Spearman on STS-B dev, times 100; None without its data.
@@ -64,30 +61,11 @@ class Candidate:
         return [self.name, number(self.mrr), gain, *(number(score) for score in scores)]
 
 
-class AdaptResult(SavedModel):
-    """The result of `adapt`."""
-
-    @property
-    def chosen(self) -> str:
-        """The name of the candidate that was saved, "base" for the unchanged base."""
-        return self.record["chosen"]
-
-    @property
-    def reason(self) -> str:
-        """The reason for the choice, in one sentence."""
-        return self.record["reason"]
-
-    @property
-    def candidates(self) -> tuple[Candidate, ...]:
-        """All candidates with their scores, the base first."""
-        return tuple(Candidate(**one) for one in self.record["candidates"])
-
-
 class Judge:
     """The scores of candidates beside those of the base.
 
     Args:
-        base: reciprocal ranks of the base, (Q,); None where the text has no passages.
+        base: reciprocal ranks of the base, (Q,); None if nothing can be measured.
         sts_dev: of the base; None without data.
     """
 
@@ -127,6 +105,78 @@ class Judge:
         )
 
 
+class Contest:
+    """The candidates for a text, scored as they come in; the base is the first.
+
+    Args:
+        space: all texts under the base.
+        text: what is measured on.
+        negated: sentences and their negations, to measure on.
+        sts: rated pairs for the guard; None without data.
+        progress: told each score.
+    """
+
+    def __init__(
+        self,
+        space: FrozenTexts,
+        text: OwnText,
+        negated: Sequence[tuple[str, str]],
+        sts: RatedPairs | None,
+        progress: Progress,
+    ) -> None:
+        self.space, self.text, self.negated, self.sts, self.progress = space, text, negated, sts, progress
+        self.heads = {"base": Head(space.vectors.shape[1])}
+        ranks, sts_dev, negation = self._measured("base")
+        self.judge = Judge(ranks, sts_dev)
+        self.candidates = [self._told(self.judge.score("base", ranks, sts_dev, negation))]
+
+    def enter(self, name: str, head: Head) -> Candidate:
+        """Score a candidate and keep it."""
+        self.heads[name] = head
+        self.candidates.append(self._told(self.judge.score(name, *self._measured(name))))
+        return self.candidates[-1]
+
+    def best_of(self, candidates: Sequence[Candidate]) -> Candidate:
+        """Return the candidate with the largest gain, of those that pass the guard if any does."""
+        kept = [one for one in candidates if self.judge.keeps_sts(one)] or candidates
+        return max(kept, key=lambda one: one.gain or 0.0)
+
+    def choose(self, keep_base_if_better: bool) -> tuple[str, str]:
+        """Return the name of the candidate to save, "base" for the base, and the reason in a sentence."""
+        others = self.candidates[1:]
+        best, reason = self.judge.best(others)
+        if best is None and not keep_base_if_better:
+            best = max(others, key=lambda one: one.gain or 0.0)
+        return best.name if best else "base", reason
+
+    def cosines(self, name: str) -> np.ndarray:
+        """Return the cosines (Q, N) of the held-out queries with all passages, by a candidate."""
+        queries, pool = self._sides(name)
+        return queries @ pool.T
+
+    def _sides(self, name: str) -> tuple[np.ndarray, np.ndarray]:
+        head = self.heads[name]
+        return self.space.under(head, self.text.queries), self.space.under(head, self.text.pool)
+
+    def _measured(self, name: str) -> tuple[np.ndarray, float | None, float | None]:
+        """Return reciprocal ranks (Q,), STS-B dev, and the distance of negations."""
+        head = self.heads[name]
+        ranks = reciprocal_ranks(*self._sides(name), np.array(self.text.own))
+        sts = negation = None
+        if self.sts is not None:
+            sides = self.space.under(head, self.sts.first), self.space.under(head, self.sts.second)
+            sts, _ = correlations(pair_cosines(*sides), self.sts.gold)
+        if self.negated:
+            both = (self.space.under(head, side) for side in zip(*self.negated, strict=True))
+            negation = 100 * (1 - float(pair_cosines(*both).mean()))
+        return ranks, sts, negation
+
+    def _told(self, one: Candidate) -> Candidate:
+        sts = "" if one.sts_dev is None else f", STS-B dev {one.sts_dev:.2f}"
+        self.progress.tell(f"{one.name}: MRR {one.mrr:.2f}{sts}")
+        return one
+
+
 def sts_dev_pairs(data: str | os.PathLike[str] | None) -> RatedPairs | None:
     """Return the pairs of STS-B dev; None if there is no data.
 
@@ -139,67 +189,3 @@ def sts_dev_pairs(data: str | os.PathLike[str] | None) -> RatedPairs | None:
         if data is not None:
             raise
         return None
-
-
-_ABOUT = """`{base}`, adapted to {passages:,} passages of text without labels. Chosen: **{chosen}**, because {reason}.
-
-{table}
-
-MRR: mean reciprocal rank of the passage that a held-out sentence was taken from. Noise: two standard errors. Negation:
-100 (1 - cosine) of sentences and their negations, higher where 'not' is seen."""
-_FILES = "`report.html` shows neighbours that changed; options, versions and all scores are in `likewise.json`."
-
-
-def adapted_card(facts: Mapping[str, Any], candidates: Sequence[Candidate], model: Any) -> str:
-    """Return the text of README.md."""
-    table = markdown_table(COLUMNS, [one.cells() for one in candidates])
-    about = _ABOUT.format_map({**facts, "passages": facts["corpus"]["passages"], "table": table})
-    return model_card(model, "adapt", "A sentence encoder adapted", about, _FILES)
-
-
-def adapted_page(
-    facts: Mapping[str, Any],
-    candidates: Sequence[Candidate],
-    queries: Sequence[str],
-    passages: Sequence[str],
-    own: Sequence[int],
-    cosines: tuple[np.ndarray, np.ndarray],
-) -> str:
-    """Return the page.
-
-    Args:
-        facts: the facts of the record.
-        queries: Q texts, and N `passages` that were searched.
-        own: the row of each query's own passage, -1 without one.
-        cosines: of the queries with the passages, (Q, N), by the base and by the chosen encoder.
-    """
-    from jinja2 import Template
-
-    changes = [
-        (queries[query], *([(passages[row], row == own[query]) for row in rows] for rows in sides))
-        for query, *sides in changed_neighbours(*cosines, own)
-    ]
-    source = files("likewise.training").joinpath("adapt_page.html.j2").read_text(encoding="utf-8")
-    template = Template(source, autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    return template.render(facts, columns=COLUMNS, rows=[one.cells() for one in candidates], changes=changes)
-
-
-def changed_neighbours(
-    before: np.ndarray, after: np.ndarray, own: Sequence[int], most: int = 8, shown: int = 3
-) -> list[tuple[int, list[int], list[int]]]:
-    """Return the queries whose nearest passages changed most: its number, the passages before, and those after.
-
-    Args:
-        before, after: (Q, N) cosines of Q queries with N passages.
-        own: the row of each query's own passage, -1 without one.
-        most: queries returned; those whose own passage moved up or down into view come first.
-        shown: passages of a query.
-    """
-    tops = [np.argsort(-side, axis=1, kind="stable")[:, :shown].tolist() for side in (before, after)]
-    changed = [
-        ((own[query] in old) != (own[query] in new), len(set(new) - set(old)), query)
-        for query, (old, new) in enumerate(zip(*tops, strict=True))
-        if set(new) - set(old)
-    ]
-    changed.sort(key=lambda one: (-one[0], -one[1], one[2]))
-    return [(query, tops[0][query], tops[1][query]) for _, _, query in changed[:most]]

@@ -1,0 +1,154 @@
+"""`likewise adapt`: from any text to an encoder that is better on that text, or to the base and a plain statement."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+from sentence_transformers import SentenceTransformer
+
+from likewise.adaptation.choice import Candidate, Contest, sts_dev_pairs
+from likewise.adaptation.head import BaseTexts
+from likewise.adaptation.options import AdaptOptions
+from likewise.adaptation.proposals import propose
+from likewise.adaptation.result import AdaptResult, adapted_card, adapted_page, form_of
+from likewise.adaptation.texts import OwnText, frozen_texts, negations, sample_passages, unmeasured
+from likewise.corpus import CorpusOptions
+from likewise.corpus.decoding import digest_of
+from likewise.corpus.passages import Passage, read_passages
+from likewise.encoder.word_part import WordPart, fit_word_part
+from likewise.errors import counted
+from likewise.evaluation.pairs import RatedPairs
+from likewise.inference.loading import load
+from likewise.runs.job import Job, Resume, check_target, complete_installation, open_job
+from likewise.runs.plan import Plan
+from likewise.runs.progress import Progress
+from likewise.runs.whole_files import write_text
+from likewise.training.checkpoints import base_fingerprint
+from likewise.transformers_output import no_bar
+
+
+@no_bar()  # one bar is enough
+def adapt(
+    corpus: str | os.PathLike[str] | list[str],
+    *,
+    base: str | os.PathLike[str] = "bundled:minilm",
+    out: str | os.PathLike[str],
+    data: str | os.PathLike[str] | None = None,
+    corpus_options: CorpusOptions | None = None,
+    resume: Resume = "auto",
+    overwrite: bool = False,
+    quiet: bool = False,
+    **options: Any,
+) -> AdaptResult:
+    """Adapt a sentence encoder to your own text, without labels.
+
+    The text offers pairs: a title and its text, a question and what follows, a sentence and the rest of its passage.
+    Candidates are made from the base by centring, by soft whitening, by adding the corpus's words, and by training on
+    the pairs with hard negatives. The one that finds the passages of held-out sentences best is saved; STS-B dev, where
+    its data is found, may not fall by more than a point. Where nothing beats the base by more than the noise, the base
+    itself is saved. So it is if the text is single sentences, on which no gain can be measured.
+
+    Args:
+        corpus: a file, a folder, a glob, `bundled:wiki-sample`, or a list of these.
+        base: a Hugging Face name, a folder, or `bundled:minilm`.
+        out: the folder that becomes the model.
+        data: the folder of SentEval's data, for STS-B dev.
+        corpus_options: how the corpus is read.
+        resume, overwrite, quiet: as in `likewise.train`.
+        options: those of `likewise.adaptation.AdaptOptions`: minutes, passages, width, plain, language, seed and
+            keep_base_if_better.
+
+    Returns:
+        The folder of the model and its record, with all candidates and the reason for the choice.
+
+    Raises:
+        LikewiseError: the input is wrong; the message names the cure.
+        Stopped: it was interrupted; the same call resumes it.
+    """
+    chosen = AdaptOptions(**options)
+    progress = Progress(quiet)
+    check_target(out)
+    base = os.fspath(base)
+    complete_installation(out)
+    texts = BaseTexts(load(base), base)
+    passages = read_passages(corpus, corpus_options, seed=chosen.seed, tell=progress.tell)
+    words = np.mean([len(one.text.split()) for one in passages])
+    progress.tell(f"{counted(len(passages), 'passage')}, {words:.1f} words each")
+    digest = digest_of("\n".join(f"{one.title}\t{one.text}" for one in passages)).hex()
+    sts = sts_dev_pairs(data)
+    inputs = {"base": base_fingerprint(base, out), "corpus": digest, "STS-B dev": sts is not None}
+    plan = Plan("adapt", {"base": base, **chosen.to_dict()}, inputs, format=3)
+    with open_job(out, plan, resume=resume, overwrite=overwrite) as job:
+        if job.finished is None:
+            _adapted(job, texts, passages, chosen, sts, progress)
+        assert job.finished is not None
+        return AdaptResult(job.target, job.finished)
+
+
+def _adapted(
+    job: Job,
+    base: BaseTexts,
+    passages: Sequence[Passage],
+    options: AdaptOptions,
+    sts: RatedPairs | None,
+    progress: Progress,
+) -> None:
+    """Propose, score, choose, save."""
+    text = OwnText.of(sample_passages(job, base, passages, options, progress), options.seed)
+    if reason := unmeasured(text):  # nothing is encoded or trained, as nothing of it could be adopted
+        _save(job, base.encoder, "base", reason, text, [Candidate("base", None, None, None, None)])
+        return
+    negated = negations(text.training, options.seed)
+    rated = [*sts.first, *sts.second] if sts else []
+    needed = [side for pair in text.pairs for side in (pair.first, pair.second)]
+    space = frozen_texts(job, base, [*needed, *rated, *(one for pair in negated for one in pair)], progress)
+    contest = Contest(space, text, negated[1::2], sts, progress)
+    propose(contest, _words(base, passages, options), negated[::2], options.seed)
+    chosen, reason = contest.choose(options.keep_base_if_better)
+    model = base.encoder if chosen == "base" else contest.heads[chosen].on(base.encoder)
+    _save(job, model, chosen, reason, text, contest.candidates, contest)
+
+
+def _words(base: BaseTexts, passages: Sequence[Passage], options: AdaptOptions) -> WordPart | None:
+    """Return the part of words of all passages, also of those that did not fit the time; None for none."""
+    if not (width := options.word_dimensions):
+        return None
+    size = base.encoder.get_embedding_dimension()
+    assert size is not None
+    ids, tokenizer = base.tokens([one.text for one in passages]), base.encoder.tokenizer
+    return fit_word_part(ids, tokenizer, base.embeddings, size, width, options.seed, options.language)
+
+
+def _save(
+    job: Job,
+    model: SentenceTransformer,
+    chosen: str,
+    reason: str,
+    text: OwnText,
+    candidates: Sequence[Candidate],
+    contest: Contest | None = None,
+) -> None:
+    """Write the model, its card and its page, and finish the job."""
+    facts = {
+        "recipe": "adapt",
+        "kind": "encoder",
+        "base": job.plan.options["base"],
+        "chosen": chosen,
+        "reason": reason,
+        "form": form_of(model),
+        "candidates": [asdict(one) for one in candidates],
+        "corpus": text.facts,
+    }
+    shutil.rmtree(job.result)  # half of a model, after a kill
+    model.save_pretrained(str(job.result), create_model_card=False)
+    write_text(job.result / "README.md", adapted_card(facts, candidates, model))
+    none = np.empty((0, len(text.pool)))
+    before, after = (contest.cosines("base"), contest.cosines(chosen)) if contest else (none, none)
+    page = adapted_page(facts, candidates, text.queries, text.pool, text.own, (before, after))
+    write_text(job.result / "report.html", page)
+    job.finish(facts)

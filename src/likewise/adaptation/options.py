@@ -1,0 +1,43 @@
+"""The options of an adaptation."""
+
+from likewise.encoder.word_part import languages
+from likewise.runs.options import OptionError, Options, option
+
+
+class AdaptOptions(Options):
+    """The options of `likewise.adapt`.
+
+    >>> AdaptOptions(minutes=5).passages
+    0
+    """
+
+    minutes: float = option(15.0, "Time to spend, about; a larger corpus than fits is sampled.", gt=0)
+    passages: int = option(
+        0,
+        "Passages used at most, whatever time they take, for the same result on every machine; 0: as many as fit "
+        "the minutes.",
+        ge=0,
+    )
+    width: int = option(
+        384, "Dimensions that the words of the corpus may add to each vector; 0: none, as with --plain.", ge=0
+    )
+    plain: bool = option(
+        False,
+        "Add no words, so that the folder holds stock modules of sentence-transformers and every server loads it.",
+    )
+    language: str = option(
+        "english", "The language of the corpus, for the forms of a word; '' treats each form as a separate word."
+    )
+    seed: int = option(1, "Fixes pairs, batches and random vectors.", ge=0, lt=2**32)
+    keep_base_if_better: bool = option(
+        True, "Save the base if no candidate beats it; otherwise save the best candidate, if any can be measured."
+    )
+
+    def _check(self) -> None:
+        if self.language and self.language not in languages():
+            raise OptionError(f"language is {self.language!r}: give one of {', '.join(languages())}, or '' for none")
+
+    @property
+    def word_dimensions(self) -> int:
+        """The dimensions that words may add."""
+        return 0 if self.plain else self.width
