@@ -164,6 +164,7 @@ class Index:
             raise SearchError(f"k is {k}: give 1 or more")
         if mode not in ("hybrid", "vectors", "words"):
             raise SearchError(f"unknown mode {mode!r}: give hybrid, vectors or words")
+        where = self.table.condition(where) if where else None
         table, depth = self.table, max(k, DEPTH) if mode == "hybrid" else k
         query = without_surrogates(query)
         if not query.strip() or not table.rows:

@@ -20,6 +20,7 @@ import numpy as np
 
 from likewise.errors import LikewiseError, first_line, require_extra
 from likewise.inference.vector_parts import matrix_of, vector_column
+from likewise.searching.conditions import ConditionError, condition_of
 from likewise.searching.passages import IndexedPassage
 
 SHOWN = ("file", "line", "title", "text")
@@ -97,6 +98,17 @@ class Table:
     def metadata(self) -> list[str]:
         """The names of the metadata fields."""
         return [name for name in self._table.schema.names if name not in (*_OWN, "vector")]
+
+    def condition(self, given: str) -> str:
+        """Return a condition on the fields as LanceDB reads it; see `condition_of`.
+
+        Raises:
+            SearchError: it is not valid.
+        """
+        try:
+            return condition_of(given, [*SHOWN, *self.metadata])
+        except ConditionError as error:
+            raise SearchError(str(error)) from None
 
     def sources(self) -> dict[str, tuple[str, int, bool]]:
         """Return, for each source, its file, how many passages it has, and whether they are all of them."""

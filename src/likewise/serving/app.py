@@ -24,7 +24,9 @@ from likewise.serving.requests import EmbeddingsBody, RequestError, SearchBody, 
 from likewise.serving.service import Service
 from likewise.version import __version__
 
-_PAGE = Path(__file__).parent / "page"
+_FOLDER = Path(__file__).parent / "page"
+# By the path alone: `request.url` also holds what the client wrote as the host.
+_PAGES = {"/": _FOLDER / "page.html", "/page.css": _FOLDER / "page.css", "/page.js": _FOLDER / "page.js"}
 _PAGE_HEADERS = {
     "Content-Security-Policy": "default-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'",
     "X-Content-Type-Options": "nosniff",
@@ -49,7 +51,7 @@ def create_app(service: Service, keys: Sequence[str] = (), cors: Sequence[str] =
         app.add_middleware(CORSMiddleware, allow_origins=list(cors), allow_methods=["*"], allow_headers=["*"])
     _answer_errors(app)
     _add_routes(app, service)
-    for path in ("/", "/page.css", "/page.js"):
+    for path in _PAGES:
         app.add_route(path, _page, include_in_schema=False)
     paths = [str(getattr(route, "path", "")) for route in app.routes]
     return Guard(app, service.options, keys, service.metrics, paths)
@@ -69,7 +71,7 @@ def _answer_errors(app: FastAPI) -> None:
         if isinstance(error, LikewiseError):
             return RequestError(str(error)).response()
         if hasattr(error, "status_code"):  # of the framework: no such path, another method, a body it cannot read
-            return RequestError(f"{error.detail}: {request.url.path}", error.status_code).response()
+            return RequestError(f"{error.detail}: {request.scope['path']}", error.status_code).response()
         return RequestError("an error of the service; its log says more", 500).response()
 
     for kind in (LikewiseError, RequestValidationError, HTTPException, 400, 404, 405, 413, Exception):
@@ -147,7 +149,7 @@ def _add_routes(app: FastAPI, service: Service) -> None:
 
 
 async def _page(request: Request) -> Response:
-    return FileResponse(_PAGE / (request.url.path[1:] or "page.html"), headers=_PAGE_HEADERS)
+    return FileResponse(_PAGES[request.scope["path"]], headers=_PAGE_HEADERS)
 
 
 async def _unless_gone(request: Request, work: Awaitable[_Found], seconds: float) -> _Found:
