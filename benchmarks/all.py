@@ -131,13 +131,17 @@ def put(page: Path, text: str) -> None:
     write_text(page, f"{head}{BEGIN}\n{text}\n{END}{tail}")
 
 
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    found.add_argument("--corpus", type=Path, default=data_folder() / "wikipedia/sentences-250k.txt.gz")
+    found.add_argument("--page", type=Path, help="the file whose table is written anew")
+    found.add_argument("--only", nargs="+", help="names of scripts")
+    found.add_argument("--quick", action="store_true", help="small sizes: minutes, and noise")
+    return found
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--corpus", type=Path, default=data_folder() / "wikipedia/sentences-250k.txt.gz")
-    parser.add_argument("--page", type=Path, help="the file whose table is written anew")
-    parser.add_argument("--only", nargs="+", help="names of scripts")
-    parser.add_argument("--quick", action="store_true", help="small sizes: minutes, and noise")
-    args = parser.parse_args()
+    args = parser().parse_args()
     if args.page:
         check(args.page)  # before the hour that the scripts take
     claims: list[Claim] = []

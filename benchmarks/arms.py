@@ -22,6 +22,8 @@ from typing import Any
 import numpy as np
 
 from likewise.corpus.downloads import data_folder
+from likewise.recipes import Recipe
+from likewise.runs.provenance import machine, versions
 
 STS = ("sts12", "sts13", "sts14", "sts15", "sts16", "sts-b", "sick-r")
 TITLES = {"sts12": "STS12", "sts13": "STS13", "sts14": "STS14", "sts15": "STS15", "sts16": "STS16", "sts-b": "STS-B"}
@@ -33,14 +35,14 @@ class Arm:
     """One row: a recipe with changed options, or a function that makes the model.
 
     Args:
-        recipe: a name of `likewise.RECIPES`, or a function (arguments, run folder) to facts for the record that leaves
-            a model in the folder, or gives it as facts['model'].
+        recipe: a recipe or its name, or a function (arguments, run folder) to facts for the record that leaves a model
+            in the folder, or gives it as facts['model'].
         options: over the preset's.
-        seeds: False for a row without chance, which is run once.
+        seeds: False for a row that is run once, by the first seed: there is no chance in it, or one seed has to do.
         base: over the table's.
     """
 
-    recipe: str | Callable[[argparse.Namespace, Path], dict[str, Any]]
+    recipe: str | Recipe | Callable[[argparse.Namespace, Path], dict[str, Any]]
     options: dict[str, Any] = field(default_factory=dict)
     seeds: bool = True
     base: str = ""
@@ -50,7 +52,7 @@ def train(arm: Arm, args: argparse.Namespace, out: Path) -> dict[str, Any]:
     """Train a recipe of this library on the table's budget."""
     import likewise
 
-    assert isinstance(arm.recipe, str)
+    assert isinstance(arm.recipe, str | Recipe)
     budget = {"max_steps": args.steps, "batch_size": args.batch_size, "max_length": args.max_length}
     budget = {name: value for name, value in budget.items() if value} | {"eval_steps": args.eval_steps}
     result = likewise.train(
@@ -81,7 +83,6 @@ def one_run(arms: Mapping[str, Arm], args: argparse.Namespace) -> None:
     import torch
 
     import likewise
-    from likewise.runs.provenance import machine, versions
 
     torch.set_num_threads(args.threads)
     arm = arms[args.arm]
@@ -89,13 +90,22 @@ def one_run(arms: Mapping[str, Arm], args: argparse.Namespace) -> None:
     folder = path.with_suffix("")
     started = time.monotonic()
     args.base = arm.base or args.base
-    facts = train(arm, args, folder) if isinstance(arm.recipe, str) else arm.recipe(args, folder)
+    facts = train(arm, args, folder) if isinstance(arm.recipe, str | Recipe) else arm.recipe(args, folder)
     model = facts.pop("model", None) or likewise.load(folder)
     trained = time.monotonic() - started
     report = likewise.evaluate(model, args.tasks, data=args.data)
     scores = {result.name: result.score for result in report.results}
+    result = record(args, facts, scores, trained)
+    path.with_suffix(".part").write_text(json.dumps(result, indent=1))
+    path.with_suffix(".part").replace(path)
+
+
+def record(
+    args: argparse.Namespace, facts: Mapping[str, Any], scores: Mapping[str, float], seconds: float
+) -> dict[str, Any]:
+    """What is kept of a run."""
     options = facts.get("options", {})
-    result = {
+    return {
         "arm": args.arm,
         "seed": args.seed,
         "base": args.base,
@@ -105,13 +115,11 @@ def one_run(arms: Mapping[str, Arm], args: argparse.Namespace) -> None:
         "max_length": options.get("max_length", args.max_length),
         "scores": scores,
         "average": float(np.mean([scores[task] for task in STS])) if set(STS) <= set(scores) else None,
-        "training_seconds": round(trained, 1),
+        "training_seconds": round(seconds, 1),
         "versions": versions(),
         "machine": machine(),
         **facts,
     }
-    path.with_suffix(".part").write_text(json.dumps(result, indent=1))
-    path.with_suffix(".part").replace(path)
 
 
 def result_path(out: Path, arm: str, seed: int) -> Path:
@@ -143,15 +151,15 @@ def table(arms: Mapping[str, Arm], out: Path, seeds: list[int]) -> str:
     return "\n".join(lines)
 
 
-def main(arms: Mapping[str, Arm], about: str | None, /, **defaults: Any) -> None:
-    """Run what is missing of a table and print it."""
+def parser_of(arms: Mapping[str, Arm], about: str | None, /, **defaults: Any) -> argparse.ArgumentParser:
+    """The options of a table's script; the defaults make the table as it stands in README.md."""
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--corpus", default=data_folder() / "wikipedia/sentences-250k.txt.gz")
     parser.add_argument("--data", default=data_folder() / "senteval")
     parser.add_argument("--base", default="bundled:minilm")
     parser.add_argument("--preset", default="cpu")
-    parser.add_argument("--out", type=Path, required="out" not in defaults)
-    parser.add_argument("--arms", nargs="+", default=list(arms), help="those of the table by default")
+    parser.add_argument("--out", type=Path, help="the folder of the runs: %(default)s")
+    parser.add_argument("--arms", nargs="+", choices=arms, metavar="ARM", help="those of the table by default")
     parser.add_argument("--seeds", nargs="+", type=int, default=[1, 2, 3])
     parser.add_argument("--tasks", default="sts")
     parser.add_argument("--steps", type=int, default=40, help="0: the preset's")
@@ -162,10 +170,12 @@ def main(arms: Mapping[str, Arm], about: str | None, /, **defaults: Any) -> None
     parser.add_argument("--threads", type=int, default=0, help="threads a run; 0: cores / jobs")
     parser.add_argument("--arm", help=argparse.SUPPRESS)
     parser.add_argument("--seed", type=int, help=argparse.SUPPRESS)
-    parser.set_defaults(**defaults)
-    args = parser.parse_args()
-    if unknown := set(args.arms) - set(arms):
-        parser.error(f"no arm {', '.join(sorted(unknown))}; there are {', '.join(arms)}")
+    parser.set_defaults(**{"arms": list(arms)} | defaults)
+    return parser
+
+
+def run(arms: Mapping[str, Arm], args: argparse.Namespace) -> None:
+    """Run what is missing of a table and print it."""
     args.threads = args.threads or max(1, (os.cpu_count() or 1) // args.jobs)
     args.out.mkdir(parents=True, exist_ok=True)
     if args.arm:

@@ -1,7 +1,7 @@
 """Encoders and free baselines on seven domains: regulation, aviation, exclusion, patents, tweets, biomedicine, threats.
 
-    python benchmarks/domains.py --out benchmarks/results/domains
-    python benchmarks/domains.py ... --model adapt=runs/adapt-{set} --model Origin=origin:runs/contexts-{set}
+    python benchmarks/domains.py
+    python benchmarks/domains.py --model adapt=runs/adapt-{set} --model Origin=origin:runs/contexts-{set}
 
 A cell is the main measure of one method on one set's dev or test part: nDCG@10 (retrieval), Spearman or average
 precision (pairs), 10-nearest-neighbour accuracy (classes). Methods: the base as it is shipped; BM25; their hybrid, the
@@ -286,19 +286,23 @@ def table(done: dict[tuple[str, str, str], dict[str, Any]], part: str) -> str:
     return "\n".join(lines)
 
 
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    found.add_argument("--data", type=Path, default=data_folder() / "domain")
+    found.add_argument("--out", type=Path, default=Path("benchmarks/results/domains"))
+    found.add_argument("--vectors", type=Path, default=Path.home() / ".cache/likewise/benchmarks/domains")
+    found.add_argument("--base", default="bundled:minilm")
+    found.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
+    found.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
+    found.add_argument("--model", action="append", default=[], metavar="NAME=PATTERN", help="{set} is the set's name")
+    found.add_argument("--arms", nargs="+", help=f"methods of the table, as '{BM25}'; all of them if not given")
+    return found
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=data_folder() / "domain")
-    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/domains"))
-    parser.add_argument("--vectors", type=Path, default=Path.home() / ".cache/likewise/benchmarks/domains")
-    parser.add_argument("--base", default="bundled:minilm")
-    parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
-    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
-    parser.add_argument("--model", action="append", default=[], metavar="NAME=PATTERN", help="{set} is the set's name")
-    parser.add_argument("--arms", nargs="+", help=f"methods of the table, as '{BM25}'; all of them if not given")
-    args = parser.parse_args()
+    args = parser().parse_args()
     if wrong := [model for model in args.model if "=" not in model]:
-        parser.error(f"--model {wrong[0]}: write NAME=PATTERN, as adapt=runs/adapt-{{set}}")
+        parser().error(f"--model {wrong[0]}: write NAME=PATTERN, as adapt=runs/adapt-{{set}}")
     arms = {BASE: args.base, **dict(model.split("=", 1) for model in args.model)}
     args.out.mkdir(parents=True, exist_ok=True)
     path = args.out / "cells.jsonl"

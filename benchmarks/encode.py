@@ -149,20 +149,24 @@ def shapes(text: list[str]) -> Iterator[tuple[str, list[str]]]:
     yield "paragraphs", [" ".join(text[i : i + 8]) for i in range(0, len(text) // 4, 8)]
 
 
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    found.add_argument("--model", default="bundled:minilm")
+    found.add_argument("--pooling", default="own", choices=["own", "cls"])
+    found.add_argument("--corpus", type=Path, default=data_folder() / "wikipedia/sentences-250k.txt.gz")
+    found.add_argument("--data", type=Path, help="SentEval's folder, for STS-B dev")
+    found.add_argument("--sentences", type=int, default=1024)
+    found.add_argument("--turns", type=int, default=2)
+    found.add_argument("--engines", nargs="*", default=["torch fp32", "openvino fp32", "onnx fp32", "onnx int8"])
+    found.add_argument("--peer-python", help="a Python with sentence-transformers and optimum-intel")
+    found.add_argument("--shapes", action="store_true", help="short and long texts too")
+    found.add_argument("--latency", type=int, default=0, help="calls with a single sentence")
+    with_claims(found)
+    return found
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", default="bundled:minilm")
-    parser.add_argument("--pooling", default="own", choices=["own", "cls"])
-    parser.add_argument("--corpus", type=Path, default=data_folder() / "wikipedia/sentences-250k.txt.gz")
-    parser.add_argument("--data", type=Path, help="SentEval's folder, for STS-B dev")
-    parser.add_argument("--sentences", type=int, default=1024)
-    parser.add_argument("--turns", type=int, default=2)
-    parser.add_argument("--engines", nargs="*", default=["torch fp32", "openvino fp32", "onnx fp32", "onnx int8"])
-    parser.add_argument("--peer-python", help="a Python with sentence-transformers and optimum-intel")
-    parser.add_argument("--shapes", action="store_true", help="short and long texts too")
-    parser.add_argument("--latency", type=int, default=0, help="calls with a single sentence")
-    with_claims(parser)
-    options = parser.parse_args()
+    options = parser().parse_args()
     with tempfile.TemporaryDirectory() as folder:
         if options.pooling == "cls":
             build_encoder(options.model, pooling="cls", head=False).save(folder, create_model_card=False)

@@ -44,12 +44,16 @@ def fine_tuned(pairs: RatedPairs, scheme: Scheme, fit: Fit, encode: Callable[...
     return fold_result(task, pairs, cut, given)
 
 
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    found.add_argument("--base", default="bundled:minilm")
+    found.add_argument("--data", type=Path)
+    found.add_argument("--scheme", choices=("folds", "topics"), default="topics")
+    return found
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--base", default="bundled:minilm")
-    parser.add_argument("--data", type=Path)
-    parser.add_argument("--scheme", choices=("folds", "topics"), default="topics")
-    args = parser.parse_args()
+    args = parser().parse_args()
 
     def fit(first: list[str], second: list[str], ratings: list[float]) -> Any:
         with tempfile.TemporaryDirectory() as folder:

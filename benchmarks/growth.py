@@ -143,15 +143,19 @@ def child(args: argparse.Namespace) -> None:
         print(json.dumps([time.perf_counter() - wall, spent, before, _peak()]))
 
 
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    found.add_argument("--corpus", type=Path, default=data_folder() / "wikipedia/sentences-250k.txt.gz")
+    found.add_argument("--sizes", type=int, nargs="+", default=[1_000, 10_000, 100_000, 250_000])
+    found.add_argument("--parts", nargs="+", default=list(PARTS), choices=list(PARTS))
+    found.add_argument("--most", type=int, default=0, help="larger sizes are left out for negation, the slowest")
+    found.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
+    with_claims(found)
+    return found
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--corpus", type=Path, default=data_folder() / "wikipedia/sentences-250k.txt.gz")
-    parser.add_argument("--sizes", type=int, nargs="+", default=[1_000, 10_000, 100_000, 250_000])
-    parser.add_argument("--parts", nargs="+", default=list(PARTS), choices=list(PARTS))
-    parser.add_argument("--most", type=int, default=0, help="larger sizes are left out for negation, the slowest")
-    parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
-    with_claims(parser)
-    args = parser.parse_args()
+    args = parser().parse_args()
     if args.child:
         child(args)
         return

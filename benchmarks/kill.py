@@ -262,15 +262,19 @@ def write_pairs(path: Path) -> None:
     path.write_text("".join(f"{row}\n" for row in rows), encoding="utf-8")
 
 
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    found.add_argument("--kills", type=int, default=20)
+    found.add_argument("--only", default="", help="jobs, with commas")
+    found.add_argument("--seed", type=int, default=1)
+    found.add_argument("--base", default="bundled:minilm")
+    found.add_argument("--corpus", default="bundled:wiki-sample", help="text")
+    found.add_argument("--articles", default="bundled:wiki-sample", help="articles, for the context stages")
+    return found
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--kills", type=int, default=20)
-    parser.add_argument("--only", default="", help="jobs, with commas")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--base", default="bundled:minilm")
-    parser.add_argument("--corpus", default="bundled:wiki-sample", help="text")
-    parser.add_argument("--articles", default="bundled:wiki-sample", help="articles, for the context stages")
-    args = parser.parse_args()
+    args = parser().parse_args()
     pairs = Path(tempfile.mkdtemp()) / "pairs.tsv"
     write_pairs(pairs)
     wanted = [name.strip() for name in args.only.split(",") if name.strip()]

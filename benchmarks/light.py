@@ -1,6 +1,6 @@
 """The light encoder beside model2vec's distillation of the same base, on the seven STS tasks.
 
-    python benchmarks/light.py --out benchmarks/results/light --seeds 1 2 3
+    python benchmarks/light.py
 
 The rows `light` are `likewise train light` with the options named (see ../arms.py); steps, batches and lengths are the
 preset's. model2vec has its defaults, and the best of its settings by STS-B dev.
@@ -14,7 +14,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from arms import Arm, main
+from arms import Arm, parser_of, run
 
 WORDS = 20_000
 
@@ -103,9 +103,14 @@ ARMS = {
     "mean of words, untrained": Arm(untrained, seeds=False),
     "light, preset mean": Arm("light", {"hidden": 0}),
     "light": Arm("light"),
-    "light, from GloVe of 50 numbers": Arm("light", {"vectors": "bundled:glove"}),
+    "light, from GloVe of 50 numbers": Arm("light", {"vectors": "bundled:glove"}, seeds=False),
 }
 
+
+def parser() -> argparse.ArgumentParser:
+    preset = {"steps": 0, "batch_size": 0, "max_length": 0, "eval_steps": 500, "threads": 1}
+    return parser_of(ARMS, __doc__, out=Path("runs/light-sts"), **preset)
+
+
 if __name__ == "__main__":
-    preset = {"preset": "cpu", "steps": 0, "batch_size": 0, "max_length": 0, "eval_steps": 500, "threads": 1}
-    main(ARMS, __doc__, **preset)
+    run(ARMS, parser().parse_args())

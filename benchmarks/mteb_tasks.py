@@ -1,6 +1,8 @@
 """A model and the base it comes from on tasks of mteb, which fetches them from the model hub.
 
-python benchmarks/mteb_tasks.py --model runs/mine --base bundled:minilm --tasks STS12 NFCorpus
+    python benchmarks/mteb_tasks.py --model runs/mine --base bundled:minilm --tasks STS12 NFCorpus
+
+Tasks have the names of mteb.
 """
 
 from __future__ import annotations
@@ -25,12 +27,16 @@ def scores(names: Iterable[str], tasks: Any) -> dict[str, list[float]]:
     }
 
 
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    found.add_argument("--model", nargs="+", required=True)
+    found.add_argument("--base", default="bundled:minilm")
+    found.add_argument("--tasks", nargs="+", required=True, help="names of mteb's tasks, as STS12 or NFCorpus")
+    return found
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", nargs="+", required=True)
-    parser.add_argument("--base", default="bundled:minilm")
-    parser.add_argument("--tasks", nargs="+", required=True, help="names of mteb's tasks, as STS12 or NFCorpus")
-    args = parser.parse_args()
+    args = parser().parse_args()
     tasks = mteb.get_tasks(tasks=args.tasks)
     found = scores([args.base, *args.model], tasks)
     print("| model | " + " | ".join(task.metadata.name for task in tasks) + " |")

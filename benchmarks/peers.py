@@ -149,17 +149,21 @@ def passages_of(texts: list[str], seed: int) -> Any:
         return read_passages(str(path), None, seed=seed)
 
 
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    found.add_argument("--data", type=Path, default=data_folder() / "domain")
+    found.add_argument("--out", type=Path, default=Path("runs/peers"))
+    found.add_argument("--base", default="bundled:minilm")
+    found.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
+    found.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
+    found.add_argument("--minutes", type=float, default=3.0)
+    found.add_argument("--passages", type=int, default=2000)
+    found.add_argument("--seed", type=int, default=1)
+    return found
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=data_folder() / "domain")
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--base", default="bundled:minilm")
-    parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
-    parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
-    parser.add_argument("--minutes", type=float, default=3.0)
-    parser.add_argument("--passages", type=int, default=2000)
-    parser.add_argument("--seed", type=int, default=1)
-    args = parser.parse_args()
+    args = parser().parse_args()
     torch.set_num_threads(1)
     for name in args.sets:
         found = read_passages(str(args.data / name / "corpus.txt.gz"), None, seed=args.seed)

@@ -115,15 +115,19 @@ def _encode(model: SentenceTransformer, ordered: list[str], batch_size: int) -> 
     return 1 - real / tokens if tokens else 0.0
 
 
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    found.add_argument("--models", nargs="+", default=["bundled:minilm"])
+    found.add_argument("--sentences", default=data_folder() / "wikipedia/sentences-250k.txt.gz")
+    found.add_argument("--n", type=int, default=1000, help="sentences of a turn on the CPU")
+    found.add_argument("--n-gpu", type=int, default=20_000, help="sentences of a turn on a GPU")
+    found.add_argument("--batch-size", type=int, default=32)
+    found.add_argument("--turns", type=int, default=TURNS)
+    return found
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--models", nargs="+", default=["bundled:minilm"])
-    parser.add_argument("--sentences", default=data_folder() / "wikipedia/sentences-250k.txt.gz")
-    parser.add_argument("--n", type=int, default=1000, help="sentences of a turn on the CPU")
-    parser.add_argument("--n-gpu", type=int, default=20_000, help="sentences of a turn on a GPU")
-    parser.add_argument("--batch-size", type=int, default=32)
-    parser.add_argument("--turns", type=int, default=TURNS)
-    args = parser.parse_args()
+    args = parser().parse_args()
     devices = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
     print(f"machine: {machine()}; threads: {torch.get_num_threads()}; batch {args.batch_size}\n")
     print("| model | device | batches | sentences a second | slowest to fastest turn | padding |")

@@ -1,7 +1,7 @@
 """Checks that a change of the code leaves results alone: models of five steps, and the STS scores of the base.
 
-    python benchmarks/same_models.py record --source OLD/src --out before.npz     # at the old commit
-    python benchmarks/same_models.py record --source src --out after.npz
+    python benchmarks/same_models.py record --source OLD/src --data DATA --out before.npz     # at the old commit
+    python benchmarks/same_models.py record --source src --data DATA --out after.npz
     python benchmarks/same_models.py compare before.npz after.npz
 
 `record` trains every recipe for five steps of eight sentences in float32 from a fixed seed and writes the vectors of
@@ -113,9 +113,9 @@ def compare(before: Path, after: Path) -> int:
     return int(worst > TOLERANCE)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    verbs = parser.add_subparsers(dest="verb", required=True)
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    verbs = found.add_subparsers(dest="verb", required=True)
     making = verbs.add_parser("record")
     making.add_argument("--source", type=Path, default=Path("src"))
     making.add_argument("--out", type=Path, required=True)
@@ -125,7 +125,11 @@ def main() -> None:
     comparing = verbs.add_parser("compare")
     comparing.add_argument("before", type=Path)
     comparing.add_argument("after", type=Path)
-    given = parser.parse_args()
+    return found
+
+
+def main() -> None:
+    given = parser().parse_args()
     if given.verb == "compare":
         sys.exit(compare(given.before, given.after))
     record(given.source.resolve(), given.out, given.data.resolve(), given.only)

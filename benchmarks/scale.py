@@ -182,20 +182,23 @@ def kill() -> dict[str, list[str]]:
         return {"done": done, "asked": (Path(folder) / "asked").read_text().split()}
 
 
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(description=__doc__)
+    found.add_argument("--base", default="bundled:minilm")
+    found.add_argument("--sentences", type=int, default=512)
+    found.add_argument("--repeats", type=int, default=3)
+    found.add_argument("--large-batch", type=int)
+    found.add_argument("--chunk", type=int, default=64)
+    found.add_argument("--words", type=int, default=32, help="most words of a sentence, with --large-batch")
+    found.add_argument("--encoders", help="numbers with commas between")
+    found.add_argument("--workers", help="numbers with commas between")
+    found.add_argument("--kill", action="store_true")
+    found.add_argument("--one", type=Path, help=argparse.SUPPRESS)
+    return found
+
+
 def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--base", default="bundled:minilm")
-    parser.add_argument("--sentences", type=int, default=512)
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--large-batch", type=int)
-    parser.add_argument("--chunk", type=int, default=64)
-    parser.add_argument("--words", type=int, default=32, help="most words of a sentence, with --large-batch")
-    parser.add_argument("--encoders", help="numbers with commas between")
-    parser.add_argument("--workers", help="numbers with commas between")
-    parser.add_argument("--kill", action="store_true")
-    parser.add_argument("--one", type=Path, help=argparse.SUPPRESS)
-    given = parser.parse_args()
+    given = parser().parse_args()
     if given.one:
         one(given.one, given.base, given.sentences, given.repeats)
     elif given.large_batch:

@@ -136,13 +136,17 @@ def sized(count: int, work: Path, dimension: int = 384) -> None:
         print(f"| | txtai | | {built:.0f} | {found:.1f} | {right / 1000:.3f} | | |", flush=True)
 
 
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    found.add_argument("--model", default="bundled:minilm")
+    found.add_argument("--sets", type=Path, nargs="*", default=[])
+    found.add_argument("--split", default="test", choices=["dev", "test"])
+    found.add_argument("--sizes", type=int, nargs="*", default=[])
+    return found
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--model", default="bundled:minilm")
-    parser.add_argument("--sets", type=Path, nargs="*", default=[])
-    parser.add_argument("--split", default="test", choices=["dev", "test"])
-    parser.add_argument("--sizes", type=int, nargs="*", default=[])
-    options = parser.parse_args()
+    options = parser().parse_args()
     with tempfile.TemporaryDirectory() as work:
         if options.sets:
             print("| set | passages | search | nDCG@10 | queries | queries a second | passages indexed a second |")

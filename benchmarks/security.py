@@ -46,12 +46,16 @@ def standard(scores: np.ndarray) -> np.ndarray:
     return (scores - scores.mean(axis=1, keepdims=True)) / scores.std(axis=1, keepdims=True).clip(1e-9)
 
 
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    found.add_argument("--out", type=Path, default=Path("benchmarks/results/security"))
+    found.add_argument("--runs", type=Path, default=Path("runs"), help="the folder of the adapted model")
+    found.add_argument("--passages", type=int, default=10_000, help="used at most")
+    return found
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/security"))
-    parser.add_argument("--runs", type=Path, default=Path("runs"), help="the folder of the adapted model")
-    parser.add_argument("--passages", type=int, default=10_000, help="used at most")
-    args = parser.parse_args()
+    args = parser().parse_args()
     weaknesses = read_weaknesses()
     reports: dict[str, set[str]] = {}
     for one in weaknesses:

@@ -136,21 +136,25 @@ def hostile(port: int) -> dict[str, int]:
     return found | {"then a good one": httpx.get(f"{address}/health").status_code}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--model", default="bundled:minilm")
-    parser.add_argument("--corpus", type=Path, required=True, help="a sentence on each line")
-    parser.add_argument(
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    found.add_argument("--model", default="bundled:minilm")
+    found.add_argument("--corpus", type=Path, required=True, help="a sentence on each line")
+    found.add_argument(
         "--requests", type=int, default=280, help="of each arm and number of clients; an eighth of them with batches"
     )
-    parser.add_argument("--clients", type=int, nargs="+", default=[1, 8, 64])
-    parser.add_argument("--batch", type=int, default=32, help="texts of a batch request; 0 leaves these out")
-    parser.add_argument("--precision", nargs="+", default=["fp32", "int8"])
-    parser.add_argument("--plain", nargs="*", default=["async def", "def"], help="kinds of the plain loop")
-    parser.add_argument("--infinity", help="path of infinity_emb, in an environment of its own")
-    parser.add_argument("--port", type=int, default=8765)
-    parser.add_argument("--long", type=int, default=0, help="requests of a long run, for the memory")
-    options = parser.parse_args()
+    found.add_argument("--clients", type=int, nargs="+", default=[1, 8, 64])
+    found.add_argument("--batch", type=int, default=32, help="texts of a batch request; 0 leaves these out")
+    found.add_argument("--precision", nargs="+", default=["fp32", "int8"])
+    found.add_argument("--plain", nargs="*", default=["async def", "def"], help="kinds of the plain loop")
+    found.add_argument("--infinity", help="path of infinity_emb, in an environment of its own")
+    found.add_argument("--port", type=int, default=8765)
+    found.add_argument("--long", type=int, default=0, help="requests of a long run, for the memory")
+    return found
+
+
+def main() -> None:
+    options = parser().parse_args()
     from likewise.inference.loading import check_loadable
 
     folder = str(check_loadable(options.model).folder)

@@ -1,11 +1,11 @@
 """SNCSE and the comparisons of its table 3, with what its users feel: SemAntoNeg and the negation gap.
 
-    likewise train mask-distillation --corpus CORPUS --out runs/mask
-    python benchmarks/sncse_sts.py --base runs/mask --steps 20 --eval-steps 10 --seeds 1 2 3 --jobs 2
+    python benchmarks/sncse_sts.py
+    python benchmarks/sncse_sts.py --arms "the base, a mask for each seed" "SNCSE, a mask for each seed"
 
-Every arm starts from the same base, at the mask of the paper's prompt; see arms.py for what they share. Without --base
-it is all-MiniLM-L6-v2, whose mask each arm distils first, once for all of them. The preset
-`negation` is this library's own, and so is its loss on opposites.
+Every arm starts at the mask of the paper's prompt, distilled from --base with seed 1 and kept in --out: one mask for
+all arms and seeds, but for those arms that say so; see arms.py for what they share. The preset `negation` is this
+library's own, and so is its loss on opposites.
 """
 
 from __future__ import annotations
@@ -14,15 +14,45 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from arms import Arm, main
+from filelock import FileLock
+
+from arms import Arm, parser_of, run, train
+from likewise.encoder.build import reads_a_mask
 from likewise.recipes import find_recipe
 
 
-def untrained(args: argparse.Namespace, out: Path) -> dict[str, Any]:
-    """The base as it is, at the mask."""
-    from likewise.encoder.build import build_mask_prompt_encoder
+def mask(args: argparse.Namespace, seed: int) -> str:
+    """The folder of a distilled mask, trained if it is not there; the base itself if it reads a mask already."""
+    import likewise
 
-    return {"model": build_mask_prompt_encoder(args.base, head=False).eval()}
+    if reads_a_mask(args.base):
+        return str(args.base)
+    folder = args.out / f"mask-{seed}"
+    with FileLock(f"{folder}.lock"):  # another run may be at it
+        likewise.train("mask-distillation", args.corpus, base=args.base, out=folder, seed=seed, data=args.data)
+    return str(folder)
+
+
+def at_the_mask(own: bool = False) -> Any:
+    """The mask as it is distilled, with the first seed or with its own."""
+
+    def make(args: argparse.Namespace, out: Path) -> dict[str, Any]:
+        import likewise
+
+        args.base = mask(args, args.seed if own else 1)
+        return {"model": likewise.load(args.base)}
+
+    return make
+
+
+def from_the_mask(own: bool = False, **options: Any) -> Any:
+    """Return `sncse` trained from the mask of the first seed or of its own."""
+
+    def make(args: argparse.Namespace, out: Path) -> dict[str, Any]:
+        args.base = mask(args, args.seed if own else 1)
+        return train(Arm("sncse", options), args, out)
+
+    return make
 
 
 def _of_preset(name: str) -> dict[str, Any]:
@@ -32,14 +62,24 @@ def _of_preset(name: str) -> dict[str, Any]:
 
 
 ARMS = {
-    "the base": Arm(untrained, seeds=False),
-    "InfoNCE": Arm("sncse", {"negation": "none"}),
-    "SNCSE": Arm("sncse"),
-    "negation as a positive": Arm("sncse", {"negation": "positive"}),
-    "negation as a hard negative": Arm("sncse", {"negation": "hard-negative"}),
-    "SNCSE, lambda 1": Arm("sncse", {"weight": 1.0}),
-    "SNCSE, preset negation": Arm("sncse", _of_preset("negation")),
+    "the base": Arm(at_the_mask(), seeds=False),
+    "InfoNCE": Arm(from_the_mask(negation="none")),
+    "SNCSE": Arm(from_the_mask()),
+    "negation as a positive": Arm(from_the_mask(negation="positive"), seeds=False),
+    "negation as a hard negative": Arm(from_the_mask(negation="hard-negative"), seeds=False),
+    "SNCSE, preset negation": Arm(from_the_mask(**_of_preset("negation"))),
+}
+OWN_MASKS = {
+    "the base, a mask for each seed": Arm(at_the_mask(own=True)),
+    "SNCSE, a mask for each seed": Arm(from_the_mask(own=True)),
 }
 
+
+def parser() -> argparse.ArgumentParser:
+    budget = {"steps": 20, "eval_steps": 10, "max_length": 48}
+    tasks = "sts,semantoneg,negation-gap"
+    return parser_of(ARMS | OWN_MASKS, __doc__, arms=list(ARMS), out=Path("runs/sncse-sts"), tasks=tasks, **budget)
+
+
 if __name__ == "__main__":
-    main(ARMS, __doc__, out=Path("runs/sncse-sts"), tasks="sts,semantoneg,negation-gap", max_length=48)
+    run(ARMS | OWN_MASKS, parser().parse_args())

@@ -43,12 +43,16 @@ def importing(package: str) -> float:
     return float(seconds([sys.executable, "-c", code])[1])
 
 
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    found.add_argument("--model", default="bundled:minilm")
+    found.add_argument("--turns", type=int, default=5)
+    with_claims(found)
+    return found
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", default="bundled:minilm")
-    parser.add_argument("--turns", type=int, default=5)
-    with_claims(parser)
-    args = parser.parse_args()
+    args = parser().parse_args()
     python, likewise = sys.executable, str(Path(sys.executable).with_name("likewise"))
     similarity = [likewise, "similarity", args.model, *PAIR]
     peer = [python, "-c", COSINE, resolve_model(args.model), *PAIR]

@@ -107,15 +107,19 @@ def shares(name: str, args: argparse.Namespace, changes: dict[str, Any]) -> tupl
     return whole / max(1, steps), found | {"rest": 1 - sum(found.values())}
 
 
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    found.add_argument("--corpus", default=data_folder() / "wikipedia/sentences-250k.txt.gz")
+    found.add_argument("--data", default=data_folder() / "senteval")
+    found.add_argument("--base", default="bundled:minilm")
+    found.add_argument("--recipes", nargs="+", default=["simcse", "arccse", "sncse", "gclsr"])
+    found.add_argument("--steps", type=int, default=20)
+    found.add_argument("--eval-steps", type=int, default=20)
+    return found
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--corpus", default=data_folder() / "wikipedia/sentences-250k.txt.gz")
-    parser.add_argument("--data", default=data_folder() / "senteval")
-    parser.add_argument("--base", default="bundled:minilm")
-    parser.add_argument("--recipes", nargs="+", default=["simcse", "arccse", "sncse", "gclsr"])
-    parser.add_argument("--steps", type=int, default=20)
-    parser.add_argument("--eval-steps", type=int, default=20)
-    args = parser.parse_args()
+    args = parser().parse_args()
     print(f"machine: {machine()}; an evaluation on STS-B dev every {args.eval_steps} steps\n")
     titles = (*PARTS, "rest")
     print(f"| recipe | seconds a step | {' | '.join(titles)} |\n| --- | ---: |" + " ---: |" * len(titles))

@@ -95,17 +95,21 @@ def ours(name: str, base: str, corpus, batch: int, length: int, steps: int, fold
     return np.diff(clock.times).tolist()
 
 
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    found.add_argument("--corpus", default=data_folder() / "wikipedia/sentences-250k.txt.gz")
+    found.add_argument("--base", default="bundled:minilm")
+    found.add_argument("--batch-size", type=int, default=64)
+    found.add_argument("--lengths", type=int, nargs="+", default=[32, 256], help="maximal lengths in tokens")
+    found.add_argument("--steps", type=int, default=6, help="steps of a turn")
+    found.add_argument("--turns", type=int, default=3)
+    found.add_argument("--arms", nargs="+", default=list(OURS), choices=list(OURS))
+    with_claims(found)
+    return found
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--corpus", default=data_folder() / "wikipedia/sentences-250k.txt.gz")
-    parser.add_argument("--base", default="bundled:minilm")
-    parser.add_argument("--batch-size", type=int, default=64)
-    parser.add_argument("--lengths", type=int, nargs="+", default=[32, 256], help="maximal lengths in tokens")
-    parser.add_argument("--steps", type=int, default=6, help="steps of a turn")
-    parser.add_argument("--turns", type=int, default=3)
-    parser.add_argument("--arms", nargs="+", default=list(OURS), choices=list(OURS))
-    with_claims(parser)
-    args = parser.parse_args()
+    args = parser().parse_args()
     claims: list[Claim] = []
     everything = prepare(args.corpus).dataset
     print(f"machine: {machine()}; bf16: {use_bf16('auto')}; batch {args.batch_size}")

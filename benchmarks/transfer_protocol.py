@@ -118,15 +118,19 @@ def scikit_protocol(vectors: np.ndarray, labels: np.ndarray, trials: tuple[Fold,
     return 100 * float(np.mean(found))
 
 
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    found.add_argument("--model", default="bundled:minilm")
+    found.add_argument("--tasks", nargs="+", default=list(SEVEN), choices=list(SEVEN))
+    found.add_argument("--data", default=None)
+    found.add_argument("--vectors", type=Path, help="keep the vectors of each task in this folder")
+    found.add_argument("--classifier", choices=("adam", "logistic"), default="adam", help="of SentEval's two")
+    found.add_argument("--outer", type=int, default=10, help="folds of the nested tasks that are tested")
+    return found
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", default="bundled:minilm")
-    parser.add_argument("--tasks", nargs="+", default=list(SEVEN), choices=list(SEVEN))
-    parser.add_argument("--data", default=None)
-    parser.add_argument("--vectors", type=Path, help="keep the vectors of each task in this folder")
-    parser.add_argument("--classifier", choices=("adam", "logistic"), default="adam", help="of SentEval's two")
-    parser.add_argument("--outer", type=int, default=10, help="folds of the nested tasks that are tested")
-    args = parser.parse_args()
+    args = parser().parse_args()
     data, encoder = find_data(args.data), None
     print(f"| task | likewise | seconds | SentEval, {args.classifier} | seconds | difference |")
     print("| --- " + "| ---: " * 5 + "|")

@@ -168,3 +168,29 @@ def _indexed(_notes, saved_model, tmp_path_factory) -> Path:
 def indexed(_indexed) -> Path:
     """The index of `notes`, to be read only."""
     return _indexed
+
+
+@pytest.fixture(scope="session")
+def script():
+    """A function from a script's path to its module: those of benchmarks/ import one another by name."""
+    import importlib.util
+    import sys
+
+    opened: dict[Path, object] = {}
+
+    def load(path: Path):
+        if path not in opened:
+            name = "script_" + "_".join(path.with_suffix("").parts[-2:])
+            spec = importlib.util.spec_from_file_location(name, path)
+            module = importlib.util.module_from_spec(spec)
+            sys.modules[name] = module  # where dataclasses look their annotations up
+            sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
+            before = list(sys.path)
+            try:
+                spec.loader.exec_module(module)
+            finally:
+                sys.path[:] = before[1:]
+            opened[path] = module
+        return opened[path]
+
+    return load

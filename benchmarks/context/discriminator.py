@@ -16,15 +16,19 @@ from likewise.context import build_index, read_sections, read_states, train_disc
 from likewise.corpus.downloads import data_folder
 
 
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    found.add_argument("--corpus", default=data_folder() / "wikipedia/articles.jsonl.gz")
+    found.add_argument("--work", required=True)
+    found.add_argument("--documents", type=int, default=3000)
+    found.add_argument("--preset", choices=("frozen", "paper"), default="paper")
+    found.add_argument("--threads", type=int, default=1)
+    found.add_argument("--set", action="append", default=[], help="section.name=value, as on the command line")
+    return found
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--corpus", default=data_folder() / "wikipedia/articles.jsonl.gz")
-    parser.add_argument("--work", required=True)
-    parser.add_argument("--documents", type=int, default=3000)
-    parser.add_argument("--preset", choices=("frozen", "paper"), default="paper")
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--set", action="append", default=[], help="section.name=value, as on the command line")
-    given = parser.parse_args()
+    given = parser().parse_args()
     torch.set_num_threads(given.threads)
     options = read_sections(None, [f"index.documents={given.documents}", *given.set], given.preset)
     index = build_index(given.work, given.corpus, options["index"])

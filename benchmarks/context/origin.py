@@ -1,10 +1,12 @@
 """Origin on the states of a frozen encoder: the seven STS tasks, table 9 (terms), table 7 (contexts), section 5.4.
 
-    python benchmarks/context/origin.py --work runs/contexts --out runs/origin
+    likewise context index --corpus articles.jsonl.gz --work runs/contexts --set index.documents=595
+    likewise context train all --work runs/contexts
+    python benchmarks/context/origin.py
 
-The workspace holds the stages of the preset `frozen`. Weights are chosen on STS-B dev alone: for the seven tasks on the
-whole of it and of the features that need no contexts, for the other tables on pairs drawn from it. Features are kept in
---out, a file a setting, so that a stopped run goes on.
+The workspace holds the stages of the preset `frozen`, the default. Weights are chosen on STS-B dev alone: for the seven
+tasks on the whole of it and of the features that need no contexts, for the other tables on pairs drawn from it.
+Features are kept in --out, a file a setting, so that a stopped run goes on.
 """
 
 from __future__ import annotations
@@ -106,19 +108,23 @@ def table(
     return rows
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--work", type=Path, required=True)
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--data", type=Path, default=data_folder() / "senteval")
-    parser.add_argument(
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    found.add_argument("--work", type=Path, default=Path("runs/contexts"))
+    found.add_argument("--out", type=Path, default=Path("runs/origin"))
+    found.add_argument("--data", type=Path, default=data_folder() / "senteval")
+    found.add_argument(
         "--contexts", nargs="*", type=int, default=[20], help="contexts of a sentence; the first is used for table 9"
     )
-    parser.add_argument("--candidates", type=int, default=2_000, help="chunks that retrieval brings")
-    parser.add_argument("--dev", type=int, default=400, help="pairs of STS-B dev over contexts; 0: all")
-    parser.add_argument("--test", type=int, default=500, help="pairs of STS-B test over contexts; 0: all")
-    parser.add_argument("--threads", type=int, default=1)
-    args = parser.parse_args()
+    found.add_argument("--candidates", type=int, default=2_000, help="chunks that retrieval brings")
+    found.add_argument("--dev", type=int, default=400, help="pairs of STS-B dev over contexts; 0: all")
+    found.add_argument("--test", type=int, default=500, help="pairs of STS-B test over contexts; 0: all")
+    found.add_argument("--threads", type=int, default=1)
+    return found
+
+
+def main() -> None:
+    args = parser().parse_args()
     torch.set_num_threads(args.threads)
     args.out.mkdir(parents=True, exist_ok=True)
     print(f"machine {machine()}")

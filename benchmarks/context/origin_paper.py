@@ -1,6 +1,6 @@
 """Equation 4 on STS-B: the number of contexts (table 7), the terms (table 9), the choice of contexts (5.4).
 
-    python benchmarks/context/origin_paper.py --work runs/contexts --out runs/origin --contexts 50 --dev 300 --test 0
+    python benchmarks/context/origin_paper.py --sizes 1 2 5 10 20
 
 The workspace holds index, discriminator and generators (`likewise context index`, `likewise context train all`). All
 rows take the same test pairs. The weights of a row are chosen on the dev pairs alone, over the same kind of
@@ -106,19 +106,23 @@ def facts_of(stage: Stage) -> dict[str, object]:
     return {name: value for name, value in stage.record.items() if name not in ("versions", "files", "sources")}
 
 
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    found.add_argument("--work", type=Path, default=Path("runs/contexts-paper"))
+    found.add_argument("--out", type=Path, default=Path("runs/origin-paper"))
+    found.add_argument("--data", type=Path, default=data_folder() / "senteval")
+    found.add_argument("--contexts", type=int, default=50, help="contexts of a sentence")
+    found.add_argument("--candidates", type=int, default=20_000, help="chunks that retrieval brings")
+    found.add_argument("--sizes", nargs="*", type=int, default=[1, 2, 5, 10, 20, 50, 100, 200, 500])
+    found.add_argument("--dev", type=int, default=300, help="pairs of STS-B dev, which choose; 0: all")
+    found.add_argument("--test", type=int, default=0, help="pairs of STS-B test; 0: all")
+    found.add_argument("--strategies", nargs="*", choices=STRATEGIES, default=list(STRATEGIES))
+    found.add_argument("--threads", type=int, default=1)
+    return found
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--work", type=Path, required=True)
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--data", type=Path, default=data_folder() / "senteval")
-    parser.add_argument("--contexts", type=int, default=50, help="contexts of a sentence")
-    parser.add_argument("--candidates", type=int, default=20_000, help="chunks that retrieval brings")
-    parser.add_argument("--sizes", nargs="*", type=int, default=[1, 2, 5, 10, 20, 50, 100, 200, 500])
-    parser.add_argument("--dev", type=int, default=300, help="pairs of STS-B dev, which choose; 0: all")
-    parser.add_argument("--test", type=int, default=0, help="pairs of STS-B test; 0: all")
-    parser.add_argument("--strategies", nargs="*", choices=STRATEGIES, default=list(STRATEGIES))
-    parser.add_argument("--threads", type=int, default=1)
-    args = parser.parse_args()
+    args = parser().parse_args()
     torch.set_num_threads(args.threads)
     args.out.mkdir(parents=True, exist_ok=True)
     workspace = Workspace(args.work)

@@ -63,15 +63,19 @@ def double_loop(scorer: TermScorer, pairs: list[tuple[str, str]], contexts: dict
     return found
 
 
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    found.add_argument("--corpus", default=data_folder() / "wikipedia/articles.jsonl.gz")
+    found.add_argument("--documents", type=int, default=200)
+    found.add_argument("--contexts", type=int, default=20, help="contexts of a sentence")
+    found.add_argument("--pairs", type=int, default=100)
+    found.add_argument("--loop-pairs", type=int, default=2, help="pairs that the double loop does")
+    with_claims(found)
+    return found
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--corpus", default=data_folder() / "wikipedia/articles.jsonl.gz")
-    parser.add_argument("--documents", type=int, default=200)
-    parser.add_argument("--contexts", type=int, default=20, help="contexts of a sentence")
-    parser.add_argument("--pairs", type=int, default=100)
-    parser.add_argument("--loop-pairs", type=int, default=2, help="pairs that the double loop does")
-    with_claims(parser)
-    args = parser.parse_args()
+    args = parser().parse_args()
     with TemporaryDirectory() as folder:
         run(args, small_workspace(Path(folder) / "work", args.corpus, args.documents))
 

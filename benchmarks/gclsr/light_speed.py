@@ -28,15 +28,19 @@ from likewise.inference.encoder import Encoder
 from likewise.runs.provenance import machine
 
 
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    found.add_argument("--corpus", default=data_folder() / "wikipedia/sentences-250k.txt.gz")
+    found.add_argument("--model", nargs="+", required=True)
+    found.add_argument("--base", default="bundled:minilm")
+    found.add_argument("--sentences", type=int, default=10_000)
+    found.add_argument("--of-base", type=int, default=256, help="sentences for the base")
+    found.add_argument("--turns", type=int, default=5)
+    return found
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--corpus", default=data_folder() / "wikipedia/sentences-250k.txt.gz")
-    parser.add_argument("--model", nargs="+", required=True)
-    parser.add_argument("--base", default="bundled:minilm")
-    parser.add_argument("--sentences", type=int, default=10_000)
-    parser.add_argument("--of-base", type=int, default=256, help="sentences for the base")
-    parser.add_argument("--turns", type=int, default=5)
-    args = parser.parse_args()
+    args = parser().parse_args()
     torch.set_num_threads(1)
     with gzip.open(args.corpus, "rt", encoding="utf-8") as lines:
         text = [line.rstrip("\n") for line in islice(lines, args.sentences)]

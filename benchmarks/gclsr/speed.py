@@ -55,16 +55,20 @@ def light(preset: str, vectors: str, dimension: int, text: list[str]) -> Encoder
     return Encoder(modules=list(made.children()))
 
 
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    found.add_argument("--corpus", default=data_folder() / "wikipedia/sentences-250k.txt.gz")
+    found.add_argument("--peer", default="bundled:minilm")
+    found.add_argument("--light", nargs="+", default=LIGHT, help="'PRESET VECTORS', or average or learnt and a name")
+    found.add_argument("--dimension", type=int, default=256, help="numbers of a distilled vector")
+    found.add_argument("--sentences", type=int, default=2048)
+    found.add_argument("--turns", type=int, default=3)
+    with_claims(found)
+    return found
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--corpus", default=data_folder() / "wikipedia/sentences-250k.txt.gz")
-    parser.add_argument("--peer", default="bundled:minilm")
-    parser.add_argument("--light", nargs="+", default=LIGHT, help="'PRESET VECTORS', or average or learnt and a name")
-    parser.add_argument("--dimension", type=int, default=256, help="numbers of a distilled vector")
-    parser.add_argument("--sentences", type=int, default=2048)
-    parser.add_argument("--turns", type=int, default=3)
-    with_claims(parser)
-    args = parser.parse_args()
+    args = parser().parse_args()
     with gzip.open(args.corpus, "rt", encoding="utf-8") as lines:
         text = [line.rstrip("\n") for line in islice(lines, args.sentences)]
     arms: dict[str, Callable[[list[str]], object]] = {

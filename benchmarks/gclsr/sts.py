@@ -1,8 +1,10 @@
 """GCLSR's tables of STS scores: rows of tables 2 and 4 to 11, each over several seeds.
 
-    python benchmarks/gclsr/sts.py --out runs/gclsr --tables 2 10 --seeds 1 2 3 --jobs 2
+    python benchmarks/gclsr/sts.py
+    python benchmarks/gclsr/sts.py --preset paper --steps 0 --tables 4 5 6 7 8 9 11
 
-The steps are the preset's (20 epochs of 10,000 sentences for `paper`) unless --steps says otherwise; see ../arms.py.
+58 updates of 512 are three epochs of 10,000 sentences; with --steps 0 they are the preset's (20 epochs for `paper`);
+see ../arms.py.
 Table 0 is ours: what stands out without the parts that cost, on GloVe and on word vectors distilled from an encoder,
 and the same before the first step of training.
 """
@@ -17,7 +19,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from arms import Arm, main
+from arms import Arm, parser_of, run
 
 BASE: dict[str, Any] = {"augmentation": "none", "attention": False, "group_size": 0}
 ONES: dict[str, Any] = {"attention": False, "regions": "1,1,1,1,1,1"}
@@ -101,21 +103,22 @@ ARMS = {
     "distilled, regions 1 alone, no attention": Arm("gclsr", {**ONES, "dimension": SIZE}, base=DISTILLED),
 }
 
+
+def parser() -> argparse.ArgumentParser:
+    budget = {"steps": 58, "batch_size": 0, "max_length": 0, "eval_steps": 19}
+    found = parser_of(ARMS, __doc__, arms=None, out=Path("runs/gclsr-sts"), base="bundled:glove", **budget)
+    found.add_argument("--tables", nargs="+", type=int, choices=TABLES, default=[0, 2, 10], help="names of arms, short")
+    return found
+
+
+def main() -> None:
+    args = parser().parse_args()
+    if args.arms is None:
+        args.arms = [name for name in ARMS if "mean of" in name or "untrained" in name]
+        args.arms += [name for number in args.tables for name in TABLES[number]]
+        args.arms += [name for name in ARMS if name.startswith("distilled")]
+    run(ARMS, args)
+
+
 if __name__ == "__main__":
-    # The tables are a short way to name arms.
-    tables = argparse.ArgumentParser(add_help=False)
-    tables.add_argument("--tables", nargs="+", type=int, choices=TABLES, default=[0, 2, 10])
-    wanted, rest = tables.parse_known_args()
-    sys.argv = [sys.argv[0], *rest]
-    rows = [name for name in ARMS if "mean of" in name or "untrained" in name]
-    rows += [name for number in wanted.tables for name in TABLES[number]]
-    rows += [name for name in ARMS if name.startswith("distilled")]
-    preset = {
-        "base": "bundled:glove",
-        "preset": "paper",
-        "steps": 0,
-        "batch_size": 0,
-        "max_length": 0,
-        "eval_steps": 19,
-    }
-    main(ARMS, __doc__, arms=rows, **preset)
+    main()

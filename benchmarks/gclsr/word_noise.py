@@ -1,6 +1,8 @@
 """Time of the word noise on a whole batch, and of a loop over the words, the same noise, in one run.
 
-python benchmarks/gclsr/word_noise.py [--batch 512 --words 30 --dimension 50]
+    python benchmarks/gclsr/word_noise.py --batch 512 --words 30 --dimension 50
+
+The three numbers are the sizes of the batch, which is random.
 """
 
 from __future__ import annotations
@@ -60,13 +62,17 @@ def seconds(work: Callable[[], object], repeats: int) -> float:
     return statistics.median(times)
 
 
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(description=__doc__)
+    found.add_argument("--batch", type=int, default=512)
+    found.add_argument("--words", type=int, default=30)
+    found.add_argument("--dimension", type=int, default=50)
+    with_claims(found)
+    return found
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--batch", type=int, default=512)
-    parser.add_argument("--words", type=int, default=30)
-    parser.add_argument("--dimension", type=int, default=50)
-    with_claims(parser)
-    given = parser.parse_args()
+    given = parser().parse_args()
     torch.manual_seed(0)
     vectors = torch.randn(given.batch, given.words, given.dimension)
     mask = torch.ones(given.batch, given.words)

@@ -23,11 +23,15 @@ def words(text: str) -> set[str]:
     return set(re.findall("[a-z]+", text.lower()))
 
 
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    found.add_argument("model")
+    found.add_argument("--data", type=Path, default=data_folder())
+    return found
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("model")
-    parser.add_argument("--data", type=Path, default=data_folder())
-    args = parser.parse_args()
+    args = parser().parse_args()
     known = antonyms()
     lines = (args.data / "semantoneg/SemAntoNeg_v1.0.jsonl").read_text(encoding="utf-8").splitlines()
     items = [json.loads(line) for line in lines]

@@ -69,17 +69,21 @@ def plain(text: str | None) -> str:
     return re.sub(r"\s+", " ", text or "").strip()
 
 
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(description=__doc__)
+    found.add_argument("sentences", type=Path)
+    found.add_argument("--pairs", type=Path, required=True)
+    found.add_argument("--n", type=int, default=2000)
+    found.add_argument("--seed", type=int, default=2026)
+    found.add_argument("--processes", type=int, default=2)
+    found.add_argument("--peer-model", default=DEFAULT_MODEL)
+    found.add_argument("--no-peer", action="store_true", help="without the package negate")
+    with_claims(found)
+    return found
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("sentences", type=Path)
-    parser.add_argument("--pairs", type=Path, required=True)
-    parser.add_argument("--n", type=int, default=2000)
-    parser.add_argument("--seed", type=int, default=2026)
-    parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--peer-model", default=DEFAULT_MODEL)
-    parser.add_argument("--no-peer", action="store_true", help="without the package negate")
-    with_claims(parser)
-    options = parser.parse_args()
+    options = parser().parse_args()
     sentences = read(options.sentences, options.n, options.seed)
     n = len(sentences)
     full = spacy.load(DEFAULT_MODEL)

@@ -20,12 +20,16 @@ from likewise.augment.negation import negate_batch
 from likewise.corpus import prepare
 
 
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    found.add_argument("models", nargs="+")
+    found.add_argument("--corpus", default="bundled:wiki-sample")
+    found.add_argument("--out", type=Path, default=Path("benchmarks/results/negation-cosines.json"))
+    return found
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("models", nargs="+")
-    parser.add_argument("--corpus", default="bundled:wiki-sample")
-    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/negation-cosines.json"))
-    args = parser.parse_args()
+    args = parser().parse_args()
     sentences = list(prepare(args.corpus).dataset["sentence"])
     sample = [one for one in sentences[::40] if 8 <= len(one.split()) <= 20]
     pairs = [(one.sentence, one.negation) for one in negate_batch(sample) if one.negation]

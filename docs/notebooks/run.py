@@ -1,4 +1,6 @@
-"""Run notebooks from top to bottom in an empty folder: python docs/notebooks/run.py [--write] NOTEBOOK...
+"""Run notebooks from top to bottom in an empty folder.
+
+    python docs/notebooks/run.py --write docs/notebooks/adapt.ipynb
 
 A notebook that fails is an error, and so is one that takes longer than five minutes, by the clock and also by the time
 of the processor: on a busy machine the clock says little. With --write what it shows is saved in it, which is what the
@@ -14,9 +16,6 @@ import tempfile
 import time
 from pathlib import Path
 
-import nbformat
-from nbclient import NotebookClient
-
 LIMIT = 300.0
 """Seconds."""
 
@@ -28,6 +27,9 @@ def processor_seconds() -> float:
 
 
 def run(path: Path, write: bool, limit: float, folder: Path) -> None:
+    import nbformat
+    from nbclient import NotebookClient
+
     notebook = nbformat.read(path, as_version=4)
     started, before = time.monotonic(), processor_seconds()
     client = NotebookClient(
@@ -46,13 +48,17 @@ def run(path: Path, write: bool, limit: float, folder: Path) -> None:
         nbformat.write(notebook, path)
 
 
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    found.add_argument("notebooks", nargs="+", type=Path)
+    found.add_argument("--write", action="store_true", help="save what the notebook shows")
+    found.add_argument("--limit", type=float, default=LIMIT, help="seconds")
+    found.add_argument("--folder", type=Path, help="run in this folder and keep the models, to look at them")
+    return found
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("notebooks", nargs="+", type=Path)
-    parser.add_argument("--write", action="store_true", help="save what the notebook shows")
-    parser.add_argument("--limit", type=float, default=LIMIT, help="seconds")
-    parser.add_argument("--folder", type=Path, help="run in this folder and keep the models, to look at them")
-    args = parser.parse_args()
+    args = parser().parse_args()
     for path in args.notebooks:
         if args.folder is not None:
             run(path, args.write, args.limit, args.folder)

@@ -1,12 +1,15 @@
-"""Draw the pictures of measurements, for a light and a dark page: python docs/pictures/measured.py [NAME...]
+"""Draw the pictures of measurements, for a light and a dark page.
+
+    python docs/pictures/measured.py
+    python docs/pictures/measured.py speed
 
 They are drawn from benchmarks/results; the speeds are those of docs/speed.md.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -180,8 +183,17 @@ PICTURES: dict[str, Callable[[dict[str, Any]], None]] = {
 }
 
 
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    found.add_argument("names", nargs="*", metavar="NAME", help=f"all if none is named: {', '.join(PICTURES)}")
+    return found
+
+
 def main() -> None:
-    for name in sys.argv[1:] or PICTURES:
+    names = parser().parse_args().names
+    if unknown := set(names) - set(PICTURES):
+        parser().error(f"no picture {', '.join(sorted(unknown))}; there are {', '.join(PICTURES)}")
+    for name in names or PICTURES:
         for kind, theme in THEMES.items():
             with themed(theme):
                 PICTURES[name](theme)

@@ -1,0 +1,149 @@
+"""The committed results have the layout that their scripts write now."""
+
+import json
+import sys
+from argparse import Namespace
+from dataclasses import fields
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import likewise
+from likewise.corpus.weaknesses import Weakness
+
+BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+RESULTS = BENCHMARKS / "results"
+TABLES = {
+    "arccse-sts": "arccse_sts.py",
+    "sncse-sts": "sncse_sts.py",
+    "exclusion": "exclusion.py",
+    "light": "light.py",
+    "gclsr-sts": "gclsr/sts.py",
+    "context-students": "context/surrogate.py",
+    "context-surrogate": "context/surrogate.py",
+}
+RUNS = [path for folder in TABLES for path in sorted((RESULTS / folder).rglob("*.json"))]
+OTHERS = {"context-frozen", "context-origin", "domains", "security", "speed", "sncse-figures", "arccse-grid"}
+
+
+def read(path: Path):
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def has_layout(found, written, where: str = "") -> None:
+    """Assert that what was found has all that is written now; it may have more, and null where a value was not kept."""
+    if isinstance(written, dict):
+        assert isinstance(found, dict), f"{where}: {type(found).__name__} in place of an object"
+        assert set(written) <= set(found), f"{where}: no {', '.join(sorted(set(written) - set(found)))}"
+        for name, value in written.items():
+            has_layout(found[name], value, f"{where}.{name}")
+    elif isinstance(written, list | tuple):
+        assert isinstance(found, list | None), f"{where}: {type(found).__name__} in place of a list"
+        for number, value in enumerate(found or []):
+            has_layout(value, written[0], f"{where}[{number}]")
+    elif found is not None and written is not None:
+        kinds = (int, float) if isinstance(written, int | float) else type(written)
+        assert isinstance(found, kinds), f"{where}: {type(found).__name__} in place of {type(written).__name__}"
+
+
+def test_every_folder_of_results_is_looked_at():
+    assert {path.name for path in RESULTS.iterdir() if path.is_dir()} == {*TABLES, *OTHERS}
+
+
+@pytest.mark.parametrize("path", RUNS, ids=lambda path: str(path.relative_to(RESULTS)))
+def test_a_run_of_a_table_has_the_layout_of_today_and_lies_where_it_is_looked_for(path, script, monkeypatch):
+    table = script(BENCHMARKS / TABLES[path.relative_to(RESULTS).parts[0]])
+    arms, found = script(BENCHMARKS / "arms.py"), read(path)
+    every = {**table.ARMS, **getattr(table, "OTHERS", {}), **getattr(table, "OWN_MASKS", {})}
+    assert found["arm"] in every
+    assert path == arms.result_path(path.parent, found["arm"], found["seed"])
+    args = table.parser().parse_args(["--arm", found["arm"], "--seed", str(found["seed"])])
+    written = arms.record(args, {}, found["scores"], 1.0)
+    if "options" in found and "pairs" not in found and "before" not in found:
+        record = {"options": {}}
+        monkeypatch.setattr(likewise, "train", lambda *a, **k: SimpleNamespace(best=None, steps=1, record=record))
+        monkeypatch.setattr(arms, "Recipe", str)
+        written |= arms.train(arms.Arm("simcse"), args, path.parent)
+    elif "options" in found:
+        record = {"before": {}, "best": None, "options": {}, "corpus": {}, **({"test": {}} if "test" in found else {})}
+        record["corpus"] |= {"splits": found["pairs"]} if "pairs" in found else {}
+        written |= table.facts(SimpleNamespace(record=record))
+    has_layout(found, written)
+    if "average" in found and found["average"] is not None:
+        assert found["average"] == pytest.approx(np.mean([found["scores"][task] for task in arms.STS]), abs=1e-6)
+
+
+def test_what_origin_writes_is_what_is_committed(script, tmp_path, monkeypatch):
+    origin = script(BENCHMARKS / "context/origin.py")
+    rng = np.random.default_rng(0)
+    for name in (*(f"two-step-0-{task}-all" for task in (origin.DEV, *origin.SEVEN)),
+                 *(f"{way}-20-{task}" for way in ("two-step", "without-diversity", "random")
+                   for task in (f"{origin.DEV}-400", f"{origin.TEST}-500"))):  # fmt: skip
+        np.savez(tmp_path / f"{name}.npz", f=rng.normal(size=(30, len(origin.FEATURES))), g=rng.uniform(0, 5, 30))
+    monkeypatch.setattr(sys, "argv", ["origin.py", "--out", str(tmp_path)])
+    origin.main()
+    written = read(tmp_path / "origin.json")
+    has_layout(read(RESULTS / "context-frozen/origin.json"), written)
+    has_layout(read(RESULTS / "context-frozen/table7.json")["rows"], written["terms"])
+
+
+@pytest.mark.parametrize("path", sorted((RESULTS / "context-origin").glob("*.json")), ids=lambda path: path.stem)
+def test_what_origin_paper_writes_is_what_is_committed(path, script):
+    origin = script(BENCHMARKS / "context/origin_paper.py")
+    rng = np.random.default_rng(0)
+    pairs = [rng.normal(size=(2, 4, len(origin.TERMS))) for _ in range(10)]
+    made = origin.Scored(pairs, np.full(10, 2), rng.uniform(0, 5, 10))
+    has_layout(read(path)["rows"], [origin.row("all", made, made, 2)])
+
+
+def test_the_cells_of_domains_are_results_of_today():
+    from likewise.evaluation.tasks.classes import ClassesResult
+    from likewise.evaluation.tasks.retrieval import RetrievalResult
+
+    kinds = {"retrieval": RetrievalResult, "classes": ClassesResult}
+    for line in (RESULTS / "domains/cells.jsonl").read_text(encoding="utf-8").splitlines():
+        cell = json.loads(line)
+        kind = kinds.get(cell["name"].split(":")[0], likewise.evaluation.TaskResult)
+        wanted = {"arm", "set", "part", "model", "machine", "versions", *(field.name for field in fields(kind))}
+        assert wanted <= set(cell), cell["arm"]
+
+
+def test_what_security_writes_is_what_is_committed(script, tmp_path, monkeypatch, sentences, saved_model):
+    security = script(BENCHMARKS / "security.py")
+    rows = [Weakness(str(i), text, [text], [text], [f"{text} {i}"], "") for i, text in enumerate(sentences[:40])]
+    candidate = SimpleNamespace(**read(RESULTS / "security/ranks.json")["candidates"][0])
+    adapted = Namespace(model=likewise.load(saved_model), chosen="base", candidates=[candidate])
+    monkeypatch.setattr(security, "read_weaknesses", lambda: rows)
+    monkeypatch.setattr(security, "BASE", str(saved_model))
+    monkeypatch.setattr(likewise, "adapt", lambda *a, **k: adapted)
+    monkeypatch.setattr(sys, "argv", ["security.py", "--out", str(tmp_path), "--runs", str(tmp_path)])
+    security.main()
+    has_layout(read(RESULTS / "security/ranks.json"), read(tmp_path / "ranks.json"))
+
+
+def test_what_the_speeds_are_kept_as_is_what_is_committed(script, tmp_path, monkeypatch):
+    every = script(BENCHMARKS / "all.py")
+    monkeypatch.setattr(every, "RESULTS", tmp_path / "speed")
+    every.kept([every.Claim("encode: peer", "/s", 50.0, 60.0)], [], add=False)
+    (written,) = (tmp_path / "speed").glob("*.json")
+    for path in (RESULTS / "speed").glob("*.json"):
+        has_layout(read(path), read(written) | {"failed": []})
+
+
+def test_the_figures_of_sncse_are_reports_of_similarity():
+    from likewise.comparison.analyses import SimilarityReport
+    from likewise.comparison.inspection import Distribution
+
+    distribution = Distribution("after", "model", "negation", np.linspace(0, 1, 20))
+    written = SimilarityReport("text", 1, 2, {}, ("a",), ("b",), ("c",), (distribution,)).to_dict()
+    for path in (RESULTS / "sncse-figures").glob("*.json"):
+        has_layout(read(path), json.loads(json.dumps(written)))
+
+
+def test_layouts_are_compared():
+    has_layout({"a": [{"b": 1.0, "c": 2}], "d": None}, {"a": [{"b": 0}], "d": "text"})
+    for found in ({"a": [{"c": 1.0}]}, {"a": {"b": 1.0}}, {"a": [{"b": "text"}]}, {}):
+        with pytest.raises(AssertionError):
+            has_layout(found, {"a": [{"b": 1.0}]})
