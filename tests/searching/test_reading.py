@@ -8,7 +8,6 @@ from sentence_transformers import SentenceTransformer
 
 import likewise
 from likewise.searching import Index, SearchError
-from likewise.searching.reading import fused
 
 
 @pytest.fixture(scope="module")
@@ -37,18 +36,6 @@ def test_words_find_what_holds_them_also_by_their_stem_and_in_the_heading(reader
     assert reader.search("zebra", mode="words") == []
 
 
-def test_hybrid_is_the_sum_of_reciprocal_ranks(reader):
-    query = "the famous captain"
-    rankings = [[(hit.file, hit.line) for hit in reader.search(query, 100, mode=mode)] for mode in ("vectors", "words")]
-    scores: dict = {}
-    for ranking in rankings:
-        for rank, place in enumerate(ranking, start=1):
-            scores[place] = scores.get(place, 0) + 1 / (60 + rank)
-    hits = reader.search(query, 5)
-    assert [hit.score for hit in hits] == pytest.approx(sorted(scores.values(), reverse=True)[:5])
-    assert all(hit.score == pytest.approx(scores[hit.file, hit.line]) for hit in hits)
-
-
 def test_a_search_with_an_export_does_without_torch(saved_model, reader, sentences):
     pytest.importorskip("onnxruntime", reason="onnxruntime is not installed: pip install 'likewise[onnx]'")
     likewise.load(saved_model, engine="onnx").encode(sentences[:40])
@@ -70,13 +57,6 @@ print(json.dumps(['torch' in sys.modules, [[hit.text, hit.sentence, hit.similari
 @pytest.mark.parametrize("mode", ["hybrid", "vectors", "words"])
 def test_half_of_a_character_is_a_question_mark(reader, mode):
     assert reader.search("the river \udcff", mode=mode) == reader.search("the river ?", mode=mode) != []
-
-
-def test_fusing_by_hand():
-    a, b, c = ({"source": "s", "line": line, "text": "t"} for line in (1, 2, 3))
-    found = fused([[a, b], [c, b]])
-    assert [row["line"] for row in found] == [2, 1, 3]
-    assert found[0]["score"] == pytest.approx(2 / 62)
 
 
 def test_the_sentence_that_fits_is_marked(reader, sentences, saved_model):
@@ -128,6 +108,6 @@ def test_hits_are_plain_values_for_json(reader):
     plain = json.loads(json.dumps(hit.to_dict()))
     assert plain["file"] == hit.file
     assert set(plain) == {
-        "score", "file", "line", "title", "text", "sentence", "similarity", "words", "metadata",
+        "score", "file", "line", "title", "text", "sentence", "similarity", "words", "metadata", "scores",
     }  # fmt: skip
     assert np.isfinite(plain["score"])

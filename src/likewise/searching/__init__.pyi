@@ -1,5 +1,6 @@
 from .indexing import Indexed as Indexed
 from .indexing import index as index
+from .pipeline import Pipeline as Pipeline
 from .reading import Hit as Hit
 from .reading import Index as Index
 from .reading import search as search

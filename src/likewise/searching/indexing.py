@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from itertools import chain, pairwise
 from pathlib import Path
@@ -25,9 +25,11 @@ from likewise.runs.parts import checksum
 from likewise.runs.plan import Plan
 from likewise.runs.progress import Progress
 from likewise.runs.stopping import StopRequest, orderly_stop
+from likewise.searching.geometry import Geometry, build, new_name
 from likewise.searching.passages import IndexedPassage, Splitting, files_of
-from likewise.searching.reading import encoder_of
-from likewise.searching.table import Table
+from likewise.searching.pipeline import Given, Pipeline, pipeline_of
+from likewise.searching.reading import check_version, encoder_of
+from likewise.searching.table import SearchError, Table
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -77,6 +79,7 @@ def index(
     language: str = "English",
     keep: bool = False,
     approximate: int = APPROXIMATE,
+    pipeline: Given | None = None,
     engine: EngineName = "auto",
     precision: EnginePrecision = "fp32",
     on: str | None = None,
@@ -102,6 +105,8 @@ def index(
         language: the language of the text, for the stems of words.
         keep: keep the passages of files that are not named.
         approximate: passages from which an approximate index of the vectors is built.
+        pipeline: what a search does: a `Pipeline`, options of one, or a TOML file with them; None keeps that of the
+            index, by default the weights measured in docs/search.md.
         engine, precision: as in `load`.
         on: 'ray', or the address of a Ray cluster, whose workers encode; this process reads and writes.
         workers: number of workers of the Ray cluster; None for one on each core.
@@ -125,6 +130,9 @@ def index(
     if on:
         loadable(encoder.name)
     options = corpus_options or CorpusOptions()
+    record = {} if overwrite else read_record(target)
+    check_version(target, record if record.get("plan", {}).get("job") == "index" else {})
+    steps = pipeline_of(pipeline, Pipeline(**record.get("pipeline", {})))
     facts = encoder.facts
     most = words or int(min(WORDS, max(8, (facts.longest or 2 * WORDS) / _TOKENS_A_WORD)))
     settings: dict[str, Any] = {"words": most, "metadata": list(metadata), "language": language}
@@ -135,7 +143,7 @@ def index(
         number = stack.enter_context(cluster(on, workers))
         job = stack.enter_context(open_job(target, plan, resume=resume, overwrite=overwrite, grows=True))
         stop = stack.enter_context(orderly_stop(progress))
-        table = _table(job, facts.dimension, metadata, overwrite)
+        table = _table(job, facts.dimension, metadata, record)
         job.note(table=table.name)
         splitting = Splitting(most, options, tuple(metadata))
         found = _Update(table, encoder, number, splitting, stop).run(named, walked, keep)
@@ -145,11 +153,13 @@ def index(
             table.index_vectors()
         table.optimize()
         recall = recall_of(table) if table.is_approximate else None
+        geometry = _geometry(job, table, steps, stop, record)
         result = Indexed(table.rows, len(table.sources()), *found, recall=recall)
         table.finish()
         query = {"prompt": facts.prompt("query"), "tokenizer": facts.tokenizer, "truncate_dim": facts.truncate_dim}
-        job.finish({"table": table.name, "model": encoder.name, "passages": result.passages, "query": query})
-        table.clean()
+        known = {"table": table.name, "version": table.version, "geometry": geometry, "pipeline": steps.to_dict()}
+        job.finish(known | {"model": encoder.name, "passages": result.passages, "query": query})
+        table.clean(geometry)
     return result
 
 
@@ -157,10 +167,7 @@ def recall_of(table: Table, count: int = 10) -> float:
     """Return the share of the exact nearest passages that the approximate search finds, for 100 of the passages."""
     found, wanted = 0, 0
     for vector in table.sample(_TRIED):
-        exact, fast = (
-            {(row["source"], row["line"], row["text"]) for row in table.by_vector(vector, count, exact=exact)}
-            for exact in (True, False)
-        )
+        exact, fast = (set(table.nearest(vector, count, exact=exact)[0].tolist()) for exact in (True, False))
         found, wanted = found + len(exact & fast), wanted + len(exact)
     return found / max(1, wanted)
 
@@ -259,10 +266,20 @@ def _encoded(opens: Callable[[], TextEncoder], texts: list[str]) -> np.ndarray:
     return opens()(texts)
 
 
-def _table(job: Job, dimension: int, metadata: Sequence[str], overwrite: bool) -> Table:
+def _table(job: Job, dimension: int, metadata: Sequence[str], record: Mapping[str, Any]) -> Table:
     """Return the table to write to: of the stopped run, of the index, or a new one."""
-    record = {} if overwrite else read_record(job.target)
     name = job.notes.get("table") or record.get("table")
     if name and (job.target / f"{name}.lance").is_dir():
         return Table(job.target, name)
     return Table.create(job.target, f"passages-{uuid4().hex[:8]}", dimension, metadata)
+
+
+def _geometry(job: Job, table: Table, steps: Pipeline, stop: StopRequest, record: Mapping[str, Any]) -> str:
+    """Write the geometry of the finished passages, and return the name of its folder."""
+    before = None
+    if record.get("table") == table.name and record.get("geometry"):
+        with suppress(SearchError):
+            before = Geometry.open(job.target / record["geometry"])
+    name = new_name()
+    build(table, steps.nearest, stop, before).save(job.target / name)
+    return name

@@ -1,4 +1,4 @@
-"""Searching an index: by meaning, by words, or both, fused by the reciprocals of the ranks."""
+"""Searching an index: by meaning, by words, or by both in the pipeline that its record holds."""
 
 from __future__ import annotations
 
@@ -18,16 +18,15 @@ from likewise.corpus.splitting import sentence_spans
 from likewise.inference.deferred import DeferredEncoder
 from likewise.inference.exported import ExportedEncoder, TextEncoder
 from likewise.runs.job import read_record, work_of
+from likewise.searching.fusion import Ranking, ranked
+from likewise.searching.geometry import Geometry
+from likewise.searching.pipeline import Given, Pipeline, pipeline_of
 from likewise.searching.table import SHOWN, SearchError, Table
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 Mode = Literal["hybrid", "vectors", "words"]
-RANK = 60
-"""The constant of reciprocal rank fusion (Cormack et al. 2009): a hit of rank r counts 1 / (60 + r)."""
-DEPTH = 100
-"""Hits of each kind that are fused."""
 _WORD = re.compile(r"\w+")
 _WAIT = 2.0
 
@@ -37,14 +36,15 @@ class Hit:
     """A passage that was found.
 
     Attributes:
-        score: what the hits are sorted by: the reciprocal rank in a hybrid search, otherwise `similarity` or `words`.
+        score: what the hits are sorted by: the sum of `scores` in a hybrid search, otherwise `similarity` or `words`.
         file, line: where the passage begins.
         title: the heading above it, "" if there is none.
         text: the passage.
         sentence: the one of its sentences that fits the query best.
-        similarity: the cosine of query and passage; None if it was found by its words only.
-        words: the BM25 score; None if it was found by its vector only.
+        similarity: the cosine of query and passage; None in a search by words only.
+        words: the BM25 score; None in a search by vectors only.
         metadata: the fields that were kept with the passage.
+        scores: what each part of the pipeline gave in a hybrid search; their sum is `score`.
     """
 
     score: float
@@ -56,6 +56,7 @@ class Hit:
     similarity: float | None = None
     words: float | None = None
     metadata: Mapping[str, str] = field(default_factory=dict)
+    scores: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def place(self) -> str:
@@ -112,7 +113,8 @@ class Index:
         seen = _state(self.path)
         if seen is None or seen != self._seen:
             self._record = _finished(self.path)
-            self._table = Table(self.path, self._record["table"], finished=True)
+            self._table = Table(self.path, self._record["table"], self._record["version"])
+            self._geometry = Geometry.open(self.path / self._record["geometry"])
             self._seen = seen
         return self._table
 
@@ -150,13 +152,26 @@ class Index:
         """The name of that model, if it has one."""
         return self._record.get("model")
 
+    @property
+    def pipeline(self) -> Pipeline:
+        """What a hybrid search does, unless it is told otherwise."""
+        _ = self.table
+        return Pipeline(**self._record["pipeline"])
+
     def search(
-        self, query: str, k: int = 10, *, mode: Mode = "hybrid", where: str | None = None, mark: bool = True
+        self,
+        query: str,
+        k: int = 10,
+        *,
+        mode: Mode = "hybrid",
+        where: str | None = None,
+        mark: bool = True,
+        pipeline: Given | None = None,
     ) -> list[Hit]:
         """Search, as `likewise.search`.
 
         Args:
-            query, k, where: as in `likewise.search`.
+            query, k, where, pipeline: as in `likewise.search`.
             mode: by both, by meaning, or by words.
             mark: find the sentence that fits best; otherwise it is the whole passage.
         """
@@ -165,22 +180,41 @@ class Index:
         if mode not in ("hybrid", "vectors", "words"):
             raise SearchError(f"unknown mode {mode!r}: give hybrid, vectors or words")
         where = self.table.condition(where) if where else None
-        table, depth = self.table, max(k, DEPTH) if mode == "hybrid" else k
+        table, steps = self.table, pipeline_of(pipeline, self.pipeline)
         query = without_surrogates(query)
         if not query.strip() or not table.rows:
             return []
         vector = None if mode == "words" else self._encode([query])[0]  # (D,)
-        found = [] if vector is None else [table.by_vector(vector, depth, where)]
-        found += [] if mode == "vectors" else [table.by_words(query, depth, where)]
-        rows = fused(found)[:k] if mode == "hybrid" else found[0]
+        found = self._ranked(query, vector, k, mode, where, steps)
+        rows = table.passages(found.ids[:k])
         texts = [row["text"] for row in rows]
         sentences = self._marked(query, vector, texts) if mark else texts
-        metadata = [{name: row[name] for name in table.metadata if row[name]} for row in rows]
-        shown = ("score", "similarity", "words", *SHOWN)
         return [
-            Hit(**{name: row.get(name) for name in shown}, sentence=sentence, metadata=kept)  # type: ignore[arg-type]
-            for row, sentence, kept in zip(rows, sentences, metadata, strict=True)
+            Hit(
+                score=float(found.scores[i]),
+                sentence=sentences[i],
+                similarity=None if mode == "words" else float(found.similarity[i]),
+                words=None if mode == "vectors" else float(found.words[i]),
+                metadata={name: row[name] for name in table.metadata if row[name]},
+                scores={name: float(values[i]) for name, values in found.parts.items()},
+                **{name: row[name] for name in SHOWN},
+            )
+            for i, row in enumerate(rows)
         ]
+
+    def _ranked(
+        self, query: str, vector: np.ndarray | None, k: int, mode: Mode, where: str | None, steps: Pipeline
+    ) -> Ranking:
+        """Return the best passages, k or more if there are as many."""
+        if vector is None:
+            ids, scores = self._table.by_words(query, k, where)
+            return Ranking(ids, scores, scores, scores)
+        if mode == "vectors":
+            ids, scores = self._table.nearest(vector, k, where)
+            return Ranking(ids, scores, scores, scores)
+        if steps.neighbours and steps.nearest > (stored := self._geometry.near.shape[1]):
+            raise SearchError(f"{self.path} has {stored} nearest passages of each, not {steps.nearest}: give fewer")
+        return ranked(self._table, self._geometry, steps, query, vector, k, where)
 
     def _marked(self, query: str, vector: np.ndarray | None, texts: Sequence[str]) -> list[str]:
         """Return the sentence of each text that fits the query best."""
@@ -204,6 +238,7 @@ def search(
     words_only: bool = False,
     where: str | None = None,
     model: SentenceTransformer | str | os.PathLike[str] | None = None,
+    pipeline: Given | None = None,
 ) -> list[Hit]:
     """Find the passages of an index that fit a query best.
 
@@ -215,6 +250,7 @@ def search(
         words_only: search by words alone (BM25); the model is not loaded.
         where: a condition on file, line, title, text and metadata, as in SQL: "year = '2020' AND file LIKE '%.md'".
         model: in place of the one that made the index, if that has moved.
+        pipeline: options of a `Pipeline` in place of the index's, such as {"neighbours": 0}, or a TOML file with them.
 
     Returns:
         Up to k hits, the best first.
@@ -227,7 +263,7 @@ def search(
         raise SearchError("a search cannot be both vectors only and words only: give one of them")
     mode: Mode = "vectors" if vectors_only else "words" if words_only else "hybrid"
     opened = index if isinstance(index, Index) else Index(index, model)
-    return opened.search(query, k, mode=mode, where=where)
+    return opened.search(query, k, mode=mode, where=where, pipeline=pipeline)
 
 
 def encoder_of(
@@ -244,15 +280,10 @@ def encoder_of(
     return DeferredEncoder(given, **engine)
 
 
-def fused(rankings: Sequence[Sequence[dict[str, Any]]]) -> list[dict[str, Any]]:
-    """Return the rows of several rankings by the sum of 1 / (60 + rank), the best first."""
-    rows: dict[Any, dict[str, Any]] = {}
-    for ranking in rankings:
-        for rank, row in enumerate(ranking, start=1):
-            same = (row["source"], row["line"], row["text"])
-            score = rows.get(same, {}).get("score", 0.0) + 1 / (RANK + rank)
-            rows[same] = rows.get(same, {}) | row | {"score": score}
-    return sorted(rows.values(), key=lambda row: -row["score"])
+def check_version(index: Path, record: Mapping[str, Any]) -> None:
+    """Raise SearchError if an index was made before there were pipelines."""
+    if record and "pipeline" not in record:
+        raise SearchError(f"{index} was made by an older version: make it again with `likewise index ... --overwrite`")
 
 
 def _state(path: Path) -> Any:
@@ -270,6 +301,10 @@ def _finished(path: Path) -> dict[str, Any]:
     while not (record := read_record(path)) and work_of(path).is_dir() and time.monotonic() < end:
         time.sleep(0.05)
     if record.get("plan", {}).get("job") == "index":
+        if "pipeline" not in record:
+            raise SearchError(
+                f"{path} was made by an older version: make it again with `likewise index ... --overwrite`"
+            )
         return record
     if work_of(path).is_dir():
         raise SearchError(f"{path} is not finished: run the same `likewise index` again")

@@ -1,7 +1,7 @@
 """The table of passages in LanceDB: its columns, what is written to it, and its two kinds of search.
 
-A reader sees the version that carries the tag `finished`, and so never half of an update.
-Letters of the shapes: S passages, D embedding.
+A reader sees the version that the record names, which carries the tag `finished`, and so never half of an update.
+Row ids are those of one version. Letters of the shapes: S passages, D embedding, Q queries.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from importlib.util import find_spec, module_from_spec
 from pathlib import Path
@@ -24,13 +25,13 @@ from likewise.searching.conditions import ConditionError, condition_of
 from likewise.searching.passages import IndexedPassage
 
 SHOWN = ("file", "line", "title", "text")
-_OWN = ("source", "key", "last", *SHOWN)
+_OWN = ("source", "key", "last", "searched", *SHOWN)
 _CLIENT = "lance_namespace_urllib3_client"
 """Of a service that is not used here, generated: LanceDB takes its types alone, and the rest is half of its import."""
 _KEPT = timedelta(minutes=15)
 """How long the versions before an update are kept, for readers that still use them."""
 _FINISHED = "finished"
-_LISTED = 1000
+_LISTED_AT_ONCE = 1000
 _PROBES, _REFINED = 20, 50
 
 
@@ -57,16 +58,16 @@ class Table:
     Args:
         folder: of the index.
         name: of the table.
-        finished: open it as it was when it was finished the last time, to read; otherwise to write to it.
+        version: open it as it was then, to read; otherwise to write to it.
     """
 
-    def __init__(self, folder: Path, name: str, finished: bool = False) -> None:
+    def __init__(self, folder: Path, name: str, version: int | None = None) -> None:
         self.folder, self.name = folder, name
         lancedb = _lancedb()
         try:
             self._table = lancedb.connect(folder).open_table(name)
-            if finished:
-                self._table.checkout(_FINISHED)
+            if version is not None:
+                self._table.checkout(version)
             self.is_approximate = "vector_idx" in self._indexes()
         except (ValueError, RuntimeError, OSError) as error:
             raise SearchError(
@@ -93,6 +94,16 @@ class Table:
     def rows(self) -> int:
         """The number of passages."""
         return int(self._table.count_rows())
+
+    @property
+    def version(self) -> int:
+        """The number of the present version."""
+        return int(self._table.version)
+
+    @property
+    def dimension(self) -> int:
+        """D, the length of the vectors."""
+        return int(self._table.schema.field("vector").type.list_size)
 
     @property
     def metadata(self) -> list[str]:
@@ -130,7 +141,7 @@ class Table:
 
         names = (*_OWN, *self.metadata)
         rows = [
-            (source, key, last, file, one.line, one.title, one.text, *one.metadata)
+            (source, key, last, one.encoded, file, one.line, one.title, one.text, *one.metadata)
             for (source, file, last, one), key in zip(placed, keys, strict=True)
         ]
         columns = dict(zip(names, zip(*rows, strict=True), strict=True))
@@ -138,17 +149,15 @@ class Table:
 
     def remove(self, sources: Sequence[str]) -> None:
         """Remove the passages of sources."""
-        for start in range(0, len(sources), _LISTED):
-            self._table.delete(f"source IN ({_quoted(sources[start : start + _LISTED])})")
+        for start in range(0, len(sources), _LISTED_AT_ONCE):
+            self._table.delete(f"source IN ({_quoted(sources[start : start + _LISTED_AT_ONCE])})")
 
     def index_words(self, language: str) -> None:
-        """Index the words of titles and texts, or add what is new to these indexes."""
+        """Index the words of passages with their titles, if there is no such index."""
         from lancedb.index import FTS
 
-        there = self._indexes()
-        for column in ("title", "text"):
-            if f"{column}_idx" not in there:
-                self._table.create_index(column, config=FTS(language=language))
+        if "searched_idx" not in self._indexes():
+            self._table.create_index("searched", config=FTS(language=language))
 
     def index_vectors(self) -> None:
         """Make the approximate index of the vectors, if there is none."""
@@ -167,9 +176,16 @@ class Table:
         tags = self._table.tags
         (tags.update if _FINISHED in tags.list() else tags.create)(_FINISHED, self._table.version)
 
-    def clean(self) -> None:
-        """Remove older versions, tables that no record names any more, and half-written files."""
+    def clean(self, beside: str) -> None:
+        """Remove older versions, tables and folders that no record names any more, and half-written files.
+
+        Args:
+            beside: the folder of the geometry; others are kept for as long as older versions.
+        """
         self._table.optimize(cleanup_older_than=_KEPT)
+        for path in self.folder.glob("geometry-*"):
+            if path.name != beside and time.time() - path.stat().st_mtime > _KEPT.total_seconds():
+                shutil.rmtree(path, ignore_errors=True)
         for path in self.folder.glob("*.lance"):
             if path.stem != self.name:
                 shutil.rmtree(path, ignore_errors=True)
@@ -185,36 +201,88 @@ class Table:
         places = np.unique(np.linspace(0, self.rows - 1, num=min(count, self.rows)).astype(int)).tolist()
         return matrix_of(self._table.take_offsets(places).select(["vector"]).to_arrow()["vector"])
 
-    def by_vector(
-        self, vector: np.ndarray, count: int, where: str | None = None, exact: bool = False
-    ) -> list[dict[str, Any]]:
-        """Return the nearest passages, each with its similarity, as `similarity` and `score`."""
-        query = self._table.search(vector).distance_type("cosine").limit(count).select([*self._shown, "_distance"])
-        if exact:
-            query = query.bypass_vector_index()
-        elif self.is_approximate:
-            query = query.nprobes(_PROBES).refine_factor(_REFINED)
-        found = self._filtered(query, where)
-        return [row | dict.fromkeys(("similarity", "score"), 1.0 - row["_distance"]) for row in found]
+    def keys(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the row ids (S,) of all passages, ascending, and the hashes (S,) of their texts, as whole numbers."""
+        found = self._select(["key"], with_ids=True)
+        ids, keys = _ids(found), found["key"].to_pylist()
+        order = np.argsort(ids)
+        return ids[order], np.array([int(key[:16], 16) for key in keys], dtype=np.uint64)[order]
 
-    def by_words(self, text: str, count: int, where: str | None = None) -> list[dict[str, Any]]:
-        """Return the passages with the highest BM25 scores, each with it as `words` and `score`."""
+    def blocks(self, size: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yield the row ids (S,) and vectors (S, D) of all passages, about `size` at a time."""
+        query = self._table.search().select(["vector"]).with_row_id(True).limit(None)
+        for batch in query.to_batches(size):
+            yield batch["_rowid"].to_numpy(), _rows(batch["vector"])
+
+    def nearest(
+        self, vector: np.ndarray, count: int, where: str | None = None, exact: bool = False
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the row ids (S,) of the nearest passages, the nearest first, and their cosines (S,)."""
+        found = self._filtered(self._nearest(vector, count, exact), where)
+        return _ids(found), 1.0 - found["_distance"].to_numpy()
+
+    def nearest_of(self, vectors: np.ndarray, count: int) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Return the row ids (S,) and cosines (S,) of the nearest passages of each vector, (Q, D)."""
+        found = self._nearest(list(vectors), count).to_arrow()
+        if len(vectors) == 1:
+            return [(_ids(found), 1.0 - found["_distance"].to_numpy())]
+        query, ids, cosines = found["query_index"].to_numpy(), _ids(found), 1.0 - found["_distance"].to_numpy()
+        order = np.lexsort((-cosines, query))
+        ends = np.searchsorted(query[order], np.arange(1, len(vectors)))
+        return list(zip(np.split(ids[order], ends), np.split(cosines[order], ends), strict=True))
+
+    def _nearest(self, vector: Any, count: int, exact: bool = False) -> Any:
+        query = self._table.search(vector).distance_type("cosine").limit(count).select(["_distance"]).with_row_id(True)
+        if exact:
+            return query.bypass_vector_index()
+        return query.nprobes(_PROBES).refine_factor(_REFINED) if self.is_approximate else query
+
+    def by_words(
+        self, text: str, count: int, where: str | None = None, among: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the row ids (S,) of the passages with the highest BM25 scores, the best first, and these (S,).
+
+        Args:
+            among: row ids that are looked at alone.
+        """
         from lancedb import query as queries
 
-        kind: Any = queries.MultiMatchQuery
-        query = self._table.search(kind(text, ["title", "text"]), query_type="fts")
-        found = self._filtered(query.limit(count).select([*self._shown, "_score"]), where)
-        return [row | dict.fromkeys(("words", "score"), row["_score"]) for row in found]
+        kind: Any = queries.MatchQuery
+        query = self._table.search(kind(text, "searched"), query_type="fts").limit(count).select(["_score"])
+        limits = [f"({where})"] * bool(where) + ([f"_rowid IN ({_listed(among)})"] if among is not None else [])
+        found = self._filtered(query.with_row_id(True), " AND ".join(limits) or None, where)
+        ids, scores = _ids(found), found["_score"].to_numpy()
+        order = np.lexsort((ids, -scores))  # which of those with equal scores comes first would change
+        return ids[order], scores[order]
 
-    @property
-    def _shown(self) -> list[str]:
-        return ["source", *SHOWN, *self.metadata]
+    def vectors_of(self, ids: np.ndarray) -> np.ndarray:
+        """Return the vectors (S, D) of row ids (S,)."""
+        if not len(ids):
+            return np.zeros((0, self.dimension), dtype=np.float32)
+        found = self._table.take_row_ids(ids.tolist()).select(["vector"]).with_row_id().to_arrow()
+        return matrix_of(found["vector"])[_places(_ids(found), ids)]
 
-    def _filtered(self, query: Any, where: str | None) -> list[dict[str, Any]]:
+    def passages(self, ids: np.ndarray) -> list[dict[str, Any]]:
+        """Return what is shown of the passages of row ids (S,), in their order."""
+        if not len(ids):
+            return []
+        found = self._table.take_row_ids(ids.tolist()).select([*SHOWN, *self.metadata]).with_row_id().to_arrow()
+        rows = found.to_pylist()
+        return [rows[place] for place in _places(_ids(found), ids)]
+
+    def allowed(self, ids: np.ndarray, where: str) -> np.ndarray:
+        """Return those of some row ids (S,) whose passages meet a condition."""
+        if not len(ids):
+            return ids
+        query = self._table.search().select([]).with_row_id(True).limit(None)
+        return _ids(self._filtered(query, f"({where}) AND _rowid IN ({_listed(ids)})", where))
+
+    def _filtered(self, query: Any, condition: str | None, where: str | None = None) -> Any:
+        """Return the rows of a query that meet a condition, which holds `where`, that of the user."""
         try:
-            found: list[dict[str, Any]] = (query.where(where, prefilter=True) if where else query).to_list()
-            return found
+            return (query.where(condition, prefilter=True) if condition else query).to_arrow()
         except (ValueError, RuntimeError) as error:
+            where = where or condition
             if where is None:
                 raise
             fields = ", ".join([*SHOWN, *self.metadata])
@@ -223,9 +291,30 @@ class Table:
                 f"\"file LIKE '%.md'\"; the fields are {fields}"
             ) from None
 
-    def _select(self, columns: list[str], where: str | None = None) -> Any:
-        query = self._table.search().select(columns).limit(None)
+    def _select(self, columns: list[str], where: str | None = None, with_ids: bool = False) -> Any:
+        query = self._table.search().select(columns).with_row_id(with_ids).limit(None)
         return (query.where(where) if where else query).to_arrow()
+
+
+def _ids(found: Any) -> np.ndarray:
+    ids: np.ndarray = found["_rowid"].to_numpy()
+    return ids
+
+
+def _rows(column: Any) -> np.ndarray:
+    """Return an array of vectors as (S, D)."""
+    flat: np.ndarray = column.flatten().to_numpy()
+    return flat.reshape(-1, column.type.list_size)
+
+
+def _places(found: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """Return where the wanted ids (S,) are among those found, which have an order of their own."""
+    order = np.argsort(found)
+    return order[np.searchsorted(found, wanted, sorter=order)]
+
+
+def _listed(ids: np.ndarray) -> str:
+    return ", ".join(map(str, ids.tolist()))
 
 
 def _quoted(values: Sequence[str]) -> str:

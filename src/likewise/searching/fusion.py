@@ -1,0 +1,179 @@
+"""The ranking of a hybrid search: the scores of its parts, brought to one scale, and what neighbours add.
+
+What is compared is a passage's score in a query of all passages: z = (score - mean) / deviation over the whole index.
+Both kinds of hits are scored by both kinds of scores, so that the ranking is that of an exhaustive search wherever the
+hits of vectors and of words hold the answer.
+
+Letters of the shapes: S passages, K nearest passages, D embedding.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from likewise.searching.geometry import Geometry
+from likewise.searching.pipeline import Pipeline
+from likewise.searching.table import Table
+
+SCANNED = 10_000
+"""BM25 scores of a query that are read: of a passage below them, the score is looked up if it is needed."""
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """Passages, the best first.
+
+    Attributes:
+        ids: (S,) their row ids.
+        scores: (S,) what they are sorted by.
+        similarity, words: (S,) cosines and BM25 scores.
+        parts: what each part of the pipeline gave, (S,) each; their sum is the score.
+    """
+
+    ids: np.ndarray
+    scores: np.ndarray
+    similarity: np.ndarray
+    words: np.ndarray
+    parts: dict[str, np.ndarray] = field(default_factory=dict)
+
+
+def spread(own: np.ndarray, near: np.ndarray, share: float) -> np.ndarray:
+    """Return scores to which the nearest passages contribute: (1 - share) own + share mean(near).
+
+    Score regularisation (Diaz 2005): passages that are near each other answer the same queries.
+
+    Args:
+        own: (S,) the scores.
+        near: (S, K) the scores of the nearest passages; NaN if there are fewer.
+
+    >>> spread(np.array([1.0, 2.0]), np.array([[3.0, 5.0], [np.nan, np.nan]]), 0.5)
+    array([2.5, 2. ])
+    """
+    there = ~np.isnan(near)
+    count = there.sum(axis=1)
+    mean = np.where(there, near, 0.0).sum(axis=1) / np.maximum(count, 1)
+    return np.where(count > 0, (1 - share) * own + share * mean, own)
+
+
+def ranked(
+    table: Table, geometry: Geometry, pipeline: Pipeline, query: str, vector: np.ndarray, count: int, where: str | None
+) -> Ranking:
+    """Rank the passages of an index.
+
+    Args:
+        query, vector: the text and its vector (D,), of length 1.
+        count: passages that are wanted; more are ranked.
+        where: as in `likewise.search`.
+    """
+    scores = _Scores(table, geometry, pipeline, query, vector)
+    depth = max(count, pipeline.depth)
+    found = np.unique(np.concatenate([scores.nearest(depth, where), scores.best_words(depth, where)]))  # (S,)
+    if not len(found):
+        return Ranking(found, np.zeros(0), np.zeros(0), np.zeros(0))
+    if pipeline.neighbours:
+        best = found[np.argsort(-scores.final(found), kind="stable")[:depth]]
+        taken = np.setdiff1d(geometry.near[best, : pipeline.nearest], np.append(found, -1))
+        if where:
+            taken = geometry.positions(table.allowed(geometry.rows[taken], where))
+        found = np.concatenate([found, taken])
+    final, own = scores.final(found), scores.own(found)
+    order = np.lexsort((geometry.rows[found], -final))
+    similarity, words = scores.raw(found)
+    parts = {"vectors": scores.by_vectors(similarity), "words": scores.by_words(words), "neighbours": final - own}
+    kept = {name: values[order] for name, values in parts.items()}
+    return Ranking(geometry.rows[found][order], final[order], similarity[order], words[order], kept)
+
+
+class _Scores:
+    """The scores of one query, looked up for passages, which are given by their positions, as they are needed."""
+
+    def __init__(self, table: Table, geometry: Geometry, pipeline: Pipeline, query: str, vector: np.ndarray) -> None:
+        self.table, self.geometry, self.pipeline, self.query, self.vector = table, geometry, pipeline, query, vector
+        ids, self._found = np.zeros(0, dtype=np.uint64), np.zeros(0)
+        if pipeline.words:
+            ids, self._found = table.by_words(query, SCANNED)
+        self._holding = geometry.positions(ids)
+        self._by_place = np.argsort(self._holding)
+        total = max(1, len(geometry.rows))
+        self._words_mean = self._found.sum() / total
+        self._words_deviation = np.sqrt(max(0.0, (self._found**2).sum() / total - self._words_mean**2)) or 1.0
+        mean, deviation = geometry.moments(vector)
+        self._mean, self._deviation = mean, deviation if deviation > _EQUAL else 1.0
+        self._known = np.zeros(0, dtype=np.int64)  # positions, ascending
+        self._raw = np.zeros((2, 0))  # cosines and BM25 scores of these
+        self._cosines: dict[int, float] = {}
+
+    def nearest(self, depth: int, where: str | None) -> np.ndarray:
+        """Return the positions (S,) of the nearest passages."""
+        if not self.pipeline.vectors:
+            return np.zeros(0, dtype=np.int64)
+        ids, cosines = self.table.nearest(self.vector, depth, where)
+        positions = self.geometry.positions(ids)
+        self._cosines = dict(zip(positions.tolist(), cosines.tolist(), strict=True))
+        return positions
+
+    def best_words(self, depth: int, where: str | None) -> np.ndarray:
+        """Return the positions (S,) of the passages with the highest BM25 scores."""
+        if not where or not self.pipeline.words:
+            return self._holding[:depth]
+        return self.geometry.positions(self.table.by_words(self.query, depth, where)[0])
+
+    def raw(self, positions: np.ndarray) -> np.ndarray:
+        """Return cosines and BM25 scores, (2, S), of passages."""
+        missing = np.setdiff1d(positions, self._known)
+        if len(missing):
+            found = np.stack([self._similarities(missing), self._bm25(missing)])
+            known = np.concatenate([self._known, missing])
+            order = np.argsort(known)
+            self._known, self._raw = known[order], np.hstack([self._raw, found])[:, order]
+        return self._raw[:, np.searchsorted(self._known, positions)]
+
+    def _similarities(self, positions: np.ndarray) -> np.ndarray:
+        found = np.array([self._cosines.get(one, np.nan) for one in positions.tolist()])
+        absent = np.isnan(found)
+        if absent.any():
+            found[absent] = self.table.vectors_of(self.geometry.rows[positions[absent]]) @ self.vector
+        return found
+
+    def _bm25(self, positions: np.ndarray) -> np.ndarray:
+        found = np.zeros(len(positions))
+        if not len(self._holding):
+            return found
+        place = np.searchsorted(self._holding, positions, sorter=self._by_place).clip(max=len(self._holding) - 1)
+        place = self._by_place[place]
+        there = self._holding[place] == positions
+        found[there] = self._found[place[there]]
+        if len(self._holding) >= SCANNED and not there.all():
+            rest = np.flatnonzero(~there)
+            ids, scores = self.table.by_words(self.query, len(rest), among=self.geometry.rows[positions[rest]])
+            found[rest[np.searchsorted(positions[rest], self.geometry.positions(ids))]] = scores
+        return found
+
+    def by_vectors(self, cosines: np.ndarray) -> np.ndarray:
+        """Return what cosines (S,) add to the scores."""
+        return self.pipeline.vectors * (cosines - self._mean) / self._deviation
+
+    def by_words(self, words: np.ndarray) -> np.ndarray:
+        """Return what BM25 scores (S,) add to the scores."""
+        return self.pipeline.words * (words - self._words_mean) / self._words_deviation
+
+    def own(self, positions: np.ndarray) -> np.ndarray:
+        """Return the scores (S,) of passages by their own vectors and words."""
+        cosines, words = self.raw(positions)
+        return self.by_vectors(cosines) + self.by_words(words)
+
+    def final(self, positions: np.ndarray) -> np.ndarray:
+        """Return the scores (S,) of passages with what their neighbours add."""
+        if not self.pipeline.neighbours:
+            return self.own(positions)
+        near = np.asarray(self.geometry.near[positions, : self.pipeline.nearest])  # (S, K)
+        self.raw(np.union1d(positions, near[near >= 0]))
+        scores = np.full(near.shape, np.nan)
+        scores[near >= 0] = self.own(near[near >= 0])
+        return spread(self.own(positions), scores, self.pipeline.neighbours)
+
+
+_EQUAL = 1e-9
+"""A deviation of cosines that is rounding alone."""

@@ -1,0 +1,236 @@
+"""The nearest passages of each passage, and the moments of all vectors, computed when an index is built.
+
+Letters of the shapes: N passages, R and B passages of a block, K nearest passages, D embedding, Q queries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+import numpy as np
+
+from likewise.runs.whole_files import written_whole
+from likewise.searching.table import SearchError, Table
+
+if TYPE_CHECKING:
+    from likewise.runs.stopping import StopRequest
+
+_ROWS, _COLUMNS = 2048, 8192
+"""Passages that are compared at a time: 64 MB of cosines."""
+_ASKED = 256
+"""Passages whose nearest are looked up in the approximate index at a time."""
+Blocks = Callable[[], Iterable[tuple[np.ndarray, np.ndarray]]]
+"""Gives positions (B,) and vectors (B, D), block after block."""
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """The vectors of an index in relation to each other. A position is a place in `rows`.
+
+    Attributes:
+        rows: (N,) the row ids of the passages, ascending, in the version of the table that the record names.
+        keys: (N,) the hashes of their texts, by which they are known in the next version.
+        near: (N, K) positions of the nearest passages, the nearest first; -1 if there are fewer.
+        similarity: (N, K) their cosines.
+        mean: (D,) the mean vector.
+        covariance: (D, D) of the vectors.
+    """
+
+    rows: np.ndarray
+    keys: np.ndarray
+    near: np.ndarray
+    similarity: np.ndarray
+    mean: np.ndarray
+    covariance: np.ndarray
+
+    @classmethod
+    def open(cls, folder: Path) -> Geometry:
+        """Open the files of a folder; the larger ones are read where they are needed.
+
+        Raises:
+            SearchError: a file is missing or damaged.
+        """
+        try:
+            return cls(*(np.load(folder / f"{one.name}.npy", mmap_mode="r") for one in fields(cls)))
+        except (OSError, ValueError) as error:
+            raise SearchError(
+                f"{folder.parent} is damaged ({error}): make it again with `likewise index ... --overwrite`"
+            ) from None
+
+    def save(self, folder: Path) -> None:
+        """Write the files to a folder, which is made."""
+        folder.mkdir(parents=True, exist_ok=True)
+        for one in fields(self):
+            with written_whole(folder / f"{one.name}.npy") as path, path.open("wb") as file:
+                np.save(file, getattr(self, one.name))
+
+    def positions(self, ids: np.ndarray) -> np.ndarray:
+        """Return the positions (S,) of row ids (S,), all of which are there."""
+        return np.searchsorted(self.rows, ids)
+
+    def moments(self, vector: np.ndarray) -> tuple[float, float]:
+        """Return the mean and the deviation of a query's cosines with all passages.
+
+        The mean of q.v over the vectors v is q.m with their mean m, and its variance is q.Cq with their covariance C,
+        so that no vector needs to be looked at.
+
+        Args:
+            vector: (D,) of length 1.
+        """
+        query = vector.astype(np.float64)
+        return float(query @ self.mean), float(np.sqrt(max(0.0, query @ self.covariance @ query)))
+
+
+def new_name() -> str:
+    """Return the name of a folder for a geometry."""
+    return f"geometry-{uuid4().hex[:8]}"
+
+
+def build(table: Table, count: int, stop: StopRequest, before: Geometry | None = None) -> Geometry:
+    """Compute the geometry of a table.
+
+    Up to the size from which the table has an approximate index, nearest passages are exact; from there on they are
+    those that the index finds.
+
+    Args:
+        count: K, nearest passages of each.
+        before: the geometry before an update, of which everything that still holds is kept.
+    """
+    rows, keys = table.keys()
+
+    def blocks() -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        for ids, vectors in table.blocks(_COLUMNS):
+            yield np.searchsorted(rows, ids), vectors
+
+    near = np.full((len(rows), count), -1, dtype=np.int32)
+    similarity = np.full((len(rows), count), -np.inf, dtype=np.float32)
+    new = np.ones(len(rows), dtype=bool)
+    stale = new.copy()
+    if before is not None and before.near.shape[1] == count:
+        new, stale = _kept(before, keys, near, similarity)
+    search = _by_index if table.is_approximate else _exact
+    with stop.progress.bar("finding neighbours", total=int(stale.sum())) as bar:
+        for positions, vectors in _chosen(blocks, stale, _ASKED if table.is_approximate else _ROWS):
+            near[positions], similarity[positions] = search(table, rows, blocks, positions, vectors, count)
+            bar.advance(len(positions))
+            stop.check("while neighbours were looked for")
+    if new.any() and not stale.all():
+        if table.is_approximate:
+            _return_visits(near, similarity, new, stale)
+        else:
+            _welcome(blocks, near, similarity, new, stale)
+    near[~np.isfinite(similarity)] = -1
+    return Geometry(rows, keys, near, np.where(near < 0, 0, similarity), *_moments(blocks, table.dimension))
+
+
+def _kept(
+    before: Geometry, keys: np.ndarray, near: np.ndarray, similarity: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Fill in what is known from before; return which passages are new, and of which the nearest are not known."""
+    _, old, now = np.intersect1d(_numbered(before.keys), _numbered(keys), assume_unique=True, return_indices=True)
+    moved = np.full(len(before.keys) + 1, -1, dtype=np.int32)  # the last one for -1 itself
+    moved[old] = now
+    near[now], known = moved[before.near[old]], before.near[old] >= 0
+    similarity[now] = np.where(known, before.similarity[old], -np.inf)
+    new = np.ones(len(keys), dtype=bool)
+    new[now] = False
+    stale = new.copy()
+    stale[now] = (known & (near[now] < 0)).any(axis=1)  # one of the nearest is gone
+    return new, stale
+
+
+def _numbered(keys: np.ndarray) -> np.ndarray:
+    """Return keys (N,) with numbers, (N,) pairs, so that those of texts that occur again differ."""
+    order = np.argsort(keys, kind="stable")
+    ordered, places = keys[order], np.arange(len(keys))
+    begins = np.concatenate([[True], ordered[1:] != ordered[:-1]])[: len(keys)]
+    found = np.empty(len(keys), dtype=[("key", keys.dtype), ("number", np.int64)])
+    found["key"][order] = ordered
+    found["number"][order] = places - np.maximum.accumulate(np.where(begins, places, 0))
+    return found
+
+
+def _chosen(blocks: Blocks, mask: np.ndarray, size: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield the positions and vectors of chosen passages, `size` at a time at most."""
+    for positions, vectors in blocks():
+        chosen = mask[positions]
+        some, rows = positions[chosen], vectors[chosen]
+        for start in range(0, len(some), size):
+            yield some[start : start + size], rows[start : start + size]
+
+
+def _exact(
+    table: Table, rows: np.ndarray, blocks: Blocks, positions: np.ndarray, vectors: np.ndarray, count: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the nearest (R, K) of passages, and their cosines, by comparing with all."""
+    near = np.full((len(positions), count), -1, dtype=np.int32)
+    similarity = np.full((len(positions), count), -np.inf, dtype=np.float32)
+    for others, block in blocks():
+        _merge(near, similarity, positions, others, vectors @ block.T)
+    return near, similarity
+
+
+def _merge(
+    near: np.ndarray, similarity: np.ndarray, positions: np.ndarray, others: np.ndarray, cosines: np.ndarray
+) -> None:
+    """Put what is nearer than the nearest so far, (R, K), in its place; cosines (R, B) are those with others (B,)."""
+    cosines[positions[:, None] == others[None, :]] = -np.inf  # a passage is not its own neighbour
+    count = near.shape[1]
+    if cosines.shape[1] > count:
+        best = np.argpartition(-cosines, count - 1, axis=1)[:, :count]
+        cosines, found = np.take_along_axis(cosines, best, axis=1), others[best]
+    else:
+        found = np.broadcast_to(others, cosines.shape)
+    values, places = np.hstack([similarity, cosines]), np.hstack([near, found])
+    order = np.argsort(-values, axis=1, kind="stable")[:, :count]
+    similarity[:], near[:] = np.take_along_axis(values, order, axis=1), np.take_along_axis(places, order, axis=1)
+
+
+def _by_index(
+    table: Table, rows: np.ndarray, blocks: Blocks, positions: np.ndarray, vectors: np.ndarray, count: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the nearest (R, K) of passages, and their cosines, by the approximate index."""
+    near = np.full((len(positions), count), -1, dtype=np.int32)
+    similarity = np.full((len(positions), count), -np.inf, dtype=np.float32)
+    for i, (ids, cosines) in enumerate(table.nearest_of(vectors, count + 1)):
+        found = np.searchsorted(rows, ids)
+        other = found != positions[i]
+        found, cosines = found[other][:count], cosines[other][:count]
+        near[i, : len(found)], similarity[i, : len(found)] = found, cosines
+    return near, similarity
+
+
+def _welcome(blocks: Blocks, near: np.ndarray, similarity: np.ndarray, new: np.ndarray, stale: np.ndarray) -> None:
+    """Make new passages the neighbours of those passages whose nearest were kept."""
+    for others, arrived in _chosen(blocks, new, _COLUMNS):
+        for positions, vectors in _chosen(blocks, ~stale, _ROWS):
+            there, known = near[positions], similarity[positions]
+            _merge(there, known, positions, others, vectors @ arrived.T)
+            near[positions], similarity[positions] = there, known
+
+
+def _return_visits(near: np.ndarray, similarity: np.ndarray, new: np.ndarray, stale: np.ndarray) -> None:
+    """Make new passages the neighbours of those that they found to be near: a scan of all would take too long."""
+    for one in np.flatnonzero(new):
+        for other, cosine in zip(near[one].copy(), similarity[one].copy(), strict=True):
+            if other >= 0 and not stale[other] and cosine > similarity[other, -1]:
+                place = int(np.searchsorted(-similarity[other], -cosine, side="right"))
+                near[other, place + 1 :], near[other, place] = near[other, place:-1].copy(), one
+                similarity[other, place + 1 :], similarity[other, place] = similarity[other, place:-1].copy(), cosine
+
+
+def _moments(blocks: Blocks, dimension: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the mean (D,) and the covariance (D, D) of all vectors."""
+    count, mean, squares = 0, np.zeros(dimension), np.zeros((dimension, dimension))
+    for _, vectors in blocks():
+        count += len(vectors)
+        mean += vectors.sum(axis=0, dtype=np.float64)
+    mean /= max(1, count)
+    for _, vectors in blocks():  # less the mean first: the vectors of some models are nearly the same
+        apart = vectors - mean.astype(np.float32)
+        squares += apart.T @ apart
+    return mean, squares / max(1, count)

@@ -1,0 +1,51 @@
+"""The pipeline of a search: its parts and their weights, which an index keeps in its record."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from likewise.runs.options import Options, option, read_toml
+
+
+class Pipeline(Options):
+    """The parts of a hybrid search and their weights; a weight of 0 switches a part off.
+
+    A passage's score is `vectors` times its cosine plus `words` times its BM25 score, each brought to mean 0 and
+    deviation 1 over all passages of the index. The first ones get `tokens` times the standardised similarity of their
+    tokens on top, and each passage takes a share of the mean score of its nearest passages.
+
+    >>> Pipeline(tokens=0).neighbours
+    0.3
+    """
+
+    vectors: float = option(1.0, "Weight of the cosine of query and passage.", ge=0, le=100)
+    words: float = option(1.0, "Weight of the words in common (BM25).", ge=0, le=100)
+    neighbours: float = option(0.3, "Share of a passage's score that is the mean of its nearest passages'.", ge=0, lt=1)
+    nearest: int = option(5, "Nearest passages that share their scores.", ge=1, le=100)
+    depth: int = option(100, "Hits by vectors, and by words, that are scored by everything.", ge=10, le=10_000)
+
+    def _check(self) -> None:
+        if not self.vectors and not self.words:
+            raise ValueError("vectors and words cannot both be 0: nothing would be searched")
+
+
+Given = Pipeline | Mapping[str, Any] | str | os.PathLike[str]
+"""A pipeline, its options by name, or a TOML file with them."""
+
+
+def pipeline_of(given: Given | None, before: Pipeline | None = None) -> Pipeline:
+    """Return a pipeline from what was given, with what is not said taken from another one, or by default.
+
+    Raises:
+        OptionError: an option is unknown or out of its range, or the file cannot be read.
+    """
+    base = before or Pipeline()
+    if given is None:
+        return base
+    if isinstance(given, Pipeline):
+        return given
+    found = given if isinstance(given, Mapping) else read_toml(Path(given), Pipeline.model_fields)
+    return base.updated(**found)

@@ -1,0 +1,101 @@
+import numpy as np
+import pytest
+
+from likewise.searching import Index, Pipeline, SearchError, fusion
+from likewise.searching.fusion import spread
+
+QUERY = "the famous captain of a zebra"
+
+
+@pytest.fixture(scope="module")
+def reader(many):
+    return Index(many)
+
+
+def standard(scores):
+    return (scores - scores.mean()) / scores.std()
+
+
+class Exhaustive:
+    """What a query's scores are if all passages are compared."""
+
+    def __init__(self, reader, query, pipeline):
+        rows, _ = reader.table.keys()
+        self.vectors = reader.table.vectors_of(rows).astype(np.float64)
+        self.texts = [row["text"] for row in reader.table.passages(rows)]
+        by_words = {hit.text: hit.words for hit in reader.search(query, 1000, mode="words")}
+        self.words = np.array([by_words.get(text, 0.0) for text in self.texts])
+        self.cosines = self.vectors @ reader._encode([query])[0]
+        self.own = pipeline.vectors * standard(self.cosines) + pipeline.words * standard(self.words)
+        between = self.vectors @ self.vectors.T - 2 * np.eye(len(rows))
+        near = np.argsort(-between, axis=1)[:, : pipeline.nearest]
+        self.final = (1 - pipeline.neighbours) * self.own + pipeline.neighbours * self.own[near].mean(axis=1)
+
+
+@pytest.mark.parametrize("neighbours", [0, 0.3])
+@pytest.mark.parametrize(("vectors", "words"), [(1, 1), (2, 0.5), (1, 0), (0, 1)])
+def test_hybrid_is_the_exhaustive_fusion_of_standardised_scores(reader, neighbours, vectors, words):
+    pipeline = Pipeline(vectors=vectors, words=words, neighbours=neighbours, depth=300, nearest=3)
+    wanted = Exhaustive(reader, QUERY, pipeline)
+    assert 0 < (wanted.words > 0).sum() < len(wanted.words)
+    hits = reader.search(QUERY, 300, pipeline=pipeline)
+    assert len(hits) == (wanted.words > 0).sum() if (vectors, neighbours) == (0, 0) else 300
+    place = [wanted.texts.index(hit.text) for hit in hits]
+    np.testing.assert_allclose([hit.score for hit in hits], wanted.final[place], atol=1e-4)
+    assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+    np.testing.assert_allclose([hit.similarity for hit in hits], wanted.cosines[place], atol=1e-5)
+    if words:
+        np.testing.assert_allclose([hit.words for hit in hits], wanted.words[place], atol=1e-5)
+    for hit, i in zip(hits, place, strict=True):
+        assert hit.scores["neighbours"] == pytest.approx(wanted.final[i] - wanted.own[i], abs=1e-4)
+        assert sum(hit.scores.values()) == pytest.approx(hit.score)
+
+
+@pytest.mark.parametrize("query", [QUERY, "the old cat near the river", "dogs watch"])
+def test_few_candidates_have_the_scores_of_an_exhaustive_fusion(reader, query, monkeypatch):
+    pipeline = Pipeline(depth=10)
+    wanted = Exhaustive(reader, query, pipeline)
+    monkeypatch.setattr(fusion, "SCANNED", 400)
+    hits = reader.search(query, 10, pipeline=pipeline)
+    place = [wanted.texts.index(hit.text) for hit in hits]
+    np.testing.assert_allclose([hit.score for hit in hits], wanted.final[place], atol=1e-4)
+    assert len(set(place) & set(np.argsort(-wanted.final)[:10].tolist())) >= 5  # a passage that only its neighbours hold up can be missed
+
+
+def test_words_beyond_what_is_read_are_looked_up(reader, monkeypatch):
+    whole = {hit.text: hit.words for hit in reader.search(QUERY, 300)}
+    monkeypatch.setattr(fusion, "SCANNED", 12)
+    hits = reader.search(QUERY, 30)
+    assert {hit.text: hit.words for hit in hits} == pytest.approx({hit.text: whole[hit.text] for hit in hits})
+
+
+def test_a_passage_that_nothing_found_comes_in_through_its_neighbours(reader):
+    found = [{hit.text for hit in reader.search(QUERY, 10, mode=mode)} for mode in ("vectors", "words")]
+    hits = reader.search(QUERY, 30, pipeline=Pipeline(depth=10, neighbours=0.9))
+    assert {hit.text for hit in hits} - found[0] - found[1]
+
+
+def test_a_condition_holds_for_what_comes_in_and_changes_no_score(reader):
+    whole = {hit.line: hit.score for hit in reader.search(QUERY, 300)}
+    hits = reader.search(QUERY, 40, where="line > 200")
+    assert len(hits) == 40
+    assert min(hit.line for hit in hits) > 200
+    assert {hit.line: hit.score for hit in hits} == pytest.approx({hit.line: whole[hit.line] for hit in hits})
+    assert reader.search(QUERY, 40, where="line < 0") == []
+
+
+def test_weights_of_zero_switch_parts_off(reader):
+    by_vectors = [hit.text for hit in reader.search(QUERY, 9, mode="vectors")]
+    by_words = [hit.text for hit in reader.search(QUERY, 3, mode="words")]
+    assert [hit.text for hit in reader.search(QUERY, 9, pipeline={"neighbours": 0, "words": 0})] == by_vectors
+    assert [hit.text for hit in reader.search(QUERY, 3, pipeline={"neighbours": 0, "vectors": 0})] == by_words
+
+
+def test_more_neighbours_than_the_index_holds_are_refused(reader):
+    with pytest.raises(SearchError, match="has 5 nearest passages of each, not 6"):
+        reader.search("the cat", pipeline={"nearest": 6})
+
+
+def test_spreading_by_hand():
+    near = np.array([[2.0, 4.0], [1.0, np.nan], [np.nan, np.nan]])
+    np.testing.assert_allclose(spread(np.array([1.0, 3.0, 5.0]), near, 0.25), [1.5, 2.5, 5.0])
