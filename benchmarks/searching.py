@@ -108,10 +108,10 @@ def sized(count: int, work: Path, dimension: int = 384) -> None:
     table.optimize()
     written = count / (time.monotonic() - begun)
     queries = vectors(count, 200)
-    exact, begun = pace(lambda query: table.by_vector(query, 10, exact=True), queries), time.monotonic()
+    exact, begun = pace(lambda query: table.nearest(query, 10, exact=True), queries), time.monotonic()
     table.index_vectors()
     built = time.monotonic() - begun
-    fast, recall, held = pace(lambda query: table.by_vector(query, 10), queries), recall_of(table), memory()
+    fast, recall, held = pace(lambda query: table.nearest(query, 10), queries), recall_of(table), memory()
     size = sum(path.stat().st_size for path in (work / f"{count}.index").rglob("*") if path.is_file()) >> 20
     print(
         f"| {count:,} | likewise, exact | {written:.0f} | | {exact:.1f} | 1 | | |\n"

@@ -1,4 +1,5 @@
 import json
+import re
 
 
 def test_index_and_search(cli, tiny_model, sentences, tmp_path):
@@ -12,6 +13,10 @@ def test_index_and_search(cli, tiny_model, sentences, tmp_path):
     assert result.exit_code == 0, result.output
     assert "notes.md:3  Tea" in result.stdout
     assert sentences[1] in " ".join(result.stdout.split())
+    result = cli("search", out, sentences[1], "-k", "3", "--explain")
+    assert re.search(
+        r"vectors [+-]\d\.\d\d \(cosine 1\.000\), words \+\d\.\d\d \(BM25 \d+\.\d\d\), neighbours", result.stdout
+    )
     result = cli("search", out, sentences[1], "--json", "--words-only")
     assert [hit["line"] for hit in json.loads(result.stdout)] == [3]
     assert cli("search", out, "zebra", "--words-only").stdout == "Nothing found.\n"

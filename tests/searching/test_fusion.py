@@ -59,7 +59,9 @@ def test_few_candidates_have_the_scores_of_an_exhaustive_fusion(reader, query, m
     hits = reader.search(query, 10, pipeline=pipeline)
     place = [wanted.texts.index(hit.text) for hit in hits]
     np.testing.assert_allclose([hit.score for hit in hits], wanted.final[place], atol=1e-4)
-    assert len(set(place) & set(np.argsort(-wanted.final)[:10].tolist())) >= 5  # a passage that only its neighbours hold up can be missed
+    assert (
+        len(set(place) & set(np.argsort(-wanted.final)[:10].tolist())) >= 5
+    )  # a passage that only its neighbours hold up can be missed
 
 
 def test_words_beyond_what_is_read_are_looked_up(reader, monkeypatch):

@@ -161,6 +161,8 @@ def test_a_bad_request_gets_a_4xx_in_the_error_format(client, body):
         ("/similarity", {"texts": "a"}),
         ("/search", {"query": "a", "k": 0}),
         ("/search", {"query": "a", "mode": "magic"}),
+        ("/search", {"query": "a", "pipeline": {"neighbours": 2}}),
+        ("/search", {"query": "a", "pipeline": "weights.toml"}),
         ("/search", {"query": "a" * 50_000}),
     ],
 )

@@ -45,12 +45,15 @@ def search(
     json: Annotated[
         bool, typer.Option("--json", help="Print the hits as a JSON array, with all their fields.")
     ] = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Show what vectors, words and neighbours gave each hit.")
+    ] = False,
 ) -> None:
     """Print hits."""
     if json:
         typer.echo(plain_json.dumps([hit.to_dict() for hit in hits], ensure_ascii=False, indent=2))
     else:
-        print_hits(hits)
+        print_hits(hits, explain)
 
 
 @calls("likewise:serve", arguments=("models",), options="likewise.serving:ServeOptions")
@@ -58,8 +61,8 @@ def serve(stopped: None) -> None:
     """Print nothing: the service has stopped."""
 
 
-def print_hits(hits: Any) -> None:
-    """Print hits with their places, and their best sentences in bold."""
+def print_hits(hits: Any, explain: bool = False) -> None:
+    """Print hits with their places, their best sentences in bold, and with the parts of their scores if asked to."""
     from rich.console import Console
     from rich.padding import Padding
     from rich.text import Text
@@ -70,5 +73,7 @@ def print_hits(hits: Any) -> None:
     for rank, hit in enumerate(hits, start=1):
         head = Text.assemble((f"{rank:>2}. ", "dim"), (hit.place, "cyan"), (f"  {hit.title}" if hit.title else "", ""))
         console.print(head.append(f"  {hit.score:.4f}", "dim"), soft_wrap=True)
+        if explain:
+            console.print(Padding(Text(hit.explanation, "dim"), (0, 0, 0, 4)))
         before, sentence, after = hit.parts
         console.print(Padding(Text.assemble(before, (sentence, "bold"), after), (0, 0, 1, 4)))

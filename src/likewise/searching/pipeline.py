@@ -14,10 +14,9 @@ class Pipeline(Options):
     """The parts of a hybrid search and their weights; a weight of 0 switches a part off.
 
     A passage's score is `vectors` times its cosine plus `words` times its BM25 score, each brought to mean 0 and
-    deviation 1 over all passages of the index. The first ones get `tokens` times the standardised similarity of their
-    tokens on top, and each passage takes a share of the mean score of its nearest passages.
+    deviation 1 over all passages of the index, and takes a share of the mean score of its nearest passages.
 
-    >>> Pipeline(tokens=0).neighbours
+    >>> Pipeline(words=0.7).neighbours
     0.3
     """
 

@@ -7,7 +7,6 @@ import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -20,6 +19,7 @@ from likewise.inference.exported import ExportedEncoder, TextEncoder
 from likewise.runs.job import read_record, work_of
 from likewise.searching.fusion import Ranking, ranked
 from likewise.searching.geometry import Geometry
+from likewise.searching.hit import Hit
 from likewise.searching.pipeline import Given, Pipeline, pipeline_of
 from likewise.searching.table import SHOWN, SearchError, Table
 
@@ -29,54 +29,6 @@ if TYPE_CHECKING:
 Mode = Literal["hybrid", "vectors", "words"]
 _WORD = re.compile(r"\w+")
 _WAIT = 2.0
-
-
-@dataclass(frozen=True)
-class Hit:
-    """A passage that was found.
-
-    Attributes:
-        score: what the hits are sorted by: the sum of `scores` in a hybrid search, otherwise `similarity` or `words`.
-        file, line: where the passage begins.
-        title: the heading above it, "" if there is none.
-        text: the passage.
-        sentence: the one of its sentences that fits the query best.
-        similarity: the cosine of query and passage; None in a search by words only.
-        words: the BM25 score; None in a search by vectors only.
-        metadata: the fields that were kept with the passage.
-        scores: what each part of the pipeline gave in a hybrid search; their sum is `score`.
-    """
-
-    score: float
-    file: str
-    line: int
-    title: str
-    text: str
-    sentence: str
-    similarity: float | None = None
-    words: float | None = None
-    metadata: Mapping[str, str] = field(default_factory=dict)
-    scores: Mapping[str, float] = field(default_factory=dict)
-
-    @property
-    def place(self) -> str:
-        """File and line, relative to the present folder if the file is in it."""
-        path = Path(self.file)
-        return f"{path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path}:{self.line}"
-
-    @property
-    def parts(self) -> tuple[str, str, str]:
-        """The text before the marked sentence, the sentence, and the text after it.
-
-        >>> Hit(1.0, "a.txt", 1, "", "It rains. Take a coat. Run.", "Take a coat.").parts
-        ('It rains. ', 'Take a coat.', ' Run.')
-        """
-        before, found, after = self.text.partition(self.sentence)
-        return before, found, after
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
-        return asdict(self)
 
 
 class Index:
@@ -154,7 +106,7 @@ class Index:
 
     @property
     def pipeline(self) -> Pipeline:
-        """What a hybrid search does, unless it is told otherwise."""
+        """The parts of a hybrid search and their weights, unless a search is given others."""
         _ = self.table
         return Pipeline(**self._record["pipeline"])
 

@@ -6,28 +6,24 @@ Row ids are those of one version. Letters of the shapes: S passages, D embedding
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
-from importlib.util import find_spec, module_from_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from likewise.errors import LikewiseError, first_line, require_extra
+from likewise.errors import LikewiseError, first_line
 from likewise.inference.vector_parts import matrix_of, vector_column
 from likewise.searching.conditions import ConditionError, condition_of
+from likewise.searching.lance import lancedb_module
 from likewise.searching.passages import IndexedPassage
 
 SHOWN = ("file", "line", "title", "text")
 _OWN = ("source", "key", "last", "searched", *SHOWN)
-_CLIENT = "lance_namespace_urllib3_client"
-"""Of a service that is not used here, generated: LanceDB takes its types alone, and the rest is half of its import."""
 _KEPT = timedelta(minutes=15)
 """How long the versions before an update are kept, for readers that still use them."""
 _FINISHED = "finished"
@@ -37,19 +33,6 @@ _PROBES, _REFINED = 20, 50
 
 class SearchError(LikewiseError):
     """Raised if an index or a query is not valid; the message names the cure."""
-
-
-def _lancedb() -> Any:
-    require_extra("search", "An index", "lancedb")
-    os.environ.setdefault("LANCEDB_LOG", "error")  # read at the import: it would warn of each table that it makes
-    client = find_spec(_CLIENT) if _CLIENT not in sys.modules else None
-    if client is not None:
-        sys.modules[_CLIENT] = module_from_spec(client)
-    import lancedb
-
-    if client is not None:
-        del sys.modules[_CLIENT]  # imported by somebody else, it is whole
-    return lancedb
 
 
 class Table:
@@ -63,7 +46,7 @@ class Table:
 
     def __init__(self, folder: Path, name: str, version: int | None = None) -> None:
         self.folder, self.name = folder, name
-        lancedb = _lancedb()
+        lancedb = lancedb_module()
         try:
             self._table = lancedb.connect(folder).open_table(name)
             if version is not None:
@@ -87,7 +70,7 @@ class Table:
             )
         kinds = dict.fromkeys((*_OWN, *metadata), pa.string()) | {"last": pa.bool_(), "line": pa.int32()}
         schema = pa.schema({**kinds, "vector": pa.list_(pa.float32(), dimension)})
-        _lancedb().connect(folder).create_table(name, schema=schema, mode="overwrite")
+        lancedb_module().connect(folder).create_table(name, schema=schema, mode="overwrite")
         return cls(folder, name)
 
     @property
@@ -285,11 +268,7 @@ class Table:
             where = where or condition
             if where is None:
                 raise
-            fields = ", ".join([*SHOWN, *self.metadata])
-            raise SearchError(
-                f"the filter {where!r} is not valid ({first_line(error)}): write it as in SQL, for example "
-                f"\"file LIKE '%.md'\"; the fields are {fields}"
-            ) from None
+            raise SearchError(f"the filter {where!r} is not valid: {first_line(error)}") from None
 
     def _select(self, columns: list[str], where: str | None = None, with_ids: bool = False) -> Any:
         query = self._table.search().select(columns).with_row_id(with_ids).limit(None)

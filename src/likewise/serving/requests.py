@@ -66,6 +66,7 @@ class SearchBody(BaseModel):
     mode: Literal["hybrid", "vectors", "words"] = "hybrid"
     where: Text | None = Field(None, max_length=2000, description="A condition as in SQL.")
     index: str | None = Field(None, description="The first index if it is left out.")
+    pipeline: dict[str, float] | None = Field(None, description="Weights in place of those of the index.")
 
 
 def checked_texts(given: Any, param: str, limits: ServeOptions) -> list[str]:

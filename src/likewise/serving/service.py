@@ -130,7 +130,8 @@ class Service:
             raise RequestError(f"there is no index {name!r} here; there are {there}", 404, param="index")
         index, self._loop = self.indexes[name], asyncio.get_running_loop()
         self._model_of(index)  # it may have been made again by another one
-        hits = await run_in_threadpool(index.search, asked.query, asked.k, mode=asked.mode, where=asked.where)
+        settings: dict[str, Any] = {"mode": asked.mode, "where": asked.where, "pipeline": asked.pipeline}
+        hits = await run_in_threadpool(partial(index.search, asked.query, asked.k, **settings))
         return name, hits
 
     def _vectors_for_search(self, name: str, texts: Sequence[str]) -> np.ndarray:

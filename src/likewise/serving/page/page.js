@@ -122,12 +122,14 @@ const list = panel(["list"], async (signal) => {
   get("heat").replaceChildren(...found.map((one, number) => heat(one, sentences, number)));
 });
 
-function hit({ file, line, title, text, sentence, similarity }) {
+function hit({ file, line, title, text, sentence, similarity, scores }) {
   const at = text.indexOf(sentence);
   const passage = make("div", {}, text.slice(0, at), make("mark", { text: sentence }), text.slice(at + sentence.length));
   const place = make("div", { className: "place" }, make("span", { text: `${file.split(/[\\/]/).slice(-2).join("/")}:${line}`, title: file }));
   if (title) place.append(make("span", { text: title }));
   if (similarity !== null) place.append(make("span", { text: `cosine ${similarity.toFixed(3)}` }));
+  const parts = Object.entries(scores).map(([name, value]) => `${name} ${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(2)}`);
+  if (parts.length) place.append(make("span", { text: parts.join(" "), title: "What each part of the search gave; their sum is the score" }));
   return make("li", {}, place, passage);
 }
 

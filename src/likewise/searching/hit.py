@@ -1,0 +1,71 @@
+"""A passage that was found, with what each part of the search gave it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A passage that was found.
+
+    Attributes:
+        score: what the hits are sorted by: the sum of `scores` in a hybrid search, otherwise `similarity` or `words`.
+        file, line: where the passage begins.
+        title: the heading above it, "" if there is none.
+        text: the passage.
+        sentence: the one of its sentences that fits the query best.
+        similarity: the cosine of query and passage; None in a search by words only.
+        words: the BM25 score; None in a search by vectors only.
+        metadata: the fields that were kept with the passage.
+        scores: what each part of the pipeline gave in a hybrid search; their sum is `score`.
+    """
+
+    score: float
+    file: str
+    line: int
+    title: str
+    text: str
+    sentence: str
+    similarity: float | None = None
+    words: float | None = None
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    scores: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def place(self) -> str:
+        """File and line, relative to the present folder if the file is in it."""
+        path = Path(self.file)
+        return f"{path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path}:{self.line}"
+
+    @property
+    def parts(self) -> tuple[str, str, str]:
+        """The text before the marked sentence, the sentence, and the text after it.
+
+        >>> Hit(1.0, "a.txt", 1, "", "It rains. Take a coat. Run.", "Take a coat.").parts
+        ('It rains. ', 'Take a coat.', ' Run.')
+        """
+        before, found, after = self.text.partition(self.sentence)
+        return before, found, after
+
+    @property
+    def explanation(self) -> str:
+        """The parts of the score, in one line.
+
+        >>> Hit(1.5, "a.txt", 1, "", "Rain.", "Rain.", 0.7, 0.0, scores={"vectors": 2.0, "words": -0.5}).explanation
+        'vectors +2.00 (cosine 0.700), words -0.50 (BM25 0.00)'
+        """
+        raw = {"vectors": ("cosine", self.similarity, 3), "words": ("BM25", self.words, 2)}
+        parts = [f"{name} {value:+.2f}" for name, value in self.scores.items()] or [""] * 2
+        for i, (name, value, digits) in enumerate(raw.values()):
+            if value is not None:
+                known = f"{name} {value:.{digits}f}"
+                parts[i] = f"{parts[i]} ({known})" if parts[i] else known
+        return ", ".join(filter(None, parts))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        return asdict(self)
