@@ -1,7 +1,6 @@
 """SNCSE and the comparisons of its table 3, with what its users feel: SemAntoNeg and the negation gap.
 
     python benchmarks/sncse_sts.py
-    python benchmarks/sncse_sts.py --arms "the base, a mask for each seed" "SNCSE, a mask for each seed"
 
 Every arm starts at the mask of the paper's prompt, distilled from --base with seed 1 and kept in --out: one mask for
 all arms and seeds, but for those arms that say so; see arms.py for what they share. The preset `negation` is this
@@ -68,8 +67,6 @@ ARMS = {
     "negation as a positive": Arm(from_the_mask(negation="positive"), seeds=False),
     "negation as a hard negative": Arm(from_the_mask(negation="hard-negative"), seeds=False),
     "SNCSE, preset negation": Arm(from_the_mask(**_of_preset("negation"))),
-}
-OWN_MASKS = {
     "the base, a mask for each seed": Arm(at_the_mask(own=True)),
     "SNCSE, a mask for each seed": Arm(from_the_mask(own=True)),
 }
@@ -78,8 +75,8 @@ OWN_MASKS = {
 def parser() -> argparse.ArgumentParser:
     budget = {"steps": 20, "eval_steps": 10, "max_length": 48}
     tasks = "sts,semantoneg,negation-gap"
-    return parser_of(ARMS | OWN_MASKS, __doc__, arms=list(ARMS), out=Path("runs/sncse-sts"), tasks=tasks, **budget)
+    return parser_of(ARMS, __doc__, out=Path("runs/sncse-sts"), tasks=tasks, **budget)
 
 
 if __name__ == "__main__":
-    run(ARMS | OWN_MASKS, parser().parse_args())
+    run(ARMS, parser().parse_args())

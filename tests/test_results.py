@@ -56,7 +56,7 @@ def test_every_folder_of_results_is_looked_at():
 def test_a_run_of_a_table_has_the_layout_of_today_and_lies_where_it_is_looked_for(path, script, monkeypatch):
     table = script(BENCHMARKS / TABLES[path.relative_to(RESULTS).parts[0]])
     arms, found = script(BENCHMARKS / "arms.py"), read(path)
-    every = {**table.ARMS, **getattr(table, "OTHERS", {}), **getattr(table, "OWN_MASKS", {})}
+    every = {**table.ARMS, **getattr(table, "OTHERS", {})}
     assert found["arm"] in every
     assert path == arms.result_path(path.parent, found["arm"], found["seed"])
     args = table.parser().parse_args(["--arm", found["arm"], "--seed", str(found["seed"])])
