@@ -1,73 +1,198 @@
-"""An index on sets that people judged (nDCG@10 of words, vectors and both), and its speed by size.
+"""Search through an index on sets that people judged, beside the free hybrid, and its speed by size.
 
-    python benchmarks/searching.py --sets $LIKEWISE_DATA/domain/aviation $LIKEWISE_DATA/domain/exclusion
+    python benchmarks/searching.py --out benchmarks/results/searching --sets aviation exclusion regulation security
     python benchmarks/searching.py --sizes 10000 100000 1000000
 
-A set is a folder with docs.jsonl.gz, queries.jsonl and qrels-test.tsv. The sizes are of synthetic vectors: unit vectors
-around 1,000 centres. Speeds are beside sentence-transformers' `semantic_search` and, where it is installed, txtai (with
-Faiss), on the same vectors in memory.
+The base, BM25 and their sum after each is standardised (the free hybrid) rank whole documents exhaustively, as in
+domains.py. The others search an index of passages by default options, and a document counts by its best passage. The
+interval of a gain over the free hybrid is of 10,000 samples of the queries with replacement (a paired bootstrap,
+95 %). `security` is the CWE list as in security.py; half of its reports, by their hashes, are its dev part. Rows are
+lines of cells.jsonl, and what is there is not done again; indexes and vectors are kept in --work and --vectors.
+
+The sizes are of synthetic vectors: unit vectors around 1,000 centres. Speeds are beside sentence-transformers'
+`semantic_search` and, where it is installed, txtai (with Faiss), on the same vectors in memory.
 """
 
 from __future__ import annotations
 
 import argparse
-import gzip
 import json
 import re
 import tempfile
 import time
-from collections import defaultdict
 from collections.abc import Callable
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytrec_eval
 import torch
+from lancedb.query import MatchQuery
 
 import likewise
+from domains import Bm25, Cosines, Encoded, Hybrid, task_of
+from likewise.corpus.decoding import digest_of
+from likewise.corpus.downloads import data_folder
+from likewise.corpus.weaknesses import read_weaknesses
+from likewise.runs.provenance import machine, versions
+from likewise.runs.whole_files import write_text
 from likewise.searching.indexing import recall_of
 from likewise.searching.passages import IndexedPassage
 from likewise.searching.table import Table
 
+JUDGED = ("aviation", "exclusion", "regulation", "security")
 
-def judged(folder: Path, model: str, split: str, work: Path) -> None:
-    """Print nDCG@10 of each kind of search, and the speeds."""
-    docs = work / f"{folder.name}.jsonl"
-    docs.write_bytes(gzip.decompress((folder / "docs.jsonl.gz").read_bytes()))
-    begun = time.monotonic()
-    found = likewise.index(
-        docs,
-        model=model,
-        out=work / f"{folder.name}.index",
-        corpus_options=likewise.CorpusOptions(field="text"),
-        metadata=["_id"],
-    )
-    indexed = found.encoded / (time.monotonic() - begun)
-    queries = {row["_id"]: row["text"] for row in map(json.loads, (folder / "queries.jsonl").read_text().splitlines())}
-    wanted: dict[str, dict[str, int]] = defaultdict(dict)
-    for line in (folder / f"qrels-{split}.tsv").read_text().splitlines():
-        query, document, grade = line.split("\t")
-        if grade.isdigit():
-            wanted[query][document] = int(grade)
-    reader = likewise.Index(work / f"{folder.name}.index")
-    evaluator = pytrec_eval.RelevanceEvaluator(dict(wanted), {"ndcg_cut_10"})
-    for mode in ("words", "vectors", "hybrid"):
-        run: dict[str, dict[str, float]] = {}
-        reader.search("warm up", mode=mode)
-        begun = time.monotonic()
-        for query in wanted:
-            hits = reader.search(queries[query], 30, mode=mode, mark=False)
-            run[query] = {}
-            for hit in hits:  # a document counts by its best passage
-                run[query].setdefault(hit.metadata["_id"], hit.score)
-        rate = len(wanted) / (time.monotonic() - begun)
-        ndcg = 100 * np.mean([one["ndcg_cut_10"] for one in evaluator.evaluate(run).values()])
-        print(
-            f"| {folder.name} | {found.passages:,} | {mode} | {ndcg:.2f} | {len(wanted)} | {rate:.0f} "
-            f"| {indexed:.0f} |",
-            flush=True,
-        )
+
+class Judged(NamedTuple):
+    """Documents and queries by id, and query to document to grade."""
+
+    documents: dict[str, str]
+    queries: dict[str, str]
+    grades: dict[str, dict[str, int]]
+
+
+def collection(data: Path, name: str, part: str) -> Judged:
+    if name != "security":
+        found = task_of(data, name, part).load()
+        return Judged(found.documents, found.queries, found.grades)
+    weaknesses = read_weaknesses()
+    grades: dict[str, dict[str, int]] = {}
+    for one in weaknesses:
+        for report in one.reports:
+            if (digest_of(report)[0] % 2 == 0) == (part == "dev"):
+                grades.setdefault(report, {})[one.id] = 1
+    documents = {one.id: " ".join([one.name, *one.described]) for one in weaknesses}
+    return Judged(documents, {report: report for report in grades}, grades)
+
+
+Found = dict[str, dict[str, float]]
+"""Query to document to score."""
+
+
+def exhaustive(judged: Judged, scores: Any) -> Found:
+    documents, queries = list(judged.documents), list(judged.queries)
+    found: Found = {}
+    for start in range(0, len(queries), 100):
+        block = slice(start, start + 100)
+        for query, row in zip(queries[block], scores.rows(block), strict=True):
+            first = np.argsort(-row, kind="stable")[:100]
+            found[query] = {documents[i]: float(row[i]) for i in first}
+    return found
+
+
+def by_index(judged: Judged, reader: likewise.Index, **settings: Any) -> Found:
+    found: Found = {}
+    for query, text in judged.queries.items():
+        kept: dict[str, float] = {}
+        for hit in reader.search(text, 200, mark=False, **settings):
+            kept.setdefault(hit.metadata["_id"], hit.score)
+        found[query] = dict(list(kept.items())[:100])
+    return found
+
+
+def by_lancedb(judged: Judged, reader: likewise.Index) -> Found:
+    """LanceDB's own hybrid search of the same table: reciprocal ranks."""
+    table, found = reader.table._table, {}
+    for query, text in judged.queries.items():
+        asked = table.search(query_type="hybrid", vector_column_name="vector").vector(reader._encode([text])[0])
+        kept: dict[str, float] = {}
+        for row in asked.text(MatchQuery(text, "searched")).limit(200).to_list():
+            kept.setdefault(row["_id"], row["_relevance_score"])
+        found[query] = dict(list(kept.items())[:100])
+    return found
+
+
+def opened(name: str, judged: Judged, model: str, work: Path) -> likewise.Index:
+    """Index the documents, or open the index of an earlier run."""
+    work.mkdir(parents=True, exist_ok=True)
+    docs, out = work / f"{name}.jsonl", work / f"{name}-{model.replace(':', '-').replace('/', '-')}.index"
+    rows = [json.dumps({"_id": one, "text": text}) for one, text in judged.documents.items()]
+    write_text(docs, "\n".join(rows) + "\n")
+    likewise.index(docs, model=model, out=out, corpus_options=likewise.CorpusOptions(field="text"), metadata=["_id"])
+    return likewise.Index(out)
+
+
+def measured(judged: Judged, found: Found) -> dict[str, list[float]]:
+    """nDCG@10 and recall@100 of each query."""
+    evaluator = pytrec_eval.RelevanceEvaluator(judged.grades, {"ndcg_cut_10", "recall_100"})
+    each = evaluator.evaluate({query: found[query] or {"": 0.0} for query in judged.queries})
+    return {kind: [100 * each[query][kind] for query in judged.queries] for kind in ("ndcg_cut_10", "recall_100")}
+
+
+def interval(gains: np.ndarray) -> list[float]:
+    """The 95 % interval of the mean gain, by 10,000 samples of the queries."""
+    drawn = np.random.default_rng(0).integers(0, len(gains), (10_000, len(gains)))
+    return [round(float(one), 2) for one in np.quantile(gains[drawn].mean(axis=1), [0.025, 0.975])]
+
+
+def arms(name: str, judged: Judged, options: argparse.Namespace) -> dict[str, Callable[[], Found]]:
+    texts, asked = list(judged.documents.values()), list(judged.queries.values())
+    reader = cache(lambda: opened(name, judged, options.model, options.work))
+
+    @cache
+    def exact() -> tuple[Bm25, Cosines]:
+        vectors = Encoded(options.model, options.vectors)([*texts, *asked])
+        return Bm25(asked, texts, texts), Cosines(vectors[len(texts) :], vectors[: len(texts)])
+
+    return {
+        FREE: lambda: exhaustive(judged, Hybrid(*exact())),
+        "base": lambda: exhaustive(judged, exact()[1]),
+        "BM25": lambda: exhaustive(judged, exact()[0]),
+        "LanceDB, hybrid": lambda: by_lancedb(judged, reader()),
+        "likewise, words": lambda: by_index(judged, reader(), mode="words"),
+        "likewise, vectors": lambda: by_index(judged, reader(), mode="vectors"),
+        "likewise, without neighbours": lambda: by_index(judged, reader(), pipeline={"neighbours": 0}),
+        OURS: lambda: by_index(judged, reader()),
+    }
+
+
+FREE, OURS = "free hybrid", "likewise search"
+
+
+def judge(name: str, options: argparse.Namespace) -> None:
+    """Measure every method that is not in cells.jsonl yet."""
+    judged, path = collection(options.data, name, options.split), options.out / "cells.jsonl"
+    for arm, run in arms(name, judged, options).items():
+        key = {"arm": arm, "set": name, "part": options.split, "model": options.model}
+        done = cells(path)
+        if tuple(key.values()) in done or (options.arms and arm not in options.arms):
+            continue
+        each = measured(judged, run())
+        free = done.get((FREE, *list(key.values())[1:]))
+        row: dict[str, Any] = {**key, "queries": len(judged.queries), "each": each}
+        for kind, values in each.items():
+            row[kind] = round(float(np.mean(values)), 2)
+            if free:
+                row[f"{kind}_gain"] = interval(np.array(values) - np.array(free["each"][kind]))
+        row["each"] = {kind: [round(value, 2) for value in values] for kind, values in each.items()}
+        with path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps({**row, "machine": machine(), "versions": versions()}) + "\n")
+        print(f"{arm}, {name}, {options.split}: {row['ndcg_cut_10']} {row['recall_100']}", flush=True)
+
+
+def cells(path: Path) -> dict[tuple[str, ...], dict[str, Any]]:
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    return {(row["arm"], row["set"], row["part"], row["model"]): row for row in map(json.loads, lines)}
+
+
+def table(done: dict[tuple[str, ...], dict[str, Any]]) -> str:
+    """Markdown: nDCG@10, with the interval of the gain over the free hybrid, and recall@100."""
+    texts = []
+    for part, model in dict.fromkeys((part, model) for _, _, part, model in done):
+        sets = list(dict.fromkeys(name for _, name, *rest in done if rest == [part, model]))
+        lines = [f"| {model}, {part} | {' | '.join(sets)} |", f"| --- |{' ---: |' * len(sets)}"]
+        for arm in dict.fromkeys(arm for arm, *_ in done):
+            shown = []
+            for name in sets:
+                row = done.get((arm, name, part, model))
+                gain = row.get("ndcg_cut_10_gain") if row and arm != FREE else None
+                note = f" ({gain[0]:+.1f} to {gain[1]:+.1f})" if gain else ""
+                shown.append(f"{row['ndcg_cut_10']:.2f}{note}, {row['recall_100']:.1f}" if row else "")
+            lines.append(f"| {arm} | {' | '.join(shown)} |")
+        texts.append("\n".join(lines))
+    return "\n\n".join(texts)
 
 
 def memory() -> int:
@@ -146,19 +271,32 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main() -> None:
-    options = parser().parse_args()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", default="bundled:minilm")
+    parser.add_argument("--data", type=Path, default=data_folder() / "domain")
+    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/searching"))
+    kept = Path.home() / ".cache/likewise/benchmarks"
+    parser.add_argument(
+        "--vectors", type=Path, default=kept / "domains", help="the folder of the vectors that are kept"
+    )
+    parser.add_argument("--work", type=Path, default=kept / "searching", help="the folder of the indexes")
+    parser.add_argument("--sets", nargs="*", choices=JUDGED, default=[])
+    parser.add_argument("--split", default="test", choices=["dev", "test"])
+    parser.add_argument("--arms", nargs="*", help=f"methods, as '{OURS}'; all of them if not given")
+    parser.add_argument("--sizes", type=int, nargs="*", default=[])
+    options = parser.parse_args()
+    if options.sets:
+        options.out.mkdir(parents=True, exist_ok=True)
+        for name in options.sets:
+            judge(name, options)
+        text = table(cells(options.out / "cells.jsonl"))
+        write_text(options.out / "table.md", text + "\n")
+        print(f"\n{text}")
+    if options.sizes:
+        titles = "passages | search | written a second | s to build | queries a second | recall@10 | MB | MB on disk"
+        print(f"| {titles} |")
+        print("| ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: |")
     with tempfile.TemporaryDirectory() as work:
-        if options.sets:
-            print("| set | passages | search | nDCG@10 | queries | queries a second | passages indexed a second |")
-            print("| --- | ---: | --- | ---: | ---: | ---: | ---: |")
-        for folder in options.sets:
-            judged(folder, options.model, options.split, Path(work))
-        if options.sizes:
-            titles = (
-                "passages | search | written a second | s to build | queries a second | recall@10 | MB | MB on disk"
-            )
-            print(f"| {titles} |")
-            print("| ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: |")
         for count in options.sizes:
             sized(count, Path(work))
 
