@@ -262,29 +262,22 @@ def sized(count: int, work: Path, dimension: int = 384) -> None:
 
 
 def parser() -> argparse.ArgumentParser:
-    found = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    found = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     found.add_argument("--model", default="bundled:minilm")
-    found.add_argument("--sets", type=Path, nargs="*", default=[])
+    found.add_argument("--data", type=Path, default=data_folder() / "domain")
+    found.add_argument("--out", type=Path, default=Path("benchmarks/results/searching"))
+    kept = Path.home() / ".cache/likewise/benchmarks"
+    found.add_argument("--vectors", type=Path, default=kept / "domains", help="the folder of vectors that are kept")
+    found.add_argument("--work", type=Path, default=kept / "searching", help="the folder of the indexes")
+    found.add_argument("--sets", nargs="*", choices=JUDGED, default=[])
     found.add_argument("--split", default="test", choices=["dev", "test"])
+    found.add_argument("--arms", nargs="*", help=f"methods, as '{OURS}'; all of them if not given")
     found.add_argument("--sizes", type=int, nargs="*", default=[])
     return found
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", default="bundled:minilm")
-    parser.add_argument("--data", type=Path, default=data_folder() / "domain")
-    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/searching"))
-    kept = Path.home() / ".cache/likewise/benchmarks"
-    parser.add_argument(
-        "--vectors", type=Path, default=kept / "domains", help="the folder of the vectors that are kept"
-    )
-    parser.add_argument("--work", type=Path, default=kept / "searching", help="the folder of the indexes")
-    parser.add_argument("--sets", nargs="*", choices=JUDGED, default=[])
-    parser.add_argument("--split", default="test", choices=["dev", "test"])
-    parser.add_argument("--arms", nargs="*", help=f"methods, as '{OURS}'; all of them if not given")
-    parser.add_argument("--sizes", type=int, nargs="*", default=[])
-    options = parser.parse_args()
+    options = parser().parse_args()
     if options.sets:
         options.out.mkdir(parents=True, exist_ok=True)
         for name in options.sets:
