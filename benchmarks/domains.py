@@ -1,4 +1,4 @@
-"""Encoders and free baselines on seven domains: regulation, aviation, exclusion, patents, tweets, biomedicine, threats.
+"""Encoders and free baselines on eight domains: retrieval, classes and pairs, in `SETS`.
 
     python benchmarks/domains.py
     python benchmarks/domains.py --model adapt=runs/adapt-{set} --model Origin=origin:runs/contexts-{set}
@@ -45,6 +45,7 @@ SETS = {
     "biomedicine": "classes",
     "tweets": "pairs",
     "regulation": "retrieval",
+    "banking": "classes",
 }
 PARTS = ("dev", "test")
 BASE, BM25, HYBRID, CENTRED = "base", "BM25", "hybrid of BM25 and base", "base, corpus mean taken off"

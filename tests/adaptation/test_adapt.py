@@ -1,5 +1,6 @@
 import json
 import random
+import re
 import subprocess
 import sys
 from functools import partial
@@ -13,6 +14,7 @@ import likewise
 from likewise.adaptation import adapt, head, proposals, texts
 from likewise.adaptation.choice import Candidate, Judge
 from likewise.adaptation.head import FrozenTexts, Head, HeadTrainingOptions, centred, softly_whitened, train_head
+from likewise.adaptation.hybrid import bm25
 from likewise.adaptation.result import changed_neighbours
 from likewise.corpus.passages import OfferedPair
 from likewise.encoder.word_part import WordPart
@@ -43,7 +45,9 @@ def passages(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def adapted(passages, tiny_base, tmp_path_factory):
-    return adapt(passages, base=tiny_base, out=tmp_path_factory.mktemp("adapted") / "model", minutes=1, quiet=True)
+    return adapt(
+        passages, base=tiny_base, out=tmp_path_factory.mktemp("adapted") / "model", minutes=1, alone=True, quiet=True
+    )
 
 
 def test_words_are_found_to_help(adapted, passages):
@@ -55,7 +59,9 @@ def test_words_are_found_to_help(adapted, passages):
     assert chosen.mrr == pytest.approx(base.mrr + chosen.gain)
     assert {one.name for one in others} >= {"centred", "words 0.5", "words 0.7", "words 1.0"}
     page = (adapted.path / "report.html").read_text()
-    assert "Neighbours that changed" in page
+    assert "Searches whose first hit changed" in page
+    assert adapted.advice in page
+    assert re.search(r"\d+ <small>better,</small> \d+ <small>worse</small></b>of 150 held-out", page)
     assert adapted.chosen in (adapted.path / "README.md").read_text()
     assert json.loads((adapted.path / "likewise.json").read_text())["corpus"]["held_out"] == 150
 
@@ -79,16 +85,16 @@ def test_a_stopped_run_ends_with_the_same_bytes(passages, tiny_base, adapted, tm
     with monkeypatch.context() as patch:
         patch.setattr("likewise.adaptation.proposals.train_head", stopped)
         with pytest.raises(KeyboardInterrupt):
-            adapt(passages, base=tiny_base, out=tmp_path / "model", minutes=1, quiet=True)
+            adapt(passages, base=tiny_base, out=tmp_path / "model", minutes=1, alone=True, quiet=True)
     assert not (tmp_path / "model" / "modules.json").exists()
     with monkeypatch.context() as patch:
         patch.setattr(head.BaseTexts, "vectors", stopped)  # nothing is encoded again
-        again = adapt(passages, base=tiny_base, out=tmp_path / "model", minutes=1, quiet=True)
+        again = adapt(passages, base=tiny_base, out=tmp_path / "model", minutes=1, alone=True, quiet=True)
     assert again.record["candidates"] == adapted.record["candidates"]
     for file in adapted.path.rglob("*.safetensors"):
         assert (again.path / file.relative_to(adapted.path)).read_bytes() == file.read_bytes()
     with pytest.raises(JobError, match="seed 1, not 2"):
-        adapt(passages, base=tiny_base, out=tmp_path / "model", minutes=1, seed=2, quiet=True)
+        adapt(passages, base=tiny_base, out=tmp_path / "model", minutes=1, alone=True, seed=2, quiet=True)
 
 
 def test_sentences_come_no_nearer_to_their_negations():
@@ -149,14 +155,21 @@ def test_too_few_passages_keep_the_base(passages, tiny_base, tmp_path):
 
 
 def test_without_words_vectors_keep_their_length(passages, tiny_base, tmp_path):
-    found = adapt(passages, base=tiny_base, out=tmp_path / "model", minutes=1, width=0, quiet=True)
+    found = adapt(passages, base=tiny_base, out=tmp_path / "model", minutes=1, alone=True, width=0, quiet=True)
     assert [one.name for one in found.candidates] == ["base", "centred", "soft whitening", "trained map"]
     assert found.model.get_embedding_dimension() == 32
 
 
 def test_a_plain_folder_is_loaded_without_likewise(passages, tiny_base, adapted, tmp_path):
     assert "trust_remote_code=True" in adapted.form
-    given = {"base": tiny_base, "out": tmp_path / "model", "plain": True, "keep_base_if_better": False, "quiet": True}
+    given = {
+        "base": tiny_base,
+        "out": tmp_path / "model",
+        "plain": True,
+        "alone": True,
+        "keep_base_if_better": False,
+        "quiet": True,
+    }
     found = adapt(passages, **given)
     assert "any tool" in found.form
     types = [one["type"] for one in json.loads((found.path / "modules.json").read_text())]
@@ -216,23 +229,63 @@ def test_reciprocal_ranks_by_hand():
 
 
 def test_the_choice():
-    judge = Judge(np.array([0.5, 0.5, 1.0, 0.25]), 80.0)
-    better = judge.score("better", np.array([1.0, 1.0, 1.0, 1.0]), 79.5)
+    base = np.array([0.5, 0.5, 1.0, 0.25])
+    judge = Judge(base, np.ones(4), 80.0, by_vectors=True)
+    better = judge.score("better", np.ones(4), np.ones(4), 79.5)
     assert better.gain == pytest.approx(100 * (0.5 + 0.5 + 0 + 0.75) / 4)
-    forgetful = judge.score("forgetful", np.ones(4), 78.5)
-    same = judge.score("same", np.array([0.5, 1.0, 0.5, 0.25]), 80.0)
+    assert better.beside_gain == 0
+    forgetful = judge.score("forgetful", np.ones(4), np.ones(4), 78.5)
+    same = judge.score("same", np.array([0.5, 1.0, 0.5, 0.25]), np.ones(4), 80.0)
     assert judge.best([same, better, forgetful])[0] == better
     found, reason = judge.best([same])
     assert found is None
     assert "noise" in reason
     assert judge.best([forgetful])[0] is None
     # Above the noise, which is 0 for equal changes, but below a twentieth of the base.
-    small = Judge(np.full(10, 0.5), 80.0).score("small", np.full(10, 0.52), 80.0)
+    half = Judge(np.full(10, 0.5), np.full(10, 0.5), 80.0, by_vectors=True)
+    small = half.score("small", np.full(10, 0.52), np.full(10, 0.5), 80.0)
     assert small.gain > small.noise
-    found, reason = Judge(np.full(10, 0.5), 80.0).best([small])
+    found, reason = half.best([small])
     assert found is None
     assert "smallest gain that counts 2.50" in reason
     assert judge.best([Candidate("x", 1.0, 5.0, 1.0, None)])[0].name == "x"  # no data for the guard
+
+
+def test_beside_bm25_a_gain_of_the_vectors_alone_does_not_count():
+    judge = Judge(np.full(10, 0.5), np.full(10, 0.5))
+    by_vectors = judge.score("by vectors", np.full(10, 0.9), np.full(10, 0.5))
+    together = judge.score("together", np.full(10, 0.5), np.full(10, 0.6))
+    found, reason = judge.best([by_vectors])
+    assert found is None
+    assert "with BM25 beside it" in reason
+    assert judge.best([by_vectors, together])[0] == together
+    assert together.cells()[1:4] == ["60.00", "+10.00", "0.00"]
+
+
+def test_words_are_left_to_bm25(passages, tiny_base, adapted, tmp_path):
+    """The words alone tell the passages apart here, so that nothing beats the base with BM25 beside it."""
+    found = adapt(passages, base=tiny_base, out=tmp_path / "model", minutes=1, quiet=True)
+    assert [one.name for one in found.candidates] == ["base", "centred", "soft whitening", "trained map"]
+    assert found.chosen == "base"
+    assert "Use the base as it is" in found.advice
+    assert found.candidates[0].beside_mrr > found.candidates[0].mrr
+    assert found.candidates[0].beside_mrr == pytest.approx(adapted.candidates[0].beside_mrr)
+    assert "vectors alone" in adapted.advice
+
+
+def test_bm25_by_another_road():
+    bm25s = pytest.importorskip("bm25s")
+    texts = ["the pump of the engine failed", "a door opened and a door closed", "pumps and doors of an engine"]
+    queries = ["pump doors", "engine failed twice"]
+    stem = {"pumps": "pump", "doors": "door", "failed": "fail", "opened": "open", "closed": "close", "engine": "engin"}
+
+    def words(text):
+        return [stem.get(word, word) for word in text.split() if len(word) > 1]
+
+    index = bm25s.BM25(method="lucene", k1=1.5, b=0.75)
+    index.index([words(text) for text in texts], show_progress=False)
+    wanted = [index.get_scores([one for one in words(query) if one != "twice"]) for query in queries]
+    np.testing.assert_allclose(bm25(queries, texts), wanted, rtol=1e-5)
 
 
 def test_linear_heads_by_hand():

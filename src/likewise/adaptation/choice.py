@@ -13,8 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from likewise.adaptation.head import FrozenTexts, Head
+from likewise.adaptation.hybrid import bm25, standardised
+from likewise.adaptation.options import AdaptOptions
 from likewise.adaptation.texts import OwnText
-from likewise.evaluation.geometry import reciprocal_ranks
+from likewise.evaluation.geometry import ranks_by_scores
 from likewise.evaluation.pairs import RatedPairs, correlations, pair_cosines
 from likewise.evaluation.registry import rated_task
 from likewise.evaluation.task import DataError, number
@@ -30,79 +32,108 @@ A sentence shares words with the rest of its passage, more than a query does: sm
 judged queries (docs/adapt.md).
 """
 
-
-COLUMNS = ("Candidate", "MRR", "Gain", "Noise", "STS-B dev", "Negation")
+COLUMNS = ("Candidate", "Beside BM25", "Gain", "Noise", "Alone", "Gain", "Noise", "STS-B dev", "Negation")
 
 
 @dataclass(frozen=True)
 class Candidate:
     """One adapted encoder and its scores.
 
+    Ranks are of the passage that a held-out sentence was taken from, their mean reciprocal (MRR) times 100.
+
     Attributes:
         name: what was done, in a few words.
-        mrr: mean reciprocal rank, times 100, of a held-out sentence's passage; None if nothing can be measured.
+        mrr: by the vectors alone; None if nothing can be measured.
         gain: `mrr` minus that of the base.
         noise: two standard errors of `gain`.
         sts_dev: Spearman on STS-B dev, times 100; None without its data.
         negation: 100 (1 - cosine) of held-out sentences and their negations; None without them.
+        beside_mrr: with BM25 beside the vectors, as in a hybrid search.
+        beside_gain: `beside_mrr` minus that of the base beside BM25, the free hybrid.
+        beside_noise: two standard errors of `beside_gain`.
     """
 
     name: str
-    mrr: float | None
-    gain: float | None
-    noise: float | None
-    sts_dev: float | None
+    mrr: float | None = None
+    gain: float | None = None
+    noise: float | None = None
+    sts_dev: float | None = None
     negation: float | None = None
+    beside_mrr: float | None = None
+    beside_gain: float | None = None
+    beside_noise: float | None = None
 
     def cells(self) -> list[str]:
         """Return its row of a table, in the order of `COLUMNS`."""
-        gain = "-" if self.gain is None else f"{self.gain:+.2f}"
-        scores = (self.noise, self.sts_dev, self.negation)
-        return [self.name, number(self.mrr), gain, *(number(score) for score in scores)]
+        cells = [self.name]
+        for mrr, gain, noise in (
+            (self.beside_mrr, self.beside_gain, self.beside_noise),
+            (self.mrr, self.gain, self.noise),
+        ):
+            cells += [number(mrr), "-" if gain is None else f"{gain:+.2f}", number(noise)]
+        return [*cells, number(self.sts_dev), number(self.negation)]
 
 
 class Judge:
-    """The scores of candidates beside those of the base.
+    """The scores of candidates against those of the base.
 
     Args:
-        base: reciprocal ranks of the base, (Q,); None if nothing can be measured.
+        alone: reciprocal ranks of the base by its vectors, (Q,).
+        beside: the same with BM25 beside them, (Q,).
         sts_dev: of the base; None without data.
+        by_vectors: choose by the vectors alone, and not by what they add to BM25.
     """
 
-    def __init__(self, base: np.ndarray | None, sts_dev: float | None) -> None:
-        self.base, self.sts_dev = base, sts_dev
+    def __init__(
+        self, alone: np.ndarray, beside: np.ndarray, sts_dev: float | None = None, by_vectors: bool = False
+    ) -> None:
+        self.alone, self.beside, self.sts_dev, self.by_vectors = alone, beside, sts_dev, by_vectors
 
     def score(
-        self, name: str, ranks: np.ndarray | None, sts_dev: float | None, negation: float | None = None
+        self,
+        name: str,
+        alone: np.ndarray,
+        beside: np.ndarray,
+        sts_dev: float | None = None,
+        negation: float | None = None,
     ) -> Candidate:
         """Return the scores of a candidate, from its reciprocal ranks (Q,), STS-B dev, and distance of negations."""
-        if ranks is None or self.base is None:
-            return Candidate(name, None, None, None, sts_dev, negation)
-        change = 100 * (ranks - self.base)
-        noise = 2 * float(change.std()) / math.sqrt(len(change))
-        return Candidate(name, 100 * float(ranks.mean()), float(change.mean()), noise, sts_dev, negation)
+        by_vectors, hybrid = _gained(alone, self.alone), _gained(beside, self.beside)
+        return Candidate(name, *by_vectors, sts_dev, negation, *hybrid)
 
     def keeps_sts(self, candidate: Candidate) -> bool:
         """Return whether a candidate loses no more of STS-B dev than the guard allows; True without its data."""
         return candidate.sts_dev is None or self.sts_dev is None or candidate.sts_dev >= self.sts_dev - GUARD
+
+    def gain(self, candidate: Candidate) -> float:
+        """Return the gain that decides."""
+        return (candidate.gain if self.by_vectors else candidate.beside_gain) or 0.0
 
     def best(self, candidates: Sequence[Candidate]) -> tuple[Candidate | None, str]:
         """Return the best candidate, None if the base is to stay, and the reason in a sentence."""
         kept = [one for one in candidates if self.keeps_sts(one)]
         if not kept:
             return None, f"every candidate loses more than {GUARD:.0f} point of STS-B dev"
-        best = max(kept, key=lambda one: one.gain or 0.0)
-        gain, noise = best.gain or 0.0, best.noise or 0.0
-        least = 0.0 if self.base is None else 100 * LEAST * float(self.base.mean())
+        best = max(kept, key=self.gain)
+        gain, noise = self.gain(best), (best.noise if self.by_vectors else best.beside_noise) or 0.0
+        mrr = best.mrr if self.by_vectors else best.beside_mrr
+        least = 100 * LEAST * float((self.alone if self.by_vectors else self.beside).mean())
+        how = "" if self.by_vectors else ", with BM25 beside it,"
         if gain <= max(noise, least):
             return None, (
-                f"no candidate finds the passages of held-out sentences enough better (best: {best.name}, "
+                f"no candidate{how} finds the passages of held-out sentences enough better (best: {best.name}, "
                 f"{gain:+.2f} points of MRR; noise {noise:.2f}, smallest gain that counts {least:.2f})"
             )
         return best, (
-            f"it finds the passage of a held-out sentence best: MRR {best.mrr:.2f}, {best.gain:+.2f} over the base "
-            f"(noise {best.noise:.2f})"
+            f"it{how} finds the passage of a held-out sentence best: MRR {mrr:.2f}, {gain:+.2f} over the base "
+            f"(noise {noise:.2f})"
         )
+
+
+def _gained(ranks: np.ndarray, base: np.ndarray) -> tuple[float, float, float]:
+    """Return MRR, gain, and two standard errors of the gain, of reciprocal ranks (Q,), all times 100."""
+    change = 100 * (ranks - base)
+    return 100 * float(ranks.mean()), float(change.mean()), 2 * float(change.std()) / math.sqrt(len(change))
 
 
 class Contest:
@@ -113,6 +144,7 @@ class Contest:
         text: what is measured on.
         negated: sentences and their negations, to measure on.
         sts: rated pairs for the guard; None without data.
+        options: how it is judged.
         progress: told each score.
     """
 
@@ -122,13 +154,15 @@ class Contest:
         text: OwnText,
         negated: Sequence[tuple[str, str]],
         sts: RatedPairs | None,
+        options: AdaptOptions,
         progress: Progress,
     ) -> None:
         self.space, self.text, self.negated, self.sts, self.progress = space, text, negated, sts, progress
         self.heads = {"base": Head(space.vectors.shape[1])}
-        ranks, sts_dev, negation = self._measured("base")
-        self.judge = Judge(ranks, sts_dev)
-        self.candidates = [self._told(self.judge.score("base", ranks, sts_dev, negation))]
+        self.terms = standardised(bm25(text.queries, text.pool, options.language))  # (Q, N)
+        alone, beside, sts_dev, negation = self._measured("base")
+        self.judge = Judge(alone, beside, sts_dev, options.alone)
+        self.candidates = [self._told(self.judge.score("base", alone, beside, sts_dev, negation))]
 
     def enter(self, name: str, head: Head) -> Candidate:
         """Score a candidate and keep it."""
@@ -139,29 +173,29 @@ class Contest:
     def best_of(self, candidates: Sequence[Candidate]) -> Candidate:
         """Return the candidate with the largest gain, of those that pass the guard if any does."""
         kept = [one for one in candidates if self.judge.keeps_sts(one)] or candidates
-        return max(kept, key=lambda one: one.gain or 0.0)
+        return max(kept, key=self.judge.gain)
 
     def choose(self, keep_base_if_better: bool) -> tuple[str, str]:
         """Return the name of the candidate to save, "base" for the base, and the reason in a sentence."""
         others = self.candidates[1:]
         best, reason = self.judge.best(others)
         if best is None and not keep_base_if_better:
-            best = max(others, key=lambda one: one.gain or 0.0)
+            best = max(others, key=self.judge.gain)
         return best.name if best else "base", reason
 
-    def cosines(self, name: str) -> np.ndarray:
-        """Return the cosines (Q, N) of the held-out queries with all passages, by a candidate."""
-        queries, pool = self._sides(name)
-        return queries @ pool.T
+    def scores(self, name: str) -> np.ndarray:
+        """Return the scores (Q, N) of the held-out queries with all passages that decide, by a candidate."""
+        cosines = self._cosines(name)
+        return cosines if self.judge.by_vectors else standardised(cosines) + self.terms
 
-    def _sides(self, name: str) -> tuple[np.ndarray, np.ndarray]:
+    def _cosines(self, name: str) -> np.ndarray:
         head = self.heads[name]
-        return self.space.under(head, self.text.queries), self.space.under(head, self.text.pool)
+        return self.space.under(head, self.text.queries) @ self.space.under(head, self.text.pool).T
 
-    def _measured(self, name: str) -> tuple[np.ndarray, float | None, float | None]:
-        """Return reciprocal ranks (Q,), STS-B dev, and the distance of negations."""
-        head = self.heads[name]
-        ranks = reciprocal_ranks(*self._sides(name), np.array(self.text.own))
+    def _measured(self, name: str) -> tuple[np.ndarray, np.ndarray, float | None, float | None]:
+        """Return reciprocal ranks by the vectors and beside BM25, (Q,) each, STS-B dev, and negations' distance."""
+        head, cosines, own = self.heads[name], self._cosines(name), np.array(self.text.own)
+        alone, beside = (ranks_by_scores(one, own) for one in (cosines, standardised(cosines) + self.terms))
         sts = negation = None
         if self.sts is not None:
             sides = self.space.under(head, self.sts.first), self.space.under(head, self.sts.second)
@@ -169,11 +203,11 @@ class Contest:
         if self.negated:
             both = (self.space.under(head, side) for side in zip(*self.negated, strict=True))
             negation = 100 * (1 - float(pair_cosines(*both).mean()))
-        return ranks, sts, negation
+        return alone, beside, sts, negation
 
     def _told(self, one: Candidate) -> Candidate:
         sts = "" if one.sts_dev is None else f", STS-B dev {one.sts_dev:.2f}"
-        self.progress.tell(f"{one.name}: MRR {one.mrr:.2f}{sts}")
+        self.progress.tell(f"{one.name}: MRR {one.beside_mrr:.2f} beside BM25, {one.mrr:.2f} alone{sts}")
         return one
 
 

@@ -15,7 +15,7 @@ from likewise.adaptation.choice import Candidate, Contest, sts_dev_pairs
 from likewise.adaptation.head import BaseTexts
 from likewise.adaptation.options import AdaptOptions
 from likewise.adaptation.proposals import propose
-from likewise.adaptation.result import AdaptResult, adapted_card, adapted_page, form_of
+from likewise.adaptation.result import AdaptResult, adapted_card, adapted_page, advice, form_of
 from likewise.adaptation.texts import OwnText, frozen_texts, negations, sample_passages, unmeasured
 from likewise.corpus import CorpusOptions
 from likewise.corpus.decoding import digest_of
@@ -48,10 +48,11 @@ def adapt(
     """Adapt a sentence encoder to your own text, without labels.
 
     The text offers pairs: a title and its text, a question and what follows, a sentence and the rest of its passage.
-    Candidates are made from the base by centring, by soft whitening, by adding the corpus's words, and by training on
-    the pairs with hard negatives. The one that finds the passages of held-out sentences best is saved; STS-B dev, where
-    its data is found, may not fall by more than a point. Where nothing beats the base by more than the noise, the base
-    itself is saved. So it is if the text is single sentences, on which no gain can be measured.
+    Candidates are made from the base by centring, by soft whitening, and by training on the pairs with hard negatives.
+    The one that finds the passages of held-out sentences best, with BM25 beside it as in `likewise.search`, is saved;
+    STS-B dev, where its data is found, may not fall by more than a point. If nothing beats the base beside BM25 by more
+    than the noise, the base itself is saved, and so it is if the text is single sentences, on which no gain can be
+    measured. With `alone=True` the vectors are judged by themselves, and may also get the words of the corpus.
 
     Args:
         corpus: a file, a folder, a glob, `bundled:wiki-sample`, or a list of these.
@@ -60,8 +61,8 @@ def adapt(
         data: the folder of SentEval's data, for STS-B dev.
         corpus_options: how the corpus is read.
         resume, overwrite, quiet: as in `likewise.train`.
-        options: those of `likewise.adaptation.AdaptOptions`: minutes, passages, width, plain, language, seed and
-            keep_base_if_better.
+        options: those of `likewise.adaptation.AdaptOptions`: minutes, passages, alone, width, plain, language,
+            seed and keep_base_if_better.
 
     Returns:
         The folder of the model and its record, with all candidates and the reason for the choice.
@@ -82,7 +83,7 @@ def adapt(
     digest = digest_of("\n".join(f"{one.title}\t{one.text}" for one in passages)).hex()
     sts = sts_dev_pairs(data)
     inputs = {"base": base_fingerprint(base, out), "corpus": digest, "STS-B dev": sts is not None}
-    plan = Plan("adapt", {"base": base, **chosen.to_dict()}, inputs, format=3)
+    plan = Plan("adapt", {"base": base, **chosen.to_dict()}, inputs, format=4)
     with open_job(out, plan, resume=resume, overwrite=overwrite) as job:
         if job.finished is None:
             _adapted(job, texts, passages, chosen, sts, progress)
@@ -101,13 +102,13 @@ def _adapted(
     """Propose, score, choose, save."""
     text = OwnText.of(sample_passages(job, base, passages, options, progress), options.seed)
     if reason := unmeasured(text):  # nothing is encoded or trained, as nothing of it could be adopted
-        _save(job, base.encoder, "base", reason, text, [Candidate("base", None, None, None, None)])
+        _save(job, base.encoder, "base", reason, text, [Candidate("base")])
         return
     negated = negations(text.training, options.seed)
     rated = [*sts.first, *sts.second] if sts else []
     needed = [side for pair in text.pairs for side in (pair.first, pair.second)]
     space = frozen_texts(job, base, [*needed, *rated, *(one for pair in negated for one in pair)], progress)
-    contest = Contest(space, text, negated[1::2], sts, progress)
+    contest = Contest(space, text, negated[1::2], sts, options, progress)
     propose(contest, _words(base, passages, options), negated[::2], options.seed)
     chosen, reason = contest.choose(options.keep_base_if_better)
     model = base.encoder if chosen == "base" else contest.heads[chosen].on(base.encoder)
@@ -141,6 +142,7 @@ def _save(
         "chosen": chosen,
         "reason": reason,
         "form": form_of(model),
+        "advice": advice(chosen, candidates, job.plan.options["alone"]),
         "candidates": [asdict(one) for one in candidates],
         "corpus": text.facts,
     }
@@ -148,7 +150,7 @@ def _save(
     model.save_pretrained(str(job.result), create_model_card=False)
     write_text(job.result / "README.md", adapted_card(facts, candidates, model))
     none = np.empty((0, len(text.pool)))
-    before, after = (contest.cosines("base"), contest.cosines(chosen)) if contest else (none, none)
+    before, after = (contest.scores("base"), contest.scores(chosen)) if contest else (none, none)
     page = adapted_page(facts, candidates, text.queries, text.pool, text.own, (before, after))
     write_text(job.result / "report.html", page)
     job.finish(facts)

@@ -19,11 +19,18 @@ class AdaptOptions(Options):
         ge=0,
     )
     width: int = option(
-        384, "Dimensions that the words of the corpus may add to each vector; 0: none, as with --plain.", ge=0
+        384,
+        "With --alone, dimensions that the words of the corpus may add to each vector; 0: none, as with --plain.",
+        ge=0,
     )
     plain: bool = option(
         False,
         "Add no words, so that the folder holds stock modules of sentence-transformers and every server loads it.",
+    )
+    alone: bool = option(
+        False,
+        "Judge the vectors by themselves, for a search without BM25; otherwise a candidate has to beat the base with "
+        "BM25 beside both, as in `likewise search`, and words are left to BM25.",
     )
     language: str = option(
         "english", "The language of the corpus, for the forms of a word; '' treats each form as a separate word."
@@ -39,5 +46,5 @@ class AdaptOptions(Options):
 
     @property
     def word_dimensions(self) -> int:
-        """The dimensions that words may add."""
-        return 0 if self.plain else self.width
+        """The dimensions that words may add; none beside BM25, which knows them."""
+        return self.width if self.alone and not self.plain else 0

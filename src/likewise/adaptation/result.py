@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
 from sentence_transformers import SentenceTransformer
 
 from likewise.adaptation.choice import COLUMNS, Candidate
+from likewise.evaluation.geometry import ranks_by_scores
 from likewise.evaluation.report import markdown_table
 from likewise.inference.loading import SavedModel
 from likewise.training.result import model_card
@@ -37,6 +39,11 @@ class AdaptResult(SavedModel):
         return self.record["form"]
 
     @property
+    def advice(self) -> str:
+        """The advice to use the model or not, in a sentence or two."""
+        return self.record["advice"]
+
+    @property
     def candidates(self) -> tuple[Candidate, ...]:
         """All candidates with their scores, the base first."""
         return tuple(Candidate(**one) for one in self.record["candidates"])
@@ -53,13 +60,36 @@ def form_of(model: SentenceTransformer) -> str:
     )
 
 
+def advice(chosen: str, candidates: Sequence[Candidate], alone: bool) -> str:
+    """Return whether to use the chosen encoder, in a sentence or two."""
+    if chosen == "base":
+        if candidates[0].mrr is None:
+            return "Use the base as it is: nothing was changed, as no gain could be measured."
+        hint = "" if alone else " If your search uses vectors without BM25, try --alone."
+        return f"Use the base as it is: nothing that was tried is better by more than the noise.{hint}"
+    one = next(one for one in candidates if one.name == chosen)
+    gain, noise = one.beside_gain or 0.0, one.beside_noise or 0.0
+    beside = f"{gain:+.2f} ± {noise:.2f} points of MRR over the base"
+    if not alone:
+        return f"Use it, beside BM25 as in likewise search: {beside} there."
+    if gain > noise:
+        return f"Use it, for vectors alone and beside BM25, as in likewise search: there too it is {beside}."
+    return (
+        "Use it if your search has vectors alone. Do not use it beside BM25, as in likewise search: "
+        f"there it is {beside}, which is no gain."
+    )
+
+
 _ABOUT = """`{base}`, adapted to {passages:,} passages of text without labels. Chosen: **{chosen}**, because {reason}.
+
+{advice}
 
 The folder holds {form}.
 
 {table}
 
-MRR: mean reciprocal rank of the passage that a held-out sentence was taken from. Noise: two standard errors. Negation:
+Mean reciprocal rank, times 100, of the passage that a held-out sentence was taken from: with BM25 beside the vectors,
+and by the vectors alone. Noise: two standard errors of the gain. Negation:
 100 (1 - cosine) of sentences and their negations, higher where 'not' is seen."""
 _FILES = "`report.html` shows neighbours that changed; options, versions and all scores are in `likewise.json`."
 
@@ -77,7 +107,7 @@ def adapted_page(
     queries: Sequence[str],
     passages: Sequence[str],
     own: Sequence[int],
-    cosines: tuple[np.ndarray, np.ndarray],
+    scores: tuple[np.ndarray, np.ndarray],
 ) -> str:
     """Return the page.
 
@@ -87,35 +117,45 @@ def adapted_page(
         queries: Q texts.
         passages: N texts that were searched.
         own: the row of each query's own passage.
-        cosines: of the queries with the passages, (Q, N), by the base and by the chosen encoder.
+        scores: of the queries with the passages, (Q, N), by the base and by the chosen encoder.
     """
     from jinja2 import Template
 
+    ranks = [ranks_by_scores(side, np.array(own, dtype=np.int64)) for side in scores]
     changes = [
-        (queries[query], *([(passages[row], row == own[query]) for row in rows] for rows in sides))
-        for query, *sides in changed_neighbours(*cosines, own)
+        {
+            "query": queries[query],
+            "ranks": [round(1 / side[query]) for side in ranks],
+            "sides": [[(passages[row], row == own[query]) for row in rows] for rows in sides],
+        }
+        for query, *sides in changed_neighbours(*scores, own)
     ]
+    shown = next(one for one in candidates if one.name == facts["chosen"])
+    counts = [int((ranks[1] > ranks[0]).sum()), int((ranks[1] < ranks[0]).sum()), len(queries)]
     source = files("likewise.adaptation").joinpath("page.html.j2").read_text(encoding="utf-8")
     template = Template(source, autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    return template.render(facts, columns=COLUMNS, rows=[one.cells() for one in candidates], changes=changes)
+    return template.render(
+        facts, columns=COLUMNS, rows=[one.cells() for one in candidates], changes=changes, shown=shown, counts=counts
+    )
 
 
 def changed_neighbours(
-    before: np.ndarray, after: np.ndarray, own: Sequence[int], most: int = 8, shown: int = 3
+    before: np.ndarray, after: np.ndarray, own: Sequence[int], most: int = 10, shown: int = 3
 ) -> list[tuple[int, list[int], list[int]]]:
-    """Return the queries whose nearest passages changed most: number, passages before, and passages after.
+    """Return queries whose first passage changed: number, passages before, and passages after.
 
     Args:
-        before, after: (Q, N) cosines of Q queries with N passages.
+        before, after: (Q, N) scores of Q queries with N passages.
         own: the row of each query's own passage.
-        most: queries returned; those whose own passage moved up or down into view come first.
+        most: queries returned; those that win or lose their own passage as the first come first, in turn.
         shown: passages of a query.
     """
     tops = [np.argsort(-side, axis=1, kind="stable")[:, :shown].tolist() for side in (before, after)]
-    changed = [
-        ((own[query] in old) != (own[query] in new), len(set(new) - set(old)), query)
-        for query, (old, new) in enumerate(zip(*tops, strict=True))
-        if set(new) - set(old)
-    ]
-    changed.sort(key=lambda one: (-one[0], -one[1], one[2]))
-    return [(query, tops[0][query], tops[1][query]) for _, _, query in changed[:most]]
+    won: list[int] = []
+    lost: list[int] = []
+    other: list[int] = []
+    for query, (old, new) in enumerate(zip(*tops, strict=True)):
+        if old[0] != new[0]:
+            (won if new[0] == own[query] else lost if old[0] == own[query] else other).append(query)
+    turns = [query for pair in zip_longest(won, lost) for query in pair if query is not None]
+    return [(query, tops[0][query], tops[1][query]) for query in (*turns, *other)[:most]]

@@ -45,7 +45,9 @@ def demo(
     )
     console.rule("2. Adapt the encoder to it, without labels")
     options = likewise.CorpusOptions(field="text")
-    adapted = likewise.adapt(text / "text.jsonl", base=BASE, out=out, passages=passages, corpus_options=options)
+    adapted = likewise.adapt(
+        text / "text.jsonl", base=BASE, out=out, passages=passages, alone=True, corpus_options=options
+    )
     show_adapted(adapted)
 
     console.rule("3. Does it find the weakness of a report?")

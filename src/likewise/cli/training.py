@@ -114,6 +114,7 @@ def show_adapted(result: Any) -> None:
     Console(highlight=False).print(table_of(COLUMNS, [one.cells() for one in result.candidates], bold=chosen))
     typer.echo(f"chosen: {result.chosen}, because {result.reason}")
     typer.echo(f"form: {result.form}")
+    typer.echo(result.advice)
     typer.echo(f"model: {result.path}")
 
 

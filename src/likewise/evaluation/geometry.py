@@ -90,11 +90,23 @@ def reciprocal_ranks(queries: np.ndarray, targets: np.ndarray, own: np.ndarray) 
     found = np.empty(len(queries))
     for start in range(0, len(queries), _QUERIES_AT_A_TIME):
         rows = slice(start, start + _QUERIES_AT_A_TIME)
-        cosines = queries[rows] @ targets.T  # (block, N)
-        mine = cosines[np.arange(len(cosines)), own[rows]]
-        # Rounding must not decide a tie: a collapsed model has all cosines equal but for the last bit.
-        found[rows] = 1 / (cosines >= mine[:, None] - 1e-6).sum(axis=1)
+        found[rows] = ranks_by_scores(queries[rows] @ targets.T, own[rows])
     return found
+
+
+def ranks_by_scores(scores: np.ndarray, own: np.ndarray) -> np.ndarray:
+    """Return the reciprocal rank of its own target for each query, (Q,); ties rank behind their equals.
+
+    Args:
+        scores: (Q, N) of queries with targets.
+        own: (Q,) row of each query's target.
+
+    >>> ranks_by_scores(np.array([[3.0, 2.0, 1.0], [1.0, 1.0, 0.0]]), np.array([1, 0]))
+    array([0.5, 0.5])
+    """
+    mine = scores[np.arange(len(scores)), own]
+    # Rounding must not decide a tie: a collapsed model has all cosines equal but for the last bit.
+    return 1 / (scores >= mine[:, None] - 1e-6).sum(axis=1)
 
 
 def separation_of_each(queries: np.ndarray, targets: np.ndarray) -> np.ndarray:

@@ -1,0 +1,198 @@
+"""What an adaptation brings beside BM25: heads trained alone and beside it, judged alone and within the free hybrid.
+
+    python benchmarks/adapt_beside_bm25.py --out benchmarks/results/adapt-beside-bm25
+
+Of each set 2,000 passages of corpus.txt.gz offer pairs, as in `likewise adapt`; each head is judged by held-out pairs
+(mean reciprocal rank of their passages) and by the labels of the dev part (nDCG@10), each alone and within the free
+hybrid: the cosines of a query and its BM25 scores, each brought to mean 0 and deviation 1, added. `security` has no
+dev part: its 2,018 reports are a test, and chose nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from scipy.stats import spearmanr
+from torch.nn import functional as F
+
+from domains import Bm25, Encoded, by_scores, standard, task_of
+from likewise.adaptation.head import BaseTexts, FrozenTexts, Head, HeadTrainingOptions, train_head
+from likewise.adaptation.texts import OwnText
+from likewise.corpus import CorpusOptions
+from likewise.corpus.downloads import data_folder
+from likewise.corpus.passages import read_passages
+from likewise.corpus.weaknesses import write_weaknesses
+from likewise.encoder.word_part import fit_word_part
+from likewise.evaluation.registry import resolve
+from likewise.inference import load
+from likewise.losses.functional import cosine_matrix
+from likewise.losses.pairs import false_negatives, similarities_keep
+from likewise.runs.progress import Progress
+
+BASE = "bundled:minilm"
+SETS = ("aviation", "exclusion", "regulation", "security")
+ARMS: dict[str, dict[str, Any]] = {
+    "beside BM25": {},
+    "beside BM25, keep 0.3": {"keep": 0.3},
+    "beside BM25, keep 3": {"keep": 3.0},
+    "beside BM25, batch negatives": {"hard": 0},
+    "beside BM25, short queries": {"short": True},
+    "beside BM25, rate 3e-4": {"rate": 3e-4},
+    "the same negatives, without BM25's term": {"share": 0.0},
+}
+
+
+class Both:
+    """The free hybrid of vectors and of BM25 scores, or either alone, for `by_scores`."""
+
+    def __init__(self, vectors: Callable[[Sequence[str]], np.ndarray], left: Any, right: Any, terms: Any) -> None:
+        self.left, self.right, self.terms = vectors(left), vectors(right), terms
+
+    def rows(self, block: slice) -> np.ndarray:
+        cosines = self.left[block] @ self.right.T
+        return cosines if self.terms is None else standard(cosines) + standard(self.terms.rows(block))
+
+
+def beside(
+    texts: FrozenTexts,
+    pairs: np.ndarray,
+    names: Sequence[str],
+    *,
+    keep: float = 1.0,
+    hard: int = 3,
+    short: bool = False,
+    rate: float = 1e-4,
+    share: float = 1.0,
+    steps: int = 300,
+    batch: int = 128,
+    temperature: float = 0.05,
+    seed: int = 1,
+) -> Head:
+    """Return a map trained so that its cosines and BM25's scores together find the passages of the pairs."""
+    queries, passages = ([names[row] for row in pairs[:, side]] for side in (0, 1))
+    rng = np.random.default_rng([seed, 9])
+    if short:
+        kept = [np.array(one.split()) for one in queries]
+        queries = [" ".join(one[np.sort(rng.permutation(len(one))[: rng.integers(3, 9)])]) for one in kept]
+    terms = standard(Bm25(queries, passages, passages).rows(slice(None)).astype(np.float32))  # (P, P)
+    base = texts.vectors.numpy()
+    cosines = base[pairs[:, 0]] @ base[pairs[:, 1]].T
+    spread = cosines.std(axis=1, keepdims=True)
+    together = cosines / spread + terms
+    np.fill_diagonal(together, -np.inf)
+    near = np.argpartition(-together, 25, axis=1)[:, :25]
+    fixed = torch.from_numpy(share * terms * spread)  # BM25's score, as large as a cosine varies
+    head = Head(base.shape[1])
+    optimizer = torch.optim.AdamW([head.linear.weight], lr=rate, weight_decay=0.0)
+    warm = steps // 10
+    schedule = torch.optim.lr_scheduler.LambdaLR(
+        optimizer, lambda step: min((step + 1) / warm, (steps - step) / (steps - warm + 1))
+    )
+    order: list[int] = []
+    for _ in range(steps):
+        chosen: dict[int, None] = {}
+        while len(chosen) < min(batch, len(pairs)):
+            order = order or rng.permutation(len(pairs)).tolist()
+            one = order.pop()
+            for row in [one, *rng.permutation(near[one])[:hard]]:
+                chosen.setdefault(int(row))
+        rows = np.array(list(chosen))
+        left, right = (texts.vectors[torch.from_numpy(pairs[rows, side])] for side in (0, 1))
+        found = cosine_matrix(head.linear(left), head.linear(right))
+        with torch.no_grad():
+            wanted, out = left @ right.T, false_negatives(left, right)
+        logits = ((found + fixed[rows][:, rows]) / temperature).masked_fill(out, -torch.inf)
+        loss = F.cross_entropy(logits, torch.arange(len(rows))) + keep * similarities_keep(found, wanted, temperature)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        schedule.step()
+    return head.eval()
+
+
+def mrr(scores: np.ndarray, own: np.ndarray) -> np.ndarray:
+    return 100 / (scores >= scores[np.arange(len(own)), own][:, None] - 1e-6).sum(axis=1)
+
+
+def heads(texts: FrozenTexts, base: BaseTexts, text: OwnText, pairs: np.ndarray, names: Sequence[str]) -> Any:
+    """Yield the name and head of each candidate."""
+    size = texts.vectors.shape[1]
+    yield "base", Head(size)
+    ids = base.tokens([one.text for one in text.passages])
+    words = Head(size, fit_word_part(ids, base.encoder.tokenizer, base.embeddings, size, 384, 1))
+    yield "words 0.7", words
+    alone, quiet = HeadTrainingOptions(negation=0), Progress(quiet=True)
+    yield "words 0.7, trained map and words", train_head(words, texts, pairs, alone, 1, quiet)
+    yield "trained map", train_head(Head(size), texts, pairs, alone, 1, quiet)
+    for name, settings in ARMS.items():
+        yield name, beside(texts, pairs, names, **settings)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, default=data_folder() / "domain")
+    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/adapt-beside-bm25"))
+    parser.add_argument("--runs", type=Path, default=Path("runs"), help="where the weaknesses are written")
+    parser.add_argument("--vectors", type=Path, default=Path.home() / ".cache/likewise/benchmarks/domains")
+    parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
+    args = parser.parse_args()
+    torch.set_num_threads(1)
+    args.out.mkdir(parents=True, exist_ok=True)
+    vectors = Encoded(BASE, args.vectors)
+    base = BaseTexts(load(BASE, engine="torch"), BASE)
+    for name in args.sets:
+        if name == "security":
+            folder = args.runs / "security-text"
+            write_weaknesses(folder)
+            corpus, options = folder / "text.jsonl", CorpusOptions(field="text")
+            task = resolve([f"retrieval:{folder}/reports:test"])[0][0]
+        else:
+            corpus, options, task = args.data / name / "corpus.txt.gz", None, task_of(args.data, name, "dev")
+        passages = read_passages(str(corpus), options, seed=1)
+        order = np.random.default_rng([1, 3]).permutation(len(passages))[:2000]
+        text = OwnText.of([passages[i] for i in np.sort(order)], 1)
+        ready = task.read(Path())
+        names = list(dict.fromkeys([*(side for one in text.pairs for side in (one.first, one.second)), *text.pool]))
+        names = list(dict.fromkeys([*names, *ready.sentences]))
+        found = vectors(names)
+        found = (found / np.linalg.norm(found, axis=1, keepdims=True)).astype(np.float32)
+        place = {one: row for row, one in enumerate(names)}
+        texts = FrozenTexts(torch.from_numpy(found), base.tokens(names), base, place)
+        pairs = texts.rows([(pair.first, pair.second) for pair in text.training])
+        own = np.array(text.own)
+        terms = standard(Bm25(text.queries, text.pool, text.pool).rows(slice(None)))
+        documents = ready.sentences[: ready.ranked]
+        judged = Bm25(ready.sentences[ready.ranked :], documents, documents)
+        ranks: dict[str, list[np.ndarray]] = {}
+        rows = []
+        for arm, head in heads(texts, base, text, pairs, names):
+
+            def under(some: Sequence[str], head: Head = head, texts: FrozenTexts = texts) -> np.ndarray:
+                return texts.under(head, some)
+
+            cosines = under(text.queries) @ under(text.pool).T
+            ranks[arm] = [mrr(cosines, own), mrr(standard(cosines) + terms, own)]
+            dev = [
+                by_scores(task, lambda left, right, under=under, t=t: Both(under, left, right, t)).score  # type: ignore
+                for t in (None, judged)
+            ]
+            gains = [one - start for one, start in zip(ranks[arm], ranks["base"], strict=True)]
+            row = {"set": name, "candidate": arm, "dev_alone": dev[0], "dev_hybrid": dev[1]}
+            row |= {f"mrr_{kind}": float(one.mean()) for kind, one in zip(("alone", "hybrid"), ranks[arm], strict=True)}
+            row["gain_hybrid"], row["noise"] = float(gains[1].mean()), 2 * float(gains[1].std()) / len(own) ** 0.5
+            rows.append(row)
+            print(json.dumps(row), flush=True)
+        (args.out / f"{name}.json").write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+        for kind in ("alone", "hybrid"):
+            sides = [[row[f"{measure}_{kind}"] for row in rows] for measure in ("mrr", "dev")]
+            print(f"{name}, {kind}: rank correlation of held-out MRR and dev {spearmanr(*sides)[0]:.2f}")
+
+
+if __name__ == "__main__":
+    main()
