@@ -26,6 +26,7 @@ TABLES = {
 }
 RUNS = [path for folder in TABLES for path in sorted((RESULTS / folder).rglob("*.json"))]
 OTHERS = {"context-frozen", "context-origin", "domains", "security", "speed", "sncse-figures", "arccse-grid"}
+OTHERS |= {"adapt-beside-bm25", "adapt-measures"}
 
 
 def read(path: Path):

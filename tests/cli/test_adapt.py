@@ -13,7 +13,7 @@ def test_adapt_shows_candidates_and_choice(tiny_base, sentences, tmp_path, monke
     (tmp_path / "text" / "lines.txt").write_text(
         "\n\n".join(map(" ".join, zip(sentences[::2], sentences[1::2], strict=True)))
     )
-    arguments = ["adapt", str(tmp_path / "text"), "--base", str(tiny_base), "--minutes", "10"]
+    arguments = ["adapt", str(tmp_path / "text"), "--base", str(tiny_base), "--minutes", "10", "--alone"]
     done = CliRunner().invoke(
         build_app(), [*arguments, "--out", str(tmp_path / "model")], env={"COLUMNS": "120", "LIKEWISE_DATA": ""}
     )
