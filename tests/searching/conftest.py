@@ -33,5 +33,6 @@ def many(sentences, word_model, tmp_path_factory) -> Path:
 
     folder = tmp_path_factory.mktemp("many")
     (folder / "lines.txt").write_text("\n".join(random.Random(1).sample(sentences, 300)) + "\n")
-    index(folder / "lines.txt", model=word_model, out=folder / "many.index", quiet=True)
+    weights = {"vectors": 1, "words": 1, "neighbours": 0.3, "nearest": 5}
+    index(folder / "lines.txt", model=word_model, out=folder / "many.index", pipeline=weights, quiet=True)
     return folder / "many.index"

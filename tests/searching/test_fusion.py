@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from likewise.runs.options import OptionError
 from likewise.searching import Index, Pipeline, SearchError, fusion
 from likewise.searching.fusion import spread
 
@@ -53,7 +54,7 @@ def test_hybrid_is_the_exhaustive_fusion_of_standardised_scores(reader, neighbou
 
 @pytest.mark.parametrize("query", [QUERY, "the old cat near the river", "dogs watch"])
 def test_few_candidates_have_the_scores_of_an_exhaustive_fusion(reader, query, monkeypatch):
-    pipeline = Pipeline(depth=10)
+    pipeline = Pipeline(depth=10, neighbours=0.3, nearest=5)
     wanted = Exhaustive(reader, query, pipeline)
     monkeypatch.setattr(fusion, "SCANNED", 400)
     hits = reader.search(query, 10, pipeline=pipeline)
@@ -73,7 +74,7 @@ def test_words_beyond_what_is_read_are_looked_up(reader, monkeypatch):
 
 def test_a_passage_that_nothing_found_comes_in_through_its_neighbours(reader):
     found = [{hit.text for hit in reader.search(QUERY, 10, mode=mode)} for mode in ("vectors", "words")]
-    hits = reader.search(QUERY, 30, pipeline=Pipeline(depth=10, neighbours=0.9))
+    hits = reader.search(QUERY, 30, pipeline=Pipeline(depth=10, neighbours=0.9, nearest=5))
     assert {hit.text for hit in hits} - found[0] - found[1]
 
 
@@ -91,6 +92,18 @@ def test_weights_of_zero_switch_parts_off(reader):
     by_words = [hit.text for hit in reader.search(QUERY, 3, mode="words")]
     assert [hit.text for hit in reader.search(QUERY, 9, pipeline={"neighbours": 0, "words": 0})] == by_vectors
     assert [hit.text for hit in reader.search(QUERY, 3, pipeline={"neighbours": 0, "vectors": 0})] == by_words
+
+
+def test_an_index_keeps_its_weights_and_a_search_may_have_others(many, tmp_path):
+    reader = Index(many)
+    assert (reader.pipeline.words, reader.pipeline.nearest) == (1, 5)
+    (tmp_path / "weights.toml").write_text("words = 0.0\nneighbours = 0.0\n")
+    assert all(hit.scores["words"] == 0 for hit in reader.search(QUERY, pipeline=tmp_path / "weights.toml"))
+    (tmp_path / "weights.toml").write_text("wrds = 0.0\n")
+    with pytest.raises(OptionError, match="did you mean words"):
+        reader.search(QUERY, pipeline=tmp_path / "weights.toml")
+    with pytest.raises(OptionError, match="cannot both be 0"):
+        reader.search(QUERY, pipeline={"vectors": 0, "words": 0})
 
 
 def test_more_neighbours_than_the_index_holds_are_refused(reader):

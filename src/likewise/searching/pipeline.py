@@ -17,13 +17,13 @@ class Pipeline(Options):
     deviation 1 over all passages of the index, and takes a share of the mean score of its nearest passages.
 
     >>> Pipeline(words=0.7).neighbours
-    0.3
+    0.1
     """
 
-    vectors: float = option(1.0, "Weight of the cosine of query and passage.", ge=0, le=100)
-    words: float = option(1.0, "Weight of the words in common (BM25).", ge=0, le=100)
-    neighbours: float = option(0.3, "Share of a passage's score that is the mean of its nearest passages'.", ge=0, lt=1)
-    nearest: int = option(5, "Nearest passages that share their scores.", ge=1, le=100)
+    vectors: float = option(0.6, "Weight of the cosine of query and passage.", ge=0, le=100)
+    words: float = option(0.4, "Weight of the words in common (BM25).", ge=0, le=100)
+    neighbours: float = option(0.1, "Share of a passage's score that is the mean of its nearest passages'.", ge=0, lt=1)
+    nearest: int = option(3, "Nearest passages that share their scores.", ge=1, le=100)
     depth: int = option(100, "Hits by vectors, and by words, that are scored by everything.", ge=10, le=10_000)
 
     def _check(self) -> None:
