@@ -17,10 +17,12 @@ def running():
 
     servers = []
 
-    def start(models, *, keys=(), cors=(), **service):
+    def start(models, *, keys=(), cors=(), hosts=(), **service):
         made = Service(models, engine="torch", **service)
         listening = socket.create_server(("127.0.0.1", 0))
-        server = uvicorn.Server(uvicorn.Config(create_app(made, keys, cors), log_level="critical", access_log=False))
+        server = uvicorn.Server(
+            uvicorn.Config(create_app(made, keys, cors, hosts), log_level="critical", access_log=False)
+        )
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
         thread.start()
         servers.append((server, thread))

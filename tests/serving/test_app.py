@@ -180,7 +180,7 @@ def test_a_body_that_is_too_large_or_too_slow_is_refused(running, saved_model):
                 opened.sendall(piece)
             return opened.recv(4096).split(b"\r\n")[0]
 
-    head = b"POST /v1/embeddings HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
+    head = b"POST /v1/embeddings HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     assert b" 408 " in answer(head + b"Content-Length: 100\r\n\r\n", b'{"model"')
     assert b" 413 " in answer(head + b"Content-Length: 10000000\r\n\r\n")
     assert b" 413 " in answer(head + b"Transfer-Encoding: chunked\r\n\r\n", b"fff\r\n" + b" " * 4095 + b"\r\n")

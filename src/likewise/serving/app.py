@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 import orjson
 from fastapi import FastAPI, HTTPException, Request, Response
+from fastapi.concurrency import run_in_threadpool
 from fastapi.exceptions import RequestValidationError
 from fastapi.middleware.cors import CORSMiddleware
 from fastapi.responses import FileResponse
@@ -36,13 +37,14 @@ _PAGE_HEADERS = {
 _Found = TypeVar("_Found")
 
 
-def create_app(service: Service, keys: Sequence[str] = (), cors: Sequence[str] = ()) -> Any:
+def create_app(service: Service, keys: Sequence[str] = (), cors: Sequence[str] = (), hosts: Sequence[str] = ()) -> Any:
     """Return the ASGI application of a service.
 
     Args:
         service: the models and indexes.
         keys: of which a request must have one; none are wanted if there are none.
         cors: the origins whose pages may call it, as "https://example.org".
+        hosts: names by which it may be called, besides localhost and any address; "*" for every name.
     """
 
     # Swagger UI from the package's own files: FastAPI would have the browser load it from another host.
@@ -54,7 +56,7 @@ def create_app(service: Service, keys: Sequence[str] = (), cors: Sequence[str] =
     for path in _PAGES:
         app.add_route(path, _page, include_in_schema=False)
     paths = [str(getattr(route, "path", "")) for route in app.routes]
-    return Guard(app, service.options, keys, service.metrics, paths)
+    return Guard(app, service.options, keys, service.metrics, paths, hosts)
 
 
 def _answer_errors(app: FastAPI) -> None:
@@ -131,7 +133,7 @@ def _add_routes(app: FastAPI, service: Service) -> None:
 
     @app.get("/info", tags=["likewise"], summary="Models and indexes")
     async def info() -> Any:
-        return service.about()
+        return await run_in_threadpool(service.about)
 
     @app.get("/health", tags=["running"], summary="The process is alive")
     async def health() -> Any:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import re
 import time
 from collections.abc import Sequence
 from hashlib import sha256
+from ipaddress import ip_address
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
@@ -16,6 +18,8 @@ from likewise.serving.requests import RequestError
 
 OPEN = ("/health", "/ready", "/", "/page.css", "/page.js", "/favicon.ico")
 """Paths that need no key: they tell nothing of models or texts."""
+_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+_HOST = re.compile(r"\[([0-9a-f:.]+)\](?::\d+)?|([^:\[\]/?#@\\]+)(?::\d+)?")
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 _SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 
@@ -45,12 +49,20 @@ class Guard:
         keys: those that are accepted; any request is if there are none.
         metrics: counts the requests.
         paths: that are counted by name; all others count as one.
+        hosts: names that a request may call the service by, besides localhost and any address; "*" for every name.
     """
 
     def __init__(
-        self, app: Any, options: ServeOptions, keys: Sequence[str], metrics: ServiceMetrics, paths: Sequence[str]
+        self,
+        app: Any,
+        options: ServeOptions,
+        keys: Sequence[str],
+        metrics: ServiceMetrics,
+        paths: Sequence[str],
+        hosts: Sequence[str] = (),
     ) -> None:
         self.app, self.options, self.metrics, self.paths = app, options, metrics, frozenset(paths)
+        self._hosts = {"localhost", *(host.lower() for host in hosts)}
         self._keys = [sha256(key.encode()).digest() for key in keys]
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -67,6 +79,7 @@ class Guard:
             await send(message)
 
         try:
+            self._check_host(scope)
             self._check_key(scope)
             await self.app(scope, await self._with_body(scope, receive), sending)
         except RequestError as error:
@@ -76,11 +89,22 @@ class Guard:
             self.metrics.requests.labels(path, str(status)).inc()
             self.metrics.seconds.labels(path).observe(time.monotonic() - begun)
 
+    def _check_host(self, scope: Any) -> None:
+        """Refuse a name that is not the service's: a page of the web may have its own name lead here."""
+        for given in (value.decode("latin-1").lower() for name, value in scope["headers"] if name == b"host"):
+            match = _HOST.fullmatch(given)
+            if match is None or not (
+                match[2] in self._hosts or "*" in self._hosts or _is_address(match[1] or match[2])
+            ):
+                shown = f"the host {given[:100]!r} is not one of this service"
+                raise RequestError(f"{shown}: start it with --allowed-host NAME", 421)
+
     def _check_key(self, scope: Any) -> None:
         if not self._keys or scope["path"] in OPEN or scope["method"] == "OPTIONS":
             return
         given = dict(scope["headers"]).get(b"authorization", b"")
-        digest = sha256(given.removeprefix(b"Bearer ").strip()).digest()
+        scheme, _, key_given = given.partition(b" ")
+        digest = sha256(key_given.strip() if scheme.lower() == b"bearer" else b"").digest()
         # Each is compared, in a time that tells nothing of where they differ.
         if not sum(hmac.compare_digest(digest, key) for key in self._keys):
             wanted = "this service wants an API key: send the header 'Authorization: Bearer KEY'"
@@ -108,9 +132,32 @@ class Guard:
         except TimeoutError:
             late = f"the body did not arrive within {self.options.body_timeout:g} s"
             raise RequestError(late, 408, connection="close") from None
+        _check_count(body, 8 * self.options.max_texts + 64)
         messages = iter([{"type": "http.request", "body": bytes(body), "more_body": False}])
 
         async def replay() -> Any:
             return next(messages, None) or await receive()
 
         return replay
+
+
+def _check_count(body: bytes | bytearray, most: int) -> None:
+    """Refuse JSON of more values than any request needs, before they are made: two bytes of it can be a dictionary.
+
+    Every text has an opening quote, which no backslash precedes; so the quotes without one are at least as many as the
+    texts, and at most twice as many.
+    """
+    many = RequestError(f"the body holds more than {most:,} values: send several requests with fewer texts")
+    if body.count(b'"') - body.count(b'\\"') > 2 * most:
+        raise many
+    bare = _STRING.sub(b"", body)
+    if sum(bare.count(sign) for sign in (b",", b"[", b"{")) > most:
+        raise many
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ip_address(name)
+    except ValueError:
+        return False
+    return True

@@ -18,6 +18,9 @@ class ServeOptions(Options):
     """
 
     queue: int = option(4096, "Most texts that may wait; further requests are answered with 429.", ge=1)
+    searches: int = option(
+        64, "Most searches that run or wait; further ones are answered with 429. Four on each core run at a time.", ge=1
+    )
     wait: float = option(
         2.0, "Longest time that a text waits for others to share its batch, in milliseconds.", ge=0, le=1000
     )

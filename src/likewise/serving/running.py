@@ -29,6 +29,7 @@ def serve(
     port: int = 8080,
     api_key_file: str | os.PathLike[str] | None = None,
     cors: Sequence[str] = (),
+    allowed_host: Sequence[str] = (),
     engine: EngineName = "auto",
     precision: EnginePrecision = "fp32",
     quiet: bool = False,
@@ -45,6 +46,8 @@ def serve(
         port: the port; 0 for a free one.
         api_key_file: a file with an API key on each line, of which a request must have one.
         cors: origins whose pages may call the service, as https://example.org.
+        allowed_host: names by which requests may call the service, besides `host`, localhost and any address; * for
+            every name. A page of the web can have its own name lead to this machine, but it cannot use another.
         engine, precision: as in `load`; auto exports the models for the fastest engine at the first start.
         quiet: show nothing on standard error.
         options: the limits of `ServeOptions`.
@@ -65,7 +68,7 @@ def serve(
         from likewise.serving.service import Service
 
         service = Service(named, [Path(one) for one in index], limits, engine, precision, progress)
-        app = create_app(service, keys, cors)
+        app = create_app(service, keys, cors, [host, *allowed_host])
         at, taken = listening.getsockname()[:2]
         progress.tell(f"http://{f'[{at}]' if ':' in at else at}:{taken} serves {', '.join(service.models)}")
         if not keys and not at.startswith("127.") and at != "::1":

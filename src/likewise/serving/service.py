@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import threading
 from collections.abc import Sequence
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,6 +33,31 @@ _SAMPLE = [
 _MANY = 1 << 30
 _INLINE = 4096
 """Characters that are split into tokens at once; more is done in a thread, so that other requests go on."""
+
+
+class _Work:
+    """What a search has under way, to be given up when its client leaves or its time is over."""
+
+    def __init__(self) -> None:
+        self._given_up = False
+        self._encoding: Future[Any] | None = None
+
+    def encodes(self, encoding: Future[Any]) -> None:
+        """Note what is encoded now.
+
+        Raises:
+            CancelledError: the search was given up.
+        """
+        self._encoding = encoding
+        if self._given_up:
+            encoding.cancel()
+            raise CancelledError
+
+    def give_up(self) -> None:
+        """Give up."""
+        self._given_up = True
+        if self._encoding is not None:
+            self._encoding.cancel()
 
 
 class Service:
@@ -64,6 +92,9 @@ class Service:
         self.facts: dict[str, Facts] = {}
         self.batchers: dict[str, Batcher] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
+        # Of their own: a search waits for its query to be encoded, which may take a thread of the common pool.
+        self._threads = ThreadPoolExecutor(4 * (os.cpu_count() or 1), "search")
+        self._searches, self._work = 0, threading.local()
         for name, given in models.items():
             encoder = DeferredEncoder(given, engine, precision)
             # By its export, if it has one from an earlier start: torch takes seconds to import.
@@ -128,17 +159,34 @@ class Service:
         if name not in self.indexes:
             there = ", ".join(self.indexes) or "none: start with --index"
             raise RequestError(f"there is no index {name!r} here; there are {there}", 404, param="index")
-        index, self._loop = self.indexes[name], asyncio.get_running_loop()
+        if self._searches >= self.options.searches:
+            raise RequestError(f"{self._searches} searches are waiting: try again in 1 s", 429, retry_after="1")
+        self._loop, work = asyncio.get_running_loop(), _Work()
+        self._searches += 1
+        running = self._threads.submit(self._search, self.indexes[name], asked, work)
+        running.add_done_callback(lambda _: self._loop.call_soon_threadsafe(self._searched) if self._loop else None)
+        try:
+            return name, await asyncio.wrap_future(running)
+        finally:
+            work.give_up()  # does nothing to one that is done
+
+    def _searched(self) -> None:
+        self._searches -= 1
+
+    def _search(self, index: Index, asked: SearchBody, work: _Work) -> list[Hit]:
+        """Search; called in a thread of a search."""
+        self._work.present = work
         self._model_of(index)  # it may have been made again by another one
         settings: dict[str, Any] = {"mode": asked.mode, "where": asked.where, "pipeline": asked.pipeline}
-        hits = await run_in_threadpool(partial(index.search, asked.query, asked.k, **settings))
-        return name, hits
+        return index.search(asked.query, asked.k, **settings)
 
     def _vectors_for_search(self, name: str, texts: Sequence[str]) -> np.ndarray:
         """Return the vectors of queries; called in a thread of a search."""
         assert self._loop is not None
-        work = self.vectors(name, texts, self.facts[name].prompt("query"))
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(self.options.timeout)[0]
+        coroutine = self.vectors(name, texts, self.facts[name].prompt("query"))
+        encoding = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+        self._work.present.encodes(encoding)
+        return encoding.result(self.options.timeout)[0]
 
     def about(self) -> dict[str, Any]:
         """Return what is served, for the page."""

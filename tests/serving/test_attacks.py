@@ -1,0 +1,141 @@
+"""What an attack found, and what holds now."""
+
+import json
+import socket
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+
+import likewise.serving
+from likewise.serving import ServeOptions
+
+PAGE = Path(likewise.serving.__file__).parent / "page"
+REPEATED = "length(repeat(repeat(text, 1000), 1000)) > 0"
+
+
+def raw(address, head):
+    """Return the answer to bytes that no HTTP client would send."""
+    place = urlsplit(address)
+    with socket.create_connection((place.hostname, place.port), timeout=10) as opened:
+        opened.sendall(head)
+        pieces = []
+        while piece := opened.recv(65536):
+            pieces.append(piece)
+        return b"".join(pieces)
+
+
+@pytest.mark.parametrize(
+    "host", ["a//etc/passwd?", "127.0.0.1//etc/passwd?", "x@/etc/passwd#", "evil.example", "\\", ""]
+)
+@pytest.mark.parametrize("path", ["/page.css", "/"])
+def test_no_host_leads_to_another_file(address, host, path):
+    head = f"GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
+    answer = raw(address, head.encode())
+    assert b"root:" not in answer
+    assert answer.split()[1] in (b"421", b"400")
+
+
+@pytest.mark.parametrize("host", ["localhost", "LOCALHOST:8080", "127.0.0.1", "[::1]:80", "10.1.2.3:8080"])
+def test_addresses_and_localhost_are_hosts_of_the_service(address, host):
+    answer = httpx.get(f"{address}/page.css", headers={"Host": host})
+    assert answer.content == (PAGE / "page.css").read_bytes()
+
+
+def test_other_hosts_are_refused_unless_they_are_allowed(running, saved_model, address):
+    named = running({"tiny": saved_model}, hosts=["search.example"])[0]
+    assert httpx.get(f"{named}/health", headers={"Host": "Search.example:443"}).status_code == 200
+    for place in (named, address):
+        refused = httpx.get(f"{place}/v1/models", headers={"Host": "evil.example"})
+        assert refused.status_code == 421
+        assert "--allowed-host" in refused.json()["error"]["message"]
+
+
+def test_bearer_may_be_written_in_any_case(running, saved_model):
+    locked = running({"tiny": saved_model}, keys=["a-key"])[0]
+    for header, status in {"bearer a-key": 200, "BEARER a-key": 200, "Basic a-key": 401, "a-key": 401}.items():
+        assert httpx.get(f"{locked}/v1/models", headers={"Authorization": header}).status_code == status
+
+
+@pytest.mark.parametrize("where", [REPEATED, "1=1; DROP TABLE x"])
+def test_a_filter_is_no_program(client, where):
+    answer = client.post("/search", json={"query": "music", "k": 1, "mode": "words", "where": where})
+    assert answer.status_code == 400
+    assert "is not valid" in answer.json()["error"]["message"]
+
+
+def filled(start, piece, end, size=(8 << 20) - 100):
+    return start + piece * ((size - len(start) - len(end)) // len(piece)) + piece.rstrip(b",") + end
+
+
+@pytest.mark.parametrize("piece", [b"{},", b"[],", b"0,", b'"",', b'"\\\\",', b'{"a":0},', b"null,", b"[", b"\\"])
+@pytest.mark.parametrize(
+    ("path", "name"), [("/v1/embeddings", "input"), ("/similarity", "texts"), ("/search", "query")]
+)
+def test_many_small_values_are_refused_before_they_are_made(client, path, name, piece):
+    body = filled(b'{"model":"tiny","%b":[' % name.encode(), piece, b"]}")
+    begun = time.monotonic()
+    answer = client.post(path, content=body, headers={"content-type": "application/json"})
+    assert answer.status_code == 400
+    assert time.monotonic() - begun < 3, "half of a second on an idle machine, its transfer with it"
+
+
+def test_as_many_texts_as_are_allowed_are_taken(client):
+    texts = ['a "quoted", [text] {with} \\ signs'] * 2048
+    assert client.post("/similarity", json={"texts": texts[:512], "others": texts[:512]}).status_code == 200
+    assert client.post("/v1/embeddings", json={"model": "tiny", "input": texts}).status_code == 200
+
+
+@pytest.mark.parametrize("query", ["the cat", "the old dog " * 400])
+def test_more_searches_than_threads_are_answered(running, saved_model, indexed, query):
+    address, service = running({"tiny": saved_model}, indexes=[indexed], options=ServeOptions(searches=16, timeout=30))
+
+    def ask(_):
+        return httpx.post(f"{address}/search", json={"query": query, "k": 20}, timeout=60)
+
+    with ThreadPoolExecutor(64) as pool:
+        answers = list(pool.map(ask, range(64)))
+    statuses = [answer.status_code for answer in answers]
+    assert set(statuses) <= {200, 429}
+    assert statuses.count(200) >= 16
+    assert all(answer.headers["retry-after"] for answer in answers if answer.status_code == 429)
+    assert ask(0).status_code == 200
+    assert service._searches == 0
+
+
+def test_the_searches_of_clients_that_have_left_are_dropped(running, saved_model, indexed, monkeypatch):
+    address, service = running({"tiny": saved_model}, indexes=[indexed])
+    model, free, encoded = service.models["tiny"], threading.Event(), []
+    vectors = model.vectors
+
+    def slow(items):
+        free.wait(20)
+        encoded.append(len(items))
+        return vectors(items)
+
+    monkeypatch.setattr(model, "vectors", slow)
+
+    def ask(number):
+        with pytest.raises(httpx.ReadTimeout):
+            httpx.post(f"{address}/search", json={"query": f"the cat {number} " * 300}, timeout=0.5)
+
+    with ThreadPoolExecutor(15) as pool:
+        list(pool.map(ask, range(15)))
+    end = time.monotonic() + 10
+    while (service._searches or service.batchers["tiny"].waiting) and time.monotonic() < end:
+        time.sleep(0.05)
+    free.set()
+    assert (service._searches, service.batchers["tiny"].waiting) == (0, 0)
+    time.sleep(0.5)
+    assert sum(encoded) <= 2 * model.workers + 2, "what was in a batch already"
+    assert httpx.get(f"{address}/health").status_code == 200
+
+
+def test_bodies_that_are_not_json_have_one_sentence(client):
+    for body in (b"[" * 1000, b'"', b"\xff" * 100, json.dumps({"a": 1}).encode()[:-1], b"{" * 3, b'"\\'):
+        answer = client.post("/similarity", content=body, headers={"content-type": "application/json"})
+        assert answer.status_code == 400
