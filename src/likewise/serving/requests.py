@@ -38,15 +38,15 @@ class RequestError(LikewiseError):
 
 # With a constraint, whichever it is, pydantic refuses half of a surrogate pair.
 Text = Annotated[str, Field(min_length=0)]
-Texts = Annotated[list[Text], Field(fail_fast=True)]
-Numbers = Annotated[list[int], Field(fail_fast=True)]
-ManyNumbers = Annotated[list[Numbers], Field(fail_fast=True)]
+ListedTexts = Annotated[list[Text], Field(fail_fast=True)]
+ListedNumbers = Annotated[list[int], Field(fail_fast=True)]
+ListsOfNumbers = Annotated[list[ListedNumbers], Field(fail_fast=True)]
 
 
 class EmbeddingsBody(BaseModel):
     """A request for vectors, as OpenAI's API has it."""
 
-    input: Text | Texts | Numbers | ManyNumbers = Field(description="A text, or a list of texts.")
+    input: Text | ListedTexts | ListedNumbers | ListsOfNumbers = Field(description="A text, or a list of texts.")
     model: str
     encoding_format: Literal["float", "base64"] = "float"
     dimensions: Annotated[int, Field(ge=1)] | None = Field(None, description="Cut the vectors, and scale them again.")
@@ -56,8 +56,8 @@ class EmbeddingsBody(BaseModel):
 class SimilarityBody(BaseModel):
     """A request for the cosines of texts with others, or with each other."""
 
-    texts: Texts = Field(min_length=1)
-    others: Texts | None = Field(None, min_length=1)
+    texts: ListedTexts = Field(min_length=1)
+    others: ListedTexts | None = Field(None, min_length=1)
     model: str | None = Field(None, description="The first model if it is left out.")
 
 

@@ -36,7 +36,7 @@ _INLINE = 4096
 
 
 class _Work:
-    """What a search has under way, to be given up when its client leaves or its time is over."""
+    """The encoding of a search, to be given up when its client leaves or its time is over."""
 
     def __init__(self) -> None:
         self._given_up = False
