@@ -48,6 +48,11 @@ $(VENV)/.dev: $(VENV)/.torch pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev]"
 	touch $@
 
+# What the tests use where it is there: .ci/run installs it.
+$(VENV)/.whole: $(VENV)/.dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev,openvino,ray]"
+	touch $@
+
 $(VENV)/.docs: $(VENV)/.torch pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[docs]"
 	touch $@
