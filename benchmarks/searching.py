@@ -40,6 +40,7 @@ from likewise.runs.provenance import machine, versions
 from likewise.runs.whole_files import write_text
 from likewise.searching.indexing import recall_of
 from likewise.searching.passages import IndexedPassage
+from likewise.searching.pipeline import Pipeline
 from likewise.searching.table import Table
 
 JUDGED = ("aviation", "exclusion", "regulation", "security")
@@ -110,7 +111,9 @@ def opened(name: str, judged: Judged, model: str, work: Path) -> likewise.Index:
     docs, out = work / f"{name}.jsonl", work / f"{name}-{model.replace(':', '-').replace('/', '-')}.index"
     rows = [json.dumps({"_id": one, "text": text}) for one, text in judged.documents.items()]
     write_text(docs, "\n".join(rows) + "\n")
-    likewise.index(docs, model=model, out=out, corpus_options=likewise.CorpusOptions(field="text"), metadata=["_id"])
+    options = likewise.CorpusOptions(field="text")
+    # Given, since an index of an earlier run keeps its weights.
+    likewise.index(docs, model=model, out=out, corpus_options=options, metadata=["_id"], pipeline=Pipeline())
     return likewise.Index(out)
 
 
