@@ -15,7 +15,7 @@ from likewise.adaptation import adapt, head, proposals, texts
 from likewise.adaptation.choice import Candidate, Judge
 from likewise.adaptation.head import FrozenTexts, Head, HeadTrainingOptions, centred, softly_whitened, train_head
 from likewise.adaptation.hybrid import bm25
-from likewise.adaptation.result import changed_neighbours
+from likewise.adaptation.result import advice, changed_neighbours
 from likewise.corpus.passages import OfferedPair
 from likewise.encoder.word_part import WordPart
 from likewise.errors import LikewiseError
@@ -260,6 +260,17 @@ def test_beside_bm25_a_gain_of_the_vectors_alone_does_not_count():
     assert "with BM25 beside it" in reason
     assert judge.best([by_vectors, together])[0] == together
     assert together.cells()[1:4] == ["60.00", "+10.00", "0.00"]
+
+
+def test_the_advice():
+    base = Candidate("base", mrr=20.0, beside_mrr=30.0)
+    found = {}
+    for gain in (0.5, 1.4, 2.0):  # of 30.0, a twentieth is 1.5
+        one = Candidate("map", mrr=25.0, gain=5.0, noise=1.0, beside_mrr=30 + gain, beside_gain=gain, beside_noise=0.7)
+        found[gain] = advice("map", [base, one], alone=True)
+    assert [text.startswith("Use it if your search has vectors alone. Do not") for text in found.values()] == [1, 1, 0]
+    assert "+2.00 ± 0.70" in found[2.0]
+    assert "as no gain could be measured" in advice("base", [Candidate("base")], alone=False)
 
 
 def test_words_are_left_to_bm25(passages, tiny_base, adapted, tmp_path):

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from sentence_transformers import SentenceTransformer
 
-from likewise.adaptation.choice import COLUMNS, Candidate
+from likewise.adaptation.choice import COLUMNS, LEAST, Candidate
 from likewise.evaluation.geometry import ranks_by_scores
 from likewise.evaluation.report import markdown_table
 from likewise.inference.loading import SavedModel
@@ -55,7 +55,7 @@ def form_of(model: SentenceTransformer) -> str:
     if not own:
         return "stock modules of sentence-transformers: any tool that reads its folders can load it"
     return (
-        f"with a module of likewise ({', '.join(own)}): likewise loads it, and sentence-transformers with "
+        f"a module of likewise ({', '.join(own)}): likewise loads it, and sentence-transformers with "
         "trust_remote_code=True where likewise is installed. For other servers adapt with --plain, or export it"
     )
 
@@ -72,11 +72,11 @@ def advice(chosen: str, candidates: Sequence[Candidate], alone: bool) -> str:
     beside = f"{gain:+.2f} ± {noise:.2f} points of MRR over the base"
     if not alone:
         return f"Use it, beside BM25 as in likewise search: {beside} there."
-    if gain > noise:
+    if gain > max(noise, LEAST * (candidates[0].beside_mrr or 0.0)):
         return f"Use it, for vectors alone and beside BM25, as in likewise search: there too it is {beside}."
     return (
         "Use it if your search has vectors alone. Do not use it beside BM25, as in likewise search: "
-        f"there it is {beside}, which is no gain."
+        f"there it is {beside}, too little to count."
     )
 
 
