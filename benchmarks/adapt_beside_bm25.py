@@ -134,14 +134,18 @@ def heads(texts: FrozenTexts, base: BaseTexts, text: OwnText, pairs: np.ndarray,
         yield name, beside(texts, pairs, names, **settings)
 
 
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    found.add_argument("--data", type=Path, default=data_folder() / "domain")
+    found.add_argument("--out", type=Path, default=Path("benchmarks/results/adapt-beside-bm25"))
+    found.add_argument("--runs", type=Path, default=Path("runs"), help="where the weaknesses are written")
+    found.add_argument("--vectors", type=Path, default=Path.home() / ".cache/likewise/benchmarks/domains")
+    found.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
+    return found
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=data_folder() / "domain")
-    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/adapt-beside-bm25"))
-    parser.add_argument("--runs", type=Path, default=Path("runs"), help="where the weaknesses are written")
-    parser.add_argument("--vectors", type=Path, default=Path.home() / ".cache/likewise/benchmarks/domains")
-    parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
-    args = parser.parse_args()
+    args = parser().parse_args()
     torch.set_num_threads(1)
     args.out.mkdir(parents=True, exist_ok=True)
     vectors = Encoded(BASE, args.vectors)

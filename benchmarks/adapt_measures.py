@@ -211,15 +211,19 @@ def tables(rows: Sequence[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    found.add_argument("--data", type=Path, default=data_folder() / "domain")
+    found.add_argument("--out", type=Path, default=Path("benchmarks/results/adapt-measures"))
+    found.add_argument("--runs", type=Path, default=Path("runs/adapt-measures"))
+    found.add_argument("--vectors", type=Path, default=Path.home() / ".cache/likewise/benchmarks/domains")
+    found.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
+    found.add_argument("--recipes", nargs="+", default=["", "arccse"], help="transformers; '': the base as shipped")
+    return found
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=data_folder() / "domain")
-    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/adapt-measures"))
-    parser.add_argument("--runs", type=Path, default=Path("runs/adapt-measures"))
-    parser.add_argument("--vectors", type=Path, default=Path.home() / ".cache/likewise/benchmarks/domains")
-    parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
-    parser.add_argument("--recipes", nargs="+", default=["", "arccse"], help="transformers; '': the base as shipped")
-    args = parser.parse_args()
+    args = parser().parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
     path = args.out / "scores.jsonl"
     for recipe in args.recipes:
