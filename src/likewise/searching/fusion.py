@@ -10,6 +10,7 @@ Letters of the shapes: S passages, K nearest passages, D embedding.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -39,6 +40,13 @@ class Ranking:
     parts: dict[str, np.ndarray] = field(default_factory=dict)
 
 
+class Asked(NamedTuple):
+    """A text, and its vector (D,), of length 1."""
+
+    text: str
+    vector: np.ndarray
+
+
 def spread(own: np.ndarray, near: np.ndarray, share: float) -> np.ndarray:
     """Return scores to which the nearest passages contribute: (1 - share) own + share mean(near).
 
@@ -58,30 +66,45 @@ def spread(own: np.ndarray, near: np.ndarray, share: float) -> np.ndarray:
 
 
 def ranked(
-    table: Table, geometry: Geometry, pipeline: Pipeline, query: str, vector: np.ndarray, count: int, where: str | None
+    table: Table,
+    geometry: Geometry,
+    pipeline: Pipeline,
+    asked: Asked,
+    count: int,
+    where: str | None,
+    excluded: Asked | None = None,
 ) -> Ranking:
     """Rank the passages of an index.
 
     Args:
-        query, vector: the text and its vector (D,), of length 1.
+        asked: what is searched for.
+        excluded: what is not wanted: `pipeline.excluded` times a passage's score for it is taken off, after the
+            neighbours have contributed, so that they cannot bring the passage back.
         count: passages that are wanted; more are ranked.
         where: as in `likewise.search`.
     """
-    scores = _Scores(table, geometry, pipeline, query, vector)
+    scores = _Scores(table, geometry, pipeline, asked)
+    barred = _Scores(table, geometry, pipeline, excluded) if excluded else None
+
+    def off(positions: np.ndarray) -> np.ndarray:
+        return pipeline.excluded * barred.own(positions) if barred else np.zeros(len(positions))
+
     depth = max(count, pipeline.depth)
     found = np.unique(np.concatenate([scores.nearest(depth, where), scores.best_words(depth, where)]))  # (S,)
     if not len(found):
         return Ranking(found, np.zeros(0), np.zeros(0), np.zeros(0))
     if pipeline.neighbours:
-        best = found[np.argsort(-scores.final(found), kind="stable")[:depth]]
+        best = found[np.argsort(off(found) - scores.final(found), kind="stable")[:depth]]
         taken = np.setdiff1d(geometry.near[best, : pipeline.nearest], np.append(found, -1))
         if where:
             taken = geometry.positions(table.allowed(geometry.rows[taken], where))
         found = np.concatenate([found, taken])
-    final, own = scores.final(found), scores.own(found)
+    spread_out, own, taken_off = scores.final(found), scores.own(found), off(found)
+    final = spread_out - taken_off
     order = np.lexsort((geometry.rows[found], -final))
     similarity, words = scores.raw(found)
-    parts = {"vectors": scores.by_vectors(similarity), "words": scores.by_words(words), "neighbours": final - own}
+    parts = {"vectors": scores.by_vectors(similarity), "words": scores.by_words(words), "neighbours": spread_out - own}
+    parts |= {"excluded": -taken_off} if barred else {}
     kept = {name: values[order] for name, values in parts.items()}
     return Ranking(geometry.rows[found][order], final[order], similarity[order], words[order], kept)
 
@@ -89,8 +112,9 @@ def ranked(
 class _Scores:
     """The scores of one query, looked up for passages, which are given by their positions, as they are needed."""
 
-    def __init__(self, table: Table, geometry: Geometry, pipeline: Pipeline, query: str, vector: np.ndarray) -> None:
-        self.table, self.geometry, self.pipeline, self.query, self.vector = table, geometry, pipeline, query, vector
+    def __init__(self, table: Table, geometry: Geometry, pipeline: Pipeline, asked: Asked) -> None:
+        self.table, self.geometry, self.pipeline = table, geometry, pipeline
+        self.query, self.vector = query, vector = asked
         ids, self._found = np.zeros(0, dtype=np.uint64), np.zeros(0)
         if pipeline.words:
             ids, self._found = table.by_words(query, SCANNED)

@@ -14,7 +14,9 @@ class Pipeline(Options):
     """The parts of a hybrid search and their weights; a weight of 0 switches a part off.
 
     A passage's score is `vectors` times its cosine plus `words` times its BM25 score, each brought to mean 0 and
-    deviation 1 over all passages of the index, and takes a share of the mean score of its nearest passages.
+    deviation 1 over all passages of the index, and takes a share of the mean score of its nearest passages. If the
+    query says what it excludes, as in 'excluding' or 'do not mention', the rest of it is searched for, and `excluded`
+    times the score that a passage has for the excluded words is taken off.
 
     >>> Pipeline(words=0.7).neighbours
     0.1
@@ -24,6 +26,7 @@ class Pipeline(Options):
     words: float = option(0.4, "Weight of the words in common (BM25).", ge=0, le=100)
     neighbours: float = option(0.1, "Share of a passage's score that is the mean of its nearest passages'.", ge=0, lt=1)
     nearest: int = option(3, "Nearest passages that share their scores.", ge=1, le=100)
+    excluded: float = option(0.2, "Weight of the score for what the query excludes, which is taken off.", ge=0, le=1)
     depth: int = option(100, "Hits by vectors, and by words, that are scored by everything.", ge=10, le=10_000)
 
     def _check(self) -> None:

@@ -17,7 +17,8 @@ from likewise.corpus.splitting import sentence_spans
 from likewise.inference.deferred import DeferredEncoder
 from likewise.inference.exported import ExportedEncoder, TextEncoder
 from likewise.runs.job import read_record, work_of
-from likewise.searching.fusion import Ranking, ranked
+from likewise.searching.exclusion import divided
+from likewise.searching.fusion import Asked, Ranking, ranked
 from likewise.searching.geometry import Geometry
 from likewise.searching.hit import Hit
 from likewise.searching.pipeline import Given, Pipeline, pipeline_of
@@ -136,8 +137,10 @@ class Index:
         query = without_surrogates(query)
         if not query.strip() or not table.rows:
             return []
+        query, excluded = divided(query) if mode == "hybrid" and steps.excluded else (query, "")
         vector = None if mode == "words" else self._encode([query])[0]  # (D,)
-        found = self._ranked(query, vector, k, mode, where, steps)
+        barred = Asked(excluded, self._encode([excluded])[0]) if excluded else None
+        found = self._ranked(query, vector, k, mode, where, steps, barred)
         rows = table.passages(found.ids[:k])
         texts = [row["text"] for row in rows]
         sentences = self._marked(query, vector, texts) if mark else texts
@@ -155,7 +158,14 @@ class Index:
         ]
 
     def _ranked(
-        self, query: str, vector: np.ndarray | None, k: int, mode: Mode, where: str | None, steps: Pipeline
+        self,
+        query: str,
+        vector: np.ndarray | None,
+        k: int,
+        mode: Mode,
+        where: str | None,
+        steps: Pipeline,
+        excluded: Asked | None,
     ) -> Ranking:
         """Return the best passages, k or more if there are as many."""
         if vector is None:
@@ -166,7 +176,7 @@ class Index:
             return Ranking(ids, scores, scores, scores)
         if steps.neighbours and steps.nearest > (stored := self._geometry.near.shape[1]):
             raise SearchError(f"{self.path} has {stored} nearest passages of each, not {steps.nearest}: give fewer")
-        return ranked(self._table, self._geometry, steps, query, vector, k, where)
+        return ranked(self._table, self._geometry, steps, Asked(query, vector), k, where, excluded)
 
     def _marked(self, query: str, vector: np.ndarray | None, texts: Sequence[str]) -> list[str]:
         """Return the sentence of each text that fits the query best."""

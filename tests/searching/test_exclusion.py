@@ -1,0 +1,49 @@
+import numpy as np
+import pytest
+
+from likewise.searching import Index
+from likewise.searching.exclusion import divided
+
+
+@pytest.mark.parametrize(
+    ("query", "asked", "excluded"),
+    [
+        ("Rivers of France, excluding the Loire.", "Rivers of France.", "the Loire"),
+        ("Rivers of France (excluding the Loire) and of Spain", "Rivers of France and of Spain", "the Loire"),
+        ("Rivers of France but don’t mention the Loire", "Rivers of France", "the Loire"),
+        ("Rivers without mention of dams, excluding canals", "Rivers", "dams canals"),
+        ("Describe rivers while avoiding any mention of dams.", "Describe rivers while.", "dams"),
+        ("Excluding the Loire", "Excluding the Loire", ""),  # nothing else is asked
+        ("assets other than cash", "assets other than cash", ""),
+        ("a server without authentication", "a server without authentication", ""),
+        ("rules except for banks", "rules except for banks", ""),
+    ],
+)
+def test_a_query_is_divided_at_an_order_to_leave_something_out(query, asked, excluded):
+    assert divided(query) == (asked, excluded)
+
+
+def test_what_a_query_excludes_is_taken_off_after_the_neighbours(many):
+    """The score is that of the rest of the query less a share of that of the excluded words, both of known searches."""
+    reader, share = Index(many), 0.4
+    whole = {"depth": 300, "excluded": share}
+    asked = {hit.text: hit.score for hit in reader.search("the famous captain", 300, pipeline={"depth": 300})}
+    alone = {"depth": 300, "neighbours": 0}
+    unwanted = {hit.text: hit.score for hit in reader.search("zebra", 300, pipeline=alone)}
+    hits = reader.search("the famous captain, excluding zebra", 300, pipeline=whole)
+    assert len(hits) == 300
+    np.testing.assert_allclose(
+        [hit.score for hit in hits], [asked[hit.text] - share * unwanted[hit.text] for hit in hits], atol=1e-4
+    )
+    assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+    assert all(sum(hit.scores.values()) == pytest.approx(hit.score) for hit in hits)
+    assert all("excluded" in hit.scores for hit in hits)
+    assert "excluded" not in reader.search("the famous captain")[0].scores
+
+
+def test_a_weight_of_0_searches_for_the_query_as_it_stands(many):
+    hits = Index(many).search("captain, excluding zebra", 20, pipeline={"excluded": 0})
+    assert any("zebra" in hit.text for hit in hits)
+    assert all("excluded" not in hit.scores for hit in hits)
+    dropped = Index(many).search("captain, excluding zebra", 20)
+    assert not any("zebra" in hit.text for hit in dropped)
