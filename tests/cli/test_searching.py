@@ -2,6 +2,16 @@ import json
 import re
 
 
+def test_an_index_of_a_folder_without_prose_ends_with_2_and_a_sentence(cli, tiny_model, tmp_path):
+    (tmp_path / "text").mkdir()
+    (tmp_path / "text" / "page.html").write_text("<p>The cat sees the dog.</p>\n")
+    result = cli("index", tmp_path / "text", "--model", tmp_path / "model", "--out", tmp_path / "a.index")
+    assert result.exit_code == 2
+    said = " ".join(result.stderr.split())
+    assert "no file in this folder ends in .txt" in said
+    assert "there is 1 file in other formats (1 .html)" in said
+
+
 def test_index_and_search(cli, tiny_model, sentences, tmp_path):
     tiny_model.save(str(tmp_path / "model"), create_model_card=False)
     (tmp_path / "notes.md").write_text(f"# Tea\n\n{sentences[0]} {sentences[1]}\n")

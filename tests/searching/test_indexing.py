@@ -112,10 +112,15 @@ def test_two_readers_while_one_writes(notes, saved_model, tmp_path, sentences):
 
 def test_binary_files_of_a_folder_are_skipped_and_a_named_one_is_refused(notes, saved_model, tmp_path):
     (notes / "picture.bin").write_bytes(b"\0\1\2")
+    (notes / "binary.txt").write_bytes(b"\0\1\2")
+    (notes / "page.html").write_text("<p>The cat sees the dog.</p>\n")
     found = index(notes, model=saved_model, out=tmp_path / "a.index", quiet=True)
     assert found.passages == 42
-    assert len(found.skipped) == 1
-    assert "picture.bin:1" in found.skipped[0]
+    assert len(found.skipped) == 2
+    assert "2 files in other formats (1 .bin, 1 .html)" in found.skipped[0]
+    assert "binary.txt:1" in found.skipped[1]
+    found = index([notes, notes / "page.html"], out=tmp_path / "a.index", quiet=True)
+    assert found.passages == 43, "a named file is read"
     with pytest.raises(LikewiseError, match=r"picture\.bin:1"):
         index(notes / "picture.bin", out=tmp_path / "a.index", quiet=True)
 
@@ -165,13 +170,15 @@ def test_without_lancedb_the_extra_is_named(indexed, monkeypatch):
         likewise.search(indexed, "the cat")
 
 
-def test_an_index_of_nothing_finds_nothing_and_may_grow(saved_model, tmp_path):
+def test_an_index_of_nothing_is_refused_and_what_is_there_stays(saved_model, tmp_path):
     (tmp_path / "a.txt").write_text("\n---\n")
-    found = index(tmp_path / "a.txt", model=saved_model, out=tmp_path / "a.index", quiet=True)
-    assert (found.passages, found.files, found.encoded) == (0, 0, 0)
-    assert likewise.search(tmp_path / "a.index", "the cat") == []
+    with pytest.raises(LikewiseError, match=r"a\.txt: no text to index in 1 file: give files with text"):
+        index(tmp_path / "a.txt", model=saved_model, out=tmp_path / "a.index", quiet=True)
     (tmp_path / "a.txt").write_text("the old cat\n")
-    assert index(tmp_path / "a.txt", out=tmp_path / "a.index", quiet=True).passages == 1
+    assert index(tmp_path / "a.txt", model=saved_model, out=tmp_path / "a.index", quiet=True).passages == 1
+    (tmp_path / "b.txt").write_text("\n---\n")
+    with pytest.raises(LikewiseError, match="no text to index"):
+        index(tmp_path / "b.txt", out=tmp_path / "a.index", quiet=True)
     for mode in ("vectors_only", "words_only"):
         assert len(likewise.search(tmp_path / "a.index", "the cat", **{mode: True})) == 1
 

@@ -92,7 +92,9 @@ def test_what_cannot_be_read_is_named_with_its_line(tmp_path, name, content, fie
 def test_files_of_folders_without_the_hidden_ones_and_the_index_itself(notes):
     (notes / "my.index").mkdir()
     (notes / "my.index" / "likewise.json").write_text("{}")
-    named, walked = files_of([notes, notes / "heads.md"], notes / "my.index")
+    (notes / "page.html").write_text("<p>The cat.</p>")
+    named, walked, others = files_of([notes, notes / "heads.md"], notes / "my.index")
+    assert others == "1 file in other formats (1 .html); a file that is named is read"
     assert [path.name for path in named] == ["heads.md"]
     assert [path.relative_to(notes).as_posix() for path in walked] == ["heads.md", "deep/lines.txt"]
     with pytest.raises(CorpusError, match="no such file"):

@@ -5,7 +5,8 @@ import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from os import PathLike
 from pathlib import Path
 
@@ -20,8 +21,13 @@ Spec = str | PathLike[str] | Sequence[str | PathLike[str]]
 """A path, a folder, a glob, `bundled:wiki-sample`, or a list of these."""
 
 _JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
-_TEXT_SUFFIXES = (".txt", *MARKDOWN, ".text", ".rst", *_JSON_SUFFIXES, ".csv", ".tsv", ".parquet", ".xml")
+_FOLDER_SUFFIXES = (".txt", *MARKDOWN, ".text", ".rst", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".xml")
+"""Formats that are read of a folder; web pages, notebooks and code are text too, but not prose."""
+
+_NO_PROSE = ("makefile", "dockerfile", "containerfile", "jenkinsfile", "vagrantfile", "gemfile", "procfile")
+_CODE_BEGINS = (b"#!", b"<", b"{", b"[")
 _TOLD = 3  # files that are left out, by name
+_KINDS = 5  # endings of files that are left out
 _READ = "plain text, JSONL, CSV, Parquet or MediaWiki XML"
 _PARQUET = b"PAR1"
 _BINARY = {
@@ -56,6 +62,48 @@ def files_in(folder: Path, leave_out: Path | None = None) -> list[Path]:
     return found
 
 
+def prose_of(files: Iterable[Path]) -> tuple[list[Path], str]:
+    """Divide the files of a folder: those that are read, and a line that counts the others, "" if there are none.
+
+    Text, Markdown, JSONL, CSV, TSV, Parquet and MediaWiki dumps are read, compressed or not, and text without an
+    ending, such as README. Web pages, notebooks, JSON and code must be named to be read.
+    """
+    read: list[Path] = []
+    others: Counter[str] = Counter()
+    for path in files:
+        if _is_prose(path):
+            read.append(path)
+        else:
+            others[format_suffix(path) or path.name] += 1
+    if not others:
+        return read, ""
+    most = sorted(others.items(), key=lambda item: (-item[1], item[0]))[:_KINDS]
+    kinds = [f"{count:,} {ending}" for ending, count in most]
+    more = others.total() - sum(count for _, count in most)
+    listed = ", ".join([*kinds, *([f"{more:,} more"] if more else [])])
+    return read, f"{counted(others.total(), 'file')} in other formats ({listed}); a file that is named is read"
+
+
+def nothing_in(folder: str | PathLike[str], others: str) -> str:
+    """Return the error of a folder without files that are read; `others` is the line of `prose_of`."""
+    there = f": there {'is' if others.startswith('1 file ') else 'are'} {others}" if others else ": name its files"
+    return f"{folder}: no file in this folder ends in {', '.join(_FOLDER_SUFFIXES)}{there}"
+
+
+def _is_prose(path: Path) -> bool:
+    if not path.is_file():
+        return False
+    if suffix := format_suffix(path):
+        return suffix in _FOLDER_SUFFIXES or suffix.startswith(".xml-p")  # a part of a dump, of pages
+    if path.name.lower() in _NO_PROSE:
+        return False
+    try:
+        head = read_head(path)
+    except CorpusError:
+        return False
+    return b"\0" not in head and not head.lstrip().startswith(_CODE_BEGINS)
+
+
 def _entries(spec: Spec) -> list[str]:
     entries = [spec] if isinstance(spec, str | PathLike) else list(spec)
     if not entries:
@@ -70,9 +118,9 @@ def _expand(entry: str) -> list[Path]:
         return [wiki_sample_path()]
     path = Path(entry).expanduser()
     if path.is_dir():
-        files = [file for file in files_in(path) if file.is_file() and format_suffix(file) in _TEXT_SUFFIXES]
+        files, others = prose_of(files_in(path))
         if not files:
-            raise CorpusError(f"{path}: no file in this folder ends in {', '.join(_TEXT_SUFFIXES)}: name its files")
+            raise CorpusError(nothing_in(path, others))
         return files
     if path.is_fifo():
         return [_read_pipe(path)]
@@ -126,7 +174,10 @@ def find_sources(spec: Spec, options: CorpusOptions, tell: Callable[[str], objec
             left_out.append(reason)
     if not sources:
         raise left_out[0]
-    if tell is not None and left_out:
+    if tell is not None:
+        for folder in folders:
+            if others := prose_of(files_in(folder))[1]:
+                tell(f"left out: {others}")
         for error in left_out[:_TOLD]:
             tell(f"left out: {error}")
         if len(left_out) > _TOLD:

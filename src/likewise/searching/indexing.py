@@ -55,7 +55,8 @@ class Indexed:
         files: of how many files.
         encoded: passages that were encoded by this call; the others were there.
         added, removed: files that were new or changed, and files that changed or are gone.
-        skipped: files of folders that are not text, each with the reason.
+        skipped: files of folders that were left out: a line that counts those that are not prose, and one for each that
+            cannot be read, with the reason.
         recall: of the approximate index, if there is one: the share of the 10 exact nearest that it finds.
     """
 
@@ -95,8 +96,8 @@ def index(
     before, until everything is in.
 
     Args:
-        texts: files, folders (without their hidden files), or patterns: text, Markdown, JSONL, CSV, Parquet, articles,
-            MediaWiki dumps.
+        texts: files, folders, or patterns: text, Markdown, JSONL, CSV, Parquet, articles, MediaWiki dumps. Of a folder,
+            hidden files and other formats are left out.
         model: the encoder, or what `load` takes; None for that of the index.
         out: the folder of the index.
         corpus_options: how the files are read; `field` names the text of JSONL, CSV and Parquet rows.
@@ -118,14 +119,14 @@ def index(
         What the index holds.
 
     Raises:
-        CorpusError: a file cannot be read.
+        CorpusError: a file cannot be read, or there is no text in any.
         JobError: the folder holds other files, or an index with another model or other options.
         SearchError: no model is named, or the index is damaged.
         MissingExtraError: LanceDB is not installed.
     """
     target, progress = Path(out), Progress(quiet)
     check_target(target)
-    named, walked = files_of([texts] if isinstance(texts, str | os.PathLike) else list(texts), target)
+    named, walked, others = files_of([texts] if isinstance(texts, str | os.PathLike) else list(texts), target)
     encoder = encoder_of(target, model, engine=engine, precision=precision)
     if on:
         loadable(encoder.name)
@@ -146,7 +147,7 @@ def index(
         table = _table(job, facts.dimension, metadata, record)
         job.note(table=table.name)
         splitting = Splitting(most, options, tuple(metadata))
-        found = _Update(table, encoder, number, splitting, stop).run(named, walked, keep)
+        found = _Update(table, encoder, number, splitting, stop, others).run(named, walked, keep)
         table.index_words(language)
         if table.rows >= approximate:
             progress.tell("building the approximate index of the vectors")
@@ -181,6 +182,7 @@ class _Update:
     workers: int
     splitting: Splitting
     stop: StopRequest
+    others: str = ""  # files of folders that are not prose
     skipped: dict[str, str] = field(default_factory=dict)  # source to the reason
     encoded: int = 0
     added: int = 0
@@ -211,8 +213,12 @@ class _Update:
         stale = [
             one for one, (file, *_) in self.there.items() if one not in wanted and not (keep and file not in files)
         ]
+        reasons = [*([self.others] if self.others else []), *self.skipped.values()]
+        if not set(self.table.sources()) - {*stale, *self.skipped}:
+            read = counted(len(wanted), "file")
+            raise CorpusError(f"{next(iter(wanted.values()))}: no text to index in {read}{_because(reasons)}")
         self.table.remove([*stale, *self.skipped])
-        return self.encoded, self.added, len(stale), tuple(self.skipped.values())
+        return self.encoded, self.added, len(stale), tuple(reasons)
 
     def _windows(self, fresh: Mapping[str, Path], named: set[Path]) -> Iterator[list[Entry]]:
         """Yield the passages of files that are not in the table yet, in pieces of `WINDOW`."""
@@ -259,6 +265,11 @@ class _Update:
             return RayExecutor().submit(_encoded, self.vectors.elsewhere(), texts).result
         rows = self.vectors(texts)
         return lambda: rows
+
+
+def _because(reasons: Sequence[str]) -> str:
+    """Return the first reason for which files were left out, to end a sentence with."""
+    return f": {reasons[0]}" if reasons else ": give files with text"
 
 
 def _encoded(opens: Callable[[], TextEncoder], texts: list[str]) -> np.ndarray:

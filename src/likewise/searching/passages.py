@@ -11,7 +11,7 @@ from pathlib import Path
 from likewise.corpus.decoding import without_invisible
 from likewise.corpus.options import CorpusError, CorpusOptions
 from likewise.corpus.paragraphs import read_paragraphs
-from likewise.corpus.sources import files_in, find_files, open_source
+from likewise.corpus.sources import files_in, find_files, nothing_in, open_source, prose_of
 from likewise.corpus.splitting import Placed
 
 _SIGN = re.compile(r"\w")
@@ -85,12 +85,13 @@ class Splitting:
         yield begin, " ".join(held)
 
 
-def files_of(texts: Sequence[str | os.PathLike[str]], leave_out: Path) -> tuple[list[Path], list[Path]]:
-    """Return the files that were named, and the files of the folders that were named.
+def files_of(texts: Sequence[str | os.PathLike[str]], leave_out: Path) -> tuple[list[Path], list[Path], str]:
+    """Return the files that were named, the files of the folders that were named, and a line on those left out.
 
     Args:
         texts: files, folders, globs, or `bundled:wiki-sample`.
-        leave_out: a folder that is not looked into: the index itself. Hidden files and folders are left out, too.
+        leave_out: a folder that is not looked into: the index itself. Hidden files and folders are left out, too, and
+            files that are not prose (see `prose_of`).
 
     Raises:
         CorpusError: there is no such file, or there is no file at all.
@@ -98,6 +99,7 @@ def files_of(texts: Sequence[str | os.PathLike[str]], leave_out: Path) -> tuple[
     named = [text for text in texts if not Path(text).is_dir()]
     walked = [path for text in texts if Path(text).is_dir() for path in files_in(Path(text), leave_out)]
     files = find_files(named) if named or not texts else []
-    if not files and not walked:
-        raise CorpusError(f"{texts[0]}: there is no file in this folder: name a folder or files with text")
-    return files, walked
+    prose, others = prose_of(walked)
+    if not files and not prose:
+        raise CorpusError(nothing_in(texts[0], others))
+    return files, prose, others
