@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 WINDOW = 1024
 """Passages that are encoded and written at a time: a stop waits for one of these."""
-WORDS = 100
+WORDS = 180
 """Of a passage at most, if the model reads that much."""
 _TOKENS_A_WORD = 1.4
 APPROXIMATE = 200_000
@@ -101,7 +101,7 @@ def index(
         model: the encoder, or what `load` takes; None for that of the index.
         out: the folder of the index.
         corpus_options: how the files are read; `field` names the text of JSONL, CSV and Parquet rows.
-        words: most words in a passage; by default 100, or fewer if the model reads less.
+        words: most words in a passage; by default 180, or fewer if the model reads less.
         metadata: fields of such rows to keep with their passages, for filters.
         language: the language of the text, for the stems of words.
         keep: keep the passages of files that are not named.
