@@ -16,8 +16,9 @@ def check() -> None:
     model = likewise.load("runs/mine")
     assert_type(model, Encoder)
     cosines: np.ndarray = likewise.similarity("a", ["b", "c"], model=model)
+    cosine: float = likewise.similarity("a", "b", model=model)
     for hit in likewise.search("my.index", "a question", k=5):
         assert_type(hit, likewise.Hit)
         assert_type(hit.score, float)
-    print(cosines)
+    print(cosines, cosine)
     likewise.load("runs/mine", engin="onnx")  # type: ignore[call-arg]

@@ -94,7 +94,10 @@ def test_similarity(tiny_model, sentences):
     a, b = tiny_model.encode(sentences[:2]).astype(np.float64)
     expected = a @ b / np.sqrt((a @ a) * (b @ b))
     first, second = sentences[:2]
-    assert similarity(first, second, model=tiny_model) == pytest.approx(np.array([[expected]]), abs=1e-5)
+    cosine = similarity(first, second, model=tiny_model)
+    assert type(cosine) is float
+    assert cosine == pytest.approx(expected, abs=1e-5)
+    assert similarity(first, [second], model=tiny_model) == pytest.approx(np.array([[expected]]), abs=1e-5)
     assert similarity([first, second], model=tiny_model) == pytest.approx(
         np.array([[1.0, expected], [expected, 1.0]]), abs=1e-5
     )

@@ -99,6 +99,15 @@ def test_wrong_arguments_are_refused_and_an_empty_query_finds_nothing(reader, in
     assert reader.search("  ") == []
     with pytest.raises(SearchError, match="k is 0"):
         reader.search("a", 0)
+    with pytest.raises(SearchError, match="k is '5': give a whole number"):
+        reader.search("a", "5")
+    for name in ("top_k", "limit"):
+        with pytest.raises(SearchError, match=f"there is no argument {name}: the number of hits is k, for example k=5"):
+            reader.search("a", **{name: 5})
+        with pytest.raises(SearchError, match=f"there is no argument {name}"):
+            likewise.search(indexed, "a", **{name: 5})
+    with pytest.raises(TypeError, match="wher"):
+        likewise.search(indexed, "a", wher="line > 1")
     with pytest.raises(SearchError, match="one of them"):
         likewise.search(indexed, "a", vectors_only=True, words_only=True)
 

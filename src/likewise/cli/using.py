@@ -40,7 +40,7 @@ def similarity(
         first, second = encoder.export()([a, b])
         typer.echo(f"{first @ second:.4f}")
     except LookupError:
-        typer.echo(f"{likewise.similarity(a, b, model=encoder.model).item():.4f}")
+        typer.echo(f"{likewise.similarity(a, b, model=encoder.model):.4f}")
         sys.stdout.flush()
         encoder.make_export([a, b])
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cached_property, lru_cache, partial
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
 import numpy as np
 import torch
@@ -90,12 +90,27 @@ def _plain(
     return torch.as_tensor(found).float().cpu().numpy()
 
 
+@overload
+def similarity(  # type: ignore[overload-overlap]
+    texts: str, others: str, *, model: SentenceTransformer | str | os.PathLike[str]
+) -> float: ...
+
+
+@overload
 def similarity(
     texts: str | Sequence[str],
     others: str | Sequence[str] | None = None,
     *,
     model: SentenceTransformer | str | os.PathLike[str],
-) -> np.ndarray:
+) -> np.ndarray: ...
+
+
+def similarity(
+    texts: str | Sequence[str],
+    others: str | Sequence[str] | None = None,
+    *,
+    model: SentenceTransformer | str | os.PathLike[str],
+) -> np.ndarray | float:
     """Return the cosines of texts with others, whichever similarity the model card names.
 
     Args:
@@ -104,13 +119,15 @@ def similarity(
         model: the encoder, or what `likewise.load` takes.
 
     Returns:
-        (S, O) float64, each between -1 and 1.
+        (S, O) float64, each between -1 and 1; of one text and one other, a float. Cosines of different models are not
+        comparable: compare the order in which each ranks the same texts.
     """
     encoder = model if isinstance(model, SentenceTransformer) else load(model)
     rows = [texts] if isinstance(texts, str) else list(texts)
     columns = [others] if isinstance(others, str) else list(others or ())
     vectors = encode(encoder, [*rows, *columns], normalize=True).astype(np.float64)  # (S + O, D)
-    return vectors[: len(rows)] @ (vectors if others is None else vectors[len(rows) :]).T
+    cosines = vectors[: len(rows)] @ (vectors if others is None else vectors[len(rows) :]).T
+    return cosines.item() if isinstance(texts, str) and isinstance(others, str) else cosines
 
 
 class LoadedEncoder(TextEncoder):

@@ -7,8 +7,10 @@ import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import wraps
+from numbers import Integral
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec
 
 import numpy as np
 
@@ -30,6 +32,20 @@ if TYPE_CHECKING:
 Mode = Literal["hybrid", "vectors", "words"]
 _WORD = re.compile(r"\w+")
 _WAIT = 2.0
+_OTHER_NAMES = ("top_k", "limit")
+_Of = ParamSpec("_Of")
+
+
+def _count_is_k(function: Callable[_Of, list[Hit]]) -> Callable[_Of, list[Hit]]:
+    """Return a search that says what the number of hits is called to those who know it by another name."""
+
+    @wraps(function)
+    def called(*arguments: _Of.args, **named: _Of.kwargs) -> list[Hit]:
+        if other := next((name for name in _OTHER_NAMES if name in named), ""):
+            raise SearchError(f"there is no argument {other}: the number of hits is k, for example k=5")
+        return function(*arguments, **named)
+
+    return called
 
 
 class Index:
@@ -111,6 +127,7 @@ class Index:
         _ = self.table
         return Pipeline(**self._record["pipeline"])
 
+    @_count_is_k
     def search(
         self,
         query: str,
@@ -128,8 +145,8 @@ class Index:
             mode: by both, by meaning, or by words.
             mark: find the sentence that fits best; otherwise it is the whole passage.
         """
-        if k < 1:
-            raise SearchError(f"k is {k}: give 1 or more")
+        if not isinstance(k, Integral) or k < 1:
+            raise SearchError(f"k is {k!r}: give a whole number, 1 or more")
         if mode not in ("hybrid", "vectors", "words"):
             raise SearchError(f"unknown mode {mode!r}: give hybrid, vectors or words")
         where = self.table.condition(where) if where else None
@@ -191,6 +208,7 @@ class Index:
         return [max(some, key=lambda one: fit.get(one, 0.0)) for some in split]
 
 
+@_count_is_k
 def search(
     index: str | os.PathLike[str] | Index,
     query: str,
