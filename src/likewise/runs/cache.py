@@ -13,6 +13,7 @@ KINDS = {
     "distilled": "word vectors distilled from encoders",
     "downloads": "files of `likewise data get`, as they were fetched",
     "engines": "exports of models to fast engines",
+    "models": "bundled models, unpacked",
     "negation": "negations of sentences",
     "pipes": "text that was read from a pipe",
 }

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from likewise.corpus.bundled import BUNDLED_MODELS
 from likewise.errors import LikewiseError, first_line
 from likewise.evaluation import Task, evaluate
 from likewise.evaluation.report import EvaluationReport, markdown_table
@@ -20,7 +21,7 @@ STAYS_HERE = ("likewise.json", "run.toml", "log.jsonl", "report.html")
 Checkpoints are not pushed either.
 """
 
-_HUB_NAMES = {"bundled:minilm": "sentence-transformers/all-MiniLM-L6-v2"}
+_HUB_NAMES = {f"bundled:{name}": model.hub for name, model in BUNDLED_MODELS.items()}
 _QUOTED_FILES = re.compile(r"\n(?:`report\.html`|Every option)[^\n]*(?:\n[^\n]+)*\n?")
 
 
