@@ -23,9 +23,11 @@ def test_every_option_of_a_recipe_is_on_the_command_line(recipe):
 
 def test_trains_with_the_options_that_were_given(corpus_file, tiny_base, tmp_path):
     out = tmp_path / "run"
-    done = run("train", "arccse", "--corpus", corpus_file, "--base", tiny_base, "--out", out, *SMALL, "--margin", 7,
-               "--no-head", "--min-words", 12)  # fmt: skip
+    arguments = ("train", "arccse", "--corpus", corpus_file, "--base", tiny_base, "--out", out, *SMALL, "--margin", 7,
+                 "--no-head", "--min-words", 12)  # fmt: skip
+    done = run(*arguments)
     assert done.exit_code == 0, done.output
+    assert f"{out} is already finished, nothing done" in run(*(one for one in arguments if one != "--quiet")).output
     record = json.loads((out / "likewise.json").read_text())
     assert record["options"]["margin"] == 7
     assert record["options"]["head"] is False

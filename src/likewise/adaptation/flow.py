@@ -87,6 +87,8 @@ def adapt(
     with open_job(out, plan, resume=resume, overwrite=overwrite) as job:
         if job.finished is None:
             _adapted(job, texts, passages, chosen, sts, progress)
+        else:
+            progress.tell(job.already)
         assert job.finished is not None
         return AdaptResult(job.target, job.finished)
 

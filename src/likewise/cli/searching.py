@@ -21,10 +21,12 @@ _TOLD = 3
 )
 def index(found: Any) -> None:
     """Print what the index holds, and the first files that were skipped."""
-    typer.echo(
-        f"{counted(found.passages, 'passage')} of {counted(found.files, 'file')}: {found.encoded:,} encoded now, "
-        f"{counted(found.added, 'file')} added, {found.removed:,} removed"
-    )
+    there = f"{counted(found.passages, 'passage')} of {counted(found.files, 'file')}"
+    if found.encoded or found.added or found.removed:
+        there += f": {found.encoded:,} encoded now, {counted(found.added, 'file')} added, {found.removed:,} removed"
+    else:
+        there += ": already finished, nothing done"
+    typer.echo(there)
     for reason in found.skipped[:_TOLD]:
         typer.echo(f"skipped: {reason}", err=True)
     if len(found.skipped) > _TOLD:

@@ -81,6 +81,11 @@ class Job:
         shutil.rmtree(self.work)
         return self.finished
 
+    @property
+    def already(self) -> str:
+        """The line that says of a finished job that nothing is done."""
+        return f"{self.target} is already finished, nothing done; --overwrite makes it again"
+
     def publish(self, facts: Mapping[str, Any] | None = None) -> None:
         """Install a folder's unfinished `result`, and continue to work on a copy of it."""
         record = self._installed(facts)

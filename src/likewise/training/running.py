@@ -142,6 +142,8 @@ class Training:
                     if processes.is_first():
                         job.discard()  # it would diverge again from its last checkpoint
                     raise
+            elif processes.is_first():
+                progress.tell(job.already)
             assert job.finished is not None
             return TrainingResult(job.target, job.finished)
 
