@@ -1,5 +1,6 @@
 """The base class of the errors that a user can mend, and the reporting of other libraries' errors."""
 
+import unicodedata
 from importlib.util import find_spec
 
 
@@ -30,6 +31,15 @@ def counted(number: int, noun: str) -> str:
     ('1 sentence', '1,200 sentences')
     """
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def printable(text: str) -> str:
+    r"""Return a text without the signs that a terminal would obey: a file name may hold any.
+
+    >>> printable("a\x1b[31mb"), printable("two\nlines")
+    ('a\\x1b[31mb', 'two\nlines')
+    """
+    return "".join(one if one in "\n\t" or unicodedata.category(one) != "Cc" else f"\\x{ord(one):02x}" for one in text)
 
 
 def first_line(error: BaseException) -> str:

@@ -160,7 +160,6 @@ def test_a_damaged_table_is_said_with_the_cure(notes, saved_model, tmp_path):
     with pytest.raises(SearchError, match=r"is damaged.*--overwrite"):
         likewise.search(out, "the cat")
     assert index(notes / "heads.md", model=saved_model, out=out, overwrite=True, quiet=True).passages == 2
-    assert len(list(out.glob("*.lance"))) == 1
     assert likewise.search(out, "the cat", k=1)
 
 

@@ -1,6 +1,7 @@
 """The printing of tables, and of errors and stops as a clean message where the user can mend them."""
 
 import os
+import re
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -34,9 +35,35 @@ def clean_errors() -> Iterator[None]:
         if os.environ.get(TRACEBACK_VARIABLE):
             raise
         fail(_of_the_system(error) if isinstance(error, OSError) else str(error))
+    except Exception as error:
+        # LanceDB and others raise errors of their own where a limit of the shell is met, and imports fail.
+        limit = _limit_of(error)
+        if limit is None or os.environ.get(TRACEBACK_VARIABLE):
+            raise
+        fail(limit)
+
+
+_LIMITS = {
+    r"Too many open files|os error 24\b|Errno 24\b": "too many files are open: raise the limit, as "
+    "`ulimit -n 1024`, and run the same command again",
+    r"File too large|os error 27\b|Errno 27\b": "a file would be larger than this shell allows: raise the limit, as "
+    "`ulimit -f unlimited`, and run the same command again",
+}
+
+
+def _limit_of(error: BaseException | None) -> str | None:
+    """Return what to say of an error behind which is a limit of the system; None for another one."""
+    while error is not None:
+        for pattern, message in _LIMITS.items():
+            if re.search(pattern, str(error)):
+                return message
+        error = error.__cause__ or error.__context__
+    return None
 
 
 def _of_the_system(error: OSError) -> str:
+    if limit := _limit_of(error):
+        return limit
     place = f"{error.filename}: " if error.filename else ""
     return f"{place}{error.strerror or error}"
 
@@ -52,7 +79,9 @@ def fail(message: str, code: int = EXIT_CODE) -> NoReturn:
     console = Console(stderr=True, highlight=False)
     if code == EXIT_CODE:
         console.print("[bold red]Error:[/]", end=" ")
-    console.print(message, markup=False, soft_wrap=True)
+    from likewise.errors import printable
+
+    console.print(printable(message), markup=False, soft_wrap=True)
     raise typer.Exit(code)
 
 

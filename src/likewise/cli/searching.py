@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from likewise.cli.commands import calls
-from likewise.errors import counted
+from likewise.errors import counted, printable
 
 _TOLD = 3
 
@@ -28,7 +28,7 @@ def index(found: Any) -> None:
         there += ": already finished, nothing done"
     typer.echo(there)
     for reason in found.skipped[:_TOLD]:
-        typer.echo(f"skipped: {reason}", err=True)
+        typer.echo(f"skipped: {printable(reason)}", err=True)
     if len(found.skipped) > _TOLD:
         typer.echo(f"skipped: {counted(len(found.skipped) - _TOLD, 'more file')}", err=True)
 
@@ -73,9 +73,13 @@ def print_hits(hits: Any, explain: bool = False) -> None:
     if not hits:
         console.print("Nothing found.")
     for rank, hit in enumerate(hits, start=1):
-        head = Text.assemble((f"{rank:>2}. ", "dim"), (hit.place, "cyan"), (f"  {hit.title}" if hit.title else "", ""))
+        head = Text.assemble(
+            (f"{rank:>2}. ", "dim"),
+            (printable(hit.place), "cyan"),
+            (f"  {printable(hit.title)}" if hit.title else "", ""),
+        )
         console.print(head.append(f"  {hit.score:.4f}", "dim"), soft_wrap=True)
         if explain:
             console.print(Padding(Text(hit.explanation, "dim"), (0, 0, 0, 4)))
-        before, sentence, after = hit.parts
+        before, sentence, after = map(printable, hit.parts)
         console.print(Padding(Text.assemble(before, (sentence, "bold"), after), (0, 0, 1, 4)))

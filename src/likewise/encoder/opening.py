@@ -121,7 +121,7 @@ def open_model(kind: type[_Model], found: Found, device: Any = None) -> _Model:
     Args:
         device: where to put it ("cpu", "cuda:0"); by default the best device there is.
     """
-    with _readable_errors(found.name), no_bar(), no_report_of_spares():
+    with _readable_errors(found.name), no_bar(), no_report_of_spares(), _no_hub(found):
         classes = _own_classes(found)
         # The public way, trust_remote_code=True, would also run any code that is in the model's folder.
         model = kind._load_with_module_classes(found.path, classes, device=device, local_files_only=found.local_only)
@@ -134,7 +134,7 @@ def open_transformer(found: Found) -> Transformer:
     if found.folder and not (found.folder / _CONFIG).exists():
         # A sentence-transformers folder may keep its transformer in a subfolder (0_Transformer).
         return transformer_of(open_model(SentenceTransformer, found), found.name)
-    with _readable_errors(found.name), no_bar(), no_report_of_spares():
+    with _readable_errors(found.name), no_bar(), no_report_of_spares(), _no_hub(found):
         # And not Transformer(path): it reads the maximal length too.
         transformer = Transformer.load(found.path, local_files_only=found.local_only)
         _check_tokenizer(transformer.tokenizer, found.name)
@@ -148,6 +148,19 @@ def transformer_of(modules: Any, name: str) -> Transformer:
     if modules[0].get_embedding_dimension() is None:
         raise LoadError(f"--base {name}: it does not tell the size of its token vectors")
     return modules[0]
+
+
+@contextmanager
+def _no_hub(found: Found) -> Iterator[None]:
+    """Ask no hub over a model that is here: libraries would, for what its vectors do not need."""
+    from huggingface_hub import constants
+
+    before = constants.HF_HUB_OFFLINE
+    constants.HF_HUB_OFFLINE = before or found.local_only or found.folder is not None
+    try:
+        yield
+    finally:
+        constants.HF_HUB_OFFLINE = before
 
 
 @contextmanager

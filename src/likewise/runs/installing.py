@@ -26,7 +26,8 @@ def _checked_record(path: Path, folder: Path, cure: str) -> dict[str, Any]:
     """Return a record whose files all lie in a folder, {} if there is none: one from elsewhere may name any."""
     try:
         found: dict[str, Any] = read_json(path)
-        _ = found["plan"]
+        if not isinstance(found["plan"], dict):
+            raise TypeError("the plan is not an object")
         for name in found["files"]:
             if not (folder / name).parent.resolve().is_relative_to(folder.resolve()) or Path(name).name in ("", ".."):
                 raise ValueError(f"{name!r} lies outside")

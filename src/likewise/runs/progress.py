@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
+from likewise.errors import printable
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -75,7 +77,7 @@ class Progress:
     def tell(self, line: object) -> None:
         """Print a line, without interpreting markup in it."""
         if not self.quiet:
-            self.console.print(str(line), markup=False, highlight=False, soft_wrap=True)
+            self.console.print(printable(str(line)), markup=False, highlight=False, soft_wrap=True)
 
     @contextmanager
     def bar(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
@@ -19,7 +20,8 @@ from likewise.errors import counted
 from likewise.inference.deferred import DeferredEncoder
 from likewise.inference.engines.engine import EngineName, EnginePrecision
 from likewise.inference.exported import TextEncoder
-from likewise.runs.job import Job, Resume, check_target, open_job, read_record
+from likewise.runs.installing import JobError, read_working_file
+from likewise.runs.job import Job, Resume, check_target, open_job, read_record, work_of
 from likewise.runs.on_ray import RayExecutor, cluster, in_order, loadable
 from likewise.runs.parts import checksum
 from likewise.runs.plan import Plan
@@ -29,7 +31,7 @@ from likewise.searching.geometry import Geometry, build, new_name
 from likewise.searching.passages import IndexedPassage, Splitting, files_of
 from likewise.searching.pipeline import Given, Pipeline, pipeline_of
 from likewise.searching.reading import check_version, encoder_of
-from likewise.searching.table import SearchError, Table
+from likewise.searching.table import GRACE, OWN_FOLDER, SearchError, Table
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -133,6 +135,7 @@ def index(
     options = corpus_options or CorpusOptions()
     record = {} if overwrite else read_record(target)
     check_version(target, record if record.get("plan", {}).get("job") == "index" else {})
+    left = _left(target)
     steps = pipeline_of(pipeline, Pipeline(**record.get("pipeline", {})))
     facts = encoder.facts
     most = words or int(min(WORDS, max(8, (facts.longest or 2 * WORDS) / _TOKENS_A_WORD)))
@@ -145,7 +148,7 @@ def index(
         job = stack.enter_context(open_job(target, plan, resume=resume, overwrite=overwrite, grows=True))
         stop = stack.enter_context(orderly_stop(progress))
         table = _table(job, facts.dimension, metadata, record)
-        job.note(table=table.name)
+        job.note(table=table.name, left=left)
         splitting = Splitting(most, options, tuple(metadata))
         found = _Update(table, encoder, number, splitting, stop, others).run(named, walked, keep)
         table.index_words(language)
@@ -159,8 +162,11 @@ def index(
         table.finish()
         query = {"prompt": facts.prompt("query"), "tokenizer": facts.tokenizer, "truncate_dim": facts.truncate_dim}
         known = {"table": table.name, "version": table.version, "geometry": geometry, "pipeline": steps.to_dict()}
+        now = time.time()
+        before = {name: since for name, since in left.items() if name not in (f"{table.name}.lance", geometry)}
+        known["left"] = {name: since for name, since in before.items() if now - since <= GRACE}
         job.finish(known | {"model": encoder.name, "passages": result.passages, "query": query})
-        table.clean(geometry)
+        table.clean({name: since for name, since in before.items() if now - since > GRACE})
     return result
 
 
@@ -193,6 +199,14 @@ class _Update:
 
     def run(self, named: list[Path], walked: list[Path], keep: bool) -> tuple[int, int, int, tuple[str, ...]]:
         """Bring the table in line with the files, and return how much was encoded, added, removed and skipped."""
+        for path in [*named, *walked]:
+            if not _is_text(str(path)):
+                shown = os.fsencode(path).decode("utf-8", "replace")
+                reason = f"{shown}: this name is not UTF-8: rename the file"
+                if path in named:
+                    raise CorpusError(reason)
+                self.skipped[os.fsencode(path).hex()] = reason
+        walked = [path for path in walked if _is_text(str(path))]
         # A source is a path with its content.
         wanted = {digest_of(f"{path.resolve()}\0{checksum(path)}").hex(): path for path in [*walked, *named]}
         fresh = {one: path for one, path in wanted.items() if one not in self.there or not self.there[one][2]}
@@ -272,6 +286,11 @@ def _because(reasons: Sequence[str]) -> str:
     return f": {reasons[0]}" if reasons else ": give files with text"
 
 
+def _is_text(name: str) -> bool:
+    """Return whether a name can be written as UTF-8."""
+    return not any("\ud800" <= character <= "\udfff" for character in name)
+
+
 def _encoded(opens: Callable[[], TextEncoder], texts: list[str]) -> np.ndarray:
     """Return the vectors (S, D) of texts; called by a worker of a cluster."""
     return opens()(texts)
@@ -283,6 +302,24 @@ def _table(job: Job, dimension: int, metadata: Sequence[str], record: Mapping[st
     if name and (job.target / f"{name}.lance").is_dir():
         return Table(job.target, name)
     return Table.create(job.target, f"passages-{uuid4().hex[:8]}", dimension, metadata)
+
+
+def _left(target: Path) -> dict[str, float]:
+    """Return the folders of the present index and of those before it, with the time since which none is needed.
+
+    Readers may still use them for a while. Those that a killed run began are in its notes.
+    """
+    names: dict[str, float] = {}
+    for read in (lambda: read_record(target), lambda: read_working_file(work_of(target) / "notes.json")):
+        with suppress(JobError):
+            found, now = read(), time.time()
+            mine = [f"{found.get('table')}.lance", found.get("geometry")]
+            old = found.get("left")
+            names |= {one: now for one in mine if isinstance(one, str) and OWN_FOLDER.fullmatch(one)}
+            for name, since in old.items() if isinstance(old, dict) else ():
+                if OWN_FOLDER.fullmatch(name) and isinstance(since, int | float):
+                    names[name] = since
+    return names
 
 
 def _geometry(job: Job, table: Table, steps: Pipeline, stop: StopRequest, record: Mapping[str, Any]) -> str:

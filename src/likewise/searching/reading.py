@@ -24,7 +24,7 @@ from likewise.searching.fusion import Asked, Ranking, ranked
 from likewise.searching.geometry import Geometry
 from likewise.searching.hit import Hit
 from likewise.searching.pipeline import Given, Pipeline, pipeline_of
-from likewise.searching.table import SHOWN, SearchError, Table
+from likewise.searching.table import OWN_FOLDER, SHOWN, SearchError, Table
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -81,11 +81,21 @@ class Index:
         """The table, as it was when the index was finished the last time."""
         seen = _state(self.path)
         if seen is None or seen != self._seen:
-            self._record = _finished(self.path)
-            self._table = Table(self.path, self._record["table"], self._record["version"])
-            self._geometry = Geometry.open(self.path / self._record["geometry"])
+            try:
+                self._open()
+            except SearchError:  # perhaps of an index that was replaced meanwhile
+                if _state(self.path) == seen:
+                    raise
+                seen = _state(self.path)
+                self._open()
             self._seen = seen
         return self._table
+
+    def _open(self) -> None:
+        record = _finished(self.path)
+        table = Table(self.path, record["table"], record["version"])
+        self._geometry = Geometry.open(self.path / record["geometry"])
+        self._record, self._table = record, table
 
     def _encode(self, texts: Sequence[str]) -> np.ndarray:
         """Return the vectors (S, D) of queries."""
@@ -284,6 +294,16 @@ def _finished(path: Path) -> dict[str, Any]:
         if "pipeline" not in record:
             raise SearchError(
                 f"{path} was made by an older version: make it again with `likewise index ... --overwrite`"
+            )
+        kinds = {"table": str, "version": int, "geometry": str, "pipeline": dict}
+        wrong = [name for name, kind in kinds.items() if not isinstance(record.get(name), kind)]
+        wrong += [] if wrong or OWN_FOLDER.fullmatch(f"{record['table']}.lance") else ["table"]
+        wrong += [] if wrong or OWN_FOLDER.fullmatch(record["geometry"]) else ["geometry"]
+        wrong += [] if isinstance(record.get("query"), dict | None) else ["query"]
+        if wrong or not isinstance(record["plan"].get("inputs"), dict):
+            raise SearchError(
+                f"{path / 'likewise.json'} is damaged (its {(wrong or ['plan'])[0]!r}): make the index again with "
+                "`likewise index ... --overwrite`"
             )
         return record
     if work_of(path).is_dir():

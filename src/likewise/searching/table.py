@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import re
 import shutil
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,9 @@ SHOWN = ("file", "line", "title", "text")
 _OWN = ("source", "key", "last", "searched", *SHOWN)
 _KEPT = timedelta(minutes=15)
 """How long the versions before an update are kept, for readers that still use them."""
+GRACE = _KEPT.total_seconds()
+OWN_FOLDER = re.compile(r"passages-[0-9a-f]{8}\.lance|geometry-[0-9a-f]{8}")
+"""The names of the folders that `index` makes."""
 _FINISHED = "finished"
 _LISTED_AT_ONCE = 1000
 _PROBES, _REFINED = 20, 50
@@ -159,22 +161,23 @@ class Table:
         tags = self._table.tags
         (tags.update if _FINISHED in tags.list() else tags.create)(_FINISHED, self._table.version)
 
-    def clean(self, beside: str) -> None:
-        """Remove older versions, tables and folders that no record names any more, and half-written files.
+    def clean(self, left: Mapping[str, float]) -> None:
+        """Remove older versions, half-written files of this table, and what earlier ones have left.
 
         Args:
-            beside: the folder of the geometry; others are kept for as long as older versions.
+            left: names of folders that the record of the index names as its own, of the form that `index` gives.
+                Nothing else in the folder is touched.
         """
         self._table.optimize(cleanup_older_than=_KEPT)
-        for path in self.folder.glob("geometry-*"):
-            if path.name != beside and time.time() - path.stat().st_mtime > _KEPT.total_seconds():
-                shutil.rmtree(path, ignore_errors=True)
-        for path in self.folder.glob("*.lance"):
-            if path.stem != self.name:
-                shutil.rmtree(path, ignore_errors=True)
-        for path in self.folder.rglob(".tmp*"):  # of a killed process: only one writes at a time
+        for path in (self.folder / f"{self.name}.lance").rglob(
+            ".tmp*"
+        ):  # of a killed process: only one writes at a time
             if path.is_file():
                 path.unlink()
+        for name in left:
+            path = self.folder / name
+            if OWN_FOLDER.fullmatch(name) and path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path, ignore_errors=True)
 
     def _indexes(self) -> set[str]:
         return {one.name for one in self._table.list_indices()}
