@@ -20,18 +20,18 @@ from likewise.errors import counted
 from likewise.inference.deferred import DeferredEncoder
 from likewise.inference.engines.engine import EngineName, EnginePrecision
 from likewise.inference.exported import TextEncoder
-from likewise.runs.installing import JobError, read_working_file
-from likewise.runs.job import Job, Resume, check_target, open_job, read_record, work_of
+from likewise.runs.job import Job, Resume, check_target, open_job, read_record
 from likewise.runs.on_ray import RayExecutor, cluster, in_order, loadable
 from likewise.runs.parts import checksum
 from likewise.runs.plan import Plan
 from likewise.runs.progress import Progress
 from likewise.runs.stopping import StopRequest, orderly_stop
 from likewise.searching.geometry import Geometry, build, new_name
+from likewise.searching.leftovers import GRACE, left_in
 from likewise.searching.passages import IndexedPassage, Splitting, files_of
 from likewise.searching.pipeline import Given, Pipeline, pipeline_of
 from likewise.searching.reading import check_version, encoder_of
-from likewise.searching.table import GRACE, OWN_FOLDER, SearchError, Table
+from likewise.searching.table import SearchError, Table
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -135,7 +135,7 @@ def index(
     options = corpus_options or CorpusOptions()
     record = {} if overwrite else read_record(target)
     check_version(target, record if record.get("plan", {}).get("job") == "index" else {})
-    left = _left(target)
+    left = left_in(target)
     steps = pipeline_of(pipeline, Pipeline(**record.get("pipeline", {})))
     facts = encoder.facts
     most = words or int(min(WORDS, max(8, (facts.longest or 2 * WORDS) / _TOKENS_A_WORD)))
@@ -302,24 +302,6 @@ def _table(job: Job, dimension: int, metadata: Sequence[str], record: Mapping[st
     if name and (job.target / f"{name}.lance").is_dir():
         return Table(job.target, name)
     return Table.create(job.target, f"passages-{uuid4().hex[:8]}", dimension, metadata)
-
-
-def _left(target: Path) -> dict[str, float]:
-    """Return the folders of the present index and of those before it, with the time since which none is needed.
-
-    Readers may still use them for a while. Those that a killed run began are in its notes.
-    """
-    names: dict[str, float] = {}
-    for read in (lambda: read_record(target), lambda: read_working_file(work_of(target) / "notes.json")):
-        with suppress(JobError):
-            found, now = read(), time.time()
-            mine = [f"{found.get('table')}.lance", found.get("geometry")]
-            old = found.get("left")
-            names |= {one: now for one in mine if isinstance(one, str) and OWN_FOLDER.fullmatch(one)}
-            for name, since in old.items() if isinstance(old, dict) else ():
-                if OWN_FOLDER.fullmatch(name) and isinstance(since, int | float):
-                    names[name] = since
-    return names
 
 
 def _geometry(job: Job, table: Table, steps: Pipeline, stop: StopRequest, record: Mapping[str, Any]) -> str:

@@ -23,8 +23,9 @@ from likewise.searching.exclusion import divided
 from likewise.searching.fusion import Asked, Ranking, ranked
 from likewise.searching.geometry import Geometry
 from likewise.searching.hit import Hit
+from likewise.searching.leftovers import OWN_FOLDER
 from likewise.searching.pipeline import Given, Pipeline, pipeline_of
-from likewise.searching.table import OWN_FOLDER, SHOWN, SearchError, Table
+from likewise.searching.table import SHOWN, SearchError, Table
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

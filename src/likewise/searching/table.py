@@ -19,15 +19,13 @@ from likewise.errors import LikewiseError, first_line
 from likewise.inference.vector_parts import matrix_of, vector_column
 from likewise.searching.conditions import ConditionError, condition_of
 from likewise.searching.lance import lancedb_module
+from likewise.searching.leftovers import GRACE, OWN_FOLDER
 from likewise.searching.passages import IndexedPassage
 
 SHOWN = ("file", "line", "title", "text")
 _OWN = ("source", "key", "last", "searched", *SHOWN)
-_KEPT = timedelta(minutes=15)
+_KEPT = timedelta(seconds=GRACE)
 """How long the versions before an update are kept, for readers that still use them."""
-GRACE = _KEPT.total_seconds()
-OWN_FOLDER = re.compile(r"passages-[0-9a-f]{8}\.lance|geometry-[0-9a-f]{8}")
-"""The names of the folders that `index` makes."""
 _FINISHED = "finished"
 _LISTED_AT_ONCE = 1000
 _PROBES, _REFINED = 20, 50
