@@ -36,7 +36,6 @@ OTHERS = {
     "sncse-figures",
     "arccse-grid",
 }
-OTHERS |= {"adapt-beside-bm25", "adapt-measures"}
 
 
 def read(path: Path):

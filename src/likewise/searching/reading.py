@@ -292,10 +292,7 @@ def _finished(path: Path) -> dict[str, Any]:
     while not (record := read_record(path)) and work_of(path).is_dir() and time.monotonic() < end:
         time.sleep(0.05)
     if record.get("plan", {}).get("job") == "index":
-        if "pipeline" not in record:
-            raise SearchError(
-                f"{path} was made by an older version: make it again with `likewise index ... --overwrite`"
-            )
+        check_version(path, record)
         kinds = {"table": str, "version": int, "geometry": str, "pipeline": dict}
         wrong = [name for name, kind in kinds.items() if not isinstance(record.get(name), kind)]
         wrong += [] if wrong or OWN_FOLDER.fullmatch(f"{record['table']}.lance") else ["table"]
