@@ -42,7 +42,7 @@ def shared(tmp_path_factory, corpus_file, tiny_base, data):
         for name, value in FEW.items():
             patch.setattr(inspection, name, value)
         given = {"base": str(tiny_base), "data": data, "tasks": "sts-b-dev,sts12", "seeds": (1, 2), **SMALL}
-        methods = ["simcse", "arccse margin=0 label='no margin'", "whitening", "model path=/nowhere label=lost"]
+        methods = ["simcse", "arccse margin=0 label='no margin'", "whitening", "bertscore", "model path=/nowhere label=lost"]
         with contextlib.redirect_stderr(told):
             found = compare(methods, str(corpus_file), out=out, **given)
     return found, out, told.getvalue().splitlines(), methods, given
@@ -55,6 +55,7 @@ def test_every_method_has_its_runs(shared):
         "simcse": [1, 2],
         "no margin": [1, 2],
         "whitening": [1],  # the corpus is below what it draws: another seed is the same
+        "bertscore": [1],
         "lost": [],
     }
     assert found.waiting == 0

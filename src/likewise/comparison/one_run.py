@@ -116,7 +116,7 @@ class RunMaker:
             found[key] = {one.name: getattr(one, attribute) for one in report.results}
         found["averages"] = dict(report.averages)
         found["missing"] = {one.title: one.reason for one in report.missing}
-        if hasattr(model, "encode") and seed == settings.seeds[0]:
+        if not isinstance(model, str) and hasattr(model, "encode") and seed == settings.seeds[0]:
             found["inspection"] = inspect(model, method.label, self.material)
         if not self.keep_models:
             shutil.rmtree(out, ignore_errors=True)
