@@ -42,7 +42,13 @@ def shared(tmp_path_factory, corpus_file, tiny_base, data):
         for name, value in FEW.items():
             patch.setattr(inspection, name, value)
         given = {"base": str(tiny_base), "data": data, "tasks": "sts-b-dev,sts12", "seeds": (1, 2), **SMALL}
-        methods = ["simcse", "arccse margin=0 label='no margin'", "whitening", "bertscore", "model path=/nowhere label=lost"]
+        methods = [
+            "simcse",
+            "arccse margin=0 label='no margin'",
+            "whitening",
+            "bertscore",
+            "model path=/nowhere label=lost",
+        ]
         with contextlib.redirect_stderr(told):
             found = compare(methods, str(corpus_file), out=out, **given)
     return found, out, told.getvalue().splitlines(), methods, given
@@ -83,9 +89,9 @@ def test_a_missing_task_is_named(shared):
 
 def test_a_line_for_each_run(shared):
     _, _, told, *_ = shared
-    assert told[0] == "7 runs, 0 of them done"
-    assert re.fullmatch(r"\[2/7\] simcse, seed 1: STS-B dev -?\d+\.\d\d \(.*, about .* left\)", told[2])
-    assert len(told) == 8
+    assert told[0] == "8 runs, 0 of them done"
+    assert re.fullmatch(r"\[2/8\] simcse, seed 1: STS-B dev -?\d+\.\d\d \(.*, about .* left\)", told[2])
+    assert len(told) == 9
 
 
 def test_the_page_needs_nothing_else(shared):
