@@ -18,7 +18,8 @@ from likewise.serving.requests import RequestError
 
 OPEN = ("/health", "/ready", "/", "/page.css", "/page.js", "/favicon.ico")
 """Paths that need no key: they tell nothing of models or texts."""
-_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+_SLICE = 1 << 16
+"""Bytes of a body that are looked through before other requests have their turn: a millisecond or two."""
 _HOST = re.compile(r"\[([0-9a-f:.]+)\](?::\d+)?|([^:\[\]/?#@\\]+)(?::\d+)?")
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 _SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
@@ -115,6 +116,7 @@ class Guard:
         if scope["method"] in ("GET", "HEAD", "OPTIONS"):
             return receive
         most, body, more = self.options.max_body, bytearray(), True
+        values = _Values(8 * self.options.max_texts + 64)
         declared = dict(scope["headers"]).get(b"content-length", b"0")
         too_large = RequestError(f"the body is larger than {most:,} bytes: send fewer texts", 413, connection="close")
         if not declared.isdigit() or int(declared) > most:
@@ -125,14 +127,16 @@ class Guard:
                     message = await receive()
                     if message["type"] == "http.disconnect":
                         raise RequestError("the client has left")
-                    body += message.get("body", b"")
-                    more = message.get("more_body", False)
-                    if len(body) > most:
+                    piece, more = message.get("body", b""), message.get("more_body", False)
+                    if len(body) + len(piece) > most:
                         raise too_large
+                    for start in range(0, len(piece), _SLICE):
+                        values.count(piece[start : start + _SLICE])
+                        await asyncio.sleep(0)
+                    body += piece
         except TimeoutError:
             late = f"the body did not arrive within {self.options.body_timeout:g} s"
             raise RequestError(late, 408, connection="close") from None
-        _check_count(body, 8 * self.options.max_texts + 64)
         messages = iter([{"type": "http.request", "body": bytes(body), "more_body": False}])
 
         async def replay() -> Any:
@@ -141,18 +145,35 @@ class Guard:
         return replay
 
 
-def _check_count(body: bytes | bytearray, most: int) -> None:
-    """Refuse JSON of more values than any request needs, before they are made: two bytes of it can be a dictionary.
+class _Values:
+    """Counts the values of JSON while it arrives: two bytes can be a dictionary, and are refused before they are one.
 
-    Every text has an opening quote, which no backslash precedes; so the quotes without one are at least as many as the
-    texts, and at most twice as many.
+    Args:
+        most: values that any request needs.
     """
-    many = RequestError(f"the body holds more than {most:,} values: send several requests with fewer texts")
-    if body.count(b'"') - body.count(b'\\"') > 2 * most:
-        raise many
-    bare = _STRING.sub(b"", body)
-    if sum(bare.count(sign) for sign in (b",", b"[", b"{")) > most:
-        raise many
+
+    def __init__(self, most: int) -> None:
+        self.most, self._signs, self._quotes = most, 0, 0
+        self._backslash = b""  # the first half of an escape whose second half is in the next piece
+
+    def count(self, piece: bytes) -> None:
+        """Count those of the next piece.
+
+        Raises:
+            RequestError: there are too many, or this is no JSON in UTF-8, which is read in the same way by all.
+        """
+        if b"\0" in piece:
+            raise RequestError("the body holds NUL: send JSON in UTF-8")
+        piece = self._backslash + piece
+        self._backslash = piece[-1:] if (len(piece) - len(piece.rstrip(b"\\"))) % 2 else b""
+        bare = piece.removesuffix(self._backslash).replace(b"\\\\", b"").replace(b'\\"', b"")
+        parts = bare.split(b'"')
+        self._signs += sum(part.count(sign) for part in parts[self._quotes % 2 :: 2] for sign in (b",", b"[", b"{"))
+        self._quotes += len(parts) - 1
+        # A text has two quotes, and so has a key.
+        if self._signs > self.most or self._quotes > 4 * self.most:
+            many = f"the body holds more than {self.most:,} values: send several requests with fewer texts"
+            raise RequestError(many)
 
 
 def _is_address(name: str) -> bool:
