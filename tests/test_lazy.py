@@ -8,6 +8,7 @@ import pytest
     "package",
     [
         "likewise",
+        "likewise.clusters",
         "likewise.context",
         "likewise.evaluation",
         "likewise.inference",

@@ -1,6 +1,8 @@
 from .adaptation import adapt as adapt
 from .augment.negation import negate as negate
 from .baselines import baseline as baseline
+from .clusters import duplicates as duplicates
+from .clusters import topics as topics
 from .comparison import compare as compare
 from .context import distill as distill
 from .context import harvest as harvest

@@ -28,6 +28,8 @@ _SECTIONS: Mapping[str, CommandTable] = {
         "similarity": ("using:similarity", "Print the cosine of two sentences, from -1 to 1."),
         "index": ("searching:index", "Index files for search, or update an index."),
         "search": ("searching:search", "Search an index by meaning and by words."),
+        "duplicates": ("clusters:duplicates", "Find texts that say the same, and keep one of each."),
+        "topics": ("clusters:topics", "Find what texts are about: topics with names, examples and a map."),
         "serve": ("searching:serve", "Serve models and indexes over HTTP, with OpenAI's API."),
         "export": ("using:export", "Export a model as an ONNX or OpenVINO graph, or for model2vec."),
         "push": ("using:push", "Push a model to a model hub, with its scores and those of its base."),

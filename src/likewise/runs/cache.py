@@ -16,6 +16,7 @@ KINDS = {
     "models": "bundled models, unpacked",
     "negation": "negations of sentences",
     "pipes": "text that was read from a pipe",
+    "vectors": "texts and vectors of `likewise duplicates` and `topics`",
 }
 """Folder of the cache to what it holds. Nothing else in it is counted or removed."""
 _CORPUS = re.compile(r"[0-9a-f]{32}")

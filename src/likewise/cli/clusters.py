@@ -1,0 +1,95 @@
+"""`likewise duplicates` and `topics`: which texts say the same, and what texts are about."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from likewise.cli.commands import calls
+from likewise.errors import counted, printable
+
+_REASONS = {
+    "negation": "a negation",
+    "numbers": "a number",
+    "opposites": "opposite words",
+    "names": "another name",
+    "other words": "too few words in common",
+}
+_ARGUMENT = {"texts": "Files, folders or patterns, as `index` takes them; repeatable."}
+_WIDTH = 100
+_LARGEST = 15
+
+
+@calls(
+    "likewise:duplicates",
+    arguments=("texts",),
+    texts={
+        "texts": "Files, folders or patterns; repeatable.",
+        "model": "A model's folder, its hub name, or bundled:minilm.",
+    },
+    leave_out=("min_words", "max_words", "deduplicate"),
+    types={"texts": list[str]},
+)
+def duplicates(found: Any) -> None:
+    """Print counts, and pairs near the threshold to judge it by."""
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(highlight=False)
+
+    def show(heading: str, pairs: Any) -> None:
+        if not pairs:
+            return
+        console.print(Text(f"\n{heading}", "bold"))
+        for pair in pairs:
+            why = f"  {_REASONS[pair.reason]}" if pair.reason else ""
+            for mark, text in ((f"{pair.cosine:.3f}", pair.kept), ("     ", pair.text)):
+                line = Text.assemble((f"  {mark}  ", "cyan"), printable(_cut(text)), (why, "dim"))
+                console.print(line, soft_wrap=True)
+                why = ""
+
+    repeated = f"{found.exact:,} repeat another word for word, {found.near:,} more say the same"
+    console.print(f"{counted(found.texts, 'text')}: {repeated}; {found.kept:,} are kept", soft_wrap=True)
+    show(f"Just above the threshold of {found.threshold:g}: duplicates", found.above)
+    show("Just below it: kept", found.below)
+    show("Above it, but kept, for what only one of the two says", found.apart)
+    if found.reasons:
+        told = ", ".join(f"{count:,} by {_REASONS[reason]}" for reason, count in found.reasons.items())
+        console.print(f"\nKept by their words: {told}")
+    if found.by_threshold:
+        levels = ", ".join(f"{count:,} by {level:g}" for level, count in found.by_threshold.items())
+        console.print(f"Near duplicates by other thresholds, about: {levels}")
+
+
+@calls(
+    "likewise:topics",
+    arguments=("texts",),
+    defaults={"out": ...},
+    texts={
+        "texts": "Files, folders or patterns; repeatable.",
+        "model": "A model's folder, its hub name, or bundled:minilm.",
+    },
+    leave_out=("min_words", "max_words", "deduplicate"),
+    types={"texts": list[str]},
+)
+def topics(found: Any) -> None:
+    """Print the largest topics with an example of each."""
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(highlight=False)
+    texts = len(found.of)
+    console.print(
+        f"{counted(len(found.topics), 'topic')} of {counted(texts, 'text')}: {found.path / 'map.html'}", soft_wrap=True
+    )
+    for topic in found.topics[:_LARGEST]:
+        head = (f"{topic.size:>8,}  ", "cyan")
+        console.print(Text.assemble(head, (printable(topic.name), "bold")), soft_wrap=True)
+        console.print(Text(f"          {printable(_cut(topic.examples[0]))}", "dim"), soft_wrap=True)
+    if len(found.topics) > _LARGEST:
+        console.print(
+            f"          and {len(found.topics) - _LARGEST:,} more in {found.path / 'topics.jsonl'}", soft_wrap=True
+        )
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 1]}…"

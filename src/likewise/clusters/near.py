@@ -1,0 +1,178 @@
+"""The earlier text that each text repeats, in one pass over the texts: those that are kept are the only ones compared.
+
+Letters of the shapes: S texts, B texts of a block, K kept texts, C cells, D embedding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+BLOCK = 4096
+"""Texts that are compared at a time: 64 MB of cosines."""
+EXACT = 100_000
+"""Texts up to which each is compared with all that are kept; from there on with those of the cells around it."""
+CELLS_OF = 1000
+"""Texts of a cell, about."""
+VISITED = 6
+"""Cells in which a text is compared: its own and the next ones."""
+_SAMPLE = 64
+"""Texts of a cell that place its centre."""
+
+
+@dataclass(frozen=True)
+class Repeats:
+    """The kept text that each text repeats, and the nearest one.
+
+    Attributes:
+        of: (S,) the kept text that it repeats; its own number if it is kept itself.
+        cosine: (S,) with that text; 1 for a kept one.
+        nearest: (S,) the nearest kept text before it, whether or not it counts as the same; -1 for none.
+        near: (S,) the cosine with it.
+        apart: pairs above the threshold that the second look told apart: text, kept text, cosine and the reason.
+    """
+
+    of: np.ndarray
+    cosine: np.ndarray
+    nearest: np.ndarray
+    near: np.ndarray
+    apart: list[tuple[int, int, float, str]]
+
+
+def repeats(
+    vectors: np.ndarray,
+    threshold: float,
+    reason: Callable[[int, int], str] = lambda one, other: "",
+    *,
+    seed: int = 1,
+    advance: Callable[[int], None] = lambda done: None,
+    exact: int = EXACT,
+) -> Repeats:
+    """Find the kept text that each text repeats, in their order.
+
+    A text is kept if no kept text before it has a cosine of the threshold or more and no reason against it. So each
+    one that is left out is that near to the one kept for it, and no chain of small steps joins what is far apart.
+
+    Args:
+        vectors: (S, D) of length 1.
+        threshold: the least cosine.
+        reason: gives the reason why two texts above the threshold differ all the same, "" for none.
+        seed: of the cells.
+        advance: called with the number of texts done.
+        exact: texts up to which nothing is approximate.
+    """
+    size = len(vectors)
+    found = Repeats(
+        np.arange(size),
+        np.ones(size, dtype=np.float32),
+        np.full(size, -1),
+        np.full(size, -1.0, dtype=np.float32),
+        [],
+    )
+    cells = _Cells(vectors, seed) if size > exact else _All(vectors)
+    for begin in range(0, size, BLOCK):
+        block = np.ascontiguousarray(vectors[begin : begin + BLOCK], dtype=np.float32)
+        before: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []  # rows of the block, kept texts, cosines
+        for rows, kept in cells.around(begin, block):
+            cosines = block[rows] @ np.asarray(vectors[kept], dtype=np.float32).T  # (B, K)
+            best = cosines.argmax(axis=1)
+            _raise(found, begin + rows, kept[best], cosines[np.arange(len(rows)), best])
+            row, column = np.nonzero(cosines >= threshold)
+            before.append((rows[row], kept[column], cosines[row, column]))
+        _settle(found, begin, block, before, threshold, reason)
+        cells.keep(begin, found.of[begin : begin + len(block)] == np.arange(begin, begin + len(block)))
+        advance(len(block))
+    return found
+
+
+def _raise(found: Repeats, rows: np.ndarray, others: np.ndarray, cosines: np.ndarray) -> None:
+    """Take others as the nearest of texts where they are nearer than what was known."""
+    nearer = cosines > found.near[rows]
+    found.near[rows[nearer]], found.nearest[rows[nearer]] = cosines[nearer], others[nearer]
+
+
+def _settle(
+    found: Repeats,
+    begin: int,
+    block: np.ndarray,
+    before: list[tuple[np.ndarray, np.ndarray, np.ndarray]],
+    threshold: float,
+    reason: Callable[[int, int], str],
+) -> None:
+    """Decide on the texts of a block one after the other, as each may repeat one of the block that is kept."""
+    none = np.empty(0, dtype=np.int64)
+    rows, others, cosines = (np.concatenate(column) for column in zip((none, none, np.empty(0)), *before, strict=True))
+    order = np.argsort(rows, kind="stable")
+    starts = np.searchsorted(rows[order], np.arange(len(block) + 1))
+    kept = np.zeros(len(block), dtype=bool)
+    inside = block @ block.T  # (B, B)
+    for row in range(len(block)):
+        mine = order[starts[row] : starts[row + 1]]
+        candidates = [(float(cosines[one]), int(others[one])) for one in mine]
+        earlier = np.where(kept[:row], inside[row, :row], -1.0)
+        if row and (best := int(earlier.argmax())) >= 0 and earlier[best] > found.near[begin + row]:
+            found.near[begin + row], found.nearest[begin + row] = earlier[best], begin + best
+        candidates += [(float(earlier[one]), begin + int(one)) for one in np.flatnonzero(earlier >= threshold)]
+        for cosine, other in sorted(candidates, key=lambda pair: (-pair[0], pair[1])):
+            if why := reason(begin + row, other):
+                found.apart.append((begin + row, other, cosine, why))
+            else:
+                found.of[begin + row], found.cosine[begin + row] = other, cosine
+                break
+        else:
+            kept[row] = True
+
+
+class _All:
+    """All kept texts, in pieces."""
+
+    def __init__(self, vectors: np.ndarray) -> None:
+        self._kept = np.zeros(len(vectors), dtype=bool)
+
+    def around(self, begin: int, block: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yield rows of a block, and kept texts to compare them with."""
+        kept = np.flatnonzero(self._kept[:begin])
+        for start in range(0, len(kept), BLOCK):
+            yield np.arange(len(block)), kept[start : start + BLOCK]
+
+    def keep(self, begin: int, kept: np.ndarray) -> None:
+        """Keep texts of the block that begins there."""
+        self._kept[begin : begin + len(kept)] = kept
+
+
+class _Cells:
+    """The kept texts by the cell of the vector space in which they are."""
+
+    def __init__(self, vectors: np.ndarray, seed: int) -> None:
+        from sklearn.cluster import MiniBatchKMeans
+
+        count = -(-len(vectors) // CELLS_OF)
+        places = np.sort(
+            np.random.default_rng(seed).choice(len(vectors), min(len(vectors), _SAMPLE * count), replace=False)
+        )
+        sample = np.asarray(vectors[places], dtype=np.float32)
+        fitted = MiniBatchKMeans(count, batch_size=BLOCK, n_init=1, max_iter=20, random_state=seed).fit(sample)
+        centres = fitted.cluster_centers_
+        self._centres = centres / np.maximum(np.linalg.norm(centres, axis=1, keepdims=True), 1e-12)  # (C, D)
+        self._kept: list[list[np.ndarray]] = [[] for _ in range(count)]
+        self._own = np.empty(0, dtype=np.int64)
+
+    def around(self, begin: int, block: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yield rows of a block, and the kept texts of a cell that these visit."""
+        cosines = block @ self._centres.T  # (B, C)
+        visited = np.argpartition(-cosines, min(VISITED, cosines.shape[1]) - 1, axis=1)[:, :VISITED]
+        self._own = cosines.argmax(axis=1)
+        rows, cells = np.repeat(np.arange(len(block)), visited.shape[1]), visited.ravel()
+        order = np.argsort(cells, kind="stable")
+        starts = np.searchsorted(cells[order], np.arange(len(self._centres) + 1))
+        for cell, kept in enumerate(self._kept):
+            if kept and starts[cell] < starts[cell + 1]:
+                yield rows[order[starts[cell] : starts[cell + 1]]], np.concatenate(kept)
+
+    def keep(self, begin: int, kept: np.ndarray) -> None:
+        """Keep texts of the block that begins there, each in the cell of its nearest centre."""
+        places = np.flatnonzero(kept)
+        for cell in np.unique(self._own[places]):
+            self._kept[cell].append(begin + places[self._own[places] == cell])

@@ -1,0 +1,226 @@
+"""The texts of files with their vectors: read once, encoded once, and kept in the cache for the next call.
+
+Letters of the shapes: N texts, S different texts, D embedding.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from os import PathLike, fspath
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from likewise.corpus.decoding import digest_of, without_invisible
+from likewise.corpus.options import CorpusError, CorpusOptions
+from likewise.corpus.paragraphs import read_paragraphs
+from likewise.corpus.sources import find_files, find_sources
+from likewise.errors import LikewiseError, counted
+from likewise.inference.deferred import DeferredEncoder
+from likewise.inference.engines.engine import EngineName, EnginePrecision
+from likewise.runs.cache import cache_folder, made_in_cache
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+    from likewise.runs.progress import Progress
+
+GivenTexts = str | PathLike[str] | Iterable[Any]
+"""Files, folders or patterns; or texts."""
+_TEXTS, _ENDS, _VECTORS = "texts.txt", "ends.npy", "vectors.npy"
+_SIGN = re.compile(r"\w")
+
+
+class TextError(LikewiseError):
+    """Raised if there are too few texts, or what was given is none; the message names the cure."""
+
+
+class Unit(NamedTuple):
+    """A text: a line, a row or a paragraph, where it stands, and the fields of its row."""
+
+    text: str
+    file: str
+    line: int
+    row: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class KeptTexts:
+    """Texts in their order, each with the number of the different text that it is.
+
+    Attributes:
+        folder: of the cache, with the different texts and their vectors.
+        files: their paths; "" for texts that were given as such.
+        file, line: (N,) where each text stands: the number of its file, and the line from 1, in a Parquet file the row.
+        number: (N,) which of the different texts each is; these are numbered in the order in which they come.
+        fingerprint: of the different texts, the model and the way to vectors.
+    """
+
+    folder: Path
+    files: tuple[str, ...]
+    file: np.ndarray
+    line: np.ndarray
+    number: np.ndarray
+    fingerprint: str
+    _ends: np.ndarray = field(repr=False, compare=False)
+    _bytes: np.ndarray = field(repr=False, compare=False)
+
+    def __len__(self) -> int:
+        return len(self.number)
+
+    @property
+    def different(self) -> int:
+        """S, the number of different texts."""
+        return len(self._ends)
+
+    @property
+    def first(self) -> np.ndarray:
+        """(S,) the place of each different text where it comes first."""
+        found: np.ndarray = np.unique(self.number, return_index=True)[1]
+        return found
+
+    @property
+    def of_all(self) -> str:
+        """A fingerprint of all texts in their order, the model and the way to vectors."""
+        return blake2b(self.fingerprint.encode() + self.number.tobytes(), digest_size=16).hexdigest()
+
+    @property
+    def vectors(self) -> np.ndarray:
+        """(S, D) the vectors of the different texts, of length 1, read where they are needed."""
+        return np.load(self.folder / _VECTORS, mmap_mode="r")  # type: ignore[no-any-return]
+
+    def text(self, number: int) -> str:
+        """Return a different text by its number."""
+        begin = int(self._ends[number - 1]) + 1 if number else 0
+        return self._bytes[begin : int(self._ends[number])].tobytes().decode("utf-8")
+
+    def place(self, position: int) -> dict[str, Any]:
+        """Return where a text stands, by its position among all."""
+        name = self.files[int(self.file[position])]
+        return ({"file": name} if name else {}) | {"line": int(self.line[position])}
+
+
+def read_units(given: GivenTexts, options: CorpusOptions, progress: Progress | None = None) -> Iterator[Unit]:
+    """Yield texts in their order: the lines of a list, the rows of tables, the paragraphs of prose.
+
+    Args:
+        given: files, folders or patterns, by the names that `index` takes; or an iterable of texts of which the first
+            is not the name of a file.
+        progress: is told which files of a folder are left out.
+
+    Raises:
+        CorpusError: a file cannot be read; the message names the line and the cure.
+    """
+    if not _names_files(given):
+        for line, text in enumerate(given, start=1):  # type: ignore[arg-type]
+            if not isinstance(text, str):
+                raise TextError(f"text {line} is {type(text).__name__}, not a text: give strings")
+            if _SIGN.search(text := " ".join(without_invisible(text).split())):
+                yield Unit(text, "", line)
+        return
+    for source in find_sources(given, options, progress.tell if progress else None):  # type: ignore[arg-type]
+        for paragraph in read_paragraphs(source, join_rows=True):
+            line = next((line for line, _ in paragraph.sentences), 0)
+            text = " ".join(" ".join(sentence for _, sentence in paragraph.sentences).split())
+            if _SIGN.search(text):
+                yield Unit(text, str(source.path), line, paragraph.row)
+
+
+def keep_texts(
+    given: GivenTexts,
+    *,
+    model: SentenceTransformer | str | PathLike[str],
+    options: CorpusOptions,
+    engine: EngineName,
+    precision: EnginePrecision,
+    progress: Progress,
+    at_least: int = 2,
+) -> KeptTexts:
+    """Read texts and encode those that differ, unless an earlier call has done so.
+
+    A text of which the cache holds all vectors is not encoded again, whatever file it comes from. A run that was
+    stopped while it encoded is resumed.
+
+    Raises:
+        CorpusError: a file cannot be read.
+        TextError: there are fewer than `at_least` texts.
+    """
+    encoder = DeferredEncoder(model, engine, precision)
+    facts = encoder.facts
+    root = made_in_cache(cache_folder() / "vectors")
+    key = blake2b(digest_size=16)
+    way = [facts.fingerprint, facts.prompt(), str(facts.truncate_dim), str(facts.longest), engine, precision]
+    key.update("\n".join(way).encode())
+    with tempfile.TemporaryDirectory(prefix="making-", dir=root, ignore_cleanup_errors=True) as work:
+        folder = Path(work) / "texts"
+        folder.mkdir()
+        numbers: dict[bytes, int] = {}
+        names: dict[str, int] = {}
+        places, ends, size = array("i"), array("q"), 0
+        with (folder / _TEXTS).open("wb") as file, progress.bar("reading") as bar:
+            for unit in read_units(given, options, progress):
+                digest = digest_of(unit.text)
+                number = numbers.setdefault(digest, len(ends))
+                if number == len(ends):
+                    key.update(digest)
+                    size += file.write(unit.text.encode("utf-8")) + 1
+                    file.write(b"\n")
+                    ends.append(size - 1)
+                places.extend((names.setdefault(unit.file, len(names)), unit.line, number))
+                bar.advance()
+        table = np.array(places, dtype=np.int32).reshape(-1, 3)
+        if len(table) < at_least:
+            raise TextError(f"{_named(given)}: {counted(len(table), 'text')}, and {at_least} are needed: give more")
+        np.save(folder / _ENDS, np.array(ends, dtype=np.int64))
+        final = root / key.hexdigest()
+        with suppress(OSError):  # another call has kept them
+            folder.rename(final)
+    _encode(encoder, final, engine, precision, progress)
+    known = np.load(final / _ENDS, mmap_mode="r")
+    text = np.memmap(final / _TEXTS, dtype=np.uint8, mode="r")
+    return KeptTexts(final, tuple(names), *table.T, key.hexdigest(), known, text)
+
+
+def _encode(
+    encoder: DeferredEncoder, folder: Path, engine: EngineName, precision: EnginePrecision, progress: Progress
+) -> None:
+    """Make the vectors of the texts of a folder, if they are not there."""
+    if (folder / _VECTORS).exists():
+        progress.tell("the vectors are kept from before")
+        return
+    from likewise.inference.files import encode_file
+
+    encode_file(
+        encoder.model,
+        folder / _TEXTS,
+        folder / _VECTORS,
+        normalize=True,
+        engine=engine,
+        precision=precision,
+        quiet=progress.quiet,
+    )
+
+
+def _names_files(given: GivenTexts) -> bool:
+    """Return whether files were given, not texts: a name, a path, or a list that begins with one of a file."""
+    if isinstance(given, str | PathLike):
+        return True
+    if not isinstance(given, Sequence) or not given:
+        return False
+    first = given[0]
+    if isinstance(first, PathLike):
+        return True
+    with suppress(OSError, ValueError, CorpusError):
+        return bool(find_files(first))
+    return False
+
+
+def _named(given: GivenTexts) -> str:
+    return fspath(given) if isinstance(given, str | PathLike) else "these texts"

@@ -1,0 +1,115 @@
+"""`likewise.topics`: groups, names, the map, and files that come out the same each time."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+from sklearn.metrics import adjusted_rand_score
+
+import likewise
+from likewise.clusters.communities import centres_of, communities, nearest_neighbours
+from likewise.clusters.map import Spot, laid_out, map_page
+
+
+def blobs(count: int, each: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    labels = np.repeat(np.arange(count), each)
+    vectors = rng.normal(size=(count, 24))[labels] + 0.25 * rng.normal(size=(count * each, 24))
+    return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32), labels
+
+
+def test_communities_are_the_groups_that_vectors_were_drawn_from():
+    vectors, labels = blobs(6, 40)
+    found = communities(vectors, resolution=1.0, seed=1)
+    assert adjusted_rand_score(labels, found) > 0.9
+    assert found.tolist() == communities(vectors, resolution=1.0, seed=1).tolist()
+    assert len(np.unique(communities(vectors, resolution=8.0, seed=1))) > len(np.unique(found))
+
+
+def test_nearest_neighbours_are_those_of_a_sort(monkeypatch):
+    monkeypatch.setattr("likewise.clusters.communities._ROWS", 11)
+    vectors, _ = blobs(3, 20)
+    near, cosines = nearest_neighbours(vectors, 4)
+    every = vectors @ vectors.T
+    np.fill_diagonal(every, -2)
+    wanted = np.argsort(-every, axis=1)[:, :4]
+    assert [sorted(row) for row in near.tolist()] == [sorted(row) for row in wanted.tolist()]
+    assert np.sort(cosines)[:, ::-1] == pytest.approx(np.take_along_axis(every, wanted, axis=1), abs=1e-6)
+
+
+def test_a_centre_is_the_mean_of_its_group():
+    vectors, labels = blobs(3, 5)
+    centres = centres_of(vectors, labels, 3)
+    mean = vectors[5:10].mean(axis=0)
+    assert centres[1] == pytest.approx(mean / np.linalg.norm(mean), abs=1e-6)
+
+
+def test_topics_are_written_read_and_the_same_each_time(sentences, saved_model, tmp_path, capsys):
+    texts = [*sentences, sentences[0], sentences[1]]
+    options = {"model": saved_model, "resolution": 1.0, "quiet": True}
+    found = likewise.topics(texts, out=tmp_path / "topics", **options)
+    assert sum(topic.size for topic in found.topics) == len(texts) == len(found.of)
+    assert [topic.size for topic in found.topics] == sorted((topic.size for topic in found.topics), reverse=True)
+    assert [topic.number for topic in found.topics] == list(range(len(found.topics)))
+    assert np.bincount(found.of).tolist() == [topic.size for topic in found.topics]
+    assert found.of[0] == found.of[400]
+    for topic in found.topics:
+        assert set(topic.examples) <= {texts[i] for i in np.flatnonzero(found.of == topic.number)}
+        assert topic.words
+        assert topic.name.startswith(topic.words[0])
+        assert topic.number not in topic.near
+    rows = [json.loads(line) for line in (tmp_path / "topics/assignments.jsonl").read_text().splitlines()]
+    assert [row["text"] for row in rows] == [" ".join(text.split()) for text in texts]
+    assert [row["topic"] for row in rows] == found.of.tolist()
+    again = likewise.topics(texts, out=tmp_path / "again", **options)
+    for name in ("topics.jsonl", "assignments.jsonl", "map.html"):
+        assert (tmp_path / "topics" / name).read_bytes() == (tmp_path / "again" / name).read_bytes()
+    assert again.topics == found.topics
+    options["quiet"] = False
+    assert likewise.topics(texts, out=tmp_path / "topics", **options).topics == found.topics
+    assert "already finished, nothing done" in capsys.readouterr().err
+    with pytest.raises(likewise.LikewiseError, match="was made with another text or model"):
+        likewise.topics(texts[:300], out=tmp_path / "topics", **options)
+    with pytest.raises(likewise.LikewiseError, match=r"was made with resolution 1.0, not 2.0"):
+        likewise.topics(texts, out=tmp_path / "topics", **{**options, "resolution": 2.0})
+
+
+def test_a_number_of_topics_can_be_asked_for(sentences, saved_model):
+    found = likewise.topics(sentences, model=saved_model, number=7, quiet=True)
+    assert len(found.topics) == 7
+    assert found.path is None
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"number": 1}, "number is 1: give 2 or more"),
+        ({"resolution": 0}, "resolution is 0: give a number above 0"),
+        ({"smallest": 0}, "smallest is 0: give 1 or more"),
+    ],
+)
+def test_an_option_out_of_range_is_told_before_anything_is_read(options, told, saved_model):
+    with pytest.raises(likewise.LikewiseError, match=told):
+        likewise.topics("no-such-file.txt", model=saved_model, **options)
+
+
+def test_near_vectors_are_near_on_the_map():
+    vectors, labels = blobs(4, 30)
+    places = laid_out(vectors, seed=1)
+    assert places.min() == 0
+    assert places.max() == 1
+    far = np.linalg.norm(places[:, None] - places[None], axis=2)
+    np.fill_diagonal(far, np.inf)
+    assert (labels[far.argmin(axis=1)] == labels).mean() > 0.95
+
+
+def test_the_page_loads_nothing_and_a_text_cannot_end_its_script():
+    topic = {"number": 0, "name": "<b>card</b>", "size": 2, "words": ["card"], "examples": ["</script><img src=x>"]}
+    page = map_page([topic], [Spot(0.1, 0.2, 0, "</script><img src=x>"), Spot(0.3, 0.4, 0, "a card")], 2)
+    assert page.count("</script>") == 1
+    assert "<img" not in page
+    assert "<b>card" not in page
+    (data,) = re.findall(r"const data = (.*);\n", page)
+    assert json.loads(data)["spots"][0] == [0.1, 0.2, 0, "</script><img src=x>"]
+    assert not re.search(r"<[^>]*(?:src|href)\s*=|https?://|@import|url\(", page)
