@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from likewise.cli.commands import calls
@@ -27,7 +28,7 @@ _LARGEST = 15
         "model": "A model's folder, its hub name, or bundled:minilm.",
     },
     leave_out=("min_words", "max_words", "deduplicate"),
-    types={"texts": list[str]},
+    types={"texts": list[Path]},
 )
 def duplicates(found: Any) -> None:
     """Print counts, and pairs near the threshold to judge it by."""
@@ -69,7 +70,7 @@ def duplicates(found: Any) -> None:
         "model": "A model's folder, its hub name, or bundled:minilm.",
     },
     leave_out=("min_words", "max_words", "deduplicate"),
-    types={"texts": list[str]},
+    types={"texts": list[Path]},
 )
 def topics(found: Any) -> None:
     """Print the largest topics with an example of each."""

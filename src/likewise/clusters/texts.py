@@ -36,6 +36,7 @@ GivenTexts = str | PathLike[str] | Iterable[Any]
 """Files, folders or patterns; or texts."""
 _TEXTS, _ENDS, _VECTORS = "texts.txt", "ends.npy", "vectors.npy"
 _SIGN = re.compile(r"\w")
+_FILE_NAME = re.compile(r"\S+\.\w{1,7}")
 
 
 class TextError(LikewiseError):
@@ -94,7 +95,8 @@ class KeptTexts:
     @property
     def vectors(self) -> np.ndarray:
         """(S, D) the vectors of the different texts, of length 1, read where they are needed."""
-        return np.load(self.folder / _VECTORS, mmap_mode="r")  # type: ignore[no-any-return]
+        found: np.ndarray = np.load(self.folder / _VECTORS, mmap_mode="r")
+        return found
 
     def text(self, number: int) -> str:
         """Return a different text by its number."""
@@ -112,7 +114,7 @@ def read_units(given: GivenTexts, options: CorpusOptions, progress: Progress | N
 
     Args:
         given: files, folders or patterns, by the names that `index` takes; or an iterable of texts of which the first
-            is not the name of a file.
+            neither is nor looks like the name of a file.
         progress: is told which files of a folder are left out.
 
     Raises:
@@ -185,7 +187,8 @@ def keep_texts(
     _encode(encoder, final, engine, precision, progress)
     known = np.load(final / _ENDS, mmap_mode="r")
     text = np.memmap(final / _TEXTS, dtype=np.uint8, mode="r")
-    return KeptTexts(final, tuple(names), *table.T, key.hexdigest(), known, text)
+    file_of, line, number_of = table.T
+    return KeptTexts(final, tuple(names), file_of, line, number_of, key.hexdigest(), known, text)
 
 
 def _encode(
@@ -215,7 +218,7 @@ def _names_files(given: GivenTexts) -> bool:
     if not isinstance(given, Sequence) or not given:
         return False
     first = given[0]
-    if isinstance(first, PathLike):
+    if isinstance(first, PathLike) or (isinstance(first, str) and _FILE_NAME.fullmatch(first)):
         return True
     with suppress(OSError, ValueError, CorpusError):
         return bool(find_files(first))
