@@ -14,7 +14,7 @@ import likewise
 from likewise.context.surrogate import PAPER, SURROGATE, SurrogateOptions, distill
 from likewise.context.workspace import ContextError
 from likewise.encoder.build import build_encoder
-from likewise.encoder.opening import LoadError
+from likewise.encoder.location import LoadError
 from likewise.encoder.training_modules import FrozenCopy
 from likewise.errors import LikewiseError
 from likewise.evaluation.task import DataError

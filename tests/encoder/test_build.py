@@ -6,7 +6,7 @@ from transformers import AutoModel, AutoTokenizer
 from transformers.utils.logging import enable_progress_bar, is_progress_bar_enabled
 
 from likewise.encoder.build import FIRST_LAST, LAST_TWO, build_encoder, build_layer_average
-from likewise.encoder.opening import LoadError
+from likewise.encoder.location import LoadError
 
 
 def test_cls_is_the_first_token_and_mean_the_mean(tiny_base):

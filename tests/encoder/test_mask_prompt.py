@@ -4,7 +4,7 @@ from sentence_transformers import SentenceTransformer
 from transformers import AutoModel, AutoTokenizer
 
 from likewise.encoder.build import TEMPLATE, build_mask_prompt_encoder, split_template
-from likewise.encoder.opening import LoadError
+from likewise.encoder.location import LoadError
 
 TEXTS = ["The cat sees a dog.", "a river", "the old bridge near the garden"]
 

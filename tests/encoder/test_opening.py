@@ -1,8 +1,11 @@
 """What cannot be opened is told in one sentence, and nothing of a model's folder runs."""
 
 import json
+import os
 import pickle
 import shutil
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -10,9 +13,10 @@ import torch
 from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformer
 
-from likewise.encoder import opening
+from likewise.encoder import location, opening
 from likewise.encoder.build import build_encoder, load_transformer
-from likewise.encoder.opening import LoadError, check_loadable, open_model
+from likewise.encoder.location import LoadError, check_loadable
+from likewise.encoder.opening import open_model
 from likewise.inference import load
 
 
@@ -38,12 +42,12 @@ def test_a_run_folder_names_its_models(saved, tmp_path):
 
 @pytest.mark.parametrize("name", ["./none", "/none/at/all", "a/b/c", "~/none", "", "corpus.txt", "corpus.jsonl.gz"])
 def test_paths_are_told_from_hub_names(name, monkeypatch):
-    monkeypatch.setattr(opening, "_only_here", None)  # is not asked
+    monkeypatch.setattr(location, "_only_here", None)  # is not asked
     refused(name, "There is no folder")
 
 
 def test_a_file(tmp_path, monkeypatch):
-    monkeypatch.setattr(opening, "_only_here", None)
+    monkeypatch.setattr(location, "_only_here", None)
     (tmp_path / "corpus.txt").write_text("A sentence.\n")
     refused(tmp_path / "corpus.txt", "is a file")
 
@@ -69,7 +73,7 @@ def test_a_hub_is_asked_once(monkeypatch):
         check_loadable("nobody/mistyped")
     with pytest.raises(LoadError, match=r"cannot be reached \(OSError\)"):
         check_loadable("nobody/mistyped")
-    assert asked == [10.0, 10.0]
+    assert asked == [3.0, 3.0]
 
 
 def test_broken_listings(saved):
@@ -222,3 +226,19 @@ def test_every_class_is_where_the_list_says():
 
     for name, home in opening.CLASSES.items():
         assert issubclass(getattr(import_module(f"likewise.encoder.{home}"), name), Module)
+
+
+def test_a_name_that_leads_nowhere_is_said_before_torch_is_imported():
+    code = (
+        "import sys\n"
+        "from likewise.inference.deferred import DeferredEncoder\n"
+        "from likewise.encoder.location import LoadError\n"
+        "try:\n    DeferredEncoder('nobody/no-such-model').facts\n"
+        "except LoadError as error:\n    print(error)\n"
+        "print(sorted({'torch', 'sentence_transformers', 'transformers'} & {*sys.modules}))\n"
+    )
+    environment = os.environ | {"HF_HUB_OFFLINE": "1"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, timeout=120)
+    told, imported = done.stdout.splitlines()
+    assert "is not asked (HF_HUB_OFFLINE)" in told
+    assert imported == "[]"

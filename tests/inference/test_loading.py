@@ -16,7 +16,7 @@ def test_a_folder(saved, tiny_model):
 
 
 def test_bundled_names_are_resolved(saved, monkeypatch):
-    from likewise.encoder import opening
+    from likewise.encoder import location
 
-    monkeypatch.setattr(opening, "resolve_model", lambda name: str(saved) if name == "bundled:tiny" else "")
+    monkeypatch.setattr(location, "resolve_model", lambda name: str(saved) if name == "bundled:tiny" else "")
     assert load("bundled:tiny").get_embedding_dimension() == 32

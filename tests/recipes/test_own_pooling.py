@@ -8,7 +8,8 @@ from sentence_transformers.sentence_transformer.modules import Normalize, Poolin
 
 import likewise
 from likewise.encoder.build import build_encoder
-from likewise.encoder.opening import LoadError, is_sentence_encoder
+from likewise.encoder.location import LoadError
+from likewise.encoder.opening import is_sentence_encoder
 from likewise.recipes import RECIPES
 
 SMALL = {"batch_size": 8, "max_steps": 2, "quiet": True, "precision": "fp32"}

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from likewise.encoder.opening import LoadError
+from likewise.encoder.location import LoadError
 from likewise.encoder.training_modules import TrainingDecoder
 from likewise.recipes import RECIPES, OptionError
 from likewise.recipes.tsdae import noisy_views

@@ -1,5 +1,6 @@
 """The page in a real browser: Debian's chromium, driven by playwright."""
 
+import json
 import re
 import shutil
 import time
@@ -7,6 +8,7 @@ import time
 import httpx
 import numpy as np
 import pytest
+from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformer
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -45,6 +47,27 @@ def visit(browser):
     for context in contexts:
         context.close()
     assert [fault for fault in faults if not fault.startswith("data:")] == []
+
+
+@pytest.fixture(scope="module")
+def made_from(saved_model, sentences, tmp_path_factory):
+    """A base, a model whose record names it, and the indexes of both."""
+    from likewise.searching import index
+
+    folder = tmp_path_factory.mktemp("beside")
+    (folder / "lines.txt").write_text("\n".join(sentences[:60]) + "\n")
+    base, adapted = str(saved_model), str(folder / "mine")
+    shutil.copytree(base, adapted)
+    weights = load_file(f"{adapted}/model.safetensors")
+    save_file(
+        {name: one.flip(0) if one.ndim == 2 else one for name, one in weights.items()}, f"{adapted}/model.safetensors"
+    )
+    record = {"plan": {"job": "adapt"}, "files": [], "base": base, "status": "finished"}
+    (folder / "mine" / "likewise.json").write_text(json.dumps(record))
+    made = [folder / "of-mine.index", folder / "of-base.index"]
+    for model, out in zip((adapted, base), made, strict=True):
+        index(folder / "lines.txt", model=model, out=out, quiet=True)
+    return base, adapted, made
 
 
 def eventually(page, told, wanted):
@@ -96,9 +119,61 @@ def test_passages_appear_while_one_types_and_the_sentence_is_marked(visit, addre
     page.fill("#query", sentences[41])
     page.wait_for_selector("#hits li")
     assert page.locator("#hits mark").first.inner_text() == sentences[41]
-    assert page.locator("#hits .place").first.inner_text().startswith("notes/heads.md:3")
+    place = page.locator("#hits .place").first.all_inner_texts()[0].split("\n")
+    assert place[:2] == ["1.", "notes/heads.md:3"]
+    assert "words in common" in page.inner_text("#scale")
     page.fill("#query", "zebra")
     page.wait_for_selector("text=Nothing found.")
+
+
+def test_search_stands_first_and_shows_what_each_part_gave(visit, address, client, sentences):
+    page = visit(address)
+    page.wait_for_selector("#pair .row")
+    assert page.locator("section h2").first.inner_text() == "Search"
+    page.fill("#query", sentences[7])
+    page.wait_for_selector("#hits li")
+    hits = client.post("/search", json={"query": sentences[7], "k": 5}).json()["hits"]
+    first = hits[0]
+    told = page.locator("#hits .sum").first.inner_text().replace("\u2212", "-")
+    found = [float(number) for number in re.findall(r"(?:^|\n| )([+-]\d+\.\d\d)", told)]
+    assert found == pytest.approx(list(first["scores"].values()), abs=0.0051)
+    assert told.endswith(f"= {first['score']:.2f}")
+    assert "need not follow the order" in page.inner_text("#scale")
+    widths = (
+        page.locator("#hits .strip").first.locator(".part").evaluate_all("parts => parts.map(one => one.style.width)")
+    )
+    wanted = [100 * max(0, value) for value in first["scores"].values()]
+    longest = max(sum(max(0, value) for value in hit["scores"].values()) for hit in hits)
+    assert [float(width.rstrip("%")) for width in widths] == pytest.approx([one / longest for one in wanted], abs=0.1)
+
+
+def test_an_adapted_model_stands_beside_its_base_and_says_what_changed(visit, running, made_from, tmp_path):
+    base, adapted, indexes = made_from
+    both = running({"base": base, "mine": adapted}, indexes=indexes)[0]
+    page = visit(both)
+    page.wait_for_selector("#pair .row")
+    assert (page.input_value("#first"), page.input_value("#second")) == ("mine", "base")
+    page.fill("#query", "the quiet river")
+    page.wait_for_selector("#hits li")
+    assert page.locator("#hits h3").all_inner_texts() == ["of-mine, by mine", "of-base, by base"]
+    answers = [
+        httpx.post(f"{both}/search", json={"query": "the quiet river", "k": 5, "index": name}).json()["hits"]
+        for name in ("of-mine", "of-base")
+    ]
+    texts = [[hit["text"] for hit in hits] for hits in answers]
+    wanted = [
+        f"number {texts[1].index(text) + 1} by base" if text in texts[1] else "not among the first 5 by base"
+        for text in texts[0]
+    ]
+    assert [
+        line.inner_text().split("\n")[-1] for line in page.locator("#hits > div:first-child .place").all()
+    ] == wanted
+    assert "not comparable" in page.inner_text("#scale")
+    assert page.locator("#base").is_hidden()
+    alone = visit(running({"mine": adapted}, indexes=indexes[:1])[0])
+    alone.wait_for_selector("#pair .row")
+    assert "mine was made from" in alone.inner_text("#base")
+    assert alone.locator(".two:visible").count() == 0
 
 
 def test_an_error_is_shown_and_goes_away(visit, address):
@@ -131,6 +206,13 @@ def test_400_pixels_are_enough_every_field_has_a_name_and_the_keyboard_reaches_i
     page = visit(address, viewport={"width": 400, "height": 800}, color_scheme=scheme)
     page.wait_for_selector("#heat td")
     assert page.evaluate("document.documentElement.scrollWidth") <= 400
+    twelve = "\n".join(f"This is sentence number {number} of them" for number in range(12))
+    page.fill("#list", twelve)
+    eventually(page, page.locator("#heat .map:first-child tbody td").count, 144)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 400
+    sizes = page.locator("#heat .map").first.evaluate("map => [map.scrollWidth, map.clientWidth, map.scrollLeft = 50]")
+    assert sizes[0] > sizes[1]  # and it is the map that scrolls
+    assert page.locator("#heat .map").first.evaluate("map => map.scrollLeft") == 50
     paper, ink = (
         sum(map(int, re.findall(r"\d+", page.evaluate(f"getComputedStyle(document.body).{name}"))[:3]))
         for name in ("backgroundColor", "color")

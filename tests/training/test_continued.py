@@ -4,8 +4,8 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Normalize
 
 from likewise.encoder.build import build_encoder
+from likewise.encoder.location import LoadError
 from likewise.encoder.modules import with_modules
-from likewise.encoder.opening import LoadError
 from likewise.encoder.training_modules import PairClassifier
 from likewise.training.finetuning import to_continue
 

@@ -9,7 +9,7 @@ from sentence_transformers.sentence_transformer.modules import Normalize
 
 import likewise
 from likewise.encoder.build import build_encoder, build_mask_prompt_encoder
-from likewise.encoder.opening import LoadError
+from likewise.encoder.location import LoadError
 from likewise.recipes import OptionError
 from likewise.runs.job import JobError
 from likewise.training import LabelledDataError, finetune

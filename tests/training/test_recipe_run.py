@@ -17,7 +17,7 @@ import likewise
 from likewise.context import distill
 from likewise.corpus import CorpusError, prepare
 from likewise.encoder.build import build_encoder
-from likewise.encoder.opening import LoadError
+from likewise.encoder.location import LoadError
 from likewise.recipes import OptionError, find_recipe
 from likewise.runs.job import JobError, work_of
 from likewise.runs.parts import is_sealed

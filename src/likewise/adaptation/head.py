@@ -20,8 +20,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from likewise import processor
+from likewise.encoder.location import LoadError
 from likewise.encoder.modules import with_modules
-from likewise.encoder.opening import LoadError
 from likewise.encoder.word_part import WordPart
 from likewise.inference.encoding import Precision, encode
 from likewise.inference.runner import UnfitModel, tokens_of

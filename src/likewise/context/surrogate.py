@@ -23,8 +23,8 @@ from transformers import set_seed
 from likewise.context.harvested import SPLITS, Rule, ScoredPairs, ScoreScale, read_harvest
 from likewise.corpus.bundled import resolve_model
 from likewise.encoder.build import build_encoder, build_mask_prompt_encoder
+from likewise.encoder.location import LoadError, check_loadable
 from likewise.encoder.modules import find_part, without_training_head
-from likewise.encoder.opening import LoadError, check_loadable
 from likewise.encoder.training_modules import FrozenCopy
 from likewise.encoder.word_vectors import check_source
 from likewise.errors import first_line

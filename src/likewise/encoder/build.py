@@ -18,15 +18,9 @@ from tokenizers.pre_tokenizers import ByteLevel
 from tokenizers.processors import TemplateProcessing
 from transformers import PreTrainedTokenizerFast
 
+from likewise.encoder.location import LoadError, check_loadable
 from likewise.encoder.modules import with_modules
-from likewise.encoder.opening import (
-    LoadError,
-    check_loadable,
-    is_sentence_encoder,
-    open_model,
-    open_transformer,
-    transformer_of,
-)
+from likewise.encoder.opening import is_sentence_encoder, open_model, open_transformer, transformer_of
 from likewise.encoder.training_modules import TrainingHead
 from likewise.errors import LikewiseError
 

@@ -22,7 +22,8 @@ from tokenizers import Tokenizer
 from tokenizers.models import WordPiece
 from torch import Tensor
 
-from likewise.encoder.opening import LoadError, check_loadable, open_model
+from likewise.encoder.location import LoadError, check_loadable
+from likewise.encoder.opening import open_model
 from likewise.encoder.vector_files import WordTable, WordVectorError, read_word_vectors
 from likewise.runs.cache import cache_folder, made_in_cache
 from likewise.runs.progress import Progress

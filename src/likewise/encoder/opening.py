@@ -1,4 +1,4 @@
-"""Finding and opening a saved model: a folder, a name on the model hub, or a bundled model.
+"""Opening a saved model: a folder, a name on the model hub, or a bundled model.
 
 No code that comes with a model runs: its modules are those of sentence-transformers and of likewise, and weights are
 read as tensors only. This is the only file that uses private names of SentenceTransformer, for which the minor version
@@ -8,27 +8,19 @@ of sentence-transformers is pinned.
 import pickle
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from importlib import import_module
-from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Transformer
-from sentence_transformers.util import import_from_string, load_file_path
+from sentence_transformers.util import import_from_string
 
-from likewise.corpus.bundled import resolve_model
+from likewise.encoder.location import CONFIG, Found, LoadError, check_loadable
 from likewise.errors import LikewiseError, first_line
-from likewise.runs.whole_files import read_json
 from likewise.transformers_output import no_bar, no_report_of_spares
 
 _Model = TypeVar("_Model", bound=SentenceTransformer)
-
-# The files that make a folder a model: sentence-transformers' own, or a plain transformers checkpoint.
-_MODULES, _CONFIG, _KIND = "modules.json", "config.json", "config_sentence_transformers.json"
-_TEXT_ENDINGS = (".txt", ".csv", ".tsv", ".json", ".jsonl", ".xml", ".parquet", ".gz", ".bz2", ".zst", ".zip")
-_HUB_SECONDS = 10.0
 
 _HOMES = {
     "normalizing_flow": "NormalizingFlow",
@@ -53,63 +45,6 @@ class OwnInference(SentenceTransformer):
         return super()._inference(inputs, **settings)
 
 
-class LoadError(LikewiseError):
-    """Raised if a model cannot be loaded or lacks what is needed; the message names the reason and the cure."""
-
-
-@dataclass(frozen=True)
-class Found:
-    """The location of a model.
-
-    Attributes:
-        path: its folder, or its name on the model hub.
-        local_only: the hub is not asked for its files, which are here from an earlier download.
-    """
-
-    name: str
-    path: str
-    local_only: bool = False
-
-    @property
-    def folder(self) -> Path | None:
-        """The folder; None for a name on the hub."""
-        return Path(self.path) if Path(self.path).is_dir() else None
-
-    @property
-    def modules(self) -> list[str]:
-        """The types of a sentence encoder's modules, as its modules.json names them; none for any other model."""
-        listing = load_file_path(self.path, _MODULES, local_files_only=self.local_only)
-        try:
-            return [str(module["type"]) for module in read_json(Path(listing))] if listing else []
-        except (ValueError, KeyError, TypeError) as error:
-            raise LoadError(f"'{listing}' cannot be read ({error}). Copy the model's folder again.") from None
-
-
-def check_loadable(name: str) -> Found:
-    """Find a model, and check that it is there without loading it. Takes about a second if the hub answers.
-
-    Args:
-        name: a folder (a SentenceTransformer or a transformers checkpoint), a name of the model hub, or
-            `bundled:NAME`.
-
-    Raises:
-        LoadError: there is no such folder or name, or the folder holds no sentence encoder.
-        CorpusError: an unknown bundled name, or its package is not installed.
-    """
-    path = Path(resolve_model(name)).expanduser()
-    if name and path.is_dir():
-        _check_folder(path)
-        return Found(name, str(path))
-    if path.is_file():
-        raise LoadError(f"'{name}' is a file, and a model is a folder. Give the folder that holds {_MODULES}.")
-    if _looks_like_a_path(name):
-        raise LoadError(
-            f"There is no folder '{name}'. Give a folder that holds a model, a name of the model hub "
-            "(organization/model), or 'bundled:minilm'."
-        )
-    return Found(name, name, _only_here(name))
-
-
 def is_sentence_encoder(name: str) -> bool:
     """Return whether a model, local or on the hub, is in the format of sentence-transformers, with a pooling."""
     return bool(check_loadable(name).modules)
@@ -131,7 +66,7 @@ def open_model(kind: type[_Model], found: Found, device: Any = None) -> _Model:
 
 def open_transformer(found: Found) -> Transformer:
     """Load the transformer of a model alone, with its tokenizer and its maximal length."""
-    if found.folder and not (found.folder / _CONFIG).exists():
+    if found.folder and not (found.folder / CONFIG).exists():
         # A sentence-transformers folder may keep its transformer in a subfolder (0_Transformer).
         return transformer_of(open_model(SentenceTransformer, found), found.name)
     with _readable_errors(found.name), no_bar(), no_report_of_spares(), _no_hub(found):
@@ -179,7 +114,7 @@ def _readable_errors(name: str) -> Iterator[None]:
             reason = "its weights are a pickle that holds more than tensors, and could run code"
             cure = "It is not read: get the model with weights as safetensors."
         elif "size mismatch" in str(error) or "ignore_mismatched_sizes" in str(error):
-            reason = f"its weights do not have the shapes that its {_CONFIG} asks for"
+            reason = f"its weights do not have the shapes that its {CONFIG} asks for"
         elif "trust_remote_code" in str(error) or "custom code" in str(error):
             named = f" ({reason.rstrip('.')})"
             reason, cure = f"it needs custom code{named}", "likewise runs no code from a model's folder."
@@ -192,50 +127,6 @@ def _check_tokenizer(tokenizer: Any, name: str) -> None:
         raise LoadError(
             f"The model '{name}' has no tokenizer files (tokenizer.json or vocab.txt): copy the folder again."
         )
-
-
-def _looks_like_a_path(name: str) -> bool:
-    # A hub name is 'model' or 'organization/model'.
-    return (
-        not name
-        or name.startswith((".", "/", "~"))
-        or name.endswith(("/", *_TEXT_ENDINGS))
-        or name.count("/") > 1
-        or "\\" in name
-    )
-
-
-def _check_folder(folder: Path) -> None:
-    if (folder / _MODULES).is_file() or (folder / _CONFIG).is_file():
-        if _kind(folder) == "CrossEncoder":
-            # sentence-transformers would take its transformer with a pooling that nobody trained.
-            raise LoadError(
-                f"'{folder}' is a cross-encoder: it scores pairs and has no sentence vectors. Score pairs with "
-                f"sentence_transformers.CrossEncoder, or evaluate it as 'cross-encoder:{folder}'."
-            )
-        return
-    # A run keeps its models in subfolders: name them, the newest last.
-    inside = sorted(
-        {path.parent for pattern in (f"*/{_MODULES}", f"*/*/{_MODULES}") for path in folder.glob(pattern)},
-        key=lambda path: path.stat().st_mtime,
-    )
-    if inside:
-        names = ", ".join(f"'{path}'" for path in inside[-5:])
-        raise LoadError(
-            f"'{folder}' is not a model itself (it has no {_MODULES}), but it holds some. Give one of: {names}."
-        )
-    raise LoadError(
-        f"'{folder}' holds no model: it has neither {_MODULES} nor {_CONFIG}. If it is the folder of a "
-        "run, the run has saved nothing yet; if it is a copy, files are missing from it."
-    )
-
-
-def _kind(folder: Path) -> str:
-    """Return sentence-transformers' type of the model in a folder; '' if it is not stated."""
-    try:
-        return str(read_json(folder / _KIND).get("model_type", ""))
-    except (OSError, ValueError, AttributeError):
-        return ""
 
 
 def _own_classes(found: Found) -> dict[str, Any]:
@@ -265,28 +156,3 @@ def _check_is_module(name: str, kind: str) -> None:
         f"'{name}' asks for a module {kind}, which this release of sentence-transformers does not have. Install the "
         "release that its config_sentence_transformers.json names."
     )
-
-
-def _only_here(name: str) -> bool:
-    """Return whether a name on the hub can only be loaded from an earlier download.
-
-    The hub is asked once and briefly, because its client tries again for minutes.
-    """
-    from huggingface_hub import HfApi, constants, try_to_load_from_cache
-    from huggingface_hub.errors import HFValidationError, RepositoryNotFoundError
-
-    reason = "the model hub is not asked (HF_HUB_OFFLINE)"
-    cure = "give a folder or 'bundled:minilm', or connect to the hub"
-    if not constants.HF_HUB_OFFLINE:
-        try:
-            HfApi().model_info(name, timeout=_HUB_SECONDS)
-            return False
-        except (HFValidationError, RepositoryNotFoundError):
-            reason = "the model hub has no such model"
-            cure = "check the spelling, and whether it is private; or give 'bundled:minilm'"
-        except Exception as error:  # the hub's client raises a dozen kinds
-            reason = f"the model hub cannot be reached ({type(error).__name__})"
-    with suppress(HFValidationError):
-        if any(isinstance(try_to_load_from_cache(name, file), str) for file in (_MODULES, _CONFIG)):
-            return True
-    raise LoadError(f"'{name}' is not a folder here, {reason}, and no earlier download is on this machine: {cure}.")

@@ -17,7 +17,7 @@ from sentence_transformers import CrossEncoder, SentenceTransformer
 from torch import Tensor
 from torch.nn import functional as F
 
-from likewise.encoder.opening import LoadError
+from likewise.encoder.location import LoadError
 from likewise.errors import first_line
 from likewise.evaluation.pairs import pair_cosines
 from likewise.evaluation.task import EvaluationError
@@ -193,12 +193,21 @@ class CrossEncoderScorer(_Scorer):
 
 
 def predict_pairs(
-    model: Any, first: Sequence[str], second: Sequence[str], batch_size: int, precision: Precision | None
+    model: Any,
+    first: Sequence[str],
+    second: Sequence[str],
+    batch_size: int,
+    precision: Precision | None,
+    activation: Any = None,
 ) -> np.ndarray:
-    """Return the scores of P pairs by a cross-encoder, (P,) float64; its modes and the random state are restored."""
+    """Return the scores of P pairs by a cross-encoder, (P,) float64; its modes and the random state are restored.
+
+    Args:
+        activation: a module in place of the model's own.
+    """
     with undisturbed(model), autocast(model, precision):
         pairs = list(zip(first, second, strict=True))
-        found = model.predict(pairs, batch_size=batch_size, show_progress_bar=False)
+        found = model.predict(pairs, batch_size=batch_size, show_progress_bar=False, activation_fn=activation)
     return np.asarray(found, dtype=np.float64)
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from likewise.corpus.bundled import resolve_model
 from likewise.corpus.decoding import digest_of
+from likewise.encoder.location import check_loadable
 from likewise.errors import LikewiseError
 from likewise.inference.engines.engine import EngineName, EnginePrecision
 from likewise.inference.exported import ExportedEncoder, Facts, Role, TextEncoder
@@ -49,6 +50,7 @@ class DeferredEncoder:
         """The model, loaded on first access."""
         if not isinstance(self._given, str | os.PathLike):
             return self._given
+        check_loadable(os.fspath(self._given))  # a name that leads nowhere is said before torch is imported
         from likewise.inference.loading import load
 
         return load(self._given, engine=self._engine, precision=self._precision)
@@ -59,9 +61,10 @@ class DeferredEncoder:
         if self._by_export:
             with suppress(LookupError):
                 return recalled(self._given)  # type: ignore[arg-type]
+        model = self.model
         from likewise.inference.encoding import facts_of
 
-        found = facts_of(self.model)
+        found = facts_of(model)
         if self._by_export:
             remember(self._given, found)  # type: ignore[arg-type]
         return found

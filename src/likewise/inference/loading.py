@@ -9,7 +9,8 @@ from typing import Any
 import torch
 from sentence_transformers import SentenceTransformer
 
-from likewise.encoder.opening import LoadError, check_loadable, open_model
+from likewise.encoder.location import LoadError, check_loadable
+from likewise.encoder.opening import open_model
 from likewise.inference.encoder import Encoder
 from likewise.inference.engines.engine import Choice, EngineName, EnginePrecision
 

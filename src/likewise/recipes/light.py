@@ -17,7 +17,7 @@ from torch.optim import Optimizer
 from transformers import get_scheduler
 
 from likewise.encoder.distilled_vectors import build_static_words
-from likewise.encoder.opening import check_loadable
+from likewise.encoder.location import check_loadable
 from likewise.encoder.training_modules import TeacherSpace
 from likewise.encoder.vector_files import check_word_vectors
 from likewise.losses import functional

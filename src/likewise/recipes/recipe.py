@@ -10,7 +10,7 @@ import numpy as np
 from torch import Tensor, nn
 
 from likewise.corpus import PreparedCorpus
-from likewise.encoder.opening import check_loadable
+from likewise.encoder.location import check_loadable
 from likewise.recipes.options import TrainingOptions
 from likewise.runs.options import OptionError
 from likewise.runs.progress import Progress

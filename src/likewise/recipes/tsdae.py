@@ -14,7 +14,7 @@ from torch import Tensor
 from likewise.augment.spans import sentence_rng
 from likewise.augment.word_edits import delete_words
 from likewise.encoder.build import PoolingMode, build_encoder
-from likewise.encoder.opening import LoadError
+from likewise.encoder.location import LoadError
 from likewise.encoder.training_modules import TrainingDecoder
 from likewise.errors import first_line
 from likewise.recipes.options import TrainingOptions

@@ -7,6 +7,7 @@ import os
 import threading
 from collections.abc import Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,11 @@ from typing import Any
 import numpy as np
 from fastapi.concurrency import run_in_threadpool
 
+from likewise.corpus.bundled import resolve_model
+from likewise.errors import LikewiseError
 from likewise.inference.deferred import DeferredEncoder
 from likewise.inference.exported import Facts, TextEncoder
+from likewise.runs.job import read_record
 from likewise.runs.progress import Progress
 from likewise.searching import Hit, Index
 from likewise.serving.batching import Batcher
@@ -91,15 +95,18 @@ class Service:
         self.models: dict[str, TextEncoder] = {}
         self.facts: dict[str, Facts] = {}
         self.batchers: dict[str, Batcher] = {}
+        self._places: dict[str, str] = {}  # what the names of models lead to
+        self._bases: dict[str, str] = {}  # and of those that were made from another one, its name
         self._loop: asyncio.AbstractEventLoop | None = None
         # Of their own: a search waits for its query to be encoded, which may take a thread of the common pool.
         self._threads = ThreadPoolExecutor(4 * (os.cpu_count() or 1), "search")
         self._searches, self._work = 0, threading.local()
         for name, given in models.items():
             encoder = DeferredEncoder(given, engine, precision)
+            self._places[name], self._bases[name] = _place(given), _base(given)
             # By its export, if it has one from an earlier start: torch takes seconds to import.
             model, self.facts[name] = encoder.opened(), encoder.facts
-            told.tell(f"{name}: {encoder.facts.dimension} numbers")
+            told.tell(f"{name}: {encoder.facts.dimension} dimensions")
             model.choose(_SAMPLE, _MANY, told)
             model.vectors(model.items(_SAMPLE[:1]))  # the first request is as fast as the others
             self.models[name], observe = model, self.metrics.batches.labels(name).observe
@@ -192,7 +199,7 @@ class Service:
         """Return what is served, for the page."""
         return {
             "models": [
-                {"name": name, "dimension": self.facts[name].dimension, "engine": model.engine}
+                {"name": name, "dimension": self.facts[name].dimension, "engine": model.engine, **self._base_of(name)}
                 for name, model in self.models.items()
             ],
             "indexes": [
@@ -200,3 +207,29 @@ class Service:
                 for name, index in self.indexes.items()
             ],
         }
+
+    def _base_of(self, name: str) -> dict[str, str | None]:
+        """Return what a model was made from, and the name by which that is served; None for what is not known."""
+        base = self._bases[name]
+        at = _place(base)
+        served = next((one for one, place in self._places.items() if one != name and place == at), None)
+        return {"base": base or None, "base_served": served if base else None}
+
+
+def _place(given: Any) -> str:
+    """Return what the name of a model leads to: its folder, or the name if it is one of the hub."""
+    if not isinstance(given, str | os.PathLike):
+        return ""
+    name = os.fspath(given)
+    with suppress(LikewiseError):  # a bundled one that is not installed here
+        name = resolve_model(name)
+    path = Path(name).expanduser()
+    return str(path.resolve()) if path.exists() else name
+
+
+def _base(given: Any) -> str:
+    """Return the name of the model that one was made from, "" if its folder does not say."""
+    if isinstance(given, str | os.PathLike):
+        with suppress(LikewiseError):
+            return str(read_record(Path(given)).get("base") or "")
+    return ""

@@ -122,35 +122,104 @@ const list = panel(["list"], async (signal) => {
   get("heat").replaceChildren(...found.map((one, number) => heat(one, sentences, number)));
 });
 
-function hit({ file, line, title, text, sentence, similarity, scores }) {
+const NAMES = { vectors: "meaning", reranker: "cross-encoder" }; // of the parts of a score, where the page has another
+const SCALES = {
+  hybrid:
+    "Sorted by score: the sum of what each part of the search gives, in standard deviations above the average passage. " +
+    "The cosine is one part of it, so cosines need not follow the order.",
+  vectors: "Sorted by the cosine of query and passage.",
+  words: "Sorted by BM25, which counts the words in common: rare words count more, and long passages less.",
+};
+const INCOMPARABLE = " Cosines and scores of two models are not comparable: compare the passages that they put first.";
+const SHOWN_HITS = 5;
+
+const signed = (value) => `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(2)}`;
+const samePassage = (one, other) => one.file === other.file && one.line === other.line && one.text === other.text;
+
+// The parts of a score as a bar, whose length is in proportion to the longest of all hits, and as a sum.
+function parts({ score, scores, similarity, words }, longest) {
+  const given = Object.entries(scores);
+  if (!given.length) return [];
+  const strip = make("div", { className: "strip", "aria-hidden": "true" });
+  const sum = make("div", { className: "sum" });
+  for (const [name, value] of given) {
+    const piece = make("span", { className: `part ${name}` });
+    piece.style.width = `${(100 * Math.max(0, value)) / longest}%`;
+    strip.append(piece);
+    const raw = { vectors: ["cosine", similarity, 3], words: ["BM25", words, 2] }[name];
+    const known = raw && raw[1] !== null ? ` (${raw[0]} ${raw[1].toFixed(raw[2])})` : "";
+    sum.append(make("span", {}, make("i", { className: `part ${name}`, "aria-hidden": "true" }), `${NAMES[name] || name} ${signed(value)}${known}`));
+  }
+  sum.append(make("b", { text: `= ${score.toFixed(2)}` }));
+  return [strip, sum];
+}
+
+// The place of a hit among those of the other model.
+function elsewhere(hit, other) {
+  const place = other.hits.findIndex((one) => samePassage(one, hit));
+  const text = place < 0 ? `not among the first ${SHOWN_HITS} by ${other.model}` : `number ${place + 1} by ${other.model}`;
+  return make("span", { text, className: place < 0 ? "changed" : "" });
+}
+
+function hit(found, rank, longest, other) {
+  const { file, line, title, text, sentence, similarity, words, scores } = found;
   const at = text.indexOf(sentence);
   const passage = make("div", {}, text.slice(0, at), make("mark", { text: sentence }), text.slice(at + sentence.length));
-  const place = make("div", { className: "place" }, make("span", { text: `${file.split(/[\\/]/).slice(-2).join("/")}:${line}`, title: file }));
+  const place = make("div", { className: "place" }, make("span", { text: `${rank + 1}.` }));
+  place.append(make("span", { text: `${file.split(/[\\/]/).slice(-2).join("/")}:${line}`, title: file }));
   if (title) place.append(make("span", { text: title }));
-  if (similarity !== null) place.append(make("span", { text: `cosine ${similarity.toFixed(3)}` }));
-  const parts = Object.entries(scores).map(([name, value]) => `${name} ${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(2)}`);
-  if (parts.length) place.append(make("span", { text: parts.join(" "), title: "What each part of the search gave; their sum is the score" }));
-  return make("li", {}, place, passage);
+  if (!Object.keys(scores).length) {
+    if (similarity !== null) place.append(make("span", { text: `cosine ${similarity.toFixed(3)}` }));
+    if (words !== null) place.append(make("span", { text: `BM25 ${words.toFixed(2)}` }));
+  }
+  if (other) place.append(elsewhere(found, other));
+  return make("li", {}, place, passage, ...parts(found, longest));
 }
 
 const search = panel(["query", "mode"], async (signal) => {
   const query = get("query").value.trim();
+  const mode = get("mode").value;
   // The indexes of the chosen models, side by side.
   const wanted = chosen().flatMap((model) => indexes.filter((one) => one.model === model));
   const found = query
-    ? await Promise.all(wanted.map((one) => ask("search", { query, index: one.name, k: 5, mode: get("mode").value }, signal)))
+    ? await Promise.all(
+        wanted.map(async ({ name, model }) => ({
+          name,
+          model,
+          hits: (await ask("search", { query, index: name, k: SHOWN_HITS, mode }, signal)).hits,
+        })),
+      )
     : [];
-  const shown = found.map(({ hits }, number) => {
-    const name = `${wanted[number].name}, by ${wanted[number].model}`;
-    const content = hits.length ? make("ol", {}, ...hits.map(hit)) : make("p", { text: "Nothing found." });
-    return make("div", {}, make("h3", { text: name }), content);
+  // By words alone all models find the same.
+  const several = new Set(found.map((one) => one.model)).size > 1 && mode !== "words";
+  const shown = found.map((one, number) => {
+    const positive = one.hits.map(({ scores }) => Object.values(scores).reduce((sum, value) => sum + Math.max(0, value), 0));
+    const other = several && found.length === 2 ? found[1 - number] : null;
+    const content = one.hits.length
+      ? make("ol", {}, ...one.hits.map((each, rank) => hit(each, rank, Math.max(...positive, 1e-9), other)))
+      : make("p", { text: "Nothing found." });
+    return make("div", {}, make("h3", { text: one.name === one.model ? one.name : `${one.name}, by ${one.model}` }), content);
   });
   if (query && !wanted.length) shown.push(make("p", { text: "The chosen model has no index." }));
+  get("scale").hidden = !found.some((one) => one.hits.length);
+  get("scale").textContent = SCALES[mode] + (several ? INCOMPARABLE : "");
   get("hits").replaceChildren(...shown);
 });
 
+// What to start to see an adapted model beside its base.
+function besideBase(models) {
+  const alone = models.find((model) => model.base && !model.base_served && indexes.some((one) => one.model === model.name));
+  get("base").hidden = !alone;
+  if (alone) {
+    get("base").textContent =
+      `${alone.name} was made from ${alone.base}. To see the hits of both side by side, index the same files with ` +
+      `${alone.base}, and serve both models with both indexes.`;
+  }
+}
+
 async function everything() {
-  for (const start of [pair, negation, list, search]) await start();
+  for (const note of document.querySelectorAll(".two")) note.hidden = chosen().length < 2;
+  for (const start of [search, pair, negation, list]) await start();
 }
 
 async function begin() {
@@ -160,7 +229,11 @@ async function begin() {
     const names = models.map((model) => model.name);
     get("first").replaceChildren(...names.map((name) => make("option", { text: name, value: name })));
     get("second").replaceChildren(make("option", { text: "none", value: "" }), ...names.map((name) => make("option", { text: name, value: name })));
-    get("second").value = names[1] || "";
+    // An adapted model beside its base, where both are served.
+    const adapted = models.find((model) => model.base_served);
+    get("first").value = adapted ? adapted.name : names[0];
+    get("second").value = adapted ? adapted.base_served : names[1] || "";
+    besideBase(models);
     get("beside").hidden = names.length < 2;
     get("models").hidden = false;
     get("login").hidden = true;

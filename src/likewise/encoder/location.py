@@ -1,0 +1,170 @@
+"""Finding a model: a folder, a name on the model hub, or a bundled model.
+
+Nothing here imports torch, so that a name that leads nowhere is said at once.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from likewise.corpus.bundled import resolve_model
+from likewise.errors import LikewiseError
+from likewise.runs.whole_files import read_json
+
+# The files that make a folder a model: sentence-transformers' own, or a plain transformers checkpoint.
+MODULES, CONFIG, _KIND = "modules.json", "config.json", "config_sentence_transformers.json"
+_TEXT_ENDINGS = (".txt", ".csv", ".tsv", ".json", ".jsonl", ".xml", ".parquet", ".gz", ".bz2", ".zst", ".zip")
+_HUB_SECONDS = 3.0
+
+
+class LoadError(LikewiseError):
+    """Raised if a model cannot be loaded or lacks what is needed; the message names the reason and the cure."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """The location of a model.
+
+    Attributes:
+        path: its folder, or its name on the model hub.
+        local_only: the hub is not asked for its files, which are here from an earlier download.
+    """
+
+    name: str
+    path: str
+    local_only: bool = False
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder; None for a name on the hub."""
+        return Path(self.path) if Path(self.path).is_dir() else None
+
+    @property
+    def modules(self) -> list[str]:
+        """The types of a sentence encoder's modules, as its modules.json names them; none for any other model."""
+        from sentence_transformers.util import load_file_path
+
+        listing = load_file_path(self.path, MODULES, local_files_only=self.local_only)
+        try:
+            return [str(module["type"]) for module in read_json(Path(listing))] if listing else []
+        except (ValueError, KeyError, TypeError) as error:
+            raise LoadError(f"'{listing}' cannot be read ({error}). Copy the model's folder again.") from None
+
+
+def check_loadable(name: str) -> Found:
+    """Find a model, and check that it is there without loading it. Takes about a second if the hub answers.
+
+    Args:
+        name: a folder (a SentenceTransformer or a transformers checkpoint), a name of the model hub, or
+            `bundled:NAME`.
+
+    Raises:
+        LoadError: there is no such folder or name, or the folder holds no sentence encoder.
+        CorpusError: an unknown bundled name, or its package is not installed.
+    """
+    path = Path(resolve_model(name)).expanduser()
+    if name and path.is_dir():
+        _check_folder(path)
+        return Found(name, str(path))
+    if path.is_file():
+        raise LoadError(f"'{name}' is a file, and a model is a folder. Give the folder that holds {MODULES}.")
+    if _looks_like_a_path(name):
+        raise LoadError(
+            f"There is no folder '{name}'. Give a folder that holds a model, a name of the model hub "
+            "(organization/model), or 'bundled:minilm'."
+        )
+    return Found(name, name, _only_here(name))
+
+
+def check_cross_encoder(name: str) -> None:
+    """Check that a cross-encoder is there without loading it.
+
+    Args:
+        name: a folder, or a name of the model hub.
+
+    Raises:
+        LoadError: there is no such folder or name, or the folder holds no cross-encoder.
+    """
+    folder = Path(name).expanduser()
+    if not folder.is_dir():
+        if folder.is_file() or name.startswith("bundled:") or _looks_like_a_path(name):
+            raise LoadError(f"there is no folder '{name}': give that of a cross-encoder, or its name on the model hub")
+        _only_here(name)
+    elif not (folder / CONFIG).is_file() or (folder / MODULES).is_file():
+        raise LoadError(
+            f"'{folder}' is not a cross-encoder, which scores a query and a text together: give the folder of one, "
+            "such as sentence_transformers.CrossEncoder saves"
+        )
+
+
+def _looks_like_a_path(name: str) -> bool:
+    # A hub name is 'model' or 'organization/model'.
+    return (
+        not name
+        or name.startswith((".", "/", "~"))
+        or name.endswith(("/", *_TEXT_ENDINGS))
+        or name.count("/") > 1
+        or "\\" in name
+    )
+
+
+def _check_folder(folder: Path) -> None:
+    if (folder / MODULES).is_file() or (folder / CONFIG).is_file():
+        if _kind(folder) == "CrossEncoder":
+            # sentence-transformers would take its transformer with a pooling that nobody trained.
+            raise LoadError(
+                f"'{folder}' is a cross-encoder: it scores pairs and has no sentence vectors. Score pairs with "
+                f"sentence_transformers.CrossEncoder, or evaluate it as 'cross-encoder:{folder}'."
+            )
+        return
+    # A run keeps its models in subfolders: name them, the newest last.
+    inside = sorted(
+        {path.parent for pattern in (f"*/{MODULES}", f"*/*/{MODULES}") for path in folder.glob(pattern)},
+        key=lambda path: path.stat().st_mtime,
+    )
+    if inside:
+        names = ", ".join(f"'{path}'" for path in inside[-5:])
+        raise LoadError(
+            f"'{folder}' is not a model itself (it has no {MODULES}), but it holds some. Give one of: {names}."
+        )
+    raise LoadError(
+        f"'{folder}' holds no model: it has neither {MODULES} nor {CONFIG}. If it is the folder of a "
+        "run, the run has saved nothing yet; if it is a copy, files are missing from it."
+    )
+
+
+def _kind(folder: Path) -> str:
+    """Return sentence-transformers' type of the model in a folder; '' if it is not stated."""
+    try:
+        return str(read_json(folder / _KIND).get("model_type", ""))
+    except (OSError, ValueError, AttributeError):
+        return ""
+
+
+@cache
+def _only_here(name: str) -> bool:
+    """Return whether a name on the hub can only be loaded from an earlier download.
+
+    The hub is asked once and briefly, because its client tries again for minutes; an answer holds for the process.
+    """
+    from huggingface_hub import HfApi, constants, try_to_load_from_cache
+    from huggingface_hub.errors import HFValidationError, RepositoryNotFoundError
+
+    reason = "the model hub is not asked (HF_HUB_OFFLINE)"
+    cure = "give a folder or 'bundled:minilm', or connect to the hub"
+    if not constants.HF_HUB_OFFLINE:
+        try:
+            HfApi().model_info(name, timeout=_HUB_SECONDS)
+            return False
+        except (HFValidationError, RepositoryNotFoundError):
+            reason = "the model hub has no such model"
+            cure = "check the spelling, and whether it is private; or give 'bundled:minilm'"
+        except Exception as error:  # the hub's client raises a dozen kinds
+            reason = f"the model hub cannot be reached ({type(error).__name__})"
+    with suppress(HFValidationError):
+        if any(isinstance(try_to_load_from_cache(name, file), str) for file in (MODULES, CONFIG)):
+            return True
+    raise LoadError(f"'{name}' is not a folder here, {reason}, and no earlier download is on this machine: {cure}.")

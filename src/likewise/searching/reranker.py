@@ -1,0 +1,80 @@
+"""A cross-encoder, which reads a query together with a passage, as the last stage of a search."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from likewise.encoder.location import check_cross_encoder
+
+_AT_A_TIME = 16
+"""Pairs between two looks at whether the work was given up."""
+
+
+class Reranker:
+    """A cross-encoder of sentence-transformers, loaded when it is first needed; one thread scores at a time.
+
+    Args:
+        name: its folder, or its name on the model hub.
+
+    Raises:
+        LoadError: there is no such folder or name, or the folder holds no cross-encoder.
+    """
+
+    def __init__(self, name: str | os.PathLike[str]) -> None:
+        self.name = os.fspath(name)
+        check_cross_encoder(self.name)
+        self._lock = threading.Lock()
+
+    @cached_property
+    def model(self) -> Any:
+        """The cross-encoder; raises LoadError if it cannot be loaded or has more than one output."""
+        from likewise.evaluation.pair_scorers import CrossEncoderScorer
+
+        return CrossEncoderScorer(self.name).model
+
+    def scores(self, query: str, texts: Sequence[str], check: Callable[[], object] = lambda: None) -> np.ndarray:
+        """Return how well texts answer a query, (S,): the output before any activation, the higher the better.
+
+        Args:
+            check: called between parts of the work; what it raises ends it.
+        """
+        from torch import nn
+
+        from likewise.evaluation.pair_scorers import predict_pairs
+
+        found = np.zeros(len(texts))
+        order = np.argsort([-len(text) for text in texts], kind="stable")  # texts of near-equal length pad little
+        for start in range(0, len(order), _AT_A_TIME):
+            part = order[start : start + _AT_A_TIME]
+            with self._lock:
+                check()
+                some = [texts[i] for i in part]
+                found[part] = predict_pairs(self.model, [query] * len(some), some, _AT_A_TIME, None, nn.Identity())
+        return found
+
+    def tokens(self, query: str, texts: Sequence[str]) -> int:
+        """Return the number of tokens that are read for S pairs."""
+        pairs = self.model.tokenizer([query] * len(texts), list(texts), truncation=True)
+        return sum(map(len, pairs["input_ids"]))
+
+
+def in_range(scores: np.ndarray, outputs: np.ndarray) -> np.ndarray:
+    """Return the outputs (S,) of a cross-encoder on the scale of the scores (S,) of the same passages.
+
+    The outputs are mapped linearly: the highest to the highest of the scores, the lowest to the lowest. So the passages
+    are in the order of the cross-encoder, and their place among all others stays as it was.
+
+    >>> in_range(np.array([3.0, 2.0, 1.0]), np.array([-4.0, 6.0, 1.0]))
+    array([1., 3., 2.])
+    """
+    reach = outputs.max() - outputs.min()
+    if reach <= 0:
+        return scores
+    mapped: np.ndarray = scores.min() + (scores.max() - scores.min()) * (outputs - outputs.min()) / reach
+    return mapped
