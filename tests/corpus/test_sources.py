@@ -9,8 +9,16 @@ import pytest
 
 from likewise.corpus import CorpusError, CorpusOptions
 from likewise.corpus.sources import files_in, find_files, find_sources, prose_of
+from likewise.runs.progress import Progress
 
 DEFAULT = CorpusOptions()
+
+
+def told_lines():
+    """A display, and the lines that it is told."""
+    progress, told = Progress(quiet=True), []
+    progress.tell = told.append
+    return progress, told
 
 
 def test_files_are_sorted_and_none_is_named_twice(write, tmp_path):
@@ -149,35 +157,35 @@ def test_files_of_a_folder_that_cannot_be_read_are_left_out_with_the_reason(tmp_
         (tmp_path / name).write_text(text)
     (tmp_path / ".git").mkdir()
     (tmp_path / ".git" / "f.txt").write_text("Seven eight nine.")
-    told: list[str] = []
-    assert [source.path.name for source in find_sources(tmp_path, DEFAULT, told.append)] == ["a.txt"]
+    progress, told = told_lines()
+    assert [source.path.name for source in find_sources(tmp_path, DEFAULT, progress)] == ["a.txt"]
     assert [line.partition(": ")[0] for line in told] == ["left out"] * 4
     assert f"{tmp_path}/b.ndjson:1: not a JSON object" in told[0]
     assert "this XML is not a MediaWiki dump" in told[1]
     assert "which field holds the text" in told[2]
     assert told[3] == "left out: 1 more file"
     with pytest.raises(CorpusError, match=r"b\.ndjson:1: not a JSON object"):
-        find_sources([tmp_path / "a.txt", tmp_path / "b.ndjson"], DEFAULT, told.append)
+        find_sources([tmp_path / "a.txt", tmp_path / "b.ndjson"], DEFAULT, progress)
     (tmp_path / "a.txt").unlink()
     with pytest.raises(CorpusError, match=r"b\.ndjson:1: not a JSON object"):
-        find_sources(tmp_path, DEFAULT, told.append)
+        find_sources(tmp_path, DEFAULT, progress)
 
 
 def test_of_a_folder_prose_is_read_and_a_line_counts_the_rest(tmp_path):
     prose = ("a.txt", "b.md", "c.jsonl.gz", "d.xml-p1p9.bz2", "README", "wiki_00")
-    for name in (*prose, "e.html", "f.html", "g.ipynb", "h.json", "i.py", "j.svg", "k.css", "Makefile"):
+    for name in (*prose, "e.svg", "f.svg", "g.sql", "h.json", "i.py", "j.svg", "k.css", "Makefile"):
         (tmp_path / name).touch()
     (tmp_path / "README").write_text("How to open the valve.\n")
     (tmp_path / "run").write_text("#!/bin/sh\necho valve\n")
     (tmp_path / "core").write_bytes(b"ab\0cd")
     read, others = prose_of(files_in(tmp_path))
     assert [path.name for path in read] == sorted(prose)
-    assert others.startswith("10 files in other formats (2 .html, 1 .css, ")
-    assert others.endswith(", 4 more); a file that is named is read")
+    assert others.startswith("10 files in other formats (3 .svg, 1 .css, ")
+    assert others.endswith(", 3 more); a text file that is named is read")
     assert find_files(tmp_path) == read
-    told: list[str] = []
+    progress, told = told_lines()
     for name in ("c.jsonl.gz", "d.xml-p1p9.bz2"):
         (tmp_path / name).unlink()
-    assert len(find_sources(tmp_path, DEFAULT, told.append)) == 4
+    assert len(find_sources(tmp_path, DEFAULT, progress)) == 4
     assert told == [f"left out: {others}"]
     assert find_files(tmp_path / "i.py") == [tmp_path / "i.py"]

@@ -26,7 +26,7 @@ def contents(folder):
 
 def test_passages_and_their_vectors_are_those_of_the_model(indexed, sentences, saved_model):
     rows = contents(indexed)
-    wanted = [f"Rivers: {sentences[40]} {sentences[41]}", f"Dogs: {sentences[42]}", *sentences[:40]]
+    wanted = [f"Rivers: {sentences[40]} {sentences[41]}", f"Rivers > Dogs: {sentences[42]}", *sentences[:40]]
     vectors = SentenceTransformer(str(saved_model)).encode(wanted, normalize_embeddings=True)
     by_text = {f"{title}: {text}" if title else text: vector for _, _, title, text, _, vector in rows}
     np.testing.assert_allclose([by_text[text] for text in wanted], vectors, atol=1e-5)
@@ -113,13 +113,13 @@ def test_two_readers_while_one_writes(notes, saved_model, tmp_path, sentences):
 def test_binary_files_of_a_folder_are_skipped_and_a_named_one_is_refused(notes, saved_model, tmp_path):
     (notes / "picture.bin").write_bytes(b"\0\1\2")
     (notes / "binary.txt").write_bytes(b"\0\1\2")
-    (notes / "page.html").write_text("<p>The cat sees the dog.</p>\n")
+    (notes / "page.py").write_text("The cat sees the dog.\n")
     found = index(notes, model=saved_model, out=tmp_path / "a.index", quiet=True)
     assert found.passages == 42
     assert len(found.skipped) == 2
-    assert "2 files in other formats (1 .bin, 1 .html)" in found.skipped[0]
+    assert "2 files in other formats (1 .bin, 1 .py)" in found.skipped[0]
     assert "binary.txt:1" in found.skipped[1]
-    found = index([notes, notes / "page.html"], out=tmp_path / "a.index", quiet=True)
+    found = index([notes, notes / "page.py"], out=tmp_path / "a.index", quiet=True)
     assert found.passages == 43, "a named file is read"
     with pytest.raises(LikewiseError, match=r"picture\.bin:1"):
         index(notes / "picture.bin", out=tmp_path / "a.index", quiet=True)

@@ -36,7 +36,7 @@ def test_markdown_blocks_carry_their_heading(tmp_path):
     assert [(line, title, text) for line, title, text, _ in read(tmp_path / "a.md")] == [
         (1, "", "Before."),
         (4, "Tea", "Green tea is old."),
-        (9, "Black", "It is new."),
+        (9, "Tea > Black", "It is new."),
     ]
 
 
@@ -80,7 +80,8 @@ def test_articles_carry_title_and_heading(tmp_path):
         ("a.csv", b"body,year\nA row.,1\n", "text", "a.csv:2: no field 'text'"),
         ("a.csv", b'body\n"never closed\n', "body", "a.csv:2: .*not valid CSV"),
         ("a.parquet", b"PAR1 and nothing more", "body", "a.parquet:1: .*not a whole Parquet file"),
-        ("a.pdf", b"%PDF-1.7 ...", None, "a.pdf:1: .*this is a PDF"),
+        ("a.pdf", b"%PDF-1.7 ...", None, r"a.pdf: it cannot be read as \.pdf"),
+        ("a.doc", b"\xd0\xcf\x11\xe0...", None, r"a.doc:1: .*has to be saved as \.docx"),
     ],
 )
 def test_what_cannot_be_read_is_named_with_its_line(tmp_path, name, content, field, words):
@@ -92,9 +93,9 @@ def test_what_cannot_be_read_is_named_with_its_line(tmp_path, name, content, fie
 def test_files_of_folders_without_the_hidden_ones_and_the_index_itself(notes):
     (notes / "my.index").mkdir()
     (notes / "my.index" / "likewise.json").write_text("{}")
-    (notes / "page.html").write_text("<p>The cat.</p>")
+    (notes / "page.css").write_text("p {}")
     named, walked, others = files_of([notes, notes / "heads.md"], notes / "my.index")
-    assert others == "1 file in other formats (1 .html); a file that is named is read"
+    assert others == "1 file in other formats (1 .css); a text file that is named is read"
     assert [path.name for path in named] == ["heads.md"]
     assert [path.relative_to(notes).as_posix() for path in walked] == ["heads.md", "deep/lines.txt"]
     with pytest.raises(CorpusError, match="no such file"):

@@ -77,7 +77,7 @@ def adapt(
     base = os.fspath(base)
     complete_installation(out)
     texts = BaseTexts(load(base), base)
-    passages = read_passages(corpus, corpus_options, seed=chosen.seed, tell=progress.tell)
+    passages = read_passages(corpus, corpus_options, seed=chosen.seed, progress=progress)
     words = np.mean([len(one.text.split()) for one in passages])
     progress.tell(f"{counted(len(passages), 'passage')}, {words:.1f} words each")
     digest = digest_of("\n".join(f"{one.title}\t{one.text}" for one in passages)).hex()

@@ -4,19 +4,21 @@ import csv
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from likewise.corpus.files import LINE_LIMIT, Tick, format_suffix, numbered_lines
+from likewise.corpus.foreign import DOCUMENTS
 from likewise.corpus.options import CorpusError, CorpusOptions
 from likewise.corpus.report import CorpusReport, Reason
 from likewise.errors import LikewiseError
 from likewise.runs.whole_files import parse_json
 
 _T = TypeVar("_T")
-SourceKind = Literal["text", "jsonl", "csv", "parquet", "articles", "wiki"]
+SourceKind = Literal["text", "jsonl", "csv", "parquet", "articles", "wiki", "document"]
 MARKDOWN = (".md", ".markdown")
 JSON_LIMIT = 1 << 26
 """Longest JSON line read, in bytes: a row must be held whole."""
@@ -31,7 +33,8 @@ class Source:
 
     Attributes:
         kind: what it holds: plain "text"; rows with a text field ("jsonl", "csv" for TSV too, "parquet"); "articles"
-            (rows of id, title, sections); or a MediaWiki dump ("wiki").
+            (rows of id, title, sections); a MediaWiki dump ("wiki"); or a web page, a notebook, a Word, PowerPoint or
+            PDF file ("document").
         report: counts what is left out while the file is read.
         tick: called with the bytes read so far.
     """
@@ -48,9 +51,18 @@ class Source:
         return self.path.stat().st_size
 
     @property
-    def has_headings(self) -> bool:
-        """True for Markdown, where lines that begin with # are headings."""
-        return self.kind == "text" and format_suffix(self.path) in MARKDOWN
+    def document(self) -> str:
+        """The ending of the format of a document, "" for any other file; a PDF is known whatever its name."""
+        if (suffix := self.path.suffix.lower()) in DOCUMENTS:
+            return suffix
+        with suppress(OSError), self.path.open("rb") as file:
+            return ".pdf" if file.read(5) == b"%PDF-" else ""
+        return ""
+
+    @property
+    def is_markdown(self) -> bool:
+        """True for Markdown that is read as such, and not as a list of lines."""
+        return self.kind == "text" and self.options.split != "line" and format_suffix(self.path) in MARKDOWN
 
     def drop(self, reason: Reason, line: int, count: int = 1) -> None:
         """Count sentences that begin at a line and are left out."""

@@ -79,8 +79,8 @@ def read_documents(spec: Spec, options: CorpusOptions | None = None) -> Iterator
 
 
 def _documents(source: Source) -> Iterator[Document]:
-    if source.kind == "text":
-        paragraphs = read_paragraphs(source, headings=False)
+    if source.kind in ("text", "document"):
+        paragraphs = read_paragraphs(source)
         if sentences := tuple(text for paragraph in paragraphs for _, text in paragraph.sentences if text):
             yield Document(str(source.path), source.path.name.split(".")[0], (Section("", sentences),))
         return

@@ -3,17 +3,18 @@
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import chain, groupby
-from operator import itemgetter
+from itertools import chain
 from typing import Any, Literal
 
-from likewise.corpus.decoding import READERS, Source, field_text, text_lines
+from likewise.corpus.decoding import READERS, Source, field_text, text_lines, without_invisible
 from likewise.corpus.files import HEAD, read_head
+from likewise.corpus.foreign import pages_of
+from likewise.corpus.markdown import ITEM, Block, BlockKind, markdown_blocks, without_links
 from likewise.corpus.splitting import Placed, is_prose, is_wrapped, paragraphs_of, sentences_in_lines, sentences_of
 from likewise.corpus.wiki import is_markup, is_sentence_like, read_articles
 
 Layout = Literal["line", "prose", "wrapped"]
-_HEADING = re.compile(r"#{1,6}\s+(.+?)\s*#*$")
+_QUOTED = re.compile(r"(?:\s*>)+\s?")
 SAMPLE_LINES = 500
 """Lines of a file that decide how it is split."""
 
@@ -23,30 +24,40 @@ class Paragraph:
     """A paragraph of a file; where each line is a sentence, a line, or a piece of a very long one.
 
     Attributes:
-        sentences: in order; an empty line or field has one that is empty.
+        sentences: in order; an empty line or field has one that is empty. The lines of code or of a table, as they
+            stand.
         title: the title and the heading above it, "" without one; that of a row is among its fields.
         row: the fields of its row.
+        headings: those above it in Markdown or a document, the outermost first; `title` is the last of them.
+        kind: what it is.
     """
 
     sentences: list[Placed]
     title: str = ""
     row: Mapping[str, Any] | None = None
+    headings: tuple[str, ...] = ()
+    kind: BlockKind = "prose"
 
 
 def read_paragraphs(
-    source: Source, *, headings: bool = True, split_lines: bool = False, join_rows: bool = False
+    source: Source, *, blocks: bool = False, split_lines: bool = False, join_rows: bool = False
 ) -> Iterator[Paragraph]:
     """Yield the paragraphs of a file in order, without what is no sentence in a wiki, which the report counts.
 
     Args:
-        headings: take the headings of Markdown for titles; otherwise it is read as any text.
+        blocks: give the code and the tables of Markdown, too, which otherwise the report counts.
         split_lines: divide a line that holds several sentences also where lines are sentences.
         join_rows: give the paragraphs of a row as one.
     """
-    if headings and source.has_headings:
-        for title, lines in groupby(_below_headings(source), key=itemgetter(0)):
-            for sentences in sentences_in_lines(line for _, line in lines):
-                yield Paragraph(sentences, title)
+    if source.is_markdown or source.kind == "document":
+        for block in _blocks(source):
+            title = block.headings[-1] if block.headings else ""
+            if block.kind == "prose":
+                yield Paragraph(_sentences(block), title, headings=block.headings)
+            elif blocks:
+                yield Paragraph(block.lines, title, headings=block.headings, kind=block.kind)
+            else:
+                source.drop("markup", block.lines[0][0], len(block.lines))
     elif source.kind == "text":
         layout = text_layout(source)
         if layout != "line":
@@ -105,10 +116,29 @@ def prose_paragraphs(source: Source, layout: Layout) -> Iterator[list[Placed]]:
     return sentences_in_lines(with_ends())
 
 
-def _below_headings(source: Source) -> Iterator[tuple[str, Placed]]:
-    """Yield the lines of a Markdown file after the heading above each; a heading itself is an empty line."""
-    title = ""
-    for number, text in text_lines(source):
-        heading = _HEADING.match(text.strip())
-        title = heading.group(1) if heading else title
-        yield title, (number, "" if heading else " ".join(text.split()))
+def _blocks(source: Source) -> Iterator[Block]:
+    """Yield the blocks of a Markdown file, or of a document, with the number of a page in place of a line's."""
+    if source.is_markdown:
+        yield from markdown_blocks(text_lines(source))
+    elif source.document == ".pdf":  # it has no headings, and a line that begins with # is none
+        for number, text in pages_of(source.path, ".pdf", source.options):
+            for paragraph in without_invisible(text).split("\n\n"):
+                lines = [(number, line) for line in paragraph.split("\n")]
+                kind: BlockKind = "table" if all(line.startswith("|") for _, line in lines) else "prose"
+                yield Block(kind, lines)
+    else:
+        pages = pages_of(source.path, source.document, source.options)
+        lines = (  # a page's end is a block's
+            (number, line) for number, text in pages for line in [*without_invisible(text).split("\n"), ""]
+        )
+        yield from markdown_blocks(lines)
+
+
+def _sentences(block: Block) -> list[Placed]:
+    """Return the sentences of prose; an entry of a list begins a new one."""
+    lines = ((number, " ".join(_QUOTED.sub("", without_links(line), count=1).split())) for number, line in block.lines)
+    divided = chain.from_iterable(
+        [(number, ""), (number, line)] if ITEM.match(line) else [(number, line)] for number, line in lines
+    )
+    found = chain.from_iterable(sentences_in_lines(divided))
+    return [(number, without_links(text)) for number, text in found]  # of a link over two lines

@@ -2,7 +2,7 @@
 
 import random
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
@@ -11,6 +11,7 @@ from likewise.corpus.decoding import Source, unrepeated
 from likewise.corpus.options import CorpusError, CorpusOptions
 from likewise.corpus.paragraphs import read_paragraphs
 from likewise.corpus.sources import Spec, find_sources
+from likewise.runs.progress import Progress
 
 LONGEST = 180
 """Words of a passage; a longer paragraph is divided, as encoders read 128 to 512 word pieces."""
@@ -59,7 +60,7 @@ def read_passages(
     options: CorpusOptions | None = None,
     most: int = 200_000,
     seed: int = 1,
-    tell: Callable[[str], object] | None = None,
+    progress: Progress | None = None,
 ) -> list[Passage]:
     """Return the passages of a corpus in the order of its files.
 
@@ -73,10 +74,10 @@ def read_passages(
         options: how files are read; passages of fewer than `min_words` words are left out.
         most: passages kept; of a larger corpus a random sample.
         seed: fixes the sample.
-        tell: as in `find_sources`.
+        progress: as in `find_sources`.
     """
     options = options or CorpusOptions()
-    sources = find_sources(spec, options, tell)
+    sources = find_sources(spec, options, progress)
     rng = random.Random(seed)
     kept: list[tuple[int, Passage]] = []
     passages = _passages(sources, options)

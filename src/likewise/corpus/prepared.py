@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import datasets
 
 # A part of every cache key: raise it when the same files and options give other sentences.
-FORMAT = 2
+FORMAT = 3
 BATCH = 10_000  # sentences written at once
 PARTITION = 1 << 22
 """Fingerprints compared at once; 150 MB with what sorting them takes."""
@@ -94,7 +94,7 @@ def prepare(
         CorpusError: a file cannot be read, the disk is full, or fewer than `at_least` sentences are left.
     """
     options = options or CorpusOptions()
-    sources = find_sources(spec, options, progress.tell if progress else None)
+    sources = find_sources(spec, options, progress)
     root = Path(cache_dir).expanduser() if cache_dir is not None else default_cache()
     folder = root / _key(sources, options)
     corpus = _load(folder)

@@ -18,9 +18,10 @@ class CorpusReport:
         kept: sentences kept.
         dropped: how many were dropped, by reason: "empty" (nothing but blanks and signs), "too short" and
             "too long" (in words), "undecodable" (bytes that are not text in the encoding), "markup" (tables,
-            headings, list entries and captions of a wiki page), "duplicate".
+            headings, list entries and captions of a wiki page; code and tables of Markdown), "duplicate".
         examples: for each reason the first 5 different places, as "file:line".
-        files: how each file was read: path to "line", "prose", "jsonl", "csv", "parquet", "articles" or "wiki".
+        files: how each file was read: path to "line", "prose", "markdown", "document", "jsonl", "csv", "parquet",
+            "articles" or "wiki".
     """
 
     kept: int = 0

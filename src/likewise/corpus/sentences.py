@@ -72,8 +72,9 @@ def kept_sentences(sources: list[Source], report: CorpusReport, tick: Tick | Non
 
 def _candidates(source: Source) -> Iterator[Placed]:
     """Yield the sentences of a file before the length limits."""
-    layout = text_layout(source) if source.kind == "text" else None
-    source.report.files[str(source.path)] = source.kind if layout is None else "line" if layout == "line" else "prose"
+    layout = text_layout(source) if source.kind == "text" and not source.is_markdown else None
+    kind = "markdown" if source.is_markdown else source.kind
+    source.report.files[str(source.path)] = kind if layout is None else "line" if layout == "line" else "prose"
     if layout is None:
         for paragraph in read_paragraphs(source):
             yield from paragraph.sentences

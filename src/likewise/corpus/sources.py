@@ -6,36 +6,39 @@ import os
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
 from os import PathLike
 from pathlib import Path
 
 from likewise.corpus.bundled import wiki_sample_path
 from likewise.corpus.decoding import MARKDOWN, READERS, Source, SourceKind
-from likewise.corpus.files import format_suffix, read_head
+from likewise.corpus.files import Tick, format_suffix, read_head
+from likewise.corpus.foreign import CONVERTED, DOCUMENTS, can_convert, converted, uninstalled
 from likewise.corpus.options import CorpusError, CorpusOptions
 from likewise.errors import counted
 from likewise.runs.cache import cache_folder, made_in_cache
+from likewise.runs.progress import Progress
 
 Spec = str | PathLike[str] | Sequence[str | PathLike[str]]
 """A path, a folder, a glob, `bundled:wiki-sample`, or a list of these."""
 
 _JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
 _FOLDER_SUFFIXES = (".txt", *MARKDOWN, ".text", ".rst", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".xml")
-"""Formats that are read of a folder; web pages, notebooks and code are text too, but not prose."""
+"""Formats that are read of a folder, beside `DOCUMENTS`; code is text too, but not prose."""
 
 _NO_PROSE = ("makefile", "dockerfile", "containerfile", "jenkinsfile", "vagrantfile", "gemfile", "procfile")
 _CODE_BEGINS = (b"#!", b"<", b"{", b"[")
 _TOLD = 3  # files that are left out, by name
 _KINDS = 5  # endings of files that are left out
-_READ = "plain text, JSONL, CSV, Parquet or MediaWiki XML"
+_READ = "plain text, Markdown, JSONL, CSV, Parquet, MediaWiki XML, HTML, a notebook, .docx, .pptx or .pdf"
 _PARQUET = b"PAR1"
 _BINARY = {
     b"PK\x03\x04": "a zip file",
-    b"%PDF": "a PDF",
     b"ARROW1": "an Arrow file",
     b"7z\xbc\xaf": "a 7z file",
     b"\xfd7zXZ": "an xz file",
+    b"\xd0\xcf\x11\xe0": "an Office file of before 2007, which has to be saved as .docx or .pptx",
 }
 
 
@@ -66,34 +69,46 @@ def prose_of(files: Iterable[Path]) -> tuple[list[Path], str]:
     """Divide the files of a folder: those that are read, and a line that counts the others, "" if there are none.
 
     Text, Markdown, JSONL, CSV, TSV, Parquet and MediaWiki dumps are read, compressed or not, and text without an
-    ending, such as README. Web pages, notebooks, JSON and code must be named to be read.
+    ending, such as README; notebooks, and with the extra `files` web pages, Word, PowerPoint and PDF files. JSON and
+    code must be named to be read.
     """
     read: list[Path] = []
     others: Counter[str] = Counter()
+    lacking: Counter[str] = Counter()
+    converts = can_convert()
     for path in files:
-        if _is_prose(path):
-            read.append(path)
-        else:
+        if not _is_prose(path):
             others[format_suffix(path) or path.name] += 1
+        elif not converts and path.suffix.lower() in CONVERTED:
+            lacking[path.suffix.lower()] += 1
+        else:
+            read.append(path)
+    return read, "; ".join(filter(None, (uninstalled(lacking) if lacking else "", _counted(others))))
+
+
+def _counted(others: Counter[str]) -> str:
+    """Return the line that counts files in other formats, by their endings."""
     if not others:
-        return read, ""
+        return ""
     most = sorted(others.items(), key=lambda item: (-item[1], item[0]))[:_KINDS]
     kinds = [f"{count:,} {ending}" for ending, count in most]
     more = others.total() - sum(count for _, count in most)
     listed = ", ".join([*kinds, *([f"{more:,} more"] if more else [])])
-    return read, f"{counted(others.total(), 'file')} in other formats ({listed}); a file that is named is read"
+    return f"{counted(others.total(), 'file')} in other formats ({listed}); a text file that is named is read"
 
 
 def nothing_in(folder: str | PathLike[str], others: str) -> str:
     """Return the error of a folder without files that are read; `others` is the line of `prose_of`."""
     there = f": there {'is' if others.startswith('1 file ') else 'are'} {others}" if others else ": name its files"
-    return f"{folder}: no file in this folder ends in {', '.join(_FOLDER_SUFFIXES)}{there}"
+    return f"{folder}: no file in this folder ends in {', '.join((*_FOLDER_SUFFIXES, *DOCUMENTS))}{there}"
 
 
 def _is_prose(path: Path) -> bool:
     if not path.is_file():
         return False
     if suffix := format_suffix(path):
+        if path.suffix.lower() in DOCUMENTS:
+            return True
         return suffix in _FOLDER_SUFFIXES or suffix.startswith(".xml-p")  # a part of a dump, of pages
     if path.name.lower() in _NO_PROSE:
         return False
@@ -156,32 +171,39 @@ def _read_pipe(path: Path) -> Path:
     return _PIPES[key]
 
 
-def find_sources(spec: Spec, options: CorpusOptions, tell: Callable[[str], object] | None = None) -> list[Source]:
+def find_sources(spec: Spec, options: CorpusOptions, progress: Progress | None = None) -> list[Source]:
     """Return the files of a spec with their formats, detected from the beginning of each file.
 
     Args:
-        tell: called with a line about files of a folder that cannot be read as asked, and are left out. Without it they
-            are an error, as is any file that was named.
+        progress: shows the documents that are converted, and a line about files of a folder that cannot be read as
+            asked, and are left out. Without it they are an error, as is any file that was named.
     """
     folders = [path for entry in _entries(spec) if (path := Path(entry).expanduser()).is_dir()]
     sources, left_out = [], []
-    for path in find_files(spec):
-        try:
-            sources.append(open_source(path, options))
-        except CorpusError as reason:
-            if tell is None or not any(path.is_relative_to(folder) for folder in folders):
-                raise
-            left_out.append(reason)
+    files = find_files(spec)
+    sizes = {path: path.stat().st_size for path in files if path.suffix.lower() in CONVERTED}
+    with ExitStack() as stack:
+        shown = progress if progress is not None and sizes else Progress(quiet=True)
+        bar = stack.enter_context(shown.bar("reading documents", sum(sizes.values()), unit="bytes"))
+        before = 0
+        for path in files:
+            try:
+                sources.append(open_source(path, options, lambda done, before=before: bar.update(before + done)))
+            except CorpusError as reason:
+                if progress is None or not any(path.is_relative_to(folder) for folder in folders):
+                    raise
+                left_out.append(reason)
+            bar.update(before := before + sizes.get(path, 0))
     if not sources:
         raise left_out[0]
-    if tell is not None:
+    if progress is not None:
         for folder in folders:
             if others := prose_of(files_in(folder))[1]:
-                tell(f"left out: {others}")
+                progress.tell(f"left out: {others}")
         for error in left_out[:_TOLD]:
-            tell(f"left out: {error}")
+            progress.tell(f"left out: {error}")
         if len(left_out) > _TOLD:
-            tell(f"left out: {counted(len(left_out) - _TOLD, 'more file')}")
+            progress.tell(f"left out: {counted(len(left_out) - _TOLD, 'more file')}")
     if options.field is not None and not any(source.kind in READERS for source in sources):
         raise CorpusError(
             f"{sources[0].path}: field {options.field!r} was given, but no file here is JSONL, CSV or Parquet: leave "
@@ -190,13 +212,24 @@ def find_sources(spec: Spec, options: CorpusOptions, tell: Callable[[str], objec
     return sources
 
 
-def open_source(path: Path, options: CorpusOptions) -> Source:
-    """Return a file with its format, detected from its beginning."""
-    return Source(path, options, _kind(Source(path, options)))
+def open_source(path: Path, options: CorpusOptions, tick: Tick | None = None) -> Source:
+    """Return a file with its format, detected from its beginning; a document is converted, if the cache has no text.
+
+    Args:
+        tick: called with the bytes that are converted.
+    """
+    source = Source(path, options, _kind(Source(path, options)))
+    if source.kind == "document" and source.document in CONVERTED:
+        converted(path, source.document, options, tick)
+    return source
 
 
 def _kind(source: Source) -> SourceKind:
     path = source.path
+    if source.document:
+        if source.options.split == "line":
+            raise CorpusError(f"{path}: split 'line' is for plain text, and this file is a {source.document} file")
+        return "document"
     head = read_head(path, source.options)
     if not head.startswith(_PARQUET):
         _refuse_binary(path, head, source.options)

@@ -11,6 +11,7 @@ from likewise.errors import LikewiseError
 KINDS = {
     "corpus": "prepared corpora",
     "distilled": "word vectors distilled from encoders",
+    "documents": "text of web pages, Word, PowerPoint and PDF files",
     "downloads": "files of `likewise data get`, as they were fetched",
     "engines": "exports of models to fast engines",
     "models": "bundled models, unpacked",

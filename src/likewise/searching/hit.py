@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from likewise.corpus.foreign import place_in
+
 
 @dataclass(frozen=True)
 class Hit:
@@ -14,8 +16,9 @@ class Hit:
 
     Attributes:
         score: what the hits are sorted by: the sum of `scores` in a hybrid search, otherwise `similarity` or `words`.
-        file, line: where the passage begins.
-        title: the heading above it, "" if there is none.
+        file, line: where the passage begins; in a PDF the line is the page, in a .pptx file the slide, in a notebook
+            the cell, and 0 in a web page or a Word file.
+        title: the headings above it, the outermost first, "" if there is none.
         text: the passage.
         sentence: the one of its sentences that fits the query best.
         similarity: the cosine of query and passage; None in a search by words only.
@@ -37,9 +40,9 @@ class Hit:
 
     @property
     def place(self) -> str:
-        """File and line, relative to the present folder if the file is in it."""
+        """File and line, page, slide or cell; relative to the present folder if the file is in it."""
         path = Path(self.file)
-        return f"{path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path}:{self.line}"
+        return place_in(str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path), self.line)
 
     @property
     def parts(self) -> tuple[str, str, str]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from likewise.corpus.decoding import without_invisible
+from likewise.corpus.markdown import ITEM, is_delimiter
 from likewise.corpus.options import CorpusError, CorpusOptions
 from likewise.corpus.paragraphs import read_paragraphs
 from likewise.corpus.sources import files_in, find_files, nothing_in, open_source, prose_of
@@ -23,8 +24,9 @@ class IndexedPassage:
 
     Attributes:
         text: its sentences.
-        line: where it begins, from 1; in a Parquet file the row.
-        title: the heading above it, or the title of its article.
+        line: where it begins, from 1; in a Parquet file the row, in a PDF the page, in a .pptx file the slide, in a
+            notebook the cell; 0 in a web page or a Word file.
+        title: the headings above it, or the title of its article.
         metadata: the values of the metadata fields, in their order; "" where there is none.
     """
 
@@ -60,29 +62,62 @@ class Splitting:
             CorpusError: it cannot be read; the message names the line and the cure.
         """
         options = self.options
-        for paragraph in read_paragraphs(open_source(path, options), join_rows=True):
-            title, row = paragraph.title, paragraph.row or {}
+        for paragraph in read_paragraphs(open_source(path, options), blocks=True, join_rows=True):
+            title, row = " > ".join(paragraph.headings) or paragraph.title, paragraph.row or {}
             if paragraph.row is not None and options.field != "title" and isinstance(found := row.get("title"), str):
                 title = without_invisible(found).strip()
             values = (row.get(name) for name in self.metadata)
             metadata = tuple("" if value is None else without_invisible(str(value)) for value in values)
-            for line, text in self._passages(paragraph.sentences):
+            packed = self._passages if paragraph.kind == "prose" else self._lines
+            for line, text in packed(paragraph.sentences):
                 if _SIGN.search(text):
                     yield IndexedPassage(text, line, title, metadata)
 
     def _passages(self, placed: Sequence[Placed]) -> Iterator[Placed]:
-        """Join consecutive sentences to passages; a sentence that is longer than a passage is cut."""
+        """Join consecutive sentences to passages; a sentence that is longer than a passage is cut.
+
+        An entry of a list begins a line.
+        """
         held: list[str] = []
         begin = 0
         for line, sentence in placed:
             words = sentence.split()
+            if held and ITEM.match(sentence):
+                words[0] = f"\n{words[0]}"
             while words:
                 if held and len(held) + len(words) > self.words:
-                    yield begin, " ".join(held)
+                    yield begin, _joined(held)
                     held = []
                 begin = begin if held else line
                 held, words = held + words[: self.words], words[self.words :]
-        yield begin, " ".join(held)
+        yield begin, _joined(held)
+
+    def _lines(self, placed: Sequence[Placed]) -> Iterator[Placed]:
+        """Join the lines of code or of a table, as they stand, to passages.
+
+        Each passage of a divided table begins with its header.
+        """
+        header = [text for _, text in placed[:2]] if len(placed) > 2 and is_delimiter(placed[1][1]) else []
+        held: list[str] = []
+        begin = size = 0
+        for line, text in placed:
+            words = len(text.split())
+            if held and size + words > self.words and len(held) > len(header):
+                yield begin, "\n".join(held)
+                held, size, begin = list(header), sum(len(one.split()) for one in header), line
+            begin = begin or line
+            if words > self.words:  # one that is no code or table
+                for _, part in self._passages([(line, text)]):
+                    yield line, part
+                continue
+            held.append(text)
+            size += words
+        if len(held) > len(header):
+            yield begin, "\n".join(held)
+
+
+def _joined(words: Sequence[str]) -> str:
+    return " ".join(words).replace(" \n", "\n").strip()
 
 
 def files_of(texts: Sequence[str | os.PathLike[str]], leave_out: Path) -> tuple[list[Path], list[Path], str]:

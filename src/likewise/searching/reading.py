@@ -208,7 +208,11 @@ class Index:
 
     def _marked(self, query: str, vector: np.ndarray | None, texts: Sequence[str]) -> list[str]:
         """Return the sentence of each text that fits the query best."""
-        split = [[text[begin:end].strip() for begin, end in sentence_spans(text)] or [text] for text in texts]
+        lines = [text.split("\n") for text in texts]  # of lists, code and tables
+        split = [
+            [line[a:b].strip() for line in some for a, b in sentence_spans(line) if line[a:b].strip()] or [text]
+            for text, some in zip(texts, lines, strict=True)
+        ]
         several = list(dict.fromkeys(one for some in split if len(some) > 1 for one in some))
         fit: dict[str, float] = {}
         if vector is None:

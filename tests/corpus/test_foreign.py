@@ -1,0 +1,233 @@
+"""Web pages, notebooks, Word, PowerPoint and PDF files, made here."""
+
+import json
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from likewise.corpus import CorpusError, CorpusOptions, read_sentences
+from likewise.corpus import foreign as reading
+from likewise.corpus.paragraphs import read_paragraphs
+from likewise.corpus.passages import read_passages
+from likewise.corpus.sources import find_sources, open_source
+from likewise.runs.progress import Progress
+
+OPTIONS = CorpusOptions()
+PUMP = "The pump does not start if the valve is closed. Open it first."
+WORD = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
+
+
+def blocks(path: Path) -> list[tuple]:
+    """The place, the headings, the kind and the sentences of each paragraph."""
+    found = read_paragraphs(open_source(path, OPTIONS), blocks=True)
+    return [(one.sentences[0][0], one.headings, one.kind, [text for _, text in one.sentences]) for one in found]
+
+
+def word_file(path: Path, *paragraphs: tuple[str, str]) -> Path:
+    """Write the least that is a Word file: paragraphs with their styles."""
+    kinds = "http://schemas.openxmlformats.org/package/2006/content-types"
+    office = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/officeDocument"
+    main = "application/vnd.openxmlformats-officedocument.wordprocessingml.document.main+xml"
+    body = "".join(
+        f'<w:p><w:pPr><w:pStyle w:val="{style}"/></w:pPr><w:r><w:t>{text}</w:t></w:r></w:p>'
+        for style, text in paragraphs
+    )
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(
+            "[Content_Types].xml",
+            f'<Types xmlns="{kinds}"><Default Extension="rels" ContentType="application/vnd.openxmlformats-package.'
+            f'relationships+xml"/><Override PartName="/word/document.xml" ContentType="{main}"/></Types>',
+        )
+        relations = "http://schemas.openxmlformats.org/package/2006/relationships"
+        archive.writestr(
+            "_rels/.rels",
+            f'<Relationships xmlns="{relations}"><Relationship Id="rId1" Type="{office}" Target="word/document.xml"/>'
+            "</Relationships>",
+        )
+        archive.writestr("word/document.xml", f'<w:document xmlns:w="{WORD}"><w:body>{body}</w:body></w:document>')
+    return path
+
+
+def pdf_file(path: Path, *pages: list[str]) -> Path:
+    """Write the least that is a PDF: lines of text on pages."""
+    objects = ["<< /Type /Catalog /Pages 2 0 R >>", ""]
+    kids = []
+    for lines in pages:
+        shown = " ".join(f"({line}) Tj 0 -24 Td" for line in lines)
+        stream = f"BT /F1 12 Tf 72 720 Td {shown} ET"
+        kids.append(len(objects) + 1)
+        font = "<< /Font << /F1 << /Type /Font /Subtype /Type1 /BaseFont /Helvetica >> >> >>"
+        objects.append(
+            f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents {len(objects) + 2} 0 R /Resources {font}"
+            " >>"
+        )
+        objects.append(f"<< /Length {len(stream)} >>\nstream\n{stream}\nendstream")
+    objects[1] = f"<< /Type /Pages /Count {len(kids)} /Kids [{' '.join(f'{kid} 0 R' for kid in kids)}] >>"
+    out, places = b"%PDF-1.4\n", []
+    for number, content in enumerate(objects, 1):
+        places.append(len(out))
+        out += f"{number} 0 obj\n{content}\nendobj\n".encode("latin-1")
+    table = "".join(f"{place:010d} 00000 n \n" for place in places)
+    out += f"xref\n0 {len(objects) + 1}\n0000000000 65535 f \n{table}".encode()
+    out += f"trailer << /Size {len(objects) + 1} /Root 1 0 R >>\nstartxref\n{len(out)}\n%%EOF\n".encode()
+    path.write_bytes(out)
+    return path
+
+
+def test_a_web_page_is_its_text_below_its_headings(write):
+    page = "<html><head><title>Manual</title><meta name=viewport><style>p {}</style></head><body><nav>Home</nav>"
+    page += f"<h1>Pumps</h1><script>run()</script><p>{PUMP}\nSee <a href='x.html'>the list</a>.</p>"
+    page += "<pre>make\n  test</pre><table><tr><th>a</th><th>b</th></tr><tr><td>1</td><td>2</td></tr></table>"
+    found = blocks(write("a.html", page + "<footer>Imprint</footer></body></html>"))
+    headings = ("Manual", "Pumps")
+    assert found[0] == (
+        0,
+        headings,
+        "prose",
+        ["The pump does not start if the valve is closed.", "Open it first.", "See the list."],
+    )
+    assert found[1] == (0, headings, "code", ["```", "make", "  test", "```"])
+    assert found[2] == (0, headings, "table", ["| a | b |", "| --- | --- |", "| 1 | 2 |"])
+    assert len(found) == 3
+
+
+def test_a_word_file_has_the_headings_of_its_styles(tmp_path):
+    path = word_file(
+        tmp_path / "a.docx", ("Heading1", "Pumps"), ("Normal", PUMP), ("Heading2", "Parts"), ("Normal", "A seal.")
+    )
+    assert blocks(path) == [
+        (0, ("Pumps",), "prose", ["The pump does not start if the valve is closed.", "Open it first."]),
+        (0, ("Pumps", "Parts"), "prose", ["A seal."]),
+    ]
+
+
+def test_the_place_in_a_presentation_is_the_slide(tmp_path):
+    pptx = pytest.importorskip("pptx")
+    slides = pptx.Presentation()
+    for title in ("Pumps", "Valves"):
+        slide = slides.slides.add_slide(slides.slide_layouts[1])
+        slide.shapes.title.text, slide.placeholders[1].text = title, f"{title} need oil."
+    slides.save(tmp_path / "a.pptx")
+    assert blocks(tmp_path / "a.pptx") == [
+        (1, ("Pumps",), "prose", ["Pumps need oil."]),
+        (2, ("Valves",), "prose", ["Valves need oil."]),
+    ]
+
+
+def test_the_place_in_a_pdf_is_the_page_and_running_heads_are_left_out(tmp_path):
+    texts = ["The pump has a valve.", "The valve is closed. It is red.", "# Oil is not a heading."]
+    pages = [["Manual of pumps", text, f"Page {number} of 3"] for number, text in enumerate(texts, 1)]
+    path = pdf_file(tmp_path / "a.pdf", *pages)
+    assert blocks(path) == [
+        (1, (), "prose", ["The pump has a valve."]),
+        (2, (), "prose", ["The valve is closed.", "It is red."]),
+        (3, (), "prose", ["# Oil is not a heading."]),
+    ]
+    path.rename(tmp_path / "unnamed")
+    assert len(blocks(tmp_path / "unnamed")) == 3, "a PDF is known by its content"
+
+
+def test_the_place_in_a_notebook_is_the_cell(write):
+    cells = [
+        {"cell_type": "markdown", "source": ["# Pumps\n", PUMP]},
+        {"cell_type": "code", "source": "# no heading\nx = 1", "outputs": [{"text": "left out"}]},
+        {"cell_type": "markdown", "source": "It is red."},
+    ]
+    assert blocks(write("a.ipynb", json.dumps({"cells": cells}))) == [
+        (1, ("Pumps",), "prose", ["The pump does not start if the valve is closed.", "Open it first."]),
+        (2, ("Pumps",), "code", ["```", "# no heading", "x = 1", "```"]),
+        (3, ("Pumps",), "prose", ["It is red."]),
+    ]
+
+
+def test_documents_are_text_to_learn_from(tmp_path, write):
+    word_file(tmp_path / "a.docx", ("Heading1", "Pumps"), ("Normal", PUMP))
+    write("b.html", f"<h1>Pumps</h1><p>Another pump stands still now.</p><pre>{PUMP}</pre>")
+    assert list(read_sentences(tmp_path)) == [
+        "The pump does not start if the valve is closed.",
+        "Open it first.",
+        "Another pump stands still now.",
+    ]
+    assert [(one.title, len(one.sentences)) for one in read_passages(tmp_path)] == [("Pumps", 2), ("Pumps", 1)]
+
+
+def bomb(path: Path) -> Path:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("word/document.xml", b"\0" * (80 << 20))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda folder: bomb(folder / "a.docx"), "expands to more than 100 times its size"),
+        (lambda folder: folder / "b.docx", r"not a whole \.docx file"),
+        (lambda folder: word_file(folder / "c.docx"), "no text in this file"),
+        (lambda folder: pdf_file(folder / "d.pdf", []), r"only pictures, as of a scan: .*docling"),
+        (lambda folder: folder / "e.pdf", r"cannot be read as \.pdf"),
+        (lambda folder: folder / "f.ipynb", "not a whole notebook"),
+        (lambda folder: folder / "g.pptx", r"cannot be read as \.pptx"),
+    ],
+)
+def test_what_cannot_be_read_ends_in_one_sentence(make, words, tmp_path):
+    (tmp_path / "b.docx").write_text("plain text")
+    (tmp_path / "e.pdf").write_bytes(b"%PDF-1.7\n" + bytes(range(256)) * 9)
+    (tmp_path / "f.ipynb").write_text('{"cells": [{}]}')
+    word_file(tmp_path / "g.pptx", ("Normal", PUMP))
+    path = make(tmp_path)
+    with pytest.raises(CorpusError, match=words) as fault:
+        blocks(path)
+    assert str(fault.value).startswith(str(path))
+    assert "\n" not in str(fault.value)
+
+
+def told_lines() -> tuple[Progress, list[str]]:
+    """A display, and the lines that it is told."""
+    progress, told = Progress(quiet=True), []
+    progress.tell = told.append
+    return progress, told
+
+
+def test_a_file_that_cannot_be_read_is_passed_over_in_a_folder(tmp_path, write):
+    write("a.html", f"<p>{PUMP}</p>")
+    write("b.pdf", b"%PDF-1.7 and no more")
+    progress, told = told_lines()
+    assert [source.path.name for source in find_sources(tmp_path, OPTIONS, progress)] == ["a.html"]
+    assert len(told) == 1
+    assert told[0].startswith(f"left out: {tmp_path}/b.pdf: it cannot be read as .pdf (")
+
+
+def test_a_reader_that_hangs_is_ended_and_the_next_file_is_read(tmp_path, write, monkeypatch):
+    path = write("a.html", f"<p>{PUMP} Once.</p>")
+    monkeypatch.setattr(reading, "SECONDS", 0.0)
+    with pytest.raises(CorpusError, match="more than 0 s a page"):
+        blocks(path)
+    monkeypatch.undo()
+    assert len(blocks(path)[0][3]) == 3
+    process = reading._CONVERTER._process
+    process.kill()
+    process.wait()
+    assert len(blocks(write("b.html", f"<p>{PUMP} Twice.</p>"))) == 1
+
+
+def test_a_text_is_made_once(tmp_path, write, monkeypatch):
+    path = write("a.html", "<p>Only once is this page made into text.</p>")
+    first = blocks(path)
+    monkeypatch.setattr(reading, "_CONVERTER", None)
+    assert blocks(path) == first
+
+
+def test_without_the_extra_the_cure_is_named(tmp_path, write, monkeypatch):
+    monkeypatch.setattr(reading, "find_spec", lambda name: None)
+    page, text = write("a.html", "<p>x</p>"), write("b.txt", "One two three.")
+    write("c.ipynb", json.dumps({"cells": []}))
+    with pytest.raises(CorpusError, match=r"a\.html: .*pip install 'likewise\[files\]'"):
+        find_sources(page, OPTIONS)
+    progress, told = told_lines()
+    assert [source.path.name for source in find_sources(tmp_path, OPTIONS, progress)] == ["b.txt", "c.ipynb"]
+    assert told == ["left out: 1 file (1 .html) can be read after pip install 'likewise[files]'"]
+    text.unlink()
+    (tmp_path / "c.ipynb").unlink()
+    with pytest.raises(CorpusError, match=r"there is 1 file \(1 \.html\).*pip install"):
+        find_sources(tmp_path, OPTIONS, progress)
