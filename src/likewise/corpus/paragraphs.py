@@ -128,10 +128,9 @@ def _blocks(source: Source) -> Iterator[Block]:
                 yield Block(kind, lines)
     else:
         pages = pages_of(source.path, source.document, source.options)
-        lines = (  # a page's end is a block's
+        yield from markdown_blocks(  # a page's end is a block's
             (number, line) for number, text in pages for line in [*without_invisible(text).split("\n"), ""]
         )
-        yield from markdown_blocks(lines)
 
 
 def _sentences(block: Block) -> list[Placed]:

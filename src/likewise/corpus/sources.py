@@ -8,6 +8,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
+from functools import partial
 from os import PathLike
 from pathlib import Path
 
@@ -186,9 +187,13 @@ def find_sources(spec: Spec, options: CorpusOptions, progress: Progress | None =
         shown = progress if progress is not None and sizes else Progress(quiet=True)
         bar = stack.enter_context(shown.bar("reading documents", sum(sizes.values()), unit="bytes"))
         before = 0
+
+        def advance(before: int, done: int) -> None:
+            bar.update(before + done)
+
         for path in files:
             try:
-                sources.append(open_source(path, options, lambda done, before=before: bar.update(before + done)))
+                sources.append(open_source(path, options, partial(advance, before)))
             except CorpusError as reason:
                 if progress is None or not any(path.is_relative_to(folder) for folder in folders):
                     raise
