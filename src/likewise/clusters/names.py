@@ -64,20 +64,26 @@ def topic_words(texts: Sequence[str], topics: np.ndarray, count: int, language: 
     for topic in range(count):
         row = weights[topic]
         best = np.lexsort((row.indices, -row.data))[:_TRIED]
-        chosen.append(_unlike([str(words[row.indices[one]]) for one in best]))
+        chosen.append(_unlike([str(words[row.indices[one]]) for one in best], language))
     return chosen
 
 
-def _unlike(words: Sequence[str]) -> list[str]:
-    """Return the first words none of which has a word, or its beginning, of one before it.
+def _unlike(words: Sequence[str], language: str) -> list[str]:
+    """Return the first words none of which has a word, in whatever form, of one before it.
 
-    >>> _unlike(["card", "cards", "new card", "arrived", "track"])
-    ['card', 'arrived', 'track']
+    >>> _unlike(["working", "work", "new work", "cards", "track"], "english")
+    ['working', 'cards', 'track']
     """
+    from snowballstemmer import stemmer
+
+    try:
+        stem = stemmer(language.lower()).stemWord
+    except KeyError:
+        stem = str
     found: list[str] = []
     stems: set[str] = set()
     for one in words:
-        own = {part[:5].rstrip("s") for part in one.split()}
+        own = {stem(part) for part in one.replace("-", " ").split()}
         if not own & stems:
             found.append(one)
             stems |= own

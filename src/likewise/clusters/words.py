@@ -14,6 +14,11 @@ _WORD = re.compile(r"\w+(?:[.,:]\d+)*")
 _SHORT_NOT = re.compile(r"n['’]t\b", re.IGNORECASE)
 _DIGIT = re.compile(r"\d")
 _NAME = re.compile(r"(?<=[\w,;:)] )[A-Z]\w+")
+_NO_NAMES = frozenset("i it he she we they you hi hello dear please thanks".split())
+_NUMBER_WORDS = {
+    word: str(number) for number, word in enumerate("two three four five six seven eight nine ten".split(), 2)
+}
+"""'One' is left out, as it mostly is no number."""
 _ALIKE = 0.75
 """From this ratio on a word is a misspelling of another one."""
 _NEGATIONS = frozenset(
@@ -44,10 +49,13 @@ def wording(text: str) -> Wording:
     Counter({'1000': 1, '20.5': 1})
     >>> wording("They didn't pay 1,000 or 20.5, and never will.").negations
     2
+    >>> wording("two weeks ago, Mr Smith").numbers, wording("It was Mr Smith, and It hurt").names
+    (Counter({'2': 1}), frozenset({'mr', 'smith'}))
     """
-    words = Counter(_WORD.findall(_SHORT_NOT.sub(" not", text).casefold().replace("_", " ")))
+    found = _WORD.findall(_SHORT_NOT.sub(" not", text).casefold().replace("_", " "))
+    words = Counter(_NUMBER_WORDS.get(word, word) for word in found)
     numbers = Counter({word.replace(",", ""): count for word, count in words.items() if _DIGIT.search(word)})
-    names = frozenset(word.casefold() for word in _NAME.findall(text))
+    names = frozenset(word.casefold() for word in _NAME.findall(text)) - _NO_NAMES
     return Wording(words, numbers, sum(count for word, count in words.items() if word in _NEGATIONS), names)
 
 
@@ -73,6 +81,8 @@ def difference(first: Wording, second: Wording) -> str:
     'numbers'
     >>> difference(wording("The road is safe."), wording("The road is dangerous."))
     'opposites'
+    >>> difference(wording("It is unknown."), wording("It is known."))
+    'opposites'
     >>> difference(wording("He lived in Paris."), wording("He lived in London."))
     'names'
     >>> difference(wording("He lived in London."), wording("He lived in Lodnon."))
@@ -86,7 +96,7 @@ def difference(first: Wording, second: Wording) -> str:
         return "numbers"
     left, right = first.words - second.words, second.words - first.words
     opposite = antonyms()
-    if any(opposite.get(word) in right for word in left):
+    if any(opposite.get(one) in others for some, others in ((left, right), (right, left)) for one in some):
         return "opposites"
     return "names" if _other_name(first, left, right) or _other_name(second, right, left) else ""
 
