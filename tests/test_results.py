@@ -31,6 +31,8 @@ OTHERS = {
     "context-frozen",
     "context-origin",
     "domains",
+    "duplicates",
+    "topics",
     "security",
     "speed",
     "sncse-figures",
