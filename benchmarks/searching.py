@@ -40,7 +40,7 @@ from likewise.runs.provenance import machine, versions
 from likewise.runs.whole_files import write_text
 from likewise.searching.indexing import recall_of
 from likewise.searching.passages import IndexedPassage
-from likewise.searching.pipeline import Pipeline
+from likewise.searching.pipeline import WITHOUT_TOKENS, Pipeline
 from likewise.searching.table import Table
 
 JUDGED = ("aviation", "exclusion", "regulation", "security")
@@ -112,8 +112,10 @@ def opened(name: str, judged: Judged, model: str, work: Path) -> likewise.Index:
     rows = [json.dumps({"_id": one, "text": text}) for one, text in judged.documents.items()]
     write_text(docs, "\n".join(rows) + "\n")
     options = likewise.CorpusOptions(field="text")
-    # Given, since an index of an earlier run keeps its weights.
-    likewise.index(docs, model=model, out=out, corpus_options=options, metadata=["_id"], pipeline=Pipeline())
+    older = out.exists() and not likewise.Index(out).table.has_tokens
+    settings: dict[str, Any] = {"corpus_options": options, "metadata": ["_id"], "overwrite": older}
+    # The pipeline is given, since an index of an earlier run keeps its weights.
+    likewise.index(docs, model=model, out=out, pipeline=Pipeline(), **settings)
     return likewise.Index(out)
 
 
@@ -146,6 +148,7 @@ def arms(name: str, judged: Judged, options: argparse.Namespace) -> dict[str, Ca
         "LanceDB, hybrid": lambda: by_lancedb(judged, reader()),
         "likewise, words": lambda: by_index(judged, reader(), mode="words"),
         "likewise, vectors": lambda: by_index(judged, reader(), mode="vectors"),
+        "likewise, without tokens": lambda: by_index(judged, reader(), pipeline=WITHOUT_TOKENS),
         "likewise, without neighbours": lambda: by_index(judged, reader(), pipeline={"neighbours": 0}),
         OURS: lambda: by_index(judged, reader()),
     }

@@ -76,10 +76,16 @@ class DeferredEncoder:
             return getattr(self._given, "loaded_from", None)
         return str(Path(self._given).expanduser().resolve()) if Path(self._given).exists() else str(self._given)
 
-    def opened(self, role: Role | None = None) -> TextEncoder:
-        """Return the encoder of texts in a role: by an export, where there is one, or by the loaded model."""
+    def opened(self, role: Role | None = None, tokens: bool = False) -> TextEncoder:
+        """Return the encoder of texts in a role: by an export, where there is one, or by the loaded model.
+
+        Args:
+            tokens: whether it must give the vectors of tokens.
+        """
         with suppress(LookupError):
-            return self.export(role)
+            found = self.export(role)
+            if found.gives_tokens or not tokens:
+                return found
         return self.loaded(role)
 
     def loaded(self, role: Role | None = None) -> LoadedEncoder:

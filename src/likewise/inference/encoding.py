@@ -1,6 +1,6 @@
 """Vectors of sentences by a loaded model, in memory or text after text with an engine that is chosen once.
 
-Letters of the shapes: S sentences, D embedding.
+Letters of the shapes: S sentences, D embedding, T tokens, E a token's vector.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from likewise.encoder.modules import modes_restored
 from likewise.errors import LikewiseError
 from likewise.inference.encoder import DEFAULT_BATCH, default_prompt, fast_vectors, finished
 from likewise.inference.engines.chooser import choose
-from likewise.inference.engines.engine import Call, Choice, Engine, TorchEngine
+from likewise.inference.engines.engine import Call, Choice, Engine, TokenCall, TorchEngine
 from likewise.inference.engines.fidelity import sample_of
-from likewise.inference.engines.graph import fingerprint
+from likewise.inference.engines.graph import fingerprint, token_dimension
 from likewise.inference.exported import Facts, Item, TextEncoder
 from likewise.inference.loading import load
 from likewise.inference.runner import Step, UnfitModel, fits, one_core_threads, runner_of, torch_threads
@@ -141,6 +141,8 @@ class LoadedEncoder(TextEncoder):
         normalize: scale each row to length 1.
     """
 
+    gives_tokens = True
+
     def __init__(
         self,
         model: SentenceTransformer,
@@ -225,6 +227,27 @@ class LoadedEncoder(TextEncoder):
 
         return call
 
+    def items(self, texts: Sequence[str], prompt: str | None = None) -> list[Item]:
+        """See `TextEncoder.items`."""
+        if not self.engine:
+            self.choose(texts, len(texts), Progress(quiet=True))
+        return super().items(texts, prompt)
+
+    @cached_property
+    def _token_call(self) -> TokenCall:  # type: ignore[override]
+        assert self._runs is not None
+        try:
+            one_core = self._runs.open_tokens(self.workers)
+        except LookupError:  # its graph gives no tokens
+            one_core = TorchEngine(self.model).open_tokens(self.workers)
+
+        @torch.inference_mode()
+        def call(ids: np.ndarray, mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            vectors, tokens = (torch.as_tensor(part).float().cpu().numpy() for part in one_core(ids, mask))
+            return all_finite(vectors), tokens
+
+        return call
+
     def elsewhere(self) -> Callable[[], LoadedEncoder]:
         """Return a function that opens the model with the chosen engine in another process, which keeps it.
 
@@ -258,11 +281,13 @@ def facts_of(model: SentenceTransformer) -> Facts:
     """Return the facts about a model that later jobs can use without loading it."""
     default = default_prompt(model) or ""
     try:
-        tokenizer = fits(model, [], default).tokens.hash
+        tokenizer, tokens = fits(model, [], default).tokens.hash, token_dimension(model)
     except UnfitModel:
-        tokenizer = None
+        tokenizer, tokens = None, 0
     prompts = {name: text for name, text in model.prompts.items() if text} | {"": default}
-    return Facts(fingerprint(model), dimension(model), model.max_seq_length, model.truncate_dim, prompts, tokenizer)
+    return Facts(
+        fingerprint(model), dimension(model), model.max_seq_length, model.truncate_dim, prompts, tokenizer, tokens
+    )
 
 
 def all_finite(vectors: np.ndarray) -> np.ndarray:

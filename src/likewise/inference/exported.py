@@ -2,7 +2,7 @@
 
 Nothing here imports torch, which takes seconds, longer than a query or the start of a service.
 
-Letters of the shapes: S texts, B texts of a batch, D embedding.
+Letters of the shapes: S texts, B texts of a batch, T tokens, D embedding, E a token's vector.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache
-from typing import Any, Literal
+from functools import cache, cached_property
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
-from likewise.inference.engines.engine import Call
+from likewise.inference.engines.engine import Call, TokenCall
 from likewise.inference.engines.onnx_engine import OnnxEngine
 from likewise.inference.engines.store import TOKENIZER, Store
 from likewise.inference.tokens import CPU_BUDGET, Tokens, by_budget
@@ -24,6 +24,7 @@ from likewise.runs.progress import Progress
 
 Role = Literal["query", "document"]
 _PROMPTS: dict[Role, tuple[str, ...]] = {"query": ("query",), "document": ("document", "passage", "corpus")}
+Taken = TypeVar("Taken")
 Item = Any
 """A text as an encoder takes it: its token ids, or the text itself where the fast path does not take the model."""
 
@@ -39,6 +40,7 @@ class Facts:
         truncate_dim: the length that its vectors are cut to; None keeps them whole.
         prompts: by name; "" is the default one.
         tokenizer: a hash of the tokenizer; None where the fast path does not take the model.
+        tokens: the length of the vectors that it has for the tokens of a text; 0 if it has none.
     """
 
     fingerprint: str
@@ -47,6 +49,7 @@ class Facts:
     truncate_dim: int | None
     prompts: Mapping[str, str]
     tokenizer: str | None
+    tokens: int
 
     def prompt(self, role: Role | None = None) -> str:
         """Return the prompt that the model puts before a query, a document, or any text; "" if it has none."""
@@ -63,14 +66,17 @@ class TextEncoder:
         budget: tokens of a batch.
         pool: of the threads that run one batch each, on one core.
         workers: their number.
+        gives_tokens: whether it gives the vectors of the tokens of a model that has such.
     """
 
     engine = ""
+    gives_tokens = False
     budget = CPU_BUDGET
     pool: Executor
     workers: int
     _tokens: Any
     _call: Call
+    _token_call: TokenCall
     _at_least: int
 
     def __init__(self, prompt: str, truncate_dim: int | None) -> None:
@@ -107,6 +113,46 @@ class TextEncoder:
             found[batch] = vectors
         return cut(found, self._truncate_dim)
 
+    def with_tokens(self, texts: Sequence[str], take: Callable[[np.ndarray], Taken]) -> tuple[np.ndarray, list[Taken]]:
+        """Return the vectors (S, D) of S texts, 1 or more, and what is taken of their tokens, on all cores.
+
+        Args:
+            take: called with the vectors (T, E) of each text's tokens as its batch is done, as all of them together
+                would fill the memory.
+        """
+        return self.vectors_and_tokens(self.items(texts), take, self.pool.map)
+
+    def vectors_and_tokens(
+        self, items: Sequence[Item], take: Callable[[np.ndarray], Taken], spread: Callable[..., Iterable[Any]] = map
+    ) -> tuple[np.ndarray, list[Taken]]:
+        """Return the vectors (S, D) of S items, and what is taken of their tokens; see `vectors` and `with_tokens`."""
+        batches = by_budget(np.array([len(item) for item in items]), self.budget)
+
+        def run(batch: np.ndarray) -> tuple[np.ndarray, list[Taken]]:
+            ids, mask = self._tokens.batch([items[i] for i in batch], self._at_least)
+            vectors, tokens = self._token_call(ids, mask)
+            return vectors, [take(rows[there]) for rows, there in zip(tokens, mask.astype(bool), strict=True)]
+
+        taken: dict[int, Taken] = {}
+        found: np.ndarray | None = None
+        for batch, (vectors, some) in zip(batches, spread(run, batches), strict=True):
+            found = np.empty((len(items), vectors.shape[1]), dtype=np.float32) if found is None else found
+            found[batch] = vectors
+            taken.update(zip(batch.tolist(), some, strict=True))
+        assert found is not None
+        return cut(found, self._truncate_dim), [taken[i] for i in range(len(items))]
+
+    def read_query(self, text: str, prompt: str | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the vector (D,) of a query, and the vectors (T, E) and the ids (T,) of its tokens.
+
+        Tokens of the prompt, and others that every text begins with, are left out.
+        """
+        item, empty = self.items([text, ""], prompt)
+        same = min(len(item), len(empty))
+        start = next((i for i in range(same) if item[i] != empty[i]), same)
+        vectors, (tokens,) = self.vectors_and_tokens([item], np.copy)
+        return vectors[0], tokens[start:], item[start:]
+
     def _batch(self, ids: Sequence[np.ndarray]) -> np.ndarray:
         found: np.ndarray = self._call(*self._tokens.batch(ids, self._at_least))
         return found
@@ -136,15 +182,21 @@ class ExportedEncoder(TextEncoder):
             raise LookupError(fingerprint)
         folder, self._at_least = store.folder(("onnx", "fp32")), known["at_least"]
         try:
-            self._call = OnnxEngine(folder, "fp32", self._at_least).with_threads(1)
+            self._engine = OnnxEngine(folder, "fp32", self._at_least)
+            self._call = self._engine.with_threads(1)
         except ImportError as error:
             raise LookupError(fingerprint) from error
+        self.gives_tokens = self._engine.gives_tokens
         from tokenizers import Tokenizer
 
         own = Tokenizer.from_file(str(folder / TOKENIZER))
         own.encode_special_tokens = known["special"]
         self._tokens = Tokens(own, known["pad"], known["left"])
         self.pool, self.workers = cores()
+
+    @cached_property
+    def _token_call(self) -> TokenCall:  # type: ignore[override]
+        return self._engine.tokens_with_threads(1)
 
 
 def cut(vectors: np.ndarray, dimensions: int | None) -> np.ndarray:

@@ -16,6 +16,7 @@ from likewise.inference.engines.chooser import MAKERS, exports_of
 from likewise.inference.engines.engine import INPUTS, OUTPUT, CannotExport, EngineError
 from likewise.inference.engines.fidelity import Sample
 from likewise.inference.engines.graph import fingerprint, least_tokens
+from likewise.inference.engines.onnx_engine import WHOLE
 from likewise.inference.engines.store import TOKENIZER
 from likewise.inference.loading import load
 from likewise.inference.runner import UnfitModel
@@ -38,7 +39,8 @@ def export(
 ) -> list[Path]:
     """Export a model: its graph with the pooling and its tokenizer, or its word vectors.
 
-    Ids and mask, (B, T) int64 each, go in under their usual names; 'sentence_embedding', (B, D) float32, comes out.
+    Ids and mask, (B, T) int64 each, go in under their usual names; 'sentence_embedding', (B, D) float32, comes out, and
+    'token_embeddings', (B, T, E), unless the model pools a single token.
     `likewise_export.json` holds what a caller must know: how many tokens are read, with what and on which side
     batches are padded, how short one may be, and the prompt that belongs before each text.
 
@@ -82,7 +84,9 @@ def _write_graph(encoder: SentenceTransformer, format: str, job: Job) -> None:
     exports, sample = exports_of(encoder), Sample(encoder, _TEXTS)
     exports.ready(pair, sample)
     tokens = sample.runner.tokens
-    shutil.copytree(exports.store.folder(pair), job.result, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.json"))
+    shutil.copytree(
+        exports.store.folder(pair), job.result, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.json", WHOLE)
+    )
     write_text(job.result / TOKENIZER, tokens.json)
     about = {
         "inputs": list(INPUTS),

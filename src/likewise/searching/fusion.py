@@ -4,7 +4,7 @@ What is compared is a passage's score in a query of all passages: z = (score - m
 Both kinds of hits are scored by both kinds of scores, so that the ranking is that of an exhaustive search wherever the
 hits of vectors and of words hold the answer.
 
-Letters of the shapes: S passages, K nearest passages, D embedding.
+Letters of the shapes: S passages, K nearest passages, D embedding, Q tokens of the query, P a token's vector.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from likewise.searching.geometry import Geometry
+from likewise.searching.maxsim import TokenCodec
 from likewise.searching.pipeline import Pipeline
 from likewise.searching.table import Table
 
@@ -41,10 +42,12 @@ class Ranking:
 
 
 class Asked(NamedTuple):
-    """A text, and its vector (D,), of length 1."""
+    """A text, its vector (D,), of length 1, and its tokens (Q, P) with weights (Q,), if they are to be compared."""
 
     text: str
     vector: np.ndarray
+    tokens: np.ndarray | None = None
+    weights: np.ndarray | None = None
 
 
 def spread(own: np.ndarray, near: np.ndarray, share: float) -> np.ndarray:
@@ -65,6 +68,26 @@ def spread(own: np.ndarray, near: np.ndarray, share: float) -> np.ndarray:
     return np.where(count > 0, (1 - share) * own + share * mean, own)
 
 
+def token_gains(own: np.ndarray, fits: np.ndarray, weight: float) -> tuple[np.ndarray, float]:
+    """Return what the fit of their tokens adds to the scores of the first passages, and to those of all others.
+
+    The first get weight deviation(own) (fit - mean(fit)) / deviation(fit). The others, whose tokens are not looked at,
+    get the mean of the least sixth of these, so that looking at a passage is neither an honour nor a fault.
+
+    Args:
+        own: (S,) the scores of the first passages.
+        fits: (S,) how well their tokens fit.
+
+    >>> token_gains(np.array([1.0, 3.0]), np.array([0.2, 0.6]), 0.5)
+    (array([-0.5,  0.5]), -0.5)
+    """
+    deviation = fits.std()
+    if deviation < _EQUAL:
+        return np.zeros(len(own)), 0.0
+    gains = weight * own.std() * (fits - fits.mean()) / deviation
+    return gains, float(np.sort(gains)[: -(-len(gains) // 6)].mean())
+
+
 def ranked(
     table: Table,
     geometry: Geometry,
@@ -73,6 +96,7 @@ def ranked(
     count: int,
     where: str | None,
     excluded: Asked | None = None,
+    codec: TokenCodec | None = None,
 ) -> Ranking:
     """Rank the passages of an index.
 
@@ -82,6 +106,7 @@ def ranked(
             neighbours have contributed, so that they cannot bring the passage back.
         count: passages that are wanted; more are ranked.
         where: as in `likewise.search`.
+        codec: of the tokens that are stored.
     """
     scores = _Scores(table, geometry, pipeline, asked)
     barred = _Scores(table, geometry, pipeline, excluded) if excluded else None
@@ -93,6 +118,8 @@ def ranked(
     found = np.unique(np.concatenate([scores.nearest(depth, where), scores.best_words(depth, where)]))  # (S,)
     if not len(found):
         return Ranking(found, np.zeros(0), np.zeros(0), np.zeros(0))
+    if codec is not None and asked.tokens is not None:
+        scores.compare_tokens(found[np.argsort(off(found) - scores.own(found), kind="stable")], codec)
     if pipeline.neighbours:
         best = found[np.argsort(off(found) - scores.final(found), kind="stable")[:depth]]
         taken = np.setdiff1d(geometry.near[best, : pipeline.nearest], np.append(found, -1))
@@ -103,8 +130,9 @@ def ranked(
     final = spread_out - taken_off
     order = np.lexsort((geometry.rows[found], -final))
     similarity, words = scores.raw(found)
-    parts = {"vectors": scores.by_vectors(similarity), "words": scores.by_words(words), "neighbours": spread_out - own}
-    parts |= {"excluded": -taken_off} if barred else {}
+    parts = {"vectors": scores.by_vectors(similarity), "words": scores.by_words(words)}
+    parts |= {"tokens": scores.by_tokens(found)} if scores.compares_tokens else {}
+    parts |= {"neighbours": spread_out - own} | ({"excluded": -taken_off} if barred else {})
     kept = {name: values[order] for name, values in parts.items()}
     return Ranking(geometry.rows[found][order], final[order], similarity[order], words[order], kept)
 
@@ -114,7 +142,8 @@ class _Scores:
 
     def __init__(self, table: Table, geometry: Geometry, pipeline: Pipeline, asked: Asked) -> None:
         self.table, self.geometry, self.pipeline = table, geometry, pipeline
-        self.query, self.vector = query, vector = asked
+        self.asked, query, vector = asked, asked.text, asked.vector
+        self.query, self.vector = query, vector
         ids, self._found = np.zeros(0, dtype=np.uint64), np.zeros(0)
         if pipeline.words:
             ids, self._found = table.by_words(query, SCANNED)
@@ -128,6 +157,8 @@ class _Scores:
         self._known = np.zeros(0, dtype=np.int64)  # positions, ascending
         self._raw = np.zeros((2, 0))  # cosines and BM25 scores of these
         self._cosines: dict[int, float] = {}
+        self.compares_tokens = False
+        self._compared, self._gains, self._other_gain = np.zeros(0, dtype=np.int64), np.zeros(0), 0.0
 
     def nearest(self, depth: int, where: str | None) -> np.ndarray:
         """Return the positions (S,) of the nearest passages."""
@@ -183,10 +214,34 @@ class _Scores:
         """Return what BM25 scores (S,) add to the scores."""
         return self.pipeline.words * (words - self._words_mean) / self._words_deviation
 
+    def compare_tokens(self, positions: np.ndarray, codec: TokenCodec) -> None:
+        """Compare the tokens of the first of passages, which are given best first, with those of the query.
+
+        A query as long as the passages is no question but a text like them, which one vector describes as well: its
+        tokens find something alike everywhere, and comparing them takes long.
+        """
+        query, weights = self.asked.tokens, self.asked.weights
+        assert query is not None
+        assert weights is not None
+        first = np.sort(positions[: self.pipeline.first])
+        packed = self.table.tokens_of(self.geometry.rows[first])
+        if not len(query) or len(query) >= _AS_LONG * codec.lengths(packed).mean():
+            return
+        fits = codec.fits(query, weights, packed)
+        self._gains, self._other_gain = token_gains(self.own(first), fits, self.pipeline.tokens)
+        self._compared, self.compares_tokens = first, True
+
+    def by_tokens(self, positions: np.ndarray) -> np.ndarray:
+        """Return what the tokens of passages (S,) add to their scores."""
+        if not len(self._compared):
+            return np.zeros(len(positions))
+        place = np.searchsorted(self._compared, positions).clip(max=len(self._compared) - 1)
+        return np.where(self._compared[place] == positions, self._gains[place], self._other_gain)
+
     def own(self, positions: np.ndarray) -> np.ndarray:
-        """Return the scores (S,) of passages by their own vectors and words."""
+        """Return the scores (S,) of passages by their own vectors, words and tokens."""
         cosines, words = self.raw(positions)
-        return self.by_vectors(cosines) + self.by_words(words)
+        return self.by_vectors(cosines) + self.by_words(words) + self.by_tokens(positions)
 
     def final(self, positions: np.ndarray) -> np.ndarray:
         """Return the scores (S,) of passages with what their neighbours add."""
@@ -201,3 +256,5 @@ class _Scores:
 
 _EQUAL = 1e-9
 """A deviation of cosines that is rounding alone."""
+_AS_LONG = 1.0
+"""The length of a query, in mean lengths of the passages, from which tokens are not compared."""

@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,10 +28,11 @@ from likewise.runs.progress import Progress
 from likewise.runs.stopping import StopRequest, orderly_stop
 from likewise.searching.geometry import Geometry, build, new_name
 from likewise.searching.leftovers import GRACE, left_in
+from likewise.searching.maxsim import TokenCodec, token_weights
 from likewise.searching.passages import IndexedPassage, Splitting, files_of
-from likewise.searching.pipeline import Given, Pipeline, pipeline_of
+from likewise.searching.pipeline import WITHOUT_TOKENS, Given, Pipeline, pipeline_of
 from likewise.searching.reading import check_version, encoder_of
-from likewise.searching.table import SearchError, Table
+from likewise.searching.table import Encoded, SearchError, Table
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -44,6 +45,10 @@ _TOKENS_A_WORD = 1.4
 APPROXIMATE = 200_000
 """Passages from which an approximate index of the vectors is built: an exact search reads 1.5 kB for each of them."""
 _TRIED = 100
+_FITTED = 256
+"""Passages whose tokens say in which form those of all are stored."""
+_COUNTED = 10_000
+"""Passages by which the weights of tokens are found, all of a smaller index: 2 s."""
 Entry = tuple[str, str, bool, IndexedPassage]
 """Source, file, whether it is the last of its source, and the passage."""
 
@@ -136,8 +141,10 @@ def index(
     record = {} if overwrite else read_record(target)
     check_version(target, record if record.get("plan", {}).get("job") == "index" else {})
     left = left_in(target)
-    steps = pipeline_of(pipeline, Pipeline(**record.get("pipeline", {})))
     facts = encoder.facts
+    steps = pipeline_of(
+        pipeline, Pipeline(**record["pipeline"]) if record else None if facts.tokens else WITHOUT_TOKENS
+    )
     most = words or int(min(WORDS, max(8, (facts.longest or 2 * WORDS) / _TOKENS_A_WORD)))
     settings: dict[str, Any] = {"words": most, "metadata": list(metadata), "language": language}
     settings |= {"split": options.split, "field": options.field, "encoding": options.encoding}
@@ -147,17 +154,25 @@ def index(
         number = stack.enter_context(cluster(on, workers))
         job = stack.enter_context(open_job(target, plan, resume=resume, overwrite=overwrite, grows=True))
         stop = stack.enter_context(orderly_stop(progress))
-        table = _table(job, facts.dimension, metadata, record)
+        table = _table(job, facts.dimension, metadata, record, bool(steps.tokens and facts.tokens))
         job.note(table=table.name, left=left)
+        if steps.tokens and not table.has_tokens:
+            steps = steps.updated(tokens=0)
+            progress.tell(f"the tokens of passages are not compared: {_no_tokens(target, facts.tokens)}")
         splitting = Splitting(most, options, tuple(metadata))
-        found = _Update(table, encoder, number, splitting, stop, others).run(named, walked, keep)
+        update = _Update(table, encoder, number, splitting, stop, others, _codec(job, table, record), job.work)
+        found = update.run(named, walked, keep)
         table.index_words(language)
         if table.rows >= approximate:
             progress.tell("building the approximate index of the vectors")
             table.index_vectors()
         table.optimize()
         recall = recall_of(table) if table.is_approximate else None
-        geometry = _geometry(job, table, steps, stop, record)
+        codec = update.codec
+        if codec is not None and (any(found[:3]) or len(codec.weights) == 1):
+            reader = update.vectors or encoder.opened("document")
+            codec = replace(codec, weights=token_weights(reader.items(table.texts(_COUNTED))))
+        geometry = _geometry(job, table, steps, stop, record, codec)
         result = Indexed(table.rows, len(table.sources()), *found, recall=recall)
         table.finish()
         query = {"prompt": facts.prompt("query"), "tokenizer": facts.tokenizer, "truncate_dim": facts.truncate_dim}
@@ -189,6 +204,8 @@ class _Update:
     splitting: Splitting
     stop: StopRequest
     others: str = ""  # files of folders that are not prose
+    codec: TokenCodec | None = None  # of the tokens, fitted when there is something to encode
+    work: Path = Path()  # where it is kept for a run that is resumed
     skipped: dict[str, str] = field(default_factory=dict)  # source to the reason
     encoded: int = 0
     added: int = 0
@@ -258,27 +275,42 @@ class _Update:
     def _begun(self, window: list[Entry], total: int) -> Callable[[], int]:
         """Begin to encode the passages whose text is not in the table, and return what writes all and counts them."""
         keys = [digest_of(passage.encoded).hex() for *_, passage in window]
-        vectors = self.table.known(keys)
-        new = {key: one.encoded for key, (*_, one) in zip(keys, window, strict=True) if key not in vectors}
+        known = self.table.known(keys)
+        new = {key: one.encoded for key, (*_, one) in zip(keys, window, strict=True) if key not in known}
         rows = self._encode(list(new.values()), total) if new else tuple
         self.encoded += len(new)
 
         def write() -> int:
-            vectors.update(zip(new, rows(), strict=True))
-            self.table.add(window, keys, np.stack([vectors[key] for key in keys]))
+            known.update(zip(new, rows(), strict=True))
+            self.table.add(window, keys, [known[key] for key in keys])
             return len(window)
 
         return write
 
-    def _encode(self, texts: list[str], total: int) -> Callable[[], Iterable[np.ndarray]]:
-        """Return what gives the vectors (S, D) of texts, which a cluster encodes meanwhile."""
+    def _encode(self, texts: list[str], total: int) -> Callable[[], Iterable[Encoded]]:
+        """Return what gives the vectors and the tokens of texts, which a cluster encodes meanwhile."""
         if self.vectors is None:
-            self.vectors = self.encoder.loaded("document") if self.workers else self.encoder.opened("document")
+            own = self.encoder
+            self.vectors = own.loaded("document") if self.workers else own.opened("document", self.table.has_tokens)
             self.vectors.choose(texts, total, self.stop.progress)
+        if self.table.has_tokens and self.codec is None:
+            return self._fitted(texts)
         if self.workers:
-            return RayExecutor().submit(_encoded, self.vectors.elsewhere(), texts).result
-        rows = self.vectors(texts)
+            return RayExecutor().submit(_encoded, self.vectors.elsewhere(), texts, self.codec).result
+        rows = _rows(self.vectors, texts, self.codec)
         return lambda: rows
+
+    def _fitted(self, texts: list[str]) -> Callable[[], Iterable[Encoded]]:
+        """Return the same, after the form of the tokens is found by some of the texts, which are encoded once too."""
+        some = dict.fromkeys(np.linspace(0, len(texts) - 1, num=min(_FITTED, len(texts))).astype(int).tolist())
+        vectors, tokens = self.vectors.with_tokens([texts[i] for i in some], lambda rows: rows.astype(np.float32))
+        self.codec = TokenCodec.fit(tokens)
+        self.codec.save(self.work)
+        first = dict(zip(some, zip(vectors, map(self.codec.pack, tokens), strict=True), strict=True))
+        if not (rest := [i for i in range(len(texts)) if i not in first]):
+            return lambda: first.values()
+        others = self._encode([texts[i] for i in rest], len(texts))
+        return lambda: [row for _, row in sorted((first | dict(zip(rest, others(), strict=True))).items())]
 
 
 def _because(reasons: Sequence[str]) -> str:
@@ -291,25 +323,51 @@ def _is_text(name: str) -> bool:
     return not any("\ud800" <= character <= "\udfff" for character in name)
 
 
-def _encoded(opens: Callable[[], TextEncoder], texts: list[str]) -> np.ndarray:
-    """Return the vectors (S, D) of texts; called by a worker of a cluster."""
-    return opens()(texts)
+def _encoded(opens: Callable[[], TextEncoder], texts: list[str], codec: TokenCodec | None) -> list[Encoded]:
+    """Return the vectors and the tokens of texts; called by a worker of a cluster."""
+    return _rows(opens(), texts, codec)
 
 
-def _table(job: Job, dimension: int, metadata: Sequence[str], record: Mapping[str, Any]) -> Table:
+def _rows(encoder: TextEncoder, texts: list[str], codec: TokenCodec | None) -> list[Encoded]:
+    """Return the vectors (D,) of texts, and their tokens, if there is a form in which they are stored."""
+    if codec is None:
+        return [(vector, b"") for vector in encoder(texts)]
+    return list(zip(*encoder.with_tokens(texts, codec.pack), strict=True))
+
+
+def _no_tokens(target: Path, length: int) -> str:
+    """Return why there are none."""
+    if not length:
+        return "the model has no vectors of them"
+    return f"{target} holds none, so that only `likewise index ... --overwrite` can add them"
+
+
+def _codec(job: Job, table: Table, record: Mapping[str, Any]) -> TokenCodec | None:
+    """Return the form in which the tokens of a table are stored: of the stopped run, or of the index."""
+    if not table.has_tokens:
+        return None
+    before = [job.target / record["geometry"]] if record.get("table") == table.name and record.get("geometry") else []
+    return next(filter(None, map(TokenCodec.open, [job.work, *before])), None)
+
+
+def _table(job: Job, dimension: int, metadata: Sequence[str], record: Mapping[str, Any], tokens: bool) -> Table:
     """Return the table to write to: of the stopped run, of the index, or a new one."""
     name = job.notes.get("table") or record.get("table")
     if name and (job.target / f"{name}.lance").is_dir():
         return Table(job.target, name)
-    return Table.create(job.target, f"passages-{uuid4().hex[:8]}", dimension, metadata)
+    return Table.create(job.target, f"passages-{uuid4().hex[:8]}", dimension, metadata, tokens)
 
 
-def _geometry(job: Job, table: Table, steps: Pipeline, stop: StopRequest, record: Mapping[str, Any]) -> str:
-    """Write the geometry of the finished passages, and return the name of its folder."""
+def _geometry(
+    job: Job, table: Table, steps: Pipeline, stop: StopRequest, record: Mapping[str, Any], codec: TokenCodec | None
+) -> str:
+    """Write the geometry of the finished passages and the form of their tokens; return the name of the folder."""
     before = None
     if record.get("table") == table.name and record.get("geometry"):
         with suppress(SearchError):
             before = Geometry.open(job.target / record["geometry"])
     name = new_name()
     build(table, steps.nearest, stop, before).save(job.target / name)
+    if codec is not None:
+        codec.save(job.target / name)
     return name

@@ -14,17 +14,25 @@ class Pipeline(Options):
     """The parts of a hybrid search and their weights; a weight of 0 switches a part off.
 
     A passage's score is `vectors` times its cosine plus `words` times its BM25 score, each brought to mean 0 and
-    deviation 1 over all passages of the index, and takes a share of the mean score of its nearest passages. If the
-    query says what it excludes, as in 'excluding' or 'do not mention', the rest of it is searched for, and `excluded`
-    times the score that a passage has for the excluded words is taken off.
+    deviation 1 over all passages of the index. To the scores of the `first` passages, `tokens` times the fit of their
+    tokens to those of the query is added, brought to mean 0 and the deviation of these scores. Then each score takes a
+    share of the mean score of the passage's nearest. If the query says what it excludes, as in 'excluding' or 'do not
+    mention', the rest of it is searched for, and `excluded` times the score that a passage has for the excluded words
+    is taken off.
 
     >>> Pipeline(words=0.7).neighbours
-    0.1
+    0.15
     """
 
     vectors: float = option(0.6, "Weight of the cosine of query and passage.", ge=0, le=100)
     words: float = option(0.4, "Weight of the words in common (BM25).", ge=0, le=100)
-    neighbours: float = option(0.1, "Share of a passage's score that is the mean of its nearest passages'.", ge=0, lt=1)
+    tokens: float = option(
+        0.5, "Weight of the fit of the query's tokens to a passage's; an index made with 0 stores none.", ge=0, le=10
+    )
+    first: int = option(60, "Best passages whose tokens are compared.", ge=2, le=1000)
+    neighbours: float = option(
+        0.15, "Share of a passage's score that is the mean of its nearest passages'.", ge=0, lt=1
+    )
     nearest: int = option(3, "Nearest passages that share their scores.", ge=1, le=100)
     excluded: float = option(0.2, "Weight of the score for what the query excludes, which is taken off.", ge=0, le=1)
     depth: int = option(100, "Hits by vectors, and by words, that are scored by everything.", ge=10, le=10_000)
@@ -34,6 +42,8 @@ class Pipeline(Options):
             raise ValueError("vectors and words cannot both be 0: nothing would be searched")
 
 
+WITHOUT_TOKENS = Pipeline(tokens=0, neighbours=0.1)
+"""By default if the encoder has no vectors of tokens: without them, neighbours hold more of the best back."""
 Given = Pipeline | Mapping[str, Any] | str | os.PathLike[str]
 """A pipeline, its options by name, or a TOML file with them."""
 

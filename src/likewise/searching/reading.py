@@ -24,6 +24,7 @@ from likewise.searching.fusion import Asked, Ranking, ranked
 from likewise.searching.geometry import Geometry
 from likewise.searching.hit import Hit
 from likewise.searching.leftovers import OWN_FOLDER
+from likewise.searching.maxsim import TokenCodec
 from likewise.searching.pipeline import Given, Pipeline, pipeline_of
 from likewise.searching.table import SHOWN, SearchError, Table
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 Mode = Literal["hybrid", "vectors", "words"]
 _WORD = re.compile(r"\w+")
 _WAIT = 2.0
+_NO_TOKENS = Pipeline(tokens=0)
 _OTHER_NAMES = ("top_k", "limit")
 _Of = ParamSpec("_Of")
 
@@ -57,6 +59,8 @@ class Index:
         model: the encoder of the queries, or what `load` takes; None for the one that made the index. It is loaded
             at the first search that needs it.
         vectors: gives the vectors (S, D) of S queries, in place of a model.
+        tokens: gives what `TextEncoder.read_query` does, in place of a model; if `vectors` is given and this is not,
+            tokens are not compared.
 
     Raises:
         SearchError: there is no such index, or it is damaged.
@@ -69,8 +73,9 @@ class Index:
         model: SentenceTransformer | str | os.PathLike[str] | None = None,
         *,
         vectors: Callable[[Sequence[str]], np.ndarray] | None = None,
+        tokens: Callable[[str], tuple[np.ndarray, np.ndarray, np.ndarray]] | None = None,
     ) -> None:
-        self.path, self.vectors = Path(path), vectors
+        self.path, self.vectors, self.tokens = Path(path), vectors, tokens
         self._model = model
         self._seen: Any = None
         self._encoder: TextEncoder | None = None
@@ -96,6 +101,7 @@ class Index:
         record = _finished(self.path)
         table = Table(self.path, record["table"], record["version"])
         self._geometry = Geometry.open(self.path / record["geometry"])
+        self._codec = _codec(self.path / record["geometry"]) if table.has_tokens else None
         self._record, self._table = record, table
 
     def _encode(self, texts: Sequence[str]) -> np.ndarray:
@@ -107,19 +113,34 @@ class Index:
             self._encoder, self._fits = self._opened(made_with), made_with
         return self._encoder(texts)
 
-    def _opened(self, made_with: str) -> TextEncoder:
-        """Return the encoder of queries."""
+    def _asked(self, query: str, steps: Pipeline) -> Asked:
+        """Return a query with its vector, and with its tokens if they are to be compared."""
+        if self._codec is None or not steps.tokens or (self.tokens is None and self.vectors is not None):
+            return Asked(query, self._encode([query])[0])
+        read = self.tokens
+        if read is None:
+            made_with = self.made_with
+            if self._encoder is None or self._fits != made_with or not self._encoder.gives_tokens:
+                self._encoder, self._fits = self._opened(made_with, tokens=True), made_with
+            read = self._encoder.read_query
+        vector, tokens, ids = read(query)
+        return Asked(query, vector, self._codec.projected(tokens), self._codec.weights_of(ids))
+
+    def _opened(self, made_with: str, tokens: bool = False) -> TextEncoder:
+        """Return the encoder of queries, one that gives the vectors of tokens if these are needed."""
         query = self._record.get("query")
         if query and self._model is None:
             with suppress(LookupError):
-                return ExportedEncoder(made_with, **query)
+                found = ExportedEncoder(made_with, **query)
+                if found.gives_tokens or not tokens:
+                    return found
         encoder = encoder_of(self.path, self._model)
         if encoder.facts.fingerprint != made_with:
             raise SearchError(
                 f"{self.path} was made with another model{f' ({self.model})' if self.model else ''}: search with "
                 "that one, or index again with --model and --overwrite"
             )
-        return encoder.opened("query")
+        return encoder.opened("query", tokens)
 
     @property
     def made_with(self) -> str:
@@ -135,8 +156,8 @@ class Index:
     @property
     def pipeline(self) -> Pipeline:
         """The parts of a hybrid search and their weights, unless a search is given others."""
-        _ = self.table
-        return Pipeline(**self._record["pipeline"])
+        table, steps = self.table, Pipeline(**self._record["pipeline"])
+        return steps if table.has_tokens else steps.updated(tokens=0)  # of an index that is older than tokens
 
     @_count_is_k
     def search(
@@ -166,9 +187,10 @@ class Index:
         if not query.strip() or not table.rows:
             return []
         query, excluded = divided(query) if mode == "hybrid" and steps.excluded else (query, "")
-        vector = None if mode == "words" else self._encode([query])[0]  # (D,)
+        asked = None if mode == "words" else self._asked(query, steps if mode == "hybrid" else _NO_TOKENS)
+        vector = asked.vector if asked else None
         barred = Asked(excluded, self._encode([excluded])[0]) if excluded else None
-        found = self._ranked(query, vector, k, mode, where, steps, barred)
+        found = self._ranked(query, asked, k, mode, where, steps, barred)
         rows = table.passages(found.ids[:k])
         texts = [row["text"] for row in rows]
         sentences = self._marked(query, vector, texts) if mark else texts
@@ -188,7 +210,7 @@ class Index:
     def _ranked(
         self,
         query: str,
-        vector: np.ndarray | None,
+        asked: Asked | None,
         k: int,
         mode: Mode,
         where: str | None,
@@ -196,15 +218,15 @@ class Index:
         excluded: Asked | None,
     ) -> Ranking:
         """Return the best passages, k or more if there are as many."""
-        if vector is None:
+        if asked is None:
             ids, scores = self._table.by_words(query, k, where)
             return Ranking(ids, scores, scores, scores)
         if mode == "vectors":
-            ids, scores = self._table.nearest(vector, k, where)
+            ids, scores = self._table.nearest(asked.vector, k, where)
             return Ranking(ids, scores, scores, scores)
         if steps.neighbours and steps.nearest > (stored := self._geometry.near.shape[1]):
             raise SearchError(f"{self.path} has {stored} nearest passages of each, not {steps.nearest}: give fewer")
-        return ranked(self._table, self._geometry, steps, Asked(query, vector), k, where, excluded)
+        return ranked(self._table, self._geometry, steps, asked, k, where, excluded, self._codec)
 
     def _marked(self, query: str, vector: np.ndarray | None, texts: Sequence[str]) -> list[str]:
         """Return the sentence of each text that fits the query best."""
@@ -279,6 +301,17 @@ def check_version(index: Path, record: Mapping[str, Any]) -> None:
     """Raise SearchError if an index was made before there were pipelines."""
     if record and "pipeline" not in record:
         raise SearchError(f"{index} was made by an older version: make it again with `likewise index ... --overwrite`")
+
+
+def _codec(folder: Path) -> TokenCodec:
+    """Return the form in which the tokens of an index are stored."""
+    try:
+        if found := TokenCodec.open(folder):
+            return found
+        reason = "the form of its tokens is missing"
+    except (OSError, ValueError, KeyError) as error:
+        reason = str(error)
+    raise SearchError(f"{folder.parent} is damaged ({reason}): make it again with `likewise index ... --overwrite`")
 
 
 def _state(path: Path) -> Any:

@@ -31,6 +31,10 @@ _LISTED_AT_ONCE = 1000
 _PROBES, _REFINED = 20, 50
 
 
+Encoded = tuple[np.ndarray, bytes]
+"""The vector (D,) of a text, and its tokens as they are stored; b"" if they are not."""
+
+
 class SearchError(LikewiseError):
     """Raised if an index or a query is not valid; the message names the cure."""
 
@@ -58,17 +62,18 @@ class Table:
             ) from None
 
     @classmethod
-    def create(cls, folder: Path, name: str, dimension: int, metadata: Sequence[str]) -> Table:
-        """Make an empty table in a folder; an older one of that name is removed."""
+    def create(cls, folder: Path, name: str, dimension: int, metadata: Sequence[str], tokens: bool = False) -> Table:
+        """Make an empty table in a folder, with tokens or without; an older one of that name is removed."""
         import pyarrow as pa
 
-        own = (*_OWN, "vector")
+        own = (*_OWN, "vector", "tokens")
         if wrong := [one for one in metadata if one in own or not re.fullmatch(r"[A-Za-z_]\w*", one)]:
             raise SearchError(
                 f"a metadata field cannot be called {wrong[0]!r}: give one of letters and digits that is none of "
                 f"{', '.join(own)}"
             )
         kinds = dict.fromkeys((*_OWN, *metadata), pa.string()) | {"last": pa.bool_(), "line": pa.int32()}
+        kinds |= {"tokens": pa.binary()} if tokens else {}
         schema = pa.schema({**kinds, "vector": pa.list_(pa.float32(), dimension)})
         lancedb_module().connect(folder).create_table(name, schema=schema, mode="overwrite")
         return cls(folder, name)
@@ -91,7 +96,12 @@ class Table:
     @property
     def metadata(self) -> list[str]:
         """The names of the metadata fields."""
-        return [name for name in self._table.schema.names if name not in (*_OWN, "vector")]
+        return [name for name in self._table.schema.names if name not in (*_OWN, "vector", "tokens")]
+
+    @property
+    def has_tokens(self) -> bool:
+        """Whether the tokens of passages are stored."""
+        return "tokens" in self._table.schema.names
 
     def condition(self, given: str) -> str:
         """Return a condition on the fields as LanceDB reads it; see `condition_of`.
@@ -110,16 +120,21 @@ class Table:
         found = rows.aggregate([("last", "count"), ("last", "max")]).to_pylist()
         return {row["source"]: (row["file"], row["last_count"], row["last_max"]) for row in found}
 
-    def known(self, keys: Sequence[str]) -> dict[str, np.ndarray]:
-        """Return the vectors, (D,) each, of those texts that are in the table, by key."""
-        found = self._select(["key", "vector"], f"key IN ({_quoted(keys)})")
-        rows = matrix_of(found["vector"])
+    def known(self, keys: Sequence[str]) -> dict[str, Encoded]:
+        """Return the vectors, (D,) each, and the tokens of those texts that are in the table, by key."""
+        kept = ["tokens"] if self.has_tokens else []
+        found = self._select(["key", "vector", *kept], f"key IN ({_quoted(keys)})")
+        tokens = found["tokens"].to_pylist() if kept else [b""] * len(found)
+        rows = zip(matrix_of(found["vector"]), tokens, strict=True)
         return dict(zip(found["key"].to_pylist(), rows, strict=True))
 
     def add(
-        self, placed: Sequence[tuple[str, str, bool, IndexedPassage]], keys: Sequence[str], vectors: np.ndarray
+        self,
+        placed: Sequence[tuple[str, str, bool, IndexedPassage]],
+        keys: Sequence[str],
+        encoded: Sequence[Encoded],
     ) -> None:
-        """Add passages (source, file, whether it is the last of its source, passage), with their vectors (S, D)."""
+        """Add passages (source, file, whether it is the last of its source, passage) with their vectors and tokens."""
         import pyarrow as pa
 
         names = (*_OWN, *self.metadata)
@@ -127,8 +142,10 @@ class Table:
             (source, key, last, one.encoded, file, one.line, one.title, one.text, *one.metadata)
             for (source, file, last, one), key in zip(placed, keys, strict=True)
         ]
-        columns = dict(zip(names, zip(*rows, strict=True), strict=True))
-        self._table.add(pa.table(columns | {"vector": vector_column(vectors)}, schema=self._table.schema))
+        columns: dict[str, Any] = dict(zip(names, zip(*rows, strict=True), strict=True))
+        columns |= {"tokens": [tokens for _, tokens in encoded]} if self.has_tokens else {}
+        vectors = vector_column(np.stack([vector for vector, _ in encoded]))
+        self._table.add(pa.table(columns | {"vector": vectors}, schema=self._table.schema))
 
     def remove(self, sources: Sequence[str]) -> None:
         """Remove the passages of sources."""
@@ -184,6 +201,12 @@ class Table:
         """Return the vectors (S, D) of up to `count` passages, evenly spaced."""
         places = np.unique(np.linspace(0, self.rows - 1, num=min(count, self.rows)).astype(int)).tolist()
         return matrix_of(self._table.take_offsets(places).select(["vector"]).to_arrow()["vector"])
+
+    def texts(self, count: int) -> list[str]:
+        """Return what the model reads of up to `count` passages, evenly spaced."""
+        places = np.unique(np.linspace(0, self.rows - 1, num=min(count, self.rows)).astype(int)).tolist()
+        found: list[str] = self._table.take_offsets(places).select(["searched"]).to_arrow()["searched"].to_pylist()
+        return found
 
     def keys(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the row ids (S,) of all passages, ascending, and the hashes (S,) of their texts, as whole numbers."""
@@ -245,6 +268,12 @@ class Table:
             return np.zeros((0, self.dimension), dtype=np.float32)
         found = self._table.take_row_ids(ids.tolist()).select(["vector"]).with_row_id().to_arrow()
         return matrix_of(found["vector"])[_places(_ids(found), ids)]
+
+    def tokens_of(self, ids: np.ndarray) -> list[bytes]:
+        """Return the tokens of row ids (S,), as they are stored."""
+        found = self._table.take_row_ids(ids.tolist()).select(["tokens"]).with_row_id().to_arrow()
+        rows = found["tokens"].to_pylist()
+        return [rows[place] for place in _places(_ids(found), ids)]
 
     def passages(self, ids: np.ndarray) -> list[dict[str, Any]]:
         """Return what is shown of the passages of row ids (S,), in their order."""

@@ -119,6 +119,8 @@ class Service:
         for name, facts in self.facts.items():
             if facts.fingerprint == index.made_with:
                 index.vectors = partial(self._vectors_for_search, name)
+                gives = self.facts[name].tokens and self.models[name].gives_tokens
+                index.tokens = partial(self._tokens_for_search, name) if gives else None
                 return name
         raise ServingError(
             f"{index.path} was made by a model that is not served here{f' ({index.model})' if index.model else ''}: "
@@ -194,6 +196,16 @@ class Service:
         encoding = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         self._work.present.encodes(encoding)
         return encoding.result(self.options.timeout)[0]
+
+    def _tokens_for_search(self, name: str, query: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the vector of a query, and its tokens; called in a thread of a search."""
+        model, prompt = self.models[name], self.facts[name].prompt("query")
+        encoding = model.pool.submit(model.read_query, query, prompt)
+        self._work.present.encodes(encoding)
+        vector, tokens, ids = encoding.result(self.options.timeout)
+        self.metrics.texts.labels(name).inc()
+        self.metrics.tokens.labels(name).inc(len(ids))
+        return vector, tokens, ids
 
     def about(self) -> dict[str, Any]:
         """Return what is served, for the page."""

@@ -1,6 +1,6 @@
 """The engines' names, errors and interface, and torch as the first of them. Nothing here imports torch before it runs.
 
-Letters of the shapes: B sentences of a batch, T tokens, D embedding.
+Letters of the shapes: B sentences of a batch, T tokens, D embedding, E a token's vector.
 """
 
 from __future__ import annotations
@@ -27,8 +27,11 @@ PRECISIONS: tuple[EnginePrecision, ...] = get_args(EnginePrecision)
 
 INPUTS = ("input_ids", "attention_mask")
 OUTPUT = "sentence_embedding"
+TOKENS = "token_embeddings"
 Call = Callable[[np.ndarray, np.ndarray], Any]
 """Ids and mask, (B, T) int64 each, to vectors (B, D): a tensor or an array."""
+TokenCall = Callable[[np.ndarray, np.ndarray], tuple[Any, Any]]
+"""Ids and mask to the vectors (B, D) and those of the tokens (B, T, E)."""
 
 DEVICE_BUDGET = 32_768
 """Cells of a batch on an accelerator, where small batches leave it idle."""
@@ -82,6 +85,14 @@ class Engine(ABC):
                 all the threads that torch is set to.
         """
 
+    @abstractmethod
+    def open_tokens(self, workers: int) -> TokenCall:
+        """Return the function that runs one batch and gives the vectors of its tokens too.
+
+        Raises:
+            LookupError: the engine's graph does not give them.
+        """
+
     def __str__(self) -> str:
         return f"{self.name} {self.precision}"
 
@@ -108,7 +119,26 @@ class TorchEngine(Engine):
             # These contexts are of the calling thread only, so they are entered in each call.
             cast: Any = torch.autocast(device.type, dtype=torch.bfloat16) if bf16 else nullcontext()
             with torch.inference_mode(), cast, only_pooled_token(model):
-                parts = (torch.from_numpy(part).to(device, non_blocking=True) for part in (ids, mask))
-                return model(dict(zip(INPUTS, parts, strict=True)))[OUTPUT]
+                return self._run(ids, mask)[OUTPUT]
 
         return call
+
+    def open_tokens(self, workers: int) -> TokenCall:
+        """See `Engine.open_tokens`."""
+        import torch
+
+        device, bf16 = self.model.device, self.precision == "bf16"
+
+        def call(ids: np.ndarray, mask: np.ndarray) -> tuple[Any, Any]:
+            cast: Any = torch.autocast(device.type, dtype=torch.bfloat16) if bf16 else nullcontext()
+            with torch.inference_mode(), cast:
+                found = self._run(ids, mask)
+                return found[OUTPUT], found[TOKENS]
+
+        return call
+
+    def _run(self, ids: np.ndarray, mask: np.ndarray) -> Any:
+        import torch
+
+        parts = (torch.from_numpy(part).to(self.model.device, non_blocking=True) for part in (ids, mask))
+        return self.model(dict(zip(INPUTS, parts, strict=True)))

@@ -1,13 +1,14 @@
 """An encoder, including its pooling, as one function of ids and mask: the exported graph and its fingerprint.
 
-Letters of the shapes: B sentences of a batch, T tokens, D embedding.
+Letters of the shapes: B sentences of a batch, T tokens, D embedding, E a token's vector.
 """
 
 import hashlib
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from itertools import chain
+from typing import Any
 
 import torch
 from sentence_transformers import SentenceTransformer
@@ -17,24 +18,29 @@ from likewise.encoder.modules import modes_restored
 from likewise.encoder.pooled_token import only_pooled_token
 from likewise.encoder.text_cnn import TextCNN
 from likewise.errors import first_line
-from likewise.inference.engines.engine import OUTPUT, CannotExport
+from likewise.inference.engines.engine import OUTPUT, TOKENS, CannotExport
 from likewise.transformers_output import only_errors
 
-# Bump it when an older export must not be used any more.
+# Part of what an index and an export are known by: another one makes every index one of another model.
 _FORMAT = "2"
 
 
 class PooledGraph(nn.Module):
-    """The modules of an encoder in sequence: (B, T) ids and mask to (B, D)."""
+    """The modules of an encoder in sequence: (B, T) ids and mask to (B, D), and (B, T, E) for tokens."""
 
-    def __init__(self, model: SentenceTransformer) -> None:
+    def __init__(self, model: SentenceTransformer, tokens: bool = False) -> None:
         super().__init__()
-        self.model = model
+        self.model, self.tokens = model, tokens
 
-    def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        """Return the vectors (B, D) of ids and mask, (B, T) int64 each."""
-        found: Tensor = self.model({"input_ids": input_ids, "attention_mask": attention_mask})[OUTPUT]
-        return found
+    @property
+    def outputs(self) -> list[str]:
+        """The names of what `forward` returns."""
+        return [OUTPUT, TOKENS] if self.tokens else [OUTPUT]
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Any:
+        """Return the vectors (B, D) of ids and mask, (B, T) int64 each, and those of the tokens."""
+        found = self.model({"input_ids": input_ids, "attention_mask": attention_mask})
+        return tuple(found[name] for name in self.outputs) if self.tokens else found[OUTPUT]
 
 
 def least_tokens(model: SentenceTransformer) -> int:
@@ -51,6 +57,14 @@ def example(model: SentenceTransformer) -> tuple[Tensor, Tensor]:
     mask = torch.ones(3, longest, dtype=torch.long)
     mask[1, longest // 2 :] = 0
     return torch.full((3, longest), 3, dtype=torch.long) + torch.arange(longest) % 2, mask
+
+
+def token_dimension(model: SentenceTransformer) -> int:
+    """Return E, the length of the vectors that a model has for the tokens of a text; 0 if it has none."""
+    ids, mask = (part.to(model.device) for part in example(model))
+    with modes_restored(model), torch.inference_mode():
+        found = model.eval()({"input_ids": ids, "attention_mask": mask}).get(TOKENS)
+    return int(found.shape[2]) if found is not None and found.shape[:2] == ids.shape else 0
 
 
 def check_exportable(model: SentenceTransformer) -> None:
@@ -83,12 +97,19 @@ def mark(model: SentenceTransformer) -> tuple[tuple[int, int], ...]:
 
 
 @contextmanager
-def tracing(model: SentenceTransformer) -> Iterator[PooledGraph]:
-    """Provide the graph in evaluation mode, without gradients and without a tracer's warnings."""
+def tracing(model: SentenceTransformer, tokens: bool | None = None) -> Iterator[PooledGraph]:
+    """Provide the graph in evaluation mode, without gradients and without a tracer's warnings.
+
+    Args:
+        tokens: whether it gives the vectors of tokens; None: if the model has them and does not pool a single one,
+            since its graph then computes no other.
+    """
     try:
-        with modes_restored(model), torch.no_grad(), only_errors(), warnings.catch_warnings(), only_pooled_token(model):
+        has_tokens = token_dimension(model) > 0
+        with modes_restored(model), torch.no_grad(), only_errors(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            yield PooledGraph(model.eval()).eval()
+            with nullcontext(False) if tokens else only_pooled_token(model) as one:
+                yield PooledGraph(model.eval(), has_tokens and not one).eval()
     except CannotExport:
         raise
     except Exception as error:  # tracers and converters raise of every kind

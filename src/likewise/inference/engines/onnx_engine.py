@@ -14,17 +14,28 @@ import numpy as np
 
 from likewise import processor
 from likewise.errors import require_extra
-from likewise.inference.engines.engine import INPUTS, OUTPUT, Call, CannotExport, Engine, EnginePrecision
+from likewise.inference.engines.engine import (
+    INPUTS,
+    OUTPUT,
+    TOKENS,
+    Call,
+    CannotExport,
+    Engine,
+    EnginePrecision,
+    TokenCall,
+)
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-FILE = "model.onnx"
+FILE, WHOLE = "model.onnx", "with-tokens.onnx"
 _OPSET = 17  # the first with LayerNormalization
 
 
 def export(model: SentenceTransformer, folder: Path) -> None:
     """Write the pooled graph in float32 as model.onnx.
+
+    If that leaves tokens out, because the model pools a single one, a whole graph is written beside it.
 
     Raises:
         CannotExport: torch's exporter does not take the model.
@@ -33,20 +44,27 @@ def export(model: SentenceTransformer, folder: Path) -> None:
     require_extra("onnx", "The engine onnx", "onnx", "onnxruntime")
     import torch
 
-    from likewise.inference.engines.graph import example, tracing
+    from likewise.inference.engines.graph import example, token_dimension, tracing
 
-    with tracing(model) as graph:
+    def write(graph: Any, path: Path) -> None:
         batch = {0: "sentences", 1: "tokens"}
         torch.onnx.export(
             graph,
             example(model),
-            folder / FILE,
+            path,
             input_names=list(INPUTS),
-            output_names=[OUTPUT],
-            dynamic_axes=dict.fromkeys(INPUTS, batch) | {OUTPUT: {0: "sentences"}},
+            output_names=graph.outputs,
+            dynamic_axes=dict.fromkeys([*INPUTS, TOKENS], batch) | {OUTPUT: {0: "sentences"}},
             opset_version=_OPSET,
             dynamo=False,  # five times as fast as the newer exporter, and without another package
         )
+
+    with tracing(model) as graph:
+        write(graph, folder / FILE)
+        whole = graph.tokens
+    if not whole and token_dimension(model):
+        with tracing(model, tokens=True) as graph:
+            write(graph, folder / WHOLE)
 
 
 def quantise(source: Path, folder: Path, batches: object = None) -> None:
@@ -86,8 +104,8 @@ class OnnxEngine(Engine):
         require_extra("onnx", "The engine onnx", "onnxruntime")
         self.precision = precision
         self.at_least = at_least
-        self._file = str(folder / FILE)
-        self._sessions: dict[int, Any] = {}
+        self._folder = folder
+        self._sessions: dict[tuple[str, int], Any] = {}
 
     def open(self, workers: int) -> Call:
         """See `Engine.open`."""
@@ -97,20 +115,52 @@ class OnnxEngine(Engine):
 
     def with_threads(self, threads: int) -> Call:
         """Return the function that runs one batch on a number of threads."""
-        if threads not in self._sessions:
+        run = self._session(FILE, threads).run
+
+        def call(ids: np.ndarray, mask: np.ndarray) -> np.ndarray:
+            found: np.ndarray = run([OUTPUT], dict(zip(INPUTS, (ids, mask), strict=True)))[0]
+            return found
+
+        return call
+
+    def open_tokens(self, workers: int) -> TokenCall:
+        """See `Engine.open_tokens`."""
+        import torch
+
+        return self.tokens_with_threads(torch.get_num_threads() if workers == 1 else 1)
+
+    def tokens_with_threads(self, threads: int) -> TokenCall:
+        """Return the function that runs one batch on a number of threads and gives the vectors of tokens too.
+
+        Raises:
+            LookupError: the graph does not give them.
+        """
+        if not self.gives_tokens:
+            raise LookupError(TOKENS)
+        session = self._session(WHOLE if (self._folder / WHOLE).exists() else FILE, threads)
+
+        def call(ids: np.ndarray, mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            vectors, tokens = session.run([OUTPUT, TOKENS], dict(zip(INPUTS, (ids, mask), strict=True)))
+            return vectors, tokens
+
+        return call
+
+    @property
+    def gives_tokens(self) -> bool:
+        """Whether one of the graphs gives the vectors of tokens."""
+        outputs = () if (self._folder / WHOLE).exists() else self._session(FILE, 1).get_outputs()
+        return not outputs or TOKENS in [one.name for one in outputs]
+
+    def _session(self, name: str, threads: int) -> Any:
+        if (name, threads) not in self._sessions:
             from onnxruntime import InferenceSession, SessionOptions
 
             options = SessionOptions()
             options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
             options.log_severity_level = 3
-            self._sessions[threads] = InferenceSession(self._file, options, providers=["CPUExecutionProvider"])
-        run = self._sessions[threads].run
-
-        def call(ids: np.ndarray, mask: np.ndarray) -> np.ndarray:
-            found: np.ndarray = run(None, dict(zip(INPUTS, (ids, mask), strict=True)))[0]
-            return found
-
-        return call
+            providers = ["CPUExecutionProvider"]
+            self._sessions[name, threads] = InferenceSession(str(self._folder / name), options, providers=providers)
+        return self._sessions[name, threads]
 
 
 ENGINE = OnnxEngine

@@ -19,7 +19,7 @@ from sentence_transformers import SentenceTransformer
 
 from likewise import processor
 from likewise.errors import require_extra
-from likewise.inference.engines.engine import INPUTS, Call, Engine, EnginePrecision
+from likewise.inference.engines.engine import INPUTS, TOKENS, Call, Engine, EnginePrecision, TokenCall
 from likewise.inference.engines.graph import example, tracing
 
 FILE = "model.xml"
@@ -97,6 +97,23 @@ class OpenVINOEngine(Engine):
 
     def open(self, workers: int) -> Call:
         """See `Engine.open`."""
+        infers = self._infers(workers)
+        return lambda ids, mask: infers(ids, mask)[0]
+
+    def open_tokens(self, workers: int) -> TokenCall:
+        """See `Engine.open_tokens`."""
+        if len(self._model.outputs) == 1:
+            raise LookupError(TOKENS)
+        infers = self._infers(workers)
+
+        def call(ids: np.ndarray, mask: np.ndarray) -> tuple[Any, Any]:
+            found = infers(ids, mask)
+            return found[0], found[1]
+
+        return call
+
+    def _infers(self, workers: int) -> Any:
+        """Return the function that gives all that the graph gives."""
         threads = torch.get_num_threads()
         if (workers, threads) not in self._compiled:
             settings = {
@@ -114,7 +131,7 @@ class OpenVINOEngine(Engine):
         def call(ids: np.ndarray, mask: np.ndarray) -> Any:
             if not hasattr(own, "request"):
                 own.request = compiled.create_infer_request()
-            return own.request.infer([ids, mask], share_inputs=True)[0]
+            return own.request.infer([ids, mask], share_inputs=True)
 
         return call
 

@@ -22,6 +22,8 @@ MAX_DIFFERENCE = 1e-5
 """How far a number of a float32 engine may be from torch's, relative to the vector's length."""
 PACKAGES = {"openvino": "openvino", "onnx": "onnxruntime"}
 TOKENIZER = "tokenizer.json"
+_FORMAT = 3
+"""Of the graphs: an export of another one is made again."""
 _ABOUT = "about.json"
 
 
@@ -38,11 +40,14 @@ class Store:
         return self.home / "-".join(pair).replace("bf16", "fp32")
 
     def about(self, pair: tuple[str, str]) -> dict[str, Any] | None:
-        """Return the facts about an export; None if there is none, it is damaged, or was made from other weights."""
+        """Return the facts about an export; None if there is none, or it cannot be used.
+
+        It may be damaged, or made of other weights or in an older format.
+        """
         folder = self.folder(pair)
         try:
             found = json.loads((folder / _ABOUT).read_text(encoding="utf-8"))
-            if found["model"] != self.fingerprint:
+            if found["model"] != self.fingerprint or found["format"] != _FORMAT:
                 return None
             if pair not in self._whole:  # looked at once
                 if any(checksum(folder / name) != known for name, known in found["files"].items()):
@@ -68,7 +73,7 @@ class Store:
                 unfinished.mkdir()
                 write(unfinished)
                 files = {path.name: checksum(path) for path in sorted(unfinished.iterdir())}
-                write_json(unfinished / _ABOUT, {"model": self.fingerprint, "files": files})
+                write_json(unfinished / _ABOUT, {"model": self.fingerprint, "format": _FORMAT, "files": files})
                 shutil.rmtree(self.folder(pair), ignore_errors=True)
                 unfinished.rename(self.folder(pair))
             finally:
