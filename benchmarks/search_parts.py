@@ -1,6 +1,7 @@
 """The parts of a hybrid search, each by itself, over all documents of judged sets.
 
     python benchmarks/search_parts.py --study weights
+    python benchmarks/search_parts.py --study tokens
     python benchmarks/search_parts.py --study length --sets aviation regulation
     python benchmarks/search_parts.py --study exclusion --sets exclusion aviation regulation
 
@@ -35,7 +36,10 @@ from domains import Bm25, standard, task_of
 from likewise.corpus.downloads import data_folder
 from likewise.corpus.options import CorpusOptions
 from likewise.corpus.weaknesses import read_weaknesses
+from likewise.inference.runner import runner_of
 from likewise.searching.exclusion import divided
+from likewise.searching.fusion import token_gains
+from likewise.searching.maxsim import TokenCodec, token_weights
 from likewise.searching.passages import Splitting
 
 PACKAGES = ("scipy", "sklearn", "numpy", "pandas", "networkx", "nltk", "matplotlib")
@@ -207,6 +211,49 @@ def weights(one: Judged, encode: Texts) -> Iterator[tuple[str, float]]:
             yield f"vectors 0.6, tokens {weight}, neighbours {count}, {share}", near_too
 
 
+def tokens(one: Judged, encode: Texts) -> Iterator[tuple[str, float]]:
+    """How tokens are stored and weighted, and how many passages are compared; queries of all lengths, none left out."""
+    documents, queries, grades = one[0], one[1][:300], one[2][:300]
+    (vectors, of_documents), (asked, of_queries) = encode(documents, True), encode(queries, True)
+    fused = both(asked @ vectors.T, Bm25(queries, documents, documents).rows(slice(None)), 0.6)
+    near = nearest(vectors, 3)
+    yield "vectors 0.6", ndcg(fused, grades)
+    tokenizer = runner_of(likewise.load(encode.name)).tokens
+    weights = token_weights(tokenizer(documents))
+    rarest = weights.max()
+    rooted = [np.append(weights, np.full(10**6, rarest))[ids] for ids in tokenizer(queries)]
+    sample = [of_documents[i].astype(np.float32) for i in np.linspace(0, len(documents) - 1, 256).astype(int)]
+
+    def shown(what: str, fits: list[np.ndarray], tops: np.ndarray, first: int = 60, weight: float = 0.5) -> Any:
+        scores = fused.copy()
+        for row, (top, fit) in enumerate(zip(tops[:, :first], fits, strict=True)):
+            gains, others = token_gains(fused[row, top], fit[:first], weight)
+            scores[row] += others
+            scores[row, top] = fused[row, top] + gains
+        yield f"{what}, weight {weight}, first {first}", ndcg(scores, grades)
+        yield f"{what}, weight {weight}, first {first}, neighbours", ndcg(spread(scores, near, 0.15), grades)
+
+    tops = np.argsort(-fused, axis=1, kind="stable")[:, :100]
+    plain, whole = [], []
+    for top, query, share in zip(tops, of_queries, rooted, strict=True):
+        best = [(query.astype(np.float32) @ of_documents[i].astype(np.float32).T).max(axis=1) for i in top]
+        plain.append(np.array([one.mean() for one in best]))
+        whole.append(np.array([one @ share / share.sum() for one in best]))
+    yield from shown("16 bits, all tokens alike", plain, tops)
+    yield from shown("16 bits", whole, tops)
+    for width in (96, 192):
+        codec = TokenCodec.fit(sample, width)
+        packed = {i: codec.pack(of_documents[i].astype(np.float32)) for i in np.unique(tops)}
+        yield f"2 bits of {width}: bytes of a passage", float(np.mean([len(one) for one in packed.values()]))
+        fits = [
+            codec.fits(codec.projected(query.astype(np.float32)), share, [packed[i] for i in top])
+            for top, query, share in zip(tops, of_queries, rooted, strict=True)
+        ]
+        yield from shown(f"2 bits of {width}", fits, tops)
+    for first, weight in ((30, 0.5), (100, 0.5), (60, 0.4), (60, 0.6), (60, 0.8)):
+        yield from shown("2 bits of 192", fits, tops, first, weight)
+
+
 def length(one: Judged, encode: Texts) -> Iterator[tuple[str, float]]:
     documents, queries, grades = one[0], one[1][:300], one[2][:300]
     asked = encode(queries)[0]
@@ -244,7 +291,7 @@ def exclusion(one: Judged, encode: Texts) -> Iterator[tuple[str, float]]:
         yield f"divided, {share} taken off", ndcg(asked - share * excluded, wanted)
 
 
-STUDIES: dict[str, Any] = {"weights": weights, "length": length, "exclusion": exclusion}
+STUDIES: dict[str, Any] = {"weights": weights, "tokens": tokens, "length": length, "exclusion": exclusion}
 SETS = ("aviation", "exclusion", "regulation", "security", "docstrings", "headings")
 
 

@@ -48,7 +48,7 @@ def search(
         bool, typer.Option("--json", help="Print the hits as a JSON array, with all their fields.")
     ] = False,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Show what vectors, words and neighbours gave each hit.")
+        bool, typer.Option("--explain", help="Show what vectors, words, tokens and neighbours gave each hit.")
     ] = False,
 ) -> None:
     """Print hits."""

@@ -1,0 +1,191 @@
+"""What the parts of a search cost by the size of the index: the time of a query, the index on disk, and its building.
+
+    python benchmarks/search_scale.py --sizes 100000 1000000
+
+Everything is synthetic, so that no million passages need to be encoded: vectors of 384 numbers around 1,000 centres,
+texts of 60 words drawn by Zipf's law from 50,000, and 80 tokens a passage whose bytes are random (what a comparison
+costs does not depend on them). A query has four words of a passage, a vector near it, and 12 tokens. Not in the times:
+the encoding of the query. The pipelines take turns query by query, so that what else the machine does meets them alike;
+the ratio is of the medians. Above --neighbours passages, nearest passages are drawn from the same centre in place of
+being looked for, and the time to look is estimated from 2,000 of them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import likewise
+from likewise.runs.whole_files import write_json
+from likewise.searching import geometry
+from likewise.searching.indexing import APPROXIMATE
+from likewise.searching.maxsim import TokenCodec
+from likewise.searching.passages import IndexedPassage
+from likewise.searching.pipeline import Pipeline
+from likewise.searching.table import Table
+from searching import memory
+
+DIMENSION, CENTRES, TOKENS, WORDS, VOCABULARY, BLOCK = 384, 1000, 80, 60, 50_000, 5000
+PIPELINES: dict[str, dict[str, Any]] = {
+    "vectors and words": {"tokens": 0, "neighbours": 0},
+    "and tokens": {"neighbours": 0},
+    "and neighbours": {"tokens": 0},
+    "every part": {},
+}
+
+
+class Synthetic:
+    """Passages by their numbers: the same ones for the same number."""
+
+    def __init__(self) -> None:
+        draw = np.random.default_rng(0)
+        self.centres = draw.normal(size=(CENTRES, DIMENSION)).astype(np.float32)
+        self.chance = np.cumsum(1 / np.arange(1, VOCABULARY + 1) ** 1.07)
+        self.chance /= self.chance[-1]
+        tokens = [draw.normal(size=(TOKENS, DIMENSION)) for _ in range(64)]
+        self.codec = TokenCodec.fit(tokens)
+
+    def block(self, number: int, count: int = BLOCK) -> tuple[list[str], np.ndarray, list[bytes]]:
+        draw = np.random.default_rng(1 + number)
+        words = np.searchsorted(self.chance, draw.random((count, WORDS)))
+        texts = [" ".join(f"word{one}" for one in row) for row in words.tolist()]
+        of = np.arange(number * BLOCK, number * BLOCK + count) % CENTRES
+        vectors = self.centres[of] + 0.8 * draw.normal(size=(count, DIMENSION)).astype(np.float32)
+        size = TOKENS * len(self.codec.mean) // 4
+        packed = [draw.bytes(size) for _ in range(count)]
+        return texts, vectors / np.linalg.norm(vectors, axis=1, keepdims=True), packed
+
+
+def on_disk(folder: Path) -> float:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 2**20
+
+
+def built(count: int, folder: Path, made: Synthetic, exact: int) -> dict[str, Any]:
+    """Build the index as `likewise index` does after encoding, and return what it took."""
+    took: dict[str, Any] = {}
+    begun = time.monotonic()
+
+    def lap(what: str) -> None:
+        nonlocal begun
+        took[what], begun = round(time.monotonic() - begun, 1), time.monotonic()
+
+    table = Table.create(folder, "passages-00000000", DIMENSION, (), tokens=True)
+    for number in range(-(-count // BLOCK)):
+        texts, vectors, packed = made.block(number, min(BLOCK, count - number * BLOCK))
+        keys = [f"{number * BLOCK + i:016x}" + "0" * 16 for i in range(len(texts))]
+        rows = [(keys[0], "a.txt", True, IndexedPassage(text, 1)) for text in texts]
+        table.add(rows, keys, list(zip(vectors, packed, strict=True)))
+    lap("s to write")
+    table.index_words("English")
+    lap("s for words")
+    if count >= APPROXIMATE:
+        table.index_vectors()
+    table.optimize()
+    lap("s for vectors")
+    stop = _Quiet()
+    if count <= exact:
+        found = geometry.build(table, 3, stop)  # type: ignore[arg-type]
+        lap("s for neighbours")
+    else:
+        found = _drawn(table, made)
+        took["s for neighbours"] = f"about {_looked(table, found.rows) * count / 2000:.0f}"
+        begun = time.monotonic()
+    found.save(folder / "geometry-00000000")
+    made.codec.save(folder / "geometry-00000000")
+    record: dict[str, Any] = {
+        "plan": {"job": "index", "inputs": {"model": ""}},
+        "files": [],
+        "table": table.name,
+        "version": table.version,
+    }
+    write_json(folder / "likewise.json", record | {"geometry": "geometry-00000000", "pipeline": Pipeline().to_dict()})
+    table.finish()
+    return took | {"MB": round(on_disk(folder)), "of it tokens": round(count * len(packed[0]) / 2**20)}
+
+
+class _Quiet:
+    """A stop that is never asked for."""
+
+    def __init__(self) -> None:
+        from likewise.runs.progress import Progress
+
+        self.progress = Progress(quiet=True)
+
+    def check(self, done: str = "") -> None:
+        """Go on."""
+
+
+def _drawn(table: Table, made: Synthetic) -> geometry.Geometry:
+    """Return a geometry whose nearest passages are of the same centre."""
+    rows, keys = table.keys()
+    number = (keys & np.uint64(0xFFFFFFFF)).astype(np.int64)
+    order = np.argsort(number)
+    near = np.stack([order[(number + shift * CENTRES) % len(rows)] for shift in (1, 2, 3)], axis=1).astype(np.int32)
+
+    def blocks() -> Any:
+        for ids, vectors in table.blocks(8192):
+            yield np.searchsorted(rows, ids), vectors
+
+    mean, covariance = geometry._moments(blocks, DIMENSION)
+    return geometry.Geometry(rows, keys, near, np.zeros(near.shape, dtype=np.float32), mean, covariance)
+
+
+def _looked(table: Table, rows: np.ndarray) -> float:
+    """Return the seconds in which the approximate index finds the nearest of 2,000 passages."""
+    vectors = table.sample(2000)
+    begun = time.monotonic()
+    for start in range(0, 2000, 256):
+        table.nearest_of(vectors[start : start + 256], 4)
+    return time.monotonic() - begun
+
+
+def timed(folder: Path, made: Synthetic, queries: int) -> dict[str, np.ndarray]:
+    """Return the milliseconds of each query by each pipeline."""
+    texts, vectors, _ = made.block(0)
+    draw = np.random.default_rng(7)
+    asked: dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
+    for place in draw.choice(len(texts), queries + 5, replace=False):
+        words = " ".join(draw.choice(texts[place].split(), 4, replace=False))
+        vector = vectors[place] + 0.02 * draw.normal(size=DIMENSION).astype(np.float32)
+        tokens = draw.normal(size=(12, DIMENSION)).astype(np.float32)
+        asked[words] = (vector / np.linalg.norm(vector), tokens, np.arange(12))
+    reader = likewise.Index(
+        folder, vectors=lambda some: np.stack([asked[one][0] for one in some]), tokens=lambda one: asked[one]
+    )
+    took: dict[str, list[float]] = {name: [] for name in PIPELINES}
+    for turn, query in enumerate(asked):
+        for name, steps in PIPELINES.items():
+            begun = time.perf_counter()
+            reader.search(query, 10, pipeline=steps, mark=False)
+            if turn >= 5:  # the first ones open files
+                took[name].append(1000 * (time.perf_counter() - begun))
+    return {name: np.array(values) for name, values in took.items()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sizes", type=int, nargs="+", default=[100_000])
+    parser.add_argument("--queries", type=int, default=300)
+    parser.add_argument("--neighbours", type=int, default=100_000, help="passages up to which the nearest are found")
+    parser.add_argument("--work", type=Path, help="a folder on the disk that is to be measured")
+    given = parser.parse_args()
+    made = Synthetic()
+    for count in given.sizes:
+        with tempfile.TemporaryDirectory(dir=given.work) as work:
+            folder = Path(work) / "a.index"
+            print(f"{count:,} passages: {built(count, folder, made, given.neighbours)}", flush=True)
+            found = timed(folder, made, given.queries)
+            plain = np.median(found["vectors and words"])
+            for name, values in found.items():
+                p50, p99 = np.quantile(values, [0.5, 0.99])
+                print(f"| {count:,} | {name} | {p50:.1f} | {p99:.1f} | {p50 / plain:.2f} |", flush=True)
+            print(f"memory at most: {memory():,} MB", flush=True)
+
+
+if __name__ == "__main__":
+    main()
