@@ -100,7 +100,7 @@ class Table:
 
     @property
     def has_tokens(self) -> bool:
-        """Whether the tokens of passages are stored."""
+        """True if the tokens of passages are stored."""
         return "tokens" in self._table.schema.names
 
     def condition(self, given: str) -> str:

@@ -147,7 +147,7 @@ class OnnxEngine(Engine):
 
     @property
     def gives_tokens(self) -> bool:
-        """Whether one of the graphs gives the vectors of tokens."""
+        """True if one of the graphs gives the vectors of tokens."""
         outputs = () if (self._folder / WHOLE).exists() else self._session(FILE, 1).get_outputs()
         return not outputs or TOKENS in [one.name for one in outputs]
 
