@@ -32,6 +32,6 @@ def test_topics_prints_names_sizes_and_the_map(cli, saved_model, corpus_file, tm
     assert f"and 5 more in {out / 'topics.jsonl'}" in result.stdout
     first = json.loads((out / "topics.jsonl").read_text().splitlines()[0])
     assert first["name"] in result.stdout
-    assert first["examples"][0][:80] in result.stdout
+    assert first["examples"][0][:60] in result.stdout
     assert "<title>20 topics of 400 texts</title>" in (out / "map.html").read_text()
     assert "Missing option" in cli("topics", corpus_file, "--model", saved_model).stderr

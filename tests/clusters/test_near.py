@@ -64,3 +64,15 @@ def test_cells_find_what_all_comparisons_find(monkeypatch):
     exact, fast = repeats(vectors, 0.95), repeats(vectors, 0.95, exact=100)
     assert (exact.of == fast.of).mean() > 0.99
     assert repeats(vectors, 0.95, exact=100).of.tolist() == fast.of.tolist()
+
+
+def test_form_letters_that_differ_in_their_numbers_are_not_all_looked_at(monkeypatch):
+    rng = np.random.default_rng(0)
+    vectors = np.ones((400, 8)) + 0.001 * rng.normal(size=(400, 8))
+    vectors = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
+    looks = []
+    monkeypatch.setattr("likewise.clusters.near.BLOCK", 64)
+    found = repeats(vectors, 0.9, lambda one, other: looks.append(one) or "numbers")
+    assert found.of.tolist() == list(range(400))
+    assert max(map(looks.count, set(looks))) == 20
+    assert len(found.apart) == 399

@@ -16,7 +16,7 @@ _REASONS = {
     "other words": "too few words in common",
 }
 _ARGUMENT = {"texts": "Files, folders or patterns, as `index` takes them; repeatable."}
-_WIDTH = 100
+_INDENT = 10
 _LARGEST = 15
 
 
@@ -42,11 +42,9 @@ def duplicates(found: Any) -> None:
             return
         console.print(Text(f"\n{heading}", "bold"))
         for pair in pairs:
-            why = f"  {_REASONS[pair.reason]}" if pair.reason else ""
-            for mark, text in ((f"{pair.cosine:.3f}", pair.kept), ("     ", pair.text)):
-                line = Text.assemble((f"  {mark}  ", "cyan"), printable(_cut(text)), (why, "dim"))
-                console.print(line, soft_wrap=True)
-                why = ""
+            why = f"({_REASONS[pair.reason]})  " if pair.reason else ""
+            console.print(Text.assemble((f"  {pair.cosine:.3f}  ", "cyan"), _shortened(pair.kept, console)))
+            console.print(Text.assemble((f"         {why}", "dim"), _shortened(pair.text, console, len(why))))
 
     repeated = f"{found.exact:,} repeat another word for word, {found.near:,} more say the same"
     console.print(f"{counted(found.texts, 'text')}: {repeated}; {found.kept:,} are kept", soft_wrap=True)
@@ -85,12 +83,14 @@ def topics(found: Any) -> None:
     for topic in found.topics[:_LARGEST]:
         head = (f"{topic.size:>8,}  ", "cyan")
         console.print(Text.assemble(head, (printable(topic.name), "bold")), soft_wrap=True)
-        console.print(Text(f"          {printable(_cut(topic.examples[0]))}", "dim"), soft_wrap=True)
+        console.print(Text(f"          {_shortened(topic.examples[0], console)}", "dim"))
     if len(found.topics) > _LARGEST:
         console.print(
             f"          and {len(found.topics) - _LARGEST:,} more in {found.path / 'topics.jsonl'}", soft_wrap=True
         )
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 1]}…"
+def _shortened(text: str, console: Any, taken: int = 0) -> str:
+    """Return the beginning of a text that fits on a line of the terminal."""
+    width = max(30, console.width - _INDENT - taken)
+    return printable(text if len(text) <= width else f"{text[: width - 1]}…")

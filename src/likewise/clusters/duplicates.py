@@ -66,7 +66,7 @@ class Duplicates:
         above: pairs just above the threshold, which count.
         below: pairs just below it, which do not.
         apart: pairs above it which their words tell apart, the nearest first.
-        reasons: how many pairs their words told apart, by reason.
+        reasons: how many texts are kept for their words alone, by reason.
         by_threshold: how many near duplicates there would be, about, by other thresholds.
     """
 
@@ -180,7 +180,7 @@ def _summed(kept: KeptTexts, found: Repeats, threshold: float) -> Duplicates:
     above = sorted(np.flatnonzero(near).tolist(), key=lambda one: (found.cosine[one], one))[:_EXAMPLES]
     close = others[(found.near[others] < threshold) & (found.near[others] >= threshold - _BELOW)]
     below = sorted(close.tolist(), key=lambda one: (-found.near[one], one))[:_EXAMPLES]
-    rejected = {text: (other, cosine, why) for text, other, cosine, why in reversed(found.apart) if not near[text]}
+    rejected = {text: (other, cosine, why) for text, other, cosine, why in found.apart if not near[text]}
     apart = sorted(rejected.items(), key=lambda item: (-item[1][1], item[0]))
     shown: list[tuple[int, tuple[int, float, str]]] = []
     for kind in ("negation", "numbers", "opposites", "names", "other words"):  # one of each kind before a second

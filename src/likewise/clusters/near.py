@@ -18,6 +18,8 @@ CELLS_OF = 1000
 """Texts of a cell, about."""
 VISITED = 6
 """Cells in which a text is compared: its own and the next ones."""
+LOOKS = 20
+"""The nearest kept texts above the threshold whose words are looked at: of form letters there may be thousands."""
 _SAMPLE = 64
 """Texts of a cell that place its centre."""
 
@@ -31,7 +33,8 @@ class Repeats:
         cosine: (S,) with that text; 1 for a kept one.
         nearest: (S,) the nearest kept text before it, whether or not it counts as the same; -1 for none.
         near: (S,) the cosine with it.
-        apart: pairs above the threshold that the second look told apart: text, kept text, cosine and the reason.
+        apart: of each text that the second look told apart from a kept one above the threshold, the nearest such pair:
+            text, kept text, cosine and the reason.
     """
 
     of: np.ndarray
@@ -79,12 +82,23 @@ def repeats(
             cosines = block[rows] @ np.asarray(vectors[kept], dtype=np.float32).T  # (B, K)
             best = cosines.argmax(axis=1)
             _raise(found, begin + rows, kept[best], cosines[np.arange(len(rows)), best])
-            row, column = np.nonzero(cosines >= threshold)
+            row, column = _highest(cosines, threshold)
             before.append((rows[row], kept[column], cosines[row, column]))
         _settle(found, begin, block, before, threshold, reason)
         cells.keep(begin, found.of[begin : begin + len(block)] == np.arange(begin, begin + len(block)))
         advance(len(block))
     return found
+
+
+def _highest(cosines: np.ndarray, threshold: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rows and columns of the cosines (B, K) at or above a threshold, at most `LOOKS` of each row."""
+    above = cosines >= threshold
+    for row in np.flatnonzero(above.sum(axis=1) > LOOKS):
+        highest = np.argpartition(-cosines[row], LOOKS - 1)[:LOOKS]
+        above[row] = False
+        above[row, highest] = True
+    rows, columns = np.nonzero(above)
+    return rows, columns
 
 
 def _raise(found: Repeats, rows: np.ndarray, others: np.ndarray, cosines: np.ndarray) -> None:
@@ -114,10 +128,14 @@ def _settle(
         earlier = np.where(kept[:row], inside[row, :row], -1.0)
         if row and (best := int(earlier.argmax())) >= 0 and earlier[best] > found.near[begin + row]:
             found.near[begin + row], found.nearest[begin + row] = earlier[best], begin + best
-        candidates += [(float(earlier[one]), begin + int(one)) for one in np.flatnonzero(earlier >= threshold)]
-        for cosine, other in sorted(candidates, key=lambda pair: (-pair[0], pair[1])):
+        _, inner = _highest(earlier[None], threshold)
+        candidates += [(float(earlier[one]), begin + int(one)) for one in inner]
+        told = False
+        for cosine, other in sorted(candidates, key=lambda pair: (-pair[0], pair[1]))[:LOOKS]:
             if why := reason(begin + row, other):
-                found.apart.append((begin + row, other, cosine, why))
+                if not told:
+                    found.apart.append((begin + row, other, cosine, why))
+                told = True
             else:
                 found.of[begin + row], found.cosine[begin + row] = other, cosine
                 break

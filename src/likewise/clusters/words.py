@@ -14,7 +14,7 @@ _WORD = re.compile(r"\w+(?:[.,:]\d+)*")
 _SHORT_NOT = re.compile(r"n['’]t\b", re.IGNORECASE)
 _DIGIT = re.compile(r"\d")
 _NAME = re.compile(r"(?<=[\w,;:)] )[A-Z]\w+")
-_NO_NAMES = frozenset("i it he she we they you hi hello dear please thanks".split())
+_NO_NAMES = frozenset("i me my it he she we they you your hi hello dear please thanks".split())
 _NUMBER_WORDS = {
     word: str(number) for number, word in enumerate("two three four five six seven eight nine ten".split(), 2)
 }
