@@ -3,6 +3,7 @@
     python benchmarks/duplicates.py --dev      # chooses: Wikipedia's first sentences, STS-B dev, SICK trial
     python benchmarks/duplicates.py            # confirms: other sentences, banking messages, STS-B test, SICK test
     python benchmarks/duplicates.py --semhash  # beside semhash 0.5 with the same encoder (pip install semhash)
+    python benchmarks/duplicates.py --large    # cells: 300,000 made vectors, of which 25,000 are copies; memory
 
 Of 300 texts a copy is planted that says the same (other case, other punctuation, two letters swapped, an article left
 out, a word added) and copies that do not (negated by our rules, another number, an opposite, another name). A copy is
@@ -18,6 +19,9 @@ import json
 import os
 import random
 import re
+import resource
+import tempfile
+import time
 from pathlib import Path
 from typing import NamedTuple
 
@@ -28,6 +32,7 @@ from likewise.augment.negation import negate
 from likewise.augment.negation.antonyms import antonyms
 from likewise.augment.negation.edits import like
 from likewise.clusters.duplicates import THRESHOLD, WORDS
+from likewise.clusters.near import repeats
 from likewise.clusters.words import difference, shared, wording
 
 DATA = Path(os.environ.get("LIKEWISE_DATA") or Path(__file__).parents[2] / "shared" / "data")
@@ -213,11 +218,44 @@ def rated_row(name: str, most: int) -> list[dict]:
     return rows
 
 
+def large_row(count: int = 300_000, size: int = 384, seed: int = 0) -> list[dict]:
+    """Return how many copies are found among made vectors: 3,000 clusters, and copies with a cosine of about 0.96."""
+    rng, block, clusters = np.random.default_rng(seed), 50_000, 3000
+    centres = rng.normal(size=(clusters, size)).astype(np.float32)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "vectors.npy"
+        vectors = np.lib.format.open_memmap(path, "w+", np.float32, (count, size))
+        origin = np.full(count, -1)
+        for begin in range(0, count, block):
+            made = centres[rng.integers(0, clusters, block)] + 0.9 * rng.normal(size=(block, size)).astype(np.float32)
+            if begin:
+                sources, places = rng.integers(0, begin, block // 10), rng.choice(block, block // 10, replace=False)
+                made[places] = vectors[sources] * np.sqrt(size) * 1.2 + 0.35 * rng.normal(size=(block // 10, size))
+                origin[begin + places] = sources
+            vectors[begin : begin + block] = made / np.linalg.norm(made, axis=1, keepdims=True)
+        copies = np.flatnonzero(origin >= 0)
+        cosines = (vectors[copies] * vectors[origin[copies]]).sum(axis=1)
+        begun = time.process_time()
+        found = repeats(np.load(path, mmap_mode="r"), THRESHOLD)
+        copies = copies[cosines >= THRESHOLD]
+        measured = {
+            "set": "made vectors",
+            "texts": count,
+            "copies": len(copies),
+            "recall": round(float((found.of[copies] != copies).mean()), 4),
+            "seconds of the processor": round(time.process_time() - begun),
+            "peak memory, GB": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6, 2),
+        }
+    print(json.dumps(measured), flush=True)
+    return [measured]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--dev", action="store_true", help="the sets that choose")
     parser.add_argument("--semhash", action="store_true", help="beside semhash")
     parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--large", action="store_true", help="made vectors, compared in cells")
     args = parser.parse_args()
     ways: dict[str, object] = {
         "cosine alone": lambda texts, level: found_by_likewise(texts, level, 0.0),
@@ -227,7 +265,9 @@ def main() -> None:
         encoder = likewise.load(MODEL)
         ways = {"semhash": lambda texts, level: found_by_semhash(texts, level, encoder)}
     levels = LEVELS if args.dev else (THRESHOLD,)
-    if args.dev:
+    if args.large:
+        rows = large_row()
+    elif args.dev:
         rows = planted_row("Wikipedia, sentences 1 to 1,500", wikipedia(0, 1500), ways, levels)
         rows += rated_row("STS-B dev", 1500) + rated_row("SICK trial", 500)
     else:
@@ -235,7 +275,7 @@ def main() -> None:
         rows += planted_row("banking, test, 1,500 messages", banking("test")[:1500], ways, levels)
         rows += [] if args.semhash else rated_row("STS-B test", 1379) + rated_row("SICK test", 1000)
     args.out.mkdir(parents=True, exist_ok=True)
-    name = "dev" if args.dev else "semhash" if args.semhash else "test"
+    name = next((one for one in ("dev", "semhash", "large") if getattr(args, one)), "test")
     path = args.out / f"{name}.json"
     path.write_text(json.dumps({"model": MODEL, "words": WORDS, "rows": rows}, indent=1) + "\n", encoding="utf-8")
 

@@ -134,3 +134,14 @@ def test_too_few_texts_and_what_is_no_text_are_errors(saved_model, tmp_path):
         likewise.duplicates(["none.txt", "nor.txt"], model=saved_model, quiet=True)
     with pytest.raises(likewise.LikewiseError, match="text 2 is int, not a text"):
         likewise.duplicates(["the cat", 3], model=saved_model, quiet=True)
+
+
+def test_the_cosine_of_pairs_drawn_at_random_is_that_of_all_pairs():
+    from likewise.clusters.duplicates import _at_random
+
+    rng = np.random.default_rng(0)
+    vectors = rng.normal(size=(200, 8))
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    cosines = (vectors @ vectors.T)[~np.eye(200, dtype=bool)]
+    assert _at_random(vectors) == pytest.approx(np.quantile(cosines, 0.99), abs=0.02)
+    assert _at_random(vectors[:1]) == 0

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 THRESHOLD = 0.9
 WORDS = 0.3
 _EXAMPLES = 3
+_PAIRS = 5000
 _BELOW = 0.05
 """How far below the threshold examples are looked for."""
 
@@ -67,6 +68,7 @@ class Duplicates:
         below: pairs just below it, which do not.
         apart: pairs above it which their words tell apart, the nearest first.
         reasons: how many texts are kept for their words alone, by reason.
+        at_random: the cosine that one in a hundred pairs of texts drawn at random reaches; it depends on the encoder.
         by_threshold: how many near duplicates there would be, about, by other thresholds.
     """
 
@@ -79,6 +81,7 @@ class Duplicates:
     below: tuple[NearPair, ...]
     apart: tuple[NearPair, ...]
     reasons: dict[str, int]
+    at_random: float
     by_threshold: dict[float, int]
 
     @property
@@ -198,8 +201,19 @@ def _summed(kept: KeptTexts, found: Repeats, threshold: float) -> Duplicates:
         below=tuple(pair(one, found.nearest[one], found.near[one]) for one in below),
         apart=tuple(pair(text, other, cosine, why) for text, (other, cosine, why) in shown),
         reasons=dict(Counter(why for _, _, why in rejected.values()).most_common()),
+        at_random=round(_at_random(kept.vectors), 4),
         by_threshold={level: int((free & (found.near >= level)).sum()) for level in levels},
     )
+
+
+def _at_random(vectors: np.ndarray) -> float:
+    """Return the cosine that one in a hundred pairs drawn at random reaches, by vectors (S, D)."""
+    if len(vectors) < 2:
+        return 0.0
+    rng = np.random.default_rng(0)
+    first = rng.integers(0, len(vectors), _PAIRS)
+    second = (first + rng.integers(1, len(vectors), _PAIRS)) % len(vectors)  # another one
+    return float(np.quantile((vectors[first] * vectors[second]).sum(axis=1), 0.99))
 
 
 def _written(kept: KeptTexts, found: Repeats, result: Duplicates) -> Iterator[dict[str, Any]]:
