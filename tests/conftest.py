@@ -19,8 +19,8 @@ VERBS = "sees paints follows remembers crosses builds visits likes carries watch
 ADJECTIVES = "old small green quiet bright heavy famous narrow".split()
 PLACES = "near in behind above beside".split()
 
-NEVER_MISSING_IN_CI = ("chromium", "playwright", "extra 'ray'", "nncf is not installed")
-"""What a skip says that is a failure with LIKEWISE_NO_SKIP set, as in CI: the page's tests, Ray's and nncf's."""
+NEVER_MISSING_IN_CI = ("chromium", "playwright", "extra 'ray'", "nncf is not installed", "bundled:smollm2 is not")
+"""What a skip says that is a failure with LIKEWISE_NO_SKIP set, as in CI, where all is installed but mpnet's 438 MB."""
 
 
 def _failed_if_skipped(report: pytest.TestReport | pytest.CollectReport) -> None:

@@ -342,3 +342,28 @@ def test_held_out_passages_are_not_trained_on():
     assert {pair.kind for pair in titles} == {"title"}
     few, rest = texts.held_out(pairs[:80], [None] * 400, seed=1)  # most passages offer nothing to measure on
     assert (few, len(rest)) == ([], 80)
+
+
+def test_what_is_encoded_fits_the_minutes(passages, tiny_base, tmp_path, monkeypatch, capsys):
+    """With a token in 10 ms, on any machine: the encoder's share of the time is kept, and what cannot be is told."""
+    encoded, each = [], 0.01
+    vectors = head.BaseTexts.vectors
+    monkeypatch.setattr(head.BaseTexts, "vectors", lambda self, texts: [encoded.extend(texts), vectors(self, texts)][1])
+    base = head.BaseTexts(likewise.load(tiny_base), "tiny")
+
+    def seconds(some):
+        return each * sum(map(len, base.tokens(list(some))))
+
+    monkeypatch.setattr(texts, "seconds_each", lambda work, items: seconds(items) / len(items))
+    monkeypatch.setattr(texts, "_NEGATED", 20)
+    monkeypatch.setattr(texts, "_LEAST_USED", 150)
+    whole = seconds(passages.read_text().split("\n\n"))
+    found = adapt(passages, base=tiny_base, out=tmp_path / "fits", minutes=2 * whole / 60)
+    used = found.record["corpus"]["passages"]
+    assert 150 < used < 300
+    assert 0.5 * 2 * whole < seconds(encoded) < 2 * whole
+    told = capsys.readouterr().err
+    assert f"{used} of 300 passages are used: more do not fit the time given" in told
+    assert "longer than" not in told
+    adapt(passages, base=tiny_base, out=tmp_path / "short", minutes=0.01)
+    assert re.search(r"about \d+ (s|min), longer than the 0.01 min given: .* 150 passages", capsys.readouterr().err)

@@ -102,3 +102,19 @@ def test_similarity(tiny_model, sentences):
         np.array([[1.0, expected], [expected, 1.0]]), abs=1e-5
     )
     assert similarity(sentences[:3], sentences[3:5], model=tiny_model).shape == (3, 2)
+
+
+def test_a_long_job_says_how_long_before_it_starts(saved_model, sentences, tmp_path, monkeypatch, capsys):
+    from likewise.inference import encoding
+
+    lines = tmp_path / "lines.txt"
+    lines.write_text("\n".join(sentences) + "\n")
+    encode_file(saved_model, lines, tmp_path / "short.npy", engine="torch", precision="fp32")
+    assert "measured" not in capsys.readouterr().err
+    monkeypatch.setattr(encoding, "LONG", 0.0)
+    monkeypatch.setattr(encoding, "seconds_each", lambda work, items: [work(items), 1.5][1])
+    encode_file(saved_model, lines, tmp_path / "long.npy", engine="torch", precision="fp32")
+    assert f"about 10 min for {len(sentences)} texts, measured on a few of them" in capsys.readouterr().err
+    encode_file(saved_model, lines, tmp_path / "quiet.npy", engine="torch", precision="fp32", quiet=True)
+    assert capsys.readouterr().err == ""
+    assert np.array_equal(np.load(tmp_path / "long.npy"), np.load(tmp_path / "short.npy"))

@@ -56,7 +56,7 @@ def adapt(
 
     Args:
         corpus: a file, a folder, a glob, `bundled:wiki-sample`, or a list of these.
-        base: a Hugging Face name, a folder, or `bundled:minilm`.
+        base: a Hugging Face name, a folder, or `bundled:NAME`.
         out: the folder that becomes the model.
         data: the folder of SentEval's data, for STS-B dev.
         corpus_options: how the corpus is read.
@@ -83,7 +83,7 @@ def adapt(
     digest = digest_of("\n".join(f"{one.title}\t{one.text}" for one in passages)).hex()
     sts = sts_dev_pairs(data)
     inputs = {"base": base_fingerprint(base, out), "corpus": digest, "STS-B dev": sts is not None}
-    plan = Plan("adapt", {"base": base, **chosen.to_dict()}, inputs, format=4)
+    plan = Plan("adapt", {"base": base, **chosen.to_dict()}, inputs, format=5)
     with open_job(out, plan, resume=resume, overwrite=overwrite) as job:
         if job.finished is None:
             _adapted(job, texts, passages, chosen, sts, progress)
@@ -102,12 +102,12 @@ def _adapted(
     progress: Progress,
 ) -> None:
     """Propose, score, choose, save."""
-    text = OwnText.of(sample_passages(job, base, passages, options, progress), options.seed)
+    rated = [*sts.first, *sts.second] if sts else []
+    text = OwnText.of(sample_passages(job, base, passages, rated, options, progress), options.seed)
     if reason := unmeasured(text):  # nothing is encoded or trained, as nothing of it could be adopted
         _save(job, base.encoder, "base", reason, text, [Candidate("base")])
         return
     negated = negations(text.training, options.seed)
-    rated = [*sts.first, *sts.second] if sts else []
     needed = [side for pair in text.pairs for side in (pair.first, pair.second)]
     space = frozen_texts(job, base, [*needed, *rated, *(one for pair in negated for one in pair)], progress)
     contest = Contest(space, text, negated[1::2], sts, options, progress)

@@ -5,7 +5,6 @@ Letters of the shapes: S texts, V pieces of the vocabulary, D and E embeddings.
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from likewise.adaptation.options import AdaptOptions
 from likewise.augment.negation import negate
 from likewise.corpus.passages import OfferedPair, Passage, offered_pairs
 from likewise.errors import MissingExtraError, counted
+from likewise.runs.duration import WORTH_TELLING, seconds_each, spoken
 from likewise.runs.job import Job
 from likewise.runs.parts import Parts
 from likewise.runs.progress import Progress
@@ -31,7 +31,10 @@ _NEGATED = 400
 """Sentences that are negated, half to train on and half to measure."""
 
 _DISTRACTORS = 4500
-_BLOCK = 2048  # texts of a saved part
+_MEASURED, _ENCODED = 256, 64  # passages whose tokens tell how much there is to encode, and how fast that is
+_SHARE = 0.7  # of the time that encoding takes; the rest is training the heads, and scoring
+_LEAST_USED = 256
+_BLOCK = 256  # texts of a saved part: a minute of a large model on one core
 _LEAST_MEASURING = 100  # passages that offer one, of which half are held out: with fewer nothing is measured
 _PASSAGES = 0.4  # share of passages that offer a measuring pair, below which the text counts as single sentences
 
@@ -85,29 +88,54 @@ class OwnText:
 
 
 def sample_passages(
-    job: Job, base: BaseTexts, passages: Sequence[Passage], options: AdaptOptions, progress: Progress
+    job: Job,
+    base: BaseTexts,
+    passages: Sequence[Passage],
+    rated: Sequence[str],
+    options: AdaptOptions,
+    progress: Progress,
 ) -> list[Passage]:
     """Return the passages that are used, in order: as many as asked for, or as fit the time.
 
-    The speed is measured once and noted in the job.
+    Nearly all of the time goes into encoding the texts that the passages offer, the rated pairs of the guard and the
+    negations. Its speed is measured on a few passages, and the number that follows is noted in the job.
+
+    Args:
+        rated: the different texts of the guard's pairs.
     """
     order = np.random.default_rng([options.seed, 3]).permutation(len(passages))
-    if options.passages:
-        job.note(passages=options.passages)
-    elif "passages" not in job.notes:
-        probe = [passages[int(i)].text for i in order[:256]]
-        base.vectors(probe[:32])  # the first call is slower
-        begun = time.perf_counter()
-        base.vectors(probe)
-        pace = (time.perf_counter() - begun) / len(probe)
-        seconds = 60 * options.minutes
-        # Both sides of a pair, in half of the time.
-        job.note(passages=int(max(256, 0.5 * seconds / (2 * pace))))
-    most = job.notes["passages"]
+    few = [passages[int(i)] for i in order[:_MEASURED]]
+    told = not progress.quiet and not unmeasured(OwnText.of(few, options.seed))
+    if "passages" not in job.notes and (told or not options.passages):
+        fixed, each = _seconds(base, few, rated, options.seed)
+        fit = max(0, int((_SHARE * 60 * options.minutes - fixed) / each))
+        job.note(passages=options.passages or max(_LEAST_USED, fit))
+        used = min(job.notes["passages"], len(passages))
+        wanted = spoken((fixed + each * used) / _SHARE)
+        if told and not options.passages and used > fit:
+            progress.tell(
+                f"{wanted}, longer than the {options.minutes:g} min given: {base.name} takes that here for "
+                f"{counted(used, 'passage')}, and fewer would say nothing"
+            )
+        elif told and (fixed + each * used) / _SHARE >= WORTH_TELLING:
+            progress.tell(f"{wanted} in all, measured on a few passages")
+    most = job.notes.get("passages", options.passages)
     if most < len(passages):
         reason = "as asked" if options.passages else "more do not fit the time given"
         progress.tell(f"{most:,} of {len(passages):,} passages are used: {reason}")
     return [passages[int(i)] for i in np.sort(order[:most])]
+
+
+def _seconds(base: BaseTexts, few: Sequence[Passage], rated: Sequence[str], seed: int) -> tuple[float, float]:
+    """Return the seconds that encoding takes here for the rated texts and the negations, and for each passage."""
+    texts = [one.text for one in few[:_ENCODED]]
+    seconds = seconds_each(base.vectors, texts) * len(texts)
+    sides = {side for pair in offered_pairs(few, seed=seed) for side in (pair.first, pair.second)} or {*texts}
+    in_texts, in_sides, in_rated = (
+        sum(map(len, base.tokens(list(some)))) for some in (texts, sides, dict.fromkeys(rated))
+    )
+    each = seconds / in_texts * in_sides / len(few)
+    return seconds / in_texts * (in_rated + 2 * _NEGATED * in_sides / len(sides)), each
 
 
 def frozen_texts(job: Job, base: BaseTexts, texts: Sequence[str], progress: Progress) -> FrozenTexts:

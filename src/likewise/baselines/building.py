@@ -49,7 +49,7 @@ def baseline(
     Args:
         name: one of `BASELINES`.
         corpus: text that the baseline is fitted to, as in `likewise.train`.
-        base: a Hugging Face name, a folder, bundled:minilm, or a file of word vectors; None for the baseline's own.
+        base: a Hugging Face name, a folder, `bundled:NAME`, or a file of word vectors; None for the baseline's own.
         out: the folder, which becomes the model.
         corpus_options: the options of reading the corpus.
         seed: fixes which sentences are drawn, and the start of the flow.

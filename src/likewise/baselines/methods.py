@@ -62,7 +62,7 @@ def pooled_encoder(base: str, pooled: Pooled) -> SentenceTransformer:
     """Return the untrained encoder whose vectors are post-processed.
 
     Args:
-        base: a Hugging Face name, a folder, or `bundled:minilm`; with 'own' also any model that `likewise.load` takes.
+        base: a Hugging Face name, a folder, or `bundled:NAME`; with 'own' also any model that `likewise.load` takes.
     """
     if pooled == "own":
         return load(base)

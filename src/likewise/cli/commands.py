@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from likewise.runs.options import Options
 
 _TEXTS = {
-    "model": "A model's folder, its hub name, or bundled:minilm.",
+    "model": "A model's folder, its hub name, bundled:minilm or bundled:mpnet.",
     "data": "The folder of SentEval's data [otherwise $LIKEWISE_DATA, or the folder `likewise data get` writes to].",
     "corpus": "Text: a file, a folder, a glob or bundled:wiki-sample; repeatable.",
     "engine": "The engine that runs the model; auto takes the fastest that is installed and keeps the vectors.",

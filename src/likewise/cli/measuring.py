@@ -39,8 +39,8 @@ def _evaluated(model: Any, *arguments: Any, **given: Any) -> Any:
 @calls(
     "likewise.cli.measuring:_evaluated",
     texts={
-        "model": "A model's folder, its hub name, or bundled:minilm; bertscore:MODEL, cross-encoder:MODEL or "
-        "origin:WORKSPACE (likewise context).",
+        "model": "A model's folder, its hub name, bundled:minilm or bundled:mpnet; bertscore:MODEL, "
+        "cross-encoder:MODEL or origin:WORKSPACE (likewise context).",
         "precision": _PRECISION,
         "tasks": "Names with commas: sts (the seven test sets of the papers), transfer (SentEval's seven tasks), "
         "sts12, sts-b-dev, mr, semantoneg, negation-gap, wiki-sections, news ...; your own data: "

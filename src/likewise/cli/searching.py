@@ -16,7 +16,9 @@ _TOLD = 3
 @calls(
     "likewise:index",
     arguments=("texts",),
-    texts={"model": "A model's folder, its hub name, or bundled:minilm; by default the model of the index."},
+    texts={
+        "model": "A model's folder, its hub name, bundled:minilm or bundled:mpnet; by default the model of the index."
+    },
     leave_out=("min_words", "max_words", "deduplicate"),
 )
 def index(found: Any) -> None:

@@ -42,7 +42,7 @@ def train() -> CommandTable:
 
     def make(name: str) -> Any:
         recipe = find_recipe(name)
-        text = "A Hugging Face name, a folder, bundled:minilm, or the word vectors that the recipe takes."
+        text = "A Hugging Face name, a folder, bundled:minilm, bundled:mpnet, or word vectors if the recipe takes them."
         defaults = {"base": recipe.default_base}
         return method_command(likewise.train, "recipe", recipe, defaults=defaults, texts={"base": text})
 
@@ -83,7 +83,7 @@ def baseline() -> CommandTable:
             method,
             lambda result: typer.echo(f"model: {result.path}"),
             leave_out=("corpus", "corpus_options", "seed") if method.corpus == "none" else (),
-            texts={"base": "A Hugging Face name, a folder, bundled:minilm, or a file of word vectors."},
+            texts={"base": "A Hugging Face name, a folder, bundled:minilm, bundled:mpnet, or a file of word vectors."},
             defaults={"base": method.default_base} | ({"corpus": ...} if method.corpus == "required" else {}),
         )
 

@@ -13,7 +13,7 @@ from likewise.cli.commands import calls
 from likewise.cli.groups import CommandTable, group, typed
 from likewise.errors import counted
 
-Model = Annotated[str, typer.Argument(help="A model's folder, its hub name, or bundled:minilm.")]
+Model = Annotated[str, typer.Argument(help="A model's folder, its hub name, bundled:minilm or bundled:mpnet.")]
 
 
 @calls(

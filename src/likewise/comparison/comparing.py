@@ -59,7 +59,7 @@ def compare(
     Args:
         methods: a method and its options, as "simcse", "arccse margin=0", "sncse alpha={0.1,0.2}" (a grid), or "all".
         corpus: text to train on, as in `likewise.train`.
-        base: a Hugging Face name, a folder, or `bundled:minilm`, for every method that takes a transformer.
+        base: a Hugging Face name, a folder, or `bundled:NAME`, for every method that takes a transformer.
         vectors: word vectors, for every method that takes them.
         out: the folder of the comparison.
         seeds: each method that a seed changes is made with each of them; the pictures of models show the first.

@@ -43,7 +43,9 @@ class IndexOptions(Options):
 class StatesOptions(Options):
     """The options of the frozen encoder."""
 
-    encoder: str = option("bundled:minilm", "The encoder: a folder, a Hugging Face name, or bundled:minilm.")
+    encoder: str = option(
+        "bundled:minilm", "The encoder: a folder, a Hugging Face name, bundled:minilm or bundled:mpnet."
+    )
     max_tokens: int = option(64, "Word pieces read of a sentence.", ge=3)
     keep: Literal["tokens", "vectors", "pieces"] = option(
         "tokens",

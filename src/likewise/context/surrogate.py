@@ -120,7 +120,7 @@ def distill(
 
     Args:
         harvest: the folder of its shards, see `likewise.context.harvested.read_harvest`.
-        base: a Hugging Face name, a folder, or `bundled:minilm`; with `pooling` "own" any saved encoder.
+        base: a Hugging Face name, a folder, or `bundled:NAME`; with `pooling` "own" any saved encoder.
         out: the folder that becomes the model: a SentenceTransformer of stock modules, or a CrossEncoder.
         preset: a named set of options; the first by default.
         seed: fixes batches, dropout and the cross-encoder's first weights.
@@ -226,7 +226,7 @@ def _build(base: str, options: SurrogateOptions, pairs: ScoredPairs) -> tuple[An
     except (OSError, ValueError) as error:
         raise LoadError(
             f"--base {base}: no cross-encoder can be made of it ({first_line(error)}). Give a transformer: a folder "
-            "with config.json, a Hugging Face name that this machine can reach, or bundled:minilm."
+            "with config.json, a Hugging Face name that this machine can reach, bundled:minilm or bundled:mpnet."
         ) from error
     collator = CrossEncoderDataCollator(preprocess_fn=model.preprocess, valid_label_columns=[LABEL])
     return model, MSELoss(model), collator, lambda trained: trained.eval()

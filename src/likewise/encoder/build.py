@@ -19,7 +19,7 @@ from tokenizers.processors import TemplateProcessing
 from transformers import PreTrainedTokenizerFast
 
 from likewise.encoder.location import LoadError, check_loadable
-from likewise.encoder.modules import with_modules
+from likewise.encoder.modules import modes_restored, with_modules
 from likewise.encoder.opening import is_sentence_encoder, open_model, open_transformer, transformer_of
 from likewise.encoder.training_modules import TrainingHead
 from likewise.errors import LikewiseError
@@ -54,13 +54,13 @@ def build_encoder(
 
     Args:
         pooling: how token vectors (B, T, D) become a sentence vector (B, D). "own" keeps a sentence encoder's pooling
-            and normalisation; for any other base it means "cls". The others use only the base's
-            transformer.
+            and normalisation; for any other base it means "cls", or "mean" if the base reads from left to right.
+            The others use only the base's transformer.
         head: add the MLP head of contrastive training (see `TrainingHead`).
     """
     modules: list[torch.nn.Module]
     if pooling == "own" and is_sentence_encoder(base):
-        model = open_model(SentenceTransformer, check_loadable(base)).train()
+        model = open_model(SentenceTransformer, check_loadable(base)).float().train()
         set_dropout(transformer_of(model, base), dropout)
         if any(isinstance(module, WordWeights) for module in model):
             raise LoadError(
@@ -76,8 +76,26 @@ def build_encoder(
         return with_modules(model, modules).train()
     transformer = load_transformer(base, dropout)
     width = transformer.get_embedding_dimension()
-    modules = [transformer, Pooling(width, pooling_mode="cls" if pooling == "own" else pooling)]
+    causal = pooling in ("own", "cls") and reads_left_to_right(transformer)
+    if causal and pooling == "cls":
+        raise LoadError(
+            f"--base {base} reads from left to right, so that its first token knows nothing of the others: take "
+            "--pooling mean"
+        )
+    mode = pooling if pooling != "own" else "mean" if causal else "cls"
+    modules = [transformer, Pooling(width, pooling_mode=mode)]
     return SentenceTransformer(modules=[*modules, TrainingHead(width)] if head else modules)
+
+
+def reads_left_to_right(transformer: Transformer) -> bool:
+    """Return whether the first token's vector is the same whatever follows: the transformer is a causal one."""
+    special = set(transformer.tokenizer.all_special_ids)
+    first, second, other = [one for one in range(len(special) + 3) if one not in special][:3]
+    ids = torch.tensor([[first, second], [first, other]], device=next(transformer.parameters()).device)
+    with modes_restored(transformer), torch.no_grad():
+        transformer.eval()
+        found = transformer({"input_ids": ids, "attention_mask": torch.ones_like(ids)})["token_embeddings"]
+    return bool(torch.allclose(found[0, 0], found[1, 0], rtol=1e-5, atol=1e-6))  # rows of a batch may round apart
 
 
 def build_layer_average(base: str, layers: Sequence[int], dropout: float | None = None) -> SentenceTransformer:
@@ -147,7 +165,10 @@ def prompt_tokenizer(tokenizer: Any, template: str) -> PreTrainedTokenizerFast:
     """
     before, after = split_template(template)
     if not getattr(tokenizer, "is_fast", False) or tokenizer.mask_token is None:
-        raise LoadError("a mask prompt needs a fast tokenizer with a mask token; take a BERT- or RoBERTa-like base")
+        raise LoadError(
+            "a mask prompt needs a fast tokenizer with a mask token: take a base that learnt to fill masks, such as "
+            "bundled:minilm or bundled:mpnet"
+        )
 
     # A copy: the base's own tokenizer must not change.
     backend = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
@@ -210,7 +231,7 @@ def build_mask_prompt_encoder(
     prompt.
 
     Args:
-        template: text with one X, where the sentence goes, and one [MASK].
+        template: text with one X, where the sentence goes, and one [MASK], whatever the base's own mask is called.
     """
     transformer = load_transformer(base, dropout)
     tokenizer = prompt_tokenizer(transformer.tokenizer, template)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from likewise.corpus.bundled import resolve_model
+from likewise.corpus.bundled import bundled_bases, resolve_model
 from likewise.errors import LikewiseError
 from likewise.runs.whole_files import read_json
 
@@ -74,7 +74,7 @@ def check_loadable(name: str) -> Found:
     if _looks_like_a_path(name):
         raise LoadError(
             f"There is no folder '{name}'. Give a folder that holds a model, a name of the model hub "
-            "(organization/model), or 'bundled:minilm'."
+            f"(organization/model), or one of {', '.join(bundled_bases())}."
         )
     return Found(name, name, _only_here(name))
 
@@ -154,14 +154,15 @@ def _only_here(name: str) -> bool:
     from huggingface_hub.errors import HFValidationError, RepositoryNotFoundError
 
     reason = "the model hub is not asked (HF_HUB_OFFLINE)"
-    cure = "give a folder or 'bundled:minilm', or connect to the hub"
+    bundled = ", ".join(bundled_bases())
+    cure = f"give a folder or a model from the package registry ({bundled}), or connect to the hub"
     if not constants.HF_HUB_OFFLINE:
         try:
             HfApi().model_info(name, timeout=_HUB_SECONDS)
             return False
         except (HFValidationError, RepositoryNotFoundError):
             reason = "the model hub has no such model"
-            cure = "check the spelling, and whether it is private; or give 'bundled:minilm'"
+            cure = f"check the spelling, and whether it is private; or give a bundled model ({bundled})"
         except Exception as error:  # the hub's client raises a dozen kinds
             reason = f"the model hub cannot be reached ({type(error).__name__})"
     with suppress(HFValidationError):

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Transformer
-from sentence_transformers.util import import_from_string
+from sentence_transformers.util import get_device_name, import_from_string
 
 from likewise.encoder.location import CONFIG, Found, LoadError, check_loadable
 from likewise.errors import LikewiseError, first_line
@@ -59,19 +59,29 @@ def open_model(kind: type[_Model], found: Found, device: Any = None) -> _Model:
     with _readable_errors(found.name), no_bar(), no_report_of_spares(), _no_hub(found):
         classes = _own_classes(found)
         # The public way, trust_remote_code=True, would also run any code that is in the model's folder.
-        model = kind._load_with_module_classes(found.path, classes, device=device, local_files_only=found.local_only)
+        # Language models are often saved in 16 bits, which most processors are slow at.
+        whole = {"dtype": torch.float32} if device_of(device) == "cpu" else None
+        model = kind._load_with_module_classes(
+            found.path, classes, device=device, local_files_only=found.local_only, model_kwargs=whole
+        )
         _check_tokenizer(getattr(model[0], "tokenizer", None), found.name)
     return model
 
 
+def device_of(device: Any = None) -> str:
+    """Return the type of a device, 'cpu' or 'cuda'; of the best device there is for None."""
+    return torch.device(device or get_device_name()).type
+
+
 def open_transformer(found: Found) -> Transformer:
-    """Load the transformer of a model alone, with its tokenizer and its maximal length."""
+    """Load the transformer of a model alone, in float32, with its tokenizer and its maximal length."""
     if found.folder and not (found.folder / CONFIG).exists():
         # A sentence-transformers folder may keep its transformer in a subfolder (0_Transformer).
-        return transformer_of(open_model(SentenceTransformer, found), found.name)
+        return transformer_of(open_model(SentenceTransformer, found).float(), found.name)
     with _readable_errors(found.name), no_bar(), no_report_of_spares(), _no_hub(found):
         # And not Transformer(path): it reads the maximal length too.
-        transformer = Transformer.load(found.path, local_files_only=found.local_only)
+        whole = {"dtype": torch.float32}
+        transformer = Transformer.load(found.path, local_files_only=found.local_only, model_kwargs=whole)
         _check_tokenizer(transformer.tokenizer, found.name)
     return transformer_of([transformer], found.name)
 

@@ -55,7 +55,7 @@ def evaluate(
     """Score a model on evaluation tasks.
 
     Args:
-        model: a SentenceTransformer, or what `likewise.load` takes (a folder, a hub name, "bundled:minilm"); or a
+        model: a SentenceTransformer, or what `likewise.load` takes (a folder, a hub name, "bundled:mpnet"); or a
             `PairScorer`, "bertscore:MODEL" for BERTScore on the tokens of a model, or "cross-encoder:MODEL".
         tasks: "sts" for the seven test sets of the papers, "transfer" for SentEval's seven transfer tasks, names with
             commas (sts12, sts-b-dev, mr, trec, news, afs, wiki-sections ...), your own data as retrieval:FOLDER,

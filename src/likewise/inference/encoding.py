@@ -18,15 +18,16 @@ import torch
 from sentence_transformers import SentenceTransformer
 
 from likewise.encoder.modules import modes_restored
-from likewise.errors import LikewiseError
+from likewise.errors import LikewiseError, counted
 from likewise.inference.encoder import DEFAULT_BATCH, default_prompt, fast_vectors, finished
-from likewise.inference.engines.chooser import choose
+from likewise.inference.engines.chooser import LONG, choose
 from likewise.inference.engines.engine import Call, Choice, Engine, TokenCall, TorchEngine
-from likewise.inference.engines.fidelity import sample_of
+from likewise.inference.engines.fidelity import Sample, sample_of
 from likewise.inference.engines.graph import fingerprint, token_dimension
 from likewise.inference.exported import Facts, Item, TextEncoder
 from likewise.inference.loading import load
 from likewise.inference.runner import Step, UnfitModel, fits, one_core_threads, runner_of, torch_threads
+from likewise.runs.duration import WORTH_TELLING, seconds_each, spoken
 from likewise.runs.on_ray import loadable
 from likewise.runs.progress import Progress
 
@@ -161,8 +162,9 @@ class LoadedEncoder(TextEncoder):
         self._tokens: Any = list  # texts stay texts
         self._chosen_by: tuple[tuple[str, ...], int] = ((), 0)
 
+    @torch.inference_mode()
     def choose(self, texts: Sequence[str], total: int, progress: Progress, before: str = "") -> None:
-        """Choose the engine by the first of `total` texts, and show it.
+        """Choose the engine by the first of `total` texts, and show it, and how long a long job will take.
 
         Args:
             before: the engine of the run that is resumed: what was left to 'auto' is chosen as it was then.
@@ -183,6 +185,11 @@ class LoadedEncoder(TextEncoder):
         self.engine, self.budget, self._at_least = str(chosen.engine), chosen.engine.budget, chosen.engine.at_least
         for line in (*chosen.notes, f"engine: {chosen}"):
             progress.tell(line)
+        prompted = [self.prompt + text for text in sample]
+        if not progress.quiet and Sample(self.model, prompted).operations(total) >= LONG:
+            seconds = seconds_each(lambda some: runner.vectors(some, chosen.engine), prompted) * total
+            if seconds >= WORTH_TELLING:
+                progress.tell(f"{spoken(seconds)} for {counted(total, 'text')}, measured on a few of them")
 
     @torch.inference_mode()
     def __call__(self, texts: Sequence[str], step: Step = lambda _: None) -> np.ndarray:

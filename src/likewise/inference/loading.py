@@ -28,7 +28,7 @@ def load(
 
     Args:
         name: a folder (a SentenceTransformer or a transformers checkpoint), a name of the model hub, or
-            `bundled:NAME` for a model that comes with a package (`bundled:minilm`).
+            `bundled:NAME` for a model that comes with a package (`bundled:minilm`, `bundled:mpnet`).
         device: where to put it ("cpu", "cuda:0"); by default the best device there is.
         engine: what `encode` runs on: "torch", "openvino", "onnx", or "auto", which takes what is fastest on this
             processor. It exports the model, into the cache, when there is so much to encode that it pays; short calls

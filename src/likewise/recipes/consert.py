@@ -19,6 +19,11 @@ from likewise.recipes.recipe import Reading, Recipe, TextCollator
 from likewise.runs.options import OptionError, option
 from likewise.runs.processes import gather_rows
 
+_RELATIVE = ("relative_attention_num_buckets", "relative_attention")
+"""Settings of transformers whose layers look at the distance between two tokens: MPNet's, and DeBERTa's."""
+
+_TOKENS = ("input_ids", "token_type_ids")
+
 View = Literal["none", "token-cutoff", "feature-cutoff", "shuffle", "dropout"]
 
 
@@ -64,6 +69,13 @@ class ConSERTLoss(EncoderLoss[ConSERTOptions]):
                 f"ConSERT disturbs the output of a transformer's `embeddings`, and {name} has none: take a BERT- or "
                 "RoBERTa-like base"
             )
+        config = encoder[0].auto_model.config
+        self._relative = any(getattr(config, name, None) for name in _RELATIVE)
+        if self._relative and options.pooling == "cls" and "shuffle" in (options.first, options.second):
+            raise LikewiseError(
+                f"this base ({config.model_type}) has relative positions: its sentences are shuffled token by token, "
+                "and [CLS] with them. Take --pooling last-two or mean, or another view than shuffle"
+            )
 
     @property
     def _embeddings(self) -> Any:
@@ -77,7 +89,13 @@ class ConSERTLoss(EncoderLoss[ConSERTOptions]):
     def view(self, features: dict[str, Any], view: View) -> Tensor:
         """Return the sentence vectors (B, D) of tokens (B, T) in a view."""
         mask, embeddings = features["attention_mask"], self._embeddings
-        if view == "shuffle":
+        if view == "shuffle" and self._relative:
+            # The same up to the order of the vectors, which a mean does not see. Other positions would not reach the
+            # layers, which look at the distance between two tokens themselves.
+            order = shuffle_positions(mask)
+            moved = {name: features[name].gather(1, order) for name in _TOKENS if name in features}
+            features = features | moved
+        elif view == "shuffle":
             # RoBERTa and its kin count positions from behind the padding's number, and say so by this attribute.
             padding = getattr(embeddings, "padding_idx", None)
             features = features | {"position_ids": shuffle_positions(mask) + (0 if padding is None else padding + 1)}

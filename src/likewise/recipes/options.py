@@ -51,7 +51,9 @@ class TrainingOptions(Options):
 class PromptOptions(TrainingOptions):
     """Options of the recipes that read the hidden state at the mask of a prompt."""
 
-    template: str = option(TEMPLATE, "Prompt with one X, where the sentence goes, and one [MASK].")
+    template: str = option(
+        TEMPLATE, "Prompt with one X, where the sentence goes, and one [MASK], however the base writes it."
+    )
 
     def _check(self) -> None:
         super()._check()
@@ -73,6 +75,8 @@ class HeadOptions(ContrastiveOptions):
     """Options of the recipes that train, as SimCSE, through a head on one token's vector."""
 
     pooling: OwnOrMode = option(
-        "cls", "Which token vectors make the sentence vector; own: as the base has it, cls where it has none."
+        "cls",
+        "Which token vectors make the sentence vector; own: as the base has it, and for a raw language model cls, or "
+        "mean if it reads from left to right.",
     )
     head: bool = option(True, "Train through an MLP head that the saved model does not have.")

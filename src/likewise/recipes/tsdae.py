@@ -10,6 +10,7 @@ from typing import Any
 
 from sentence_transformers.sentence_transformer.losses import DenoisingAutoEncoderLoss
 from torch import Tensor
+from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
 
 from likewise.augment.spans import sentence_rng
 from likewise.augment.word_edits import delete_words
@@ -42,13 +43,18 @@ class DenoisingLoss(DenoisingAutoEncoderLoss):
     """The mean over the tokens of all processes; the decoder becomes a module of the encoder, for its checkpoints."""
 
     def __init__(self, encoder: Any, options: TSDAEOptions) -> None:
+        config = encoder[0].auto_model.config
+        if type(config) not in MODEL_FOR_CAUSAL_LM_MAPPING:
+            raise LoadError(
+                f"TSDAE decodes with the base's own weights, and transformers has no decoder of the kind "
+                f"{config.model_type}: take a BERT- or RoBERTa-like base, such as bundled:minilm"
+            )
         try:
             with only_errors():  # a base has no weights for what a decoder adds: they start at random
                 super().__init__(encoder, tie_encoder_decoder=True)
         except (OSError, ValueError) as error:
-            name = encoder[0].auto_model.config._name_or_path
             raise LoadError(
-                f"TSDAE decodes with the base's own weights, and {name} cannot be a decoder "
+                f"TSDAE decodes with the base's own weights, and {config._name_or_path} cannot be a decoder "
                 f"({first_line(error)}): take a BERT- or RoBERTa-like base, by its name or the folder that holds "
                 "its config.json"
             ) from error

@@ -8,11 +8,16 @@ from typing import Any
 
 from transformers import TrainerCallback
 
+from likewise.errors import counted
+from likewise.runs.duration import WORTH_TELLING, spoken
 from likewise.runs.parts import seal
 from likewise.runs.processes import any_of, is_first
 from likewise.runs.progress import Bar
 from likewise.runs.stopping import StopRequest
 from likewise.training.trainer import TrainingError
+
+_MEASURED = 3
+"""Updates that tell how long a training will take."""
 
 
 class Log:
@@ -48,15 +53,38 @@ def _step_of(line: str) -> float:
 
 
 class Course(TrainerCallback):
-    """The callback that follows the trainer, with the metric that selects the checkpoint ("" for none)."""
+    """The callback that follows the trainer.
 
-    def __init__(self, log: Log | None, bar: Bar, stop: StopRequest, metric: str) -> None:
-        self.log, self.bar, self.stop, self.metric = log, bar, stop, metric
+    Args:
+        metric: selects the checkpoint; "" for none.
+        scoring: seconds that an evaluation takes; 0 if that is not known.
+    """
+
+    def __init__(self, log: Log | None, bar: Bar, stop: StopRequest, metric: str, scoring: float = 0.0) -> None:
+        self.log, self.bar, self.stop, self.metric, self.scoring = log, bar, stop, metric, scoring
         self.loss = self.score = ""
+        self._begun, self._first = 0.0, 0
+
+    def _tell_duration(self, args: Any, state: Any) -> None:
+        """Tell how long a long training will take, by the updates after the first, which is slower."""
+        if not self._first:
+            self._begun, self._first = time.monotonic(), state.global_step
+        if state.global_step != self._first + _MEASURED:
+            return
+        each, left = (time.monotonic() - self._begun) / _MEASURED, state.max_steps - state.global_step
+        every = args.eval_steps if self.metric and args.eval_strategy == "steps" else 0
+        evaluations = bool(self.metric) + (left // int(every) if every else 0)
+        if (seconds := each * left + evaluations * self.scoring) >= WORTH_TELLING:
+            scored = f", and {counted(evaluations, 'evaluation')} of {self.scoring:.0f} s" if self.scoring >= 1 else ""
+            self.stop.progress.tell(
+                f"{spoken(seconds)} left: {counted(left, 'update')} of {each:.2g} s{scored}, measured on the first "
+                f"{_MEASURED}"
+            )
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Show the step; save after the last one and before a stop."""
         self.bar.update(done=state.global_step)
+        self._tell_duration(args, state)
         if state.global_step >= state.max_steps:  # also where it is not a multiple of eval_steps
             control.should_save = True
             control.should_evaluate = bool(self.metric)

@@ -50,7 +50,7 @@ def finetune(
         rows: a file, a folder or several; the objective's reader (in `likewise.training.objectives`) says what may be
             in them. None: STS-B train of the data folder, for sts.
         base: any model: a folder (of likewise, sentence-transformers or transformers), a name of the hub, or
-            `bundled:minilm`. Its modules are kept.
+            `bundled:NAME`. Its modules are kept.
         out: the folder that becomes the model: the base's modules with other weights, and no classifier.
         dev: such files that pick the checkpoint, in place of STS-B dev or of held-out rows.
         data: the folder of SentEval's data.

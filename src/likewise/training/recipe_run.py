@@ -64,7 +64,7 @@ def train(
     Args:
         recipe: a name of `likewise.RECIPES` or of an installed package's recipe, or a `Recipe`.
         corpus: a file, a folder, a glob, `bundled:wiki-sample`, or a list of these (see `likewise.corpus.prepare`).
-        base: a Hugging Face name, a folder, or `bundled:minilm`; the recipe's own by default.
+        base: a Hugging Face name, a folder, or `bundled:NAME`; the recipe's own by default.
         out: the folder that becomes the model.
         preset: a named set of options of the recipe; its first by default.
         seed: fixes batches, masks, dropout and the training head.

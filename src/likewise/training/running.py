@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -183,12 +184,15 @@ class Training:
         log = Log(job.work / "log.jsonl", done) if processes.is_first() else None
         trainer = self._trainer(checkpoints)
         # Also where a checkpoint is resumed, the weights are still the base's.
-        before, items = processes.by_first(lambda: self._score_base(job, trainer, None if done else log))
+        begun = time.monotonic()
+        with progress.bar("scoring the base"):
+            before, items = processes.by_first(lambda: self._score_base(job, trainer, None if done else log))
+        scoring = time.monotonic() - begun if before else 0.0
         for callback in (PrinterCallback, ProgressCallback):
             trainer.remove_callback(callback)
         most = trainer.args.max_steps
         with orderly_stop(progress) as stop, progress.bar("training", most, done=done, stays=True) as bar:
-            trainer.add_callback(Course(log, bar, stop, self.selection.metric))
+            trainer.add_callback(Course(log, bar, stop, self.selection.metric, scoring))
             trainer.go_on(checkpoint)
             if trainer.state.global_step < most:
                 stop.check(f"after step {trainer.state.global_step} of {most}")

@@ -1,0 +1,257 @@
+"""Bases that are not BERT: a tiny MPNet for all that takes a sentence encoder, and a tiny Llama.
+
+MPNet has relative positions, <s> and <mask>, no segments, and no decoder; Llama has neither a mask nor an order of
+tokens that lets the first see the last.
+"""
+
+import json
+import random
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, Transformer
+from tests.conftest import ADJECTIVES, NOUNS, PLACES, VERBS, sentence
+from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+from transformers import (
+    LlamaConfig,
+    LlamaForCausalLM,
+    MPNetConfig,
+    MPNetModel,
+    MPNetTokenizer,
+    PreTrainedTokenizerFast,
+)
+
+import likewise
+from likewise.adaptation import proposals
+from likewise.adaptation.head import HeadTrainingOptions
+from likewise.augment.embedding_views import shuffle_positions
+from likewise.context import distill
+from likewise.encoder.build import build_encoder, build_mask_prompt_encoder, load_transformer, reads_left_to_right
+from likewise.encoder.opening import LoadError
+from likewise.errors import LikewiseError
+from likewise.inference import encode
+from likewise.recipes import RECIPES
+from likewise.recipes.consert import ConSERTLoss, ConSERTOptions
+
+SMALL = {"batch_size": 8, "max_steps": 2, "quiet": True, "precision": "fp32"}
+LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
+
+
+@pytest.fixture(scope="module")
+def raw_mpnet(tmp_path_factory):
+    """An MPNet as Hugging Face has it, of two layers and 32 dimensions with random weights."""
+    folder = tmp_path_factory.mktemp("tiny") / "mpnet"
+    words = ["the", "and", ".", ",", "a", "is", "not", *NOUNS, *VERBS, *ADJECTIVES, *PLACES, *LETTERS]
+    vocabulary = ["<s>", "<pad>", "</s>", "[UNK]", *dict.fromkeys(words), *(f"##{one}" for one in LETTERS), "<mask>"]
+    torch.manual_seed(0)
+    config = MPNetConfig(
+        vocab_size=len(vocabulary),
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=64,
+        max_position_embeddings=130,
+        initializer_range=0.2,  # so that attention, and with it the relative positions, makes a difference
+    )
+    MPNetModel(config).save_pretrained(folder)
+    tokens = {token: number for number, token in enumerate(vocabulary)}
+    MPNetTokenizer(vocab=tokens, model_max_length=128).save_pretrained(folder)
+    return str(folder)
+
+
+@pytest.fixture(scope="module")
+def mpnet(raw_mpnet, tmp_path_factory):
+    """The same as a sentence encoder, of the modules that all-mpnet-base-v2 has."""
+    folder = tmp_path_factory.mktemp("tiny") / "all-mpnet"
+    transformer = Transformer(raw_mpnet)
+    pooling = Pooling(transformer.get_embedding_dimension(), pooling_mode="mean")
+    SentenceTransformer(modules=[transformer, pooling, Normalize()]).save(str(folder), create_model_card=False)
+    return str(folder)
+
+
+@pytest.fixture(scope="module")
+def llama(sentences, tmp_path_factory):
+    """A causal language model with weights in bfloat16, and a tokenizer that adds nothing to a text."""
+    folder = tmp_path_factory.mktemp("tiny") / "llama"
+    marks = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
+    words = Tokenizer(models.BPE())
+    words.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(vocab_size=400, show_progress=False, special_tokens=marks, initial_alphabet=alphabet)
+    words.train_from_iterator(sentences, trainer)
+    named = {"unk_token": marks[0], "bos_token": marks[1], "eos_token": marks[2], "pad_token": marks[2]}
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=words, model_max_length=128, **named)
+    torch.manual_seed(0)
+    config = LlamaConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        num_key_value_heads=1,
+        intermediate_size=64,
+        max_position_embeddings=128,
+        pad_token_id=2,
+    )
+    LlamaForCausalLM(config).bfloat16().save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return str(folder)
+
+
+def hidden_states(encoder, text):
+    """The last layer (T, D) of one text by the bare transformer, and its tokens."""
+    found = encoder.tokenizer(text, return_tensors="pt")
+    with torch.no_grad():
+        return encoder[0].auto_model(**found).last_hidden_state[0], found["input_ids"][0]
+
+
+RUNS = {name: {"select_by": "last"} for name in RECIPES if name != "tsdae"}
+RUNS["light"] = {}
+RUNS["sncse"] |= {"distil_mask": "never", "negation": "none"}  # a stage with a run of its own; nothing of the base
+RUNS["gclsr"] |= {"sentences": 64, "most_frequent": 50, "projection": 32, "bottleneck": 16, "filters": 4}
+
+
+@pytest.mark.parametrize("recipe", RUNS)
+def test_a_recipe_trains_it_and_what_is_saved_loads_with_no_flag(recipe, mpnet, corpus_file, sentences, tmp_path):
+    base = f"distilled:{mpnet}" if recipe == "gclsr" else mpnet
+    result = likewise.train(recipe, corpus_file, base=base, out=tmp_path / "out", **SMALL | RUNS[recipe])
+    assert result.steps == 2
+    found = likewise.load(result.path, engine="torch").encode(sentences[:6])
+    if recipe != "gclsr":
+        np.testing.assert_allclose(found, SentenceTransformer(str(result.path)).encode(sentences[:6]), atol=1e-6)
+    assert len(np.unique(found.round(5), axis=0)) == 6
+
+
+def test_a_recipe_that_needs_a_decoder_refuses_it_in_a_sentence(mpnet, corpus_file, tmp_path, capfd):
+    with pytest.raises(LoadError, match=r"^TSDAE decodes .* no decoder of the kind mpnet: take .* bundled:minilm$"):
+        likewise.train("tsdae", corpus_file, base=mpnet, out=tmp_path / "out", **SMALL)
+    assert "XXX" not in capfd.readouterr().err
+
+
+def test_the_mask_of_a_prompt_is_the_base_s_own_and_a_text_brings_no_second(mpnet):
+    found = build_mask_prompt_encoder(mpnet, 'The "X" is [MASK].', head=False).eval()
+    plain = build_encoder(mpnet, pooling="cls", head=False).eval()
+    states, ids = hidden_states(plain, 'The "old cat" is <mask>.')
+    (place,) = (ids == plain.tokenizer.mask_token_id).nonzero().flatten().tolist()
+    np.testing.assert_allclose(found.encode("old cat"), states[place], atol=1e-5)
+    assert (found.tokenizer("a <mask> b")["input_ids"]).count(found.tokenizer.mask_token_id) == 1
+
+
+def test_padding_changes_nothing(mpnet, sentences):
+    model = likewise.load(mpnet, engine="torch")
+    alone = np.stack([model.encode(text) for text in sentences[:8]])
+    np.testing.assert_allclose(model.encode(sentences[:8]), alone, atol=1e-5)
+    np.testing.assert_allclose(encode(model, sentences)[:8], alone, atol=1e-5)
+
+
+def test_shuffling_moves_tokens_where_positions_are_relative(mpnet, sentences):
+    encoder = build_encoder(mpnet, pooling="mean", head=False, dropout=0.0).eval()
+    loss = ConSERTLoss(encoder, ConSERTOptions(pooling="mean"))
+    text = sentences[0]
+    batch = dict(encoder.tokenizer([text], return_tensors="pt"))
+    torch.manual_seed(3)
+    found = loss.view(batch, "shuffle")[0]
+    torch.manual_seed(3)
+    order = shuffle_positions(batch["attention_mask"])[0]
+    assert order.tolist() != sorted(order.tolist())
+    with torch.no_grad():
+        moved = encoder[0].auto_model(input_ids=batch["input_ids"][:, order]).last_hidden_state[0]
+        others = encoder[0].auto_model(input_ids=batch["input_ids"], position_ids=2 + order[None]).last_hidden_state[0]
+    np.testing.assert_allclose(found.detach(), moved.mean(dim=0), atol=1e-5)
+    assert (moved.mean(dim=0) - others.mean(dim=0)).abs().max() > 1e-3  # positions alone do not reach the layers
+    cls = build_encoder(mpnet, pooling="cls", head=False)
+    with pytest.raises(LikewiseError, match=r"relative positions.*pooling last-two or mean"):
+        ConSERTLoss(cls, ConSERTOptions(pooling="cls"))
+
+
+@pytest.fixture(scope="module")
+def paragraphs(tmp_path_factory):
+    """300 passages of three sentences: those of one passage share a number."""
+    rng = random.Random(5)
+    path = tmp_path_factory.mktemp("text") / "text.txt"
+    lines = [" ".join(f"{sentence(rng)[:-1]} at {i} k{i * 7}." for _ in range(3)) for i in range(300)]
+    path.write_text("\n\n".join(lines) + "\n")
+    return path
+
+
+def test_adapt_index_and_search(mpnet, paragraphs, tmp_path, monkeypatch):
+    monkeypatch.setattr(proposals, "HeadTrainingOptions", partial(HeadTrainingOptions, steps=10, batch_size=32))
+    result = likewise.adapt(
+        paragraphs, base=mpnet, out=tmp_path / "model", passages=280, alone=True, width=16, quiet=True
+    )
+    assert result.chosen.startswith("words")  # the vectors of random weights know no number
+    model = likewise.load(result.path)
+    assert model.encode("the cat at 12").shape == (48,)
+    likewise.index(paragraphs, model=result.path, out=tmp_path / "own.index", quiet=True)
+    (hit,) = likewise.search(tmp_path / "own.index", "at 12 k84", k=1)
+    assert "at 12 k84" in hit.text
+
+
+@pytest.mark.parametrize("kind", ["mpnet", "llama"])
+@pytest.mark.parametrize("engine", ["onnx", "openvino"])
+def test_an_export_gives_the_same_vectors(kind, engine, request, sentences, tmp_path):
+    model = SentenceTransformer(request.getfixturevalue(kind)).float()
+    found = likewise.load(request.getfixturevalue(kind), engine=engine, precision="fp32")
+    np.testing.assert_allclose(found.encode(sentences[:40]), model.encode(sentences[:40]), rtol=1e-3, atol=1e-5)
+    assert found.last_engine == f"{engine} fp32"
+
+
+def test_int8_keeps_the_vectors(mpnet, sentences):
+    found = likewise.load(mpnet, engine="onnx", precision="int8")
+    cosines = (found.encode(sentences[:60]) * SentenceTransformer(mpnet).encode(sentences[:60])).sum(axis=1)
+    assert found.last_engine.startswith("onnx int8")
+    assert cosines.mean() > 0.99
+
+
+def test_it_learns_from_contexts(mpnet, sentences, tmp_path):
+    first, second = sentences[:100], sentences[100:200]
+    scores = np.linspace(0.9, 1.0, 100).tolist()
+    split = ["dev"] * 10 + ["test"] * 10 + ["train"] * 80
+    columns = {"sentence1": first, "sentence2": second, "score": scores, "split": split}
+    (tmp_path / "harvest").mkdir()
+    pq.write_table(pa.table(columns), tmp_path / "harvest" / "shard-0.parquet")
+    settings = SMALL | {"select_by": "last", "max_length": 32}
+    for preset in ("cpu", "anchored"):
+        out = distill(tmp_path / "harvest", base=mpnet, out=tmp_path / preset, preset=preset, **settings)
+        assert SentenceTransformer(str(out.path)).encode("a cat").shape == (32,)
+
+
+def test_which_way_a_base_reads_is_seen(llama, raw_mpnet, tiny_base):
+    ways = [reads_left_to_right(load_transformer(base)) for base in (llama, raw_mpnet, str(tiny_base))]
+    assert ways == [True, False, False]
+
+
+def test_a_language_model_learns_in_float32_from_its_mean_and_not_from_its_first_token(llama, corpus_file, tmp_path):
+    result = likewise.train("simcse", corpus_file, base=llama, out=tmp_path / "out", select_by="last", **SMALL)
+    saved = json.loads((result.path / "config.json").read_text())
+    assert saved["dtype"] == "float32"
+    assert SentenceTransformer(str(result.path))[1].pooling_mode == "mean"
+    with pytest.raises(LoadError, match=r"reads from left to right.*--pooling mean"):
+        likewise.train("simcse", corpus_file, base=llama, out=tmp_path / "cls", pooling="cls", **SMALL)
+
+
+@pytest.mark.parametrize(
+    ("recipe", "options", "reason"),
+    [
+        ("arccse", {}, "no mask token, which triplets need: set triplet_by to delete"),
+        ("arccse", {"triplet_by": "delete"}, ""),
+        ("esimcse", {}, ""),
+        ("ct", {}, ""),
+        ("tsdae", {"pooling": "mean"}, ""),
+        ("exclusion", {}, ""),
+        ("sncse", {}, "a base that learnt to fill masks, such as bundled:minilm"),
+        ("mask-distillation", {}, "a base that learnt to fill masks, such as bundled:minilm"),
+        ("consert", {}, "take a BERT- or RoBERTa-like base"),
+    ],
+)
+def test_a_recipe_takes_a_language_model_or_says_why_not(recipe, options, reason, llama, corpus_file, tmp_path):
+    train = partial(likewise.train, recipe, corpus_file, base=llama, out=tmp_path / "out", select_by="last")
+    if reason:
+        with pytest.raises(LikewiseError, match=reason):
+            train(**SMALL | options)
+    else:
+        assert train(**SMALL | options).steps == 2
