@@ -32,7 +32,7 @@ from likewise.adaptation.head import HeadTrainingOptions
 from likewise.augment.embedding_views import shuffle_positions
 from likewise.context import distill
 from likewise.encoder.build import build_encoder, build_mask_prompt_encoder, load_transformer, reads_left_to_right
-from likewise.encoder.opening import LoadError
+from likewise.encoder.location import LoadError
 from likewise.errors import LikewiseError
 from likewise.inference import encode
 from likewise.recipes import RECIPES
