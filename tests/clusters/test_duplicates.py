@@ -10,6 +10,7 @@ import pytest
 import likewise
 from likewise.clusters.texts import read_units
 from likewise.corpus import CorpusOptions
+from likewise.runs.progress import Progress
 from likewise.runs.stopping import Stopped
 
 TEXTS = [
@@ -108,7 +109,7 @@ def test_a_stop_while_texts_are_encoded_loses_nothing(corpus_file, saved_model, 
 def test_a_unit_is_a_line_a_row_or_a_paragraph(tmp_path):
     prose = "One sentence is here. Another one follows it, and it goes on for a while.\n" * 3
     (tmp_path / "prose.md").write_text(f"# Title\n\n{prose}\n{prose}")
-    units = list(read_units(tmp_path / "prose.md", CorpusOptions()))
+    units = list(read_units(tmp_path / "prose.md", CorpusOptions(), Progress(quiet=True)))
     assert len(units) == 2
     assert units[0].text == units[1].text == " ".join(prose.split())
 
@@ -145,3 +146,18 @@ def test_the_cosine_of_pairs_drawn_at_random_is_that_of_all_pairs():
     cosines = (vectors @ vectors.T)[~np.eye(200, dtype=bool)]
     assert _at_random(vectors) == pytest.approx(np.quantile(cosines, 0.99), abs=0.02)
     assert _at_random(vectors[:1]) == 0
+
+
+def test_of_a_folder_what_cannot_be_read_is_left_out_and_told(saved_model, tmp_path, capsys):
+    folder = tmp_path / "texts"
+    folder.mkdir()
+    (folder / "a.txt").write_text("\n".join(TEXTS) + "\n")
+    (folder / "b.txt").write_bytes(b"\x00\x01\x02 binary")
+    (folder / "c.py").write_text("import this\n")
+    kept = tmp_path / "kept.txt"
+    found = likewise.duplicates(folder, model=saved_model, keep_one=kept, threshold=0.99)
+    assert found.groups == ((0, 2, 3),)
+    assert len(kept.read_text().splitlines()) == found.kept
+    told = capsys.readouterr().err
+    assert "b.txt" in told
+    assert "1 .py" in told

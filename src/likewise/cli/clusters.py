@@ -17,6 +17,8 @@ _REASONS = {
 }
 _ARGUMENT = {"texts": "Files, folders or patterns, as `index` takes them; repeatable."}
 _INDENT = 10
+_ENOUGH = 30
+"""Texts; pairs of fewer tell nothing."""
 _USUAL = 0.1
 """A threshold that is no further above the cosines of any two texts tells nothing."""
 _LARGEST = 15
@@ -57,10 +59,11 @@ def duplicates(found: Any) -> None:
         told = ", ".join(f"{count:,} by {_REASONS[reason]}" for reason, count in found.reasons.items())
         console.print(f"\nKept by their words: {told}")
     usual = f"one in a hundred pairs drawn at random has a cosine of {found.at_random:.2f} or more"
-    if found.at_random >= found.threshold - _USUAL:
-        console.print(f"\nWith this encoder {usual}: the threshold is too low for it")
-    elif found.texts - found.exact > 2:
-        console.print(f"\nTo compare: {usual}")
+    if found.texts >= _ENOUGH:
+        low = found.at_random >= found.threshold - _USUAL
+        console.print(
+            f"\nWith this encoder {usual}: the threshold is too low for it" if low else f"\nTo compare: {usual}"
+        )
     if found.by_threshold:
         levels = ", ".join(f"{count:,} by {level:g}" for level, count in found.by_threshold.items())
         console.print(f"Near duplicates by other thresholds, about: {levels}")

@@ -241,7 +241,7 @@ def _write_kept(path: Path, texts: GivenTexts, options: CorpusOptions, kept: Kep
         unfinished = stack.enter_context(written_whole(path))
         file = stack.enter_context(unfinished.open("w", encoding="utf-8", newline=""))
         table: csv.DictWriter[str] | None = None
-        for unit, left_out in _together(read_units(texts, options), leave):
+        for unit, left_out in _together(read_units(texts, options, Progress(quiet=True)), leave):
             if left_out:
                 continue
             if path.suffix == ".csv":

@@ -14,14 +14,14 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
 from likewise.corpus.decoding import digest_of, without_invisible
 from likewise.corpus.options import CorpusError, CorpusOptions
 from likewise.corpus.paragraphs import read_paragraphs
-from likewise.corpus.sources import find_files, find_sources
+from likewise.corpus.sources import Spec, find_files, find_sources
 from likewise.errors import LikewiseError, counted
 from likewise.inference.deferred import DeferredEncoder
 from likewise.inference.engines.engine import EngineName, EnginePrecision
@@ -109,7 +109,7 @@ class KeptTexts:
         return ({"file": name} if name else {}) | {"line": int(self.line[position])}
 
 
-def read_units(given: GivenTexts, options: CorpusOptions, progress: Progress | None = None) -> Iterator[Unit]:
+def read_units(given: GivenTexts, options: CorpusOptions, progress: Progress) -> Iterator[Unit]:
     """Yield texts in their order: the lines of a list, the rows of tables, the paragraphs of prose.
 
     Args:
@@ -127,7 +127,7 @@ def read_units(given: GivenTexts, options: CorpusOptions, progress: Progress | N
             if _SIGN.search(text := " ".join(without_invisible(text).split())):
                 yield Unit(text, "", line)
         return
-    for source in find_sources(given, options, progress.tell if progress else None):  # type: ignore[arg-type]
+    for source in find_sources(cast(Spec, given), options, progress):
         for paragraph in read_paragraphs(source, join_rows=True):
             line = next((line for line, _ in paragraph.sentences), 0)
             text = " ".join(" ".join(sentence for _, sentence in paragraph.sentences).split())
