@@ -3,6 +3,7 @@ from .augment.negation import negate as negate
 from .baselines import baseline as baseline
 from .clusters import duplicates as duplicates
 from .clusters import topics as topics
+from .choice import choose as choose
 from .comparison import compare as compare
 from .context import distill as distill
 from .context import harvest as harvest

@@ -10,7 +10,7 @@ from sentence_transformers import SentenceTransformer
 
 from likewise.inference import load
 from likewise.inference.encoder import Encoder, fast_vectors
-from likewise.inference.engines.engine import Choice, EngineError, TorchEngine
+from likewise.inference.engines.engine import EngineChoice, EngineError, TorchEngine
 from likewise.inference.runner import runner_of
 from likewise.runs.progress import Progress
 
@@ -95,11 +95,11 @@ def test_repeats_are_encoded_once_and_the_order_is_kept(tiny_model, sentences):
 
 def test_two_cores_give_what_one_gives(tiny_model, texts):
     tiny_model.eval()
-    one, _ = fast_vectors(tiny_model, texts, Choice("torch"), at_most=3, progress=Progress(quiet=True))
+    one, _ = fast_vectors(tiny_model, texts, EngineChoice("torch"), at_most=3, progress=Progress(quiet=True))
     before = torch.get_num_threads()
     torch.set_num_threads(2)
     try:
-        two, _ = fast_vectors(tiny_model, texts, Choice("torch"), at_most=3, progress=Progress(quiet=True))
+        two, _ = fast_vectors(tiny_model, texts, EngineChoice("torch"), at_most=3, progress=Progress(quiet=True))
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(before)

@@ -28,7 +28,7 @@ def bm25(queries: Sequence[str], passages: Sequence[str], language: str = "engli
     from scipy.sparse import csr_matrix, diags
     from sklearn.feature_extraction.text import CountVectorizer
 
-    counter = CountVectorizer(analyzer=_analyzer(language), dtype=np.float32)
+    counter = CountVectorizer(analyzer=analyzer(language), dtype=np.float32)
     there = csr_matrix(counter.fit_transform(passages))  # (N, V)
     length = np.asarray(there.sum(axis=1)).ravel()
     holding = np.bincount(there.indices, minlength=there.shape[1])
@@ -45,7 +45,12 @@ def standardised(scores: np.ndarray) -> np.ndarray:
     return (scores - scores.mean(axis=1, keepdims=True)) / np.where(spread > 1e-9, spread, 1)
 
 
-def _analyzer(language: str) -> Callable[[str], list[str]]:
+def analyzer(language: str) -> Callable[[str], list[str]]:
+    """Return what makes the stems of a text's words; the words themselves if no language is given.
+
+    >>> analyzer("english")("Pumps failed")
+    ['pump', 'fail']
+    """
     stem: Callable[[str], str] = str
     if language:
         import snowballstemmer

@@ -27,6 +27,7 @@ _SECTIONS: Mapping[str, CommandTable] = {
         "encode": ("using:encode", "Encode a text file into a file of vectors."),
         "similarity": ("using:similarity", "Print the cosine of two sentences, from -1 to 1."),
         "index": ("searching:index", "Index files for search, or update an index."),
+        "choose": ("choose:choose", "Find out which base and which search are best for your text."),
         "search": ("searching:search", "Search an index by meaning and by words."),
         "duplicates": ("clusters:duplicates", "Find texts that say the same, and keep one of each."),
         "topics": ("clusters:topics", "Find what texts are about: topics with names, examples and a map."),

@@ -13,7 +13,7 @@ from torch.nn.functional import normalize
 from likewise.corpus.decoding import without_surrogates
 from likewise.encoder.opening import OwnInference
 from likewise.inference.engines.chooser import FEW, Chosen, choose, exports_of
-from likewise.inference.engines.engine import Choice, Engine, TorchEngine
+from likewise.inference.engines.engine import Engine, EngineChoice, TorchEngine
 from likewise.inference.runner import UnfitModel, fits, is_static, static_vectors
 from likewise.runs.progress import Progress
 
@@ -31,7 +31,7 @@ class Encoder(OwnInference):
     SentenceTransformer.
     """
 
-    choice: Choice = Choice()
+    choice: EngineChoice = EngineChoice()
     """Which engine runs, and in which precision."""
 
     loaded_from: str | None = None
@@ -49,8 +49,8 @@ class Encoder(OwnInference):
         if len(inputs) <= DEFAULT_BATCH:
             self.short += len(inputs)
             # A batch is too small to check an export on: only one that was checked is used, once opening it pays.
-            if choice == Choice() and (self.short < FEW or not exports_of(self).any_same()):
-                choice = Choice("torch")
+            if choice == EngineChoice() and (self.short < FEW or not exports_of(self).any_same()):
+                choice = EngineChoice("torch")
         try:
             return self._fast(inputs, choice, **settings)
         except UnfitModel as reason:
@@ -67,7 +67,7 @@ class Encoder(OwnInference):
     def _fast(
         self,
         inputs: list[Any],
-        choice: Choice,
+        choice: EngineChoice,
         *,
         prompt: str | None = None,
         batch_size: int = 32,
@@ -90,7 +90,7 @@ class Encoder(OwnInference):
             raise UnfitModel("its texts go to another device")
         if any(module.training for module in self.modules()):  # eval() itself takes three times as long
             self.eval()
-        if self.choice == Choice("torch") and len(inputs) <= DEFAULT_BATCH:
+        if self.choice == EngineChoice("torch") and len(inputs) <= DEFAULT_BATCH:
             found = fits(self, inputs, prompt).equal_vectors(
                 [(prompt or "") + text for text in inputs], self, batch_size
             )
@@ -110,7 +110,7 @@ class Encoder(OwnInference):
 def fast_vectors(
     model: SentenceTransformer,
     inputs: Sequence[Any],
-    choice: Choice | Engine,
+    choice: EngineChoice | Engine,
     *,
     prompt: str | None = None,
     at_most: int | None = None,
@@ -132,7 +132,7 @@ def fast_vectors(
     runner = fits(model, inputs, prompt)
     texts = [prompt + text for text in inputs] if prompt else list(inputs)
     total = max(total, len(texts))
-    chosen = choose(model, choice, texts, total) if isinstance(choice, Choice) else Chosen(choice)
+    chosen = choose(model, choice, texts, total) if isinstance(choice, EngineChoice) else Chosen(choice)
     for note in chosen.notes:
         logger.warning(note)
     with progress.bar("encoding", len(texts)) as bar:

@@ -21,7 +21,7 @@ from likewise.encoder.modules import modes_restored
 from likewise.errors import LikewiseError, counted
 from likewise.inference.encoder import DEFAULT_BATCH, default_prompt, fast_vectors, finished
 from likewise.inference.engines.chooser import LONG, choose
-from likewise.inference.engines.engine import Call, Choice, Engine, TokenCall, TorchEngine
+from likewise.inference.engines.engine import Call, EngineChoice, Engine, TokenCall, TorchEngine
 from likewise.inference.engines.fidelity import Sample, sample_of
 from likewise.inference.engines.graph import fingerprint, token_dimension
 from likewise.inference.exported import Facts, Item, TextEncoder
@@ -67,7 +67,7 @@ def encode(
     if not len(sentences):
         return np.zeros((0, dimension(model)), dtype=np.float32)
     shown = progress or Progress(quiet=True)
-    own = getattr(model, "choice", Choice("torch"))
+    own = getattr(model, "choice", EngineChoice("torch"))
     choice = own if precision is None else TorchEngine(model, precision)
     with undisturbed(model):
         try:
@@ -149,13 +149,13 @@ class LoadedEncoder(TextEncoder):
         model: SentenceTransformer,
         prompt: str,
         *,
-        choice: Choice | None = None,
+        choice: EngineChoice | None = None,
         batch_size: int | None = None,
         normalize: bool = True,
     ) -> None:
         super().__init__(prompt, model.truncate_dim)
         self.model, self.batch_size, self.normalize = model.eval(), batch_size, normalize
-        own: Choice = getattr(model, "choice", Choice("torch"))
+        own: EngineChoice = getattr(model, "choice", EngineChoice("torch"))
         self.choice = choice or own
         self.workers = torch_threads()
         self._runs: Engine | None = None
@@ -170,7 +170,7 @@ class LoadedEncoder(TextEncoder):
             before: the engine of the run that is resumed: what was left to 'auto' is chosen as it was then.
         """
         if before.count(" ") == 1:
-            self.choice = Choice(*before.split())  # type: ignore[arg-type]
+            self.choice = EngineChoice(*before.split())  # type: ignore[arg-type]
         sample = sample_of(texts)
         self.engine, self._chosen_by = "sentence-transformers", (tuple(sample), total)
         if not texts:
@@ -262,13 +262,13 @@ class LoadedEncoder(TextEncoder):
             ClusterError: it has no folder or name from which it could be loaded there.
         """
         name = loadable(getattr(self.model, "loaded_from", None))
-        choice = Choice(self._runs.name, self._runs.precision) if self._runs else Choice("torch")
+        choice = EngineChoice(self._runs.name, self._runs.precision) if self._runs else EngineChoice("torch")
         return partial(_reopened, name, self.prompt, choice, self.batch_size, self.normalize, *self._chosen_by)
 
 
 @lru_cache(maxsize=1)
 def _reopened(
-    name: str, prompt: str, choice: Choice, batch_size: int | None, normalize: bool, texts: tuple[str, ...], total: int
+    name: str, prompt: str, choice: EngineChoice, batch_size: int | None, normalize: bool, texts: tuple[str, ...], total: int
 ) -> LoadedEncoder:
     found = LoadedEncoder(load(name), prompt, choice=choice, batch_size=batch_size, normalize=normalize)
     found.choose(texts, total, Progress(quiet=True))

@@ -20,7 +20,7 @@ from likewise.corpus.decoding import digest_of
 from likewise.errors import LikewiseError, counted
 from likewise.inference.encoder import default_prompt
 from likewise.inference.encoding import LoadedEncoder, dimension, undisturbed
-from likewise.inference.engines.engine import Choice, EngineName, EnginePrecision
+from likewise.inference.engines.engine import EngineChoice, EngineName, EnginePrecision
 from likewise.inference.engines.graph import fingerprint
 from likewise.inference.lines import STREAM, WINDOW, Lines, check_lines, list_pieces, open_lines, state_of
 from likewise.inference.loading import load
@@ -109,8 +109,8 @@ def encode_file(
                 f"'{out}': the vectors go to a .npy or .parquet file, a folder, a .lance table, or '-' (stdout)."
             )
     encoder = model if isinstance(model, SentenceTransformer) else load(model)
-    own: Choice = getattr(encoder, "choice", Choice())
-    choice = Choice(engine or own.engine, precision or own.precision)
+    own: EngineChoice = getattr(encoder, "choice", EngineChoice())
+    choice = EngineChoice(engine or own.engine, precision or own.precision)
     with undisturbed(encoder):
         prompt = default_prompt(encoder) or ""
         work = LoadedEncoder(encoder, prompt, choice=choice, batch_size=batch_size, normalize=normalize)

@@ -12,7 +12,7 @@ from sentence_transformers import SentenceTransformer
 from likewise.encoder.location import LoadError, check_loadable
 from likewise.encoder.opening import open_model
 from likewise.inference.encoder import Encoder
-from likewise.inference.engines.engine import Choice, EngineName, EnginePrecision
+from likewise.inference.engines.engine import EngineChoice, EngineName, EnginePrecision
 
 __all__ = ["LoadError", "check_loadable", "load"]
 
@@ -44,7 +44,7 @@ def load(
         LoadError: there is no such folder or name, the folder holds no sentence encoder, or its files are broken.
         EngineError: an unknown engine or precision, or a pair that does not exist.
     """
-    choice = Choice(engine, precision)
+    choice = EngineChoice(engine, precision)
     found = check_loadable(os.fspath(name))
     with torch.random.fork_rng(devices=[]):
         # Weights that a folder lacks (a pooler that no vector needs) start at random: the same in every process.

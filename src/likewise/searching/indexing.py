@@ -9,7 +9,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid4
 
 import numpy as np
@@ -31,7 +31,7 @@ from likewise.searching.leftovers import GRACE, left_in
 from likewise.searching.maxsim import TokenCodec, token_weights
 from likewise.searching.passages import IndexedPassage, Splitting, files_of
 from likewise.searching.pipeline import WITHOUT_TOKENS, Given, Pipeline, pipeline_of
-from likewise.searching.reading import check_version, encoder_of
+from likewise.searching.reading import check_version, encoder_of, finished_record
 from likewise.searching.table import Encoded, SearchError, Table
 
 if TYPE_CHECKING:
@@ -65,6 +65,7 @@ class Indexed:
         skipped: files of folders that were left out: a line that counts those that are not prose, and one for each that
             cannot be read, with the reason.
         recall: of the approximate index, if there is one: the share of the 10 exact nearest that it finds.
+        chosen: with `pipeline="auto"`, the weights that were chosen, and why, in a sentence.
     """
 
     passages: int
@@ -74,6 +75,7 @@ class Indexed:
     removed: int
     skipped: tuple[str, ...] = ()
     recall: float | None = None
+    chosen: str = ""
 
 
 def index(
@@ -88,6 +90,7 @@ def index(
     keep: bool = False,
     approximate: int = APPROXIMATE,
     pipeline: Given | None = None,
+    vectors_from: str | os.PathLike[str] | Shared | None = None,
     engine: EngineName = "auto",
     precision: EnginePrecision = "fp32",
     on: str | None = None,
@@ -114,7 +117,10 @@ def index(
         keep: keep the passages of files that are not named.
         approximate: passages from which an approximate index of the vectors is built.
         pipeline: what a search does: a `Pipeline`, options of one, or a TOML file with them; None keeps that of the
-            index, by default the weights measured in docs/search.md.
+            index, by default the weights measured in docs/search.md. "auto" chooses the weights without labels, by
+            queries that are taken out of the text; where these cannot tell, the default weights stay.
+        vectors_from: another index by the same model, such as one that `choose` has made: the vectors of texts that
+            it holds are taken from it.
         engine, precision: as in `load`.
         on: 'ray', or the address of a Ray cluster, whose workers encode; this process reads and writes.
         workers: number of workers of the Ray cluster; None for one on each core.
@@ -142,14 +148,14 @@ def index(
     check_version(target, record if record.get("plan", {}).get("job") == "index" else {})
     left = left_in(target)
     facts = encoder.facts
-    steps = pipeline_of(
-        pipeline, Pipeline(**record["pipeline"]) if record else None if facts.tokens else WITHOUT_TOKENS
-    )
+    auto, usual = pipeline == "auto", None if facts.tokens else WITHOUT_TOKENS
+    steps = pipeline_of(*((None, usual) if auto else (pipeline, Pipeline(**record["pipeline"]) if record else usual)))
     most = words or int(min(WORDS, max(8, (facts.longest or 2 * WORDS) / _TOKENS_A_WORD)))
     settings: dict[str, Any] = {"words": most, "metadata": list(metadata), "language": language}
     settings |= {"split": options.split, "field": options.field, "encoding": options.encoding}
     settings |= {"prompt": facts.prompt("document"), "truncate_dim": facts.truncate_dim}
     plan = Plan("index", settings, inputs={"model": facts.fingerprint})
+    shared = Shared.open(Path(vectors_from), plan) if isinstance(vectors_from, str | os.PathLike) else vectors_from
     with ExitStack() as stack:
         number = stack.enter_context(cluster(on, workers))
         job = stack.enter_context(open_job(target, plan, resume=resume, overwrite=overwrite, grows=True))
@@ -160,7 +166,7 @@ def index(
             steps = steps.updated(tokens=0)
             progress.tell(f"the tokens of passages are not compared: {_no_tokens(target, facts.tokens)}")
         splitting = Splitting(most, options, tuple(metadata))
-        update = _Update(table, encoder, number, splitting, stop, others, _codec(job, table, record), job.work)
+        update = _Update(table, encoder, number, splitting, stop, others, _codec(job, table, record), job.work, shared)
         found = update.run(named, walked, keep)
         table.index_words(language)
         if table.rows >= approximate:
@@ -173,8 +179,14 @@ def index(
             reader = update.vectors or encoder.opened("document")
             codec = replace(codec, weights=token_weights(reader.items(table.texts(_COUNTED))))
         geometry = _geometry(job, table, steps, stop, record, codec)
-        result = Indexed(table.rows, len(table.sources()), *found, recall=recall)
         table.finish()
+        chosen = ""
+        if auto:
+            from likewise.searching.weights import chosen_weights  # which indexes the text that it measures on
+
+            progress.tell("choosing the weights of the search without labels")
+            steps, chosen = chosen_weights(Shared(table, codec), encoder, steps, job.work / "trial", language, progress)
+        result = Indexed(table.rows, len(table.sources()), *found, recall=recall, chosen=chosen)
         query = {"prompt": facts.prompt("query"), "tokenizer": facts.tokenizer, "truncate_dim": facts.truncate_dim}
         known = {"table": table.name, "version": table.version, "geometry": geometry, "pipeline": steps.to_dict()}
         now = time.time()
@@ -194,6 +206,44 @@ def recall_of(table: Table, count: int = 10) -> float:
     return found / max(1, wanted)
 
 
+class Shared(NamedTuple):
+    """An index whose vectors another one takes, where it has the same text.
+
+    Attributes:
+        table: its passages.
+        codec: the form of their tokens; None if none are stored.
+    """
+
+    table: Table
+    codec: TokenCodec | None
+
+    @classmethod
+    def open(cls, path: Path, plan: Plan) -> Shared:
+        """Open an index that is finished.
+
+        Raises:
+            SearchError: there is no such index, or its vectors are not those that the plan would make.
+        """
+        record = finished_record(path)
+        before = record["plan"]
+        deciding = [(before.get("options", {}).get(name), plan.options[name]) for name in ("prompt", "truncate_dim")]
+        if before["inputs"].get("model") != plan.inputs["model"] or any(old != new for old, new in deciding):
+            raise SearchError(f"{path} was made with another model: its vectors cannot be used. Leave out --vectors-from")
+        return cls(Table(path, record["table"], record["version"]), TokenCodec.open(path / record["geometry"]))
+
+    def stores_as(self, codec: TokenCodec | None) -> bool:
+        """Return whether tokens are stored, in the same form."""
+        if codec is None or self.codec is None:
+            return False
+        parts = ("directions", "mean", "step")
+        return all(np.array_equal(getattr(codec, one), getattr(self.codec, one)) for one in parts)
+
+    def known(self, keys: Sequence[str], tokens: bool) -> dict[str, Encoded]:
+        """Return the vectors, and the tokens if they are wanted, of texts by key."""
+        found = self.table.known(keys)
+        return found if tokens else {key: (vector, b"") for key, (vector, _) in found.items()}
+
+
 @dataclass
 class _Update:
     """The update of a table by the files that have changed; `workers` of a cluster encode, or 0 for none."""
@@ -206,6 +256,7 @@ class _Update:
     others: str = ""  # files of folders that are not prose
     codec: TokenCodec | None = None  # of the tokens, fitted when there is something to encode
     work: Path = Path()  # where it is kept for a run that is resumed
+    shared: Shared | None = None  # whose vectors are taken where it has the same text
     skipped: dict[str, str] = field(default_factory=dict)  # source to the reason
     encoded: int = 0
     added: int = 0
@@ -213,6 +264,12 @@ class _Update:
 
     def __post_init__(self) -> None:
         self.there = self.table.sources()
+        if self.shared is not None and self.table.has_tokens:
+            if self.codec is None and self.shared.codec is not None:
+                self.codec = replace(self.shared.codec, weights=np.ones(1, dtype=np.float32))  # those of its own text
+                self.codec.save(self.work)
+            if not self.shared.stores_as(self.codec):
+                self.shared = None
 
     def run(self, named: list[Path], walked: list[Path], keep: bool) -> tuple[int, int, int, tuple[str, ...]]:
         """Bring the table in line with the files, and return how much was encoded, added, removed and skipped."""
@@ -276,6 +333,8 @@ class _Update:
         """Begin to encode the passages whose text is not in the table, and return what writes all and counts them."""
         keys = [digest_of(passage.encoded).hex() for *_, passage in window]
         known = self.table.known(keys)
+        if self.shared is not None and (missing := [key for key in keys if key not in known]):
+            known |= self.shared.known(missing, self.table.has_tokens)
         new = {key: one.encoded for key, (*_, one) in zip(keys, window, strict=True) if key not in known}
         rows = self._encode(list(new.values()), total) if new else tuple
         self.encoded += len(new)

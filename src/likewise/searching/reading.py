@@ -98,7 +98,7 @@ class Index:
         return self._table
 
     def _open(self) -> None:
-        record = _finished(self.path)
+        record = finished_record(self.path)
         table = Table(self.path, record["table"], record["version"])
         self._geometry = Geometry.open(self.path / record["geometry"])
         self._codec = _codec(self.path / record["geometry"]) if table.has_tokens else None
@@ -323,7 +323,7 @@ def _state(path: Path) -> Any:
         return None
 
 
-def _finished(path: Path) -> dict[str, Any]:
+def finished_record(path: Path) -> dict[str, Any]:
     """Return the record of an index, which is missing for a moment while a new one is put in its place."""
     end = time.monotonic() + _WAIT
     while not (record := read_record(path)) and work_of(path).is_dir() and time.monotonic() < end:

@@ -14,7 +14,7 @@ from likewise.errors import MissingExtraError
 from likewise.inference import load
 from likewise.inference.engines import chooser, fidelity, onnx_engine, openvino_engine, store
 from likewise.inference.engines.chooser import choose, fast_pairs
-from likewise.inference.engines.engine import Choice, QuantisationRefused
+from likewise.inference.engines.engine import EngineChoice, QuantisationRefused
 from likewise.inference.engines.store import Store
 
 KINDS = ["cls", "mean", "whitening", "mask prompt", "text cnn"]
@@ -174,7 +174,7 @@ def test_what_an_engine_cannot_take_runs_on_torch_and_is_said(engine, tiny_model
     assert model.last_engine == "torch fp32"
     assert f"The engine {engine} (fp32) cannot be used" in caplog.text
     assert "torch runs instead" in caplog.text
-    model.choice = Choice("torch")
+    model.choice = EngineChoice("torch")
     np.testing.assert_allclose(found, model.encode(texts, batch_size=1), atol=1e-5)
     model = load(tmp_path / "model", device="cpu", engine=engine).bfloat16()
     caplog.clear()
@@ -193,7 +193,7 @@ def test_int8_of_a_model_without_matrices(encoders, sentences, tmp_path, caplog)
 def test_a_package_that_is_not_there(engine, loaded, monkeypatch):
     for package in ("openvino", "onnx", "onnxruntime"):
         monkeypatch.setitem(sys.modules, package, None)
-    loaded.choice = Choice(engine)
+    loaded.choice = EngineChoice(engine)
     with pytest.raises(MissingExtraError, match=rf"likewise\[{engine}\]"):
         loaded.encode(["a cat"])
 
@@ -229,7 +229,7 @@ def test_auto_exports_for_a_long_job_and_takes_an_export_that_is_there(engine, l
     monkeypatch.setattr(chooser, "release", lambda name: "1" if name == engine else "")
 
     def chosen(*lines):
-        return str(choose(loaded, Choice("auto", "fp32"), lines, len(lines)).engine)
+        return str(choose(loaded, EngineChoice("auto", "fp32"), lines, len(lines)).engine)
 
     assert chosen(*texts[:10]) == "torch fp32"
     assert chosen(*texts) == "torch fp32"  # a second of work
@@ -253,8 +253,8 @@ def test_a_precision_asked_for_by_name_is_given_or_refused(loaded, sentences, mo
     """By auto too, and for three texts too."""
     monkeypatch.setattr(chooser, "release", lambda engine: "")
     with pytest.raises(QuantisationRefused, match="No engine here gives int8"):
-        choose(loaded, Choice("auto", "int8"), sentences[:3], 3)
-    found = choose(loaded, Choice("auto", "bf16"), sentences[:40], 40)
+        choose(loaded, EngineChoice("auto", "int8"), sentences[:3], 3)
+    found = choose(loaded, EngineChoice("auto", "bf16"), sentences[:40], 40)
     assert str(found.engine) == "torch bf16"
     assert 1e-5 < found.fidelity.difference < 0.1
 
@@ -264,8 +264,8 @@ def test_auto_tries_what_the_processor_has(engine, any_processor):
     int8 = engine == "onnx" or (engine == "openvino" and "vnni" in any_processor)  # ONNX Runtime's pays anywhere
     bf16 = engine != "onnx" and "bf16" in any_processor
     wanted = ["int8"] * int8 + ["bf16"] * bf16 + ["fp32"]
-    assert chooser._precisions(Choice(engine, "auto")) == wanted
-    assert chooser._precisions(Choice(engine, "fp32")) == ["fp32"]
+    assert chooser._precisions(EngineChoice(engine, "auto")) == wanted
+    assert chooser._precisions(EngineChoice(engine, "fp32")) == ["fp32"]
 
 
 def test_int8_keeps_a_bit_back_where_products_overflow(any_processor, tiny_model, tmp_path):

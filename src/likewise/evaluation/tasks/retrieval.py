@@ -80,10 +80,10 @@ class RetrievalTask(OwnTask):
 
     def load(self) -> Collection:
         """Read the folder."""
-        documents = _texts(self.find("corpus.jsonl", "corpus.jsonl.gz", "docs.jsonl", "docs.jsonl.gz"), "document")
-        queries = _texts(self.find("queries.jsonl", "queries.jsonl.gz"), "query")
+        documents = read_texts(self.find("corpus.jsonl", "corpus.jsonl.gz", "docs.jsonl", "docs.jsonl.gz"), "document")
+        queries = read_texts(self.find("queries.jsonl", "queries.jsonl.gz"), "query")
         judged = self.find(f"qrels/{self.part}.tsv", f"qrels-{self.part}.tsv")
-        grades = _grades(judged, documents, queries)
+        grades = read_grades(judged, documents, queries)
         scored = {query: given for query, given in grades.items() if max(given.values()) > 0}
         if not scored:
             raise DataError(f"{judged}: no query has a document with a grade above 0. Add the relevant documents.")
@@ -138,16 +138,23 @@ class RetrievalTask(OwnTask):
 
 def measures(grades: dict[str, dict[str, int]], ranking: dict[str, dict[str, float]]) -> tuple[float, float]:
     """Return trec_eval's nDCG@10 and recall@100, times 100, as means over the queries of the ranking."""
+    ndcg, recall = np.mean(list(measures_of_each(grades, ranking).values()), axis=0)
+    return float(ndcg), float(recall)
+
+
+def measures_of_each(
+    grades: dict[str, dict[str, int]], ranking: dict[str, dict[str, float]]
+) -> dict[str, tuple[float, float]]:
+    """Return trec_eval's nDCG@10 and recall@100, times 100, of each query of the ranking."""
     import pytrec_eval
 
     # -inf stands for a document that is left out, which trec_eval would rank last instead.
     kept = {q: {d: s for d, s in found.items() if s > -math.inf} for q, found in ranking.items()}
     judged = pytrec_eval.RelevanceEvaluator(grades, {"ndcg_cut.10", f"recall.{DEPTH}"}).evaluate(kept)
-    ndcg, recall = (np.mean([one[name] for one in judged.values()]) for name in ("ndcg_cut_10", f"recall_{DEPTH}"))
-    return 100 * float(ndcg), 100 * float(recall)
+    return {q: (100 * one["ndcg_cut_10"], 100 * one[f"recall_{DEPTH}"]) for q, one in judged.items()}
 
 
-def _texts(path: Path, kind: str) -> dict[str, str]:
+def read_texts(path: Path, kind: str) -> dict[str, str]:
     """Read id to text; the title of a document stands before its text, as in BEIR."""
     found: dict[str, str] = {}
     for where, row in json_rows(path):
@@ -165,7 +172,7 @@ def _texts(path: Path, kind: str) -> dict[str, str]:
 
 
 def _judgements(
-    path: Path, names: tuple[str, ...], documents: dict[str, str], queries: dict[str, str]
+    path: Path, names: tuple[str, ...], documents: dict[str, str] | None, queries: dict[str, str]
 ) -> list[tuple[str, list[str]]]:
     """Read lines that begin with a query and a document."""
     found = []
@@ -174,10 +181,10 @@ def _judgements(
             raise DataError(
                 f"{where}: {len(cells)} tab-separated columns, and there must be {len(names)}: {', '.join(names)}."
             )
-        if i == 0 and cells[0] not in queries and cells[-1] not in documents and not is_number(cells[-1]):
+        if i == 0 and cells[0] not in queries and cells[-1] not in (documents or {}) and not is_number(cells[-1]):
             continue  # a header, as BEIR's: query-id, corpus-id, score
         for kind, name, known in (("query", cells[0], queries), ("document", cells[1], documents)):
-            if name not in known:
+            if known is not None and name not in known:
                 raise DataError(f"{where}: there is no {kind} '{name}'. Add it to the {kind} file or remove the line.")
         found.append((where, cells))
     if not found:
@@ -185,7 +192,8 @@ def _judgements(
     return found
 
 
-def _grades(path: Path, documents: dict[str, str], queries: dict[str, str]) -> dict[str, dict[str, int]]:
+def read_grades(path: Path, documents: dict[str, str] | None, queries: dict[str, str]) -> dict[str, dict[str, int]]:
+    """Read query to document to grade; with None for the documents, these may be called anything."""
     grades: dict[str, dict[str, int]] = {}
     for where, (query, document, grade) in _judgements(path, ("query", "document", "grade"), documents, queries):
         given = grades.setdefault(query, {})

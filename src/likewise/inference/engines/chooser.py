@@ -17,8 +17,8 @@ from likewise.errors import MissingExtraError
 from likewise.inference.engines import onnx_engine, openvino_engine
 from likewise.inference.engines.engine import (
     CannotExport,
-    Choice,
     Engine,
+    EngineChoice,
     EnginePrecision,
     EngineVariant,
     QuantisationRefused,
@@ -132,7 +132,7 @@ class Chosen:
         return f"{self.engine}, {self.fidelity}" if lower else str(self.engine)
 
 
-def choose(model: SentenceTransformer, choice: Choice, texts: Sequence[str], total: int) -> Chosen:
+def choose(model: SentenceTransformer, choice: EngineChoice, texts: Sequence[str], total: int) -> Chosen:
     """Choose an engine.
 
     Args:
@@ -189,7 +189,7 @@ def fast_pairs(precision: EnginePrecision) -> list[EngineVariant]:
     return found
 
 
-def _precisions(choice: Choice) -> list[EnginePrecision]:
+def _precisions(choice: EngineChoice) -> list[EnginePrecision]:
     """Return the precisions to try on the requested engine, the fastest first."""
     if choice.precision != "auto":
         return [choice.precision]

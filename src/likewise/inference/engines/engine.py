@@ -50,7 +50,7 @@ class QuantisationRefused(EngineError):  # noqa: N818 - said of the vectors, whi
 
 
 @dataclass(frozen=True)
-class Choice:
+class EngineChoice:
     """The requested engine and precision; 'auto' is resolved at the first call."""
 
     engine: EngineName = "auto"

@@ -1,0 +1,270 @@
+"""How far may a choice without labels be trusted? The queries of `likewise choose` beside people's, on four sets.
+
+    python benchmarks/choosing.py --out benchmarks/results/choosing
+
+Systems are BM25 and, for each base, its vectors alone, with BM25 by several weights, and with neighbours. Each is
+scored by the labels of the set's dev part (nDCG@10; 300 queries at most), and without labels by queries that are taken
+out of the documents, in several ways:
+
+- `whole`: sentences and titles as they stand;
+- `telltale`: without the words that only their own passage has;
+- `half`, `three quarters`: also without that share of the words in common with it, drawn at random;
+- `none`: without any of them.
+
+As in search_parts.py everything is scored exhaustively, so that no index stands between a weight and its figure.
+Printed are, for each way, Kendall's tau between the two orders of all systems, and the regret: the labelled nDCG@10 of
+the best system less that of the one which is best without labels; then the regret of the rule of `likewise choose` over
+its own rows; then what `likewise index --pipeline auto` gains over the default weights by labels, and its gap to the
+best weights. The bases are the bundled MiniLM, its first three layers, GloVe's average, and any other of --bases.
+Vectors are kept in --vectors, scores in cells.jsonl.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.stats import kendalltau
+
+import likewise
+from domains import Bm25, Encoded
+from likewise.choice.result import System, compared, decided
+from likewise.corpus.downloads import data_folder
+from likewise.runs.whole_files import write_text
+from likewise.searching.held_out import HeldOut, sampled
+from likewise.searching.passages import Splitting
+from likewise.searching.pipeline import Pipeline
+from likewise.searching.trial import discounted
+from likewise.searching.weights import better, grid
+from search_parts import ndcg, nearest, spread, standard
+from searching import JUDGED, Judged, collection
+
+SHARES = {"whole": -1.0, "telltale": 0.0, "half": 0.5, "three quarters": 0.75, "none": 1.0}
+QUERIES = 300
+DEFAULT = Pipeline()
+BM25 = "BM25"
+
+
+def ways() -> dict[str, Pipeline]:
+    """Pipelines by name; those of choose's rows first."""
+    plain = {"neighbours": 0, "excluded": 0}
+    found = {
+        BM25: Pipeline(vectors=0, words=1, **plain),
+        "alone": Pipeline(vectors=1, words=0, **plain),
+        "+ BM25": Pipeline(vectors=0.5, words=0.5, **plain),
+        "pipeline": DEFAULT,
+    }
+    for share in (0.2, 0.3, 0.6, 0.7, 0.8):
+        found[f"vectors {share}"] = Pipeline(vectors=share, words=1 - share, **plain)
+    found["neighbours 0.3"] = Pipeline(**(plain | {"neighbours": 0.3}))
+    return found | {f"auto {i}": one for i, one in enumerate(grid(DEFAULT))}
+
+
+def three_layers(folder: Path) -> str:
+    if not (folder / "modules.json").exists():
+        model = likewise.load("bundled:minilm", engine="torch")
+        layers = model[0].auto_model.encoder.layer
+        model[0].auto_model.encoder.layer = layers[:3]
+        model[0].auto_model.config.num_hidden_layers = 3
+        model.save(str(folder), create_model_card=False)
+    return str(folder)
+
+
+def glove(folder: Path) -> str:
+    if not (folder / "modules.json").exists():
+        likewise.baseline("word-average", out=folder, quiet=True)
+    return str(folder)
+
+
+MADE = {"three layers": three_layers, "glove": glove}
+
+
+class Space:
+    """Passages and queries under one base: cosines, BM25 scores and neighbours."""
+
+    def __init__(self, passages: Sequence[str], queries: Sequence[str], encode: Encoded) -> None:
+        vectors = encode([*passages, *queries]).astype(np.float32)
+        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True) + 1e-12
+        of_passages, asked = vectors[: len(passages)], vectors[len(passages) :]
+        self.cosines = standard(asked @ of_passages.T)
+        self.words = standard(Bm25(list(queries), list(passages), list(passages)).rows(slice(None)))
+        self.near = nearest(of_passages, DEFAULT.nearest)
+
+    def scores(self, one: Pipeline) -> np.ndarray:
+        """(Q, N)."""
+        own = one.vectors * self.cosines + one.words * self.words
+        return spread(own, self.near, one.neighbours) if one.neighbours else own
+
+
+def excerpts(judged: Judged, most: int) -> Any:
+    with tempfile.NamedTemporaryFile("w", suffix=".jsonl", encoding="utf-8") as file:
+        rows = [json.dumps({"_id": one, "text": text}) for one, text in judged.documents.items()]
+        file.write("\n".join(rows) + "\n")
+        file.flush()
+        splitting = Splitting(180, likewise.CorpusOptions(field="text"), ("_id",))
+        return sampled([Path(file.name)], splitting, most, 1)[0]
+
+
+def by_labels(space: Space, names: Sequence[str], judged: Judged, queries: Sequence[str]) -> dict[str, list[float]]:
+    documents = list(dict.fromkeys(name.partition("#")[0] for name in names))
+    place = {one: i for i, one in enumerate(documents)}
+    own = np.array([place[name.partition("#")[0]] for name in names])
+    starts = np.flatnonzero(np.r_[True, own[1:] != own[:-1]])
+    found = {}
+    for way, one in ways().items():
+        best = np.maximum.reduceat(space.scores(one), starts, axis=1)
+        found[way] = [
+            ndcg(row[None], [{place[d]: grade for d, grade in judged.grades[query].items() if d in place}])
+            for query, row in zip(queries, best, strict=True)
+        ]
+    return found
+
+
+def without_labels(space: Space, held: HeldOut) -> dict[str, list[float]]:
+    place = {one.id: i for i, one in enumerate(held.passages)}
+    own = [[place[name] for name in sorted(one.own)] for one in held.queries]
+    found = {}
+    for way, one in ways().items():
+        scores = space.scores(one)
+        ranks = [(row > row[mine].max()).sum() for row, mine in zip(scores, own, strict=True)]
+        found[way] = [discounted(int(rank)) for rank in ranks]
+    return found
+
+
+def score(name: str, options: argparse.Namespace, path: Path) -> None:
+    judged = collection(options.data, name, "dev")
+    done = {(row["base"], row["by"]) for row in read(path) if row["set"] == name}
+    queries = list(judged.queries)[:QUERIES]
+    for base in options.bases:
+        model = MADE[base](options.vectors / base.replace(" ", "-")) if base in MADE else base
+        encode = Encoded(model, options.vectors)
+        for by in ["labels", *(f"{variant}, {seed}" for seed in options.seeds for variant in SHARES)]:
+            if (base, by) in done:
+                continue
+            if by == "labels":
+                every = excerpts(judged, 10**9)
+                space = Space([one.searched for one in every], [judged.queries[one] for one in queries], encode)
+                found, kinds = by_labels(space, [one.id for one in every], judged, queries), []
+            else:
+                variant, _, seed = by.partition(", ")
+                held = HeldOut.of(excerpts(judged, options.passages), int(seed), shared=SHARES[variant])
+                space = Space([one.searched for one in held.passages], [one.text for one in held.queries], encode)
+                found, kinds = without_labels(space, held), [one.kind for one in held.queries]
+            rows = {way: [round(one, 2) for one in each] for way, each in found.items()}
+            with path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps({"set": name, "base": base, "by": by, "each": rows, "kinds": kinds}) + "\n")
+            means = ", ".join(f"{way} {np.mean(rows[way]):.1f}" for way in list(rows)[:4])
+            print(f"{name}, {base}, {by}, {len(rows['alone'])} queries: {means}", flush=True)
+
+
+def read(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
+
+
+Scores = dict[tuple[str, str], np.ndarray]
+
+
+def of(rows: list[dict[str, Any]], name: str, by: str) -> Scores:
+    """(base, way) to the scores of each query; BM25 is one system, whatever the base."""
+    found: Scores = {}
+    for row in rows:
+        if (row["set"], row["by"]) == (name, by):
+            found |= {(row["base"] if way != BM25 else "", way): np.array(each) for way, each in row["each"].items()}
+    return found
+
+
+def leaderboard(scores: Scores) -> list[tuple[str, str]]:
+    return [key for key in scores if key[1] in (BM25, "alone", "+ BM25", "pipeline")]
+
+
+def chosen(free: Scores) -> tuple[str, str]:
+    """What `likewise choose` says of its own rows."""
+    keys = leaderboard(free)
+    systems = [
+        System(" ".join(key), key[0], "hybrid", DEFAULT, key[1] != "pipeline", float(free[key].mean())) for key in keys
+    ]
+    best, _ = decided(compared(systems, [free[key] for key in keys], []))
+    return next(key for key in keys if " ".join(key) == best.name)
+
+
+def tables(rows: list[dict[str, Any]]) -> str:
+    sets, bys = (list(dict.fromkeys(row[what] for row in rows)) for what in ("set", "by"))
+    bases = list(dict.fromkeys(row["base"] for row in rows))
+    lines = [f"| queries | {' | '.join(f'{one}: tau, regret' for one in sets)} | mean | choose's rows, by its rule |"]
+    lines.append("| --- |" + " ---: |" * (len(sets) + 2))
+    for by in bys[1:]:
+        cells, taus, regrets, of_choose = [], [], [], []
+        for name in sets:
+            labels, free = (of(rows, name, one) for one in ("labels", by))
+            keys = [key for key in labels if key in free and not key[1].startswith("auto")]
+            if len(keys) < 4:
+                cells.append("")
+                continue
+            tau = kendalltau([labels[key].mean() for key in keys], [free[key].mean() for key in keys]).statistic
+            best = max(keys, key=lambda key: free[key].mean())
+            regret = max(labels[key].mean() for key in keys) - labels[best].mean()
+            taus, regrets = [*taus, tau], [*regrets, regret]
+            mine = chosen(free)
+            lost = max(labels[key].mean() for key in leaderboard(labels)) - labels[mine].mean()
+            of_choose.append(lost)
+            cells.append(f"{tau:.2f}, {regret:.2f} ({len(keys)} systems)")
+        said = f"{np.mean(of_choose):.2f} ({', '.join(f'{one:.2f}' for one in of_choose)})"
+        lines.append(f"| {by} | {' | '.join(cells)} | {np.mean(taus):.2f}, {np.mean(regrets):.2f} | {said} |")
+    lines += ["", f"| auto: gain over the default, gap to the best | {' | '.join(sets)} |"]
+    lines.append("| --- |" + " ---: |" * len(sets))
+    tried = [way for way in ways() if way.startswith("auto")]
+    for base in bases:
+        for by in bys[1:]:
+            cells = []
+            for name in sets:
+                labels, free = of(rows, name, "labels"), of(rows, name, by)
+                if (base, "pipeline") not in labels or (base, "pipeline") not in free:
+                    cells.append("")
+                    continue
+                place = better(free[base, "pipeline"], [free[base, way] for way in tried])
+                best = max(tried, key=lambda way: free[base, way].mean())
+                top = max(labels[base, way].mean() for way in (*tried, "pipeline"))
+                usual = labels[base, "pipeline"].mean()
+                mine = usual if place is None else labels[base, tried[place]].mean()
+                highest = labels[base, best].mean()
+                cells.append(f"{mine - usual:+.2f}, {top - mine:.2f} (highest: {highest - usual:+.2f})")
+            lines.append(f"| {base}, {by} | {' | '.join(cells)} |")
+    lines += ["", "| by labels | " + " | ".join(sets) + " |", "| --- |" + " ---: |" * len(sets)]
+    for key in leaderboard(of(rows, sets[0], "labels")):
+        values = [of(rows, name, "labels").get(key) for name in sets]
+        cells = ["" if one is None else f"{one.mean():.2f}" for one in values]
+        lines.append(f"| {' '.join(key)} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    found.add_argument("--data", type=Path, default=data_folder() / "domain")
+    found.add_argument("--out", type=Path, default=Path("benchmarks/results/choosing"))
+    kept = Path.home() / ".cache/likewise/benchmarks/domains"
+    found.add_argument("--vectors", type=Path, default=kept, help="the folder of vectors that are kept")
+    found.add_argument("--sets", nargs="+", choices=JUDGED, default=list(JUDGED))
+    found.add_argument("--bases", nargs="+", default=["bundled:minilm", "three layers", "glove"])
+    found.add_argument("--seeds", nargs="+", type=int, default=[1])
+    found.add_argument("--passages", type=int, default=3000, help="passages that are searched without labels, at most")
+    return found
+
+
+def main() -> None:
+    options = parser().parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    path = options.out / "cells.jsonl"
+    for name in options.sets:
+        score(name, options, path)
+    text = tables(read(path))
+    write_text(options.out / "table.md", text + "\n")
+    print(f"\n{text}")
+
+
+if __name__ == "__main__":
+    main()

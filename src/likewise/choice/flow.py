@@ -1,0 +1,390 @@
+"""`likewise choose`: which base and which search find the passages of your own text best, without labels."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from likewise.adaptation import adapt as adapt_encoder
+from likewise.choice.result import Choice, System, best_free, compared, decided, judgement
+from likewise.corpus.bundled import resolve_model
+from likewise.corpus.decoding import digest_of
+from likewise.corpus.options import CorpusOptions
+from likewise.errors import LikewiseError, counted, require_extra
+from likewise.evaluation.data import json_rows
+from likewise.evaluation.tasks.retrieval import measures_of_each, read_grades, read_texts
+from likewise.inference.deferred import DeferredEncoder
+from likewise.runs.job import Job, Resume, check_target, open_job, read_record
+from likewise.runs.parts import Parts, checksum
+from likewise.runs.plan import Plan
+from likewise.runs.progress import Progress
+from likewise.runs.stopping import orderly_stop
+from likewise.searching.held_out import LEAST, HeldOut, sampled
+from likewise.searching.hit import Hit
+from likewise.searching.indexing import WORDS, index
+from likewise.searching.passages import Splitting, files_of
+from likewise.searching.pipeline import Pipeline
+from likewise.searching.reading import Index
+from likewise.searching.trial import Way, measure, trial_index
+from likewise.transformers_output import no_bar
+
+_BM25 = "BM25"
+_PROBE = 32  # passages by which the time is foretold
+_DISAGREEING = 10
+_JUDGED_DEPTH = 100
+
+
+class ChoiceError(LikewiseError):
+    """Raised if nothing can be measured, or if an input is wrong; the message names the cure."""
+
+
+@no_bar()
+def choose(
+    texts: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    *,
+    bases: Sequence[str | os.PathLike[str]] = ("bundled:minilm",),
+    adapt: bool = False,
+    queries: str | os.PathLike[str] | Iterable[tuple[str, str]] | None = None,
+    judgements: str | os.PathLike[str] | None = None,
+    queries_file: str | os.PathLike[str] | None = None,
+    out: str | os.PathLike[str] | None = None,
+    corpus_options: CorpusOptions | None = None,
+    language: str = "English",
+    passages: int = 3000,
+    minutes: float = 15.0,
+    seed: int = 1,
+    resume: Resume = "auto",
+    overwrite: bool = False,
+    quiet: bool = False,
+) -> Choice:
+    """Compare bases and ways to search on your own text, without labels, and say which to use.
+
+    Titles, questions and sentences are taken out of passages, and have to find them again among all. The words that
+    only a query and its own passage have are left out of the query, and half of the others that both have, as words in
+    common would always win. Measured are BM25; each base alone; each with BM25 added (the free hybrid); each in the
+    pipeline of `likewise search`. The score is nDCG@10, with an interval of each gain over the best free system.
+
+    Args:
+        texts: files, folders, or patterns, as in `likewise.index`.
+        bases: encoders, as `likewise.load` takes them.
+        adapt: also adapt each base to the text, as `likewise adapt` does.
+        queries: further queries, each with the id of its passage, such as those that a language model wrote: pairs, or
+            a JSONL file with the fields query and passage. The id of a passage is the field _id of its row, or its file
+            and line, "notes.md:12".
+        judgements: your own judgements: a line for each with the query's id, the document's, and a grade, with tabs.
+            A document is called by the field _id of its row, or by its file.
+        queries_file: the queries that were judged: JSONL with the fields _id and text.
+        out: the folder for the page and the indexes; without one nothing is kept.
+        corpus_options: how the files are read; `field` names the text of JSONL, CSV and Parquet rows.
+        language: the language of the text, for the stems of words.
+        passages: passages that are searched at most; of a longer text, parts are drawn.
+        minutes: for each adaptation, about.
+        seed: fixes what is drawn.
+        resume, overwrite, quiet: as in `likewise.index`.
+
+    Returns:
+        All systems with their scores, the one to use, and the reason.
+
+    Raises:
+        CorpusError: a file cannot be read, or there is no text in any.
+        ChoiceError: the text offers too few queries, or judgements and their queries are not both given.
+        Stopped: it was interrupted; the same call resumes it.
+    """
+    progress = Progress(quiet)
+    named = [texts] if isinstance(texts, str | os.PathLike) else list(texts)
+    names = [os.fspath(one) for one in bases]
+    if not names or len(set(names)) < len(names):
+        raise ChoiceError("give each base once, and one at least: --base bundled:minilm")
+    if bool(judgements) != bool(queries_file):
+        raise ChoiceError(
+            "judgements need their queries, and the other way round: give --judgements and --queries-file"
+        )
+    with ExitStack() as stack:
+        target = Path(out or Path(stack.enter_context(tempfile.TemporaryDirectory())) / "choice")
+        check_target(target)
+        judged = _judged(judgements, queries_file)
+        files = [path for some in files_of(named, target)[:2] for path in some]
+        splitting = Splitting(WORDS, corpus_options or CorpusOptions(), ("_id",))
+        excerpts, total = sampled(files, splitting, passages, seed)
+        held = HeldOut.of(excerpts, seed, language=language.lower(), written=_written(queries))
+        if len(held.queries) < LEAST:
+            raise ChoiceError(
+                f"{len(held.queries)} queries can be taken out of {counted(len(excerpts), 'passage')}, and {LEAST} are "
+                "needed to compare anything: give more text, passages of several sentences or titles, or --queries"
+            )
+        encoders = {name: DeferredEncoder(name) for name in names}
+        inputs = {"text": digest_of("\n".join(f"{one.id}\t{one.searched}" for one in excerpts)).hex()}
+        inputs |= {name: one.facts.fingerprint for name, one in encoders.items()}
+        inputs |= {"queries": digest_of("\n".join(one.text for one in held.queries)).hex()}
+        inputs |= {path: checksum(Path(path)) for path in map(os.fspath, filter(None, (judgements, queries_file)))}
+        options = {"bases": names, "adapt": adapt, "language": language, "passages": passages, "seed": seed}
+        options |= {"minutes": minutes} if adapt else {}
+        plan = Plan("choose", {**options, "default": Pipeline().to_dict()}, inputs)
+        job = stack.enter_context(open_job(target, plan, resume=resume, overwrite=overwrite))
+        if job.finished is not None:
+            progress.tell(job.already)
+            return Choice.from_dict(job.finished["choice"], target)
+        stack.enter_context(orderly_stop(progress))
+        progress.tell(
+            f"{len(excerpts):,} of {counted(total, 'passage')} are searched by {len(held.queries):,} queries taken out "
+            f"of them: {', '.join(f'{count:,} by {kind}' for kind, count in held.kinds.items())}"
+        )
+        run = _Run(job, held, judged, named, files, corpus_options, language, progress)
+        run.foretell(encoders, adapt)
+        for name, encoder in encoders.items():
+            run.base(name, name, encoder)
+        for name in names if adapt else ():
+            model = job.result / "adapted" / _folder(name)
+            adapted = adapt_encoder(
+                named if len(named) > 1 else named[0],  # type: ignore[arg-type]
+                base=name,
+                out=model,
+                minutes=minutes,
+                corpus_options=corpus_options,
+                quiet=quiet,
+            )
+            if adapted.chosen == "base":
+                progress.tell(f"{name}, adapted, is {name}: {adapted.reason}")
+            else:
+                final = target / "adapted" / _folder(name)
+                run.base(f"{name}, adapted", str(final), DeferredEncoder(model), free=False)
+        found = run.choice()
+        choice = replace(found, folder=target if out else None)
+        choice.save(job.result)
+        held.save(job.result / "queries")
+        job.finish({"choice": choice.to_dict()})
+        return choice
+
+
+class _Run:
+    """The measurements of one call, kept in its job as they come in."""
+
+    def __init__(
+        self,
+        job: Job,
+        held: HeldOut,
+        judged: _Judged | None,
+        texts: Sequence[Any],
+        files: Sequence[Path],
+        corpus_options: CorpusOptions | None,
+        language: str,
+        progress: Progress,
+    ) -> None:
+        self.job, self.held, self.judged, self.texts, self.files = job, held, judged, texts, files
+        self.corpus_options, self.language, self.progress = corpus_options, language, progress
+        self.parts = Parts(job.work / "scores")
+        self.systems: list[System] = []
+        self.each: list[np.ndarray] = []
+        self.by_judges: list[np.ndarray] = []
+        self.found: list[list[list[str]]] = []
+
+    def foretell(self, encoders: Mapping[str, DeferredEncoder], adapt: bool) -> None:
+        """Say what the work will cost, by a few passages."""
+        begun = [name for name in encoders if not (self.job.result / "indexes" / _folder(name)).exists()]
+        if not begun or self.progress.quiet:
+            return
+        probe, seconds = [one.searched for one in self.held.passages[:_PROBE]], 0.0
+        for name in begun:
+            encoder = encoders[name].opened("document")
+            encoder.choose(probe, len(self.held.passages), Progress(quiet=True))
+            encoder(probe[:2])
+            start = time.perf_counter()
+            encoder(probe)
+            each = (time.perf_counter() - start) / len(probe)
+            seconds += each * (len(self.held.passages) + 3 * len(self.held.queries))
+        more = ", and as long as you allow for each adaptation" if adapt else ""
+        texts = counted(len(self.held.passages) * len(begun), "passage")
+        self.progress.tell(f"{texts} to encode: about {max(1, round(seconds / 60))} min{more}")
+
+    def base(self, shown: str, model: str, encoder: DeferredEncoder, free: bool = True) -> None:
+        """Index the text by a base, and measure every way to search with it."""
+        folder, whole = (self.job.result / place / _folder(shown) for place in ("indexes", "whole"))
+        path = trial_index(self.held, folder, encoder.name, language=self.language, quiet=self.progress.quiet)
+        opened, judged_by = Index(path, encoder.name), None
+        if self.judged is not None:
+            index(
+                self.texts,
+                model=encoder.name,
+                out=whole,
+                corpus_options=self.corpus_options,
+                metadata=["_id"],
+                language=self.language,
+                vectors_from=path,
+                quiet=self.progress.quiet,
+            )
+            judged_by = Index(whole, encoder.name)
+        record = read_record(path)
+        facts: dict[str, Any] = {
+            "passages_a_second": record["passages"] / max(record["seconds"], 1e-3),
+            "index_bytes": _bytes(path),
+            "model_bytes": _model_bytes(encoder),
+        }
+        ways = {_BM25: Way("words", words_alone())} if not self.systems else {}
+        ways |= {
+            f"{shown}, alone": Way("vectors", vectors_alone()),
+            f"{shown} + BM25": Way("hybrid", free_hybrid()),
+            f"{shown}, pipeline": Way("hybrid", Pipeline()),
+        }
+        for name, way in ways.items():
+            if f"{_folder(name)}.json" not in self.parts:
+                self._measure(name, way, opened, judged_by)
+            kept = json.loads(self.parts.path(f"{_folder(name)}.json").read_text(encoding="utf-8"))
+            is_free = name == _BM25 or (free and not name.endswith(", pipeline"))
+            score = float(np.mean(kept["each"]))
+            known = {} if name == _BM25 else facts
+            named = "" if name == _BM25 else model
+            steps = way.pipeline or Pipeline()
+            milliseconds = kept["milliseconds"]
+            one = System(name, named, way.mode, steps, is_free, score, milliseconds=milliseconds, **known)
+            self.systems.append(one)
+            self.each.append(np.array(kept["each"]))
+            self.found.append(kept["found"])
+            if kept["judged"]:
+                self.by_judges.append(np.array(kept["judged"]))
+            self.progress.tell(f"{name}: {score:.2f}")
+
+    def _measure(self, name: str, way: Way, opened: Index, judged_by: Index | None) -> None:
+        """Search with every query, and keep what was found."""
+        found = measure(opened, self.held, way, self.progress, name)
+        kept = {
+            "each": [round(float(one), 4) for one in found.each],
+            "found": found.found,
+            "milliseconds": 1000 * float(np.median(found.seconds)),
+            "judged": self.judged.scores(judged_by, way) if self.judged and judged_by else [],
+        }
+        with self.parts.new(f"{_folder(name)}.json") as path:
+            path.write_text(json.dumps(kept), encoding="utf-8")
+
+    def choice(self) -> Choice:
+        """Return what is to be used, and why."""
+        systems = compared(self.systems, self.each, self.by_judges)
+        chosen, reason = decided(systems)
+        said = judgement(systems, chosen, len(self.judged.queries) if self.judged else 0)
+        facts = {
+            "texts": [os.fspath(one) for one in self.texts],
+            "passages": len(self.held.passages),
+            "queries": self.held.kinds,
+            "free": systems[best_free(systems)].name,
+            "disagreements": self._disagreements(),
+        }
+        return Choice(systems, chosen, reason, said, facts)
+
+    def _disagreements(self) -> list[dict[str, Any]]:
+        """Return the queries whose scores differ most between systems, and the first passage of each system."""
+        scores = np.stack(self.each, axis=1)  # (Q, systems)
+        order = np.lexsort((np.arange(len(scores)), -scores.std(axis=1)))[:_DISAGREEING]
+        passages = {one.id: one for one in self.held.passages}
+        shown = []
+        for i in order.tolist():
+            query = self.held.queries[i]
+            firsts = []
+            for system, found in zip(self.systems, self.found, strict=True):
+                name = found[i][0] if found[i] else ""
+                rank = next((place for place, one in enumerate(found[i], start=1) if one in query.own), None)
+                text = passages[name].searched[:300] if name else ""
+                firsts.append({"system": system.name, "id": name, "text": text, "rank": rank})
+            own = passages[min(query.own)].searched[:300]
+            shown.append({"query": query.text, "kind": query.kind, "own": own, "first": firsts})
+        return shown
+
+
+class _Judged:
+    """Queries that people judged, and the grades of documents."""
+
+    def __init__(self, queries: dict[str, str], grades: dict[str, dict[str, int]]) -> None:
+        relevant = {name: given for name, given in grades.items() if max(given.values()) > 0}
+        self.queries = {name: queries[name] for name in relevant}
+        self.grades = relevant
+
+    def scores(self, opened: Index, way: Way) -> list[float]:
+        """Return nDCG@10 times 100 of each query; a document counts by its best passage."""
+        ranking: dict[str, dict[str, float]] = {}
+        for name, text in self.queries.items():
+            hits = opened.search(text, _JUDGED_DEPTH, mode=way.mode, mark=False, pipeline=way.pipeline)
+            kept: dict[str, float] = {}
+            for hit in hits:
+                called = names_of(hit)
+                kept.setdefault(next((one for one in called if one in self.grades[name]), called[0]), hit.score)
+            ranking[name] = kept or {"": 0.0}
+        each = measures_of_each(self.grades, ranking)
+        return [each[name][0] for name in self.queries]
+
+
+def names_of(hit: Hit) -> list[str]:
+    """Return what judgements may call a hit's document, the most exact first: its _id, or its file."""
+    path = Path(hit.file)
+    relative = [str(path.relative_to(Path.cwd()))] if path.is_relative_to(Path.cwd()) else []
+    return [*filter(None, [hit.metadata.get("_id")]), hit.file, *relative, path.name, path.stem]
+
+
+def _judged(judgements: Any, queries_file: Any) -> _Judged | None:
+    if not judgements:
+        return None
+    require_extra("retrieval", "Judgements", "pytrec_eval")
+    queries = read_texts(Path(queries_file), "query")
+    judged = _Judged(queries, read_grades(Path(judgements), None, queries))
+    if not judged.queries:
+        raise ChoiceError(f"{judgements}: no query has a document with a grade above 0. Add the relevant documents")
+    return judged
+
+
+def _written(queries: Any) -> list[tuple[str, str]]:
+    if queries is None:
+        return []
+    if not isinstance(queries, str | os.PathLike):
+        return [(str(text), str(name)) for text, name in queries]
+    found = []
+    for where, row in json_rows(Path(queries)):
+        text, name = row.get("query"), row.get("passage")
+        if not isinstance(text, str) or not isinstance(name, str | int):
+            raise ChoiceError(f"{where}: a query has the fields query and passage; this row has {', '.join(row)}")
+        found.append((text, str(name)))
+    return found
+
+
+def free_hybrid() -> Pipeline:
+    """Return the pipeline of the free hybrid: cosines and BM25 scores, each standardised, and added."""
+    return _only(vectors=0.5, words=0.5)
+
+
+def words_alone() -> Pipeline:
+    """Return the pipeline of a search by words."""
+    return _only(vectors=0, words=1)
+
+
+def vectors_alone() -> Pipeline:
+    """Return the pipeline of a search by vectors."""
+    return _only(vectors=1, words=0)
+
+
+def _only(**weights: float) -> Pipeline:
+    """Return a pipeline with the given weights, in which every other part of the scores is switched off."""
+    parts = [name for name, item in Pipeline.model_fields.items() if item.annotation is float]
+    return Pipeline(**{**dict.fromkeys(parts, 0.0), **weights})
+
+
+def _folder(name: str) -> str:
+    """Return a name for the files of a system."""
+    plain = "".join(one if one.isalnum() else "-" for one in name).strip("-")[-60:]
+    return f"{plain}-{digest_of(name).hex()[:6]}"
+
+
+def _bytes(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def _model_bytes(encoder: DeferredEncoder) -> int | None:
+    """Return the size of a model's weights on disk, None if it is not in a folder."""
+    folder = Path(resolve_model(encoder.name or ""))
+    if not folder.is_dir():
+        return None
+    return sum(path.stat().st_size for end in ("safetensors", "bin") for path in folder.rglob(f"*.{end}")) or None

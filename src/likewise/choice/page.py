@@ -1,0 +1,115 @@
+"""The page of a choice: one HTML file with a dot plot, quality against time, and where systems disagree."""
+
+from __future__ import annotations
+
+import math
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from likewise.choice.result import COLUMNS, JUDGED_COLUMNS, interval_of
+
+if TYPE_CHECKING:
+    from likewise.choice.result import Choice
+
+_WIDTH, _ROW = 640.0, 46.0
+_TALL = 300.0
+
+
+def page_of(choice: Choice) -> str:
+    """Return the page."""
+    from jinja2 import Template
+
+    judged = any(one.judged is not None for one in choice.table)
+    source = files("likewise.choice").joinpath("page.html.j2").read_text(encoding="utf-8")
+    template = Template(source, autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    best = {one.name: place for place, one in enumerate(sorted(choice.table, key=lambda one: -one.score))}
+    return template.render(
+        choice=choice,
+        columns=[*COLUMNS, *(JUDGED_COLUMNS if judged else ())],
+        rows=[(one, one.cells(judged)) for one in sorted(choice.table, key=lambda one: -one.score)],
+        order=best,
+        dots=_dots(choice),
+        times=_times(choice),
+        words={"title": "titles", "question": "questions", "rest": "sentences", "written": "written queries"},
+    )
+
+
+def _dots(choice: Choice) -> dict[str, Any]:
+    """Return the gains over the best free system, placed for a drawing: the best first."""
+    free = next(one for one in choice.table if one.name == choice.facts["free"])
+    lows = [one.low for one in choice.table if one.low is not None]
+    highs = [one.high for one in choice.table if one.high is not None]
+    low, high = min([0.0, *lows]), max([0.0, *highs])
+    room = 0.04 * (high - low or 1.0)
+    low, high = low - room, high + room
+
+    def place(value: float) -> float:
+        return round(12 + (value - low) / (high - low) * (_WIDTH - 24), 1)
+
+    rows = []
+    for i, one in enumerate(sorted(choice.table, key=lambda one: -one.score)):
+        gain = one.score - free.score
+        is_free = one is free
+        rows.append(
+            {
+                "name": one.name,
+                "y": round((i + 0.72) * _ROW, 1),
+                "x": place(gain),
+                "low": place(one.low if one.low is not None else gain),
+                "high": place(one.high if one.high is not None else gain),
+                "score": f"{one.score:.1f}",
+                "gain": "the free system to beat" if is_free else f"{gain:+.1f} ({interval_of(one.low, one.high)})",
+                "chosen": one.name == choice.chosen.name,
+                "certain": one.low is not None and (one.low > 0 or (one.high or 0) < 0),
+            }
+        )
+    ticks = [(place(value), f"{value:+g}" if value else "0") for value in _ticks(low, high)]
+    return {"rows": rows, "zero": place(0.0), "ticks": ticks, "width": _WIDTH, "height": len(rows) * _ROW + 30}
+
+
+def _times(choice: Choice) -> dict[str, Any]:
+    """Return scores and milliseconds (on a scale of powers of ten), placed for a drawing."""
+    shown = [one for one in choice.table if one.milliseconds]
+    if not shown:
+        return {}
+    logs = [math.log10(one.milliseconds or 1.0) for one in shown]
+    left, right = math.floor(min(logs)), math.ceil(max(logs) + 1e-9)
+    right = max(right, left + 1)
+    scores = [one.score for one in shown]
+    low, high = min(scores), max(scores)
+    room = 0.1 * (high - low or 1.0)
+    low, high = low - room, high + room
+
+    def across(log: float) -> float:
+        return round(50 + (log - left) / (right - left) * (_WIDTH - 70), 1)
+
+    def up(score: float) -> float:
+        return round(_TALL - 40 - (score - low) / (high - low) * (_TALL - 60), 1)
+
+    order = {one.name: i for i, one in enumerate(sorted(choice.table, key=lambda one: -one.score), start=1)}
+    points = [
+        {
+            "name": one.name,
+            "number": order[one.name],
+            "x": across(log),
+            "y": up(one.score),
+            "said": f"{one.name}: {one.score:.1f}, {one.milliseconds:.1f} ms",
+            "chosen": one.name == choice.chosen.name,
+        }
+        for one, log in zip(shown, logs, strict=True)
+    ]
+    across_ticks = [(across(log), f"{10.0**log:g} ms") for log in range(left, right + 1)]
+    up_ticks = [(up(value), f"{value:g}") for value in _ticks(low, high)]
+    return {"points": points, "across": across_ticks, "up": up_ticks, "width": _WIDTH, "height": _TALL}
+
+
+def _ticks(low: float, high: float, most: int = 6) -> list[float]:
+    """Return round numbers between two, `most` of them at most.
+
+    >>> _ticks(-3.2, 8.1)
+    [-2.0, 0.0, 2.0, 4.0, 6.0, 8.0]
+    """
+    step = 10.0 ** math.floor(math.log10((high - low) / most))
+    step = next(step * factor for factor in (1, 2, 5, 10, 20) if (high - low) / (step * factor) <= most)
+    first = math.ceil(low / step)
+    return [round(i * step, 9) for i in range(first, math.floor(high / step) + 1)]

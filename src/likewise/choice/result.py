@@ -1,0 +1,212 @@
+"""The result of a choice: the systems with their scores, the one to use, and what the figures can show.
+
+Letters of the shapes: Q queries.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from likewise.errors import counted
+from likewise.evaluation.task import number
+from likewise.searching.pipeline import Pipeline
+from likewise.searching.reading import Mode
+from likewise.searching.trial import Way, gain_interval
+
+COLUMNS = ("System", "Found again", "Gain", "ms a query", "Passages/s", "Index MB", "Model MB")
+JUDGED_COLUMNS = ("nDCG@10, judged", "Gain")
+
+
+@dataclass(frozen=True)
+class System:
+    """A way to search by one base, and its scores.
+
+    Attributes:
+        name: what it is, in a few words.
+        model: its base; "" for BM25, which needs none.
+        mode, pipeline: what a search does.
+        free: whether it needs nothing that is not there already: BM25, a base as shipped, or both added.
+        score: nDCG@10 times 100 of the passages that queries were taken out of, found again among all.
+        low, high: the 95 % interval of the gain over the best free system; None for that one itself.
+        milliseconds: of a query, with its encoding, on this machine: the median.
+        passages_a_second: indexed, with the loading of the model; None for BM25.
+        index_bytes, model_bytes: on disk; None if it is not known.
+        judged: nDCG@10 times 100 by the judgements that were given; None without them.
+        judged_low, judged_high: the interval of the gain over the same free system by these.
+    """
+
+    name: str
+    model: str
+    mode: Mode
+    pipeline: Pipeline
+    free: bool
+    score: float
+    low: float | None = None
+    high: float | None = None
+    milliseconds: float | None = None
+    passages_a_second: float | None = None
+    index_bytes: int | None = None
+    model_bytes: int | None = None
+    judged: float | None = None
+    judged_low: float | None = None
+    judged_high: float | None = None
+
+    @property
+    def way(self) -> Way:
+        """What a search does."""
+        return Way(self.mode, self.pipeline)
+
+    def cells(self, judged: bool) -> list[str]:
+        """Return its row of a table, in the order of `COLUMNS`, with `JUDGED_COLUMNS` if there are judgements."""
+        megabytes = [None if one is None else one / 1e6 for one in (self.index_bytes, self.model_bytes)]
+        cells = [self.name, number(self.score), interval_of(self.low, self.high), _short(self.milliseconds)]
+        cells += [_short(one) for one in (self.passages_a_second, *megabytes)]
+        return [*cells, *([number(self.judged), interval_of(self.judged_low, self.judged_high)] if judged else [])]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        return {**asdict(self), "pipeline": self.pipeline.to_dict()}
+
+
+def interval_of(low: float | None, high: float | None) -> str:
+    """Return an interval of a gain, for a table."""
+    return "" if low is None or high is None else f"{low:+.1f} to {high:+.1f}"
+
+
+def _short(value: float | None) -> str:
+    return "-" if value is None else f"{value:,.0f}" if value >= 10 else f"{value:.1f}"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The systems, the one to use, and why.
+
+    Attributes:
+        table: all systems, in the order in which they were measured.
+        chosen: the system to use.
+        reason: the verdict, in one sentence.
+        judgement: what the judgements that were given say, and what so few can show; "" without them.
+        facts: passages, queries by their kind, seconds, and the queries on which systems disagree most.
+        folder: where all of it is saved; None if nowhere.
+    """
+
+    table: Sequence[System]
+    chosen: System
+    reason: str
+    judgement: str = ""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    folder: Path | None = None
+
+    @property
+    def best(self) -> Pipeline:
+        """The pipeline to use, as `likewise.index` and `likewise.search` take it."""
+        return self.chosen.pipeline
+
+    @property
+    def model(self) -> str:
+        """The base to use; of a search by words alone the first one, as every index has vectors."""
+        return self.chosen.model or next((one.model for one in self.table if one.model), "")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        return {
+            "table": [one.to_dict() for one in self.table],
+            "chosen": self.chosen.name,
+            "model": self.model,
+            "best": self.best.to_dict(),
+            "reason": self.reason,
+            "judgement": self.judgement,
+            "facts": dict(self.facts),
+        }
+
+    @classmethod
+    def from_dict(cls, found: Mapping[str, Any], folder: Path | None = None) -> Choice:
+        """Return what `to_dict` was made of."""
+        table = [System(**{**one, "pipeline": Pipeline(**one["pipeline"])}) for one in found["table"]]
+        chosen = next(one for one in table if one.name == found["chosen"])
+        return cls(table, chosen, found["reason"], found["judgement"], found["facts"], folder)
+
+    def save(self, folder: str | Path) -> Path:
+        """Write the page, and all figures as JSON, to a folder; return the page."""
+        from likewise.choice.page import page_of
+        from likewise.runs.whole_files import write_json, write_text
+
+        target = Path(folder)
+        target.mkdir(parents=True, exist_ok=True)
+        write_json(target / "choice.json", self.to_dict())
+        write_text(target / "report.html", page_of(self))
+        if self.folder and self.folder.resolve() != target.resolve() and (self.folder / "queries").is_dir():
+            shutil.copytree(self.folder / "queries", target / "queries", dirs_exist_ok=True)
+        return target / "report.html"
+
+
+def compared(systems: Sequence[System], each: Sequence[np.ndarray], judged: Sequence[np.ndarray]) -> list[System]:
+    """Return systems with the intervals of their gains over the best free one.
+
+    Args:
+        each: of each system the scores (Q,) of the queries.
+        judged: the same for the judged queries; empty without judgements.
+    """
+    free = best_free(systems)
+    found = []
+    for i, one in enumerate(systems):
+        changes: dict[str, Any] = {}
+        if i != free:
+            changes["low"], changes["high"] = gain_interval(each[i] - each[free])
+        if judged:
+            changes["judged"] = float(judged[i].mean())
+            if i != free:
+                changes["judged_low"], changes["judged_high"] = gain_interval(judged[i] - judged[free])
+        found.append(System(**{**{name: getattr(one, name) for name in System.__dataclass_fields__}, **changes}))
+    return found
+
+
+def best_free(systems: Sequence[System]) -> int:
+    """Return the place of the best free system."""
+    return max((i for i, one in enumerate(systems) if one.free), key=lambda i: systems[i].score)
+
+
+def decided(systems: Sequence[System]) -> tuple[System, str]:
+    """Return the system to use, and the verdict in one sentence.
+
+    The one with the highest score is used if it is better than the best free one by more than chance, and the best
+    free one otherwise.
+    """
+    free = systems[best_free(systems)]
+    best = max(systems, key=lambda one: one.score)
+    if best is not free and best.low is not None and best.low > 0:
+        return best, (
+            f"use {best.name}: it finds {best.score - free.score:+.1f} points more than {free.name}, the best that is "
+            f"free ({interval_of(best.low, best.high)})"
+        )
+    return free, f"use {free.name}: nothing is better by more than chance"
+
+
+def judgement(systems: Sequence[System], chosen: System, queries: int) -> str:
+    """Return what judgements say of the choice, and what so few of them can show."""
+    found = [one.judged for one in systems if one.judged is not None]
+    if not found or chosen.judged is None:
+        return ""
+    best = max((one for one in systems if one.judged is not None), key=lambda one: one.judged or 0.0)
+    widths = [
+        (one.judged_high - one.judged_low) / 2
+        for one in systems
+        if one.judged_low is not None and one.judged_high is not None
+    ]
+    lost = (best.judged or 0.0) - chosen.judged
+    said = (
+        "which is what the label-free column chose"
+        if lost <= 0
+        else f"and what the label-free column chose is {lost:.1f} points lower"
+    )
+    width = float(np.median(widths)) if widths else 0.0
+    return (
+        f"By your {counted(queries, 'judged query').replace('querys', 'queries')} {best.name} is best "
+        f"({best.judged:.1f}), {said}; so few show differences of about {width:.0f} points or more"
+    )

@@ -1,0 +1,47 @@
+"""`likewise choose`: which base and which search for your own text."""
+
+from __future__ import annotations
+
+import json as plain_json
+from typing import Annotated, Any
+
+import typer
+
+from likewise.cli.commands import calls
+from likewise.cli.messages import table_of
+
+
+@calls(
+    "likewise:choose",
+    arguments=("texts",),
+    names={"bases": "base"},
+    types={"queries": str},
+    texts={
+        "bases": "An encoder: a folder, a hub name, bundled:minilm; repeatable.",
+        "queries": "JSONL with the fields query and passage: further queries, each with the id of its passage (the "
+        "field _id of its row, or its file and line, notes.md:12).",
+    },
+    leave_out=("min_words", "max_words", "deduplicate"),
+)
+def choose(
+    choice: Any,
+    json: Annotated[bool, typer.Option("--json", help="Print all figures as JSON.")] = False,
+) -> None:
+    """Print all systems, the best first, and the verdict."""
+    if json:
+        typer.echo(plain_json.dumps(choice.to_dict(), ensure_ascii=False, indent=2))
+        return
+    from rich.console import Console
+
+    from likewise.choice.result import COLUMNS, JUDGED_COLUMNS
+
+    judged = any(one.judged is not None for one in choice.table)
+    rows = sorted(choice.table, key=lambda one: -one.score)
+    chosen = next(i for i, one in enumerate(rows) if one.name == choice.chosen.name)
+    columns = [*COLUMNS, *(JUDGED_COLUMNS if judged else ())]
+    Console(highlight=False).print(table_of(columns, [one.cells(judged) for one in rows], bold=chosen))
+    typer.echo(f"Verdict: {choice.reason}.")
+    if choice.judgement:
+        typer.echo(f"{choice.judgement}.")
+    if choice.folder:
+        typer.echo(f"page: {choice.folder / 'report.html'}")

@@ -1,0 +1,224 @@
+"""Queries from a text without labels: titles, questions and sentences, each taken out of the passage that it asks for.
+
+A passage that has lost a sentence has to be found again by that sentence (the inverse cloze task, Lee et al. 2019), one
+that has lost its title by the title. A sentence repeats the words of its passage more than a question of a user does,
+so that words in common would always win: of a query's words that its passage has too, those that no other passage
+has are left out, and each of the others with probability `SHARED`.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from likewise.adaptation.hybrid import analyzer
+from likewise.corpus.passages import Passage, offered_pairs
+from likewise.corpus.splitting import sentences_of
+from likewise.runs.progress import Progress
+from likewise.runs.whole_files import write_text
+from likewise.searching.passages import Splitting
+
+QUERIES = 400
+"""Queries at most."""
+LEAST = 50
+"""Queries below which nothing is measured."""
+SHARED = 0.5
+"""Share of the words in common with its own passage that a query loses."""
+_CHANGED = 0.25  # share of the passages that lose a sentence: the others stay what they are
+_SHORTEST = 3  # words of a query
+_RUN = 20  # passages of one title, or of one file, that are kept or left together
+KINDS = ("title", "question", "rest")
+
+
+@dataclass(frozen=True)
+class Excerpt:
+    """A passage of a text.
+
+    Attributes:
+        id: its name.
+        text: its sentences.
+        title: the heading above it, "" without one.
+        group: the name of what the title is of: passages of the same group and title share it.
+    """
+
+    id: str
+    text: str
+    title: str = ""
+    group: str = ""
+
+    @property
+    def searched(self) -> str:
+        """The text that a search looks in."""
+        return f"{self.title}: {self.text}" if self.title else self.text
+
+
+@dataclass(frozen=True)
+class Query:
+    """A text that searches, and the passages that it has to find, of which the first found counts.
+
+    Attributes:
+        kind: "title", "question", "rest" (a sentence of the passage), "written" or "judged".
+    """
+
+    text: str
+    own: frozenset[str]
+    kind: str
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Passages without what was taken out of them, and the queries that have to find them again."""
+
+    passages: Sequence[Excerpt]
+    queries: Sequence[Query] = field(default_factory=tuple)
+
+    @classmethod
+    def of(
+        cls,
+        excerpts: Sequence[Excerpt],
+        seed: int = 1,
+        *,
+        most: int = QUERIES,
+        language: str = "english",
+        shared: float = SHARED,
+        written: Iterable[tuple[str, str]] = (),
+    ) -> HeldOut:
+        """Take queries out of passages.
+
+        Args:
+            seed: fixes which.
+            most: queries at most, not counting those that are written.
+            language: of the text, for the stems of words.
+            shared: the probability with which a query loses a word that its passage has.
+            written: queries that somebody wrote, each with the id of its passage.
+        """
+        passages, drawn = _taken_out(excerpts, random.Random(seed), most)
+        stems = analyzer(language)
+        words = {one.id: set(stems(one.searched)) for one in passages}
+        holding = Counter(word for found in words.values() for word in found)
+        rng = random.Random(seed + 1)
+        found = []
+        for one in drawn:
+            own = set[str]().union(*(words[name] for name in one.own))
+            kept = []
+            for word in one.text.split():
+                here = [stem for stem in stems(word) if stem in own]
+                if not (here and (min(holding[stem] for stem in here) <= len(one.own) or rng.random() < shared)):
+                    kept.append(word)
+            if len(kept) >= min(_SHORTEST, len(one.text.split())) and len(kept) > 1:
+                found.append(replace(one, text=" ".join(kept)))
+        there = {one.id for one in passages}
+        found += [Query(text, frozenset([name]), "written") for text, name in written if name in there]
+        return cls(passages, found)
+
+    @property
+    def kinds(self) -> dict[str, int]:
+        """The number of queries of each kind."""
+        return dict(Counter(one.kind for one in self.queries))
+
+    def save(self, folder: Path) -> Path:
+        """Write the passages, queries and judgements in BEIR's layout, and return the file of the passages."""
+        (folder / "qrels").mkdir(parents=True, exist_ok=True)
+        rows = [{"_id": one.id, "title": one.title, "text": one.text} for one in self.passages]
+        asked = [{"_id": f"q{i}", "text": one.text, "kind": one.kind} for i, one in enumerate(self.queries)]
+        pairs = [f"q{i}\t{name}\t1" for i, one in enumerate(self.queries) for name in sorted(one.own)]
+        write_text(folder / "corpus.jsonl", _lines(rows))
+        write_text(folder / "queries.jsonl", _lines(asked))
+        write_text(folder / "qrels" / "own.tsv", "\n".join(["query-id\tcorpus-id\tscore", *pairs]) + "\n")
+        return folder / "corpus.jsonl"
+
+
+def _taken_out(excerpts: Sequence[Excerpt], rng: random.Random, most: int) -> tuple[list[Excerpt], list[Query]]:
+    """Return passages without what was taken out, and what was, as queries."""
+    groups: dict[str, set[str]] = defaultdict(set)
+    below: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for place, one in enumerate(excerpts):
+        groups[one.title].add(one.group)
+        below[one.group, one.title].append(place)
+    offered: dict[str, list[Any]] = {kind: [] for kind in KINDS}
+    whole = [Passage(tuple(sentences_of(one.text)), one.title) for one in excerpts]
+    for pair in offered_pairs(whole, seed=rng.randrange(2**32)):
+        if pair.kind == "title":
+            if len(groups[pair.first]) == 1 and len(pair.first.split()) > 1:
+                offered["title"].append(pair)
+        elif pair.kind in KINDS and pair.first not in pair.second and len(pair.second.split()) >= 2 * _SHORTEST:
+            offered[pair.kind].append(pair)
+    for pairs in offered.values():
+        rng.shuffle(pairs)
+    passages, changed, found = list(excerpts), set[int](), list[Query]()
+    room = {"rest": max(1, int(_CHANGED * len(excerpts))), "question": most // 3, "title": most // 3}
+    for kind in ("title", "question", "rest"):
+        for pair in offered[kind]:
+            if len(found) >= most or room[kind] <= 0:
+                break
+            own = excerpts[pair.passage]
+            places = below[own.group, own.title] if kind == "title" else [pair.passage]
+            if changed & set(places):
+                continue
+            changed |= set(places)
+            room[kind] -= 1
+            for place in places:
+                one = passages[place]
+                passages[place] = replace(one, title="") if kind == "title" else replace(one, text=pair.second)
+            found.append(Query(pair.first, frozenset(excerpts[place].id for place in places), kind))
+    return passages, found
+
+
+def sampled(
+    paths: Sequence[Path], splitting: Splitting, most: int, seed: int = 1, progress: Progress | None = None
+) -> tuple[list[Excerpt], int]:
+    """Read passages, and return some of them, those below one title or in one file together, and how many there are.
+
+    Args:
+        paths: files.
+        splitting: how they become passages; if the metadata field "_id" is kept, a passage is called by it, otherwise
+            by its file and line.
+        most: passages returned, about.
+        seed: fixes which.
+    """
+    rng, share, total = random.Random(seed), 1.0, 0
+    kept: list[tuple[float, list[Excerpt]]] = []
+    held = 0
+    for run in _runs(paths, splitting):
+        total += len(run)
+        if (draw := rng.random()) < share:
+            kept.append((draw, run))
+            held += len(run)
+        while held > 2 * most and len(kept) > 1:
+            share /= 2
+            kept = [one for one in kept if one[0] < share] or kept[:1]
+            held = sum(len(run) for _, run in kept)
+    found: list[Excerpt] = []
+    chosen: list[int] = []
+    for i in sorted(range(len(kept)), key=lambda i: kept[i][0]):
+        if len(found) + len(kept[i][1]) <= most or not found:
+            found += kept[i][1]
+            chosen.append(i)
+    return [one for i in sorted(chosen) for one in kept[i][1]], total
+
+
+def _runs(paths: Sequence[Path], splitting: Splitting) -> Iterator[list[Excerpt]]:
+    """Yield runs of passages that stand below one title, or beside each other in one file, `_RUN` at most."""
+    names: Counter[str] = Counter()
+    for path in paths:
+        run: list[Excerpt] = []
+        for one in splitting.read(path):
+            given = dict(zip(splitting.metadata, one.metadata, strict=True)).get("_id")
+            name = given or f"{path}:{one.line}"
+            names[name] += 1
+            excerpt = Excerpt(name if names[name] == 1 else f"{name}#{names[name]}", one.text, one.title, str(path))
+            if run and (run[-1].title != excerpt.title or len(run) == _RUN):
+                yield run
+                run = []
+            run.append(excerpt)
+        if run:
+            yield run
+
+
+def _lines(rows: Iterable[dict[str, str]]) -> str:
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)

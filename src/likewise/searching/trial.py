@@ -1,0 +1,128 @@
+"""Ways to search, measured on queries that have to find their own passages, through a real index.
+
+Letters of the shapes: Q queries.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from likewise.corpus.options import CorpusOptions
+from likewise.runs.progress import Progress
+from likewise.runs.stopping import orderly_stop
+from likewise.searching.held_out import HeldOut
+from likewise.searching.indexing import index
+from likewise.searching.pipeline import Pipeline
+from likewise.searching.reading import Index, Mode
+
+DEPTH = 10
+"""Passages of a search that count."""
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way to search an index: by words, by vectors, or by both in a pipeline."""
+
+    mode: Mode = "hybrid"
+    pipeline: Pipeline | None = None
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The scores of a way to search.
+
+    Attributes:
+        each: (Q,) nDCG@10 times 100 of each query, of the passages that are its own the first found alone.
+        found: the ids that each query found, the best first.
+        seconds: (Q,) time of each search, with the encoding of the query.
+    """
+
+    each: np.ndarray
+    found: Sequence[Sequence[str]]
+    seconds: np.ndarray
+
+
+def trial_index(
+    held: HeldOut, folder: Path, model: Any, *, language: str = "English", quiet: bool = True, **settings: Any
+) -> Path:
+    """Index the passages of held-out queries, or go on with an index that is begun; return its folder.
+
+    Args:
+        folder: `text` and `index` are made in it.
+        settings: further ones of `likewise.index`.
+    """
+    text, out = held.save(folder / "text"), folder / "index"
+    options = CorpusOptions(field="text")
+    index(
+        text, model=model, out=out, corpus_options=options, metadata=["_id"], language=language, quiet=quiet, **settings
+    )
+    return out
+
+
+def measure(opened: Index, held: HeldOut, way: Way, progress: Progress, what: str = "searching") -> Measured:
+    """Search with each query.
+
+    Raises:
+        Stopped: a stop was asked for.
+    """
+    each, found, seconds = [], [], []
+    with orderly_stop(progress) as stop, progress.bar(what, len(held.queries)) as bar:
+        for query in held.queries:
+            begun = time.perf_counter()
+            hits = opened.search(query.text, DEPTH, mode=way.mode, mark=False, pipeline=way.pipeline)
+            seconds.append(time.perf_counter() - begun)
+            ids = list(dict.fromkeys(hit.metadata["_id"] for hit in hits))
+            rank = next((i for i, one in enumerate(ids) if one in query.own), None)
+            each.append(discounted(rank))
+            found.append(ids)
+            bar.advance()
+            stop.check(f"after {bar.done:,} of {len(held.queries):,} queries")
+    return Measured(np.array(each), found, np.array(seconds))
+
+
+def discounted(rank: int | None) -> float:
+    """Return nDCG@10 times 100 if one passage is wanted, and is found at a rank from 0; None if it is not found.
+
+    >>> discounted(0), round(discounted(2), 1), discounted(None)
+    (100.0, 50.0, 0.0)
+    """
+    return 0.0 if rank is None or rank >= DEPTH else float(100 / np.log2(rank + 2))
+
+
+class RememberingIndex(Index):
+    """An index that encodes each query once, to search with it in many ways."""
+
+    def __init__(self, path: Path, model: Any) -> None:
+        super().__init__(path, model)
+        self._vectors: dict[str, np.ndarray] = {}
+
+    def _encode(self, texts: Sequence[str]) -> np.ndarray:
+        new = [text for text in dict.fromkeys(texts) if text not in self._vectors]
+        if new:
+            self._vectors |= zip(new, super()._encode(new), strict=True)
+        return np.stack([self._vectors[text] for text in texts])
+
+
+def gain_interval(gains: np.ndarray, sure: float = 0.95, draws: int = 10_000, seed: int = 0) -> tuple[float, float]:
+    """Return the interval of a mean gain, by samples of the queries with replacement (a paired bootstrap).
+
+    Args:
+        sure: the share of the samples that are in it.
+        gains: (Q,) of each query.
+
+    >>> gain_interval(np.ones(20))
+    (1.0, 1.0)
+    """
+    rng, means = np.random.default_rng(seed), np.empty(draws)
+    step = max(1, 2**22 // max(1, len(gains)))
+    for start in range(0, draws, step):
+        rows = rng.integers(0, len(gains), (min(step, draws - start), len(gains)))
+        means[start : start + step] = gains[rows].mean(axis=1)
+    low, high = np.quantile(means, [(1 - sure) / 2, (1 + sure) / 2])
+    return float(low), float(high)

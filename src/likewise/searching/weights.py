@@ -1,0 +1,94 @@
+"""The weights of a search chosen without labels, when an index is built."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from likewise.inference.deferred import DeferredEncoder
+from likewise.runs.progress import Progress
+from likewise.searching.held_out import LEAST, Excerpt, HeldOut
+from likewise.searching.pipeline import Pipeline
+from likewise.searching.table import Table
+from likewise.searching.trial import RememberingIndex, Way, gain_interval, measure, trial_index
+
+PASSAGES = 3000
+"""Passages that are searched at most, neighbours in the text together."""
+SHARES = (0.0, 0.2, 0.4, 0.5, 0.7, 0.8, 1.0)
+"""Weights of the vectors that are tried; the words have the rest."""
+OTHERS = {"neighbours": (0.0, 0.2), "tokens": (0.0, 1.0)}
+"""Other weights that are tried, where the pipeline has them."""
+
+
+def grid(default: Pipeline) -> Iterator[Pipeline]:
+    """Yield the pipelines that are tried beside the default: each differs from it in one part."""
+    for share in SHARES:
+        yield default.updated(vectors=share, words=round(1 - share, 9))
+    for name, values in OTHERS.items():
+        for value in values if name in type(default).model_fields else ():
+            if getattr(default, name) != value:
+                yield default.updated(**{name: value})
+
+
+def chosen_weights(
+    table: Table, encoder: DeferredEncoder, work: Path, language: str, progress: Progress
+) -> tuple[Pipeline, str]:
+    """Choose the weights of a search by queries that are taken out of its passages, and say why in a sentence.
+
+    Weights take the place of the default ones if they find the passages better by more than chance: if the 95 %
+    interval of the gain, as wide as so many comparisons need (Bonferroni), is above 0.
+
+    Args:
+        table: the passages, indexed.
+        encoder: of the table's vectors.
+        work: a folder to work in.
+    """
+    default = Pipeline()
+    held = HeldOut.of(excerpts_of(table, PASSAGES), language=language.lower())
+    if len(held.queries) < LEAST:
+        return default, (
+            f"the default weights stay, as only {len(held.queries)} queries could be taken out of the text, and "
+            f"{LEAST} are needed to tell"
+        )
+    tried = list(grid(default))
+    opened = RememberingIndex(trial_index(held, work, encoder.name or encoder.model, vectors_from=table), encoder.name)
+    base = measure(opened, held, Way("hybrid", default), progress, "default weights")
+    each = [measure(opened, held, Way("hybrid", one), progress, described(one, default)).each for one in tried]
+    place, count = better(base.each, each), f"{len(held.queries)} queries taken out of the text"
+    if place is None:
+        return default, f"the default weights stay: on {count} no others are better by more than chance"
+    gain = (each[place] - base.each).mean()
+    return tried[place], f"{described(tried[place], default)}: {gain:+.1f} points on {count}"
+
+
+def better(default: np.ndarray, tried: Sequence[np.ndarray]) -> int | None:
+    """Return which scores (Q,) are best, and better than the default ones by more than chance; None if none are."""
+    gains = [each - default for each in tried]
+    sure = [one for one, gain in enumerate(gains) if gain_interval(gain, sure=1 - 0.05 / len(gains))[0] > 0]
+    return max(sure, key=lambda one: float(gains[one].mean()), default=None)
+
+
+def described(one: Pipeline, default: Pipeline) -> str:
+    """Return what differs from the default.
+
+    >>> described(Pipeline(neighbours=0.2), Pipeline())
+    'neighbours 0.2'
+    """
+    there = one.to_dict()
+    return ", ".join(f"{name} {there[name]:g}" for name, usual in default.to_dict().items() if there[name] != usual)
+
+
+def excerpts_of(table: Table, most: int) -> list[Excerpt]:
+    """Return passages of a table, up to `most`, in evenly spaced runs that stand beside each other."""
+    ids, _ = table.keys()
+    runs = max(1, most // _RUN)
+    if len(ids) > most:
+        starts = np.linspace(0, len(ids) - _RUN, runs).astype(int)
+        ids = ids[np.unique((starts[:, None] + np.arange(_RUN)).ravel())]
+    rows = table.passages(ids)
+    return [Excerpt(str(i), row["text"], row["title"], row["file"]) for i, row in zip(ids, rows, strict=True)]
+
+
+_RUN = 20

@@ -1,0 +1,160 @@
+import json
+import random
+import re
+
+import numpy as np
+import pytest
+
+import likewise
+from likewise.choice.flow import ChoiceError, free_hybrid, vectors_alone, words_alone
+from likewise.choice.result import Choice, System, compared, decided, judgement
+from likewise.cli import build_app
+from likewise.searching import Pipeline
+
+NOUNS = "cat dog river bridge teacher letter garden train window song market doctor island captain farmer".split()
+VERBS = "sees paints follows remembers crosses builds visits likes carries watches".split()
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory):
+    """Passages of five sentences with a title, each about nouns of its own, as rows with ids."""
+    rng = random.Random(0)
+    path = tmp_path_factory.mktemp("text") / "rows.jsonl"
+    rows = []
+    for i in range(260):
+        mine = rng.sample(NOUNS, 3)
+        sentences = [
+            f"The {rng.choice(('old', 'small', 'green'))} {rng.choice(mine)} {rng.choice(VERBS)} the "
+            f"{rng.choice(mine)} {rng.choice(('near', 'behind'))} the {rng.choice(mine)}."
+            for _ in range(5)
+        ]
+        rows.append({"_id": f"d{i}", "title": f"{' '.join(mine)} {i}", "text": " ".join(sentences)})
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+@pytest.fixture(scope="module")
+def judged(text):
+    rows = [json.loads(line) for line in text.read_text().splitlines()][:6]
+    queries = [{"_id": f"q{i}", "text": row["text"].split(".")[0]} for i, row in enumerate(rows)]
+    (text.parent / "q.jsonl").write_text("".join(json.dumps(row) + "\n" for row in queries))
+    (text.parent / "qrels.tsv").write_text("".join(f"q{i}\t{row['_id']}\t1\n" for i, row in enumerate(rows)))
+    return {"judgements": text.parent / "qrels.tsv", "queries_file": text.parent / "q.jsonl"}
+
+
+@pytest.fixture(scope="module")
+def chosen(text, judged, word_model, tmp_path_factory):
+    out = tmp_path_factory.mktemp("report") / "out"
+    options = likewise.CorpusOptions(field="text")
+    return likewise.choose(text, bases=[word_model], corpus_options=options, out=out, quiet=True, **judged)
+
+
+def test_every_system_is_measured(chosen, word_model):
+    names = [one.name for one in chosen.table]
+    assert names == ["BM25", *(f"{word_model}{way}" for way in (", alone", " + BM25", ", pipeline"))]
+    assert all(0 < one.score <= 100 and 0 <= one.judged <= 100 for one in chosen.table)
+    assert [one.free for one in chosen.table] == [True, True, True, False]
+    assert chosen.reason.startswith("use ")
+    assert "6 judged queries" in chosen.judgement
+    assert sum(chosen.facts["queries"].values()) >= 50
+    assert len(chosen.facts["disagreements"]) == 10
+
+
+def test_the_judged_column_is_the_retrieval_tasks(chosen, text, judged, word_model, tmp_path):
+    from shutil import copy
+
+    copy(text, tmp_path / "corpus.jsonl")
+    copy(judged["queries_file"], tmp_path / "queries.jsonl")
+    (tmp_path / "qrels").mkdir()
+    copy(judged["judgements"], tmp_path / "qrels" / "test.tsv")
+    # A document is 'title text' there, and 'title: text' in an index: the sign is no word of this model but one more.
+    found = likewise.evaluate(word_model, tasks=[f"retrieval:{tmp_path}"], quiet=True)
+    alone = next(one for one in chosen.table if one.name.endswith(", alone"))
+    assert alone.judged == pytest.approx(found.results[0].score, abs=8)
+
+
+def test_a_finished_choice_is_read_back_and_saved_elsewhere(chosen, text, judged, word_model, tmp_path):
+    again = likewise.choose(
+        text,
+        bases=[word_model],
+        corpus_options=likewise.CorpusOptions(field="text"),
+        out=chosen.folder,
+        quiet=True,
+        **judged,
+    )
+    assert again.to_dict() == chosen.to_dict()
+    page = chosen.save(tmp_path / "copy").read_text()
+    assert Choice.from_dict(json.loads((tmp_path / "copy" / "choice.json").read_text())).chosen == chosen.chosen
+    assert not re.findall(r"(?:src|href)=|url\(|@import|https?:", page)
+    assert (tmp_path / "copy" / "queries" / "qrels" / "own.tsv").is_file()
+
+
+def test_an_index_takes_the_choice_and_its_vectors(chosen, text, word_model, tmp_path):
+    options = likewise.CorpusOptions(field="text")
+    kept = next((chosen.folder / "whole").iterdir())
+    settings = {"model": word_model, "pipeline": chosen.best, "corpus_options": options, "vectors_from": kept}
+    found = likewise.index(text, out=tmp_path / "i", quiet=True, **settings)
+    assert found.encoded == 0
+    assert likewise.Index(tmp_path / "i").pipeline == chosen.best
+
+
+def test_vectors_of_another_model_are_refused(chosen, text, tiny_model, tmp_path):
+    kept = next((chosen.folder / "whole").iterdir())
+    with pytest.raises(likewise.LikewiseError, match="another model"):
+        likewise.index(text, model=tiny_model, out=tmp_path / "i", vectors_from=kept, quiet=True)
+
+
+def test_too_little_text_is_an_error_that_names_the_cure(word_model, tmp_path):
+    (tmp_path / "a.txt").write_text("A cat sees a dog. The river is near the bridge.\n")
+    with pytest.raises(ChoiceError, match="give more text"):
+        likewise.choose(tmp_path / "a.txt", bases=[word_model], quiet=True)
+    with pytest.raises(ChoiceError, match="give both"):
+        likewise.choose(tmp_path / "a.txt", bases=[word_model], judgements="q.tsv", quiet=True)
+
+
+def test_the_command_prints_the_choice_as_json(chosen, text, judged, word_model):
+    from typer.testing import CliRunner
+
+    given = ["choose", str(text), "--field", "text", "--base", str(word_model), "--out", str(chosen.folder), "--json"]
+    given += ["--judgements", str(judged["judgements"]), "--queries-file", str(judged["queries_file"])]
+    result = CliRunner().invoke(build_app(), given)
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["chosen"] == chosen.chosen.name
+
+
+def system(name, score, free=True):
+    return System(name, name, "hybrid", Pipeline(), free, score)
+
+
+def test_what_costs_more_is_chosen_only_if_it_is_better_by_more_than_chance():
+    rng = np.random.default_rng(0)
+    base = rng.uniform(0, 100, 300)
+    better, lucky = base + rng.normal(5, 5, 300), base + rng.normal(0, 50, 300) + 1.0
+    for extra, wins in ((better, True), (lucky, False)):
+        each = [base, base - 3, extra]
+        systems = [
+            system("BM25", base.mean()),
+            system("b", base.mean() - 3),
+            system("pipeline", extra.mean(), free=False),
+        ]
+        found = compared(systems, each, [])
+        assert found[0].low is None
+        assert found[1].high < 0
+        best, reason = decided(found)
+        assert (best.name == "pipeline") == wins
+        assert ("nothing is better by more than chance" in reason) == (not wins)
+
+
+def test_judgements_say_what_they_would_have_chosen():
+    each = [np.array([50.0, 60.0, 70.0]), np.array([60.0, 80.0, 70.0])]
+    found = compared([system("BM25", 40), system("b", 30)], [np.array([40.0]), np.array([30.0])], each)
+    said = judgement(found, found[0], 3)
+    assert "3 judged queries b is best (70.0)" in said
+    assert "10.0 points lower" in said
+
+
+def test_the_ways_switch_every_other_part_off():
+    for one, weights in ((free_hybrid(), (0.5, 0.5)), (words_alone(), (0, 1)), (vectors_alone(), (1, 0))):
+        assert (one.vectors, one.words) == weights
+        others = {name: value for name, value in one.to_dict().items() if isinstance(value, float)}
+        assert {name for name, value in others.items() if value} <= {"vectors", "words"}
