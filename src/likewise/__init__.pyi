@@ -1,9 +1,9 @@
 from .adaptation import adapt as adapt
 from .augment.negation import negate as negate
 from .baselines import baseline as baseline
+from .choice import choose as choose
 from .clusters import duplicates as duplicates
 from .clusters import topics as topics
-from .choice import choose as choose
 from .comparison import compare as compare
 from .context import distill as distill
 from .context import harvest as harvest

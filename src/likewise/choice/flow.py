@@ -222,12 +222,12 @@ class _Run:
                 quiet=self.progress.quiet,
             )
             judged_by = Index(whole, encoder.name)
-        record = read_record(path)
-        facts: dict[str, Any] = {
-            "passages_a_second": record["passages"] / max(record["seconds"], 1e-3),
-            "index_bytes": _bytes(path),
-            "model_bytes": _model_bytes(encoder),
-        }
+        if (noted := f"facts of {shown}") not in self.job.notes:  # later the record tells of an update of nothing
+            record = read_record(path)
+            pace = record["passages"] / max(record["seconds"], 1e-3)
+            sizes = {"index_bytes": _bytes(path), "model_bytes": _model_bytes(encoder)}
+            self.job.note(**{noted: {"passages_a_second": pace, **sizes}})
+        facts: dict[str, Any] = self.job.notes[noted]
         ways = {_BM25: Way("words", words_alone())} if not self.systems else {}
         ways |= {
             f"{shown}, alone": Way("vectors", vectors_alone()),

@@ -29,6 +29,8 @@ def index(found: Any) -> None:
     else:
         there += ": already finished, nothing done"
     typer.echo(there)
+    if found.chosen:
+        typer.echo(f"weights of the search: {found.chosen}")
     for reason in found.skipped[:_TOLD]:
         typer.echo(f"skipped: {printable(reason)}", err=True)
     if len(found.skipped) > _TOLD:

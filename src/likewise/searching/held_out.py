@@ -29,7 +29,8 @@ LEAST = 50
 """Queries below which nothing is measured."""
 SHARED = 0.5
 """Share of the words in common with its own passage that a query loses."""
-_CHANGED = 0.25  # share of the passages that lose a sentence: the others stay what they are
+_CHANGED = {"rest": 0.25, "question": 0.25, "title": 0.34}
+"""Share of the passages that lose one: the others stay what they are."""
 _SHORTEST = 3  # words of a query
 _RUN = 20  # passages of one title, or of one file, that are kept or left together
 KINDS = ("title", "question", "rest")
@@ -151,17 +152,18 @@ def _taken_out(excerpts: Sequence[Excerpt], rng: random.Random, most: int) -> tu
     for pairs in offered.values():
         rng.shuffle(pairs)
     passages, changed, found = list(excerpts), set[int](), list[Query]()
-    room = {"rest": max(1, int(_CHANGED * len(excerpts))), "question": most // 3, "title": most // 3}
-    for kind in ("title", "question", "rest"):
+    for kind in KINDS:
+        room = _CHANGED[kind] * len(excerpts)  # passages
+        wanted = most if kind == KINDS[-1] else len(found) + most // 3
         for pair in offered[kind]:
-            if len(found) >= most or room[kind] <= 0:
+            if len(found) >= wanted or room < 1:
                 break
             own = excerpts[pair.passage]
             places = below[own.group, own.title] if kind == "title" else [pair.passage]
             if changed & set(places):
                 continue
             changed |= set(places)
-            room[kind] -= 1
+            room -= len(places)
             for place in places:
                 one = passages[place]
                 passages[place] = replace(one, title="") if kind == "title" else replace(one, text=pair.second)
