@@ -105,9 +105,7 @@ def choose(
     if not names or len(set(names)) < len(names):
         raise ChoiceError("give each base once, and one at least: --base bundled:minilm")
     if bool(judgements) != bool(queries_file):
-        raise ChoiceError(
-            "judgements need their queries, and the other way round: give --judgements and --queries-file"
-        )
+        raise ChoiceError("judgements and their queries belong together: give both --judgements and --queries-file")
     with ExitStack() as stack:
         target = Path(out or Path(stack.enter_context(tempfile.TemporaryDirectory())) / "choice")
         check_target(target)
