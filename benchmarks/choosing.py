@@ -8,14 +8,15 @@ out of the documents, in several ways:
 
 - `whole`: sentences and titles as they stand;
 - `telltale`: without the words that only their own passage has;
-- `half`, `three quarters`: also without that share of the words in common with it, drawn at random;
+- `half`: also without half of the other words in common with it, drawn at random;
 - `none`: without any of them.
 
 As in search_parts.py everything is scored exhaustively, so that no index stands between a weight and its figure.
 Printed are, for each way, Kendall's tau between the two orders of all systems, and the regret: the labelled nDCG@10 of
 the best system less that of the one which is best without labels; then the regret of the rule of `likewise choose` over
 its own rows; then what `likewise index --pipeline auto` gains over the default weights by labels, and its gap to the
-best weights. The bases are the bundled MiniLM, its first three layers, GloVe's average, and any other of --bases.
+best weights. The bases are the bundled MiniLM, the same with the mean of the documents taken off, its first 64
+dimensions, and GloVe's average; `mpnet` is there to be asked for.
 Vectors are kept in --vectors, scores in cells.jsonl.
 """
 
@@ -23,7 +24,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -36,15 +36,14 @@ from domains import Bm25, Encoded
 from likewise.choice.result import System, compared, decided
 from likewise.corpus.downloads import data_folder
 from likewise.runs.whole_files import write_text
-from likewise.searching.held_out import HeldOut, sampled
-from likewise.searching.passages import Splitting
+from likewise.searching.held_out import Excerpt, HeldOut
 from likewise.searching.pipeline import Pipeline
 from likewise.searching.trial import discounted
 from likewise.searching.weights import better, grid
 from search_parts import ndcg, nearest, spread, standard
 from searching import JUDGED, Judged, collection
 
-SHARES = {"whole": -1.0, "telltale": 0.0, "half": 0.5, "three quarters": 0.75, "none": 1.0}
+SHARES = {"whole": -1.0, "telltale": 0.0, "half": 0.5, "none": 1.0}
 QUERIES = 300
 DEFAULT = Pipeline()
 BM25 = "BM25"
@@ -65,30 +64,28 @@ def ways() -> dict[str, Pipeline]:
     return found | {f"auto {i}": one for i, one in enumerate(grid(DEFAULT))}
 
 
-def three_layers(folder: Path) -> str:
-    if not (folder / "modules.json").exists():
-        model = likewise.load("bundled:minilm", engine="torch")
-        layers = model[0].auto_model.encoder.layer
-        model[0].auto_model.encoder.layer = layers[:3]
-        model[0].auto_model.config.num_hidden_layers = 3
-        model.save(str(folder), create_model_card=False)
-    return str(folder)
-
-
 def glove(folder: Path) -> str:
     if not (folder / "modules.json").exists():
         likewise.baseline("word-average", out=folder, quiet=True)
     return str(folder)
 
 
-MADE = {"three layers": three_layers, "glove": glove}
+BASES = {
+    "MiniLM": ("bundled:minilm", None),
+    "MiniLM, centred": ("bundled:minilm", 0),
+    "MiniLM, 64 dimensions": ("bundled:minilm", 64),
+    "GloVe": ("glove", None),
+    "mpnet": ("bundled:mpnet", None),
+}
+"""A model, and what is done to its vectors: the mean taken off (0), or only the first dimensions kept."""
 
 
 class Space:
     """Passages and queries under one base: cosines, BM25 scores and neighbours."""
 
-    def __init__(self, passages: Sequence[str], queries: Sequence[str], encode: Encoded) -> None:
+    def __init__(self, passages: Sequence[str], queries: Sequence[str], encode: Encoded, first: int | None) -> None:
         vectors = encode([*passages, *queries]).astype(np.float32)
+        vectors = vectors - vectors[: len(passages)].mean(axis=0) if first == 0 else vectors[:, :first]
         vectors /= np.linalg.norm(vectors, axis=1, keepdims=True) + 1e-12
         of_passages, asked = vectors[: len(passages)], vectors[len(passages) :]
         self.cosines = standard(asked @ of_passages.T)
@@ -101,26 +98,19 @@ class Space:
         return spread(own, self.near, one.neighbours) if one.neighbours else own
 
 
-def excerpts(judged: Judged, most: int) -> Any:
-    with tempfile.NamedTemporaryFile("w", suffix=".jsonl", encoding="utf-8") as file:
-        rows = [json.dumps({"_id": one, "text": text}) for one, text in judged.documents.items()]
-        file.write("\n".join(rows) + "\n")
-        file.flush()
-        splitting = Splitting(180, likewise.CorpusOptions(field="text"), ("_id",))
-        return sampled([Path(file.name)], splitting, most, 1)[0]
+def excerpts(judged: Judged, most: int) -> list[Excerpt]:
+    """Documents, each whole; of more than `most` an even share."""
+    every = [Excerpt(name, text) for name, text in judged.documents.items()]
+    return every[:: max(1, -(-len(every) // most))]
 
 
 def by_labels(space: Space, names: Sequence[str], judged: Judged, queries: Sequence[str]) -> dict[str, list[float]]:
-    documents = list(dict.fromkeys(name.partition("#")[0] for name in names))
-    place = {one: i for i, one in enumerate(documents)}
-    own = np.array([place[name.partition("#")[0]] for name in names])
-    starts = np.flatnonzero(np.r_[True, own[1:] != own[:-1]])
+    place = {one: i for i, one in enumerate(names)}
     found = {}
     for way, one in ways().items():
-        best = np.maximum.reduceat(space.scores(one), starts, axis=1)
         found[way] = [
-            ndcg(row[None], [{place[d]: grade for d, grade in judged.grades[query].items() if d in place}])
-            for query, row in zip(queries, best, strict=True)
+            ndcg(row[None], [{place[name]: grade for name, grade in judged.grades[query].items() if name in place}])
+            for query, row in zip(queries, space.scores(one), strict=True)
         ]
     return found
 
@@ -140,20 +130,26 @@ def score(name: str, options: argparse.Namespace, path: Path) -> None:
     judged = collection(options.data, name, "dev")
     done = {(row["base"], row["by"]) for row in read(path) if row["set"] == name}
     queries = list(judged.queries)[:QUERIES]
+    encoders: dict[str, Encoded] = {}
     for base in options.bases:
-        model = MADE[base](options.vectors / base.replace(" ", "-")) if base in MADE else base
-        encode = Encoded(model, options.vectors)
+        model, first = BASES[base]
+        model = glove(options.vectors / "glove") if model == "glove" else model
+        encode = encoders.setdefault(model, Encoded(model, options.vectors))
+        encode([*judged.documents.values(), *judged.queries.values()])  # as domains.py does, whose vectors are kept
         for by in ["labels", *(f"{variant}, {seed}" for seed in options.seeds for variant in SHARES)]:
             if (base, by) in done:
                 continue
             if by == "labels":
                 every = excerpts(judged, 10**9)
-                space = Space([one.searched for one in every], [judged.queries[one] for one in queries], encode)
+                space = Space([one.searched for one in every], [judged.queries[one] for one in queries], encode, first)
                 found, kinds = by_labels(space, [one.id for one in every], judged, queries), []
             else:
                 variant, _, seed = by.partition(", ")
-                held = HeldOut.of(excerpts(judged, options.passages), int(seed), shared=SHARES[variant])
-                space = Space([one.searched for one in held.passages], [one.text for one in held.queries], encode)
+                some = excerpts(judged, options.passages)
+                held = HeldOut.of(some, int(seed), most=options.queries, shared=SHARES[variant])
+                space = Space(
+                    [one.searched for one in held.passages], [one.text for one in held.queries], encode, first
+                )
                 found, kinds = without_labels(space, held), [one.kind for one in held.queries]
             rows = {way: [round(one, 2) for one in each] for way, each in found.items()}
             with path.open("a", encoding="utf-8") as file:
@@ -249,8 +245,9 @@ def parser() -> argparse.ArgumentParser:
     kept = Path.home() / ".cache/likewise/benchmarks/domains"
     found.add_argument("--vectors", type=Path, default=kept, help="the folder of vectors that are kept")
     found.add_argument("--sets", nargs="+", choices=JUDGED, default=list(JUDGED))
-    found.add_argument("--bases", nargs="+", default=["bundled:minilm", "three layers", "glove"])
+    found.add_argument("--bases", nargs="+", choices=BASES, default=list(BASES)[:-1])
     found.add_argument("--seeds", nargs="+", type=int, default=[1])
+    found.add_argument("--queries", type=int, default=400, help="queries that are taken out, at most")
     found.add_argument("--passages", type=int, default=3000, help="passages that are searched without labels, at most")
     return found
 

@@ -59,7 +59,7 @@ class System:
 
     @property
     def way(self) -> Way:
-        """What a search does."""
+        """The mode and the pipeline of its searches."""
         return Way(self.mode, self.pipeline)
 
     def cells(self, judged: bool) -> list[str]:
