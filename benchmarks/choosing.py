@@ -11,7 +11,8 @@ out of the documents, in several ways:
 - `half`: also without half of the other words in common with it, drawn at random;
 - `none`: without any of them.
 
-As in search_parts.py everything is scored exhaustively, so that no index stands between a weight and its figure.
+As in search_parts.py everything is scored exhaustively, so that no index stands between a weight and its figure;
+tokens are left out.
 Printed are, for each way, Kendall's tau between the two orders of all systems, and the regret: the labelled nDCG@10 of
 the best system less that of the one which is best without labels; then the regret of the rule of `likewise choose` over
 its own rows; then what `likewise index --pipeline auto` gains over the default weights by labels, and its gap to the
@@ -37,7 +38,7 @@ from likewise.choice.result import System, compared, decided
 from likewise.corpus.downloads import data_folder
 from likewise.runs.whole_files import write_text
 from likewise.searching.held_out import Excerpt, HeldOut
-from likewise.searching.pipeline import Pipeline
+from likewise.searching.pipeline import WITHOUT_TOKENS, Pipeline
 from likewise.searching.trial import discounted
 from likewise.searching.weights import better, grid
 from search_parts import ndcg, nearest, spread, standard
@@ -45,13 +46,13 @@ from searching import JUDGED, Judged, collection
 
 SHARES = {"whole": -1.0, "telltale": 0.0, "half": 0.5, "none": 1.0}
 QUERIES = 300
-DEFAULT = Pipeline()
+DEFAULT = WITHOUT_TOKENS
 BM25 = "BM25"
 
 
 def ways() -> dict[str, Pipeline]:
     """Pipelines by name; those of choose's rows first."""
-    plain = {"neighbours": 0, "excluded": 0}
+    plain = {"neighbours": 0, "excluded": 0, "tokens": 0}
     found = {
         BM25: Pipeline(vectors=0, words=1, **plain),
         "alone": Pipeline(vectors=1, words=0, **plain),

@@ -4,7 +4,7 @@ import random
 import numpy as np
 
 import likewise
-from likewise.searching.pipeline import Pipeline
+from likewise.searching.pipeline import WITHOUT_TOKENS, Pipeline
 from likewise.searching.weights import better, described, grid
 
 NOUNS = "cat dog river bridge teacher letter garden train window song market doctor island".split()
@@ -21,6 +21,8 @@ def test_default_weights_stay_unless_others_are_better_by_more_than_chance():
 
 def test_every_tried_pipeline_differs_from_the_default():
     tried = list(grid(Pipeline()))
+    assert {0.0, 1.0} < {one.tokens for one in tried}
+    assert {one.tokens for one in grid(WITHOUT_TOKENS)} == {0.0}
     assert {(0.0, 1.0), (1.0, 0.0)} <= {(one.vectors, one.words) for one in tried}
     assert 0 in {one.neighbours for one in tried}
     assert all(described(one, Pipeline()) for one in tried)
@@ -29,7 +31,7 @@ def test_every_tried_pipeline_differs_from_the_default():
 def test_an_index_of_too_little_text_keeps_the_default_weights(corpus_file, word_model, tmp_path):
     found = likewise.index(corpus_file, model=word_model, out=tmp_path / "i", pipeline="auto", quiet=True)
     assert "the default weights stay, as only" in found.chosen
-    assert likewise.Index(tmp_path / "i").pipeline == Pipeline()
+    assert likewise.Index(tmp_path / "i").pipeline == WITHOUT_TOKENS
 
 
 def test_an_index_finds_out_that_words_alone_mislead(word_model, tmp_path):
@@ -46,5 +48,5 @@ def test_an_index_finds_out_that_words_alone_mislead(word_model, tmp_path):
     )
     assert "queries taken out of the text" in found.chosen
     chosen = likewise.Index(tmp_path / "i").pipeline
-    assert (chosen != Pipeline()) == ("stay" not in found.chosen)
+    assert (chosen != WITHOUT_TOKENS) == ("stay" not in found.chosen)
     assert likewise.search(tmp_path / "i", "unit7")

@@ -230,7 +230,7 @@ class _Run:
         ways |= {
             f"{shown}, alone": Way("vectors", vectors_alone()),
             f"{shown} + BM25": Way("hybrid", free_hybrid()),
-            f"{shown}, pipeline": Way("hybrid", Pipeline()),
+            f"{shown}, pipeline": Way("hybrid", opened.pipeline),
         }
         for name, way in ways.items():
             if f"{_folder(name)}.json" not in self.parts:

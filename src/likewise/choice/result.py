@@ -127,7 +127,7 @@ class Choice:
 
     @classmethod
     def from_dict(cls, found: Mapping[str, Any], folder: Path | None = None) -> Choice:
-        """Return what `to_dict` was made of."""
+        """Return the choice that `to_dict` wrote."""
         table = [System(**{**one, "pipeline": Pipeline(**one["pipeline"])}) for one in found["table"]]
         chosen = next(one for one in table if one.name == found["chosen"])
         return cls(table, chosen, found["reason"], found["judgement"], found["facts"], folder)

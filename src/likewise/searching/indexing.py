@@ -228,7 +228,9 @@ class Shared(NamedTuple):
         before = record["plan"]
         deciding = [(before.get("options", {}).get(name), plan.options[name]) for name in ("prompt", "truncate_dim")]
         if before["inputs"].get("model") != plan.inputs["model"] or any(old != new for old, new in deciding):
-            raise SearchError(f"{path} was made with another model: its vectors cannot be used. Leave out --vectors-from")
+            raise SearchError(
+                f"{path} was made with another model: its vectors cannot be used. Leave out --vectors-from"
+            )
         return cls(Table(path, record["table"], record["version"]), TokenCodec.open(path / record["geometry"]))
 
     def stores_as(self, codec: TokenCodec | None) -> bool:

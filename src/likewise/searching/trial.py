@@ -16,6 +16,7 @@ import numpy as np
 from likewise.corpus.options import CorpusOptions
 from likewise.runs.progress import Progress
 from likewise.runs.stopping import orderly_stop
+from likewise.searching.fusion import Asked
 from likewise.searching.held_out import HeldOut
 from likewise.searching.indexing import index
 from likewise.searching.pipeline import Pipeline
@@ -100,13 +101,13 @@ class RememberingIndex(Index):
 
     def __init__(self, path: Path, model: Any) -> None:
         super().__init__(path, model)
-        self._vectors: dict[str, np.ndarray] = {}
+        self._known: dict[tuple[str, bool], Asked] = {}
 
-    def _encode(self, texts: Sequence[str]) -> np.ndarray:
-        new = [text for text in dict.fromkeys(texts) if text not in self._vectors]
-        if new:
-            self._vectors |= zip(new, super()._encode(new), strict=True)
-        return np.stack([self._vectors[text] for text in texts])
+    def _asked(self, query: str, steps: Pipeline) -> Asked:
+        key = query, bool(steps.tokens)
+        if key not in self._known:
+            self._known[key] = super()._asked(query, steps)
+        return self._known[key]
 
 
 def gain_interval(gains: np.ndarray, sure: float = 0.95, draws: int = 10_000, seed: int = 0) -> tuple[float, float]:

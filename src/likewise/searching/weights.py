@@ -10,6 +10,7 @@ import numpy as np
 from likewise.inference.deferred import DeferredEncoder
 from likewise.runs.progress import Progress
 from likewise.searching.held_out import LEAST, Excerpt, HeldOut
+from likewise.searching.indexing import Shared
 from likewise.searching.pipeline import Pipeline
 from likewise.searching.table import Table
 from likewise.searching.trial import RememberingIndex, Way, gain_interval, measure, trial_index
@@ -18,7 +19,7 @@ PASSAGES = 3000
 """Passages that are searched at most, neighbours in the text together."""
 SHARES = (0.0, 0.2, 0.4, 0.5, 0.7, 0.8, 1.0)
 """Weights of the vectors that are tried; the words have the rest."""
-OTHERS = {"neighbours": (0.0, 0.2), "tokens": (0.0, 1.0)}
+OTHERS = {"neighbours": (0.0, 0.3), "tokens": (0.0, 1.0)}
 """Other weights that are tried, where the pipeline has them."""
 
 
@@ -27,13 +28,13 @@ def grid(default: Pipeline) -> Iterator[Pipeline]:
     for share in SHARES:
         yield default.updated(vectors=share, words=round(1 - share, 9))
     for name, values in OTHERS.items():
-        for value in values if name in type(default).model_fields else ():
+        for value in values if getattr(default, name, 0) or name == "neighbours" else ():
             if getattr(default, name) != value:
                 yield default.updated(**{name: value})
 
 
 def chosen_weights(
-    table: Table, encoder: DeferredEncoder, work: Path, language: str, progress: Progress
+    shared: Shared, encoder: DeferredEncoder, default: Pipeline, work: Path, language: str, progress: Progress
 ) -> tuple[Pipeline, str]:
     """Choose the weights of a search by queries that are taken out of its passages, and say why in a sentence.
 
@@ -41,19 +42,21 @@ def chosen_weights(
     interval of the gain, as wide as so many comparisons need (Bonferroni), is above 0.
 
     Args:
-        table: the passages, indexed.
-        encoder: of the table's vectors.
+        shared: the passages, indexed.
+        encoder: of their vectors.
+        default: the weights that stay if nothing is better.
         work: a folder to work in.
     """
-    default = Pipeline()
-    held = HeldOut.of(excerpts_of(table, PASSAGES), language=language.lower())
+    held = HeldOut.of(excerpts_of(shared.table, PASSAGES), language=language.lower())
     if len(held.queries) < LEAST:
         return default, (
             f"the default weights stay, as only {len(held.queries)} queries could be taken out of the text, and "
             f"{LEAST} are needed to tell"
         )
     tried = list(grid(default))
-    opened = RememberingIndex(trial_index(held, work, encoder.name or encoder.model, vectors_from=table), encoder.name)
+    model = encoder.name or encoder.model
+    trial = trial_index(held, work, model, language=language, pipeline=default, vectors_from=shared)
+    opened = RememberingIndex(trial, model)
     base = measure(opened, held, Way("hybrid", default), progress, "default weights")
     each = [measure(opened, held, Way("hybrid", one), progress, described(one, default)).each for one in tried]
     place, count = better(base.each, each), f"{len(held.queries)} queries taken out of the text"
@@ -71,7 +74,7 @@ def better(default: np.ndarray, tried: Sequence[np.ndarray]) -> int | None:
 
 
 def described(one: Pipeline, default: Pipeline) -> str:
-    """Return what differs from the default.
+    """Return the weights that differ from the default, in words.
 
     >>> described(Pipeline(neighbours=0.2), Pipeline())
     'neighbours 0.2'
