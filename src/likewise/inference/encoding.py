@@ -21,7 +21,7 @@ from likewise.encoder.modules import modes_restored
 from likewise.errors import LikewiseError, counted
 from likewise.inference.encoder import DEFAULT_BATCH, default_prompt, fast_vectors, finished
 from likewise.inference.engines.chooser import LONG, choose
-from likewise.inference.engines.engine import Call, EngineChoice, Engine, TokenCall, TorchEngine
+from likewise.inference.engines.engine import Call, Engine, EngineChoice, TokenCall, TorchEngine
 from likewise.inference.engines.fidelity import Sample, sample_of
 from likewise.inference.engines.graph import fingerprint, token_dimension
 from likewise.inference.exported import Facts, Item, TextEncoder
@@ -268,7 +268,13 @@ class LoadedEncoder(TextEncoder):
 
 @lru_cache(maxsize=1)
 def _reopened(
-    name: str, prompt: str, choice: EngineChoice, batch_size: int | None, normalize: bool, texts: tuple[str, ...], total: int
+    name: str,
+    prompt: str,
+    choice: EngineChoice,
+    batch_size: int | None,
+    normalize: bool,
+    texts: tuple[str, ...],
+    total: int,
 ) -> LoadedEncoder:
     found = LoadedEncoder(load(name), prompt, choice=choice, batch_size=batch_size, normalize=normalize)
     found.choose(texts, total, Progress(quiet=True))
