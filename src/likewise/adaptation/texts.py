@@ -5,6 +5,7 @@ Letters of the shapes: S texts, V pieces of the vocabulary, D and E embeddings.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from likewise.adaptation.head import BaseTexts, FrozenTexts
 from likewise.adaptation.options import AdaptOptions
 from likewise.augment.negation import negate
 from likewise.corpus.passages import OfferedPair, Passage, offered_pairs
-from likewise.errors import MissingExtraError, counted
+from likewise.errors import LikewiseError, MissingExtraError, counted
 from likewise.runs.duration import WORTH_TELLING, seconds_each, spoken
 from likewise.runs.job import Job
 from likewise.runs.parts import Parts
@@ -34,6 +35,7 @@ _DISTRACTORS = 4500
 _MEASURED, _ENCODED = 256, 64  # passages whose tokens tell how much there is to encode, and how fast that is
 _SHARE = 0.7  # of the time that encoding takes; the rest is training the heads, and scoring
 _LEAST_USED = 256
+_OVER = 2  # times the minutes given that a job may take, as its duration is an estimate
 _BLOCK = 256  # texts of a saved part: a minute of a large model on one core
 _LEAST_MEASURING = 100  # passages that offer one, of which half are held out: with fewer nothing is measured
 _PASSAGES = 0.4  # share of passages that offer a measuring pair, below which the text counts as single sentences
@@ -102,23 +104,30 @@ def sample_passages(
 
     Args:
         rated: the different texts of the guard's pairs.
+
+    Raises:
+        LikewiseError: even the fewest passages would take more than twice the time given.
     """
     order = np.random.default_rng([options.seed, 3]).permutation(len(passages))
     few = [passages[int(i)] for i in order[:_MEASURED]]
-    told = not progress.quiet and not unmeasured(OwnText.of(few, options.seed))
-    if "passages" not in job.notes and (told or not options.passages):
+    matters = not unmeasured(OwnText.of(few, options.seed))
+    if "passages" not in job.notes and not (options.passages and (progress.quiet or not matters)):
         fixed, each = _seconds(base, few, rated, options.seed)
         fit = max(0, int((_SHARE * 60 * options.minutes - fixed) / each))
-        job.note(passages=options.passages or max(_LEAST_USED, fit))
-        used = min(job.notes["passages"], len(passages))
-        wanted = spoken((fixed + each * used) / _SHARE)
-        if told and not options.passages and used > fit:
-            progress.tell(
-                f"{wanted}, longer than the {options.minutes:g} min given: {base.name} takes that here for "
+        most = options.passages or max(_LEAST_USED, fit)
+        used = min(most, len(passages))
+        seconds = (fixed + each * used) / _SHARE
+        if matters and not options.passages and used > fit:
+            longer = (
+                f"{spoken(seconds)}, longer than the {options.minutes:g} min given: {base.name} takes that here for "
                 f"{counted(used, 'passage')}, and fewer would say nothing"
             )
-        elif told and (fixed + each * used) / _SHARE >= WORTH_TELLING:
-            progress.tell(f"{wanted} in all, measured on a few passages")
+            if seconds > _OVER * 60 * options.minutes:
+                raise LikewiseError(f"{longer}. Give --minutes {math.ceil(seconds / 60)}, or a smaller base")
+            progress.tell(longer)
+        elif matters and seconds >= WORTH_TELLING:
+            progress.tell(f"{spoken(seconds)} in all, measured on a few passages")
+        job.note(passages=most)
     most = job.notes.get("passages", options.passages)
     if most < len(passages):
         reason = "as asked" if options.passages else "more do not fit the time given"
