@@ -89,7 +89,8 @@ def build_encoder(
 
 def reads_left_to_right(transformer: Transformer) -> bool:
     """Return whether the first token's vector is the same whatever follows: the transformer is a causal one."""
-    special = set(transformer.tokenizer.all_special_ids)
+    tokenizer: Any = transformer.tokenizer
+    special = set(tokenizer.all_special_ids)
     first, second, other = [one for one in range(len(special) + 3) if one not in special][:3]
     ids = torch.tensor([[first, second], [first, other]], device=next(transformer.parameters()).device)
     with modes_restored(transformer), torch.no_grad():

@@ -69,7 +69,8 @@ class ConSERTLoss(EncoderLoss[ConSERTOptions]):
                 f"ConSERT disturbs the output of a transformer's `embeddings`, and {name} has none: take a BERT- or "
                 "RoBERTa-like base"
             )
-        config = encoder[0].auto_model.config
+        transformer: Any = encoder[0]
+        config = transformer.auto_model.config
         self._relative = any(getattr(config, name, None) for name in _RELATIVE)
         if self._relative and options.pooling == "cls" and "shuffle" in (options.first, options.second):
             raise LikewiseError(
