@@ -44,7 +44,7 @@ from likewise.searching.weights import better, grid
 from search_parts import ndcg, nearest, spread, standard
 from searching import JUDGED, Judged, collection
 
-SHARES = {"whole": -1.0, "telltale": 0.0, "half": 0.5, "none": 1.0}
+SHARES = {"whole": None, "telltale": 0.0, "half": 0.5, "none": 1.0}
 QUERIES = 300
 DEFAULT = WITHOUT_TOKENS
 BM25 = "BM25"

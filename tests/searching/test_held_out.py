@@ -23,7 +23,7 @@ def excerpts(count: int = 120) -> list[Excerpt]:
 
 def test_a_sentence_that_searches_is_gone_from_its_passage_alone():
     given = excerpts()
-    held = HeldOut.of(given, shared=-1)
+    held = HeldOut.of(given, shared=0)
     before, after = ({one.id: one for one in some} for some in (given, held.passages))
     sentences = [one for one in held.queries if one.kind == "rest"]
     assert 20 <= len(sentences) <= len(given) / 4
@@ -35,6 +35,13 @@ def test_a_sentence_that_searches_is_gone_from_its_passage_alone():
         gone = set(before[name].text.split()) - set(after[name].text.split())
         assert gone <= {*one.text.split(), *before[name].text.split()}
         assert len(after[name].text) < len(before[name].text)
+
+
+def test_every_word_stays_if_that_is_asked_for():
+    given = excerpts()
+    before = {one.id: one.text for one in given}
+    for one in HeldOut.of(given, shared=None).queries:
+        assert one.kind == "title" or all(one.text in before[name] for name in one.own)
 
 
 def test_a_title_that_searches_is_gone_from_all_passages_below_it():

@@ -11,7 +11,7 @@ from likewise.choice.result import COLUMNS, JUDGED_COLUMNS, interval_of
 if TYPE_CHECKING:
     from likewise.choice.result import Choice
 
-_WIDTH, _ROW = 640.0, 46.0
+_WIDTH, _ROW = 640.0, 52.0
 _TALL = 300.0
 
 
@@ -31,6 +31,7 @@ def page_of(choice: Choice) -> str:
         dots=_dots(choice),
         times=_times(choice),
         words={"title": "titles", "question": "questions", "rest": "sentences", "written": "written queries"},
+        singular={"rest": "sentence"},
     )
 
 

@@ -182,7 +182,7 @@ def decided(systems: Sequence[System]) -> tuple[System, str]:
     best = max(systems, key=lambda one: one.score)
     if best is not free and best.low is not None and best.low > 0:
         return best, (
-            f"use {best.name}: it finds {best.score - free.score:+.1f} points more than {free.name}, the best that is "
+            f"use {best.name}: it scores {best.score - free.score:.1f} points more than {free.name}, the best that is "
             f"free ({interval_of(best.low, best.high)})"
         )
     return free, f"use {free.name}: nothing is better by more than chance"

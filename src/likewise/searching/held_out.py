@@ -86,7 +86,7 @@ class HeldOut:
         *,
         most: int = QUERIES,
         language: str = "english",
-        shared: float = SHARED,
+        shared: float | None = SHARED,
         written: Iterable[tuple[str, str]] = (),
     ) -> HeldOut:
         """Take queries out of passages.
@@ -95,7 +95,8 @@ class HeldOut:
             seed: fixes which.
             most: queries at most, not counting those that are written.
             language: of the text, for the stems of words.
-            shared: the probability with which a query loses a word that its passage has.
+            shared: the probability with which a query loses a word that its passage has; None keeps every word, also
+                those that no other passage has.
             written: queries that somebody wrote, each with the id of its passage.
         """
         passages, drawn = _taken_out(excerpts, random.Random(seed), most)
@@ -108,8 +109,8 @@ class HeldOut:
             own = set[str]().union(*(words[name] for name in one.own))
             kept = []
             for word in one.text.split():
-                here = [stem for stem in stems(word) if stem in own]
-                if not (here and (min(holding[stem] for stem in here) <= len(one.own) or rng.random() < shared)):
+                here = [stem for stem in stems(word) if stem in own] if shared is not None else []
+                if not (here and (min(holding[stem] for stem in here) <= len(one.own) or rng.random() < (shared or 0))):
                     kept.append(word)
             if len(kept) >= min(_SHORTEST, len(one.text.split())) and len(kept) > 1:
                 found.append(replace(one, text=" ".join(kept)))
