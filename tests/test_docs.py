@@ -36,7 +36,7 @@ def read(path: Path) -> dict:
 
 
 def test_the_methods_of_the_comparison_still_exist_with_their_options():
-    found = tomllib.loads((ROOT / "docs/comparison/compare.toml").read_text(encoding="utf-8"))["methods"]
+    found = tomllib.loads((ROOT / "benchmarks/comparison.toml").read_text(encoding="utf-8"))["methods"]
     assert len(parse_methods(found)) == len(found)
 
 
