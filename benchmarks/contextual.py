@@ -194,12 +194,17 @@ def scored(one: Set, encode: Texts) -> dict[str, dict[str, float]]:
 SETS = {"readmes": readmes, "readme-sentences": readme_sentences, "wikipedia": wikipedia, "docstrings": docstrings}
 
 
+def parser() -> argparse.ArgumentParser:
+    """The options."""
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--model", default="bundled:minilm")
+    options.add_argument("--sets", nargs="+", default=list(SETS), choices=SETS)
+    options.add_argument("--vectors", type=Path, default=Path("build/vectors"), help="where vectors are kept")
+    return options
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", default="bundled:minilm")
-    parser.add_argument("--sets", nargs="+", default=list(SETS), choices=SETS)
-    parser.add_argument("--vectors", type=Path, default=Path("build/vectors"), help="where vectors are kept")
-    args = parser.parse_args()
+    args = parser().parse_args()
     encode = Texts(args.model, args.vectors)
     for name in args.sets:
         one = SETS[name]()

@@ -250,13 +250,18 @@ def large_row(count: int = 300_000, size: int = 384, seed: int = 0) -> list[dict
     return [measured]
 
 
+def parser() -> argparse.ArgumentParser:
+    """The options."""
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--dev", action="store_true", help="the sets that choose")
+    options.add_argument("--semhash", action="store_true", help="beside semhash")
+    options.add_argument("--out", type=Path, default=RESULTS)
+    options.add_argument("--large", action="store_true", help="made vectors, compared in cells")
+    return options
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--dev", action="store_true", help="the sets that choose")
-    parser.add_argument("--semhash", action="store_true", help="beside semhash")
-    parser.add_argument("--out", type=Path, default=RESULTS)
-    parser.add_argument("--large", action="store_true", help="made vectors, compared in cells")
-    args = parser.parse_args()
+    args = parser().parse_args()
     ways: dict[str, object] = {
         "cosine alone": lambda texts, level: found_by_likewise(texts, level, 0.0),
         "likewise": lambda texts, level: found_by_likewise(texts, level, WORDS),

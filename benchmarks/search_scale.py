@@ -167,13 +167,18 @@ def timed(folder: Path, made: Synthetic, queries: int) -> dict[str, np.ndarray]:
     return {name: np.array(values) for name, values in took.items()}
 
 
+def parser() -> argparse.ArgumentParser:
+    """The options."""
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--sizes", type=int, nargs="+", default=[100_000])
+    options.add_argument("--queries", type=int, default=300)
+    options.add_argument("--neighbours", type=int, default=100_000, help="passages up to which the nearest are found")
+    options.add_argument("--work", type=Path, help="a folder on the disk that is to be measured")
+    return options
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sizes", type=int, nargs="+", default=[100_000])
-    parser.add_argument("--queries", type=int, default=300)
-    parser.add_argument("--neighbours", type=int, default=100_000, help="passages up to which the nearest are found")
-    parser.add_argument("--work", type=Path, help="a folder on the disk that is to be measured")
-    given = parser.parse_args()
+    given = parser().parse_args()
     made = Synthetic()
     for count in given.sizes:
         with tempfile.TemporaryDirectory(dir=given.work) as work:

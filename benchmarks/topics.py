@@ -76,12 +76,17 @@ def by_umap(texts: list[str]) -> tuple[np.ndarray, float]:
     return groups, round(float(rest.mean()), 3)
 
 
+def parser() -> argparse.ArgumentParser:
+    """The options."""
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--dev", action="store_true", help="the sets that choose")
+    options.add_argument("--peer", action="store_true", help="beside UMAP and HDBSCAN")
+    options.add_argument("--out", type=Path, default=RESULTS)
+    return options
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--dev", action="store_true", help="the sets that choose")
-    parser.add_argument("--peer", action="store_true", help="beside UMAP and HDBSCAN")
-    parser.add_argument("--out", type=Path, default=RESULTS)
-    args = parser.parse_args()
+    args = parser().parse_args()
     rows = []
     for name in SETS:
         texts, labels = read(name, "dev" if args.dev else "test")
