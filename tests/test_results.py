@@ -33,6 +33,7 @@ OTHERS = {
     "domains",
     "duplicates",
     "topics",
+    "searching",
     "security",
     "speed",
     "sncse-figures",
