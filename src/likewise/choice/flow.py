@@ -123,7 +123,7 @@ def choose(
         inputs = {"text": digest_of("\n".join(f"{one.id}\t{one.searched}" for one in excerpts)).hex()}
         inputs |= {name: one.facts.fingerprint for name, one in encoders.items()}
         inputs |= {"queries": digest_of("\n".join(one.text for one in held.queries)).hex()}
-        inputs |= {path: checksum(Path(path)) for path in map(os.fspath, filter(None, (judgements, queries_file)))}
+        inputs |= {os.fspath(path): checksum(Path(path)) for path in (judgements, queries_file) if path}
         options = {"bases": names, "adapt": adapt, "language": language, "passages": passages, "seed": seed}
         options |= {"minutes": minutes} if adapt else {}
         plan = Plan("choose", {**options, "default": Pipeline().to_dict()}, inputs)
@@ -367,7 +367,7 @@ def vectors_alone() -> Pipeline:
 def _only(**weights: float) -> Pipeline:
     """Return a pipeline with the given weights, in which every other part of the scores is switched off."""
     parts = [name for name, item in Pipeline.model_fields.items() if item.annotation is float]
-    return Pipeline(**{**dict.fromkeys(parts, 0.0), **weights})
+    return Pipeline().updated(**{**dict.fromkeys(parts, 0.0), **weights})
 
 
 def _folder(name: str) -> str:
