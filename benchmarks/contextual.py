@@ -40,6 +40,7 @@ from search_parts import PACKAGES, Texts, digest, ndcg
 SHARE = 0.6  # of the vectors, as in a Pipeline
 WORDS = 180
 COUNT = 600  # queries of a set
+EVERY = 1  # package, article or function that is read; changed by --every
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,8 @@ def markdown(folder: Path) -> Iterator[Placed]:
     for path in [Path("README.md"), *sorted(Path("docs").rglob("*.md"))]:
         texts[f"likewise-{path.stem}"] = path.read_text(encoding="utf-8")
     for name, body in sorted(texts.items()):
+        if int(digest(name), 16) % EVERY:
+            continue
         path = folder / f"{name}.md"
         path.write_text(body.encode("utf-8", "replace").decode(), encoding="utf-8")
         for one in Splitting(WORDS, CorpusOptions()).read(path):
@@ -110,7 +113,7 @@ def readme_sentences() -> Set:
 def wikipedia() -> Set:
     found = []
     with gzip.open(data_folder() / "wikipedia/articles.jsonl.gz", "rt", encoding="utf-8") as lines:
-        for article in (json.loads(line) for i, line in enumerate(lines) if i % 40 == 0):
+        for article in (json.loads(line) for i, line in enumerate(lines) if i % (40 * EVERY) == 0):
             for section in article["sections"]:
                 headings = tuple(filter(None, (article["title"], section.get("heading"))))
                 for paragraph in section["paragraphs"]:
@@ -129,7 +132,7 @@ def docstrings() -> Set:
                 here = (*path, one.name)
                 query, _, rest = (" ".join(part.split()) for part in (ast.get_docstring(one) or "").partition("\n\n"))
                 body = re.sub(r">>>.*|\.\.\. .*|-{3,}", "", rest).split()
-                if 4 <= len(query.split()) <= 30 and len(body) >= 30 and not int(digest(query), 16) % 3:
+                if 4 <= len(query.split()) <= 30 and len(body) >= 30 and not int(digest(query), 16) % (3 * EVERY):
                     passages.append(Placed(" ".join(body[:150]), " > ".join(here), here))
                     queries[query].add(" > ".join(here))
                 if isinstance(one, ast.ClassDef):
@@ -200,11 +203,14 @@ def parser() -> argparse.ArgumentParser:
     options.add_argument("--model", default="bundled:minilm")
     options.add_argument("--sets", nargs="+", default=list(SETS), choices=SETS)
     options.add_argument("--vectors", type=Path, default=Path("build/vectors"), help="where vectors are kept")
+    options.add_argument("--every", type=int, default=1, help="read every Nth package, article and function alone")
     return options
 
 
 def main() -> None:
     args = parser().parse_args()
+    global EVERY
+    EVERY = args.every
     encode = Texts(args.model, args.vectors)
     for name in args.sets:
         one = SETS[name]()
