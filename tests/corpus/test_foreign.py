@@ -200,10 +200,10 @@ def test_a_file_that_cannot_be_read_is_passed_over_in_a_folder(tmp_path, write):
 
 def test_a_reader_that_hangs_is_ended_and_the_next_file_is_read(tmp_path, write, monkeypatch):
     path = write("a.html", f"<p>{PUMP} Once.</p>")
-    monkeypatch.setattr(reading, "SECONDS", 0.0)
-    with pytest.raises(CorpusError, match="more than 0 s a page"):
-        blocks(path)
-    monkeypatch.undo()
+    with monkeypatch.context() as patch:
+        patch.setattr(reading, "SECONDS", 0.0)
+        with pytest.raises(CorpusError, match="more than 0 s a page"):
+            blocks(path)
     assert len(blocks(path)[0][3]) == 3
     process = reading._CONVERTER._process
     process.kill()
