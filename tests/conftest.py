@@ -188,6 +188,22 @@ def saved_model(tiny_base, tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def tiny_cross_encoder(tiny_base, tmp_path_factory) -> Path:
+    """A cross-encoder with one output as a folder; its scores are as random as its weights."""
+    import torch
+    from sentence_transformers import CrossEncoder
+
+    folder = tmp_path_factory.mktemp("cross") / "tiny-cross"
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(3)
+        model = CrossEncoder(str(tiny_base), num_labels=1, device="cpu")
+        with torch.no_grad():  # so that its scores differ
+            model.model.classifier.weight.mul_(50)
+    model.save_pretrained(str(folder))
+    return folder
+
+
+@pytest.fixture(scope="session")
 def _notes(sentences, tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("made") / "notes"
     (folder / "deep").mkdir(parents=True)

@@ -93,7 +93,7 @@ def check_cross_encoder(name: str) -> None:
         if folder.is_file() or name.startswith("bundled:") or _looks_like_a_path(name):
             raise LoadError(f"there is no folder '{name}': give that of a cross-encoder, or its name on the model hub")
         _only_here(name)
-    elif not (folder / CONFIG).is_file() or (folder / MODULES).is_file():
+    elif _kind(folder) != "CrossEncoder" and (not (folder / CONFIG).is_file() or (folder / MODULES).is_file()):
         raise LoadError(
             f"'{folder}' is not a cross-encoder, which scores a query and a text together: give the folder of one, "
             "such as sentence_transformers.CrossEncoder saves"

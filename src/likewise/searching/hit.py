@@ -24,7 +24,8 @@ class Hit:
         similarity: the cosine of query and passage; None in a search by words only.
         words: the BM25 score; None in a search by vectors only.
         metadata: the fields that were kept with the passage.
-        scores: what each part of the pipeline gave in a hybrid search; their sum is `score`.
+        scores: what each part of the pipeline gave in a hybrid search, in standard deviations above the average passage
+            of the index; their sum is `score`.
     """
 
     score: float

@@ -16,6 +16,7 @@ import numpy as np
 
 from likewise.corpus.decoding import digest_of
 from likewise.corpus.options import CorpusError, CorpusOptions
+from likewise.encoder.location import check_cross_encoder
 from likewise.errors import counted
 from likewise.inference.deferred import DeferredEncoder
 from likewise.inference.engines.engine import EngineName, EnginePrecision
@@ -150,6 +151,8 @@ def index(
     facts = encoder.facts
     auto, usual = pipeline == "auto", None if facts.tokens else WITHOUT_TOKENS
     steps = pipeline_of(*((None, usual) if auto else (pipeline, Pipeline(**record["pipeline"]) if record else usual)))
+    if steps.reranker:
+        check_cross_encoder(steps.reranker)
     most = words or int(min(WORDS, max(8, (facts.longest or 2 * WORDS) / _TOKENS_A_WORD)))
     settings: dict[str, Any] = {"words": most, "metadata": list(metadata), "language": language}
     settings |= {"split": options.split, "field": options.field, "encoding": options.encoding}

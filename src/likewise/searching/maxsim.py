@@ -155,6 +155,17 @@ def token_weights(texts: Sequence[np.ndarray]) -> np.ndarray:
     return np.sqrt(idf).astype(np.float32)
 
 
+def max_sim(query: np.ndarray, passage: np.ndarray) -> float:
+    """Return how well the tokens (T, E) of a passage fit those of a query (Q, E), in full precision.
+
+    It is the mean over q of the maximum over t of cos(q, t).
+
+    >>> max_sim(np.array([[1.0, 0.0], [0.0, 2.0]]), np.array([[3.0, 0.0], [1.0, 0.0]]))
+    0.5
+    """
+    return float((_unit(query) @ _unit(passage).T).max(axis=1).mean())
+
+
 def _unit(tokens: np.ndarray) -> np.ndarray:
     scaled: np.ndarray = tokens / np.maximum(np.linalg.norm(tokens, axis=1, keepdims=True), 1e-9)
     return scaled

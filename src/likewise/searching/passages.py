@@ -18,6 +18,11 @@ from likewise.corpus.splitting import Placed
 _SIGN = re.compile(r"\w")
 
 
+def passage_text(title: str, text: str) -> str:
+    """Return what a model reads of a passage: the title, if there is one, and the text."""
+    return f"{title}: {text}" if title else text
+
+
 @dataclass(frozen=True)
 class IndexedPassage:
     """A passage, and where it stands.
@@ -38,7 +43,7 @@ class IndexedPassage:
     @property
     def encoded(self) -> str:
         """The text that the model reads: the title and the passage."""
-        return f"{self.title}: {self.text}" if self.title else self.text
+        return passage_text(self.title, self.text)
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,9 @@ class Pipeline(Options):
     mention', the rest of it is searched for, and `excluded` times the score that a passage has for the excluded words
     is taken off.
 
+    With a `reranker`, a cross-encoder of sentence-transformers, the first `reranked` passages are put into its order: a
+    passage's score is then its output, on the scale of the scores of these passages.
+
     >>> Pipeline(words=0.7).neighbours
     0.15
     """
@@ -35,6 +38,8 @@ class Pipeline(Options):
     )
     nearest: int = option(3, "Nearest passages that share their scores.", ge=1, le=100)
     excluded: float = option(0.2, "Weight of the score for what the query excludes, which is taken off.", ge=0, le=1)
+    reranker: str = option("", "Folder or hub name of a cross-encoder for the order of the first passages.")
+    reranked: int = option(20, "First passages that the cross-encoder puts in order.", ge=1, le=1000)
     depth: int = option(100, "Hits by vectors, and by words, that are scored by everything.", ge=10, le=10_000)
 
     def _check(self) -> None:
@@ -59,5 +64,7 @@ def pipeline_of(given: Given | None, before: Pipeline | None = None) -> Pipeline
         return base
     if isinstance(given, Pipeline):
         return given
-    found = given if isinstance(given, Mapping) else read_toml(Path(given), Pipeline.model_fields)
+    found = dict(given if isinstance(given, Mapping) else read_toml(Path(given), Pipeline.model_fields))
+    if isinstance(name := found.get("reranker"), str) and name and Path(name).expanduser().is_dir():
+        found["reranker"] = str(Path(name).expanduser().resolve())  # an index is searched from any folder
     return base.updated(**found)

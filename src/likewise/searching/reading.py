@@ -16,6 +16,7 @@ import numpy as np
 
 from likewise.corpus.decoding import without_surrogates
 from likewise.corpus.splitting import sentence_spans
+from likewise.encoder.location import check_cross_encoder
 from likewise.inference.deferred import DeferredEncoder
 from likewise.inference.exported import ExportedEncoder, TextEncoder
 from likewise.runs.job import read_record, work_of
@@ -25,7 +26,9 @@ from likewise.searching.geometry import Geometry
 from likewise.searching.hit import Hit
 from likewise.searching.leftovers import OWN_FOLDER
 from likewise.searching.maxsim import TokenCodec
+from likewise.searching.passages import passage_text
 from likewise.searching.pipeline import Given, Pipeline, pipeline_of
+from likewise.searching.reranker import Reranker, in_range
 from likewise.searching.table import SHOWN, SearchError, Table
 
 if TYPE_CHECKING:
@@ -80,6 +83,7 @@ class Index:
         self._seen: Any = None
         self._encoder: TextEncoder | None = None
         self._fits = ""
+        self._reranker: Reranker | None = None
         _ = self.table
 
     @property
@@ -191,6 +195,8 @@ class Index:
         vector = asked.vector if asked else None
         barred = Asked(excluded, self._encode([excluded])[0]) if excluded else None
         found = self._ranked(query, asked, k, mode, where, steps, barred)
+        if mode == "hybrid" and steps.reranker:
+            found = self._reranked(found, query, steps)
         rows = table.passages(found.ids[:k])
         texts = [row["text"] for row in rows]
         sentences = self._marked(query, vector, texts) if mark else texts
@@ -228,6 +234,22 @@ class Index:
             raise SearchError(f"{self.path} has {stored} nearest passages of each, not {steps.nearest}: give fewer")
         return ranked(self._table, self._geometry, steps, asked, k, where, excluded, self._codec)
 
+    def _reranked(self, found: Ranking, query: str, steps: Pipeline) -> Ranking:
+        """Return a ranking with the first passages in a cross-encoder's order; what is excluded stays taken off."""
+        if self._reranker is None or self._reranker.name != steps.reranker:
+            self._reranker = Reranker(steps.reranker)
+        texts = [passage_text(row["title"], row["text"]) for row in self._table.passages(found.ids[: steps.reranked])]
+        if len(texts) < 2:
+            return found
+        outputs = self._reranker.scores(query, texts)
+        kept = found.scores - found.parts.get("excluded", 0.0)
+        added = np.zeros(len(kept))
+        added[: len(texts)] = in_range(kept[: len(texts)], outputs) - kept[: len(texts)]
+        order = np.argsort(-(found.scores + added), kind="stable")
+        parts = {name: values[order] for name, values in {**found.parts, "reranker": added}.items()}
+        scores = (found.scores + added)[order]
+        return Ranking(found.ids[order], scores, found.similarity[order], found.words[order], parts)
+
     def _marked(self, query: str, vector: np.ndarray | None, texts: Sequence[str]) -> list[str]:
         """Return the sentence of each text that fits the query best."""
         lines = [text.split("\n") for text in texts]  # of lists, code and tables
@@ -256,6 +278,7 @@ def search(
     where: str | None = None,
     model: SentenceTransformer | str | os.PathLike[str] | None = None,
     pipeline: Given | None = None,
+    reranker: str | os.PathLike[str] | None = None,
 ) -> list[Hit]:
     """Find the passages of an index that fit a query best.
 
@@ -268,6 +291,7 @@ def search(
         where: a condition on file, line, title, text and metadata, as in SQL: "year = '2020' AND file LIKE '%.md'".
         model: in place of the one that made the index, if that has moved.
         pipeline: options of a `Pipeline` in place of the index's, such as {"neighbours": 0}, or a TOML file with them.
+        reranker: a cross-encoder, by its folder or hub name, that puts the first passages in order.
 
     Returns:
         Up to k hits, the best first.
@@ -280,6 +304,9 @@ def search(
         raise SearchError("a search cannot be both vectors only and words only: give one of them")
     mode: Mode = "vectors" if vectors_only else "words" if words_only else "hybrid"
     opened = index if isinstance(index, Index) else Index(index, model)
+    if reranker is not None:
+        check_cross_encoder(os.fspath(reranker))
+        pipeline = pipeline_of({"reranker": os.fspath(reranker)}, pipeline_of(pipeline, opened.pipeline))
     return opened.search(query, k, mode=mode, where=where, pipeline=pipeline)
 
 

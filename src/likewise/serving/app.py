@@ -7,6 +7,7 @@ import time
 from collections.abc import Awaitable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
+from uuid import uuid4
 
 import numpy as np
 import orjson
@@ -21,7 +22,14 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from likewise.errors import LikewiseError
 from likewise.inference.exported import cut
 from likewise.serving.guard import Guard
-from likewise.serving.requests import EmbeddingsBody, RequestError, SearchBody, SimilarityBody, checked_texts
+from likewise.serving.requests import (
+    EmbeddingsBody,
+    RequestError,
+    RerankBody,
+    SearchBody,
+    SimilarityBody,
+    checked_texts,
+)
 from likewise.serving.service import Service
 from likewise.version import __version__
 
@@ -130,6 +138,25 @@ def _add_routes(app: FastAPI, service: Service) -> None:
             raise RequestError(f"the query has more than {limits.max_characters:,} characters", param="query")
         name, hits = await _unless_gone(request, service.search(body), limits.timeout)
         return _json({"index": name, "hits": [hit.to_dict() for hit in hits]})
+
+    @app.post("/v2/rerank", include_in_schema=False)
+    @app.post("/v1/rerank", tags=["Cohere and Jina"], summary="Texts by how well they answer a query")
+    @app.post("/rerank", include_in_schema=False)
+    async def rerank(body: RerankBody, request: Request) -> Response:
+        (query,) = checked_texts([body.query], "query", limits)
+        texts = [one if isinstance(one, str) else one.text for one in body.documents]
+        checked_texts(texts, "documents", limits)
+        name, scores, tokens = await _unless_gone(request, service.rerank(body.model, query, texts), limits.timeout)
+        best = np.argsort(-scores, kind="stable")[: body.top_n]
+        results: list[dict[str, Any]] = [{"index": int(i), "relevance_score": float(scores[i])} for i in best]
+        if body.return_documents:
+            for one in results:
+                one["document"] = {"text": texts[one["index"]]}
+        usage = {"prompt_tokens": tokens, "total_tokens": tokens}
+        about = {"id": str(uuid4()), "object": "list", "model": name, "usage": usage}
+        # What Cohere's client wants to see.
+        about["meta"] = {"api_version": {"version": "2"}, "billed_units": {"search_units": 1}}
+        return _json({**about, "results": results})
 
     @app.get("/info", tags=["likewise"], summary="Models and indexes")
     async def info() -> Any:

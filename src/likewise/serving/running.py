@@ -26,6 +26,7 @@ def serve(
     models: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | Mapping[str, Any],
     *,
     index: Sequence[str | os.PathLike[str]] = (),
+    reranker: str | os.PathLike[str] | None = None,
     host: str = "127.0.0.1",
     port: int = 8080,
     api_key_file: str | os.PathLike[str] | None = None,
@@ -43,6 +44,8 @@ def serve(
     Args:
         models: what `load` takes; `NAME=MODEL` gives a name, otherwise it is that of the folder.
         index: indexes to search; each was made by one of the models.
+        reranker: a cross-encoder, by its folder or hub name, for the requests to rerank; without one, they are answered
+            by the tokens of a model.
         host: the address to listen at; 0.0.0.0 for all.
         port: the port; 0 for a free one.
         api_key_file: a file with an API key on each line, of which a request must have one.
@@ -55,7 +58,7 @@ def serve(
 
     Raises:
         ServingError: the port is in use, the key file holds no key, or an index was made by another model.
-        LoadError: a model cannot be loaded.
+        LoadError: a model or the cross-encoder cannot be loaded.
         MissingExtraError: FastAPI or uvicorn is not installed.
     """
     require_extra("serve", "A service", "fastapi", "fastapi_offline", "uvicorn", "prometheus_client", "orjson")
@@ -68,7 +71,7 @@ def serve(
         from likewise.serving.app import create_app
         from likewise.serving.service import Service
 
-        service = Service(named, [Path(one) for one in index], limits, engine, precision, progress)
+        service = Service(named, [Path(one) for one in index], limits, engine, precision, progress, reranker)
         app = create_app(service, keys, cors, [host, *allowed_host])
         at, taken = listening.getsockname()[:2]
         progress.tell(f"http://{f'[{at}]' if ':' in at else at}:{taken} serves {', '.join(service.models)}")

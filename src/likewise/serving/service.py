@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from fastapi.concurrency import run_in_threadpool
@@ -18,10 +18,13 @@ from fastapi.concurrency import run_in_threadpool
 from likewise.corpus.bundled import resolve_model
 from likewise.errors import LikewiseError
 from likewise.inference.deferred import DeferredEncoder
-from likewise.inference.exported import Facts, TextEncoder
+from likewise.inference.exported import Facts, Item, TextEncoder
+from likewise.inference.tokens import by_budget
 from likewise.runs.job import read_record
 from likewise.runs.progress import Progress
 from likewise.searching import Hit, Index
+from likewise.searching.maxsim import max_sim
+from likewise.searching.reranker import Reranker
 from likewise.serving.batching import Batcher
 from likewise.serving.guard import ServiceMetrics
 from likewise.serving.options import ServeOptions, ServingError
@@ -35,6 +38,7 @@ _SAMPLE = [
 ]
 """Texts on which an engine is compared with torch before it is used."""
 _MANY = 1 << 30
+_Found = TypeVar("_Found")
 _INLINE = 4096
 """Characters that are split into tokens at once; more is done in a thread, so that other requests go on."""
 
@@ -57,6 +61,11 @@ class _Work:
             encoding.cancel()
             raise CancelledError
 
+    def check(self) -> None:
+        """Raise CancelledError if the work was given up."""
+        if self._given_up:
+            raise CancelledError
+
     def give_up(self) -> None:
         """Give up."""
         self._given_up = True
@@ -73,6 +82,7 @@ class Service:
         options: the limits.
         engine, precision: as in `likewise.load`.
         progress: shows what is loaded.
+        reranker: the folder or hub name of a cross-encoder for the requests to rerank.
 
     Raises:
         ServingError: an index was made by another model, or two have the same name.
@@ -86,15 +96,19 @@ class Service:
         engine: Any = "auto",
         precision: Any = "fp32",
         progress: Progress | None = None,
+        reranker: str | os.PathLike[str] | None = None,
     ) -> None:
         self.options, self.metrics = options or ServeOptions(), ServiceMetrics()
         told = progress or Progress(quiet=True)
+        self.reranker = Reranker(reranker) if reranker is not None else None
+        self.reranker_name = Path(os.fspath(reranker)).name if reranker is not None else ""
         self.indexes = {path.stem: Index(path) for path in indexes}  # broken ones first
         if len(self.indexes) < len(indexes):
             raise ServingError("two indexes have the same name: rename one of the folders")
         self.models: dict[str, TextEncoder] = {}
         self.facts: dict[str, Facts] = {}
         self.batchers: dict[str, Batcher] = {}
+        self._names: dict[str, str] = {}  # what models were loaded from to their names
         self._places: dict[str, str] = {}  # what the names of models lead to
         self._bases: dict[str, str] = {}  # and of those that were made from another one, its name
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -103,6 +117,8 @@ class Service:
         self._searches, self._work = 0, threading.local()
         for name, given in models.items():
             encoder = DeferredEncoder(given, engine, precision)
+            if isinstance(given, str | os.PathLike):
+                self._names.setdefault(os.fspath(given), name)
             self._places[name], self._bases[name] = _place(given), _base(given)
             # By its export, if it has one from an earlier start: torch takes seconds to import.
             model, self.facts[name] = encoder.opened(), encoder.facts
@@ -114,13 +130,15 @@ class Service:
             self.metrics.waiting.labels(name).set_function(partial(getattr, self.batchers[name], "waiting"))
         for index in self.indexes.values():
             self._model_of(index)
+        if self.reranker is not None:
+            told.tell(f"{self.reranker_name}: a cross-encoder, for requests to rerank")
+            self.reranker.scores(_SAMPLE[0], _SAMPLE[1:2])  # loaded, and known to run
 
     def _model_of(self, index: Index) -> str:
         for name, facts in self.facts.items():
             if facts.fingerprint == index.made_with:
                 index.vectors = partial(self._vectors_for_search, name)
-                gives = self.facts[name].tokens and self.models[name].gives_tokens
-                index.tokens = partial(self._tokens_for_search, name) if gives else None
+                index.tokens = partial(self._tokens_for_search, name) if self._gives_tokens(name) else None
                 return name
         raise ServingError(
             f"{index.path} was made by a model that is not served here{f' ({index.model})' if index.model else ''}: "
@@ -128,12 +146,12 @@ class Service:
         )
 
     def model_name(self, asked: str | None) -> str:
-        """Return the name of a model, the first one for None.
+        """Return the name of a model, which may be asked for by what it was loaded from; the first one for None.
 
         Raises:
             RequestError: there is no such model.
         """
-        name = next(iter(self.models)) if asked is None else asked
+        name = next(iter(self.models)) if asked is None else self._names.get(asked, asked)
         if name not in self.models:
             there = f"the model {name!r} is not served here; there are {', '.join(self.models)}"
             raise RequestError(there, 404, param="model", code="model_not_found")
@@ -168,16 +186,76 @@ class Service:
         if name not in self.indexes:
             there = ", ".join(self.indexes) or "none: start with --index"
             raise RequestError(f"there is no index {name!r} here; there are {there}", 404, param="index")
+        return name, await self._in_thread(partial(self._search, self.indexes[name], asked))
+
+    async def _in_thread(self, function: Callable[[_Work], _Found]) -> _Found:
+        """Run a function in a thread of the searches, of which only so many may wait."""
         if self._searches >= self.options.searches:
             raise RequestError(f"{self._searches} searches are waiting: try again in 1 s", 429, retry_after="1")
         self._loop, work = asyncio.get_running_loop(), _Work()
         self._searches += 1
-        running = self._threads.submit(self._search, self.indexes[name], asked, work)
+        running = self._threads.submit(function, work)
         running.add_done_callback(lambda _: self._loop.call_soon_threadsafe(self._searched) if self._loop else None)
         try:
-            return name, await asyncio.wrap_future(running)
+            return await asyncio.wrap_future(running)
         finally:
             work.give_up()  # does nothing to one that is done
+
+    async def rerank(self, asked: str | None, query: str, texts: Sequence[str]) -> tuple[str, np.ndarray, int]:
+        """Score texts by how well they answer a query: by the cross-encoder, or by the tokens of a model (MaxSim).
+
+        Returns:
+            The name of what scored, the scores (S,), and the number of tokens that were read.
+
+        Raises:
+            RequestError: there is no such model, or it has no vectors of tokens.
+        """
+        if self.reranker is not None and asked in (None, self.reranker.name, self.reranker_name):
+            work = partial(self._by_cross_encoder, self.reranker, query, texts)
+            return self.reranker_name, *await self._in_thread(work)
+        if asked is not None:
+            name = self.model_name(asked)
+        else:
+            name = next(filter(self._gives_tokens, self.models), next(iter(self.models)))
+        if not self._gives_tokens(name):
+            none = f"{name} has no vectors of tokens to compare: start with --reranker and a cross-encoder"
+            raise RequestError(none, param="model")
+        return name, *await self._in_thread(partial(self._by_tokens, name, query, texts))
+
+    def _gives_tokens(self, name: str) -> bool:
+        return bool(self.facts[name].tokens) and self.models[name].gives_tokens
+
+    def _by_cross_encoder(
+        self, reranker: Reranker, query: str, texts: Sequence[str], work: _Work
+    ) -> tuple[np.ndarray, int]:
+        """Score texts, from 0 to 1; called in a thread of a search."""
+        outputs = reranker.scores(query, texts, work.check)
+        return 1 / (1 + np.exp(-np.clip(outputs, -500, 500))), reranker.tokens(query, texts)
+
+    def _by_tokens(self, name: str, query: str, texts: Sequence[str], work: _Work) -> tuple[np.ndarray, int]:
+        """Score texts by MaxSim; called in a thread of a search.
+
+        One batch at a time is given to the model's workers, so that other requests take turns with a long one.
+        """
+        model, facts = self.models[name], self.facts[name]
+        items = model.items(texts, facts.prompt("document"))
+        (asked,) = model.items([query], facts.prompt("query"))
+
+        def run(some: Sequence[Item], take: Callable[[np.ndarray], Any]) -> list[Any]:
+            encoding = model.pool.submit(model.vectors_and_tokens, some, take)
+            work.encodes(encoding)
+            return encoding.result(self.options.timeout)[1]
+
+        (tokens,) = run([asked], np.copy)
+        found = np.zeros(len(items))
+        for batch in by_budget(np.array([model.tokens(item) for item in items]), model.budget):
+            found[batch] = run([items[i] for i in batch], partial(max_sim, tokens))
+        count = sum(map(model.tokens, items)) + model.tokens(asked)
+        self.metrics.texts.labels(name).inc(len(items) + 1)
+        self.metrics.tokens.labels(name).inc(count)
+        if not np.isfinite(found).all():
+            raise RequestError("the model's vectors are not finite numbers", 500)
+        return found, count
 
     def _searched(self) -> None:
         self._searches -= 1
@@ -210,6 +288,7 @@ class Service:
     def about(self) -> dict[str, Any]:
         """Return what is served, for the page."""
         return {
+            "reranker": self.reranker_name or None,
             "models": [
                 {"name": name, "dimension": self.facts[name].dimension, "engine": model.engine, **self._base_of(name)}
                 for name, model in self.models.items()
