@@ -52,7 +52,7 @@ def search(
         bool, typer.Option("--json", help="Print the hits as a JSON array, with all their fields.")
     ] = False,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Show what vectors, words, tokens and neighbours gave each hit.")
+        bool, typer.Option("--explain", help="Show what each part of the search gave each hit.")
     ] = False,
 ) -> None:
     """Print hits."""
@@ -82,8 +82,24 @@ def print_hits(hits: Any, explain: bool = False) -> None:
             (printable(hit.place), "cyan"),
             (f"  {printable(hit.title)}" if hit.title else "", ""),
         )
-        console.print(head.append(f"  {hit.score:.4f}", "dim"), soft_wrap=True)
+        console.print(
+            head.append(f"  score {hit.score:.2f}" if hit.scores else f"  score {hit.score:.4f}", "dim"), soft_wrap=True
+        )
         if explain:
             console.print(Padding(Text(hit.explanation, "dim"), (0, 0, 0, 4)))
         before, sentence, after = map(printable, hit.parts)
         console.print(Padding(Text.assemble(before, (sentence, "bold"), after), (0, 0, 1, 4)))
+    if hits:
+        console.print(Text(_scale(hits[0], explain), "dim"))
+
+
+def _scale(hit: Any, explained: bool) -> str:
+    """Return what the scores of hits like this one mean."""
+    if hit.scores:
+        told = "Scores: standard deviations above the average passage, all parts of the search together"
+        return f"{told}." if explained else f"{told}; --explain shows each part."
+    return (
+        "Scores: cosines of query and passage."
+        if hit.similarity is not None
+        else "Scores: BM25, of the words in common."
+    )

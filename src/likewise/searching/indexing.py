@@ -46,6 +46,8 @@ _TOKENS_A_WORD = 1.4
 APPROXIMATE = 200_000
 """Passages from which an approximate index of the vectors is built: an exact search reads 1.5 kB for each of them."""
 _TRIED = 100
+_STEP = 256
+"""Passages that are encoded between two moves of the bar: some batches for each of many cores."""
 _FITTED = 256
 """Passages whose tokens say in which form those of all are stored."""
 _COUNTED = 10_000
@@ -265,6 +267,8 @@ class _Update:
     skipped: dict[str, str] = field(default_factory=dict)  # source to the reason
     encoded: int = 0
     added: int = 0
+    bar: Any = None
+    shown: int = 0  # passages of this window that the bar has counted
     vectors: Any = None  # a TextEncoder, opened when there is something to encode
 
     def __post_init__(self) -> None:
@@ -291,6 +295,7 @@ class _Update:
         fresh = {one: path for one, path in wanted.items() if one not in self.there or not self.there[one][2]}
         size = sum(path.stat().st_size for path in fresh.values())
         with self.stop.progress.bar("indexing") as bar:
+            self.bar = bar
 
             def begun() -> Iterator[Callable[[], int]]:
                 for window in self._windows(fresh, set(named)):
@@ -300,7 +305,8 @@ class _Update:
                     yield self._begun(window, bar.total or 0)
 
             for written in in_order(begun(), 2 * self.workers):
-                bar.advance(written)
+                bar.advance(written - self.shown)
+                self.shown = 0
                 self.stop.check(f"after {counted(bar.done, 'passage')}")
         files = {str(path.resolve()) for path in wanted.values()}
         stale = [
@@ -361,8 +367,19 @@ class _Update:
             return self._fitted(texts)
         if self.workers:
             return RayExecutor().submit(_encoded, self.vectors.elsewhere(), texts, self.codec).result
-        rows = _rows(self.vectors, texts, self.codec)
+        rows = self._in_steps(texts)
         return lambda: rows
+
+    def _in_steps(self, texts: list[str]) -> list[Encoded]:
+        """Return the vectors and the tokens of texts, with a bar that moves meanwhile."""
+        order = np.argsort([-len(text) for text in texts], kind="stable").tolist()  # those of like length pad little
+        found: dict[int, Encoded] = {}
+        for start in range(0, len(order), _STEP):
+            part = order[start : start + _STEP]
+            found.update(zip(part, _rows(self.vectors, [texts[i] for i in part], self.codec), strict=True))
+            self.bar.advance(len(part))
+            self.shown += len(part)
+        return [found[i] for i in range(len(texts))]
 
     def _fitted(self, texts: list[str]) -> Callable[[], Iterable[Encoded]]:
         """Return the same, after the form of the tokens is found by some of the texts, which are encoded once too."""
