@@ -34,7 +34,7 @@ def test_the_first_passages_are_in_the_order_of_the_cross_encoder(many, tiny_cro
 def test_what_is_excluded_stays_taken_off(many, tiny_cross_encoder):
     query = f"{QUERY}, excluding the dog"
     settings = {"reranker": str(tiny_cross_encoder), "neighbours": 0}
-    before = {hit.text: hit for hit in Index(many).search(query, 20, pipeline={"neighbours": 0})}
+    before = {hit.text: hit for hit in Index(many).search(query, 300, pipeline={"neighbours": 0})}
     for hit in Index(many).search(query, 20, pipeline=settings):
         assert hit.scores["excluded"] == pytest.approx(before[hit.text].scores["excluded"])
         assert hit.score == pytest.approx(sum(hit.scores.values()))

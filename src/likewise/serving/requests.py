@@ -72,7 +72,7 @@ class SearchBody(BaseModel):
     pipeline: dict[str, float] | None = Field(None, description="Weights in place of those of the index.")
 
 
-class Document(BaseModel):
+class TextObject(BaseModel):
     """A text in an object, as Cohere and Jina also take it."""
 
     text: Text
@@ -82,7 +82,7 @@ class RerankBody(BaseModel):
     """A request for the order of texts by how well they answer a query, as Cohere and Jina have it."""
 
     query: Text
-    documents: Annotated[list[Text | Document], Field(fail_fast=True)]
+    documents: Annotated[list[Text | TextObject], Field(fail_fast=True)]
     model: str | None = Field(None, description="The reranker, or else the first model, if it is left out.")
     top_n: Annotated[int, Field(ge=1)] | None = Field(None, description="How many, the best first; all if left out.")
     return_documents: bool = False
