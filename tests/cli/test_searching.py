@@ -4,12 +4,12 @@ import re
 
 def test_an_index_of_a_folder_without_prose_ends_with_2_and_a_sentence(cli, tiny_model, tmp_path):
     (tmp_path / "text").mkdir()
-    (tmp_path / "text" / "page.html").write_text("<p>The cat sees the dog.</p>\n")
+    (tmp_path / "text" / "page.log").write_text("<p>The cat sees the dog.</p>\n")
     result = cli("index", tmp_path / "text", "--model", tmp_path / "model", "--out", tmp_path / "a.index")
     assert result.exit_code == 2
     said = " ".join(result.stderr.split())
     assert "no file in this folder ends in .txt" in said
-    assert "there is 1 file in other formats (1 .html)" in said
+    assert "there is 1 file in other formats (1 .log)" in said
 
 
 def test_index_and_search(cli, tiny_model, sentences, tmp_path):
@@ -27,7 +27,8 @@ def test_index_and_search(cli, tiny_model, sentences, tmp_path):
     assert sentences[1] in " ".join(result.stdout.split())
     result = cli("search", out, sentences[1], "-k", "3", "--explain")
     assert re.search(
-        r"vectors [+-]\d\.\d\d \(cosine 1\.000\), words \+\d\.\d\d \(BM25 \d+\.\d\d\), neighbours", result.stdout
+        r"vectors [+-]\d\.\d\d \(cosine 1\.000\), words \+\d\.\d\d \(BM25 \d+\.\d\d\), (tokens .*, )?neighbours",
+        result.stdout,
     )
     result = cli("search", out, sentences[1], "--json", "--words-only")
     assert [hit["line"] for hit in json.loads(result.stdout)] == [3]
