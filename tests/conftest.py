@@ -180,10 +180,19 @@ def _cache_of_its_own(
 @pytest.fixture(scope="session")
 def saved_model(tiny_base, tmp_path_factory) -> Path:
     """The tiny encoder as a folder."""
+    return _saved(tiny_base, tmp_path_factory.mktemp("saved") / "model", "cls")
+
+
+@pytest.fixture(scope="session")
+def mean_model(tiny_base, tmp_path_factory) -> Path:
+    """The same, which pools all of its tokens."""
+    return _saved(tiny_base, tmp_path_factory.mktemp("mean") / "model", "mean")
+
+
+def _saved(base: Path, folder: Path, pooling: str) -> Path:
     from likewise.encoder.build import build_encoder
 
-    folder = tmp_path_factory.mktemp("saved") / "model"
-    build_encoder(str(tiny_base), pooling="cls", head=False).eval().save(str(folder), create_model_card=False)
+    build_encoder(str(base), pooling=pooling, head=False).eval().save(str(folder), create_model_card=False)
     return folder
 
 

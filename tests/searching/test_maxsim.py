@@ -96,16 +96,6 @@ def test_gains_have_the_deviation_of_the_scores_and_the_others_get_that_of_the_l
 
 
 @pytest.fixture(scope="module")
-def mean_model(tiny_base, tmp_path_factory) -> Path:
-    """An encoder that pools all of its tokens."""
-    from likewise.encoder.build import build_encoder
-
-    folder = tmp_path_factory.mktemp("mean") / "model"
-    build_encoder(str(tiny_base), pooling="mean", head=False).eval().save(str(folder), create_model_card=False)
-    return folder
-
-
-@pytest.fixture(scope="module")
 def reader(mean_model, sentences, tmp_path_factory):
     folder = tmp_path_factory.mktemp("tokens")
     (folder / "lines.txt").write_text("\n".join(sentences[:120]) + "\n")
