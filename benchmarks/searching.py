@@ -27,7 +27,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import pytrec_eval
 import torch
 from lancedb.query import MatchQuery
 
@@ -36,12 +35,14 @@ from domains import Bm25, Cosines, Encoded, Hybrid, task_of
 from likewise.corpus.decoding import digest_of
 from likewise.corpus.downloads import data_folder
 from likewise.corpus.weaknesses import read_weaknesses
+from likewise.evaluation.tasks.retrieval import measures_of_each
 from likewise.runs.provenance import machine, versions
 from likewise.runs.whole_files import write_text
 from likewise.searching.indexing import recall_of
 from likewise.searching.passages import IndexedPassage
 from likewise.searching.pipeline import WITHOUT_TOKENS, Pipeline
 from likewise.searching.table import Table
+from likewise.searching.trial import gain_interval
 
 JUDGED = ("aviation", "exclusion", "regulation", "security")
 
@@ -121,15 +122,9 @@ def opened(name: str, judged: Judged, model: str, work: Path) -> likewise.Index:
 
 def measured(judged: Judged, found: Found) -> dict[str, list[float]]:
     """nDCG@10 and recall@100 of each query."""
-    evaluator = pytrec_eval.RelevanceEvaluator(judged.grades, {"ndcg_cut_10", "recall_100"})
-    each = evaluator.evaluate({query: found[query] or {"": 0.0} for query in judged.queries})
-    return {kind: [100 * each[query][kind] for query in judged.queries] for kind in ("ndcg_cut_10", "recall_100")}
-
-
-def interval(gains: np.ndarray) -> list[float]:
-    """The 95 % interval of the mean gain, by 10,000 samples of the queries."""
-    drawn = np.random.default_rng(0).integers(0, len(gains), (10_000, len(gains)))
-    return [round(float(one), 2) for one in np.quantile(gains[drawn].mean(axis=1), [0.025, 0.975])]
+    each = measures_of_each(judged.grades, {query: found[query] or {"": 0.0} for query in judged.queries})
+    ndcg, recall = zip(*(each[query] for query in judged.queries), strict=True)
+    return {"ndcg_cut_10": list(ndcg), "recall_100": list(recall)}
 
 
 def arms(name: str, judged: Judged, options: argparse.Namespace) -> dict[str, Callable[[], Found]]:
@@ -171,7 +166,9 @@ def judge(name: str, options: argparse.Namespace) -> None:
         for kind, values in each.items():
             row[kind] = round(float(np.mean(values)), 2)
             if free:
-                row[f"{kind}_gain"] = interval(np.array(values) - np.array(free["each"][kind]))
+                row[f"{kind}_gain"] = [
+                    round(one, 2) for one in gain_interval(np.array(values) - np.array(free["each"][kind]))
+                ]
         row["each"] = {kind: [round(value, 2) for value in values] for kind, values in each.items()}
         with path.open("a", encoding="utf-8") as file:
             file.write(json.dumps({**row, "machine": machine(), "versions": versions()}) + "\n")

@@ -27,10 +27,12 @@ def require_extra(extra: str, purpose: str, *modules: str) -> None:
 def counted(number: int, noun: str) -> str:
     """Return a number with its noun, for a message.
 
-    >>> counted(1, "sentence"), counted(1200, "sentence")
-    ('1 sentence', '1,200 sentences')
+    >>> counted(1, "sentence"), counted(1200, "sentence"), counted(2, "query")
+    ('1 sentence', '1,200 sentences', '2 queries')
     """
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+    if number == 1:
+        return f"1 {noun}"
+    return f"{number:,} {noun.removesuffix('y')}ies" if noun.endswith("ry") else f"{number:,} {noun}s"
 
 
 def printable(text: str) -> str:

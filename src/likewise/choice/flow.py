@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -23,6 +22,7 @@ from likewise.errors import LikewiseError, counted, require_extra
 from likewise.evaluation.data import json_rows
 from likewise.evaluation.tasks.retrieval import measures_of_each, read_grades, read_texts
 from likewise.inference.deferred import DeferredEncoder
+from likewise.runs.duration import seconds_each
 from likewise.runs.job import Job, Resume, check_target, open_job, read_record
 from likewise.runs.parts import Parts, checksum
 from likewise.runs.plan import Plan
@@ -194,11 +194,7 @@ class _Run:
         for name in begun:
             encoder = encoders[name].opened("document")
             encoder.choose(probe, len(self.held.passages), Progress(quiet=True))
-            encoder(probe[:2])
-            start = time.perf_counter()
-            encoder(probe)
-            each = (time.perf_counter() - start) / len(probe)
-            seconds += each * (len(self.held.passages) + 3 * len(self.held.queries))
+            seconds += seconds_each(encoder, probe) * (len(self.held.passages) + 3 * len(self.held.queries))
         more = ", and as long as you allow for each adaptation" if adapt else ""
         texts = counted(len(self.held.passages) * len(begun), "passage")
         self.progress.tell(f"{texts} to encode: about {max(1, round(seconds / 60))} min{more}")
@@ -226,17 +222,16 @@ class _Run:
             sizes = {"index_bytes": _bytes(path), "model_bytes": _model_bytes(encoder)}
             self.job.note(**{noted: {"passages_a_second": pace, **sizes}})
         facts: dict[str, Any] = self.job.notes[noted]
-        ways = {_BM25: Way("words", words_alone())} if not self.systems else {}
-        ways |= {
-            f"{shown}, alone": Way("vectors", vectors_alone()),
-            f"{shown} + BM25": Way("hybrid", free_hybrid()),
-            f"{shown}, pipeline": Way("hybrid", opened.pipeline),
-        }
-        for name, way in ways.items():
+        ways = [(_BM25, Way("words", words_alone()), True)] if not self.systems else []
+        ways += [
+            (f"{shown}, alone", Way("vectors", vectors_alone()), free),
+            (f"{shown} + BM25", Way("hybrid", free_hybrid()), free),
+            (f"{shown}, pipeline", Way("hybrid", opened.pipeline), False),
+        ]
+        for name, way, is_free in ways:
             if f"{_folder(name)}.json" not in self.parts:
                 self._measure(name, way, opened, judged_by)
             kept = json.loads(self.parts.path(f"{_folder(name)}.json").read_text(encoding="utf-8"))
-            is_free = name == _BM25 or (free and not name.endswith(", pipeline"))
             score = float(np.mean(kept["each"]))
             known = {} if name == _BM25 else facts
             named = "" if name == _BM25 else model

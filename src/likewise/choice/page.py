@@ -6,7 +6,7 @@ import math
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from likewise.choice.result import COLUMNS, JUDGED_COLUMNS, interval_of
+from likewise.choice.result import interval_of
 
 if TYPE_CHECKING:
     from likewise.choice.result import Choice
@@ -19,15 +19,11 @@ def page_of(choice: Choice) -> str:
     """Return the page."""
     from jinja2 import Template
 
-    judged = any(one.judged is not None for one in choice.table)
     source = files("likewise.choice").joinpath("page.html.j2").read_text(encoding="utf-8")
     template = Template(source, autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    best = {one.name: place for place, one in enumerate(sorted(choice.table, key=lambda one: -one.score))}
     return template.render(
         choice=choice,
-        columns=[*COLUMNS, *(JUDGED_COLUMNS if judged else ())],
-        rows=[(one, one.cells(judged)) for one in sorted(choice.table, key=lambda one: -one.score)],
-        order=best,
+        rows=list(zip(choice.ranked, choice.rows, strict=True)),
         dots=_dots(choice),
         times=_times(choice),
         words={"title": "titles", "question": "questions", "rest": "sentences", "written": "written queries"},
@@ -48,7 +44,7 @@ def _dots(choice: Choice) -> dict[str, Any]:
         return round(12 + (value - low) / (high - low) * (_WIDTH - 24), 1)
 
     rows = []
-    for i, one in enumerate(sorted(choice.table, key=lambda one: -one.score)):
+    for i, one in enumerate(choice.ranked):
         gain = one.score - free.score
         is_free = one is free
         rows.append(
@@ -87,7 +83,7 @@ def _times(choice: Choice) -> dict[str, Any]:
     def up(score: float) -> float:
         return round(_TALL - 40 - (score - low) / (high - low) * (_TALL - 60), 1)
 
-    order = {one.name: i for i, one in enumerate(sorted(choice.table, key=lambda one: -one.score), start=1)}
+    order = {one.name: i for i, one in enumerate(choice.ranked, start=1)}
     points = [
         {
             "name": one.name,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +109,26 @@ class Choice:
         return self.chosen.pipeline
 
     @property
+    def ranked(self) -> list[System]:
+        """All systems, the best first."""
+        return sorted(self.table, key=lambda one: -one.score)
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns of its table: those of the judgements only if some were given."""
+        return [*COLUMNS, *(JUDGED_COLUMNS if self.judged else ())]
+
+    @property
+    def judged(self) -> bool:
+        """True if judgements were given."""
+        return any(one.judged is not None for one in self.table)
+
+    @property
+    def rows(self) -> list[list[str]]:
+        """The cells of all systems, the best first, in the order of `columns`."""
+        return [one.cells(self.judged) for one in self.ranked]
+
+    @property
     def model(self) -> str:
         """The base to use; of a search by words alone the first one, as every index has vectors."""
         return self.chosen.model or next((one.model for one in self.table if one.model), "")
@@ -163,7 +183,7 @@ def compared(systems: Sequence[System], each: Sequence[np.ndarray], judged: Sequ
             changes["judged"] = float(judged[i].mean())
             if i != free:
                 changes["judged_low"], changes["judged_high"] = gain_interval(judged[i] - judged[free])
-        found.append(System(**{**{name: getattr(one, name) for name in System.__dataclass_fields__}, **changes}))
+        found.append(replace(one, **changes))
     return found
 
 
@@ -207,6 +227,6 @@ def judgement(systems: Sequence[System], chosen: System, queries: int) -> str:
     )
     width = float(np.median(widths)) if widths else 0.0
     return (
-        f"By your {counted(queries, 'judged query').replace('querys', 'queries')} {best.name} is best "
+        f"By your {counted(queries, 'judged query')} {best.name} is best "
         f"({best.judged:.1f}), {said}; so few show differences of about {width:.0f} points or more"
     )

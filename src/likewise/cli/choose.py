@@ -33,13 +33,8 @@ def choose(
         return
     from rich.console import Console
 
-    from likewise.choice.result import COLUMNS, JUDGED_COLUMNS
-
-    judged = any(one.judged is not None for one in choice.table)
-    rows = sorted(choice.table, key=lambda one: -one.score)
-    chosen = next(i for i, one in enumerate(rows) if one.name == choice.chosen.name)
-    columns = [*COLUMNS, *(JUDGED_COLUMNS if judged else ())]
-    Console(highlight=False).print(table_of(columns, [one.cells(judged) for one in rows], bold=chosen))
+    chosen = next(i for i, one in enumerate(choice.ranked) if one.name == choice.chosen.name)
+    Console(highlight=False).print(table_of(choice.columns, choice.rows, bold=chosen))
     typer.echo(f"Verdict: {choice.reason}.")
     if choice.judgement:
         typer.echo(f"{choice.judgement}.")

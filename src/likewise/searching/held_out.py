@@ -32,7 +32,8 @@ SHARED = 0.5
 _CHANGED = {"rest": 0.25, "question": 0.25, "title": 0.34}
 """Share of the passages that lose one: the others stay what they are."""
 _SHORTEST = 3  # words of a query
-_RUN = 20  # passages of one title, or of one file, that are kept or left together
+RUN = 20
+"""Passages beside each other, of one title or of one file, that are kept or left together."""
 KINDS = ("title", "question", "rest")
 
 
@@ -206,7 +207,7 @@ def sampled(
 
 
 def _runs(paths: Sequence[Path], splitting: Splitting) -> Iterator[list[Excerpt]]:
-    """Yield runs of passages that stand below one title, or beside each other in one file, `_RUN` at most."""
+    """Yield runs of passages that stand below one title, or beside each other in one file, `RUN` at most."""
     names: Counter[str] = Counter()
     for path in paths:
         run: list[Excerpt] = []
@@ -215,7 +216,7 @@ def _runs(paths: Sequence[Path], splitting: Splitting) -> Iterator[list[Excerpt]
             name = given or f"{path}:{one.line}"
             names[name] += 1
             excerpt = Excerpt(name if names[name] == 1 else f"{name}#{names[name]}", one.text, one.title, str(path))
-            if run and (run[-1].title != excerpt.title or len(run) == _RUN):
+            if run and (run[-1].title != excerpt.title or len(run) == RUN):
                 yield run
                 run = []
             run.append(excerpt)

@@ -184,9 +184,8 @@ class Table:
                 Nothing else in the folder is touched.
         """
         self._table.optimize(cleanup_older_than=_KEPT)
-        for path in (self.folder / f"{self.name}.lance").rglob(
-            ".tmp*"
-        ):  # of a killed process: only one writes at a time
+        own = self.folder / f"{self.name}.lance"
+        for path in own.rglob(".tmp*"):  # of a killed process: only one writes at a time
             if path.is_file():
                 path.unlink()
         for name in left:

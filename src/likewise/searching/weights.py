@@ -9,7 +9,7 @@ import numpy as np
 
 from likewise.inference.deferred import DeferredEncoder
 from likewise.runs.progress import Progress
-from likewise.searching.held_out import LEAST, Excerpt, HeldOut
+from likewise.searching.held_out import LEAST, RUN, Excerpt, HeldOut
 from likewise.searching.indexing import Shared
 from likewise.searching.pipeline import Pipeline
 from likewise.searching.table import Table
@@ -86,12 +86,9 @@ def described(one: Pipeline, default: Pipeline) -> str:
 def excerpts_of(table: Table, most: int) -> list[Excerpt]:
     """Return passages of a table, up to `most`, in evenly spaced runs that stand beside each other."""
     ids, _ = table.keys()
-    runs = max(1, most // _RUN)
+    runs = max(1, most // RUN)
     if len(ids) > most:
-        starts = np.linspace(0, len(ids) - _RUN, runs).astype(int)
-        ids = ids[np.unique((starts[:, None] + np.arange(_RUN)).ravel())]
+        starts = np.linspace(0, len(ids) - RUN, runs).astype(int)
+        ids = ids[np.unique((starts[:, None] + np.arange(RUN)).ravel())]
     rows = table.passages(ids)
     return [Excerpt(str(i), row["text"], row["title"], row["file"]) for i, row in zip(ids, rows, strict=True)]
-
-
-_RUN = 20
