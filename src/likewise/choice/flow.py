@@ -28,7 +28,7 @@ from likewise.runs.parts import Parts, checksum
 from likewise.runs.plan import Plan
 from likewise.runs.progress import Progress
 from likewise.runs.stopping import orderly_stop
-from likewise.searching.held_out import LEAST, HeldOut, sampled
+from likewise.searching.held_out import CALLED, LEAST, HeldOut, sampled
 from likewise.searching.hit import Hit
 from likewise.searching.indexing import WORDS, index
 from likewise.searching.passages import Splitting, files_of
@@ -134,7 +134,7 @@ def choose(
         stack.enter_context(orderly_stop(progress))
         progress.tell(
             f"{len(excerpts):,} of {counted(total, 'passage')} are searched by {len(held.queries):,} queries taken out "
-            f"of them: {', '.join(f'{count:,} by {kind}' for kind, count in held.kinds.items())}"
+            f"of them: {', '.join(counted(count, CALLED[kind]) for kind, count in held.kinds.items())}"
         )
         run = _Run(job, held, judged, named, files, corpus_options, language, progress)
         run.foretell(encoders, adapt)

@@ -7,6 +7,8 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from likewise.choice.result import interval_of
+from likewise.errors import counted
+from likewise.searching.held_out import CALLED
 
 if TYPE_CHECKING:
     from likewise.choice.result import Choice
@@ -26,8 +28,8 @@ def page_of(choice: Choice) -> str:
         rows=list(zip(choice.ranked, choice.rows, strict=True)),
         dots=_dots(choice),
         times=_times(choice),
-        words={"title": "titles", "question": "questions", "rest": "sentences", "written": "written queries"},
-        singular={"rest": "sentence"},
+        asked=", ".join(counted(count, CALLED[kind]) for kind, count in choice.facts["queries"].items()),
+        called=CALLED,
     )
 
 

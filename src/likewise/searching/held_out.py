@@ -35,6 +35,8 @@ _SHORTEST = 3  # words of a query
 RUN = 20
 """Passages beside each other, of one title or of one file, that are kept or left together."""
 KINDS = ("title", "question", "rest")
+CALLED = {"title": "title", "question": "question", "rest": "sentence", "written": "written query"}
+"""What a query of each kind is, for people."""
 
 
 @dataclass(frozen=True)
