@@ -78,7 +78,7 @@ def token_gains(own: np.ndarray, fits: np.ndarray, weight: float) -> tuple[np.nd
         own: (S,) the scores of the first passages.
         fits: (S,) how well their tokens fit.
 
-    >>> token_gains(np.array([1.0, 3.0]), np.array([0.2, 0.6]), 0.5)
+    >>> token_gains(np.array([1.0, 3.0]), np.array([0.25, 0.75]), 0.5)
     (array([-0.5,  0.5]), -0.5)
     """
     deviation = fits.std()
