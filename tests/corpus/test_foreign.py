@@ -1,6 +1,8 @@
 """Web pages, notebooks, Word, PowerPoint and PDF files, made here."""
 
 import json
+import os
+import signal
 import zipfile
 from pathlib import Path
 
@@ -200,6 +202,8 @@ def test_a_file_that_cannot_be_read_is_passed_over_in_a_folder(tmp_path, write):
 
 def test_a_reader_that_hangs_is_ended_and_the_next_file_is_read(tmp_path, write, monkeypatch):
     path = write("a.html", f"<p>{PUMP} Once.</p>")
+    blocks(write("first.html", f"<p>{PUMP} At first.</p>"))
+    os.kill(reading._CONVERTER._process.pid, signal.SIGSTOP)  # or else it might have answered already
     with monkeypatch.context() as patch:
         patch.setattr(reading, "SECONDS", 0.0)
         with pytest.raises(CorpusError, match="more than 0 s a page"):
