@@ -29,7 +29,7 @@ LEAST = 0.05
 """Share of the base's MRR that a candidate has to gain.
 
 A sentence shares words with the rest of its passage, more than a query does: smaller gains did not carry over to
-judged queries (docs/adapt.md).
+judged queries (docs/adapt-measured.md).
 """
 
 COLUMNS = ("Candidate", "Beside BM25", "Gain", "Noise", "Alone", "Gain", "Noise", "STS-B dev", "Negation")
