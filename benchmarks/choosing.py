@@ -36,9 +36,9 @@ import likewise
 from domains import Bm25, Encoded
 from likewise.choice.result import System, compared, decided
 from likewise.corpus.downloads import data_folder
+from likewise.retrieval.pipeline import WITHOUT_TOKENS, Pipeline
 from likewise.runs.whole_files import write_text
 from likewise.searching.held_out import Excerpt, HeldOut
-from likewise.searching.pipeline import WITHOUT_TOKENS, Pipeline
 from likewise.searching.trial import discounted
 from likewise.searching.weights import better, grid
 from search_parts import ndcg, nearest, spread, standard

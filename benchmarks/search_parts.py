@@ -37,8 +37,8 @@ from likewise.corpus.downloads import data_folder
 from likewise.corpus.options import CorpusOptions
 from likewise.corpus.weaknesses import read_weaknesses
 from likewise.inference.runner import runner_of
+from likewise.retrieval.fusion import token_gains
 from likewise.searching.exclusion import divided
-from likewise.searching.fusion import token_gains
 from likewise.searching.maxsim import TokenCodec, token_weights
 from likewise.searching.passages import Splitting
 

@@ -22,12 +22,12 @@ from typing import Any
 import numpy as np
 
 import likewise
+from likewise.retrieval.pipeline import Pipeline
 from likewise.runs.whole_files import write_json
 from likewise.searching import geometry
 from likewise.searching.indexing import APPROXIMATE
 from likewise.searching.maxsim import TokenCodec
 from likewise.searching.passages import IndexedPassage
-from likewise.searching.pipeline import Pipeline
 from likewise.searching.table import Table
 from searching import memory
 

@@ -36,11 +36,11 @@ from likewise.corpus.decoding import digest_of
 from likewise.corpus.downloads import data_folder
 from likewise.corpus.weaknesses import read_weaknesses
 from likewise.evaluation.tasks.retrieval import measures_of_each
+from likewise.retrieval.pipeline import WITHOUT_TOKENS, Pipeline
 from likewise.runs.provenance import machine, versions
 from likewise.runs.whole_files import write_text
 from likewise.searching.indexing import recall_of
 from likewise.searching.passages import IndexedPassage
-from likewise.searching.pipeline import WITHOUT_TOKENS, Pipeline
 from likewise.searching.table import Table
 from likewise.searching.trial import gain_interval
 

@@ -14,7 +14,6 @@ import likewise
 from likewise.adaptation import adapt, head, proposals, texts
 from likewise.adaptation.choice import Candidate, Judge
 from likewise.adaptation.head import FrozenTexts, Head, HeadTrainingOptions, centred, softly_whitened, train_head
-from likewise.adaptation.hybrid import bm25
 from likewise.adaptation.result import advice, changed_neighbours
 from likewise.corpus.passages import OfferedPair
 from likewise.encoder.word_part import WordPart
@@ -282,21 +281,6 @@ def test_words_are_left_to_bm25(passages, tiny_base, adapted, tmp_path):
     assert found.candidates[0].beside_mrr > found.candidates[0].mrr
     assert found.candidates[0].beside_mrr == pytest.approx(adapted.candidates[0].beside_mrr)
     assert "vectors alone" in adapted.advice
-
-
-def test_bm25_by_another_road():
-    bm25s = pytest.importorskip("bm25s")
-    texts = ["the pump of the engine failed", "a door opened and a door closed", "pumps and doors of an engine"]
-    queries = ["pump doors", "engine failed twice"]
-    stem = {"pumps": "pump", "doors": "door", "failed": "fail", "opened": "open", "closed": "close", "engine": "engin"}
-
-    def words(text):
-        return [stem.get(word, word) for word in text.split() if len(word) > 1]
-
-    index = bm25s.BM25(method="lucene", k1=1.5, b=0.75)
-    index.index([words(text) for text in texts], show_progress=False)
-    wanted = [index.get_scores([one for one in words(query) if one != "twice"]) for query in queries]
-    np.testing.assert_allclose(bm25(queries, texts), wanted, rtol=1e-5)
 
 
 def test_linear_heads_by_hand():

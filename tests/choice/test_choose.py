@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import likewise
-from likewise.choice.flow import ChoiceError, free_hybrid, vectors_alone, words_alone
+from likewise.choice.flow import ChoiceError
 from likewise.choice.result import Choice, System, compared, decided, judgement
 from likewise.cli import build_app
+from likewise.retrieval.pipeline import free_hybrid, vectors_alone, words_alone
 from likewise.searching import Pipeline
 
 NOUNS = "cat dog river bridge teacher letter garden train window song market doctor island captain farmer".split()

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
+from likewise.retrieval.fusion import spread
 from likewise.runs.options import OptionError
 from likewise.searching import Index, Pipeline, SearchError, fusion
-from likewise.searching.fusion import spread
 
 QUERY = "the famous captain of a zebra"
 

@@ -10,8 +10,8 @@ import pytest
 from sentence_transformers import SentenceTransformer
 
 import likewise
+from likewise.retrieval.fusion import token_gains
 from likewise.searching import Index, SearchError, indexing
-from likewise.searching.fusion import token_gains
 from likewise.searching.indexing import index
 from likewise.searching.maxsim import TokenCodec, token_weights
 

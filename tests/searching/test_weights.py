@@ -4,7 +4,7 @@ import random
 import numpy as np
 
 import likewise
-from likewise.searching.pipeline import WITHOUT_TOKENS, Pipeline
+from likewise.retrieval.pipeline import WITHOUT_TOKENS, Pipeline
 from likewise.searching.weights import better, described, grid
 
 NOUNS = "cat dog river bridge teacher letter garden train window song market doctor island".split()

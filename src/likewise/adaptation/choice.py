@@ -13,13 +13,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from likewise.adaptation.head import FrozenTexts, Head
-from likewise.adaptation.hybrid import bm25, standardised
 from likewise.adaptation.options import AdaptOptions
 from likewise.adaptation.texts import OwnText
 from likewise.evaluation.geometry import ranks_by_scores
 from likewise.evaluation.pairs import RatedPairs, correlations, pair_cosines
 from likewise.evaluation.registry import rated_task
 from likewise.evaluation.task import DataError, number
+from likewise.retrieval.fusion import exhaustive
+from likewise.retrieval.pipeline import free_hybrid
+from likewise.retrieval.words import bm25
 from likewise.runs.progress import Progress
 
 GUARD = 1.0
@@ -159,7 +161,8 @@ class Contest:
     ) -> None:
         self.space, self.text, self.negated, self.sts, self.progress = space, text, negated, sts, progress
         self.heads = {"base": Head(space.vectors.shape[1])}
-        self.terms = standardised(bm25(text.queries, text.pool, options.language))  # (Q, N)
+        self.pipeline = free_hybrid()
+        self.words = bm25(text.queries, text.pool, options.language)  # (Q, N)
         alone, beside, sts_dev, negation = self._measured("base")
         self.judge = Judge(alone, beside, sts_dev, options.alone)
         self.candidates = [self._told(self.judge.score("base", alone, beside, sts_dev, negation))]
@@ -186,7 +189,7 @@ class Contest:
     def scores(self, name: str) -> np.ndarray:
         """Return the scores (Q, N) of the held-out queries with all passages that decide, by a candidate."""
         cosines = self._cosines(name)
-        return cosines if self.judge.by_vectors else standardised(cosines) + self.terms
+        return cosines if self.judge.by_vectors else exhaustive(self.pipeline, cosines, self.words)
 
     def _cosines(self, name: str) -> np.ndarray:
         head = self.heads[name]
@@ -195,7 +198,8 @@ class Contest:
     def _measured(self, name: str) -> tuple[np.ndarray, np.ndarray, float | None, float | None]:
         """Return reciprocal ranks by the vectors and beside BM25, (Q,) each, STS-B dev, and negations' distance."""
         head, cosines, own = self.heads[name], self._cosines(name), np.array(self.text.own)
-        alone, beside = (ranks_by_scores(one, own) for one in (cosines, standardised(cosines) + self.terms))
+        together = exhaustive(self.pipeline, cosines, self.words)
+        alone, beside = (ranks_by_scores(one, own) for one in (cosines, together))
         sts = negation = None
         if self.sts is not None:
             sides = self.space.under(head, self.sts.first), self.space.under(head, self.sts.second)

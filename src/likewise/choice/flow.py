@@ -22,6 +22,7 @@ from likewise.errors import LikewiseError, counted, require_extra
 from likewise.evaluation.data import json_rows
 from likewise.evaluation.tasks.retrieval import measures_of_each, read_grades, read_texts
 from likewise.inference.deferred import DeferredEncoder
+from likewise.retrieval.pipeline import Pipeline, free_hybrid, vectors_alone, words_alone
 from likewise.runs.duration import seconds_each
 from likewise.runs.job import Job, Resume, check_target, open_job, read_record
 from likewise.runs.parts import Parts, checksum
@@ -32,7 +33,6 @@ from likewise.searching.held_out import CALLED, LEAST, HeldOut, sampled
 from likewise.searching.hit import Hit
 from likewise.searching.indexing import WORDS, index
 from likewise.searching.passages import Splitting, files_of
-from likewise.searching.pipeline import Pipeline
 from likewise.searching.reading import Index
 from likewise.searching.trial import Way, measure, trial_index
 from likewise.transformers_output import no_bar
@@ -342,27 +342,6 @@ def _written(queries: Any) -> list[tuple[str, str]]:
             raise ChoiceError(f"{where}: a query has the fields query and passage; this row has {', '.join(row)}")
         found.append((text, str(name)))
     return found
-
-
-def free_hybrid() -> Pipeline:
-    """Return the pipeline of the free hybrid: cosines and BM25 scores, each standardised, and added."""
-    return _only(vectors=0.5, words=0.5)
-
-
-def words_alone() -> Pipeline:
-    """Return the pipeline of a search by words."""
-    return _only(vectors=0, words=1)
-
-
-def vectors_alone() -> Pipeline:
-    """Return the pipeline of a search by vectors."""
-    return _only(vectors=1, words=0)
-
-
-def _only(**weights: float) -> Pipeline:
-    """Return a pipeline with the given weights, in which every other part of the scores is switched off."""
-    parts = [name for name, item in Pipeline.model_fields.items() if item.annotation is float]
-    return Pipeline().updated(**{**dict.fromkeys(parts, 0.0), **weights})
 
 
 def _folder(name: str) -> str:

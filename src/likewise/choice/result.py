@@ -15,7 +15,7 @@ import numpy as np
 
 from likewise.errors import counted
 from likewise.evaluation.task import number
-from likewise.searching.pipeline import Pipeline
+from likewise.retrieval.pipeline import Pipeline
 from likewise.searching.reading import Mode
 from likewise.searching.trial import Way, gain_interval
 

@@ -14,9 +14,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from likewise.retrieval.fusion import EQUAL, spread, token_gains
+from likewise.retrieval.pipeline import Pipeline
 from likewise.searching.geometry import Geometry
 from likewise.searching.maxsim import TokenCodec
-from likewise.searching.pipeline import Pipeline
 from likewise.searching.table import Table
 
 SCANNED = 10_000
@@ -48,44 +49,6 @@ class Asked(NamedTuple):
     vector: np.ndarray
     tokens: np.ndarray | None = None
     weights: np.ndarray | None = None
-
-
-def spread(own: np.ndarray, near: np.ndarray, share: float) -> np.ndarray:
-    """Return scores to which the nearest passages contribute: (1 - share) own + share mean(near).
-
-    Score regularisation (Diaz 2005): passages that are near each other answer the same queries.
-
-    Args:
-        own: (S,) the scores.
-        near: (S, K) the scores of the nearest passages; NaN if there are fewer.
-
-    >>> spread(np.array([1.0, 2.0]), np.array([[3.0, 5.0], [np.nan, np.nan]]), 0.5)
-    array([2.5, 2. ])
-    """
-    there = ~np.isnan(near)
-    count = there.sum(axis=1)
-    mean = np.where(there, near, 0.0).sum(axis=1) / np.maximum(count, 1)
-    return np.where(count > 0, (1 - share) * own + share * mean, own)
-
-
-def token_gains(own: np.ndarray, fits: np.ndarray, weight: float) -> tuple[np.ndarray, float]:
-    """Return what the fit of their tokens adds to the scores of the first passages, and to those of all others.
-
-    The first get weight deviation(own) (fit - mean(fit)) / deviation(fit). The others, whose tokens are not looked at,
-    get the mean of the least sixth of these, so that looking at a passage is neither an honour nor a fault.
-
-    Args:
-        own: (S,) the scores of the first passages.
-        fits: (S,) how well their tokens fit.
-
-    >>> token_gains(np.array([1.0, 3.0]), np.array([0.25, 0.75]), 0.5)
-    (array([-0.5,  0.5]), -0.5)
-    """
-    deviation = fits.std()
-    if deviation < _EQUAL:
-        return np.zeros(len(own)), 0.0
-    gains = weight * own.std() * (fits - fits.mean()) / deviation
-    return gains, float(np.sort(gains)[: -(-len(gains) // 6)].mean())
 
 
 def ranked(
@@ -153,7 +116,7 @@ class _Scores:
         self._words_mean = self._found.sum() / total
         self._words_deviation = np.sqrt(max(0.0, (self._found**2).sum() / total - self._words_mean**2)) or 1.0
         mean, deviation = geometry.moments(vector)
-        self._mean, self._deviation = mean, deviation if deviation > _EQUAL else 1.0
+        self._mean, self._deviation = mean, deviation if deviation > EQUAL else 1.0
         self._known = np.zeros(0, dtype=np.int64)  # positions, ascending
         self._raw = np.zeros((2, 0))  # cosines and BM25 scores of these
         self._cosines: dict[int, float] = {}
@@ -254,7 +217,5 @@ class _Scores:
         return spread(self.own(positions), scores, self.pipeline.neighbours)
 
 
-_EQUAL = 1e-9
-"""A deviation of cosines that is rounding alone."""
 _AS_LONG = 1.0
 """The length of a query, in mean lengths of the passages, from which tokens are not compared."""

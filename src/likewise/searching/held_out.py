@@ -16,9 +16,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from likewise.adaptation.hybrid import analyzer
 from likewise.corpus.passages import Passage, offered_pairs
 from likewise.corpus.splitting import sentences_of
+from likewise.retrieval.words import analyzer
 from likewise.runs.progress import Progress
 from likewise.runs.whole_files import write_text
 from likewise.searching.passages import Splitting

@@ -21,6 +21,7 @@ from likewise.errors import counted
 from likewise.inference.deferred import DeferredEncoder
 from likewise.inference.engines.engine import EngineName, EnginePrecision
 from likewise.inference.exported import TextEncoder
+from likewise.retrieval.pipeline import WITHOUT_TOKENS, Given, Pipeline, pipeline_of
 from likewise.runs.job import Job, Resume, check_target, open_job, read_record
 from likewise.runs.on_ray import RayExecutor, cluster, in_order, loadable
 from likewise.runs.parts import checksum
@@ -31,7 +32,6 @@ from likewise.searching.geometry import Geometry, build, new_name
 from likewise.searching.leftovers import GRACE, left_in
 from likewise.searching.maxsim import TokenCodec, token_weights
 from likewise.searching.passages import IndexedPassage, Splitting, files_of
-from likewise.searching.pipeline import WITHOUT_TOKENS, Given, Pipeline, pipeline_of
 from likewise.searching.reading import check_version, encoder_of, finished_record
 from likewise.searching.table import Encoded, SearchError, Table
 

@@ -19,6 +19,7 @@ from likewise.corpus.splitting import sentence_spans
 from likewise.encoder.location import check_cross_encoder
 from likewise.inference.deferred import DeferredEncoder
 from likewise.inference.exported import ExportedEncoder, TextEncoder
+from likewise.retrieval.pipeline import Given, Pipeline, pipeline_of
 from likewise.runs.job import read_record, work_of
 from likewise.searching.exclusion import divided
 from likewise.searching.fusion import Asked, Ranking, ranked
@@ -27,7 +28,6 @@ from likewise.searching.hit import Hit
 from likewise.searching.leftovers import OWN_FOLDER
 from likewise.searching.maxsim import TokenCodec
 from likewise.searching.passages import passage_text
-from likewise.searching.pipeline import Given, Pipeline, pipeline_of
 from likewise.searching.reranker import Reranker, in_range
 from likewise.searching.table import SHOWN, SearchError, Table
 

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from likewise.corpus.options import CorpusOptions
+from likewise.retrieval.pipeline import Pipeline
 from likewise.runs.progress import Progress
 from likewise.runs.stopping import orderly_stop
 from likewise.searching.fusion import Asked
 from likewise.searching.held_out import HeldOut
 from likewise.searching.indexing import index
-from likewise.searching.pipeline import Pipeline
 from likewise.searching.reading import Index, Mode
 
 DEPTH = 10

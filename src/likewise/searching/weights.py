@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 
 from likewise.inference.deferred import DeferredEncoder
+from likewise.retrieval.pipeline import Pipeline
 from likewise.runs.progress import Progress
 from likewise.searching.held_out import LEAST, RUN, Excerpt, HeldOut
 from likewise.searching.indexing import Shared
-from likewise.searching.pipeline import Pipeline
 from likewise.searching.table import Table
 from likewise.searching.trial import RememberingIndex, Way, gain_interval, measure, trial_index
 

@@ -1,6 +1,6 @@
-"""The free hybrid that a candidate has to beat: cosines and BM25 scores of a query, each standardised, and added.
+"""The words that texts have in common: stems, and BM25.
 
-It is what `likewise search` does with the base as shipped. Letters of the shapes: Q queries, N passages, V words.
+Letters of the shapes: Q queries, N passages, V words.
 """
 
 from __future__ import annotations
@@ -37,12 +37,6 @@ def bm25(queries: Sequence[str], passages: Sequence[str], language: str = "engli
     there.data = there.data / (there.data + np.repeat(room, np.diff(there.indptr)).astype(np.float32))
     asked = csr_matrix(counter.transform(queries))
     return (asked @ (there @ diags(idf)).T).toarray().astype(np.float32)
-
-
-def standardised(scores: np.ndarray) -> np.ndarray:
-    """Return scores (Q, N) with mean 0 and deviation 1 over the passages of each query; zeros if all are equal."""
-    spread = scores.std(axis=1, keepdims=True)
-    return (scores - scores.mean(axis=1, keepdims=True)) / np.where(spread > 1e-9, spread, 1)
 
 
 def analyzer(language: str) -> Callable[[str], list[str]]:
