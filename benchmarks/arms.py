@@ -93,7 +93,7 @@ def one_run(arms: Mapping[str, Arm], args: argparse.Namespace) -> None:
     facts = train(arm, args, folder) if isinstance(arm.recipe, str | Recipe) else arm.recipe(args, folder)
     model = facts.pop("model", None) or likewise.load(folder)
     trained = time.monotonic() - started
-    report = likewise.evaluate(model, args.tasks, data=args.data)
+    report = likewise.evaluate(model, args.tasks, data=args.data, precision=args.precision)
     scores = {result.name: result.score for result in report.results}
     result = record(args, facts, scores, trained)
     path.with_suffix(".part").write_text(json.dumps(result, indent=1))
@@ -118,6 +118,7 @@ def record(
         "training_seconds": round(seconds, 1),
         "versions": versions(),
         "machine": machine(),
+        **({"precision": args.precision} if args.precision else {}),
         **facts,
     }
 
@@ -162,6 +163,7 @@ def parser_of(arms: Mapping[str, Arm], about: str | None, /, **defaults: Any) ->
     parser.add_argument("--arms", nargs="+", choices=arms, metavar="ARM", help="those of the table by default")
     parser.add_argument("--seeds", nargs="+", type=int, default=[1, 2, 3])
     parser.add_argument("--tasks", default="sts")
+    parser.add_argument("--precision", choices=["fp32", "bf16"], help="of the scores; fp32 if not given")
     parser.add_argument("--steps", type=int, default=40, help="0: the preset's")
     parser.add_argument("--batch-size", type=int, default=64, help="0: the preset's")
     parser.add_argument("--max-length", type=int, default=32, help="0: the preset's")

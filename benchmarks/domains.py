@@ -171,8 +171,8 @@ def sample_of(corpus: list[str]) -> list[str]:
 class Encoded:
     """The vectors of a model, kept on disk in pieces so that an interrupted run goes on."""
 
-    def __init__(self, model: str, folder: Path) -> None:
-        self.model, self.folder, self.found = model, folder, {}
+    def __init__(self, model: str, folder: Path, precision: str = "fp32") -> None:
+        self.model, self.folder, self.found, self.precision = model, folder, {}, precision
 
     def __call__(self, texts: Sequence[str]) -> np.ndarray:
         new = sorted({text for text in texts if text not in self.found}, key=lambda text: (len(text), text))
@@ -183,13 +183,13 @@ class Encoded:
 
     def _encoded(self, texts: list[str]) -> np.ndarray:
         key = hashlib.sha256("\0".join([self.model, *texts]).encode()).hexdigest()[:24]
-        path = self.folder / f"{key}.npy"
+        path = self.folder / (f"{key}.npy" if self.precision == "fp32" else f"{key}-{self.precision}.npy")
         if not path.exists():
             from likewise.inference import encode
 
             self.folder.mkdir(parents=True, exist_ok=True)
             half = path.with_suffix(".half.npy")
-            np.save(half, encode(opened(self.model), texts))
+            np.save(half, encode(opened(self.model, self.precision), texts))
             half.replace(path)
         return np.load(path)
 
@@ -224,9 +224,11 @@ def encoded(model: str, name: str, folder: Path) -> Encoded:
 
 
 @cache
-def opened(model: str) -> Any:
+def opened(model: str, precision: str = "fp32") -> Any:
     from likewise.inference import load
 
+    if precision == "bf16":
+        return load(model, engine="torch", precision="bf16")
     return load(model, engine="onnx")  # torch's vectors up to rounding, twice as fast
 
 

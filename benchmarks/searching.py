@@ -106,7 +106,7 @@ def by_lancedb(judged: Judged, reader: likewise.Index) -> Found:
     return found
 
 
-def opened(name: str, judged: Judged, model: str, work: Path) -> likewise.Index:
+def opened(name: str, judged: Judged, model: str, work: Path, precision: str = "fp32") -> likewise.Index:
     """Index the documents, or open the index of an earlier run."""
     work.mkdir(parents=True, exist_ok=True)
     docs, out = work / f"{name}.jsonl", work / f"{name}-{model.replace(':', '-').replace('/', '-')}.index"
@@ -116,6 +116,8 @@ def opened(name: str, judged: Judged, model: str, work: Path) -> likewise.Index:
     older = out.exists() and not likewise.Index(out).table.has_tokens
     settings: dict[str, Any] = {"corpus_options": options, "metadata": ["_id"], "overwrite": older}
     # The pipeline is given, since an index of an earlier run keeps its weights.
+    if precision != "fp32":
+        settings |= {"engine": "torch", "precision": precision}
     likewise.index(docs, model=model, out=out, pipeline=Pipeline(), **settings)
     return likewise.Index(out)
 
@@ -129,11 +131,11 @@ def measured(judged: Judged, found: Found) -> dict[str, list[float]]:
 
 def arms(name: str, judged: Judged, options: argparse.Namespace) -> dict[str, Callable[[], Found]]:
     texts, asked = list(judged.documents.values()), list(judged.queries.values())
-    reader = cache(lambda: opened(name, judged, options.model, options.work))
+    reader = cache(lambda: opened(name, judged, options.model, options.work, options.precision))
 
     @cache
     def exact() -> tuple[Bm25, Cosines]:
-        vectors = Encoded(options.model, options.vectors)([*texts, *asked])
+        vectors = Encoded(options.model, options.vectors, options.precision)([*texts, *asked])
         return Bm25(asked, texts, texts), Cosines(vectors[len(texts) :], vectors[: len(texts)])
 
     return {
@@ -273,6 +275,7 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--vectors", type=Path, default=kept / "domains", help="the folder of vectors that are kept")
     found.add_argument("--work", type=Path, default=kept / "searching", help="the folder of the indexes")
     found.add_argument("--sets", nargs="*", choices=JUDGED, default=[])
+    found.add_argument("--precision", default="fp32", choices=["fp32", "bf16"], help="of all vectors")
     found.add_argument("--split", default="test", choices=["dev", "test"])
     found.add_argument("--arms", nargs="*", help=f"methods, as '{OURS}'; all of them if not given")
     found.add_argument("--sizes", type=int, nargs="*", default=[])
