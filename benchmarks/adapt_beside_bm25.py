@@ -134,6 +134,17 @@ def heads(texts: FrozenTexts, base: BaseTexts, text: OwnText, pairs: np.ndarray,
         yield name, beside(texts, pairs, names, **settings)
 
 
+def row_of(
+    name: str, arm: str, dev: Sequence[float], ranks: Sequence[np.ndarray], base: Sequence[np.ndarray]
+) -> dict[str, Any]:
+    """What is kept of a candidate; each pair is alone and in the hybrid, ranks are reciprocal, of each held-out pair."""
+    gains = ranks[1] - base[1]
+    row: dict[str, Any] = {"set": name, "candidate": arm, "dev_alone": dev[0], "dev_hybrid": dev[1]}
+    row |= {f"mrr_{kind}": float(one.mean()) for kind, one in zip(("alone", "hybrid"), ranks, strict=True)}
+    row["gain_hybrid"], row["noise"] = float(gains.mean()), 2 * float(gains.std()) / len(gains) ** 0.5
+    return row
+
+
 def parser() -> argparse.ArgumentParser:
     found = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     found.add_argument("--data", type=Path, default=data_folder() / "domain")
@@ -186,12 +197,8 @@ def main() -> None:
                 by_scores(task, lambda left, right, under=under, t=t: Both(under, left, right, t)).score  # type: ignore
                 for t in (None, judged)
             ]
-            gains = [one - start for one, start in zip(ranks[arm], ranks["base"], strict=True)]
-            row = {"set": name, "candidate": arm, "dev_alone": dev[0], "dev_hybrid": dev[1]}
-            row |= {f"mrr_{kind}": float(one.mean()) for kind, one in zip(("alone", "hybrid"), ranks[arm], strict=True)}
-            row["gain_hybrid"], row["noise"] = float(gains[1].mean()), 2 * float(gains[1].std()) / len(own) ** 0.5
-            rows.append(row)
-            print(json.dumps(row), flush=True)
+            rows.append(row_of(name, arm, dev, ranks[arm], ranks["base"]))
+            print(json.dumps(rows[-1]), flush=True)
         (args.out / f"{name}.json").write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
         for kind in ("alone", "hybrid"):
             sides = [[row[f"{measure}_{kind}"] for row in rows] for measure in ("mrr", "dev")]

@@ -156,6 +156,96 @@ def test_the_figures_of_sncse_are_reports_of_similarity():
         has_layout(read(path), json.loads(json.dumps(written)))
 
 
+def test_what_the_cosines_of_negations_are_kept_as_is_what_is_committed(
+    script, tmp_path, monkeypatch, sentences, saved_model
+):
+    cosines = script(BENCHMARKS / "negation/cosines.py")
+    rows = [f"The door of the old house number {i} was never closed again." for i in range(80)]
+    pairs = [SimpleNamespace(sentence=one, negation=one.replace("never", "always")) for one in rows[::40]]
+    monkeypatch.setattr(cosines, "prepare", lambda corpus: SimpleNamespace(dataset={"sentence": rows}))
+    monkeypatch.setattr(cosines, "negate_batch", lambda sample: pairs)
+    out = tmp_path / "cosines.json"
+    monkeypatch.setattr(sys, "argv", ["cosines.py", str(saved_model), "--out", str(out)])
+    cosines.main()
+    found, (written,) = read(RESULTS / "negation-cosines.json"), read(out)["models"].values()
+    assert len(found["models"]) == 2 and found["log"]
+    for model in found["models"].values():
+        has_layout(model, written)
+        assert {len(values) for values in model.values()} == {found["sentences"]}
+
+
+def test_the_table_of_the_grid_of_arccse_is_made_of_its_runs_as_today():
+    from likewise.comparison.methods import parse_methods
+    from likewise.comparison.outcome import Comparison
+
+    found = read(RESULTS / "arccse-grid/comparison.json")
+    methods = {method.label: method for method in parse_methods([row["method"] for row in found["rows"]])}
+    runs = tuple((methods[run["label"]], run["seed"]) for run in found["runs"])
+    again = Comparison(Path(), found["settings"], tuple(found["seeds"]), runs, tuple(found["runs"]))
+    assert json.loads(json.dumps(again.to_dict())) == found
+
+
+def test_what_is_measured_without_labels_is_what_is_committed(script):
+    measures = script(BENCHMARKS / "adapt_measures.py").measures
+    rng = np.random.default_rng(0)
+    texts = [f"word{i % 7} and word{i % 5}" for i in range(60)]
+    sides = {kind: [rng.normal(size=(60, 8)) for _ in range(2)] for kind in ("halves", "parts")}
+    written = measures(texts, sides, rng.normal(size=(60, 8)))
+    for line in (RESULTS / "adapt-measures/scores.jsonl").read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        assert set(row) == {"recipe", "set", "candidate", "dev", *written}
+
+
+@pytest.mark.parametrize("path", sorted((RESULTS / "adapt-beside-bm25").glob("*.json")), ids=lambda path: path.stem)
+def test_what_adapt_gains_beside_bm25_is_kept_as_it_is_committed(path, script):
+    row_of = script(BENCHMARKS / "adapt_beside_bm25.py").row_of
+    written = row_of("aviation", "base", [1.0, 2.0], [np.ones(3), np.arange(3.0)], [np.ones(3), np.ones(3)])
+    assert written["gain_hybrid"] == 0 and written["noise"] > 0
+    for row in read(path):
+        assert set(row) == set(written) and row["set"] == path.stem
+
+
+def test_the_cells_of_search_are_results_of_today(script, tmp_path, monkeypatch):
+    searching = script(BENCHMARKS / "searching.py")
+    judged = searching.Judged({"a": "one", "b": "two"}, {"q": "one"}, {"q": {"a": 1}})
+    arms = {one: lambda: {"q": {"a": 1.0, "b": 0.5}} for one in (searching.FREE, searching.OURS)}
+    monkeypatch.setattr(searching, "collection", lambda *_: judged)
+    monkeypatch.setattr(searching, "arms", lambda *_: arms)
+    searching.judge("aviation", searching.parser().parse_args(["--out", str(tmp_path)]))
+    _, written = map(json.loads, (tmp_path / "cells.jsonl").read_text(encoding="utf-8").splitlines())
+    assert written["ndcg_cut_10"] == 100
+    gains = {"ndcg_cut_10_gain", "recall_100_gain"}
+    for line in (RESULTS / "searching/cells.jsonl").read_text(encoding="utf-8").splitlines():
+        cell = json.loads(line)
+        assert set(cell) >= set(written) - gains
+        has_layout(cell["each"], written["each"])
+        assert {len(values) for values in cell["each"].values()} == {cell["queries"]}
+        for kind, values in cell["each"].items():
+            assert cell[kind] == pytest.approx(np.mean(values), abs=0.02)
+
+
+@pytest.mark.parametrize("path", sorted((RESULTS / "topics").glob("*.json")), ids=lambda path: path.stem)
+def test_what_topics_measures_is_what_is_committed(path, script):
+    written = script(BENCHMARKS / "topics.py").row("banking", "some", ["a", "b", "b"], np.array([0, 1, 1]))
+    found = read(path)
+    assert set(found) == {"model", "rows"}
+    for row in found["rows"]:
+        assert set(row) >= set(written)
+
+
+@pytest.mark.parametrize("path", sorted((RESULTS / "duplicates").glob("*.json")), ids=lambda path: path.stem)
+def test_what_duplicates_measures_is_what_is_committed(path, script):
+    duplicates = script(BENCHMARKS / "duplicates.py")
+    texts = [f"The card number {i} was sent to London by post and has not arrived." for i in range(30)]
+    (written,) = duplicates.planted_row("made", texts, {"all": lambda every, level: set(range(len(every)))}, (0.9,))
+    assert written["recall"] == 1
+    found = read(path)
+    assert set(found) == {"model", "words", "rows"}
+    for row in found["rows"]:
+        if "kinds" in row:
+            has_layout(row, {**written, "kinds": {}})
+
+
 def test_layouts_are_compared():
     has_layout({"a": [{"b": 1.0, "c": 2}], "d": None}, {"a": [{"b": 0}], "d": "text"})
     for found in ({"a": [{"c": 1.0}]}, {"a": {"b": 1.0}}, {"a": [{"b": "text"}]}, {}):
