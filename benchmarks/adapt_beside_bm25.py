@@ -137,7 +137,7 @@ def heads(texts: FrozenTexts, base: BaseTexts, text: OwnText, pairs: np.ndarray,
 def row_of(
     name: str, arm: str, dev: Sequence[float], ranks: Sequence[np.ndarray], base: Sequence[np.ndarray]
 ) -> dict[str, Any]:
-    """What is kept of a candidate; each pair is alone and in the hybrid, ranks are reciprocal, of each held-out pair."""
+    """What is kept of a candidate; ranks are reciprocal, of each held-out pair, alone and in the hybrid."""
     gains = ranks[1] - base[1]
     row: dict[str, Any] = {"set": name, "candidate": arm, "dev_alone": dev[0], "dev_hybrid": dev[1]}
     row |= {f"mrr_{kind}": float(one.mean()) for kind, one in zip(("alone", "hybrid"), ranks, strict=True)}

@@ -168,7 +168,8 @@ def test_what_the_cosines_of_negations_are_kept_as_is_what_is_committed(
     monkeypatch.setattr(sys, "argv", ["cosines.py", str(saved_model), "--out", str(out)])
     cosines.main()
     found, (written,) = read(RESULTS / "negation-cosines.json"), read(out)["models"].values()
-    assert len(found["models"]) == 2 and found["log"]
+    assert len(found["models"]) == 2
+    assert found["log"]
     for model in found["models"].values():
         has_layout(model, written)
         assert {len(values) for values in model.values()} == {found["sentences"]}
@@ -200,9 +201,11 @@ def test_what_is_measured_without_labels_is_what_is_committed(script):
 def test_what_adapt_gains_beside_bm25_is_kept_as_it_is_committed(path, script):
     row_of = script(BENCHMARKS / "adapt_beside_bm25.py").row_of
     written = row_of("aviation", "base", [1.0, 2.0], [np.ones(3), np.arange(3.0)], [np.ones(3), np.ones(3)])
-    assert written["gain_hybrid"] == 0 and written["noise"] > 0
+    assert written["gain_hybrid"] == 0
+    assert written["noise"] > 0
     for row in read(path):
-        assert set(row) == set(written) and row["set"] == path.stem
+        assert set(row) == set(written)
+        assert row["set"] == path.stem
 
 
 def test_the_cells_of_search_are_results_of_today(script, tmp_path, monkeypatch):
