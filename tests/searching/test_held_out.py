@@ -1,5 +1,6 @@
 import json
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -52,6 +53,32 @@ def test_a_title_that_searches_is_gone_from_all_passages_below_it():
     for one in titles:
         assert len(one.own) == 3
         assert {after[name].title for name in one.own} == {""}
+
+
+def test_a_heading_that_searches_is_the_innermost_and_is_gone_from_the_sections_below_it():
+    given = [
+        Excerpt(f"{section}-{i}", "Rain falls here. It stays wet.", path, "file")
+        for section, path in (
+            ("a", "The manual > Pumps of the plant"),
+            ("b", "The manual > Pumps of the plant > Seals"),
+            ("c", "The manual > Valves"),
+        )
+        for i in range(20)
+    ]
+    held = HeldOut.of(given[:2] + given[20:22] + given[40:])
+    (title,) = [one for one in held.queries if one.kind == "title"]
+    after = {one.id: one.title for one in held.passages}
+    assert "manual" not in title.text
+    assert title.own == {"a-0", "a-1", "b-0", "b-1"}
+    assert {after[name] for name in title.own} == {"The manual", "The manual > Seals"}
+    assert after["c-0"] == "The manual > Valves"
+
+
+def test_code_and_tables_do_not_search():
+    held = HeldOut.of([replace(one, prose=i % 2 == 0, title="") for i, one in enumerate(excerpts())])
+    prose = {f"p{i}" for i in range(0, 120, 2)}
+    assert held.queries
+    assert all(one.own <= prose for one in held.queries)
 
 
 def test_a_title_of_several_groups_does_not_search():

@@ -32,6 +32,7 @@ SHARED = 0.5
 _CHANGED = {"rest": 0.25, "question": 0.25, "title": 0.34}
 """Share of the passages that lose one: the others stay what they are."""
 _SHORTEST = 3  # words of a query
+_ABOVE = " > "
 RUN = 20
 """Passages beside each other, of one title or of one file, that are kept or left together."""
 KINDS = ("title", "question", "rest")
@@ -46,14 +47,16 @@ class Excerpt:
     Attributes:
         id: its name.
         text: its sentences.
-        title: the heading above it, "" without one.
+        title: the headings above it, joined by " > ", the outermost first; "" without one.
         group: the name of what the title is of: passages of the same group and title share it.
+        prose: whether it is sentences; a line of code or of a table is no query.
     """
 
     id: str
     text: str
     title: str = ""
     group: str = ""
+    prose: bool = True
 
     @property
     def searched(self) -> str:
@@ -140,17 +143,22 @@ class HeldOut:
 
 def _taken_out(excerpts: Sequence[Excerpt], rng: random.Random, most: int) -> tuple[list[Excerpt], list[Query]]:
     """Return passages without what was taken out, and what was, as queries."""
-    groups: dict[str, set[str]] = defaultdict(set)
+    sections: dict[str, set[tuple[str, str]]] = defaultdict(set)
     below: dict[tuple[str, str], list[int]] = defaultdict(list)
     for place, one in enumerate(excerpts):
-        groups[one.title].add(one.group)
-        below[one.group, one.title].append(place)
+        path = one.title.split(_ABOVE)
+        sections[path[-1]].add((one.group, one.title))
+        for level in range(len(path)):
+            below[one.group, _ABOVE.join(path[: level + 1])].append(place)
     offered: dict[str, list[Any]] = {kind: [] for kind in KINDS}
     whole = [Passage(tuple(sentences_of(one.text)), one.title) for one in excerpts]
     for pair in offered_pairs(whole, seed=rng.randrange(2**32)):
         if pair.kind == "title":
-            if len(groups[pair.first]) == 1 and len(pair.first.split()) > 1:
+            heading = pair.first.rpartition(_ABOVE)[2]  # what people would ask for; the others are the way to it
+            if len(sections[heading]) == 1 and len(heading.split()) > 1:
                 offered["title"].append(pair)
+        elif not excerpts[pair.passage].prose:
+            continue
         elif pair.kind in KINDS and pair.first not in pair.second and len(pair.second.split()) >= 2 * _SHORTEST:
             offered[pair.kind].append(pair)
     for pairs in offered.values():
@@ -164,14 +172,20 @@ def _taken_out(excerpts: Sequence[Excerpt], rng: random.Random, most: int) -> tu
                 break
             own = excerpts[pair.passage]
             places = below[own.group, own.title] if kind == "title" else [pair.passage]
-            if changed & set(places):
+            if changed & set(places) or len(places) > room:
                 continue
             changed |= set(places)
             room -= len(places)
             for place in places:
                 one = passages[place]
-                passages[place] = replace(one, title="") if kind == "title" else replace(one, text=pair.second)
-            found.append(Query(pair.first, frozenset(excerpts[place].id for place in places), kind))
+                if kind == "title":
+                    path = one.title.split(_ABOVE)
+                    del path[len(own.title.split(_ABOVE)) - 1]
+                    passages[place] = replace(one, title=_ABOVE.join(path))
+                else:
+                    passages[place] = replace(one, text=pair.second)
+            text = pair.first.rpartition(_ABOVE)[2] if kind == "title" else pair.first
+            found.append(Query(text, frozenset(excerpts[place].id for place in places), kind))
     return passages, found
 
 
@@ -217,7 +231,9 @@ def _runs(paths: Sequence[Path], splitting: Splitting) -> Iterator[list[Excerpt]
             given = dict(zip(splitting.metadata, one.metadata, strict=True)).get("_id")
             name = given or f"{path}:{one.line}"
             names[name] += 1
-            excerpt = Excerpt(name if names[name] == 1 else f"{name}#{names[name]}", one.text, one.title, str(path))
+            excerpt = Excerpt(
+                name if names[name] == 1 else f"{name}#{names[name]}", one.text, one.title, str(path), one.prose
+            )
             if run and (run[-1].title != excerpt.title or len(run) == RUN):
                 yield run
                 run = []

@@ -33,12 +33,14 @@ class IndexedPassage:
             notebook the cell; 0 in a web page or a Word file.
         title: the headings above it, or the title of its article.
         metadata: the values of the metadata fields, in their order; "" where there is none.
+        prose: whether it is sentences, and not code or a table.
     """
 
     text: str
     line: int
     title: str = ""
     metadata: tuple[str, ...] = ()
+    prose: bool = True
 
     @property
     def encoded(self) -> str:
@@ -73,10 +75,11 @@ class Splitting:
                 title = without_invisible(found).strip()
             values = (row.get(name) for name in self.metadata)
             metadata = tuple("" if value is None else without_invisible(str(value)) for value in values)
-            packed = self._passages if paragraph.kind == "prose" else self._lines
+            prose = paragraph.kind == "prose"
+            packed = self._passages if prose else self._lines
             for line, text in packed(paragraph.sentences):
                 if _SIGN.search(text):
-                    yield IndexedPassage(text, line, title, metadata)
+                    yield IndexedPassage(text, line, title, metadata, prose)
 
     def _passages(self, placed: Sequence[Placed]) -> Iterator[Placed]:
         """Join consecutive sentences to passages; a sentence that is longer than a passage is cut.
