@@ -10,8 +10,10 @@ import threading
 import time
 
 import pytest
+from typer.testing import CliRunner
 
 import likewise
+from likewise.cli import build_app
 from likewise.corpus import CorpusError
 from likewise.runs.job import read_record
 from likewise.searching import Index, index
@@ -105,11 +107,14 @@ def test_a_record_that_is_none_is_one_sentence(mine, change):
         likewise.search(mine, "the cat")
 
 
-@pytest.mark.parametrize("content", ["null", "[]", "7", '"a"', "{}"])
-def test_a_record_of_another_kind_is_one_sentence(mine, content):
-    (mine / "likewise.json").write_text(content)
-    with pytest.raises(likewise.LikewiseError, match="damaged"):
-        likewise.search(mine, "the cat")
+@pytest.mark.parametrize("table", [7, None, ["a"], {}])
+def test_a_record_of_another_kind_is_one_sentence_of_the_command(mine, table):
+    record = json.loads((mine / "likewise.json").read_text())
+    (mine / "likewise.json").write_text(json.dumps(record | {"table": table}))
+    found = CliRunner().invoke(build_app(), ["search", str(mine), "the cat", "--words-only"])
+    assert isinstance(found.exception, SystemExit), "anything else is a traceback"
+    assert found.exit_code == 2
+    assert "likewise.json is damaged (its 'table'): make the index again" in " ".join(found.stderr.split())
 
 
 def test_a_name_that_is_not_utf8_is_passed_over_with_a_line(notes, saved_model, tmp_path):

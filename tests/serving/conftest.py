@@ -10,9 +10,8 @@ TIMEOUT = 60
 @pytest.fixture(scope="session")
 def running():
     """Start services, each in a thread of its own, and return (address, service)."""
-    import uvicorn
-
     from likewise.serving.app import create_app
+    from likewise.serving.running import server_of
     from likewise.serving.service import Service
 
     servers = []
@@ -20,9 +19,7 @@ def running():
     def start(models, *, keys=(), cors=(), hosts=(), **service):
         made = Service(models, engine="torch", **service)
         listening = socket.create_server(("127.0.0.1", 0))
-        server = uvicorn.Server(
-            uvicorn.Config(create_app(made, keys, cors, hosts), log_level="critical", access_log=False)
-        )
+        server = server_of(create_app(made, keys, cors, hosts), made.options, "critical")
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
         thread.start()
         servers.append((server, thread))

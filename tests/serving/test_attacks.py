@@ -47,6 +47,24 @@ def test_no_host_leads_to_another_file(address, host, path):
     assert answer.split()[1] in (b"421", b"400")
 
 
+def test_a_connection_whose_headers_do_not_arrive_is_closed(running, saved_model):
+    address, _ = running({"tiny": saved_model}, options=ServeOptions(header_timeout=0.5, body_timeout=0.5))
+    head = b"POST /v1/embeddings HTTP/1.1\r\nHost: localhost\r\nContent-Length: 90\r\n"
+    begun = time.monotonic()
+    assert raw(address, b"") == raw(address, head) == b"", "closed without an answer"
+    assert raw(address, head + b"\r\n{").split()[1] == b"408"
+    assert time.monotonic() - begun < 8
+    place = urlsplit(address)
+    with socket.create_connection((place.hostname, place.port), timeout=10) as opened:
+        for _ in range(2):  # the second request of a connection has as much time as the first
+            for piece in (b"GET /health HTTP/1.1\r\n", b"Host: localhost\r\n", b"\r\n"):
+                opened.sendall(piece)
+                time.sleep(0.1)
+            assert b"200 OK" in opened.recv(4096)
+        opened.sendall(head)
+        assert opened.recv(4096) == b""
+
+
 @pytest.mark.parametrize("host", ["localhost", "LOCALHOST:8080", "127.0.0.1", "[::1]:80", "10.1.2.3:8080"])
 def test_addresses_and_localhost_are_hosts_of_the_service(address, host):
     answer = httpx.get(f"{address}/page.css", headers={"Host": host})

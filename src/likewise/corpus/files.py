@@ -91,6 +91,12 @@ def _pieces(stream: Any, path: Path, compression: str | None, options: CorpusOpt
         yield decoder.decode(b"", final=True).encode("utf-8", "replace")
 
 
+def check_ends(path: Path) -> None:
+    """Raise a CorpusError for a device: /dev/zero has no end."""
+    if path.is_char_device() or path.is_block_device():
+        raise CorpusError(f"{path}: this is a device, not a file: give a file, or a pipe")
+
+
 def format_suffix(path: Path) -> str:
     """Return the ending that names the format, in lower case: '.jsonl' of 'rows.jsonl.gz'."""
     bare = path.with_suffix("") if path.suffix.lower() in _SUFFIX else path

@@ -87,7 +87,11 @@ def converted(path: Path, suffix: str, options: CorpusOptions, tick: Tick | None
     except PackageNotFoundError:
         converter = ""
     folder = made_in_cache(cache_folder() / "documents")
-    kept = folder / f"{checksum(path)}-{suffix[1:]}-{_FORMAT}-{converter}.jsonl"
+    try:
+        content = checksum(path)
+    except OSError as error:
+        raise CorpusError(f"{path}: cannot be opened ({error.strerror}): check the path and its rights") from None
+    kept = folder / f"{content}-{suffix[1:]}-{_FORMAT}-{converter}.jsonl"
     if not kept.exists():
         if suffix in _ZIPPED:
             _check_zipped(path, options)
@@ -160,8 +164,8 @@ class _Converter:
     def convert(self, path: Path, suffix: str, out: Path, tick: Tick | None) -> None:
         """Write the pages of a file as JSON lines."""
         with self._lock:
-            size = path.stat().st_size
             try:
+                size = path.stat().st_size
                 for answer in self._asked({"path": str(path.resolve()), "suffix": suffix, "out": str(out)}):
                     if "error" in answer:
                         raise CorpusError(f"{path}: it cannot be read as {suffix} ({answer['error']})")

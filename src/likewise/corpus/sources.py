@@ -14,7 +14,7 @@ from pathlib import Path
 
 from likewise.corpus.bundled import wiki_sample_path
 from likewise.corpus.decoding import MARKDOWN, READERS, Source, SourceKind
-from likewise.corpus.files import Tick, format_suffix, read_head
+from likewise.corpus.files import Tick, check_ends, format_suffix, read_head
 from likewise.corpus.foreign import CONVERTED, DOCUMENTS, can_convert, converted, uninstalled
 from likewise.corpus.options import CorpusError, CorpusOptions
 from likewise.errors import counted
@@ -141,6 +141,7 @@ def _expand(entry: str) -> list[Path]:
     if path.is_fifo():
         return [_read_pipe(path)]
     if path.exists():
+        check_ends(path)
         return [path]
     if not glob.has_magic(entry):
         raise CorpusError(f"{entry}: no such file: check the path (it is relative to {Path.cwd()})")

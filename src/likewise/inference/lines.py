@@ -19,7 +19,7 @@ import numpy as np
 
 from likewise.corpus import CorpusOptions
 from likewise.corpus.decoding import digest_of, field_text, json_object, without_surrogates
-from likewise.corpus.files import reading
+from likewise.corpus.files import check_ends, reading
 from likewise.errors import LikewiseError, first_line
 from likewise.runs.on_ray import Piece
 
@@ -93,6 +93,8 @@ def check_lines(path: str) -> None:
     """Raise a LikewiseError if there is no such file, before anything else takes time."""
     if path != STREAM and (not Path(path).exists() or Path(path).is_dir()):
         raise LikewiseError(f"There is no file '{path}'.")
+    if path != STREAM:
+        check_ends(Path(path))
 
 
 def decoded(raw: IO[bytes], path: Path, options: CorpusOptions, first: int = 1) -> Iterator[str]:

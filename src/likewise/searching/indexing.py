@@ -66,7 +66,7 @@ class Indexed:
         encoded: passages that were encoded by this call; the others were there.
         added, removed: files that were new or changed, and files that changed or are gone.
         skipped: files of folders that were left out: a line that counts those that are not prose, and one for each that
-            cannot be read, with the reason.
+            cannot be read, with the reason; also one for each file that changed while it was read.
         recall: of the approximate index, if there is one: the share of the 10 exact nearest that it finds.
         chosen: with `pipeline="auto"`, the weights that were chosen, and why, in a sentence.
     """
@@ -265,6 +265,8 @@ class _Update:
     work: Path = Path()  # where it is kept for a run that is resumed
     shared: Shared | None = None  # whose vectors are taken where it has the same text
     skipped: dict[str, str] = field(default_factory=dict)  # source to the reason
+    changed: dict[str, str] = field(default_factory=dict)  # and those that are in, but as they were for a moment
+    states: dict[str, tuple[int, ...]] = field(default_factory=dict)  # of the files, before they were read
     encoded: int = 0
     added: int = 0
     bar: Any = None
@@ -290,10 +292,21 @@ class _Update:
                     raise CorpusError(reason)
                 self.skipped[os.fsencode(path).hex()] = reason
         walked = [path for path in walked if _is_text(str(path))]
-        # A source is a path with its content.
-        wanted = {digest_of(f"{path.resolve()}\0{checksum(path)}").hex(): path for path in [*walked, *named]}
+        wanted: dict[str, Path] = {}
+        for path in [*walked, *named]:
+            try:
+                state = _state(path)
+                # A source is a path with its content.
+                source = digest_of(f"{path.resolve()}\0{checksum(path)}").hex()
+            except OSError as error:
+                reason = f"{path}: it cannot be read ({error.strerror}): check its rights, or leave it out"
+                if path in named:
+                    raise CorpusError(reason) from None
+                self.skipped[os.fsencode(path).hex()] = reason
+            else:
+                wanted[source], self.states[source] = path, state
         fresh = {one: path for one, path in wanted.items() if one not in self.there or not self.there[one][2]}
-        size = sum(path.stat().st_size for path in fresh.values())
+        size = sum(sum(self.states[one][:1]) for one in fresh)
         with self.stop.progress.bar("indexing") as bar:
             self.bar = bar
 
@@ -312,11 +325,13 @@ class _Update:
         stale = [
             one for one, (file, *_) in self.there.items() if one not in wanted and not (keep and file not in files)
         ]
-        reasons = [*([self.others] if self.others else []), *self.skipped.values()]
+        reasons = [*([self.others] if self.others else []), *self.skipped.values(), *self.changed.values()]
         if not set(self.table.sources()) - {*stale, *self.skipped}:
-            read = counted(len(wanted), "file")
-            raise CorpusError(f"{next(iter(wanted.values()))}: no text to index in {read}{_because(reasons)}")
+            first = f"{next(iter(wanted.values()))}: " if wanted else ""
+            raise CorpusError(f"{first}no text to index in {counted(len(wanted), 'file')}{_because(reasons)}")
         self.table.remove([*stale, *self.skipped])
+        for source in self.changed:
+            self.table.rename(source, uuid4().hex)  # is that of no file, and so the next run reads it again
         return self.encoded, self.added, len(stale), tuple(reasons)
 
     def _windows(self, fresh: Mapping[str, Path], named: set[Path]) -> Iterator[list[Entry]]:
@@ -333,6 +348,9 @@ class _Update:
                     if len(window) == WINDOW:
                         yield window
                         window = []
+                if _state(path) != self.states[source]:
+                    change = f"{path}: it changed while it was read: index again to have it as it is now"
+                    self.changed[source] = change
             except CorpusError as reason:
                 if path in named:
                     raise
@@ -392,6 +410,15 @@ class _Update:
             return lambda: first.values()
         others = self._encode([texts[i] for i in rest], len(texts))
         return lambda: [row for _, row in sorted((first | dict(zip(rest, others(), strict=True))).items())]
+
+
+def _state(path: Path) -> tuple[int, ...]:
+    """Return what changes with the content of a file, its size first; nothing if there is none any more."""
+    try:
+        found = path.stat()
+        return found.st_size, found.st_mtime_ns, found.st_ino
+    except OSError:
+        return ()
 
 
 def _because(reasons: Sequence[str]) -> str:

@@ -190,6 +190,7 @@ class Index:
         query = without_surrogates(query)
         if not query.strip() or not table.rows:
             return []
+        k = min(k, table.rows)  # LanceDB's numbers are not as large as Python's
         query, excluded = divided(query) if mode == "hybrid" and steps.excluded else (query, "")
         asked = None if mode == "words" else self._asked(query, steps if mode == "hybrid" else _NO_TOKENS)
         vector = asked.vector if asked else None

@@ -152,6 +152,10 @@ class Table:
         for start in range(0, len(sources), _LISTED_AT_ONCE):
             self._table.delete(f"source IN ({_quoted(sources[start : start + _LISTED_AT_ONCE])})")
 
+    def rename(self, source: str, name: str) -> None:
+        """Give the passages of a source to one of another name."""
+        self._table.update(where=f"source IN ({_quoted([source])})", values={"source": name})
+
     def index_words(self, language: str) -> None:
         """Index the words of passages with their titles, if there is no such index."""
         from lancedb.index import FTS

@@ -25,6 +25,9 @@ class ServeOptions(Options):
         2.0, "Longest time that a text waits for others to share its batch, in milliseconds.", ge=0, le=1000
     )
     timeout: float = option(60.0, "Seconds after which a request is given up and answered with 504.", gt=0)
+    header_timeout: float = option(
+        10.0, "Seconds within which the headers of a request must arrive; otherwise the connection is closed.", gt=0
+    )
     body_timeout: float = option(10.0, "Seconds within which the body of a request must arrive.", gt=0)
     max_body: int = option(8 << 20, "Most bytes in the body of a request.", ge=1024)
     max_texts: int = option(2048, "Most texts in a request.", ge=1)

@@ -10,6 +10,7 @@ import socket
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -66,8 +67,6 @@ def serve(
     keys = _keys(Path(api_key_file)) if api_key_file is not None else []
     named = _named(models)
     with _bound(host, port) as listening:  # before the models: a port in use is said at once
-        import uvicorn
-
         from likewise.serving.app import create_app
         from likewise.serving.service import Service
 
@@ -77,14 +76,25 @@ def serve(
         progress.tell(f"http://{f'[{at}]' if ':' in at else at}:{taken} serves {', '.join(service.models)}")
         if not keys and not at.startswith("127.") and at != "::1":
             progress.tell("Everybody who can reach this address may use it: --api-key-file asks for a key.")
-        seconds = int(limits.timeout) + 5
-        config = uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=seconds)
-        server = uvicorn.Server(config)
+        server = server_of(app, limits)
         # Its own context would send the signal again at the end, and so end the process as if it had failed.
-        server.capture_signals = lambda: _signals(server.handle_exit)  # type: ignore[method-assign]
+        server.capture_signals = lambda: _signals(server.handle_exit)
         gc.freeze()  # what is loaded stays: looking through it for garbage held up all requests for half a second
         server.run(sockets=[listening])
         progress.tell("Stopped.")
+
+
+def server_of(app: Any, limits: ServeOptions, log_level: str = "warning") -> Any:
+    """Return the uvicorn server of an application."""
+    import uvicorn
+
+    from likewise.serving.connection import Connection
+
+    seconds = int(limits.timeout) + 5
+    connection: Any = partial(Connection, limits.header_timeout)
+    return uvicorn.Server(
+        uvicorn.Config(app, http=connection, log_level=log_level, access_log=False, timeout_graceful_shutdown=seconds)
+    )
 
 
 @contextmanager
