@@ -44,17 +44,28 @@ def judged(text):
 
 
 @pytest.fixture(scope="module")
-def chosen(text, judged, word_model, tmp_path_factory):
-    out = tmp_path_factory.mktemp("report") / "out"
+def chosen(text, judged, word_model, tiny_cross_encoder, tmp_path_factory):
     options = likewise.CorpusOptions(field="text")
-    return likewise.choose(text, bases=[word_model], corpus_options=options, out=out, quiet=True, **judged)
+    return likewise.choose(
+        text,
+        bases=[word_model],
+        corpus_options=options,
+        reranker=tiny_cross_encoder,
+        out=tmp_path_factory.mktemp("report") / "out",
+        quiet=True,
+        **judged,
+    )
 
 
 def test_every_system_is_measured(chosen, word_model):
     names = [one.name for one in chosen.table]
-    assert names == ["BM25", *(f"{word_model}{way}" for way in (", alone", " + BM25", ", pipeline"))]
+    assert names == [
+        "BM25",
+        *(f"{word_model}{way}" for way in (", alone", " + BM25", ", pipeline", ", pipeline, reranker")),
+    ]
     assert all(0 < one.score <= 100 and 0 <= one.judged <= 100 for one in chosen.table)
-    assert [one.free for one in chosen.table] == [True, True, True, False]
+    assert [one.free for one in chosen.table] == [True, True, True, False, False]
+    assert chosen.table[-1].score < chosen.table[-2].score  # the cross-encoder's weights are random
     assert chosen.reason.startswith("use ")
     assert "6 judged queries" in chosen.judgement
     assert sum(chosen.facts["queries"].values()) >= 50
@@ -74,10 +85,13 @@ def test_the_judged_column_is_the_retrieval_tasks(chosen, text, judged, word_mod
     assert alone.judged == pytest.approx(found.results[0].score, abs=8)
 
 
-def test_a_finished_choice_is_read_back_and_saved_elsewhere(chosen, text, judged, word_model, tmp_path):
+def test_a_finished_choice_is_read_back_and_saved_elsewhere(
+    chosen, text, judged, word_model, tiny_cross_encoder, tmp_path
+):
     again = likewise.choose(
         text,
         bases=[word_model],
+        reranker=tiny_cross_encoder,
         corpus_options=likewise.CorpusOptions(field="text"),
         out=chosen.folder,
         quiet=True,
@@ -113,11 +127,12 @@ def test_too_little_text_is_an_error_that_names_the_cure(word_model, tmp_path):
         likewise.choose(tmp_path / "a.txt", bases=[word_model], judgements="q.tsv", quiet=True)
 
 
-def test_the_command_prints_the_choice_as_json(chosen, text, judged, word_model):
+def test_the_command_prints_the_choice_as_json(chosen, text, judged, word_model, tiny_cross_encoder):
     from typer.testing import CliRunner
 
     given = ["choose", str(text), "--field", "text", "--base", str(word_model), "--out", str(chosen.folder), "--json"]
     given += ["--judgements", str(judged["judgements"]), "--queries-file", str(judged["queries_file"])]
+    given += ["--reranker", str(tiny_cross_encoder)]
     result = CliRunner().invoke(build_app(), given)
     assert result.exit_code == 0, result.output
     assert json.loads(result.stdout)["chosen"] == chosen.chosen.name

@@ -23,6 +23,8 @@ def test_demo_goes_the_whole_road(tiny_base, tmp_path, monkeypatch):
         assert part in done.output
     assert str(tmp_path / "runs" / "demo" / "report.html") in done.output
     assert (tmp_path / "runs" / "demo" / "modules.json").exists()
+    assert "Verdict: " in done.output
+    assert (tmp_path / "runs" / "demo-choice" / "report.html").exists()
     again = CliRunner().invoke(build_app(), arguments, env={"COLUMNS": "120"})
     assert again.exit_code == 0, again.output
 

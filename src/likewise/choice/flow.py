@@ -22,7 +22,7 @@ from likewise.errors import LikewiseError, counted, require_extra
 from likewise.evaluation.data import json_rows
 from likewise.evaluation.tasks.retrieval import measures_of_each, read_grades, read_texts
 from likewise.inference.deferred import DeferredEncoder
-from likewise.retrieval.pipeline import Pipeline, free_hybrid, vectors_alone, words_alone
+from likewise.retrieval.pipeline import Pipeline, free_hybrid, pipeline_of, vectors_alone, words_alone
 from likewise.runs.duration import seconds_each
 from likewise.runs.job import Job, Resume, check_target, open_job, read_record
 from likewise.runs.parts import Parts, checksum
@@ -38,6 +38,7 @@ from likewise.searching.trial import Way, measure, trial_index
 from likewise.transformers_output import no_bar
 
 _BM25 = "BM25"
+_BY_CROSS_ENCODER = "reranker"
 _PROBE = 32  # passages by which the time is foretold
 _DISAGREEING = 10
 _JUDGED_DEPTH = 100
@@ -53,6 +54,7 @@ def choose(
     *,
     bases: Sequence[str | os.PathLike[str]] = ("bundled:minilm",),
     adapt: bool = False,
+    reranker: str | os.PathLike[str] = "",
     queries: str | os.PathLike[str] | Iterable[tuple[str, str]] | None = None,
     judgements: str | os.PathLike[str] | None = None,
     queries_file: str | os.PathLike[str] | None = None,
@@ -71,12 +73,15 @@ def choose(
     Titles, questions and sentences are taken out of passages, and have to find them again among all. The words that
     only a query and its own passage have are left out of the query, and half of the others that both have, as words in
     common would always win. Measured are BM25; each base alone; each with BM25 added (the free hybrid); each in the
-    pipeline of `likewise search`. The score is nDCG@10, with an interval of each gain over the best free system.
+    pipeline of `likewise search`, if asked for also with a cross-encoder after it. The score is nDCG@10, with an
+    interval of each gain over the best free system.
 
     Args:
         texts: files, folders, or patterns, as in `likewise.index`.
         bases: encoders, as `likewise.load` takes them.
         adapt: also adapt each base to the text, as `likewise adapt` does.
+        reranker: a cross-encoder of sentence-transformers, a folder or a hub name: each pipeline is measured with it
+            too, for the order of the first passages.
         queries: further queries, each with the id of its passage, such as those that a language model wrote: pairs, or
             a JSONL file with the fields query and passage. The id of a passage is the field _id of its row, or its file
             and line, "notes.md:12".
@@ -126,6 +131,7 @@ def choose(
         inputs |= {os.fspath(path): checksum(Path(path)) for path in (judgements, queries_file) if path}
         options = {"bases": names, "adapt": adapt, "language": language, "passages": passages, "seed": seed}
         options |= {"minutes": minutes} if adapt else {}
+        options |= {"reranker": os.fspath(reranker)} if reranker else {}
         plan = Plan("choose", {**options, "default": Pipeline().to_dict()}, inputs)
         job = stack.enter_context(open_job(target, plan, resume=resume, overwrite=overwrite))
         if job.finished is not None:
@@ -136,7 +142,7 @@ def choose(
             f"{len(excerpts):,} of {counted(total, 'passage')} are searched by {len(held.queries):,} queries taken out "
             f"of them: {', '.join(counted(count, CALLED[kind]) for kind, count in held.kinds.items())}"
         )
-        run = _Run(job, held, judged, named, files, corpus_options, language, progress)
+        run = _Run(job, held, judged, named, files, corpus_options, language, os.fspath(reranker), progress)
         run.foretell(encoders, adapt)
         for name, encoder in encoders.items():
             run.base(name, name, encoder)
@@ -175,10 +181,11 @@ class _Run:
         files: Sequence[Path],
         corpus_options: CorpusOptions | None,
         language: str,
+        reranker: str,
         progress: Progress,
     ) -> None:
         self.job, self.held, self.judged, self.texts, self.files = job, held, judged, texts, files
-        self.corpus_options, self.language, self.progress = corpus_options, language, progress
+        self.corpus_options, self.language, self.reranker, self.progress = corpus_options, language, reranker, progress
         self.parts = Parts(job.work / "scores")
         self.systems: list[System] = []
         self.each: list[np.ndarray] = []
@@ -228,6 +235,9 @@ class _Run:
             (f"{shown} + BM25", Way("hybrid", free_hybrid()), free),
             (f"{shown}, pipeline", Way("hybrid", opened.pipeline), False),
         ]
+        if self.reranker:
+            with_it = pipeline_of({"reranker": self.reranker}, opened.pipeline)
+            ways.append((f"{shown}, pipeline, {_BY_CROSS_ENCODER}", Way("hybrid", with_it), False))
         for name, way, is_free in ways:
             if f"{_folder(name)}.json" not in self.parts:
                 self._measure(name, way, opened, judged_by)

@@ -31,6 +31,11 @@ def choose(
     if json:
         typer.echo(plain_json.dumps(choice.to_dict(), ensure_ascii=False, indent=2))
         return
+    show_choice(choice)
+
+
+def show_choice(choice: Any) -> None:
+    """Print the table, the verdict, and where the page is."""
     from rich.console import Console
 
     chosen = next(i for i, one in enumerate(choice.ranked) if one.name == choice.chosen.name)

@@ -1,4 +1,4 @@
-"""`likewise demo`: adapt the bundled model to the CWE list of software weaknesses, and show what it finds better."""
+"""`likewise demo`: adapt the bundled model to the CWE list of software weaknesses, and show which search finds more."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from likewise.cli.messages import table_of
 
 QUERY = "two threads change the same variable"
 BASE = "bundled:minilm"
-PASSAGES = 10_000  # all of it, on any machine; two cores need about two minutes
+PASSAGES = 10_000  # all of it, on any machine
 
 
 @typed
@@ -22,9 +22,10 @@ def demo(
     query: Annotated[str, typer.Option(help="A question that is searched before and after.")] = QUERY,
     passages: Annotated[int, typer.Option(help="Passages of the text used at most.", min=1)] = PASSAGES,
 ) -> None:
-    """Adapt the bundled MiniLM to the CWE list of software weaknesses; search with the original and the result."""
+    """Adapt the bundled MiniLM to the CWE list of software weaknesses, and compare ways to search it."""
     from rich.console import Console
 
+    from likewise.cli.choose import show_choice
     from likewise.cli.training import show_adapted
     from likewise.corpus.weaknesses import write_weaknesses
     from likewise.runs.job import JobError, check_target, read_record
@@ -60,7 +61,14 @@ def demo(
     console.rule("4. Search before and after")
     _search(console, {"base": likewise.load(BASE), "adapted": adapted.model}, query, text)
 
-    console.rule("5. Use it")
+    console.rule("5. Which model and which search suit the text?")
+    bases = [BASE, *([str(out)] if adapted.chosen != "base" else [])]
+    choice = likewise.choose(
+        text / "text.jsonl", bases=bases, out=out.with_name(f"{out.name}-choice"), corpus_options=options
+    )
+    show_choice(choice)
+
+    console.rule("6. Use it")
     console.print(f"what was tried, and neighbours that changed: {out.resolve()}/report.html", soft_wrap=True)
     console.print(f'python: likewise.load("{out}").encode(["..."])', soft_wrap=True)
     console.print(f"search: likewise index my-text/ --model {out} --out my.index", soft_wrap=True)
