@@ -96,6 +96,16 @@ def test_a_stopped_run_ends_with_the_same_bytes(passages, tiny_base, adapted, tm
         adapt(passages, base=tiny_base, out=tmp_path / "model", minutes=1, alone=True, seed=2, quiet=True)
 
 
+def test_texts_of_python_are_the_same_corpus(passages, tiny_base, adapted, capsys):
+    paragraphs = passages.read_text().strip().split("\n\n")
+    for given in (paragraphs, (text for text in paragraphs), [{"text": text} for text in paragraphs]):
+        again = adapt(given, base=tiny_base, out=adapted.path, minutes=1, alone=True)
+        assert again.record == adapted.record
+        assert "is already finished" in capsys.readouterr().err
+    with pytest.raises(JobError, match="another corpus"):
+        adapt(paragraphs[1:], base=tiny_base, out=adapted.path, minutes=1, alone=True, quiet=True)
+
+
 def test_sentences_come_no_nearer_to_their_negations():
     """Word vectors that nearly agree bring them nearer, unless the margin loss is on."""
     rng = np.random.default_rng(0)

@@ -57,6 +57,12 @@ def chosen(text, judged, word_model, tiny_cross_encoder, tmp_path_factory):
     )
 
 
+def test_rows_of_python_are_the_same_text(chosen, text, judged, word_model):
+    rows = [json.loads(line) for line in text.read_text().splitlines()]
+    again = likewise.choose(rows, bases=[word_model], out=chosen.folder, quiet=True, **judged)
+    assert again.to_dict() == chosen.to_dict()
+
+
 def test_every_system_is_measured(chosen, word_model):
     names = [one.name for one in chosen.table]
     assert names == [

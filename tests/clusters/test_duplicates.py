@@ -10,6 +10,7 @@ import pytest
 import likewise
 from likewise.clusters.texts import read_units
 from likewise.corpus import CorpusOptions
+from likewise.corpus.given import given_texts
 from likewise.runs.progress import Progress
 from likewise.runs.stopping import Stopped
 
@@ -109,7 +110,7 @@ def test_a_stop_while_texts_are_encoded_loses_nothing(corpus_file, saved_model, 
 def test_a_unit_is_a_line_a_row_or_a_paragraph(tmp_path):
     prose = "One sentence is here. Another one follows it, and it goes on for a while.\n" * 3
     (tmp_path / "prose.md").write_text(f"# Title\n\n{prose}\n{prose}")
-    units = list(read_units(tmp_path / "prose.md", CorpusOptions(), Progress(quiet=True)))
+    units = list(read_units(given_texts(tmp_path / "prose.md"), Progress(quiet=True)))
     assert len(units) == 2
     assert units[0].text == units[1].text == " ".join(prose.split())
 
@@ -133,7 +134,7 @@ def test_too_few_texts_and_what_is_no_text_are_errors(saved_model, tmp_path):
         likewise.duplicates(tmp_path / "one.txt", model=saved_model, quiet=True)
     with pytest.raises(likewise.LikewiseError, match=r"none.txt: no such file"):
         likewise.duplicates(["none.txt", "nor.txt"], model=saved_model, quiet=True)
-    with pytest.raises(likewise.LikewiseError, match="text 2 is int, not a text"):
+    with pytest.raises(likewise.LikewiseError, match=r"texts\[1\] is of type int, not a text"):
         likewise.duplicates(["the cat", 3], model=saved_model, quiet=True)
 
 

@@ -49,6 +49,12 @@ def finished(corpus_file, tiny_base, tmp_path_factory):
     return train(corpus_file, tiny_base, out, sam_rho=0.05, accumulation=2, triplet_weight=0.1)
 
 
+def test_texts_of_python_are_the_same_corpus(finished, corpus_file, tiny_base):
+    given = (line for line in corpus_file.read_text().splitlines())
+    again = train(given, tiny_base, finished.path, sam_rho=0.05, accumulation=2, triplet_weight=0.1)
+    assert again.record == finished.record
+
+
 def test_the_folder_loads_with_no_flag_and_has_no_head(finished, sentences):
     plain = SentenceTransformer(str(finished.path))
     assert [type(module).__name__ for module in plain] == ["Transformer", "Pooling"]

@@ -19,6 +19,7 @@ from likewise.adaptation.result import AdaptResult, adapted_card, adapted_page, 
 from likewise.adaptation.texts import OwnText, frozen_texts, negations, sample_passages, unmeasured
 from likewise.corpus import CorpusOptions
 from likewise.corpus.decoding import digest_of
+from likewise.corpus.given import GivenTexts, given_texts
 from likewise.corpus.passages import Passage, read_passages
 from likewise.encoder.word_part import WordPart, fit_word_part
 from likewise.errors import counted
@@ -34,7 +35,7 @@ from likewise.transformers_output import no_bar
 
 @no_bar()  # one bar is enough
 def adapt(
-    corpus: str | os.PathLike[str] | list[str],
+    corpus: GivenTexts,
     *,
     base: str | os.PathLike[str] = "bundled:minilm",
     out: str | os.PathLike[str],
@@ -55,7 +56,8 @@ def adapt(
     measured. With `alone=True` the vectors are judged by themselves, and may also get the words of the corpus.
 
     Args:
-        corpus: a file, a folder, a glob, `bundled:wiki-sample`, or a list of these.
+        corpus: a file, a folder, a glob, `bundled:wiki-sample`, or a list of these; in Python also texts: a list, a
+            column, any iterable. Rows are mappings or a DataFrame.
         base: a Hugging Face name, a folder, or `bundled:NAME`.
         out: the folder that becomes the model.
         data: the folder of SentEval's data, for STS-B dev.
@@ -74,10 +76,11 @@ def adapt(
     chosen = AdaptOptions(**options)
     progress = Progress(quiet)
     check_target(out)
+    given = given_texts(corpus, corpus_options)
     base = os.fspath(base)
     complete_installation(out)
     texts = BaseTexts(load(base), base)
-    passages = read_passages(corpus, corpus_options, seed=chosen.seed, progress=progress)
+    passages = read_passages(given.files, given.options, seed=chosen.seed, progress=progress)
     words = np.mean([len(one.text.split()) for one in passages])
     progress.tell(f"{counted(len(passages), 'passage')}, {words:.1f} words each")
     digest = digest_of("\n".join(f"{one.title}\t{one.text}" for one in passages)).hex()

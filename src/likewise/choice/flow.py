@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from likewise.adaptation import adapt as adapt_encoder
 from likewise.choice.result import Choice, System, best_free, compared, decided, judgement
 from likewise.corpus.bundled import resolve_model
 from likewise.corpus.decoding import digest_of
+from likewise.corpus.given import GivenTexts, TextSource, given_texts
 from likewise.corpus.options import CorpusOptions
 from likewise.errors import LikewiseError, counted, require_extra
 from likewise.evaluation.data import json_rows
@@ -50,7 +51,7 @@ class ChoiceError(LikewiseError):
 
 @no_bar()
 def choose(
-    texts: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    texts: GivenTexts,
     *,
     bases: Sequence[str | os.PathLike[str]] = ("bundled:minilm",),
     adapt: bool = False,
@@ -77,14 +78,14 @@ def choose(
     interval of each gain over the best free system.
 
     Args:
-        texts: files, folders, or patterns, as in `likewise.index`.
+        texts: files, folders, or patterns, or texts or rows themselves, as in `likewise.index`.
         bases: encoders, as `likewise.load` takes them.
         adapt: also adapt each base to the text, as `likewise adapt` does.
         reranker: a cross-encoder of sentence-transformers, a folder or a hub name: each pipeline is measured with it
             too, for the order of the first passages.
         queries: further queries, each with the id of its passage, such as those that a language model wrote: pairs, or
             a JSONL file with the fields query and passage. The id of a passage is the field _id of its row, or its file
-            and line, "notes.md:12".
+            and line, "notes.md:12"; of a text in a list, its place from 0.
         judgements: your own judgements: a line for each with the query's id, the document's, and a grade, with tabs.
             A document is called by the field _id of its row, or by its file.
         queries_file: the queries that were judged: JSONL with the fields _id and text.
@@ -105,7 +106,6 @@ def choose(
         Stopped: it was interrupted; the same call resumes it.
     """
     progress = Progress(quiet)
-    named = [texts] if isinstance(texts, str | os.PathLike) else list(texts)
     names = [os.fspath(one) for one in bases]
     if not names or len(set(names)) < len(names):
         raise ChoiceError("give each base once, and one at least: --base bundled:minilm")
@@ -115,8 +115,9 @@ def choose(
         target = Path(out or Path(stack.enter_context(tempfile.TemporaryDirectory())) / "choice")
         check_target(target)
         judged = _judged(judgements, queries_file)
-        files = [path for some in files_of(named, target)[:2] for path in some]
-        splitting = Splitting(WORDS, corpus_options or CorpusOptions(), ("_id",))
+        given = given_texts(texts, corpus_options)
+        files = [path for some in files_of(given.entries, target)[:2] for path in some]
+        splitting = Splitting(WORDS, given.options, ("_id",))
         excerpts, total = sampled(files, splitting, passages, seed)
         held = HeldOut.of(excerpts, seed, language=language.lower(), written=_written(queries))
         if len(held.queries) < LEAST:
@@ -142,18 +143,17 @@ def choose(
             f"{len(excerpts):,} of {counted(total, 'passage')} are searched by {len(held.queries):,} queries taken out "
             f"of them: {', '.join(counted(count, CALLED[kind]) for kind, count in held.kinds.items())}"
         )
-        run = _Run(job, held, judged, named, files, corpus_options, language, os.fspath(reranker), progress)
+        run = _Run(job, held, judged, given, files, language, os.fspath(reranker), progress)
         run.foretell(encoders, adapt)
         for name, encoder in encoders.items():
             run.base(name, name, encoder)
         for name in names if adapt else ():
             model = job.result / "adapted" / _folder(name)
             adapted = adapt_encoder(
-                named if len(named) > 1 else named[0],  # type: ignore[arg-type]
+                cast(Any, given),
                 base=name,
                 out=model,
                 minutes=minutes,
-                corpus_options=corpus_options,
                 quiet=quiet,
             )
             if adapted.chosen == "base":
@@ -177,15 +177,14 @@ class _Run:
         job: Job,
         held: HeldOut,
         judged: _Judged | None,
-        texts: Sequence[Any],
+        given: TextSource,
         files: Sequence[Path],
-        corpus_options: CorpusOptions | None,
         language: str,
         reranker: str,
         progress: Progress,
     ) -> None:
-        self.job, self.held, self.judged, self.texts, self.files = job, held, judged, texts, files
-        self.corpus_options, self.language, self.reranker, self.progress = corpus_options, language, reranker, progress
+        self.job, self.held, self.judged, self.given, self.files = job, held, judged, given, files
+        self.language, self.reranker, self.progress = language, reranker, progress
         self.parts = Parts(job.work / "scores")
         self.systems: list[System] = []
         self.each: list[np.ndarray] = []
@@ -213,10 +212,10 @@ class _Run:
         opened, judged_by = Index(path, encoder.name), None
         if self.judged is not None:
             index(
-                self.texts,
+                self.given.files,
                 model=encoder.name,
                 out=whole,
-                corpus_options=self.corpus_options,
+                corpus_options=self.given.options,
                 metadata=["_id"],
                 language=self.language,
                 vectors_from=path,
@@ -273,7 +272,7 @@ class _Run:
         chosen, reason = decided(systems)
         said = judgement(systems, chosen, len(self.judged.queries) if self.judged else 0)
         facts = {
-            "texts": [os.fspath(one) for one in self.texts],
+            "texts": self.given.names,
             "passages": len(self.held.passages),
             "queries": self.held.kinds,
             "free": systems[best_free(systems)].name,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from likewise.cli.commands import calls
@@ -32,7 +31,6 @@ _LARGEST = 15
         "model": "A model's folder, its hub name, or bundled:minilm.",
     },
     leave_out=("min_words", "max_words", "deduplicate"),
-    types={"texts": list[Path]},
 )
 def duplicates(found: Any) -> None:
     """Print counts, and pairs near the threshold to judge it by."""
@@ -78,7 +76,6 @@ def duplicates(found: Any) -> None:
         "model": "A model's folder, its hub name, or bundled:minilm.",
     },
     leave_out=("min_words", "max_words", "deduplicate"),
-    types={"texts": list[Path]},
 )
 def topics(found: Any) -> None:
     """Print the largest topics with an example of each."""

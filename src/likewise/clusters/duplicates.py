@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from likewise.clusters.near import Repeats, repeats
-from likewise.clusters.texts import GivenTexts, KeptTexts, TextError, Unit, keep_texts, read_units
+from likewise.clusters.texts import KeptTexts, TextError, Unit, keep_texts, read_units
 from likewise.clusters.words import difference, shared, wording
+from likewise.corpus.given import GivenTexts, TextSource, given_texts
 from likewise.corpus.options import CorpusOptions
 from likewise.errors import LikewiseError
 from likewise.inference.engines.engine import EngineName, EnginePrecision
@@ -112,7 +113,8 @@ def duplicates(
     kept. Vectors stay in the cache, so that another threshold takes seconds.
 
     Args:
-        texts: files, folders, or patterns, as `index` takes them; in Python also a list of texts.
+        texts: files, folders, or patterns, as `index` takes them; in Python also texts: a list, a column, any iterable.
+            Rows are mappings or a DataFrame.
         model: the encoder, or what `load` takes.
         out: the file of groups, JSONL: an object for each group of the text that is kept and its duplicates, with
             their places and cosines.
@@ -139,10 +141,8 @@ def duplicates(
     for target in (out, keep_one):
         if target is not None:
             check_target(target, "file")
-    if not isinstance(texts, str | os.PathLike | list | tuple):
-        texts = list(texts)  # it is read twice
-    progress, options = Progress(quiet), corpus_options or CorpusOptions()
-    kept = keep_texts(texts, model=model, options=options, engine=engine, precision=precision, progress=progress)
+    progress, given = Progress(quiet), given_texts(texts, corpus_options)
+    kept = keep_texts(given, model=model, engine=engine, precision=precision, progress=progress)
 
     def reason(one: int, other: int) -> str:
         first, second = wording(kept.text(one)), wording(kept.text(other))
@@ -161,7 +161,7 @@ def duplicates(
         with written_whole(Path(out)) as path, path.open("w", encoding="utf-8") as file:
             file.writelines(json.dumps(group, ensure_ascii=False) + "\n" for group in _written(kept, found, result))
     if keep_one is not None:
-        _write_kept(Path(keep_one), texts, options, kept, result)
+        _write_kept(Path(keep_one), given, kept, result)
     return result
 
 
@@ -232,7 +232,7 @@ def _written(kept: KeptTexts, found: Repeats, result: Duplicates) -> Iterator[di
         }
 
 
-def _write_kept(path: Path, texts: GivenTexts, options: CorpusOptions, kept: KeptTexts, result: Duplicates) -> None:
+def _write_kept(path: Path, given: TextSource, kept: KeptTexts, result: Duplicates) -> None:
     """Write what is left if the first of each group is kept: the texts are read again."""
     leave = np.zeros(len(kept), dtype=bool)
     for _, *others in result.groups:
@@ -241,7 +241,7 @@ def _write_kept(path: Path, texts: GivenTexts, options: CorpusOptions, kept: Kep
         unfinished = stack.enter_context(written_whole(path))
         file = stack.enter_context(unfinished.open("w", encoding="utf-8", newline=""))
         table: csv.DictWriter[str] | None = None
-        for unit, left_out in _together(read_units(texts, options, Progress(quiet=True)), leave):
+        for unit, left_out in _together(read_units(given, Progress(quiet=True)), leave):
             if left_out:
                 continue
             if path.suffix == ".csv":

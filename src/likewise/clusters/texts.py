@@ -8,20 +8,20 @@ from __future__ import annotations
 import re
 import tempfile
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from os import PathLike, fspath
+from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from likewise.corpus.decoding import digest_of, without_invisible
-from likewise.corpus.options import CorpusError, CorpusOptions
+from likewise.corpus.decoding import READERS, Source, digest_of, field_text
+from likewise.corpus.given import ID, TextSource
 from likewise.corpus.paragraphs import read_paragraphs
-from likewise.corpus.sources import Spec, find_files, find_sources
+from likewise.corpus.sources import find_sources
 from likewise.errors import LikewiseError, counted
 from likewise.inference.deferred import DeferredEncoder
 from likewise.inference.engines.engine import EngineName, EnginePrecision
@@ -32,11 +32,8 @@ if TYPE_CHECKING:
 
     from likewise.runs.progress import Progress
 
-GivenTexts = str | PathLike[str] | Iterable[Any]
-"""Files, folders or patterns; or texts."""
 _TEXTS, _ENDS, _VECTORS = "texts.txt", "ends.npy", "vectors.npy"
 _SIGN = re.compile(r"\w")
-_FILE_NAME = re.compile(r"\S+\.\w{1,7}")
 
 
 class TextError(LikewiseError):
@@ -109,37 +106,34 @@ class KeptTexts:
         return ({"file": name} if name else {}) | {"line": int(self.line[position])}
 
 
-def read_units(given: GivenTexts, options: CorpusOptions, progress: Progress) -> Iterator[Unit]:
-    """Yield texts in their order: the lines of a list, the rows of tables, the paragraphs of prose.
+def read_units(given: TextSource, progress: Progress) -> Iterator[Unit]:
+    """Yield texts in their order: those that were given, the lines of a list, the rows of tables, paragraphs of prose.
 
     Args:
-        given: files, folders or patterns, by the names that `index` takes; or an iterable of texts of which the first
-            neither is nor looks like the name of a file.
         progress: is told which files of a folder are left out.
 
     Raises:
         CorpusError: a file cannot be read; the message names the line and the cure.
     """
-    if not _names_files(given):
-        for line, text in enumerate(given, start=1):  # type: ignore[arg-type]
-            if not isinstance(text, str):
-                raise TextError(f"text {line} is {type(text).__name__}, not a text: give strings")
-            if _SIGN.search(text := " ".join(without_invisible(text).split())):
-                yield Unit(text, "", line)
+    if given.in_memory and given.options.field:
+        field = given.options.field
+        for line, row in READERS["jsonl"](Source(given.path, given.options)):
+            if _SIGN.search(text := " ".join(field_text(given.path, line, row, field).split())):
+                whole = {name: row[name] for name in row if name != ID or "id" not in row}
+                yield Unit(text, "", line, whole if given.rows else None)
         return
-    for source in find_sources(cast(Spec, given), options, progress):
+    for source in find_sources(given.files, given.options, progress):
         for paragraph in read_paragraphs(source, join_rows=True):
             line = next((line for line, _ in paragraph.sentences), 0)
             text = " ".join(" ".join(sentence for _, sentence in paragraph.sentences).split())
             if _SIGN.search(text):
-                yield Unit(text, str(source.path), line, paragraph.row)
+                yield Unit(text, "" if given.in_memory else str(source.path), line, paragraph.row)
 
 
 def keep_texts(
-    given: GivenTexts,
+    given: TextSource,
     *,
     model: SentenceTransformer | str | PathLike[str],
-    options: CorpusOptions,
     engine: EngineName,
     precision: EnginePrecision,
     progress: Progress,
@@ -167,7 +161,7 @@ def keep_texts(
         names: dict[str, int] = {}
         places, ends, size = array("i"), array("q"), 0
         with (folder / _TEXTS).open("wb") as file, progress.bar("reading") as bar:
-            for unit in read_units(given, options, progress):
+            for unit in read_units(given, progress):
                 digest = digest_of(unit.text)
                 number = numbers.setdefault(digest, len(ends))
                 if number == len(ends):
@@ -179,7 +173,8 @@ def keep_texts(
                 bar.advance()
         table = np.array(places, dtype=np.int32).reshape(-1, 3)
         if len(table) < at_least:
-            raise TextError(f"{_named(given)}: {counted(len(table), 'text')}, and {at_least} are needed: give more")
+            named = given.files if isinstance(given.files, str | PathLike) and not given.in_memory else "these texts"
+            raise TextError(f"{named}: {counted(len(table), 'text')}, and {at_least} are needed: give more")
         np.save(folder / _ENDS, np.array(ends, dtype=np.int64))
         final = root / key.hexdigest()
         with suppress(OSError):  # another call has kept them
@@ -209,21 +204,3 @@ def _encode(
         precision=precision,
         quiet=progress.quiet,
     )
-
-
-def _names_files(given: GivenTexts) -> bool:
-    """Return whether files were given, not texts: a name, a path, or a list that begins with one of a file."""
-    if isinstance(given, str | PathLike):
-        return True
-    if not isinstance(given, Sequence) or not given:
-        return False
-    first = given[0]
-    if isinstance(first, PathLike) or (isinstance(first, str) and _FILE_NAME.fullmatch(first)):
-        return True
-    with suppress(OSError, ValueError, CorpusError):
-        return bool(find_files(first))
-    return False
-
-
-def _named(given: GivenTexts) -> str:
-    return fspath(given) if isinstance(given, str | PathLike) else "these texts"

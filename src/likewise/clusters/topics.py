@@ -17,7 +17,8 @@ import numpy as np
 from likewise.clusters.communities import RESOLUTION, centres_of, communities, divided
 from likewise.clusters.map import Spot, laid_out, map_page
 from likewise.clusters.names import named, topic_words
-from likewise.clusters.texts import GivenTexts, KeptTexts, keep_texts
+from likewise.clusters.texts import KeptTexts, keep_texts
+from likewise.corpus.given import GivenTexts, given_texts
 from likewise.corpus.options import CorpusOptions
 from likewise.errors import counted
 from likewise.inference.engines.engine import EngineName, EnginePrecision
@@ -103,7 +104,8 @@ def topics(
     instead (k-means). Each text belongs to the topic of the nearest centre. Vectors stay in the cache.
 
     Args:
-        texts: files, folders, or patterns, as `index` takes them; in Python also a list of texts.
+        texts: files, folders, or patterns, as `index` takes them; in Python also texts: a list, a column, any iterable.
+            Rows are mappings or a DataFrame.
         model: the encoder, or what `load` takes.
         out: the folder for topics.jsonl, assignments.jsonl and map.html.
         number: of topics; by default as many as there are communities.
@@ -134,11 +136,9 @@ def topics(
     checked_seed(seed)
     if out is not None:
         check_target(out)
-    progress, options = Progress(quiet), corpus_options or CorpusOptions()
+    progress, given = Progress(quiet), given_texts(texts, corpus_options)
     least = max(10, number or 0)
-    kept = keep_texts(
-        texts, model=model, options=options, engine=engine, precision=precision, progress=progress, at_least=least
-    )
+    kept = keep_texts(given, model=model, engine=engine, precision=precision, progress=progress, at_least=least)
     settings = {"number": number, "resolution": resolution, "smallest": smallest, "language": language, "seed": seed}
     with orderly_stop(progress) as stop:
         if out is None:

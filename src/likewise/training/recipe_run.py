@@ -8,13 +8,14 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partial
 from hashlib import blake2b
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from filelock import FileLock
 from transformers import set_seed
 
 from likewise.corpus import CorpusOptions, PreparedCorpus, prepare
+from likewise.corpus.given import GivenTexts, given_texts
 from likewise.encoder.opening import is_sentence_encoder
 from likewise.evaluation.checkpoint import CheckpointEvaluator, sentences_evaluator
 from likewise.inference.engines.graph import fingerprint
@@ -39,7 +40,7 @@ _MEASURED = 500
 
 def train(
     recipe: str | Recipe,
-    corpus: str | os.PathLike[str] | list[str],
+    corpus: GivenTexts,
     *,
     base: str | os.PathLike[str] | None = None,
     out: str | os.PathLike[str],
@@ -63,7 +64,8 @@ def train(
 
     Args:
         recipe: a name of `likewise.RECIPES` or of an installed package's recipe, or a `Recipe`.
-        corpus: a file, a folder, a glob, `bundled:wiki-sample`, or a list of these (see `likewise.corpus.prepare`).
+        corpus: a file, a folder, a glob, `bundled:wiki-sample`, or a list of these (see `likewise.corpus.prepare`); in
+            Python also texts: a list, a column, any iterable. Rows are mappings or a DataFrame.
         base: a Hugging Face name, a folder, or `bundled:NAME`; the recipe's own by default.
         out: the folder that becomes the model.
         preset: a named set of options of the recipe; its first by default.
@@ -88,15 +90,16 @@ def train(
     base = os.fspath(method.default_base if base is None else base)
     progress = started(out, chosen, seed, quiet)
     method.check_base(base, chosen)
+    given = given_texts(corpus, corpus_options)
     at_least = chosen.batch_size * chosen.accumulation * processes.count()
     with processes.in_turn():
-        sentences = prepare(corpus, corpus_options, at_least=at_least, progress=progress)
+        sentences = prepare(given.files, given.options, at_least=at_least, progress=progress)
     progress.tell(sentences.report)
     selection = choose_selection(sentences.dataset, chosen, seed, data)
     progress.tell(f"checkpoint selected by: {selection.description}")
     dataset = selection.training_rows(sentences.dataset)
     check_updates(len(dataset), chosen)
-    train_stage = partial(train, corpus=corpus, data=data, corpus_options=corpus_options, quiet=quiet)
+    train_stage = partial(train, corpus=cast(Any, given), data=data, quiet=quiet)
     start = _base_to_train(method, base, chosen, sentences, selection.evaluator, progress, train_stage)
     with processes.in_turn(), no_bar():
         set_seed(seed)  # the training head starts at random
@@ -111,6 +114,7 @@ def train(
     for module in encoder:
         if report := getattr(module, "report", None):
             progress.tell(report)
+    read = given.options if given.in_memory else corpus_options
     arguments = {"base": base, "out": out, "preset": preset, "seed": seed, "data": data, "options": chosen}
     training = Training(
         job=f"train {method.name}",
@@ -126,7 +130,7 @@ def train(
         loss=method.build_loss(encoder, chosen),
         collator=method.build_collator(encoder, chosen, seed),
         optimizers=lambda steps: method.build_optimizer(encoder, chosen, steps),
-        config={"recipe": method.name, "corpus": corpus, "corpus_options": corpus_options, **arguments},
+        config={"recipe": method.name, "corpus": given.files, "corpus_options": read, **arguments},
         as_shipped=not method.encoder_reads_corpus
         and getattr(chosen, "pooling", "") != "own"
         and is_sentence_encoder(base),

@@ -1,0 +1,241 @@
+"""Text as it is given: files by their names, or texts themselves, which are written to a file and read from there."""
+
+from __future__ import annotations
+
+import glob
+import json
+import math
+import re
+import tempfile
+from array import array
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from hashlib import blake2b
+from itertools import chain, islice
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from likewise.corpus.options import CorpusError, CorpusOptions
+from likewise.corpus.sources import Spec
+from likewise.errors import counted
+from likewise.runs.cache import cache_folder, made_in_cache
+
+GivenTexts = str | PathLike[str] | Iterable[Any]
+"""Files, folders or patterns by their names; a list, a column or any other iterable of texts; or rows: mappings, or a
+DataFrame."""
+ID, TEXT = "_id", "text"
+_HEAD = 1000
+"""Items that decide what is given."""
+_LONGEST_NAME = 4096
+_FILE_NAME = re.compile(r"\S+\.\w{1,7}|\S*[*?]\S*\.\w{1,7}")
+
+
+@dataclass(frozen=True)
+class TextSource:
+    """Text to read.
+
+    Attributes:
+        files: what to read. GivenTexts that were given themselves are in one file of rows, with the fields of rows and
+            `_id`: the id of the row, or the position of the text.
+        options: how they are read.
+        in_memory: texts themselves were given.
+        rows: they were rows, with fields of their own.
+        count: how many texts were given; 0 for files.
+    """
+
+    files: Spec
+    options: CorpusOptions
+    in_memory: bool = False
+    rows: bool = False
+    count: int = 0
+
+    @property
+    def entries(self) -> list[str | PathLike[str]]:
+        """The files as a list."""
+        return [self.files] if isinstance(self.files, str | PathLike) else list(self.files)
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the files for a record, or the number of texts."""
+        return [counted(self.count, "row" if self.rows else "text")] if self.in_memory else list(map(str, self.entries))
+
+    @property
+    def path(self) -> Path:
+        """The file of texts that were given themselves."""
+        assert self.in_memory
+        return Path(self.files)  # type: ignore[arg-type]
+
+
+def given_texts(
+    given: GivenTexts | TextSource, options: CorpusOptions | None = None, *, folder: Path | None = None, first: int = 0
+) -> TextSource:
+    """Return what to read for what was given.
+
+    A name or a list of names means files. A list of other strings, a column of a DataFrame, or any other iterable of
+    strings are texts; mappings, or a DataFrame, are rows with a text each. GivenTexts are written to a file called by a
+    digest of them, so that memory does not grow with their number, and the same texts resume the same job.
+
+    Args:
+        given: files or texts. The first 1,000 items of an iterable decide which.
+        options: how they are read; `field` names the text of a row, "text" if it is None.
+        folder: for the file; None for the cache.
+        first: the id of the first text, if the texts have none.
+
+    Raises:
+        CorpusError: nothing is given, or files and texts together; an item is neither; an id is given twice.
+    """
+    options = options or CorpusOptions()
+    if isinstance(given, TextSource):
+        return given
+    if isinstance(given, str | PathLike):
+        return TextSource(given, options)
+    items = _items(given)
+    head = list(islice(items, _HEAD))
+    if not head:
+        raise CorpusError("nothing was given to read: give files, folders or patterns, or texts")
+    if _are_files(head):
+        return TextSource([*head, *items], options)
+    rows = isinstance(head[0], Mapping)
+    lines = options.split == "line" and not rows
+    folder = made_in_cache(cache_folder() / "texts") if folder is None else folder
+    field = (options.field or TEXT) if rows else TEXT
+    with tempfile.NamedTemporaryFile(dir=folder, prefix="making-") as file:
+        digest, count = blake2b(digest_size=16), 0
+        for row in _checked(chain(head, items), rows, field, first):
+            line = " ".join(row[field].split()) if lines else json.dumps(row, ensure_ascii=False, default=str)
+            written = f"{line}\n".encode("utf-8", "surrogatepass" if lines else "backslashreplace")
+            digest.update(written)
+            file.write(written)
+            count += 1
+        file.flush()
+        path = folder / f"{digest.hexdigest()}.{'txt' if lines else 'jsonl'}"
+        if not path.exists():  # the same texts keep their time, by which what is made of them is known
+            with suppress(FileExistsError):
+                path.hardlink_to(file.name)
+    read = {"encoding": "utf-8"} if lines else {"encoding": "utf-8", "split": "auto", "field": field}
+    return TextSource(str(path), options.updated(**read), True, rows, count)
+
+
+def _items(given: Any) -> Iterator[Any]:
+    """Yield the texts, rows or names of an iterable; of a DataFrame its rows."""
+    if isinstance(given, Mapping | bytes) or not isinstance(given, Iterable):
+        raise CorpusError(
+            f"{_kind(given)} is not text: give files, folders or patterns, a list of texts, or rows such as "
+            '[{"text": "..."}]'
+        )
+    frame: Any = given
+    if hasattr(frame, "iter_rows"):  # polars
+        return iter(frame.iter_rows(named=True))
+    if hasattr(frame, "itertuples"):  # pandas
+        names = [str(name) for name in frame.columns]
+        return (dict(zip(names, row, strict=True)) for row in frame.itertuples(index=False, name=None))
+    return iter(given)
+
+
+def _are_files(head: list[Any]) -> bool:
+    """Return whether items are names of files.
+
+    Raises:
+        CorpusError: some are, and others are texts.
+    """
+    named = [isinstance(one, PathLike) or (isinstance(one, str) and _is_there(one)) for one in head]
+    others = [one for one, is_name in zip(head, named, strict=True) if not is_name]
+    if all(isinstance(one, str) and _FILE_NAME.fullmatch(one) for one in others):
+        return True  # those that are not there are an error of their own
+    if not any(named):
+        return False
+    file, text = str(head[named.index(True)]), others[0]
+    shown = repr(text if len(text) <= 40 else f"{text[:40]}...") if isinstance(text, str) else _kind(text)
+    raise CorpusError(
+        f"{file!r} is a file or a folder here, and {shown} is not: give files or texts, not both. A text that is "
+        f'called like a file goes in a row, {{"text": {json.dumps(file)}}}'
+    )
+
+
+def _is_there(name: str) -> bool:
+    """Return whether a string names a file, or a pattern that some file matches."""
+    if not name or len(name) > _LONGEST_NAME or "\n" in name or "\0" in name:
+        return False
+    if name == "bundled:wiki-sample":
+        return True
+    with suppress(OSError, ValueError, RuntimeError):
+        path = Path(name).expanduser()
+        return path.exists() or (glob.has_magic(name) and next(glob.iglob(str(path)), None) is not None)  # noqa: PTH207
+    return False
+
+
+def _checked(items: Iterable[Any], rows: bool, field: str, first: int) -> Iterator[dict[str, Any]]:
+    """Yield the row of each item, with its id.
+
+    Raises:
+        CorpusError: an item is not a text or a row like the first, or an id is given twice.
+    """
+    seen = array("Q")
+    for position, item in enumerate(items):
+        name = f"{'rows' if rows else 'texts'}[{position}]"
+        if rows:
+            if not isinstance(item, Mapping):
+                raise CorpusError(f"{name} is {_kind(item)}, and those before it are rows")
+            row = {str(key): _plain(value) for key, value in item.items()}
+            text = row.get(field)
+            if field not in row:
+                there = ", ".join(row) or "nothing"
+                raise CorpusError(
+                    f"{name} has no field {field!r}, only {there}: name the one that holds the text, "
+                    'such as corpus_options=CorpusOptions(field="body")'
+                )
+        else:
+            row, text = {TEXT: item}, item
+        if not isinstance(text, str):
+            missing = text is None or text != text
+            cure = "leave it out, in pandas by .dropna()" if missing else "give strings"
+            raise CorpusError(f"{name} is {_kind(text)}, not a text: {cure}")
+        own = next((row[key] for key in (ID, "id") if row.get(key) is not None), None)
+        if own is not None and (isinstance(own, bool) or not isinstance(own, int | str)):
+            raise CorpusError(f"{name} has the id {own!r}: give a text or a whole number")
+        if own is not None:
+            seen.append(int.from_bytes(blake2b(str(own).encode("utf-8", "replace"), digest_size=8).digest(), "big"))
+        elif seen:
+            raise CorpusError(f"{name} has no id, and those before it have one: give all or none")
+        yield {ID: first + position if own is None else own, **{key: row[key] for key in row if key != ID}}
+        if own is not None and len(seen) != position + 1:
+            raise CorpusError(f"{name} has an id, and those before it have none: give all or none")
+    hashes = np.frombuffer(seen, dtype=np.uint64)
+    order = np.argsort(hashes, kind="stable")
+    again = np.flatnonzero(hashes[order][1:] == hashes[order][:-1])
+    if len(again):
+        one, other = sorted(order[again[0] : again[0] + 2].tolist())
+        raise CorpusError(f"rows[{one}] and rows[{other}] have the same id: give each row one of its own")
+
+
+def _plain(value: Any) -> Any:
+    """Return a value of a row for JSON: numbers as Python's, a date as its ISO text, None for what is missing.
+
+    >>> _plain(date(2024, 5, 1)), _plain(float("nan")), _plain(np.int64(3))
+    ('2024-05-01', None, 3)
+    """
+    if isinstance(value, str | bool | int) or value is None:
+        return str(value) if isinstance(value, str) else value
+    if isinstance(value, np.generic):
+        value = value.item() if not isinstance(value, np.datetime64) else value.astype("datetime64[us]").item()
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, datetime):
+        if value != value:  # pandas' NaT
+            return None
+        aware = value.tzinfo is not None
+        return (value.astimezone(UTC).replace(tzinfo=None) if aware else value).isoformat()
+    if isinstance(value, date):
+        return value.isoformat()
+    return None if type(value).__name__ in ("NAType", "NaTType") else value
+
+
+def _kind(value: Any) -> str:
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return "missing"
+    return f"of type {type(value).__name__}"

@@ -1,0 +1,116 @@
+"""What is given as text: files by their names, or texts and rows, which are read from a file of their own."""
+
+import datetime
+import json
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from likewise.corpus import CorpusError, CorpusOptions
+from likewise.corpus.given import given_texts
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("LIKEWISE_CACHE", str(tmp_path / "cache"))
+
+
+def rows_of(given):
+    return [json.loads(line) for line in given.path.read_text(encoding="utf-8").splitlines()]
+
+
+def test_names_are_files_and_other_strings_are_texts(write, tmp_path):
+    one, two = write("one.txt", "x"), write("two.md", "x")
+    for files in (one, str(one), [one, two], [str(one), str(two)], (str(one),), tmp_path.glob("*.txt")):
+        assert not given_texts(files).in_memory
+    assert given_texts([str(one), two]).entries == [str(one), two]
+    assert not given_texts(["none.txt", "nor.txt"]).in_memory, "names that are not there are an error of their own"
+    assert not given_texts([str(tmp_path / "*.md"), "bundled:wiki-sample"]).in_memory
+    for texts in (["One text.", "Another"], ("a", "b"), iter(["a text"]), np.array(["a text", "b"])):
+        assert given_texts(texts).in_memory
+
+
+def test_texts_are_rows_of_a_file_that_is_called_by_what_they_say():
+    given = given_texts(text for text in ("It rains.", "Two\nlines, 'quoted'", "Ünïcode", ""))
+    assert [(row["_id"], row["text"]) for row in rows_of(given)] == [
+        (0, "It rains."), (1, "Two\nlines, 'quoted'"), (2, "Ünïcode"), (3, ""),
+    ]  # fmt: skip
+    assert (given.options.field, given.count, given.rows, given.names) == ("text", 4, False, ["4 texts"])
+    same = given_texts(["It rains.", "Two\nlines, 'quoted'", "Ünïcode", ""])
+    assert same.path == given.path
+    assert given_texts(["It rains."]).path != given.path
+    assert rows_of(given_texts(["It rains."], first=7))[0]["_id"] == 7
+
+
+def test_a_text_that_is_a_sentence_is_a_line():
+    given = given_texts(["One two three. Four five six.", "Seven\neight nine"], CorpusOptions(split="line"))
+    assert given.path.read_text() == "One two three. Four five six.\nSeven eight nine\n"
+    assert given.options.field is None
+
+
+def test_rows_keep_their_fields_and_ids():
+    day = datetime.date(2024, 5, 1)
+    rows = [
+        {"id": "a", "body": "It rains.", "year": np.int64(2004), "day": day, "share": float("nan"), "new": True},
+        {"id": "b", "body": "It snows.", "year": 2005, "day": datetime.datetime(2024, 5, 1, 12), "tags": ["x"]},
+    ]
+    given = given_texts(rows, CorpusOptions(field="body"))
+    first, second = rows_of(given)
+    assert first == {
+        "_id": "a", "id": "a", "body": "It rains.", "year": 2004, "day": "2024-05-01", "share": None, "new": True,
+    }  # fmt: skip
+    assert (second["_id"], second["day"], second["tags"]) == ("b", "2024-05-01T12:00:00", ["x"])
+    assert (given.rows, given.options.field) == (True, "body")
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_a_data_frame_is_rows_and_its_column_is_texts(library):
+    module = pytest.importorskip(library)
+    frame = module.DataFrame({"id": [3, 4], "text": ["It rains.", "It snows."], "year": [2004, 2005]})
+    assert rows_of(given_texts(frame)) == [
+        {"_id": 3, "id": 3, "text": "It rains.", "year": 2004},
+        {"_id": 4, "id": 4, "text": "It snows.", "year": 2005},
+    ]
+    assert [row["text"] for row in rows_of(given_texts(frame["text"]))] == ["It rains.", "It snows."]
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (3, r"of type int is not text: give files"),
+        ({"text": "a"}, r"of type dict is not text.*rows such as"),
+        ([], "nothing was given to read"),
+        (["a text", 3], r"texts\[1\] is of type int, not a text: give strings"),
+        (["a text", None], r"texts\[1\] is missing, not a text: leave it out"),
+        ([{"text": "a"}, "b"], r"rows\[1\] is of type str, and those before it are rows"),
+        ([{"body": "a"}], r"rows\[0\] has no field 'text', only body: .*CorpusOptions\(field=\"body\"\)"),
+        ([{"id": 1.5, "text": "a"}], r"rows\[0\] has the id 1\.5: give a text or a whole number"),
+        ([{"id": 1, "text": "a"}, {"text": "b"}], r"rows\[1\] has no id, and those before it have one"),
+        ([{"text": "a"}, {"id": 1, "text": "b"}], r"rows\[1\] has an id, and those before it have none"),
+        ([{"id": i % 3, "text": "a"} for i in range(4)], r"rows\[0\] and rows\[3\] have the same id"),
+    ],
+)
+def test_what_is_no_text_is_an_error_of_one_sentence(given, told):
+    with pytest.raises(CorpusError, match=told):
+        given_texts(given)
+
+
+def test_files_and_texts_together_are_an_error_that_names_both(write, tmp_path, monkeypatch):
+    write("notes/a.txt", "x")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(CorpusError, match=r"'notes' is a file or a folder here, and 'It rains\.\.\. .*\.\.\.' is not"):
+        given_texts(["It rains... " * 9, "notes"])
+    with pytest.raises(CorpusError, match=r"'notes' is .*, and 'nots' is not: .*\{\"text\": \"notes\"\}"):
+        given_texts(["notes", "nots"])
+    assert given_texts([{"text": "notes"}, {"text": "nots"}]).in_memory
+
+
+def test_memory_does_not_grow_with_the_number_of_texts():
+    given_texts(f"Text {i}." for i in range(10))
+    tracemalloc.start()
+    given = given_texts(f"Text {i}, and what it says about the rain and the river." for i in range(50_000))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert given.count == 50_000
+    assert peak < 2_000_000 < given.path.stat().st_size
