@@ -261,11 +261,11 @@ def length(one: Judged, encode: Texts) -> Iterator[tuple[str, float]]:
         texts, own = documents, np.arange(len(documents))
         if most < 10**6:
             with tempfile.NamedTemporaryFile("w", suffix=".jsonl", encoding="utf-8") as file:
-                rows = ({"place": str(i), "text": text} for i, text in enumerate(documents))
+                rows = ({"_id": i, "text": text} for i, text in enumerate(documents))
                 file.write("".join(json.dumps(row) + "\n" for row in rows))
                 file.flush()
-                passages = list(Splitting(most, CorpusOptions(field="text"), ("place",)).read(Path(file.name)))
-            texts, own = [one.text for one in passages], np.array([int(one.metadata[0]) for one in passages])
+                passages = list(Splitting(most, CorpusOptions(field="text")).read(Path(file.name)))
+            texts, own = [one.text for one in passages], np.array([one.id for one in passages])
         cosines, words = asked @ encode(texts)[0].T, Bm25(queries, texts, texts).rows(slice(None))
         starts = np.flatnonzero(np.r_[True, own[1:] != own[:-1]])
         for name, scores in (("base", cosines), ("BM25", words), ("vectors 0.6", both(cosines, words, 0.6))):

@@ -106,7 +106,7 @@ def test_the_same_seed_draws_the_same():
 def test_a_sample_keeps_passages_below_one_title_together(tmp_path):
     rows = [{"_id": f"d{i // 4}", "title": f"Part {i // 4}", "text": f"Word{i} is one. It is two."} for i in range(400)]
     (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    splitting = Splitting(100, CorpusOptions(field="text"), ("_id",))
+    splitting = Splitting(100, CorpusOptions(field="text"))
     found, total = sampled([tmp_path / "a.jsonl"], splitting, 60)
     assert total == 400
     assert 50 <= len(found) <= 60

@@ -7,7 +7,7 @@ from likewise.searching.passages import Splitting, files_of
 
 
 def read(path, words=20, field=None, metadata=()):
-    splitting = Splitting(words, CorpusOptions(field=field), tuple(metadata))
+    splitting = Splitting(words, CorpusOptions(field=field), dict.fromkeys(metadata, "text"))
     return [(one.line, one.title, one.text, one.metadata) for one in splitting.read(path)]
 
 
@@ -53,7 +53,7 @@ def test_rows_of_every_kind_give_the_same_passages_with_their_metadata(tmp_path)
     for suffix, (first, second) in lines.items():
         assert read(tmp_path / f"a.{suffix}", field="body", metadata=("year",)) == [
             (first, "", "The first row. Its second line.", ("2020",)),
-            (second, "", "The second row.", ("",)),
+            (second, "", "The second row.", (None,)),
         ], suffix
 
 

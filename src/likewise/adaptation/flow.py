@@ -25,6 +25,7 @@ from likewise.encoder.word_part import WordPart, fit_word_part
 from likewise.errors import counted
 from likewise.evaluation.pairs import RatedPairs
 from likewise.inference.loading import load
+from likewise.runs.arguments import checked
 from likewise.runs.job import Job, Resume, check_target, complete_installation, open_job
 from likewise.runs.plan import Plan
 from likewise.runs.progress import Progress
@@ -33,6 +34,7 @@ from likewise.training.checkpoints import base_fingerprint
 from likewise.transformers_output import no_bar
 
 
+@checked
 @no_bar()  # one bar is enough
 def adapt(
     corpus: GivenTexts,

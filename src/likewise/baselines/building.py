@@ -11,6 +11,7 @@ from likewise.baselines.methods import BASELINES, Baseline, BaselineError
 from likewise.corpus import CorpusOptions, prepare
 from likewise.errors import counted
 from likewise.inference.loading import SavedModel
+from likewise.runs.arguments import checked
 from likewise.runs.job import check_target, open_job
 from likewise.runs.options import OptionError, checked_seed
 from likewise.runs.plan import Plan
@@ -31,6 +32,7 @@ def find_baseline(name: str) -> Baseline:
     return BASELINES[name]
 
 
+@checked
 @no_bar()  # one bar is enough
 def baseline(
     name: str,

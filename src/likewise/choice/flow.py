@@ -24,6 +24,7 @@ from likewise.evaluation.data import json_rows
 from likewise.evaluation.tasks.retrieval import measures_of_each, read_grades, read_texts
 from likewise.inference.deferred import DeferredEncoder
 from likewise.retrieval.pipeline import Pipeline, free_hybrid, pipeline_of, vectors_alone, words_alone
+from likewise.runs.arguments import checked
 from likewise.runs.duration import seconds_each
 from likewise.runs.job import Job, Resume, check_target, open_job, read_record
 from likewise.runs.parts import Parts, checksum
@@ -49,6 +50,7 @@ class ChoiceError(LikewiseError):
     """Raised if nothing can be measured, or if an input is wrong; the message names the cure."""
 
 
+@checked
 @no_bar()
 def choose(
     texts: GivenTexts,
@@ -117,7 +119,7 @@ def choose(
         judged = _judged(judgements, queries_file)
         given = given_texts(texts, corpus_options)
         files = [path for some in files_of(given.entries, target)[:2] for path in some]
-        splitting = Splitting(WORDS, given.options, ("_id",))
+        splitting = Splitting(WORDS, given.options)
         excerpts, total = sampled(files, splitting, passages, seed)
         held = HeldOut.of(excerpts, seed, language=language.lower(), written=_written(queries))
         if len(held.queries) < LEAST:

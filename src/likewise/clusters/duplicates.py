@@ -21,6 +21,7 @@ from likewise.corpus.given import GivenTexts, TextSource, given_texts
 from likewise.corpus.options import CorpusOptions
 from likewise.errors import LikewiseError
 from likewise.inference.engines.engine import EngineName, EnginePrecision
+from likewise.runs.arguments import checked
 from likewise.runs.job import check_target
 from likewise.runs.options import OptionError
 from likewise.runs.progress import Progress
@@ -91,6 +92,7 @@ class Duplicates:
         return self.texts - self.exact - self.near
 
 
+@checked
 def duplicates(
     texts: GivenTexts,
     *,

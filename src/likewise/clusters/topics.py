@@ -22,6 +22,7 @@ from likewise.corpus.given import GivenTexts, given_texts
 from likewise.corpus.options import CorpusOptions
 from likewise.errors import counted
 from likewise.inference.engines.engine import EngineName, EnginePrecision
+from likewise.runs.arguments import checked
 from likewise.runs.job import Job, Resume, check_target, open_job
 from likewise.runs.options import OptionError, checked_seed
 from likewise.runs.plan import Plan
@@ -80,6 +81,7 @@ class Topics:
     fit: np.ndarray
 
 
+@checked
 def topics(
     texts: GivenTexts,
     *,

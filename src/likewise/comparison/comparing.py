@@ -15,6 +15,7 @@ from likewise.comparison.outcome import Comparison
 from likewise.comparison.pictures import check_extra, draw_maps, draw_similarities
 from likewise.comparison.report import markdown, page
 from likewise.corpus import CorpusOptions
+from likewise.runs.arguments import checked
 from likewise.runs.job import check_target, open_job
 from likewise.runs.parts import Parts
 from likewise.runs.progress import Progress
@@ -32,6 +33,7 @@ _DRAWINGS = {
 }
 
 
+@checked
 def compare(
     methods: str | Sequence[str],
     corpus: str | os.PathLike[str] | Sequence[str],

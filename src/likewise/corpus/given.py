@@ -9,7 +9,7 @@ import re
 import tempfile
 from array import array
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from hashlib import blake2b
@@ -72,7 +72,11 @@ class TextSource:
 
 
 def given_texts(
-    given: GivenTexts | TextSource, options: CorpusOptions | None = None, *, folder: Path | None = None, first: int = 0
+    given: GivenTexts | TextSource,
+    options: CorpusOptions | None = None,
+    *,
+    first: int = 0,
+    stack: ExitStack | None = None,
 ) -> TextSource:
     """Return what to read for what was given.
 
@@ -83,8 +87,8 @@ def given_texts(
     Args:
         given: files or texts. The first 1,000 items of an iterable decide which.
         options: how they are read; `field` names the text of a row, "text" if it is None.
-        folder: for the file; None for the cache.
         first: the id of the first text, if the texts have none.
+        stack: where the file is closed and removed; None to keep it in the cache.
 
     Raises:
         CorpusError: nothing is given, or files and texts together; an item is neither; an id is given twice.
@@ -102,9 +106,12 @@ def given_texts(
         return TextSource([*head, *items], options)
     rows = isinstance(head[0], Mapping)
     lines = options.split == "line" and not rows
-    folder = made_in_cache(cache_folder() / "texts") if folder is None else folder
+    folder = made_in_cache(cache_folder() / "texts")
     field = (options.field or TEXT) if rows else TEXT
-    with tempfile.NamedTemporaryFile(dir=folder, prefix="making-") as file:
+    suffix = ".txt" if lines else ".jsonl"
+    with ExitStack() as own:
+        made = tempfile.NamedTemporaryFile(dir=folder, prefix="making-", suffix=suffix)  # noqa: SIM115
+        file = (stack or own).enter_context(made)
         digest, count = blake2b(digest_size=16), 0
         for row in _checked(chain(head, items), rows, field, first):
             line = " ".join(row[field].split()) if lines else json.dumps(row, ensure_ascii=False, default=str)
@@ -113,7 +120,7 @@ def given_texts(
             file.write(written)
             count += 1
         file.flush()
-        path = folder / f"{digest.hexdigest()}.{'txt' if lines else 'jsonl'}"
+        path = Path(file.name) if stack else folder / f"{digest.hexdigest()}{suffix}"
         if not path.exists():  # the same texts keep their time, by which what is made of them is known
             with suppress(FileExistsError):
                 path.hardlink_to(file.name)
@@ -181,7 +188,7 @@ def _checked(items: Iterable[Any], rows: bool, field: str, first: int) -> Iterat
         if rows:
             if not isinstance(item, Mapping):
                 raise CorpusError(f"{name} is {_kind(item)}, and those before it are rows")
-            row = {str(key): _plain(value) for key, value in item.items()}
+            row = {str(key): plain_value(value) for key, value in item.items()}
             text = row.get(field)
             if field not in row:
                 there = ", ".join(row) or "nothing"
@@ -213,10 +220,10 @@ def _checked(items: Iterable[Any], rows: bool, field: str, first: int) -> Iterat
         raise CorpusError(f"rows[{one}] and rows[{other}] have the same id: give each row one of its own")
 
 
-def _plain(value: Any) -> Any:
+def plain_value(value: Any) -> Any:
     """Return a value of a row for JSON: numbers as Python's, a date as its ISO text, None for what is missing.
 
-    >>> _plain(date(2024, 5, 1)), _plain(float("nan")), _plain(np.int64(3))
+    >>> plain_value(date(2024, 5, 1)), plain_value(float("nan")), plain_value(np.int64(3))
     ('2024-05-01', None, 3)
     """
     if isinstance(value, str | bool | int) or value is None:

@@ -14,6 +14,7 @@ from likewise.evaluation.data import find_data
 from likewise.evaluation.registry import GROUPS, resolve
 from likewise.evaluation.report import EvaluationReport, MissingTask
 from likewise.evaluation.task import Prepared, Task, TaskMissing, TaskResult
+from likewise.runs.arguments import checked
 from likewise.runs.progress import Progress
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ class PairScorer(Protocol):
         """Return a score for each of P pairs, (P,); higher is more similar."""
 
 
+@checked
 def evaluate(
     model: SentenceTransformer | PairScorer | str | os.PathLike[str],
     tasks: str | Task | Iterable[str | Task] = "sts",

@@ -20,6 +20,7 @@ from likewise.inference.engines.onnx_engine import WHOLE
 from likewise.inference.engines.store import TOKENIZER
 from likewise.inference.loading import load
 from likewise.inference.runner import UnfitModel
+from likewise.runs.arguments import checked
 from likewise.runs.job import Job, check_target, open_job
 from likewise.runs.plan import Plan
 from likewise.runs.whole_files import write_json, write_text
@@ -30,6 +31,7 @@ FORMATS = (*MAKERS, MODEL2VEC)
 _TEXTS = ["A cat.", "", "It isn't 3.5, says \u201cX\u201d.", *("a few words more " * n for n in (2, 9, 40))]
 
 
+@checked
 def export(
     model: SentenceTransformer | str | os.PathLike[str],
     format: Literal["openvino", "onnx", "model2vec"],

@@ -26,6 +26,7 @@ from likewise.inference.lines import STREAM, WINDOW, Lines, check_lines, list_pi
 from likewise.inference.loading import load
 from likewise.inference.shards import check_shards, to_shards
 from likewise.inference.vector_parts import EncodedFile, VectorParts
+from likewise.runs.arguments import checked
 from likewise.runs.job import Job, Resume, TargetKind, check_target, open_job
 from likewise.runs.on_ray import check_workers, cluster
 from likewise.runs.plan import Plan
@@ -37,6 +38,7 @@ _WINDOW_CHARACTERS = 1 << 24
 _REMEMBERED = 1 << 18  # sentences that are recognised when they occur again, about 40 MB
 
 
+@checked
 def encode_file(
     model: SentenceTransformer | str | os.PathLike[str],
     source: str | os.PathLike[str],

@@ -13,10 +13,12 @@ from likewise.encoder.location import LoadError, check_loadable
 from likewise.encoder.opening import open_model
 from likewise.inference.encoder import Encoder
 from likewise.inference.engines.engine import EngineChoice, EngineName, EnginePrecision
+from likewise.runs.arguments import checked
 
 __all__ = ["LoadError", "check_loadable", "load"]
 
 
+@checked
 def load(
     name: str | os.PathLike[str],
     *,

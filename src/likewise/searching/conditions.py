@@ -14,10 +14,11 @@ repeats a text can ask for more memory than there is, which ends the process. So
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
 from likewise.errors import LikewiseError
+from likewise.searching.fields import CALLED, FieldColumn
 
 LONGEST = 10_000
 """Characters of a condition."""
@@ -30,6 +31,7 @@ _TOKEN = re.compile(
     r"""|(?P<name>[^\W\d]\w*)|(?P<sign><>|!=|<=|>=|[=<>(),]))""",
     re.DOTALL,
 )
+_NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)")
 _SIGNS = ("=", "!=", "<>", "<", "<=", ">", ">=")
 _WORDS = frozenset("AND OR NOT IN LIKE BETWEEN IS NULL TRUE FALSE".split())
 _GRAMMAR = "=, !=, <, <=, >, >=, LIKE, IN, BETWEEN, IS NULL, AND, OR, NOT"
@@ -39,15 +41,19 @@ class ConditionError(LikewiseError):
     """Raised if a condition is not valid; the message names the part and what can be written."""
 
 
-def condition_of(given: str, fields: Sequence[str]) -> str:
+def condition_of(given: str, fields: Sequence[str] | Mapping[str, FieldColumn]) -> str:
     """Return a condition as LanceDB reads it.
+
+    A number may be compared with a text that shows one, and the other way round: what counts is the kind of the field.
 
     >>> condition_of("year>='2004' and not file like '%.md'", ["file", "year"])
     "(`year` >= '2004' AND NOT `file` LIKE '%.md')"
+    >>> condition_of("year >= '2004'", {"year": FieldColumn("year", "int")})
+    '`year` >= 2004'
 
     Args:
         given: the condition.
-        fields: those that it may name.
+        fields: those that it may name; in a mapping with their columns.
 
     Raises:
         ConditionError: it holds anything else than fields, texts, numbers and the words above.
@@ -56,7 +62,7 @@ def condition_of(given: str, fields: Sequence[str]) -> str:
 
 
 class _Parser:
-    def __init__(self, given: str, fields: Sequence[str]) -> None:
+    def __init__(self, given: str, fields: Sequence[str] | Mapping[str, FieldColumn]) -> None:
         self.given, self.fields = given, fields
         self.depth = self.count = self.at = 0
         if len(given) > LONGEST:
@@ -144,9 +150,14 @@ class _Parser:
     def _comparison(self) -> str:
         self._counted()
         is_field = self.at < len(self.tokens) and self.tokens[self.at][0] in ("name", "quoted")
-        left = self._value()
+        left, column = self._value()
         if sign := self._took(*_SIGNS):
-            return f"{left} {sign} {self._value()}"
+            right, other = self._value()
+            if column and not other:
+                right = self._fitted(right, column)
+            elif other and not column:
+                left = self._fitted(left, other)
+            return f"{left} {sign} {right}"
         if not is_field or left in ("TRUE", "FALSE"):
             self.fail(f"{self._here} stands in the place of a comparison")
         if self._took("IS"):
@@ -155,32 +166,49 @@ class _Parser:
             return f"{left} IS {negated}NULL"
         negated = "NOT " if self._took("NOT") else ""
         if self._took("LIKE"):
+            if column and column.kind != "text":
+                self.fail(f"{column.name} holds {CALLED[column.kind]}, and LIKE compares texts")
             return f"{left} {negated}LIKE {self._literal('text')}"
         if self._took("BETWEEN"):
-            low = self._literal()
+            low = self._fitted(self._literal(), column)
             self._want("AND")
-            return f"{left} {negated}BETWEEN {low} AND {self._literal()}"
+            return f"{left} {negated}BETWEEN {low} AND {self._fitted(self._literal(), column)}"
         if self._took("IN"):
             self._want("(")
-            values = [self._literal()]
+            values = [self._fitted(self._literal(), column)]
             while self._took(","):
                 self._counted()
-                values.append(self._literal())
+                values.append(self._fitted(self._literal(), column))
             self._want(")")
             return f"{left} {negated}IN ({', '.join(values)})"
         self.fail(f"{self._here} stands in the place of a comparison")
 
-    def _value(self) -> str:
+    def _value(self) -> tuple[str, FieldColumn | None]:
+        """Return a field, with its column if that is known, or a literal."""
         kind, text = self.tokens[self.at] if self.at < len(self.tokens) else ("", "")
         name = text[1:-1] if kind == "quoted" else text
         if kind not in ("name", "quoted") or (kind == "name" and text.upper() in _WORDS):
-            return self._literal()
+            return self._literal(), None
         self.at += 1
         if self._word == "(":
             self.fail(f"{name!r} is a function, and functions are not evaluated")
         if name not in self.fields:
             self.fail(f"there is no field {name!r}")
-        return f"`{name}`"
+        column = self.fields[name] if isinstance(self.fields, Mapping) else None
+        return f"`{column.name if column else name}`", column
+
+    def _fitted(self, literal: str, column: FieldColumn | None) -> str:
+        """Return a literal as one of the kind of a column."""
+        if column is None:
+            return literal
+        text = literal[1:-1] if literal.startswith("'") else literal
+        if column.kind == "text":
+            return literal if literal.startswith("'") else f"'{text.lower()}'"
+        if column.kind == "bool" and text.upper() in ("TRUE", "FALSE"):
+            return text.upper()
+        if column.kind in ("int", "float") and _NUMBER.fullmatch(text):
+            return text
+        self.fail(f"{column.name} holds {CALLED[column.kind]}, and {literal} is not one of these")
 
     def _literal(self, *kinds: str) -> str:
         if not kinds and (word := self._took("TRUE", "FALSE")):

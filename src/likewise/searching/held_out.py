@@ -196,8 +196,7 @@ def sampled(
 
     Args:
         paths: files.
-        splitting: how they become passages; if the metadata field "_id" is kept, a passage is called by it, otherwise
-            by its file and line.
+        splitting: how they become passages; a passage is called by the id of its row, otherwise by its file and line.
         most: passages returned, about.
         seed: fixes which.
     """
@@ -228,8 +227,7 @@ def _runs(paths: Sequence[Path], splitting: Splitting) -> Iterator[list[Excerpt]
     for path in paths:
         run: list[Excerpt] = []
         for one in splitting.read(path):
-            given = dict(zip(splitting.metadata, one.metadata, strict=True)).get("_id")
-            name = given or f"{path}:{one.line}"
+            name = f"{path}:{one.line}" if one.id is None else str(one.id)
             names[name] += 1
             excerpt = Excerpt(
                 name if names[name] == 1 else f"{name}#{names[name]}", one.text, one.title, str(path), one.prose

@@ -23,9 +23,11 @@ class Hit:
         sentence: the one of its sentences that fits the query best.
         similarity: the cosine of query and passage; None in a search by words only.
         words: the BM25 score; None in a search by vectors only.
-        metadata: the fields that were kept with the passage.
+        metadata: the fields that were kept with the passage: texts, numbers, true or false; dates in their ISO form.
         scores: what each part of the pipeline gave in a hybrid search, in standard deviations above the average passage
             of the index; their sum is `score`.
+        id: that of its row or text, as it was given; of texts without one their place in the list, from 0. None for a
+            passage of a file without ids.
     """
 
     score: float
@@ -36,12 +38,15 @@ class Hit:
     sentence: str
     similarity: float | None = None
     words: float | None = None
-    metadata: Mapping[str, str] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = field(default_factory=dict)
     scores: Mapping[str, float] = field(default_factory=dict)
+    id: str | int | None = None
 
     @property
     def place(self) -> str:
-        """File and line, page, slide or cell; relative to the present folder if the file is in it."""
+        """File and line, page, slide or cell; relative to the present folder if the file is in it. Otherwise the id."""
+        if not self.file:
+            return str(self.id)
         path = Path(self.file)
         return place_in(str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path), self.line)
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import time
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
-from itertools import chain, pairwise
+from itertools import chain, groupby, pairwise
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid4
@@ -15,25 +17,28 @@ from uuid import uuid4
 import numpy as np
 
 from likewise.corpus.decoding import digest_of
+from likewise.corpus.given import GivenTexts, TextSource, given_texts
 from likewise.corpus.options import CorpusError, CorpusOptions
 from likewise.encoder.location import check_cross_encoder
 from likewise.errors import counted
 from likewise.inference.deferred import DeferredEncoder
 from likewise.inference.engines.engine import EngineName, EnginePrecision
-from likewise.inference.exported import TextEncoder
+from likewise.inference.exported import Facts, TextEncoder
 from likewise.retrieval.pipeline import WITHOUT_TOKENS, Given, Pipeline, pipeline_of
+from likewise.runs.arguments import checked
 from likewise.runs.job import Job, Resume, check_target, open_job, read_record
 from likewise.runs.on_ray import RayExecutor, cluster, in_order, loadable
 from likewise.runs.parts import checksum
 from likewise.runs.plan import Plan
 from likewise.runs.progress import Progress
 from likewise.runs.stopping import StopRequest, orderly_stop
+from likewise.searching.fields import kinds_of, merged
 from likewise.searching.geometry import Geometry, build, new_name
 from likewise.searching.leftovers import GRACE, left_in
 from likewise.searching.maxsim import TokenCodec, token_weights
 from likewise.searching.passages import IndexedPassage, Splitting, files_of
-from likewise.searching.reading import check_version, encoder_of, finished_record
-from likewise.searching.table import Encoded, SearchError, Table
+from likewise.searching.reading import Index, check_version, encoder_of, finished_record
+from likewise.searching.table import SHOWN, Encoded, SearchError, Table, check_fields, number_of
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -56,39 +61,42 @@ Entry = tuple[str, str, bool, IndexedPassage]
 """Source, file, whether it is the last of its source, and the passage."""
 
 
-@dataclass(frozen=True)
-class Indexed:
-    """The content of an index, as `index` leaves it.
+class Changed(NamedTuple):
+    """The changes that an update has made: see `Indexed`."""
+
+    encoded: int = 0
+    added: int = 0
+    removed: int = 0
+    skipped: tuple[str, ...] = ()
+
+
+class Indexed(Index):
+    """An index as `index` leaves it: an `Index` to search in, and what was done.
 
     Attributes:
-        passages: how many there are.
-        files: of how many files.
         encoded: passages that were encoded by this call; the others were there.
-        added, removed: files that were new or changed, and files that changed or are gone.
+        added, removed: files, or texts, that were new or changed, and those that changed or are gone.
         skipped: files of folders that were left out: a line that counts those that are not prose, and one for each that
             cannot be read, with the reason; also one for each file that changed while it was read.
         recall: of the approximate index, if there is one: the share of the 10 exact nearest that it finds.
         chosen: with `pipeline="auto"`, the weights that were chosen, and why, in a sentence.
     """
 
-    passages: int
-    files: int
-    encoded: int
-    added: int
-    removed: int
-    skipped: tuple[str, ...] = ()
-    recall: float | None = None
-    chosen: str = ""
+    def __init__(self, path: Path, model: Any, found: Changed, recall: float | None, chosen: str) -> None:
+        super().__init__(path, model)
+        self.encoded, self.added, self.removed, self.skipped = found
+        self.recall, self.chosen = recall, chosen
 
 
+@checked
 def index(
-    texts: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    texts: GivenTexts,
     *,
     model: SentenceTransformer | str | os.PathLike[str] | None = None,
     out: str | os.PathLike[str],
     corpus_options: CorpusOptions | None = None,
     words: int | None = None,
-    metadata: Sequence[str] = (),
+    metadata: Sequence[str] | None = None,
     language: str = "English",
     keep: bool = False,
     approximate: int = APPROXIMATE,
@@ -102,22 +110,29 @@ def index(
     resume: Resume = "auto",
     overwrite: bool = False,
 ) -> Indexed:
-    """Index the passages of files for search by meaning and by words.
+    """Index the passages of files, or texts, for search by meaning and by words.
 
     Run it again after files have changed: only new passages are encoded, and those of files that are gone or no longer
     named are removed. A stopped run is resumed. Other processes can search the index meanwhile: they see it as it was
     before, until everything is in.
 
+        rows = [{"id": "a7", "text": "The valve does not close.", "year": 2024}, ...]
+        found = likewise.index(rows, model="bundled:minilm", out="my.index")
+        found.search("leaking valve", where="year >= 2020")
+
     Args:
         texts: files, folders, or patterns: text, Markdown, JSONL, CSV, Parquet, articles, MediaWiki dumps. Of a folder,
-            hidden files and other formats are left out.
+            hidden files and other formats are left out. In Python also texts, a list, a column or any other iterable,
+            or rows with a text each, mappings or a DataFrame; a row's field `id`, or the place of a text from 0, names
+            it.
         model: the encoder, or what `load` takes; None for that of the index.
         out: the folder of the index.
         corpus_options: how the files are read; `field` names the text of JSONL, CSV and Parquet rows.
         words: most words in a passage; by default 180, or fewer if the model reads less.
-        metadata: fields of such rows to keep with their passages, for filters.
+        metadata: fields of such rows to keep with their passages, for filters; by default all whose values are numbers,
+            short texts, or true or false.
         language: the language of the text, for the stems of words.
-        keep: keep the passages of files that are not named.
+        keep: keep the passages of files and texts that are not named.
         approximate: passages from which an approximate index of the vectors is built.
         pipeline: what a search does: a `Pipeline`, options of one, or a TOML file with them; None keeps that of the
             index, by default the weights measured in docs/search.md. "auto" chooses the weights without labels, by
@@ -132,7 +147,7 @@ def index(
         overwrite: make the index again if it was made with another model or other options.
 
     Returns:
-        What the index holds.
+        The index, which can be searched, and what was done.
 
     Raises:
         CorpusError: a file cannot be read, or there is no text in any.
@@ -142,11 +157,94 @@ def index(
     """
     target, progress = Path(out), Progress(quiet)
     check_target(target)
-    named, walked, others = files_of([texts] if isinstance(texts, str | os.PathLike) else list(texts), target)
-    encoder = encoder_of(target, model, engine=engine, precision=precision)
+    with ExitStack() as stack:
+        given = given_texts(texts, corpus_options, stack=stack)
+        change = _Change.of(given, target, keep)
+        encoder = encoder_of(target, model, engine=engine, precision=precision)
+        settings: dict[str, Any] = {"words": words, "metadata": metadata, "language": language}
+        if not given.in_memory:
+            read = given.options
+            settings |= {"split": read.split, "field": read.field, "encoding": read.encoding}
+        found, recall, chosen = _updated(
+            target,
+            encoder,
+            change,
+            settings,
+            progress,
+            approximate=approximate,
+            pipeline=pipeline,
+            vectors_from=vectors_from,
+            on=on,
+            workers=workers,
+            resume=resume,
+            overwrite=overwrite,
+        )
+    return Indexed(target, model, found, recall, chosen)
+
+
+def add(
+    opened: Index, encoder: DeferredEncoder, texts: GivenTexts, options: CorpusOptions | None, progress: Progress
+) -> Changed:
+    """Add texts, rows or files to an index; those of an id, or a file, that is there take the place of the old ones."""
+    with ExitStack() as stack:
+        given = given_texts(texts, options, first=opened.table.next_id(), stack=stack)
+        return _updated(opened.path, encoder, _Change.of(given, opened.path, keep=True), {}, progress)[0]
+
+
+def delete(opened: Index, encoder: DeferredEncoder, ids: Sequence[str], progress: Progress) -> int:
+    """Delete the texts and rows of ids, and return how many there were."""
+    return _updated(opened.path, encoder, _Change(deleted=ids), {}, progress)[0].removed
+
+
+@dataclass(frozen=True)
+class _Change:
+    """The change of an index.
+
+    Attributes:
+        given: what is indexed; None if nothing is.
+        named, walked, others: as `files_of` returns them.
+        keep: what is not named stays.
+        deleted: ids that are deleted.
+    """
+
+    given: TextSource | None = None
+    named: Sequence[Path] = ()
+    walked: Sequence[Path] = ()
+    others: str = ""
+    keep: bool = False
+    deleted: Sequence[str] = ()
+
+    @classmethod
+    def of(cls, given: TextSource, target: Path, keep: bool) -> _Change:
+        """Return the change by what is given."""
+        if given.in_memory:
+            return cls(given, keep=keep)
+        named, walked, others = files_of(given.entries, target)
+        return cls(given, named, walked, others, keep)
+
+
+def _updated(
+    target: Path,
+    encoder: DeferredEncoder,
+    change: _Change,
+    asked: Mapping[str, Any],
+    progress: Progress,
+    *,
+    approximate: int = APPROXIMATE,
+    pipeline: Given | None = None,
+    vectors_from: str | os.PathLike[str] | Shared | None = None,
+    on: str | None = None,
+    workers: int | None = None,
+    resume: Resume = "auto",
+    overwrite: bool = False,
+) -> tuple[Changed, float | None, str]:
+    """Change an index, and return what was done, and `recall` and `chosen` of `Indexed`.
+
+    Args:
+        asked: settings of the plan; those that are missing are those of the index.
+    """
     if on:
         loadable(encoder.name)
-    options = corpus_options or CorpusOptions()
     record = {} if overwrite else read_record(target)
     check_version(target, record if record.get("plan", {}).get("job") == "index" else {})
     left = left_in(target)
@@ -155,24 +253,28 @@ def index(
     steps = pipeline_of(*((None, usual) if auto else (pipeline, Pipeline(**record["pipeline"]) if record else usual)))
     if steps.reranker:
         check_cross_encoder(steps.reranker)
-    most = words or int(min(WORDS, max(8, (facts.longest or 2 * WORDS) / _TOKENS_A_WORD)))
-    settings: dict[str, Any] = {"words": most, "metadata": list(metadata), "language": language}
-    settings |= {"split": options.split, "field": options.field, "encoding": options.encoding}
-    settings |= {"prompt": facts.prompt("document"), "truncate_dim": facts.truncate_dim}
+    settings = _settings(asked, record, facts)
+    metadata = settings["metadata"]
+    if metadata is not None:
+        check_fields(metadata)
+    language = settings["language"]
     plan = Plan("index", settings, inputs={"model": facts.fingerprint})
     shared = Shared.open(Path(vectors_from), plan) if isinstance(vectors_from, str | os.PathLike) else vectors_from
     with ExitStack() as stack:
         number = stack.enter_context(cluster(on, workers))
         job = stack.enter_context(open_job(target, plan, resume=resume, overwrite=overwrite, grows=True))
         stop = stack.enter_context(orderly_stop(progress))
-        table = _table(job, facts.dimension, metadata, record, bool(steps.tokens and facts.tokens))
+        table = _table(job, facts.dimension, record, bool(steps.tokens and facts.tokens))
         job.note(table=table.name, left=left)
         if steps.tokens and not table.has_tokens:
             steps = steps.updated(tokens=0)
             progress.tell(f"the tokens of passages are not compared: {_no_tokens(target, facts.tokens)}")
-        splitting = Splitting(most, options, tuple(metadata))
-        update = _Update(table, encoder, number, splitting, stop, others, _codec(job, table, record), job.work, shared)
-        found = update.run(named, walked, keep)
+        reading = change.given.options if change.given else CorpusOptions()
+        splitting = Splitting(settings["words"], reading)
+        codec = _codec(job, table, record)
+        update = _Update(table, encoder, number, splitting, stop, metadata, change.others, codec, job.work, shared)
+        update.id_kind = record.get("ids", "")
+        found = update.run(change)
         table.index_words(language)
         if table.rows >= approximate:
             progress.tell("building the approximate index of the vectors")
@@ -180,7 +282,7 @@ def index(
         table.optimize()
         recall = recall_of(table) if table.is_approximate else None
         codec = update.codec
-        if codec is not None and (any(found[:3]) or len(codec.weights) == 1):
+        if codec is not None and table.rows and (any(found[:3]) or len(codec.weights) == 1):
             reader = update.vectors or encoder.opened("document")
             codec = replace(codec, weights=token_weights(reader.items(table.texts(_COUNTED))))
         geometry = _geometry(job, table, steps, stop, record, codec)
@@ -191,15 +293,33 @@ def index(
 
             progress.tell("choosing the weights of the search without labels")
             steps, chosen = chosen_weights(Shared(table, codec), encoder, steps, job.work / "trial", language, progress)
-        result = Indexed(table.rows, len(table.sources()), *found, recall=recall, chosen=chosen)
         query = {"prompt": facts.prompt("query"), "tokenizer": facts.tokenizer, "truncate_dim": facts.truncate_dim}
         known = {"table": table.name, "version": table.version, "geometry": geometry, "pipeline": steps.to_dict()}
         now = time.time()
         before = {name: since for name, since in left.items() if name not in (f"{table.name}.lance", geometry)}
         known["left"] = {name: since for name, since in before.items() if now - since <= GRACE}
-        job.finish(known | {"model": encoder.name, "passages": result.passages, "query": query})
+        known |= {"ids": update.id_kind, "model": encoder.name, "passages": table.rows, "query": query}
+        job.finish(known)
         table.clean({name: since for name, since in before.items() if now - since > GRACE})
-    return result
+    return found, recall, chosen
+
+
+def _settings(asked: Mapping[str, Any], record: Mapping[str, Any], facts: Facts) -> dict[str, Any]:
+    """Return the settings of the plan: those that are asked for, of the index, or the default ones."""
+    most = int(min(WORDS, max(8, (facts.longest or 2 * WORDS) / _TOKENS_A_WORD)))
+    usual = {"words": most, "metadata": None, "language": "English", "split": "auto", "field": None}
+    usual["encoding"] = "utf-8"
+    before = record.get("plan", {}).get("options", {})
+    found = {name: asked.get(name, before.get(name, value)) for name, value in usual.items()}
+    found["words"] = found["words"] or most
+    if found["metadata"] is None:
+        found["metadata"] = before.get("metadata")
+    return {
+        **found,
+        "metadata": None if found["metadata"] is None else list(found["metadata"]),
+        "prompt": facts.prompt("document"),
+        "truncate_dim": facts.truncate_dim,
+    }
 
 
 def recall_of(table: Table, count: int = 10) -> float:
@@ -253,13 +373,14 @@ class Shared(NamedTuple):
 
 @dataclass
 class _Update:
-    """The update of a table by the files that have changed; `workers` of a cluster encode, or 0 for none."""
+    """The update of a table by what has changed; `workers` of a cluster encode, or 0 for none."""
 
     table: Table
     encoder: DeferredEncoder
     workers: int
     splitting: Splitting
     stop: StopRequest
+    metadata: Sequence[str] | None = ()  # fields that are kept; None for all
     others: str = ""  # files of folders that are not prose
     codec: TokenCodec | None = None  # of the tokens, fitted when there is something to encode
     work: Path = Path()  # where it is kept for a run that is resumed
@@ -272,6 +393,9 @@ class _Update:
     bar: Any = None
     shown: int = 0  # passages of this window that the bar has counted
     vectors: Any = None  # a TextEncoder, opened when there is something to encode
+    id_kind: str = ""  # "int" as long as all ids are whole numbers, "text" otherwise
+    stale: dict[str, None] = field(default_factory=dict)  # sources whose ids were given anew
+    wanted: array[int] = field(default_factory=lambda: array("Q"))  # the numbers of sources that were given
 
     def __post_init__(self) -> None:
         self.there = self.table.sources()
@@ -282,8 +406,96 @@ class _Update:
             if not self.shared.stores_as(self.codec):
                 self.shared = None
 
-    def run(self, named: list[Path], walked: list[Path], keep: bool) -> tuple[int, int, int, tuple[str, ...]]:
-        """Bring the table in line with the files, and return how much was encoded, added, removed and skipped."""
+    def run(self, change: _Change) -> Changed:
+        """Change the table."""
+        if change.given is None:
+            return Changed(removed=self.table.remove_ids(change.deleted))
+        if change.given.in_memory:
+            return self._texts(change.given, change.keep)
+        return self._files(list(change.named), list(change.walked), change.keep)
+
+    def _texts(self, given: TextSource, keep: bool) -> Changed:
+        """Bring the table in line with texts, or add them."""
+        self._fields([given.path])
+        self.id_kind = self.id_kind if keep else ""
+        self._written(lambda: self._windows_of_texts(given.path, keep), given.path.stat().st_size)
+        wanted = np.sort(np.frombuffer(self.wanted, dtype=np.uint64))
+        stale = list(self.stale) if keep else self.table.all_but(wanted)
+        if not self.table.rows or len(wanted) == 0:
+            raise CorpusError(f"no text to index in {' '.join(given.names)}: give texts with words")
+        self.table.remove(stale)
+        return Changed(self.encoded, self.added, len(stale))
+
+    def _fields(self, paths: Iterable[Path]) -> None:
+        """Make columns for the fields of rows that are kept."""
+        kinds: dict[str, Any] = {}
+        for path in paths if self.metadata is None or self.metadata else ():
+            with suppress(CorpusError):  # it is told when the file is read
+                found = kinds_of([path], self.splitting.options, self.metadata, SHOWN)
+                kinds |= {name: merged(kinds.get(name, kind), kind) for name, kind in found.items()}
+        self.table.extend(kinds)
+        self.splitting = replace(self.splitting, metadata=self.table.metadata)
+
+    def _windows_of_texts(self, path: Path, keep: bool) -> Iterator[list[Entry]]:
+        """Yield the passages of texts that are not in the table yet, in pieces of about `WINDOW`."""
+        rows: dict[str, list[IndexedPassage]] = {}
+        for _, group in groupby(self.splitting.read(path), attrgetter("line")):
+            passages = list(group)
+            first = passages[0]
+            values = {
+                name: one for name, one in zip(self.splitting.metadata, first.metadata, strict=True) if one is not None
+            }
+            said = [str(first.id), first.title, *(one.text for one in passages), repr(sorted(values.items()))]
+            source = digest_of("\0".join(said)).hex()
+            self.wanted.append(number_of(source))
+            self._saw(first)
+            rows[source] = passages
+            if sum(map(len, rows.values())) >= WINDOW:
+                yield self._fresh(rows, keep)
+                rows = {}
+        if rows:
+            yield self._fresh(rows, keep)
+
+    def _fresh(self, rows: Mapping[str, list[IndexedPassage]], keep: bool) -> list[Entry]:
+        """Return the passages of those texts that are not in the table yet."""
+        if keep:
+            ids = [str(passages[0].id) for passages in rows.values()]
+            self.stale |= dict.fromkeys(self.table.others(ids, list(rows)))
+        there = self.table.complete(list(rows))
+        self.added += len(rows) - len(there)
+        return [
+            (source, "", place == len(passages), replace(one, line=0))
+            for source, passages in rows.items()
+            if source not in there
+            for place, one in enumerate(passages, start=1)
+        ]
+
+    def _saw(self, passage: IndexedPassage) -> None:
+        """Take note of the kind of an id."""
+        if passage.id is not None and self.id_kind != "text":
+            self.id_kind = "int" if isinstance(passage.id, int) else "text"
+
+    def _written(self, windows: Callable[[], Iterator[list[Entry]]], size: int) -> None:
+        """Encode and write windows of passages, of texts with `size` bytes in all."""
+        with self.stop.progress.bar("indexing") as bar:
+            self.bar = bar
+
+            def begun() -> Iterator[Callable[[], int]]:
+                for window in windows():
+                    if not window:
+                        continue
+                    if not bar.total:
+                        bytes_of_window = sum(len(one.text.encode("utf-8", "replace")) for *_, one in window)
+                        bar.update(total=max(len(window), size * len(window) // bytes_of_window))
+                    yield self._begun(window, bar.total or 0)
+
+            for written in in_order(begun(), 2 * self.workers):
+                bar.advance(written - self.shown)
+                self.shown = 0
+                self.stop.check(f"after {counted(bar.done, 'passage')}")
+
+    def _files(self, named: list[Path], walked: list[Path], keep: bool) -> Changed:
+        """Bring the table in line with the files."""
         for path in [*named, *walked]:
             if not _is_text(str(path)):
                 shown = os.fsencode(path).decode("utf-8", "replace")
@@ -306,33 +518,23 @@ class _Update:
             else:
                 wanted[source], self.states[source] = path, state
         fresh = {one: path for one, path in wanted.items() if one not in self.there or not self.there[one][2]}
+        self._fields(fresh.values())
         size = sum(sum(self.states[one][:1]) for one in fresh)
-        with self.stop.progress.bar("indexing") as bar:
-            self.bar = bar
-
-            def begun() -> Iterator[Callable[[], int]]:
-                for window in self._windows(fresh, set(named)):
-                    if not bar.total:
-                        bytes_of_window = sum(len(one.text.encode()) for *_, one in window)
-                        bar.update(total=max(len(window), size * len(window) // bytes_of_window))
-                    yield self._begun(window, bar.total or 0)
-
-            for written in in_order(begun(), 2 * self.workers):
-                bar.advance(written - self.shown)
-                self.shown = 0
-                self.stop.check(f"after {counted(bar.done, 'passage')}")
+        self._written(lambda: self._windows(fresh, set(named)), size)
         files = {str(path.resolve()) for path in wanted.values()}
         stale = [
             one for one, (file, *_) in self.there.items() if one not in wanted and not (keep and file not in files)
         ]
+        if not keep:
+            stale += self.table.sources_of_texts()
         reasons = [*([self.others] if self.others else []), *self.skipped.values(), *self.changed.values()]
-        if not set(self.table.sources()) - {*stale, *self.skipped}:
+        if not set(self.table.sources()) - {*stale, *self.skipped} and not (keep and self.table.rows):
             first = f"{next(iter(wanted.values()))}: " if wanted else ""
             raise CorpusError(f"{first}no text to index in {counted(len(wanted), 'file')}{_because(reasons)}")
         self.table.remove([*stale, *self.skipped])
         for source in self.changed:
             self.table.rename(source, uuid4().hex)  # is that of no file, and so the next run reads it again
-        return self.encoded, self.added, len(stale), tuple(reasons)
+        return Changed(self.encoded, self.added, len(stale), tuple(reasons))
 
     def _windows(self, fresh: Mapping[str, Path], named: set[Path]) -> Iterator[list[Entry]]:
         """Yield the passages of files that are not in the table yet, in pieces of `WINDOW`."""
@@ -343,6 +545,8 @@ class _Update:
             try:
                 for number, (passage, following) in enumerate(passages):
                     self.added += not number
+                    if passage:
+                        self._saw(passage)
                     if passage and number >= before:
                         window.append((source, str(path.resolve()), following is None, passage))
                     if len(window) == WINDOW:
@@ -458,12 +662,12 @@ def _codec(job: Job, table: Table, record: Mapping[str, Any]) -> TokenCodec | No
     return next(filter(None, map(TokenCodec.open, [job.work, *before])), None)
 
 
-def _table(job: Job, dimension: int, metadata: Sequence[str], record: Mapping[str, Any], tokens: bool) -> Table:
+def _table(job: Job, dimension: int, record: Mapping[str, Any], tokens: bool) -> Table:
     """Return the table to write to: of the stopped run, of the index, or a new one."""
     name = job.notes.get("table") or record.get("table")
     if name and (job.target / f"{name}.lance").is_dir():
         return Table(job.target, name)
-    return Table.create(job.target, f"passages-{uuid4().hex[:8]}", dimension, metadata, tokens)
+    return Table.create(job.target, f"passages-{uuid4().hex[:8]}", dimension, tokens)
 
 
 def _geometry(

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from likewise.corpus.decoding import without_invisible
+from likewise.corpus.given import ID
 from likewise.corpus.markdown import ITEM, is_delimiter
 from likewise.corpus.options import CorpusError, CorpusOptions
 from likewise.corpus.paragraphs import read_paragraphs
 from likewise.corpus.sources import files_in, find_files, nothing_in, open_source, prose_of
 from likewise.corpus.splitting import Placed
+from likewise.searching.fields import Kind, kept_values
 
 _SIGN = re.compile(r"\w")
 
@@ -32,15 +35,17 @@ class IndexedPassage:
         line: where it begins, from 1; in a Parquet file the row, in a PDF the page, in a .pptx file the slide, in a
             notebook the cell; 0 in a web page or a Word file.
         title: the headings above it, or the title of its article.
-        metadata: the values of the metadata fields, in their order; "" where there is none.
+        metadata: the values of the metadata fields, in their order; None if a row has none.
+        id: that of its row; None if it has none.
         prose: whether it is sentences, and not code or a table.
     """
 
     text: str
     line: int
     title: str = ""
-    metadata: tuple[str, ...] = ()
+    metadata: tuple[Any, ...] = ()
     prose: bool = True
+    id: str | int | None = None
 
     @property
     def encoded(self) -> str:
@@ -55,12 +60,12 @@ class Splitting:
     Attributes:
         words: of a passage at most.
         options: how the files are read.
-        metadata: the fields of rows that are kept with their passages.
+        metadata: the fields of rows that are kept with their passages, each with the kind of its values.
     """
 
     words: int
     options: CorpusOptions
-    metadata: tuple[str, ...] = ()
+    metadata: Mapping[str, Kind] = field(default_factory=dict)
 
     def read(self, path: Path) -> Iterator[IndexedPassage]:
         """Yield the passages of a file, in order.
@@ -69,17 +74,20 @@ class Splitting:
             CorpusError: it cannot be read; the message names the line and the cure.
         """
         options = self.options
-        for paragraph in read_paragraphs(open_source(path, options), blocks=True, join_rows=True):
+        source = open_source(path, options)
+        for paragraph in read_paragraphs(source, blocks=True, join_rows=True):
             title, row = " > ".join(paragraph.headings) or paragraph.title, paragraph.row or {}
             if paragraph.row is not None and options.field != "title" and isinstance(found := row.get("title"), str):
                 title = without_invisible(found).strip()
-            values = (row.get(name) for name in self.metadata)
-            metadata = tuple("" if value is None else without_invisible(str(value)) for value in values)
+            place = f"{path}:{paragraph.sentences[0][0]}" if paragraph.sentences else str(path)
+            metadata = kept_values(row, self.metadata, place, source.kind == "csv") if self.metadata else ()
+            own = next((row[key] for key in (ID, "id") if row.get(key) not in (None, "")), None)
+            name = own if own is None or isinstance(own, int) else without_invisible(str(own))
             prose = paragraph.kind == "prose"
             packed = self._passages if prose else self._lines
             for line, text in packed(paragraph.sentences):
                 if _SIGN.search(text):
-                    yield IndexedPassage(text, line, title, metadata, prose)
+                    yield IndexedPassage(text, line, title, metadata, prose, name)
 
     def _passages(self, placed: Sequence[Placed]) -> Iterator[Placed]:
         """Join consecutive sentences to passages; a sentence that is longer than a passage is cut.

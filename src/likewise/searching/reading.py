@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import wraps
 from numbers import Integral
@@ -15,13 +15,19 @@ from typing import TYPE_CHECKING, Any, Literal, ParamSpec
 import numpy as np
 
 from likewise.corpus.decoding import without_surrogates
+from likewise.corpus.given import GivenTexts
+from likewise.corpus.options import CorpusOptions
 from likewise.corpus.splitting import sentence_spans
 from likewise.encoder.location import check_cross_encoder
+from likewise.errors import counted
 from likewise.inference.deferred import DeferredEncoder
 from likewise.inference.exported import ExportedEncoder, TextEncoder
 from likewise.retrieval.pipeline import Given, Pipeline, pipeline_of
+from likewise.runs.arguments import checked
 from likewise.runs.job import read_record, work_of
+from likewise.runs.progress import Progress
 from likewise.searching.exclusion import divided
+from likewise.searching.fields import CALLED
 from likewise.searching.fusion import Asked, Ranking, ranked
 from likewise.searching.geometry import Geometry
 from likewise.searching.hit import Hit
@@ -55,7 +61,14 @@ def _count_is_k(function: Callable[_Of, list[Hit]]) -> Callable[_Of, list[Hit]]:
 
 
 class Index:
-    """An index, opened to search it; an update by another process is seen at the next search.
+    """An index, opened to search it, and to add to it; an update by another process is seen at the next search.
+
+    `len(index)` is the number of its passages, and it yields its ids: those of rows and texts.
+
+        index = likewise.Index("my.index")
+        index.add([{"id": "b2", "text": "The pump leaks.", "year": 2025}])
+        index.search("leak", k=3, where="year >= 2020")
+        index.delete(["b2"])
 
     Args:
         path: of the index.
@@ -84,7 +97,91 @@ class Index:
         self._encoder: TextEncoder | None = None
         self._fits = ""
         self._reranker: Reranker | None = None
+        self._writer: DeferredEncoder | None = None
         _ = self.table
+
+    def __len__(self) -> int:
+        return self.passages
+
+    def __iter__(self) -> Iterator[str | int]:
+        return (int(one) if self._record.get("ids") == "int" else one for one in self.table.ids())
+
+    def __repr__(self) -> str:
+        named = f", made with {self.model}" if self.model else ""
+        return f"<Index {self.path}: {counted(self.passages, 'passage')}{named}>"
+
+    @property
+    def passages(self) -> int:
+        """The number of passages."""
+        return self.table.rows
+
+    @property
+    def files(self) -> int:
+        """The number of files that they are of."""
+        return len(self.table.sources())
+
+    @property
+    def texts(self) -> int:
+        """The number of texts and rows, given themselves and not in a file, that they are of."""
+        return self.table.texts_given()
+
+    @property
+    def fields(self) -> dict[str, str]:
+        """The fields that a condition may name beside id, file, line, title and text; each with what its values are."""
+        return {name: CALLED[kind] for name, kind in self.table.metadata.items()}
+
+    @checked
+    def add(
+        self,
+        texts: GivenTexts,
+        *,
+        corpus_options: CorpusOptions | None = None,
+        quiet: bool = True,
+    ) -> int:
+        """Add texts, rows or files; what has an id, or a path, that is there takes the place of the old.
+
+        Only new text is encoded. A new field of rows becomes a field of the index. Texts without ids get the next whole
+        numbers.
+
+        Args:
+            texts: as in `likewise.index`.
+            corpus_options: how they are read.
+            quiet: show nothing on standard error.
+
+        Returns:
+            How many texts or files were new or changed.
+
+        Raises:
+            CorpusError: a text is none, a file cannot be read, or a field's value is of another kind than before.
+            JobError: another process is writing the index.
+        """
+        from likewise.searching.indexing import add  # which opens an index itself
+
+        return add(self, self._writing(), texts, corpus_options, Progress(quiet)).added
+
+    @checked
+    def delete(self, ids: str | int | Iterable[str | int], *, quiet: bool = True) -> int:
+        """Delete rows and texts by their ids, and return how many there were; other ids are passed over.
+
+        A row of a file is there again once the file is indexed again: take it out of the file, too.
+        """
+        from likewise.searching.indexing import delete
+
+        given = [ids] if isinstance(ids, str | int) else list(ids)
+        if wrong := [one for one in given if isinstance(one, bool) or not isinstance(one, str | Integral)]:
+            raise SearchError(f"{wrong[0]!r} is no id: give texts or whole numbers, such as those of hits (hit.id)")
+        there = self.table.present([str(one) for one in given])
+        return delete(self, self._writing(), there, Progress(quiet)) if there else 0
+
+    def _writing(self) -> DeferredEncoder:
+        """Return the encoder of passages."""
+        if self._writer is None:
+            self._writer = encoder_of(self.path, self._model)
+        return self._writer
+
+    def _named(self, id: str | None) -> str | int | None:
+        """Return an id as it was given: as a whole number if all are."""
+        return int(id) if id is not None and self._record.get("ids") == "int" else id
 
     @property
     def table(self) -> Table:
@@ -164,6 +261,7 @@ class Index:
         return steps if table.has_tokens else steps.updated(tokens=0)  # of an index that is older than tokens
 
     @_count_is_k
+    @checked
     def search(
         self,
         query: str,
@@ -181,8 +279,8 @@ class Index:
             mode: by both, by meaning, or by words.
             mark: find the sentence that fits best; otherwise it is the whole passage.
         """
-        if not isinstance(k, Integral) or k < 1:
-            raise SearchError(f"k is {k!r}: give a whole number, 1 or more")
+        if k < 1:
+            raise SearchError(f"k is {k}: give 1 or more")
         if mode not in ("hybrid", "vectors", "words"):
             raise SearchError(f"unknown mode {mode!r}: give hybrid, vectors or words")
         where = self.table.condition(where) if where else None
@@ -200,15 +298,16 @@ class Index:
             found = self._reranked(found, query, steps)
         rows = table.passages(found.ids[:k])
         texts = [row["text"] for row in rows]
-        sentences = self._marked(query, vector, texts) if mark else texts
+        sentences, fields = self._marked(query, vector, texts) if mark else texts, table.metadata
         return [
             Hit(
                 score=float(found.scores[i]),
                 sentence=sentences[i],
                 similarity=None if mode == "words" else float(found.similarity[i]),
                 words=None if mode == "vectors" else float(found.words[i]),
-                metadata={name: row[name] for name in table.metadata if row[name]},
+                metadata={name: row[name] for name in fields if row[name] not in (None, "")},
                 scores={name: float(values[i]) for name, values in found.parts.items()},
+                id=self._named(row["id"]),
                 **{name: row[name] for name in SHOWN},
             )
             for i, row in enumerate(rows)
@@ -269,6 +368,7 @@ class Index:
 
 
 @_count_is_k
+@checked
 def search(
     index: str | os.PathLike[str] | Index,
     query: str,
@@ -289,7 +389,8 @@ def search(
         k: how many passages.
         vectors_only: search by meaning alone, not also by words.
         words_only: search by words alone (BM25); the model is not loaded.
-        where: a condition on file, line, title, text and metadata, as in SQL: "year = '2020' AND file LIKE '%.md'".
+        where: a condition on id, file, line, title, text and the fields of rows, as in SQL: "year >= 2020 AND file LIKE
+            '%.md'". Dates are compared in their ISO form: "day < '2024-05-01'".
         model: in place of the one that made the index, if that has moved.
         pipeline: options of a `Pipeline` in place of the index's, such as {"neighbours": 0}, or a TOML file with them.
         reranker: a cross-encoder, by its folder or hub name, that puts the first passages in order.

@@ -12,18 +12,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 
 from likewise.errors import LikewiseError, first_line
 from likewise.inference.vector_parts import matrix_of, vector_column
 from likewise.searching.conditions import ConditionError, condition_of
+from likewise.searching.fields import FieldColumn, Kind
 from likewise.searching.lance import lancedb_module
 from likewise.searching.leftovers import GRACE, OWN_FOLDER
 from likewise.searching.passages import IndexedPassage
 
 SHOWN = ("file", "line", "title", "text")
-_OWN = ("source", "key", "last", "searched", *SHOWN)
+_OWN = ("source", "key", "last", "id", "searched", *SHOWN)
+_STORED = (*_OWN, "vector", "tokens")
 _KEPT = timedelta(seconds=GRACE)
 """How long the versions before an update are kept, for readers that still use them."""
 _FINISHED = "finished"
@@ -62,17 +65,11 @@ class Table:
             ) from None
 
     @classmethod
-    def create(cls, folder: Path, name: str, dimension: int, metadata: Sequence[str], tokens: bool = False) -> Table:
+    def create(cls, folder: Path, name: str, dimension: int, tokens: bool = False) -> Table:
         """Make an empty table in a folder, with tokens or without; an older one of that name is removed."""
         import pyarrow as pa
 
-        own = (*_OWN, "vector", "tokens")
-        if wrong := [one for one in metadata if one in own or not re.fullmatch(r"[A-Za-z_]\w*", one)]:
-            raise SearchError(
-                f"a metadata field cannot be called {wrong[0]!r}: give one of letters and digits that is none of "
-                f"{', '.join(own)}"
-            )
-        kinds = dict.fromkeys((*_OWN, *metadata), pa.string()) | {"last": pa.bool_(), "line": pa.int32()}
+        kinds = dict.fromkeys(_OWN, pa.string()) | {"last": pa.bool_(), "line": pa.int32()}
         kinds |= {"tokens": pa.binary()} if tokens else {}
         schema = pa.schema({**kinds, "vector": pa.list_(pa.float32(), dimension)})
         lancedb_module().connect(folder).create_table(name, schema=schema, mode="overwrite")
@@ -94,9 +91,22 @@ class Table:
         return int(self._table.schema.field("vector").type.list_size)
 
     @property
-    def metadata(self) -> list[str]:
-        """The names of the metadata fields."""
-        return [name for name in self._table.schema.names if name not in (*_OWN, "vector", "tokens")]
+    def metadata(self) -> dict[str, Kind]:
+        """The names of the metadata fields, each with the kind of its values."""
+        return {
+            name.removesuffix("_") if name[:-1] in _STORED else name: _kind(self._table.schema.field(name).type)
+            for name in self._table.schema.names
+            if name not in _STORED
+        }
+
+    def extend(self, metadata: Mapping[str, Kind]) -> None:
+        """Add columns for metadata fields that are not there yet, and for ids to a table that is older than these."""
+        names = {"int": "bigint", "float": "double", "bool": "boolean", "text": "string"}
+        there = self._table.schema.names
+        new = {} if "id" in there else {"id": "string"}
+        new |= {column_of(one): names[kind] for one, kind in metadata.items() if column_of(one) not in there}
+        if new:
+            self._table.add_columns({name: f"cast(NULL as {kind})" for name, kind in new.items()})
 
     @property
     def has_tokens(self) -> bool:
@@ -110,13 +120,16 @@ class Table:
             SearchError: it is not valid.
         """
         try:
-            return condition_of(given, [*SHOWN, *self.metadata])
+            own = {name: FieldColumn(name, "int" if name == "line" else "text") for name in ("id", *SHOWN)}
+            return condition_of(
+                given, own | {name: FieldColumn(column_of(name), kind) for name, kind in self.metadata.items()}
+            )
         except ConditionError as error:
             raise SearchError(str(error)) from None
 
     def sources(self) -> dict[str, tuple[str, int, bool]]:
-        """Return, for each source, its file, how many passages it has, and whether they are all of them."""
-        rows = self._select(["source", "file", "last"]).group_by(["source", "file"])
+        """Return, for each source that is a file, its path, how many passages it has, and whether they are all."""
+        rows = self._select(["source", "file", "last"], "file != ''").group_by(["source", "file"])
         found = rows.aggregate([("last", "count"), ("last", "max")]).to_pylist()
         return {row["source"]: (row["file"], row["last_count"], row["last_max"]) for row in found}
 
@@ -137,9 +150,9 @@ class Table:
         """Add passages (source, file, whether it is the last of its source, passage) with their vectors and tokens."""
         import pyarrow as pa
 
-        names = (*_OWN, *self.metadata)
+        names = (*_OWN, *map(column_of, self.metadata))
         rows = [
-            (source, key, last, one.encoded, file, one.line, one.title, one.text, *one.metadata)
+            (source, key, last, _id(one.id), one.encoded, file, one.line, one.title, one.text, *one.metadata)
             for (source, file, last, one), key in zip(placed, keys, strict=True)
         ]
         columns: dict[str, Any] = dict(zip(names, zip(*rows, strict=True), strict=True))
@@ -155,6 +168,70 @@ class Table:
     def rename(self, source: str, name: str) -> None:
         """Give the passages of a source to one of another name."""
         self._table.update(where=f"source IN ({_quoted([source])})", values={"source": name})
+
+    def remove_ids(self, ids: Sequence[str]) -> int:
+        """Remove the rows of ids, and return how many there were. A file that loses one will be read anew."""
+        found: set[str] = set()
+        for start in range(0, len(ids), _LISTED_AT_ONCE):
+            among = f"id IN ({_texts(ids[start : start + _LISTED_AT_ONCE])})"
+            rows = self._select(["id", "source", "file"], among)
+            found |= set(rows["id"].to_pylist())
+            self._table.delete(among)
+            of_files = {row["source"] for row in rows.to_pylist() if row["file"]}
+            for source in sorted(of_files):
+                self.rename(source, uuid4().hex)  # is that of no file, and so the file is read again
+        return len(found)
+
+    def present(self, ids: Sequence[str]) -> list[str]:
+        """Return those of some ids that are in the table."""
+        found: dict[str, None] = {}
+        if "id" in self._table.schema.names:
+            for start in range(0, len(ids), _LISTED_AT_ONCE):
+                among = f"id IN ({_texts(ids[start : start + _LISTED_AT_ONCE])})"
+                found |= dict.fromkeys(self._select(["id"], among)["id"].to_pylist())
+        return list(found)
+
+    def complete(self, sources: Sequence[str]) -> set[str]:
+        """Return those of some sources that are in the table."""
+        return set(self._select(["source"], f"source IN ({_quoted(sources)})")["source"].to_pylist())
+
+    def others(self, ids: Sequence[str], sources: Sequence[str]) -> list[str]:
+        """Return the sources of ids, without some sources: what was known by these ids before."""
+        if "id" not in self._table.schema.names:
+            return []
+        found = self._select(["source"], f"id IN ({_texts(ids)}) AND source NOT IN ({_quoted(sources)})")
+        return list(dict.fromkeys(found["source"].to_pylist()))
+
+    def all_but(self, wanted: np.ndarray) -> list[str]:
+        """Return the sources that are not wanted, by the first 16 hex digits of each as whole numbers, ascending."""
+        query = self._table.search().select(["source"]).limit(None)
+        found: dict[str, None] = {}
+        for batch in query.to_batches(1 << 16):
+            sources = batch["source"].to_pylist()
+            numbers = np.array([number_of(one) for one in sources], dtype=np.uint64)
+            found |= dict.fromkeys(sources[i] for i in np.flatnonzero(~np.isin(numbers, wanted)).tolist())
+        return list(found)
+
+    def sources_of_texts(self) -> list[str]:
+        """Return the sources of texts and rows that were given themselves."""
+        return list(dict.fromkeys(self._select(["source"], "file = ''")["source"].to_pylist()))
+
+    def next_id(self) -> int:
+        """Return the whole number after the largest id that is one."""
+        return max((int(one) for one in self.ids() if one.isdecimal() and len(one) < 19), default=-1) + 1
+
+    def texts_given(self) -> int:
+        """Return the number of texts and rows that were given themselves, and not in a file."""
+        import pyarrow.compute as pc
+
+        found: int = pc.count_distinct(self._select(["source"], "file = ''")["source"]).as_py()
+        return found
+
+    def ids(self) -> list[str]:
+        """Return all ids, each once, in the order of the table."""
+        if "id" not in self._table.schema.names:
+            return []
+        return [one for one in dict.fromkeys(self._select(["id"])["id"].to_pylist()) if one is not None]
 
     def index_words(self, language: str) -> None:
         """Index the words of passages with their titles, if there is no such index."""
@@ -282,8 +359,12 @@ class Table:
         """Return what is shown of the passages of row ids (S,), in their order."""
         if not len(ids):
             return []
-        found = self._table.take_row_ids(ids.tolist()).select([*SHOWN, *self.metadata]).with_row_id().to_arrow()
-        rows = found.to_pylist()
+        names = {column_of(name): name for name in self.metadata}
+        known = [name for name in (*SHOWN, "id", *names) if name in self._table.schema.names]
+        found = self._table.take_row_ids(ids.tolist()).select(known).with_row_id().to_arrow()
+        rows = [
+            {"id": None} | {names.get(name, name): value for name, value in row.items()} for row in found.to_pylist()
+        ]
         return [rows[place] for place in _places(_ids(found), ids)]
 
     def allowed(self, ids: np.ndarray, where: str) -> np.ndarray:
@@ -308,6 +389,38 @@ class Table:
         return (query.where(where) if where else query).to_arrow()
 
 
+def check_fields(names: Sequence[str]) -> None:
+    """Raise SearchError if fields cannot be kept by their names."""
+    if wrong := [one for one in names if one in SHOWN or not re.fullmatch(r"[A-Za-z_]\w*", one)]:
+        raise SearchError(
+            f"a metadata field cannot be called {wrong[0]!r}: give one of letters and digits that is none of "
+            f"{', '.join(SHOWN)}"
+        )
+
+
+def column_of(field: str) -> str:
+    """Return the column of a metadata field, whose name may be that of another column.
+
+    >>> column_of("year"), column_of("source")
+    ('year', 'source_')
+    """
+    return f"{field}_" if field in _STORED else field
+
+
+def number_of(source: str) -> int:
+    """Return the first 16 hex digits of a source as a whole number."""
+    return int(source[:16], 16)
+
+
+def _kind(arrow: Any) -> Kind:
+    named = {"bool": "bool", "int64": "int", "double": "float"}
+    return named.get(str(arrow), "text")  # type: ignore[return-value]
+
+
+def _id(value: str | int | None) -> str | None:
+    return None if value is None else str(value)
+
+
 def _ids(found: Any) -> np.ndarray:
     ids: np.ndarray = found["_rowid"].to_numpy()
     return ids
@@ -327,6 +440,10 @@ def _places(found: np.ndarray, wanted: np.ndarray) -> np.ndarray:
 
 def _listed(ids: np.ndarray) -> str:
     return ", ".join(map(str, ids.tolist()))
+
+
+def _texts(values: Sequence[str]) -> str:
+    return ", ".join("'" + value.replace("'", "''") + "'" for value in values)
 
 
 def _quoted(values: Sequence[str]) -> str:

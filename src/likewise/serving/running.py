@@ -16,6 +16,7 @@ from typing import Any
 
 from likewise.errors import require_extra
 from likewise.inference.engines.engine import EngineName, EnginePrecision
+from likewise.runs.arguments import checked
 from likewise.runs.job import read_record
 from likewise.runs.progress import Progress
 from likewise.serving.options import ServeOptions, ServingError
@@ -23,6 +24,7 @@ from likewise.serving.options import ServeOptions, ServingError
 _NAMED = re.compile(r"([\w.-]+)=(.+)")
 
 
+@checked
 def serve(
     models: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | Mapping[str, Any],
     *,

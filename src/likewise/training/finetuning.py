@@ -16,6 +16,7 @@ from likewise.corpus.tables import LabelledDataError
 from likewise.encoder.modules import with_modules, without_training_head
 from likewise.inference.encoding import dimension
 from likewise.inference.loading import check_loadable, load
+from likewise.runs.arguments import checked
 from likewise.runs.job import Resume
 from likewise.runs.options import OptionError
 from likewise.training.labelled_rows import LABEL
@@ -27,6 +28,7 @@ from likewise.training.selection import Selection, choose_selection
 Files = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
+@checked
 def finetune(
     objective: str,
     rows: Files | None = None,

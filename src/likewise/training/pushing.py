@@ -13,6 +13,7 @@ from likewise.corpus.bundled import BUNDLED_MODELS
 from likewise.errors import LikewiseError, first_line
 from likewise.evaluation import Task, evaluate
 from likewise.evaluation.report import EvaluationReport, markdown_table
+from likewise.runs.arguments import checked
 from likewise.runs.installing import read_record
 
 STAYS_HERE = ("likewise.json", "run.toml", "log.jsonl", "report.html")
@@ -46,6 +47,7 @@ class Pushed:
     url: str = ""
 
 
+@checked
 def push(
     model: str | os.PathLike[str],
     repository: str,

@@ -23,6 +23,7 @@ from likewise.inference.files import encode_file
 from likewise.inference.loading import load
 from likewise.recipes import Recipe, TrainingOptions, find_recipe
 from likewise.runs import processes
+from likewise.runs.arguments import checked
 from likewise.runs.job import Resume, read_record
 from likewise.runs.parts import Parts
 from likewise.runs.progress import Progress
@@ -38,6 +39,7 @@ _MEASURED = 500
 """Sentences on which the need of a first stage is measured where no rated pairs are found."""
 
 
+@checked
 def train(
     recipe: str | Recipe,
     corpus: GivenTexts,

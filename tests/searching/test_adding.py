@@ -1,0 +1,242 @@
+"""An index of texts and rows: made in Python, added to, deleted from, and searched under conditions on their fields."""
+
+import datetime
+import json
+import signal
+
+import numpy as np
+import pytest
+
+import likewise
+from likewise.corpus import CorpusError
+from likewise.runs.stopping import Stopped
+from likewise.searching import SearchError, indexing
+from likewise.searching.conditions import ConditionError, condition_of
+from likewise.searching.fields import FieldColumn, kinds_of
+
+
+@pytest.fixture(scope="module")
+def rows(sentences):
+    """40 rows with fields of every kind."""
+    return [
+        {
+            "id": f"r{i}",
+            "text": sentences[i],
+            "year": 2000 + i,
+            "share": i / 40,
+            "new": i % 2 == 0,
+            "kind": "even" if i % 2 == 0 else "it's odd",
+            "day": datetime.date(2024, 1, 1) + datetime.timedelta(days=i),
+            "source": f"s{i % 4}",  # a name that the table has, too
+        }
+        for i in range(40)
+    ]
+
+
+@pytest.fixture(scope="module")
+def read(rows, saved_model, tmp_path_factory):
+    """An index that is only searched."""
+    return likewise.index(rows, model=saved_model, out=tmp_path_factory.mktemp("rows") / "rows.index", quiet=True)
+
+
+@pytest.fixture
+def made(rows, saved_model, tmp_path):
+    return likewise.index(rows, model=saved_model, out=tmp_path / "rows.index", quiet=True)
+
+
+def held(index):
+    """The passages of an index by id: text, vector, and the cosines of the nearest others."""
+    rows = index.table._select(["id", "text", "vector"], with_ids=True).to_pylist()
+    place = {int(row): i for i, row in enumerate(index._geometry.rows)}
+    near = index._geometry.similarity
+    return {row["id"]: (row["text"], row["vector"], near[place[row["_rowid"]]]) for row in rows}
+
+
+def same(one, other):
+    found, wanted = held(one), held(other)
+    assert found.keys() == wanted.keys()
+    for id, (text, *numbers) in wanted.items():
+        assert found[id][0] == text
+        for now, then in zip(found[id][1:], numbers, strict=True):
+            np.testing.assert_allclose(now, then, atol=1e-4)
+
+
+def test_rows_are_found_with_their_ids_and_fields(read, rows):
+    hit = read.search(rows[7]["text"], k=1)[0]
+    assert (hit.id, hit.text, hit.file, hit.place) == ("r7", rows[7]["text"], "", "r7")
+    assert hit.metadata == {**{name: rows[7][name] for name in hit.metadata}, "day": "2024-01-08"}
+    assert set(hit.metadata) == {"year", "share", "new", "kind", "day", "source"}
+    assert json.loads(json.dumps(hit.to_dict()))["metadata"]["new"] is False
+    assert (len(read), read.passages, read.texts, read.files, set(read)) == (
+        40,
+        40,
+        40,
+        0,
+        {f"r{i}" for i in range(40)},
+    )
+    assert "40 passages" in repr(read)
+
+
+@pytest.mark.parametrize(
+    ("where", "wanted"),
+    [
+        ("year >= 2030", range(30, 40)),
+        ("year BETWEEN '2003' AND 2005", range(3, 6)),
+        ("share < 0.1", range(4)),
+        ("new = true AND year < 2005", (0, 2, 4)),
+        ("kind = 'it''s odd' AND year < 2005", (1, 3)),
+        ("day < '2024-01-04'", range(3)),
+        ("source = 's1' AND id IN ('r1', 'r5', 'r6')", (1, 5)),
+        ("year IS NULL", ()),
+    ],
+)
+def test_conditions_compare_numbers_texts_dates_and_what_is_true(read, where, wanted):
+    for mode in ("hybrid", "vectors"):
+        hits = read.search("the", k=40, mode=mode, where=where)
+        assert {hit.id for hit in hits} == {f"r{i}" for i in wanted}
+
+
+def test_adding_and_deleting_leave_the_index_that_is_made_at_once(rows, saved_model, tmp_path, sentences):
+    index = likewise.index(rows[:30], model=saved_model, out=tmp_path / "a.index", quiet=True)
+    changed = {**rows[3], "text": sentences[50], "year": 1999}
+    assert index.add([*rows[30:], changed]) == 11
+    assert index.add(rows[35:38]) == 0, "they are there"
+    assert index.delete(["r5", "r39", "none"]) == 2
+    assert index.delete("none") == 0
+    wanted = [changed if row is rows[3] else row for row in rows if row["id"] not in ("r5", "r39")]
+    at_once = likewise.index(wanted, model=saved_model, out=tmp_path / "b.index", quiet=True)
+    same(index, at_once)
+    assert [hit.id for hit in index.search(sentences[50], k=1)] == ["r3"]
+    assert index.search("the", k=50, where="id = 'r5'") == []
+    weights = index._codec.weights if index._codec else np.zeros(0)
+    np.testing.assert_allclose(weights, at_once._codec.weights if at_once._codec else weights)
+    again = likewise.index(wanted, out=tmp_path / "a.index", quiet=True)
+    assert (again.encoded, again.added, again.removed) == (0, 0, 0)
+
+
+def test_texts_are_called_by_their_places_and_added_ones_by_the_next(sentences, saved_model, tmp_path):
+    index = likewise.index(sentences[:20], model=saved_model, out=tmp_path / "a.index", quiet=True)
+    assert index.search(sentences[7], k=1)[0].id == 7
+    assert index.add(text for text in sentences[20:25]) == 5
+    assert set(index) == set(range(25))
+    assert index.search(sentences[22], k=1)[0].id == 22
+    assert index.delete([7, 22]) == 2
+    fewer = likewise.index(sentences[:10], out=tmp_path / "a.index", quiet=True)
+    assert (fewer.passages, fewer.encoded, fewer.removed) == (10, 1, 14), "the one that was deleted is encoded again"
+    assert index.add({"id": "named", "text": sentences[30]} for _ in range(1)) == 1
+    assert index.search(sentences[30], k=1)[0].id == "named"
+    assert set(index) == {*map(str, range(10)), "named"}
+
+
+def test_a_new_field_is_a_field_from_then_on(made, sentences):
+    made.add([{"id": "x", "text": sentences[60], "author": "Ada", "year": 1850}])
+    assert made.fields["author"] == "texts"
+    assert [hit.id for hit in made.search("the", where="author = 'Ada'")] == ["x"]
+    with pytest.raises(CorpusError, match="year is 'soon', and the index holds whole numbers there"):
+        made.add([{"id": "y", "text": sentences[61], "year": "soon"}])
+    assert len(made) == 41
+
+
+def test_everything_can_be_deleted_and_something_added(made, rows):
+    assert made.delete(list(made)) == 40
+    assert len(made) == 0
+    assert made.search("the cat") == []
+    assert made.add(rows[:2]) == 2
+    assert made.search(rows[1]["text"], k=1)[0].id == "r1"
+
+
+def test_files_and_texts_are_in_one_index(notes, saved_model, sentences, tmp_path):
+    index = likewise.index(notes, model=saved_model, out=tmp_path / "a.index", quiet=True)
+    assert index.add([{"id": "mine", "text": "a zebra"}]) == 1
+    assert (len(index), index.files, index.texts, list(index)) == (43, 2, 1, ["mine"])
+    assert index.search("zebra", mode="words")[0].id == "mine"
+    kept = likewise.index(notes, out=tmp_path / "a.index", keep=True, quiet=True)
+    assert (kept.passages, kept.encoded) == (43, 0)
+    assert index.add(notes / "heads.md") == 0
+    mirrored = likewise.index(notes, out=tmp_path / "a.index", quiet=True)
+    assert (mirrored.passages, mirrored.removed) == (42, 1)
+
+
+def test_rows_of_a_file_have_ids_and_fields_and_come_back_with_the_file(rows, saved_model, tmp_path):
+    path = tmp_path / "rows.jsonl"
+    path.write_text("".join(json.dumps(row, default=str) + "\n" for row in rows))
+    options = likewise.CorpusOptions(field="text")
+    index = likewise.index(path, model=saved_model, out=tmp_path / "a.index", corpus_options=options, quiet=True)
+    hit = index.search(rows[4]["text"], k=1, where="year < 2010 AND new = true")[0]
+    assert (hit.id, hit.line, hit.metadata["year"], hit.metadata["new"]) == ("r4", 5, 2004, True)
+    assert index.delete(["r4"]) == 1
+    assert index.search("the", k=40, where="id = 'r4'") == []
+    again = likewise.index(path, out=tmp_path / "a.index", corpus_options=options, quiet=True)
+    assert (again.passages, again.encoded) == (40, 1)
+    csv = tmp_path / "rows.csv"
+    csv.write_text(
+        "text,year,code,open\n" + "".join(f"{row['text']},{row['year']},0{i},true\n" for i, row in enumerate(rows))
+    )
+    table = likewise.index(csv, model=saved_model, out=tmp_path / "c.index", corpus_options=options, quiet=True)
+    assert table.fields == {"year": "whole numbers", "code": "texts", "open": "true or false"}
+    assert {hit.metadata["code"] for hit in table.search("the", where="year = 2003 AND open = true")} == {"03"}
+
+
+def test_a_stopped_run_of_texts_is_resumed(sentences, saved_model, tmp_path, monkeypatch):
+    monkeypatch.setattr(indexing, "WINDOW", 16)
+    out, texts = tmp_path / "a.index", sentences[:60]
+    add, calls = indexing.Table.add, []
+
+    def interrupted(self, *args):
+        add(self, *args)
+        calls.append(len(args[0]))
+        if len(calls) == 2:
+            signal.raise_signal(signal.SIGINT)
+
+    with monkeypatch.context() as patched, pytest.raises(Stopped, match="after 32 passages"):
+        patched.setattr(indexing.Table, "add", interrupted)
+        likewise.index(iter(texts), model=saved_model, out=out, quiet=True)
+    rest = likewise.index(iter(texts), model=saved_model, out=out, quiet=True)
+    assert (rest.passages, rest.added) == (60, 28)
+    same(rest, likewise.index(texts, model=saved_model, out=tmp_path / "b.index", quiet=True))
+
+
+def test_an_index_goes_on_with_a_model_that_has_no_name(sentences, saved_model, tmp_path):
+    from sentence_transformers import SentenceTransformer
+
+    model = SentenceTransformer(str(saved_model))
+    index = likewise.index(sentences[:10], model=model, out=tmp_path / "a.index", quiet=True)
+    assert index.add(sentences[10:12]) == 2
+    assert index.search(sentences[11], k=1)[0].id == 11
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda index: index.delete([1.5]), r"1\.5 is no id"),
+        (lambda index: index.search("a", where="year = 'soon'"), "year holds whole numbers, and 'soon' is not one"),
+        (lambda index: index.search("a", where="year LIKE '20%'"), "LIKE compares texts"),
+        (lambda index: index.search("a", where="new = 3"), "new holds true or false, and 3 is not one"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_sentence(read, call, told):
+    with pytest.raises(SearchError, match=told):
+        call(read)
+
+
+def test_the_kind_of_a_field_fits_all_its_values(tmp_path):
+    path = tmp_path / "rows.jsonl"
+    path.write_text(
+        '{"text": "a", "a": 1, "b": true, "c": 1, "d": "x", "e": [1], "f": null, "g": 1, "title": "t", "h i": 1}\n'
+        '{"text": "b", "a": 2.5, "b": false, "c": "x", "d": "y", "e": 1, "f": null, "long": "' + "x" * 300 + '"}\n'
+    )
+    options = likewise.CorpusOptions(field="text")
+    assert kinds_of([path], options, None, ()) == {"a": "float", "b": "bool", "c": "text", "d": "text", "g": "int"}
+    assert kinds_of([path], options, ("a", "none"), ()) == {"a": "float", "none": "text"}
+
+
+def test_a_literal_is_read_as_the_field_is():
+    fields = {
+        "year": FieldColumn("year", "int"),
+        "name": FieldColumn("name_", "text"),
+        "new": FieldColumn("new", "bool"),
+    }
+    assert condition_of("2004 <= year AND name IN (3, 'x')", fields) == "(2004 <= `year` AND `name_` IN ('3', 'x'))"
+    assert condition_of("new != 'false'", fields) == "`new` != FALSE"
+    with pytest.raises(ConditionError, match="and 'x' is not one of these"):
+        condition_of("year IN (1, 'x')", fields)
