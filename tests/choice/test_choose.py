@@ -57,9 +57,10 @@ def chosen(text, judged, word_model, tiny_cross_encoder, tmp_path_factory):
     )
 
 
-def test_rows_of_python_are_the_same_text(chosen, text, judged, word_model):
+def test_rows_of_python_are_the_same_text(chosen, text, judged, word_model, tiny_cross_encoder):
     rows = [json.loads(line) for line in text.read_text().splitlines()]
-    again = likewise.choose(rows, bases=[word_model], out=chosen.folder, quiet=True, **judged)
+    settings = {"bases": [word_model], "reranker": tiny_cross_encoder, "out": chosen.folder, "quiet": True}
+    again = likewise.choose(rows, **settings, **judged)
     assert again.to_dict() == chosen.to_dict()
 
 
