@@ -99,6 +99,38 @@ def tiny_base(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def llama(sentences, tmp_path_factory) -> str:
+    """A causal language model with weights in bfloat16, and a tokenizer that adds nothing to a text."""
+    import torch
+    from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+    folder = tmp_path_factory.mktemp("tiny") / "llama"
+    marks = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
+    words = Tokenizer(models.BPE())
+    words.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(vocab_size=400, show_progress=False, special_tokens=marks, initial_alphabet=alphabet)
+    words.train_from_iterator(sentences, trainer)
+    named = {"unk_token": marks[0], "bos_token": marks[1], "eos_token": marks[2], "pad_token": marks[2]}
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=words, model_max_length=128, **named)
+    torch.manual_seed(0)
+    config = LlamaConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        num_key_value_heads=1,
+        intermediate_size=64,
+        max_position_embeddings=128,
+        pad_token_id=2,
+    )
+    LlamaForCausalLM(config).bfloat16().save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return str(folder)
+
+
+@pytest.fixture(scope="session")
 def word_model(tmp_path_factory) -> Path:
     """An encoder that adds the random vectors of words: unlike the tiny encoder's, its vectors differ much."""
     import numpy as np

@@ -18,6 +18,7 @@ KINDS = {
     "negation": "negations of sentences",
     "pipes": "text that was read from a pipe",
     "texts": "texts that were given in Python",
+    "queries": "queries that language models wrote",
     "vectors": "texts and vectors of `likewise duplicates` and `topics`",
 }
 """Folder of the cache to what it holds. Nothing else in it is counted or removed."""

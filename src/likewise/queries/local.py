@@ -1,0 +1,196 @@
+"""A causal language model on this machine, which writes the queries of many passages at a time.
+
+Letters of the shapes: B passages, H heads (what is asked of each passage), T tokens.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import math
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from likewise import processor
+from likewise.corpus.bundled import resolve_model
+from likewise.encoder.location import LoadError
+from likewise.errors import first_line
+from likewise.queries.prompts import HEADS, cleaned, continued, head, messages, shown
+from likewise.transformers_output import no_bar, only_errors
+
+_NEW_TOKENS = 24
+"""Of a query at most."""
+_PLACE = "PASSAGE"
+_CONTRAST, _PLAUSIBLE = 1.0, 0.1
+_DENSE = 0.75
+"""Share of the queries that are still being written, below which the others are left out."""
+
+
+class LocalWriter:
+    """A causal model of transformers, in bfloat16 where the machine has it.
+
+    The examples are read once, a passage once for all that is asked of it, and all of that is written side by side. The
+    likeliest token is taken each time, so that the same model writes the same again.
+
+    Args:
+        name: `bundled:smollm2`, a folder, or a name of the model hub.
+    """
+
+    batch = 8
+    """Passages that are written for at a time."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.folder = resolve_model(name)
+        self.told = f"{name} writes the queries on this machine"
+        path = Path(self.folder).expanduser()
+        if path.is_dir() and not (path / "config.json").is_file():
+            raise LoadError(f"'{name}' is no language model: a folder of transformers with config.json is needed")
+
+    @property
+    def identity(self) -> str:
+        """What the queries depend on: the name, and the files of a folder by their sizes and times."""
+        files = sorted(Path(self.folder).expanduser().glob("*")) if Path(self.folder).expanduser().is_dir() else []
+        stats = [(one.name, one.stat().st_size, one.stat().st_mtime_ns) for one in files if one.is_file()]
+        return f"{self.folder} {stats}"
+
+    @cached_property
+    def _opened(self) -> tuple[Any, Any]:
+        from transformers import AutoModelForCausalLM, AutoTokenizer
+
+        gpu = torch.cuda.is_available()
+        dtype = torch.bfloat16 if gpu or processor.has_bf16() else torch.float32
+        try:
+            with no_bar(), only_errors():
+                tokenizer = AutoTokenizer.from_pretrained(self.folder)
+                model = AutoModelForCausalLM.from_pretrained(self.folder, dtype=dtype)
+        except (OSError, ValueError, KeyError, RuntimeError) as error:
+            raise LoadError(
+                f"'{self.name}' cannot be loaded as a causal language model ({first_line(error)}). Give a folder or a "
+                "name of the model hub that transformers' AutoModelForCausalLM loads, or bundled:smollm2"
+            ) from None
+        return model.to("cuda" if gpu else "cpu").eval(), tokenizer
+
+    @cached_property
+    def _cache(self) -> str:
+        """What the model calls its cache, which changed in transformers 5."""
+        names = inspect.signature(self._opened[0].forward).parameters
+        return "cache" if "cache" in names else "past_key_values"
+
+    @cached_property
+    def _frame(self) -> tuple[str, str]:
+        """What stands before and behind each passage: a conversation, if the model has a form of these."""
+        tokenizer = self._opened[1]
+        if tokenizer.chat_template is None:
+            whole = continued(_PLACE)
+        else:
+            whole = tokenizer.apply_chat_template(messages(_PLACE), tokenize=False, add_generation_prompt=True)
+        before, _, after = whole.partition(_PLACE)
+        return before, after
+
+    @cached_property
+    def _examples(self) -> tuple[Any, Any, int, int]:
+        """The cache of the examples, which stand before every passage, that of an empty passage, and their lengths."""
+        from transformers import DynamicCache
+
+        found: list[Any] = []
+        for text in (self._frame[0], "".join(self._frame)):
+            ids, mask = self._padded([text])
+            cache = DynamicCache()
+            self._forward(ids, mask, cache)
+            found.append((cache, ids.shape[1]))
+        (before, length), (blind, blind_length) = found
+        return before, blind, length, blind_length
+
+    @torch.inference_mode()
+    def write(self, texts: Sequence[str]) -> list[list[tuple[str, str]]]:
+        """Return the kinds and texts of the queries for each of B passages."""
+        tokenizer = self._opened[1]
+        before, empty, length, empty_length = self._examples
+        passages, there = self._padded([shown(text) + self._frame[1] for text in texts])  # (B, T)
+        cache = copy.deepcopy(before)
+        cache.batch_repeat_interleave(len(texts))
+        mask = torch.cat([there.new_ones(len(texts), length), there], dim=1)
+        self._forward(passages, mask, cache)
+        heads, asked = self._padded([head(*one) for one in HEADS])  # (H, T)
+        cache.batch_repeat_interleave(len(HEADS))
+        mask = mask.repeat_interleave(len(HEADS), dim=0)
+        blind, blind_mask = copy.deepcopy(empty), mask.new_ones(len(mask), empty_length)
+        blind.batch_repeat_interleave(len(mask))
+        ids, more = heads.repeat(len(texts), 1), asked.repeat(len(texts), 1)  # (B H, T)
+        ends = {tokenizer.eos_token_id, *self._ids("\n")[-1:]}
+        written: list[list[int]] = [[] for _ in ids]
+        rows = list(range(len(ids)))  # those that are still written, and some that have ended
+        ended = set[int]()
+        for _ in range(_NEW_TOKENS):
+            mask, blind_mask = torch.cat([mask, more], dim=1), torch.cat([blind_mask, more], dim=1)
+            found = surest(self._forward(ids, mask, cache), self._forward(ids, blind_mask, blind))
+            for row, token in zip(rows, found.tolist(), strict=True):
+                if token in ends:
+                    ended.add(row)
+                elif row not in ended:
+                    written[row].append(token)
+            ids, more = found[:, None], more.new_ones(len(found), 1)
+            going = [place for place, row in enumerate(rows) if row not in ended]
+            if not going:
+                break
+            if len(going) <= _DENSE * len(rows):
+                kept = torch.tensor(going, device=ids.device)
+                cache.batch_select_indices(kept)
+                blind.batch_select_indices(kept)
+                mask, blind_mask, ids, more = (one[kept] for one in (mask, blind_mask, ids, more))
+                rows = [rows[place] for place in going]
+        queries: list[list[tuple[str, str]]] = [[] for _ in texts]
+        for row, tokens in enumerate(written):
+            kind, first = HEADS[row % len(HEADS)]
+            text = first + tokenizer.decode(tokens, skip_special_tokens=True)
+            one = kind, cleaned(kind, text, whole=row in ended)
+            if one[1] and one not in queries[row // len(HEADS)]:
+                queries[row // len(HEADS)].append(one)
+        return queries
+
+    def _forward(self, ids: Tensor, mask: Tensor, cache: Any) -> Tensor:
+        """Return the scores of the token behind the last one; padding stands between what is read, and is not seen."""
+        model = self._opened[0]
+        positions = (mask.cumsum(dim=1) - 1).clamp(min=0)[:, -ids.shape[1] :]
+        found = model(
+            input_ids=ids, attention_mask=mask, position_ids=positions, logits_to_keep=1, **{self._cache: cache}
+        )
+        logits: Tensor = found.logits[:, -1].float()
+        return logits
+
+    def _ids(self, text: str) -> list[int]:
+        found: list[int] = self._opened[1](text, add_special_tokens=False)["input_ids"]
+        return found
+
+    def _padded(self, texts: Sequence[str]) -> tuple[Tensor, Tensor]:
+        """Return the tokens of texts, with padding before them, and where there is no padding."""
+        rows = [self._ids(text) for text in texts]
+        longest = max(map(len, rows))
+        ids = [[0] * (longest - len(row)) + row for row in rows]
+        mask = [[0] * (longest - len(row)) + [1] * len(row) for row in rows]
+        device = self._opened[0].device
+        return torch.tensor(ids, device=device), torch.tensor(mask, device=device)
+
+
+def surest(seen: Tensor, blind: Tensor) -> Tensor:
+    """Return the tokens (B,) that a passage speaks for most, among those that are likely.
+
+    The scores are (1 + a) log p(token | passage) - a log p(token), as in context-aware decoding (Shi et al. 2023,
+    equation 3), of the tokens with a tenth or more of the likeliest one's probability (Li et al. 2022, equation 2).
+
+    Args:
+        seen, blind: (B, V) scores of the next token with the passage and without.
+
+    >>> surest(torch.tensor([[2.0, 1.5, -9.0]]), torch.tensor([[3.0, 0.0, -99.0]])).tolist()
+    [1]
+    """
+    seen, blind = seen.log_softmax(dim=1), blind.log_softmax(dim=1)
+    scores = (1 + _CONTRAST) * seen - _CONTRAST * blind
+    unlikely = seen < seen.amax(dim=1, keepdim=True) + math.log(_PLAUSIBLE)
+    return scores.masked_fill(unlikely, -torch.inf).argmax(dim=1)

@@ -1,0 +1,173 @@
+"""Queries written for passages, kept in the cache passage by passage, and the round trip that filters them.
+
+Letters of the shapes: Q queries, N passages.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from likewise.corpus.decoding import digest_of
+from likewise.errors import counted
+from likewise.queries.prompts import FORM, HEADS, LONGEST, messages
+from likewise.retrieval.fusion import exhaustive
+from likewise.retrieval.pipeline import free_hybrid
+from likewise.retrieval.words import analyzer, bm25
+from likewise.runs.cache import cache_folder, made_in_cache
+from likewise.runs.duration import spoken
+from likewise.runs.progress import Progress
+from likewise.runs.stopping import orderly_stop
+
+FIRST = 10
+"""Places in the free hybrid within which a query has to find its passage."""
+_COMMON = 0.1
+"""Share of the passages from which on a word is not counted as one of the passage."""
+
+
+class Writer(Protocol):
+    """What writes queries.
+
+    Attributes:
+        name: of the model.
+        told: what is said before it starts.
+        identity: what its queries depend on, beside the passage and the prompt.
+        batch: passages that it is given at a time.
+    """
+
+    name: str
+    told: str
+    batch: int
+
+    @property
+    def identity(self) -> str:
+        """What its queries depend on, beside the passage and the prompt."""
+
+    def write(self, texts: Sequence[str]) -> list[list[tuple[str, str]]]:
+        """Return the kinds and texts of the queries for each passage."""
+
+
+@dataclass(frozen=True)
+class Written:
+    """A query, its kind ("title", "keywords" or "question") and the number of its passage."""
+
+    text: str
+    kind: str
+    passage: int
+
+
+def writer_of(named: str, model: str, progress: Progress) -> Writer:
+    """Return what writes queries: a server if its address is named, otherwise a local model.
+
+    Args:
+        named: http://... or https://..., `bundled:smollm2`, a folder, or a name of the model hub.
+        model: the name of the model on the server.
+
+    Raises:
+        LikewiseError: there is no such model, or the server cannot be used.
+    """
+    if named.startswith(("http://", "https://")):
+        from likewise.queries.server import ServerWriter
+
+        return ServerWriter(named, model, progress)
+    from likewise.queries.local import LocalWriter
+
+    return LocalWriter(named)
+
+
+def written_for(texts: Sequence[str], writer: Writer, progress: Progress) -> list[Written]:
+    """Return the queries for passages, which are written if the cache does not have them.
+
+    Raises:
+        Stopped: a stop was asked for; what was written is kept.
+        LikewiseError: the writer cannot be used.
+    """
+    form = json.dumps([writer.identity, messages("", FORM), HEADS, LONGEST])
+    path = made_in_cache(cache_folder() / "queries") / f"{digest_of(form).hex()}.jsonl"
+    known = _read(path)
+    keys = [digest_of(text).hex() for text in texts]
+    missing = sorted({key: text for key, text in zip(keys, texts, strict=True) if key not in known}.items(), key=_long)
+    if missing:
+        progress.tell(writer.told)
+        spaced = missing[:: max(1, len(missing) // writer.batch)][: writer.batch]  # of all lengths: tells the time
+        others = [one for one in missing if one not in spaced]
+        batches = [spaced, *(others[start : start + writer.batch] for start in range(0, len(others), writer.batch))]
+        with orderly_stop(progress) as stop, progress.bar("writing queries", len(missing)) as bar:
+            for number, batch in enumerate(batches):
+                begun = time.perf_counter()
+                found = writer.write([text for _, text in batch])
+                _append(path, {key: queries for (key, _), queries in zip(batch, found, strict=True)})
+                if number == 0 and others:
+                    seconds = (time.perf_counter() - begun) / len(batch) * len(others)
+                    progress.tell(f"queries for {counted(len(missing), 'passage')}: {spoken(seconds)}")
+                bar.advance(len(batch))
+                stop.check(f"after the queries for {bar.done:,} of {counted(len(missing), 'passage')}")
+        known = _read(path)
+    return [Written(text, kind, number) for number, key in enumerate(keys) for kind, text in known.get(key, ()) if text]
+
+
+def _long(one: tuple[str, str]) -> int:
+    return -len(one[1])
+
+
+def _read(path: Path) -> dict[str, list[tuple[str, str]]]:
+    """Return the queries in a file of the cache by the key of their passage; half a line is left out."""
+    found = {}
+    if path.is_file():
+        for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+            try:
+                row = json.loads(line)
+                found[str(row["key"])] = [(str(kind), str(text)) for kind, text in row["queries"]]
+            except (ValueError, KeyError, TypeError):
+                continue
+    return found
+
+
+def _append(path: Path, queries: dict[str, list[tuple[str, str]]]) -> None:
+    lines = [json.dumps({"key": key, "queries": some}, ensure_ascii=False) for key, some in queries.items()]
+    with path.open("a", encoding="utf-8") as file:
+        file.write("\n" + "\n".join(lines))  # a newline first: the last line may have been cut in two
+
+
+def round_trip(
+    written: Sequence[Written],
+    texts: Sequence[str],
+    vectors: Callable[[Sequence[str]], np.ndarray],
+    language: str = "english",
+) -> list[Written]:
+    """Return the queries that find their passage again, and do not copy it.
+
+    A query is kept if its passage is among the first 10 of all by the free hybrid, and is not a copy. It is a copy if
+    BM25 alone finds its passage first, and the passage has all of its words but those that a tenth of the passages
+    have.
+
+    Args:
+        written: Q queries.
+        texts: N passages.
+        vectors: what gives the vectors of texts, of length 1.
+        language: of the text, for the stems of words.
+    """
+    if not written:
+        return []
+    queries, own = [one.text for one in written], np.array([one.passage for one in written])
+    words = bm25(queries, texts, language)
+    hybrid = exhaustive(free_hybrid(), vectors(queries) @ vectors(texts).T, words)
+    rows = np.arange(len(own))
+    ranks = [(scores > scores[rows, own][:, None]).sum(axis=1) for scores in (hybrid, words)]
+    stems = analyzer(language)
+    of_passages = [set(stems(text)) for text in texts]
+    holding = Counter(word for found in of_passages for word in found)
+    kept = []
+    for one, by_hybrid, by_words in zip(written, *ranks, strict=True):
+        rare = {word for word in stems(one.text) if holding[word] <= _COMMON * len(texts)}
+        copied = by_words == 0 and rare <= of_passages[one.passage]
+        if by_hybrid < FIRST and not copied:
+            kept.append(one)
+    return kept
