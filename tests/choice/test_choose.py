@@ -181,3 +181,27 @@ def test_the_ways_switch_every_other_part_off():
         assert (one.vectors, one.words) == weights
         others = {name: value for name, value in one.to_dict().items() if isinstance(value, float)}
         assert {name for name, value in others.items() if value} <= {"vectors", "words"}
+
+
+def test_a_language_model_writes_queries(text, word_model, monkeypatch, capsys):
+    """Of what is written, most titles, which are copies, and what is about another passage are left out."""
+    from likewise.choice import flow
+
+    class Writer:
+        name, told, identity, batch = "tiny", "tiny writes", "tiny 1", 50
+
+        def write(self, texts):
+            found = []
+            for one in texts:
+                first, second, third, number = one.split(":")[0].split()
+                own = f"Where does {second} go with {first} beyond {third} {number} today?"
+                found.append([("title", one.split(":")[0]), ("question", own), ("question", "Who wrote the letter?")])
+            return found
+
+    monkeypatch.setattr(flow, "writer_of", lambda *_: Writer())
+    rows = likewise.CorpusOptions(field="text")
+    found = likewise.choose(text, bases=[word_model], corpus_options=rows, queries="bundled:smollm2", queries_for=60)
+    assert 55 <= found.facts["queries"]["written"] <= 85
+    told = capsys.readouterr().err
+    assert "tiny writes" in told
+    assert re.search(r"\d+ of 180 written queries are kept by the round trip", told)

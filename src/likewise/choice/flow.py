@@ -23,6 +23,7 @@ from likewise.errors import LikewiseError, counted, require_extra
 from likewise.evaluation.data import json_rows
 from likewise.evaluation.tasks.retrieval import measures_of_each, read_grades, read_texts
 from likewise.inference.deferred import DeferredEncoder
+from likewise.queries.writing import Writer, Written, round_trip, writer_of, writes, written_for
 from likewise.retrieval.pipeline import Pipeline, free_hybrid, pipeline_of, vectors_alone, words_alone
 from likewise.runs.arguments import checked
 from likewise.runs.duration import seconds_each
@@ -31,7 +32,7 @@ from likewise.runs.parts import Parts, checksum
 from likewise.runs.plan import Plan
 from likewise.runs.progress import Progress
 from likewise.runs.stopping import orderly_stop
-from likewise.searching.held_out import CALLED, LEAST, HeldOut, sampled
+from likewise.searching.held_out import CALLED, LEAST, Excerpt, HeldOut, sampled
 from likewise.searching.hit import Hit
 from likewise.searching.indexing import WORDS, index
 from likewise.searching.passages import Splitting, files_of
@@ -59,6 +60,8 @@ def choose(
     adapt: bool = False,
     reranker: str | os.PathLike[str] = "",
     queries: str | os.PathLike[str] | Iterable[tuple[str, str]] | None = None,
+    queries_model: str = "",
+    queries_for: int = 200,
     judgements: str | os.PathLike[str] | None = None,
     queries_file: str | os.PathLike[str] | None = None,
     out: str | os.PathLike[str] | None = None,
@@ -85,9 +88,14 @@ def choose(
         adapt: also adapt each base to the text, as `likewise adapt` does.
         reranker: a cross-encoder of sentence-transformers, a folder or a hub name: each pipeline is measured with it
             too, for the order of the first passages.
-        queries: further queries, each with the id of its passage, such as those that a language model wrote: pairs, or
-            a JSONL file with the fields query and passage. The id of a passage is the field _id of its row, or its file
-            and line, "notes.md:12"; of a text in a list, its place from 0.
+        queries: further queries, each with the id of its passage: pairs, or a JSONL file with the fields query and
+            passage. The id of a passage is the field _id of its row, or its file and line, "notes.md:12"; of a
+            text in a list, its place from 0. Or the language model that writes some: the address of a server that
+            speaks OpenAI's protocol, "http://localhost:11434/v1", to which the passages are then sent;
+            "bundled:smollm2"; or the folder of a causal model. Those are kept by which one of the bases, with BM25
+            added, finds the passage among the first 10, and which do not copy it.
+        queries_model: the name of the model on that server; it may be left out if there is one alone.
+        queries_for: passages that queries are written for, at most.
         judgements: your own judgements: a line for each with the query's id, the document's, and a grade, with tabs.
             A document is called by the field _id of its row, or by its file.
         queries_file: the queries that were judged: JSONL with the fields _id and text.
@@ -121,13 +129,18 @@ def choose(
         files = [path for some in files_of(given.entries, target)[:2] for path in some]
         splitting = Splitting(WORDS, given.options)
         excerpts, total = sampled(files, splitting, passages, seed)
-        held = HeldOut.of(excerpts, seed, language=language.lower(), written=_written(queries))
+        encoders = {name: DeferredEncoder(name) for name in names}
+        if writes(queries):
+            writer = writer_of(str(queries), queries_model, progress)
+            written = _by_writer(excerpts, writer, queries_for, list(encoders.values()), language, seed, progress)
+        else:
+            written = _written(queries)
+        held = HeldOut.of(excerpts, seed, language=language.lower(), written=written)
         if len(held.queries) < LEAST:
             raise ChoiceError(
                 f"{len(held.queries)} queries can be taken out of {counted(len(excerpts), 'passage')}, and {LEAST} are "
                 "needed to compare anything: give more text, passages of several sentences or titles, or --queries"
             )
-        encoders = {name: DeferredEncoder(name) for name in names}
         inputs = {"text": digest_of("\n".join(f"{one.id}\t{one.searched}" for one in excerpts)).hex()}
         inputs |= {name: one.facts.fingerprint for name, one in encoders.items()}
         inputs |= {"queries": digest_of("\n".join(one.text for one in held.queries)).hex()}
@@ -339,6 +352,32 @@ def _judged(judgements: Any, queries_file: Any) -> _Judged | None:
     if not judged.queries:
         raise ChoiceError(f"{judgements}: no query has a document with a grade above 0. Add the relevant documents")
     return judged
+
+
+def _by_writer(
+    excerpts: Sequence[Excerpt],
+    writer: Writer,
+    most: int,
+    encoders: Sequence[DeferredEncoder],
+    language: str,
+    seed: int,
+    progress: Progress,
+) -> list[tuple[str, str]]:
+    """Return the queries that a language model writes for some of the passages, each with the id of its passage."""
+    places = np.random.default_rng([seed, 12]).permutation(len(excerpts))[:most].tolist()
+    texts = [excerpts[place].searched for place in places]
+    written = written_for(texts, writer, progress)
+    kept = set[Written]()
+    for encoder in encoders:
+
+        def vectors(some: Sequence[str], encoder: DeferredEncoder = encoder) -> np.ndarray:
+            found = encoder.opened()(list(some))
+            unit: np.ndarray = found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-9)
+            return unit
+
+        kept.update(round_trip(written, texts, vectors, language.lower()))
+    progress.tell(f"{len(kept):,} of {counted(len(written), CALLED['written'])} are kept by the round trip")
+    return [(one.text, excerpts[places[one.passage]].id) for one in written if one in kept]
 
 
 def _written(queries: Any) -> list[tuple[str, str]]:

@@ -19,7 +19,9 @@ from likewise.cli.messages import table_of
     texts={
         "bases": "An encoder: a folder, a hub name, bundled:minilm; repeatable.",
         "queries": "JSONL with the fields query and passage: further queries, each with the id of its passage (the "
-        "field _id of its row, or its file and line, notes.md:12).",
+        "field _id of its row, or its file and line, notes.md:12). Or what writes some: the address of a server that "
+        "speaks OpenAI's protocol, such as http://localhost:11434/v1, to which the passages are then sent; "
+        "bundled:smollm2; or the folder of a causal model.",
     },
     leave_out=("min_words", "max_words", "deduplicate"),
 )

@@ -54,7 +54,7 @@ class LocalWriter:
 
     @property
     def identity(self) -> str:
-        """What the queries depend on: the name, and the files of a folder by their sizes and times."""
+        """The name, and the files of a folder by their sizes and times: on these the queries depend."""
         files = sorted(Path(self.folder).expanduser().glob("*")) if Path(self.folder).expanduser().is_dir() else []
         stats = [(one.name, one.stat().st_size, one.stat().st_mtime_ns) for one in files if one.is_file()]
         return f"{self.folder} {stats}"
@@ -68,7 +68,7 @@ class LocalWriter:
         try:
             with no_bar(), only_errors():
                 tokenizer = AutoTokenizer.from_pretrained(self.folder)
-                model = AutoModelForCausalLM.from_pretrained(self.folder, dtype=dtype)
+                model: Any = AutoModelForCausalLM.from_pretrained(self.folder, dtype=dtype)
         except (OSError, ValueError, KeyError, RuntimeError) as error:
             raise LoadError(
                 f"'{self.name}' cannot be loaded as a causal language model ({first_line(error)}). Give a folder or a "
@@ -78,13 +78,13 @@ class LocalWriter:
 
     @cached_property
     def _cache(self) -> str:
-        """What the model calls its cache, which changed in transformers 5."""
+        """The name of the parameter that takes the cache, which changed in transformers 5."""
         names = inspect.signature(self._opened[0].forward).parameters
         return "cache" if "cache" in names else "past_key_values"
 
     @cached_property
     def _frame(self) -> tuple[str, str]:
-        """What stands before and behind each passage: a conversation, if the model has a form of these."""
+        """The text before and behind each passage: a conversation, if the model has a form of these."""
         tokenizer = self._opened[1]
         if tokenizer.chat_template is None:
             whole = continued(_PLACE)

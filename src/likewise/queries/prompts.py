@@ -1,4 +1,4 @@
-"""What a language model is asked for, and what is taken from its answer."""
+"""The prompt for a language model, and the queries in its answer."""
 
 from __future__ import annotations
 

@@ -33,12 +33,11 @@ _COMMON = 0.1
 
 
 class Writer(Protocol):
-    """What writes queries.
+    """A server or a local model that writes queries.
 
     Attributes:
         name: of the model.
         told: what is said before it starts.
-        identity: what its queries depend on, beside the passage and the prompt.
         batch: passages that it is given at a time.
     """
 
@@ -48,7 +47,7 @@ class Writer(Protocol):
 
     @property
     def identity(self) -> str:
-        """What its queries depend on, beside the passage and the prompt."""
+        """All that its queries depend on, beside the passage and the prompt."""
 
     def write(self, texts: Sequence[str]) -> list[list[tuple[str, str]]]:
         """Return the kinds and texts of the queries for each passage."""
@@ -61,6 +60,17 @@ class Written:
     text: str
     kind: str
     passage: int
+
+
+def writes(named: object) -> bool:
+    """Return whether a name is that of a server, a bundled model, or a folder, and not that of a file with queries.
+
+    >>> writes("http://localhost:11434/v1"), writes("bundled:smollm2"), writes("queries.jsonl")
+    (True, True, False)
+    """
+    if not isinstance(named, str):
+        return False
+    return named.startswith(("http://", "https://", "bundled:")) or Path(named).expanduser().is_dir()
 
 
 def writer_of(named: str, model: str, progress: Progress) -> Writer:

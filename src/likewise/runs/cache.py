@@ -17,8 +17,8 @@ KINDS = {
     "models": "bundled models, unpacked",
     "negation": "negations of sentences",
     "pipes": "text that was read from a pipe",
-    "texts": "texts that were given in Python",
     "queries": "queries that language models wrote",
+    "texts": "texts that were given in Python",
     "vectors": "texts and vectors of `likewise duplicates` and `topics`",
 }
 """Folder of the cache to what it holds. Nothing else in it is counted or removed."""
