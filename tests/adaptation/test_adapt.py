@@ -98,8 +98,13 @@ def test_a_stopped_run_ends_with_the_same_bytes(passages, tiny_base, adapted, tm
 
 def test_texts_of_python_are_the_same_corpus(passages, tiny_base, adapted, capsys):
     paragraphs = passages.read_text().strip().split("\n\n")
-    for given in (paragraphs, (text for text in paragraphs), [{"text": text} for text in paragraphs]):
-        again = adapt(given, base=tiny_base, out=adapted.path, minutes=1, alone=True)
+    loaded = likewise.load(tiny_base)
+    for given, base in (
+        (paragraphs, loaded),
+        ((text for text in paragraphs), tiny_base),
+        ([{"text": text} for text in paragraphs], tiny_base),
+    ):
+        again = adapt(given, base=base, out=adapted.path, minutes=1, alone=True)
         assert again.record == adapted.record
         assert "is already finished" in capsys.readouterr().err
     with pytest.raises(JobError, match="another corpus"):
@@ -187,7 +192,6 @@ def test_a_plain_folder_is_loaded_without_likewise(passages, tiny_base, adapted,
     code = f"""
 import sys
 sys.modules["likewise"] = None
-from sentence_transformers import SentenceTransformer
 print(SentenceTransformer({str(found.path)!r}, device="cpu").encode(["old cat"]).tolist())
 """
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)

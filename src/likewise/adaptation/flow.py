@@ -24,7 +24,7 @@ from likewise.corpus.passages import Passage, read_passages
 from likewise.encoder.word_part import WordPart, fit_word_part
 from likewise.errors import counted
 from likewise.evaluation.pairs import RatedPairs
-from likewise.inference.loading import load
+from likewise.inference.loading import base_name, load
 from likewise.runs.arguments import checked
 from likewise.runs.job import Job, Resume, check_target, complete_installation, open_job
 from likewise.runs.plan import Plan
@@ -39,7 +39,7 @@ from likewise.transformers_output import no_bar
 def adapt(
     corpus: GivenTexts,
     *,
-    base: str | os.PathLike[str] = "bundled:minilm",
+    base: SentenceTransformer | str | os.PathLike[str] = "bundled:minilm",
     out: str | os.PathLike[str],
     data: str | os.PathLike[str] | None = None,
     corpus_options: CorpusOptions | None = None,
@@ -60,7 +60,7 @@ def adapt(
     Args:
         corpus: a file, a folder, a glob, `bundled:wiki-sample`, or a list of these; in Python also texts: a list, a
             column, any iterable. Rows are mappings or a DataFrame.
-        base: a Hugging Face name, a folder, or `bundled:NAME`.
+        base: a Hugging Face name, a folder, `bundled:NAME`, or an encoder that is loaded.
         out: the folder that becomes the model.
         data: the folder of SentEval's data, for STS-B dev.
         corpus_options: how the corpus is read.
@@ -78,10 +78,10 @@ def adapt(
     chosen = AdaptOptions(**options)
     progress = Progress(quiet)
     check_target(out)
-    given = given_texts(corpus, corpus_options)
-    base = os.fspath(base)
     complete_installation(out)
+    base = base_name(base)
     texts = BaseTexts(load(base), base)
+    given = given_texts(corpus, corpus_options)
     passages = read_passages(given.files, given.options, seed=chosen.seed, progress=progress)
     words = np.mean([len(one.text.split()) for one in passages])
     progress.tell(f"{counted(len(passages), 'passage')}, {words:.1f} words each")

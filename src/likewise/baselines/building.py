@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from likewise.baselines.methods import BASELINES, Baseline, BaselineError
 from likewise.corpus import CorpusOptions, prepare
+from likewise.corpus.given import GivenTexts, given_texts
 from likewise.errors import counted
 from likewise.inference.loading import SavedModel
 from likewise.runs.arguments import checked
@@ -36,7 +36,7 @@ def find_baseline(name: str) -> Baseline:
 @no_bar()  # one bar is enough
 def baseline(
     name: str,
-    corpus: str | os.PathLike[str] | Sequence[str] | None = None,
+    corpus: GivenTexts | None = None,
     *,
     base: str | None = None,
     out: str | os.PathLike[str],
@@ -75,8 +75,8 @@ def baseline(
     sentences: Any = ()
     facts: dict[str, Any] = {}
     if corpus is not None:
-        spec = corpus if isinstance(corpus, str | os.PathLike) else list(corpus)
-        read = prepare(spec, corpus_options, progress=progress)
+        given = given_texts(corpus, corpus_options)
+        read = prepare(given.files, given.options, progress=progress)
         sentences, facts = read.dataset["sentence"], read.record()
     source = base or method.default_base
     record = {"baseline": name, "options": chosen.to_dict(), "base": source, "seed": seed, "corpus": facts or None}

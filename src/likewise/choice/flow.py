@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -40,6 +40,9 @@ from likewise.searching.reading import Index
 from likewise.searching.trial import Way, measure, trial_index
 from likewise.transformers_output import no_bar
 
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
 _BM25 = "BM25"
 _BY_CROSS_ENCODER = "reranker"
 _PROBE = 32  # passages by which the time is foretold
@@ -56,7 +59,7 @@ class ChoiceError(LikewiseError):
 def choose(
     texts: GivenTexts,
     *,
-    bases: Sequence[str | os.PathLike[str]] = ("bundled:minilm",),
+    bases: Sequence[SentenceTransformer | str | os.PathLike[str]] = ("bundled:minilm",),
     adapt: bool = False,
     reranker: str | os.PathLike[str] = "",
     queries: str | os.PathLike[str] | Iterable[tuple[str, str]] | None = None,
@@ -116,7 +119,7 @@ def choose(
         Stopped: it was interrupted; the same call resumes it.
     """
     progress = Progress(quiet)
-    names = [os.fspath(one) for one in bases]
+    names = [os.fspath(one) if isinstance(one, str | os.PathLike) else _name(one) for one in bases]
     if not names or len(set(names)) < len(names):
         raise ChoiceError("give each base once, and one at least: --base bundled:minilm")
     if bool(judgements) != bool(queries_file):
@@ -341,6 +344,12 @@ def names_of(hit: Hit) -> list[str]:
     path = Path(hit.file)
     relative = [str(path.relative_to(Path.cwd()))] if path.is_relative_to(Path.cwd()) else []
     return [*filter(None, [hit.metadata.get("_id")]), hit.file, *relative, path.name, path.stem]
+
+
+def _name(base: Any) -> str:
+    from likewise.inference.loading import base_name  # imports torch, which names do not need
+
+    return base_name(base)
 
 
 def _judged(judgements: Any, queries_file: Any) -> _Judged | None:

@@ -189,7 +189,7 @@ def _kind(function: Any, annotation: str) -> Any:
         return Literal[tuple(part.strip().strip("\"'") for part in match[1].split(","))]
     if re.search(r"Sequence\[int\]|tuple\[int", annotation):
         return _numbers
-    if annotation == "GivenTexts":
+    if annotation.startswith("GivenTexts"):
         return list[Path]  # a word of the command line is always the name of a file
     if re.search(r"Sequence\[|list\[|Files|Spec", annotation):
         return list[str]

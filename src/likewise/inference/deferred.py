@@ -42,6 +42,7 @@ class DeferredEncoder:
         precision: EnginePrecision = "fp32",
     ) -> None:
         self._given, self._engine, self._precision = model, engine, precision
+        self._exports: dict[Role | None, ExportedEncoder] = {}
         # What 'auto' takes for these vectors wherever there is an export (see `fast_pairs`).
         self._by_export = isinstance(model, str | os.PathLike) and engine in ("auto", "onnx") and precision == "fp32"
 
@@ -102,8 +103,10 @@ class DeferredEncoder:
         """
         if not self._by_export:
             raise LookupError(self.name)
-        facts = self.facts
-        return ExportedEncoder(facts.fingerprint, facts.tokenizer, facts.truncate_dim, facts.prompt(role))
+        if role not in self._exports:  # to open it takes half a second
+            facts, prompt = self.facts, self.facts.prompt(role)
+            self._exports[role] = ExportedEncoder(facts.fingerprint, facts.tokenizer, facts.truncate_dim, prompt)
+        return self._exports[role]
 
     def make_export(self, texts: Sequence[str]) -> None:
         """Make the export that `export` finds next time, where it is fast and its parts are installed.

@@ -1,8 +1,11 @@
 """Loading a sentence encoder whose `encode` is fast, and the result of a job that ends with a model."""
 
 import os
+import tempfile
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +14,14 @@ from sentence_transformers import SentenceTransformer
 
 from likewise.encoder.location import LoadError, check_loadable
 from likewise.encoder.opening import open_model
+from likewise.errors import LikewiseError
 from likewise.inference.encoder import Encoder
 from likewise.inference.engines.engine import EngineChoice, EngineName, EnginePrecision
 from likewise.runs.arguments import checked
+from likewise.runs.cache import cache_folder, made_in_cache
+
+_TOLD = ("recipe", "base", "chosen", "reason", "steps", "best")
+"""Facts of a record that `repr` says."""
 
 __all__ = ["LoadError", "check_loadable", "load"]
 
@@ -57,6 +65,54 @@ def load(
     return model
 
 
+def base_name(base: SentenceTransformer | str | os.PathLike[str]) -> str:
+    """Return the name of a base: as it is given, or of an encoder that is loaded, the folder that holds it.
+
+    An encoder is traced to the folder or the name that it was loaded from. One that was not, or was changed since, is
+    saved in the cache, in a folder called by its content, so that the same encoder resumes the same job.
+
+    Raises:
+        LoadError: it is neither a name nor a sentence encoder.
+    """
+    if isinstance(base, str | os.PathLike):
+        return os.fspath(base)
+    if not isinstance(base, SentenceTransformer):
+        raise LoadError(
+            f"a base is a folder, a name or a loaded sentence encoder, and {type(base).__name__} is none: give one of "
+            "these, for example bundled:minilm"
+        )
+    if traced := _origin(base):
+        with suppress(LikewiseError):
+            if _content(load(traced)) == _content(base):
+                return traced
+    folder = made_in_cache(cache_folder() / "bases") / _content(base)
+    if not folder.exists():
+        with tempfile.TemporaryDirectory(prefix="making-", dir=folder.parent, ignore_cleanup_errors=True) as work:
+            base.save_pretrained(f"{work}/model", create_model_card=False)
+            with suppress(OSError):  # another process has saved it
+                Path(work, "model").rename(folder)
+    return str(folder)
+
+
+def _origin(model: SentenceTransformer) -> str:
+    """Return the folder or the name that an encoder was loaded from, "" if it is not known."""
+    if found := getattr(model, "loaded_from", None):
+        return str(found)
+    config = getattr(getattr(model[0], "auto_model", None), "config", None)
+    return str(getattr(config, "_name_or_path", "") or "")
+
+
+def _content(model: SentenceTransformer) -> str:
+    """Return a fingerprint of all that decides the vectors of an encoder: its class does not."""
+    digest = blake2b(digest_size=16)
+    named = [getattr(model, name, None) for name in ("max_seq_length", "truncate_dim", "default_prompt_name")]
+    digest.update(f"{[*map(repr, model.children())]} {named} {sorted(model.prompts.items())}".encode())
+    for name, tensor in model.state_dict().items():
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy())
+    return digest.hexdigest()
+
+
 def opened(model: SentenceTransformer | str | os.PathLike[str]) -> tuple[SentenceTransformer, str]:
     """Return a model, loaded if it is named, and its name: the one given, or else its class."""
     if isinstance(model, (str, os.PathLike)):
@@ -64,12 +120,16 @@ def opened(model: SentenceTransformer | str | os.PathLike[str]) -> tuple[Sentenc
     return model, type(model).__name__
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SavedModel:
     """A model that a job has saved."""
 
     path: Path
     record: dict[str, Any]
+
+    def __repr__(self) -> str:
+        told = "".join(f", {name}={self.record[name]!r}" for name in _TOLD if self.record.get(name))
+        return f"{type(self).__name__}({str(self.path)!r}{told})"
 
     @cached_property
     def model(self) -> Any:

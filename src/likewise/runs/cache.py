@@ -9,6 +9,7 @@ from pathlib import Path
 from likewise.errors import LikewiseError
 
 KINDS = {
+    "bases": "encoders that were given loaded, and have no folder of their own",
     "corpus": "prepared corpora",
     "distilled": "word vectors distilled from encoders",
     "documents": "text of web pages, Word, PowerPoint and PDF files",

@@ -9,8 +9,11 @@ from typing import Any
 
 from likewise.corpus.foreign import place_in
 
+_REPEATED = 60
+"""Characters of the text in `repr`."""
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class Hit:
     """A passage that was found.
 
@@ -41,6 +44,17 @@ class Hit:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     scores: Mapping[str, float] = field(default_factory=dict)
     id: str | int | None = None
+
+    def __repr__(self) -> str:
+        """Return the score, the place and the beginning of the text.
+
+        >>> Hit(1.5, "", 0, "", "It rains. Take a coat.", "Take a coat.", id="a7", metadata={"year": 2024})
+        Hit(score=1.50, id='a7', text='It rains. Take a coat.', metadata={'year': 2024})
+        """
+        named = f"place={self.place!r}" if self.id is None else f"id={self.id!r}"
+        text = self.text if len(self.text) <= _REPEATED else f"{self.text[:_REPEATED]}..."
+        more = f", metadata={dict(self.metadata)!r}" if self.metadata else ""
+        return f"Hit(score={self.score:.2f}, {named}, text={text!r}{more})"
 
     @property
     def place(self) -> str:

@@ -55,6 +55,8 @@ _STEP = 256
 """Passages that are encoded between two moves of the bar: some batches for each of many cores."""
 _FITTED = 256
 """Passages whose tokens say in which form those of all are stored."""
+_UNWEIGHED = 0.01
+"""Share of passages, texts and files that may change before the weights of tokens are found anew."""
 _COUNTED = 10_000
 """Passages by which the weights of tokens are found, all of a smaller index: 2 s."""
 Entry = tuple[str, str, bool, IndexedPassage]
@@ -282,7 +284,9 @@ def _updated(
         table.optimize()
         recall = recall_of(table) if table.is_approximate else None
         codec = update.codec
-        if codec is not None and table.rows and (any(found[:3]) or len(codec.weights) == 1):
+        unweighed = record.get("unweighed", 0) + sum(found[:3])
+        if codec is not None and table.rows and (unweighed > _UNWEIGHED * table.rows or len(codec.weights) == 1):
+            unweighed = 0
             reader = update.vectors or encoder.opened("document")
             codec = replace(codec, weights=token_weights(reader.items(table.texts(_COUNTED))))
         geometry = _geometry(job, table, steps, stop, record, codec)
@@ -298,7 +302,13 @@ def _updated(
         now = time.time()
         before = {name: since for name, since in left.items() if name not in (f"{table.name}.lance", geometry)}
         known["left"] = {name: since for name, since in before.items() if now - since <= GRACE}
-        known |= {"ids": update.id_kind, "model": encoder.name, "passages": table.rows, "query": query}
+        known |= {
+            "ids": update.id_kind,
+            "unweighed": unweighed,
+            "model": encoder.name,
+            "passages": table.rows,
+            "query": query,
+        }
         job.finish(known)
         table.clean({name: since for name, since in before.items() if now - since > GRACE})
     return found, recall, chosen
@@ -481,12 +491,15 @@ class _Update:
             self.bar = bar
 
             def begun() -> Iterator[Callable[[], int]]:
-                for window in windows():
-                    if not window:
-                        continue
-                    if not bar.total:
+                before = 0
+                for window, following in pairwise(chain(filter(None, windows()), [None])):
+                    assert window is not None
+                    if following is None:
+                        bar.update(total=before + len(window))
+                    elif not bar.total:
                         bytes_of_window = sum(len(one.text.encode("utf-8", "replace")) for *_, one in window)
                         bar.update(total=max(len(window), size * len(window) // bytes_of_window))
+                    before += len(window)
                     yield self._begun(window, bar.total or 0)
 
             for written in in_order(begun(), 2 * self.workers):

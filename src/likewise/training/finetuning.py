@@ -15,7 +15,7 @@ from transformers import set_seed
 from likewise.corpus.tables import LabelledDataError
 from likewise.encoder.modules import with_modules, without_training_head
 from likewise.inference.encoding import dimension
-from likewise.inference.loading import check_loadable, load
+from likewise.inference.loading import base_name, check_loadable, load
 from likewise.runs.arguments import checked
 from likewise.runs.job import Resume
 from likewise.runs.options import OptionError
@@ -33,7 +33,7 @@ def finetune(
     objective: str,
     rows: Files | None = None,
     *,
-    base: str | os.PathLike[str],
+    base: SentenceTransformer | str | os.PathLike[str],
     out: str | os.PathLike[str],
     dev: Files | None = None,
     data: str | os.PathLike[str] | None = None,
@@ -68,7 +68,7 @@ def finetune(
     task = find_objective(objective)
     chosen = task.options(preset, **options)
     progress = started(out, chosen, seed, quiet)
-    check_loadable(base := os.fspath(base))
+    check_loadable(base := base_name(base))
     with progress.bar("reading the rows"):
         read = task.read(_paths(rows), data, chosen)
         dev_rows = task.read(_paths(dev), data, chosen) if dev else None

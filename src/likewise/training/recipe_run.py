@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import numpy as np
 from filelock import FileLock
+from sentence_transformers import SentenceTransformer
 from transformers import set_seed
 
 from likewise.corpus import CorpusOptions, PreparedCorpus, prepare
@@ -20,7 +21,7 @@ from likewise.encoder.opening import is_sentence_encoder
 from likewise.evaluation.checkpoint import CheckpointEvaluator, sentences_evaluator
 from likewise.inference.engines.graph import fingerprint
 from likewise.inference.files import encode_file
-from likewise.inference.loading import load
+from likewise.inference.loading import base_name, load
 from likewise.recipes import Recipe, TrainingOptions, find_recipe
 from likewise.runs import processes
 from likewise.runs.arguments import checked
@@ -44,7 +45,7 @@ def train(
     recipe: str | Recipe,
     corpus: GivenTexts,
     *,
-    base: str | os.PathLike[str] | None = None,
+    base: SentenceTransformer | str | os.PathLike[str] | None = None,
     out: str | os.PathLike[str],
     preset: str | None = None,
     seed: int = 1,
@@ -68,7 +69,7 @@ def train(
         recipe: a name of `likewise.RECIPES` or of an installed package's recipe, or a `Recipe`.
         corpus: a file, a folder, a glob, `bundled:wiki-sample`, or a list of these (see `likewise.corpus.prepare`); in
             Python also texts: a list, a column, any iterable. Rows are mappings or a DataFrame.
-        base: a Hugging Face name, a folder, or `bundled:NAME`; the recipe's own by default.
+        base: a Hugging Face name, a folder, `bundled:NAME`, or an encoder that is loaded; the recipe's own by default.
         out: the folder that becomes the model.
         preset: a named set of options of the recipe; its first by default.
         seed: fixes batches, masks, dropout and the training head.
@@ -89,7 +90,7 @@ def train(
     """
     method = find_recipe(recipe)
     chosen = method.options(preset, **options)
-    base = os.fspath(method.default_base if base is None else base)
+    base = base_name(method.default_base if base is None else base)
     progress = started(out, chosen, seed, quiet)
     method.check_base(base, chosen)
     given = given_texts(corpus, corpus_options)
