@@ -205,3 +205,17 @@ def test_a_language_model_writes_queries(text, word_model, monkeypatch, capsys):
     told = capsys.readouterr().err
     assert "tiny writes" in told
     assert re.search(r"\d+ of 180 written queries are kept by the round trip", told)
+
+
+def test_an_adaptation_that_fails_is_told_and_the_rest_is_measured(text, word_model, monkeypatch, capsys):
+    import likewise.choice.flow as flow
+    from likewise.errors import LikewiseError
+
+    def refuse(*args, **options):
+        raise LikewiseError("about 21 min, longer than the 3 min given")
+
+    monkeypatch.setattr(flow, "adapt_encoder", refuse)
+    options = likewise.CorpusOptions(field="text")
+    found = likewise.choose(text, bases=[word_model], adapt=True, passages=150, corpus_options=options)
+    assert len(found.table) == 4
+    assert "is not adapted: about 21 min, longer" in capsys.readouterr().err

@@ -167,13 +167,11 @@ def choose(
             run.base(name, name, encoder)
         for name in names if adapt else ():
             model = job.result / "adapted" / _folder(name)
-            adapted = adapt_encoder(
-                cast(Any, given),
-                base=name,
-                out=model,
-                minutes=minutes,
-                quiet=quiet,
-            )
+            try:
+                adapted = adapt_encoder(cast(Any, given), base=name, out=model, minutes=minutes, quiet=quiet)
+            except LikewiseError as reason:  # too little time or text: what has been measured is worth having
+                progress.tell(f"{name} is not adapted: {reason}")
+                continue
             if adapted.chosen == "base":
                 progress.tell(f"{name}, adapted, is {name}: {adapted.reason}")
             else:
