@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from tests.conftest import sentence
 
 import likewise
 from likewise.adaptation import adapt, head, proposals, texts
-from likewise.adaptation.choice import Candidate, Judge
+from likewise.adaptation.choice import Candidate, Contest, Judge
 from likewise.adaptation.head import FrozenTexts, Head, HeadTrainingOptions, centred, softly_whitened, train_head
 from likewise.adaptation.result import advice, changed_neighbours
 from likewise.corpus.passages import OfferedPair
@@ -273,6 +274,25 @@ def test_beside_bm25_a_gain_of_the_vectors_alone_does_not_count():
     assert "with BM25 beside it" in reason
     assert judge.best([by_vectors, together])[0] == together
     assert together.cells()[1:4] == ["60.00", "+10.00", "0.00"]
+
+
+def test_a_candidate_is_judged_with_the_neighbours_that_it_makes():
+    rng = np.random.default_rng(0)
+    vectors = rng.normal(size=(26, 8)) / np.sqrt(8)
+    rows = {f"text {i}": row for i, row in enumerate(vectors / np.linalg.norm(vectors, axis=1, keepdims=True))}
+    queries, pool = list(rows)[:6], list(rows)[6:]
+    contest = Contest.__new__(Contest)
+    contest.heads, contest.words = {"map": None}, rng.exponential(size=(6, 20))
+    contest.space = SimpleNamespace(under=lambda _, texts: np.stack([rows[text] for text in texts]))
+    contest.text = SimpleNamespace(queries=queries, pool=pool)
+    alone, beside = contest._scores("map")
+    passages = np.stack([rows[text] for text in pool])
+    np.testing.assert_allclose(alone, np.stack([rows[text] for text in queries]) @ passages.T)
+    own = 0.6 * (alone[2] - alone[2].mean()) / alone[2].std()
+    own += 0.4 * (contest.words[2] - contest.words[2].mean()) / contest.words[2].std()
+    for i in range(20):
+        near = [j for j in np.argsort(-passages @ passages[i]) if j != i][:3]
+        assert beside[2, i] == pytest.approx(0.9 * own[i] + 0.1 * own[near].mean())
 
 
 def test_the_advice():

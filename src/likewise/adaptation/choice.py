@@ -19,8 +19,8 @@ from likewise.evaluation.geometry import ranks_by_scores
 from likewise.evaluation.pairs import RatedPairs, correlations, pair_cosines
 from likewise.evaluation.registry import rated_task
 from likewise.evaluation.task import DataError, number
-from likewise.retrieval.fusion import exhaustive
-from likewise.retrieval.pipeline import free_hybrid
+from likewise.retrieval.fusion import exhaustive, nearest
+from likewise.retrieval.pipeline import WITHOUT_TOKENS
 from likewise.retrieval.words import bm25
 from likewise.runs.progress import Progress
 
@@ -50,8 +50,8 @@ class Candidate:
         noise: two standard errors of `gain`.
         sts_dev: Spearman on STS-B dev, times 100; None without its data.
         negation: 100 (1 - cosine) of held-out sentences and their negations; None without them.
-        beside_mrr: with BM25 beside the vectors, as in a hybrid search.
-        beside_gain: `beside_mrr` minus that of the base beside BM25, the free hybrid.
+        beside_mrr: with BM25 beside the vectors and the neighbours of each passage, as `likewise search` has them.
+        beside_gain: `beside_mrr` minus that of the base there.
         beside_noise: two standard errors of `beside_gain`.
     """
 
@@ -161,7 +161,6 @@ class Contest:
     ) -> None:
         self.space, self.text, self.negated, self.sts, self.progress = space, text, negated, sts, progress
         self.heads = {"base": Head(space.vectors.shape[1])}
-        self.pipeline = free_hybrid()
         self.words = bm25(text.queries, text.pool, options.language)  # (Q, N)
         alone, beside, sts_dev, negation = self._measured("base")
         self.judge = Judge(alone, beside, sts_dev, options.alone)
@@ -188,18 +187,24 @@ class Contest:
 
     def scores(self, name: str) -> np.ndarray:
         """Return the scores (Q, N) of the held-out queries with all passages that decide, by a candidate."""
-        cosines = self._cosines(name)
-        return cosines if self.judge.by_vectors else exhaustive(self.pipeline, cosines, self.words)
+        alone, beside = self._scores(name)
+        return alone if self.judge.by_vectors else beside
 
-    def _cosines(self, name: str) -> np.ndarray:
+    def _scores(self, name: str) -> tuple[np.ndarray, np.ndarray]:
+        """Return the scores (Q, N) by the vectors alone, and in the pipeline of a search.
+
+        The fit of tokens is left out: a head does not change the vectors of tokens.
+        """
         head = self.heads[name]
-        return self.space.under(head, self.text.queries) @ self.space.under(head, self.text.pool).T
+        passages = self.space.under(head, self.text.pool)
+        cosines = self.space.under(head, self.text.queries) @ passages.T
+        near = nearest(passages, WITHOUT_TOKENS.nearest)
+        return cosines, exhaustive(WITHOUT_TOKENS, cosines, self.words, near)
 
     def _measured(self, name: str) -> tuple[np.ndarray, np.ndarray, float | None, float | None]:
         """Return reciprocal ranks by the vectors and beside BM25, (Q,) each, STS-B dev, and negations' distance."""
-        head, cosines, own = self.heads[name], self._cosines(name), np.array(self.text.own)
-        together = exhaustive(self.pipeline, cosines, self.words)
-        alone, beside = (ranks_by_scores(one, own) for one in (cosines, together))
+        head, own = self.heads[name], np.array(self.text.own)
+        alone, beside = (ranks_by_scores(one, own) for one in self._scores(name))
         sts = negation = None
         if self.sts is not None:
             sides = self.space.under(head, self.sts.first), self.space.under(head, self.sts.second)

@@ -71,7 +71,9 @@ def nearest(vectors: np.ndarray, count: int) -> np.ndarray:
         cosines = vectors[start : start + _BLOCK] @ vectors.T
         rows = np.arange(len(cosines))
         cosines[rows, start + rows] = -np.inf
-        found[start : start + _BLOCK] = np.argsort(-cosines, axis=1, kind="stable")[:, :count]
+        near = np.argpartition(-cosines, count - 1, axis=1)[:, :count] if count else rows[:, None][:, :0]
+        order = np.argsort(-np.take_along_axis(cosines, near, axis=1), axis=1, kind="stable")
+        found[start : start + _BLOCK] = np.take_along_axis(near, order, axis=1)
     return found
 
 
