@@ -12,7 +12,7 @@ import torch
 from tests.conftest import sentence
 
 import likewise
-from likewise.adaptation import adapt, head, proposals, texts
+from likewise.adaptation import adapt, flow, head, proposals, texts
 from likewise.adaptation.choice import Candidate, Contest, Judge
 from likewise.adaptation.head import FrozenTexts, Head, HeadTrainingOptions, centred, softly_whitened, train_head
 from likewise.adaptation.result import advice, changed_neighbours
@@ -375,6 +375,7 @@ def test_what_is_encoded_fits_the_minutes(passages, tiny_base, tmp_path, monkeyp
     monkeypatch.setattr(texts, "seconds_each", lambda work, items: seconds(items) / len(items))
     monkeypatch.setattr(texts, "_NEGATED", 20)
     monkeypatch.setattr(texts, "_LEAST_USED", 150)
+    monkeypatch.setattr(flow, "sts_dev_pairs", lambda _: None)  # wherever the data is
     whole = seconds(passages.read_text().split("\n\n"))
     found = adapt(passages, base=tiny_base, out=tmp_path / "fits", minutes=whole / 60)
     used = found.record["corpus"]["passages"]

@@ -202,6 +202,10 @@ def test_a_language_model_writes_queries(text, word_model, monkeypatch, capsys):
     rows = likewise.CorpusOptions(field="text")
     found = likewise.choose(text, bases=[word_model], corpus_options=rows, queries="bundled:smollm2", queries_for=60)
     assert 55 <= found.facts["queries"]["written"] <= 85
+    assert "Written queries" in found.columns
+    assert all(len(row) == len(found.columns) for row in found.rows)
+    alone, hybrid = (next(one for one in found.table if one.name.endswith(way)) for way in (", alone", " + BM25"))
+    assert 0 < alone.written < hybrid.written == pytest.approx(100, abs=25)
     told = capsys.readouterr().err
     assert "tiny writes" in told
     assert re.search(r"\d+ of 180 written queries are kept by the round trip", told)

@@ -261,8 +261,10 @@ class _Run:
             known = {} if name == _BM25 else facts
             named = "" if name == _BM25 else model
             steps = way.pipeline or Pipeline()
-            milliseconds = kept["milliseconds"]
-            one = System(name, named, way.mode, steps, is_free, score, milliseconds=milliseconds, **known)
+            of_written = [each for each, query in zip(kept["each"], self.held.queries, strict=True) if query.is_written]
+            known = known | {"milliseconds": kept["milliseconds"]}
+            known |= {"written": float(np.mean(of_written))} if of_written else {}
+            one = System(name, named, way.mode, steps, is_free, score, **known)
             self.systems.append(one)
             self.each.append(np.array(kept["each"]))
             self.found.append(kept["found"])

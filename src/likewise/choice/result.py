@@ -20,6 +20,7 @@ from likewise.searching.reading import Mode
 from likewise.searching.trial import Way, gain_interval
 
 COLUMNS = ("System", "Found again", "Gain", "ms a query", "Passages/s", "Index MB", "Model MB")
+WRITTEN_COLUMNS = ("Written queries",)
 JUDGED_COLUMNS = ("nDCG@10, judged", "Gain")
 
 
@@ -37,6 +38,7 @@ class System:
         milliseconds: of a query, with its encoding, on this machine: the median.
         passages_a_second: indexed, with the loading of the model; None for BM25.
         index_bytes, model_bytes: on disk; None if it is not known.
+        written: the same score by the written queries alone; None without them.
         judged: nDCG@10 times 100 by the judgements that were given; None without them.
         judged_low, judged_high: the interval of the gain over the same free system by these.
     """
@@ -53,6 +55,7 @@ class System:
     passages_a_second: float | None = None
     index_bytes: int | None = None
     model_bytes: int | None = None
+    written: float | None = None
     judged: float | None = None
     judged_low: float | None = None
     judged_high: float | None = None
@@ -62,11 +65,12 @@ class System:
         """The mode and the pipeline of its searches."""
         return Way(self.mode, self.pipeline)
 
-    def cells(self, judged: bool) -> list[str]:
-        """Return its row of a table, in the order of `COLUMNS`, with `JUDGED_COLUMNS` if there are judgements."""
+    def cells(self, written: bool, judged: bool) -> list[str]:
+        """Return its row of a table: `COLUMNS`, then `WRITTEN_COLUMNS` and `JUDGED_COLUMNS` if there are such."""
         megabytes = [None if one is None else one / 1e6 for one in (self.index_bytes, self.model_bytes)]
         cells = [self.name, number(self.score), interval_of(self.low, self.high), _short(self.milliseconds)]
         cells += [_short(one) for one in (self.passages_a_second, *megabytes)]
+        cells += [number(self.written)] if written else []
         return [*cells, *([number(self.judged), interval_of(self.judged_low, self.judged_high)] if judged else [])]
 
     def to_dict(self) -> dict[str, Any]:
@@ -115,8 +119,13 @@ class Choice:
 
     @property
     def columns(self) -> list[str]:
-        """The columns of its table: those of the judgements only if some were given."""
-        return [*COLUMNS, *(JUDGED_COLUMNS if self.judged else ())]
+        """The columns of its table: those of written queries and of judgements only if there are some."""
+        return [*COLUMNS, *(WRITTEN_COLUMNS if self.written else ()), *(JUDGED_COLUMNS if self.judged else ())]
+
+    @property
+    def written(self) -> bool:
+        """True if there are written queries."""
+        return any(one.written is not None for one in self.table)
 
     @property
     def judged(self) -> bool:
@@ -126,7 +135,7 @@ class Choice:
     @property
     def rows(self) -> list[list[str]]:
         """The cells of all systems, the best first, in the order of `columns`."""
-        return [one.cells(self.judged) for one in self.ranked]
+        return [one.cells(self.written, self.judged) for one in self.ranked]
 
     @property
     def model(self) -> str:
