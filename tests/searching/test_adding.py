@@ -2,12 +2,16 @@
 
 import datetime
 import json
+import re
 import signal
+from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import likewise
+from likewise.cli import build_app
 from likewise.corpus import CorpusError
 from likewise.runs.stopping import Stopped
 from likewise.searching import SearchError, indexing
@@ -203,6 +207,33 @@ def test_an_index_goes_on_with_a_model_that_has_no_name(sentences, saved_model, 
     index = likewise.index(sentences[:10], model=model, out=tmp_path / "a.index", quiet=True)
     assert index.add(sentences[10:12]) == 2
     assert index.search(sentences[11], k=1)[0].id == 11
+
+
+@pytest.mark.parametrize("page", ["search", "get-started"])
+def test_the_examples_of_the_documentation_run(page, saved_model, tmp_path, monkeypatch, capsys):
+    text = (Path(__file__).parents[2] / f"docs/{page}.md").read_text(encoding="utf-8")
+    blocks = [one for one in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "index.add(" in one]
+    monkeypatch.chdir(tmp_path)
+    for block in blocks:
+        exec(block.replace('"bundled:minilm"', repr(str(saved_model))), names := {})
+        assert len(names["index"]) in (2, 3)
+    printed = capsys.readouterr().out
+    assert re.search("pump|valve|boiler", printed)
+    assert page != "search" or ("b2" in printed and "'year': 2024" in printed and "c3" not in printed)
+
+
+def test_the_command_line_has_the_same_fields_and_ids(rows, saved_model, tmp_path):
+    path, out = tmp_path / "rows.jsonl", str(tmp_path / "a.index")
+    path.write_text("".join(json.dumps(row, default=str) + "\n" for row in rows))
+    run = CliRunner().invoke
+    made = run(
+        build_app(), ["index", str(path), "--field", "text", "--model", str(saved_model), "--out", out, "--quiet"]
+    )
+    assert made.exit_code == 0, made.output
+    found = run(build_app(), ["search", out, rows[8]["text"], "--where", "year BETWEEN 2007 AND 2009", "--json"])
+    hits = json.loads(found.output)
+    assert {hit["id"] for hit in hits} == {"r7", "r8", "r9"}
+    assert hits[0]["metadata"]["day"] == "2024-01-09"
 
 
 @pytest.mark.parametrize(
