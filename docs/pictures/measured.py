@@ -126,6 +126,16 @@ def domain(theme: dict[str, Any]) -> None:
     ax.legend(loc="lower right")
 
 
+# The names that the CWE list gives to its pillars, cut to their subject.
+PILLARS = {
+    "284": "access control",
+    "664": "lifetime of resources",
+    "693": "protection mechanisms",
+    "707": "neutralisation of input",
+    "710": "coding standards",
+}
+
+
 def before_after(theme: dict[str, Any]) -> None:
     """Draw the maps of the weaknesses, coloured by their pillar of the CWE tree."""
     found = security()
@@ -138,11 +148,11 @@ def before_after(theme: dict[str, Any]) -> None:
         points = np.array(found["map"][name])
         ax.scatter(*points[~np.isin(pillars, shown)].T, s=6, color=theme["soft"], alpha=0.5)
         for pillar, color in zip(shown, colors, strict=True):
-            ax.scatter(*points[pillars == pillar].T, s=9, color=color, label=f"CWE-{pillar}")
+            ax.scatter(*points[pillars == pillar].T, s=9, color=color, label=PILLARS[pillar])
         ax.set(xticks=[], yticks=[], title="the base as shipped" if name == "base" else "after likewise adapt")
         ax.spines[:].set_visible(False)
     handles, labels = both[0].get_legend_handles_labels()
-    both[0].figure.legend(handles, labels, loc="outside lower center", ncols=5, markerscale=2)
+    both[0].figure.legend(handles, labels, loc="outside lower center", ncols=3, markerscale=2)
 
 
 def negation_cosines(theme: dict[str, Any]) -> None:

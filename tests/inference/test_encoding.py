@@ -8,8 +8,10 @@ import pytest
 import torch
 
 from likewise.errors import LikewiseError
-from likewise.inference import encode, encode_file, files, similarity
+from likewise.inference import encode, encode_file, files, load, similarity
+from likewise.inference.engines.engine import ENDLESS
 from likewise.runs.job import JobError
+from likewise.runs.progress import Progress
 
 
 def test_encode_is_the_models_own(tiny_model, sentences):
@@ -118,3 +120,5 @@ def test_a_long_job_says_how_long_before_it_starts(saved_model, sentences, tmp_p
     encode_file(saved_model, lines, tmp_path / "quiet.npy", engine="torch", precision="fp32", quiet=True)
     assert capsys.readouterr().err == ""
     assert np.array_equal(np.load(tmp_path / "long.npy"), np.load(tmp_path / "short.npy"))
+    encoding.LoadedEncoder(load(saved_model, engine="torch"), "").choose(sentences, ENDLESS, Progress(quiet=False))
+    assert "measured" not in capsys.readouterr().err  # the texts of a service have no end

@@ -21,7 +21,7 @@ from likewise.encoder.modules import modes_restored
 from likewise.errors import LikewiseError, counted
 from likewise.inference.encoder import DEFAULT_BATCH, default_prompt, fast_vectors, finished
 from likewise.inference.engines.chooser import LONG, choose
-from likewise.inference.engines.engine import Call, Engine, EngineChoice, TokenCall, TorchEngine
+from likewise.inference.engines.engine import ENDLESS, Call, Engine, EngineChoice, TokenCall, TorchEngine
 from likewise.inference.engines.fidelity import Sample, sample_of
 from likewise.inference.engines.graph import fingerprint, token_dimension
 from likewise.inference.exported import Facts, Item, TextEncoder
@@ -186,7 +186,7 @@ class LoadedEncoder(TextEncoder):
         for line in (*chosen.notes, f"engine: {chosen}"):
             progress.tell(line)
         prompted = [self.prompt + text for text in sample]
-        if not progress.quiet and Sample(self.model, prompted).operations(total) >= LONG:
+        if not progress.quiet and total < ENDLESS and Sample(self.model, prompted).operations(total) >= LONG:
             seconds = seconds_each(lambda some: runner.vectors(some, chosen.engine), prompted) * total
             if seconds >= WORTH_TELLING:
                 progress.tell(f"{spoken(seconds)} for {counted(total, 'text')}, measured on a few of them")

@@ -18,6 +18,7 @@ from fastapi.concurrency import run_in_threadpool
 from likewise.corpus.bundled import resolve_model
 from likewise.errors import LikewiseError
 from likewise.inference.deferred import DeferredEncoder
+from likewise.inference.engines.engine import ENDLESS
 from likewise.inference.exported import Facts, Item, TextEncoder
 from likewise.inference.tokens import by_budget
 from likewise.runs.job import read_record
@@ -37,7 +38,6 @@ _SAMPLE = [
     for ending in ("it was late.", "what the cells of the plant need to grow.", "prices rose by 3.5% in May.")
 ]
 """Texts on which an engine is compared with torch before it is used."""
-_MANY = 1 << 30
 _Found = TypeVar("_Found")
 _INLINE = 4096
 """Characters that are split into tokens at once; more is done in a thread, so that other requests go on."""
@@ -123,7 +123,7 @@ class Service:
             # By its export, if it has one from an earlier start: torch takes seconds to import.
             model, self.facts[name] = encoder.opened(), encoder.facts
             told.tell(f"{name}: {encoder.facts.dimension} dimensions")
-            model.choose(_SAMPLE, _MANY, told)
+            model.choose(_SAMPLE, ENDLESS, told)
             model.vectors(model.items(_SAMPLE[:1]))  # the first request is as fast as the others
             self.models[name], observe = model, self.metrics.batches.labels(name).observe
             self.batchers[name] = Batcher(model, self.options.queue, self.options.wait / 1000, observe)

@@ -33,6 +33,9 @@ Call = Callable[[np.ndarray, np.ndarray], Any]
 TokenCall = Callable[[np.ndarray, np.ndarray], tuple[Any, Any]]
 """Ids and mask to the vectors (B, D) and those of the tokens (B, T, E)."""
 
+ENDLESS = 1 << 30
+"""As a number of texts: those of a service, which come for as long as it runs, so that no time is foretold."""
+
 DEVICE_BUDGET = 32_768
 """Cells of a batch on an accelerator, where small batches leave it idle."""
 
