@@ -130,7 +130,7 @@ def test_an_option_out_of_range_is_told_before_anything_is_read(options, told, s
 
 def test_too_few_texts_and_what_is_no_text_are_errors(saved_model, tmp_path):
     (tmp_path / "one.txt").write_text("only one line is here\n")
-    with pytest.raises(likewise.LikewiseError, match="1 text, and 2 are needed"):
+    with pytest.raises(likewise.LikewiseError, match="1 text, and 2 or more are needed"):
         likewise.duplicates(tmp_path / "one.txt", model=saved_model, quiet=True)
     with pytest.raises(likewise.LikewiseError, match=r"none.txt: no such file"):
         likewise.duplicates(["none.txt", "nor.txt"], model=saved_model, quiet=True)

@@ -68,6 +68,11 @@ def test_a_port_in_use_and_other_faults_are_said_before_a_model_is_loaded(addres
         likewise.serve("no-such-model", port=0, index=[tmp_path / "none"])
 
 
+def test_a_port_that_there_cannot_be_is_refused():
+    with pytest.raises(ServingError, match="port is 99999: give a number from 1 to 65535"):
+        likewise.serve("no-such-model", port=99_999)
+
+
 def test_models_have_the_name_of_their_folder_or_the_one_given(tmp_path):
     given = [tmp_path / "runs" / "arc", "base=bundled:minilm", "bundled:minilm", "org/name"]
     assert list(_named(given)) == ["arc", "base", "minilm", "name"]

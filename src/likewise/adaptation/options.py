@@ -11,11 +11,11 @@ class AdaptOptions(Options):
     0
     """
 
-    minutes: float = option(15.0, "Time to spend, about; a larger corpus than fits is sampled.", gt=0)
+    minutes: float = option(15.0, "Minutes to spend, about; of a text that is too long, passages are drawn.", gt=0)
     passages: int = option(
         0,
-        "Passages used at most, whatever time they take, for the same result on every machine; 0: as many as fit "
-        "the minutes.",
+        "Use at most so many passages, whatever time they take, for the same result on every machine; 0: as many as "
+        "fit the minutes.",
         ge=0,
     )
     width: int = option(

@@ -6,7 +6,6 @@ Letters of the shapes: Q held-out queries, N passages.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from importlib.resources import files
 from itertools import zip_longest
 from typing import Any
 
@@ -17,6 +16,7 @@ from likewise.adaptation.choice import COLUMNS, LEAST, Candidate
 from likewise.evaluation.geometry import ranks_by_scores
 from likewise.evaluation.report import markdown_table
 from likewise.inference.loading import SavedModel
+from likewise.runs.pages import page_of
 from likewise.training.result import model_card
 
 
@@ -91,6 +91,13 @@ The folder holds {form}.
 Mean reciprocal rank, times 100, of the passage that a held-out sentence was taken from: with BM25 beside the vectors,
 and by the vectors alone. Noise: two standard errors of the gain. Negation:
 100 (1 - cosine) of sentences and their negations, higher where 'not' is seen."""
+_OFFERED = {
+    "title": "a title or heading, with the passage below it",
+    "question": "a question, with what follows it",
+    "rest": "a sentence, with the rest of its passage",
+    "deletion": "a passage of one sentence, with the same after some of its words were left out",
+}
+"""What the kinds of pairs are, for a reader."""
 _FILES = "`report.html` shows neighbours that changed; options, versions and all scores are in `likewise.json`."
 
 
@@ -119,8 +126,6 @@ def adapted_page(
         own: the row of each query's own passage.
         scores: of the queries with the passages, (Q, N), by the base and by the chosen encoder.
     """
-    from jinja2 import Template
-
     ranks = [ranks_by_scores(side, np.array(own, dtype=np.int64)) for side in scores]
     changes = [
         {
@@ -132,10 +137,16 @@ def adapted_page(
     ]
     shown = next(one for one in candidates if one.name == facts["chosen"])
     counts = [int((ranks[1] > ranks[0]).sum()), int((ranks[1] < ranks[0]).sum()), len(queries)]
-    source = files("likewise.adaptation").joinpath("page.html.j2").read_text(encoding="utf-8")
-    template = Template(source, autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    return template.render(
-        facts, columns=COLUMNS, rows=[one.cells() for one in candidates], changes=changes, shown=shown, counts=counts
+    return page_of(
+        "likewise.adaptation",
+        "report.html.j2",
+        **facts,
+        columns=COLUMNS,
+        rows=[one.cells() for one in candidates],
+        changes=changes,
+        shown=shown,
+        counts=counts,
+        offered=[f"{count:,} times {_OFFERED.get(kind, kind)}" for kind, count in facts["corpus"]["pairs"].items()],
     )
 
 

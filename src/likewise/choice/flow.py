@@ -105,8 +105,8 @@ def choose(
         out: the folder for the page and the indexes; without one nothing is kept.
         corpus_options: how the files are read; `field` names the text of JSONL, CSV and Parquet rows.
         language: the language of the text, for the stems of words.
-        passages: passages that are searched at most; of a longer text, parts are drawn.
-        minutes: for each adaptation, about.
+        passages: the most passages that are searched; of a longer text, parts are drawn at random.
+        minutes: how long each adaptation may take, about.
         seed: fixes what is drawn.
         resume, overwrite, quiet: as in `likewise.index`.
 

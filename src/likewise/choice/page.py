@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from likewise.choice.result import interval_of
 from likewise.errors import counted
+from likewise.runs.pages import page_of
 from likewise.searching.held_out import CALLED
 
 if TYPE_CHECKING:
@@ -17,13 +17,11 @@ _WIDTH, _ROW = 640.0, 52.0
 _TALL = 300.0
 
 
-def page_of(choice: Choice) -> str:
+def choice_page(choice: Choice) -> str:
     """Return the page."""
-    from jinja2 import Template
-
-    source = files("likewise.choice").joinpath("page.html.j2").read_text(encoding="utf-8")
-    template = Template(source, autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    return template.render(
+    return page_of(
+        "likewise.choice",
+        "report.html.j2",
         choice=choice,
         rows=list(zip(choice.ranked, choice.rows, strict=True)),
         dots=_dots(choice),

@@ -163,13 +163,13 @@ class Choice:
 
     def save(self, folder: str | Path) -> Path:
         """Write the page, and all figures as JSON, to a folder; return the page."""
-        from likewise.choice.page import page_of
+        from likewise.choice.page import choice_page
         from likewise.runs.whole_files import write_json, write_text
 
         target = Path(folder)
         target.mkdir(parents=True, exist_ok=True)
         write_json(target / "choice.json", self.to_dict())
-        write_text(target / "report.html", page_of(self))
+        write_text(target / "report.html", choice_page(self))
         if self.folder and self.folder.resolve() != target.resolve() and (self.folder / "queries").is_dir():
             shutil.copytree(self.folder / "queries", target / "queries", dirs_exist_ok=True)
         return target / "report.html"

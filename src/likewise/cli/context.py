@@ -95,7 +95,7 @@ def score(
         Optional[list[str]], typer.Argument(metavar="[A B]", help="Two sentences; or none, with --pairs or --task.")
     ] = None,
     pairs: Annotated[Optional[Path], typer.Option(help="A file of pairs, a tab between two sentences.")] = None,
-    task: Annotated[Optional[str], typer.Option(help="A task of rated pairs, as sts-b or sts-b-dev.")] = None,
+    task: Annotated[Optional[str], typer.Option(help="A task of rated pairs, such as sts-b or sts-b-dev.")] = None,
     data: Annotated[Optional[Path], typer.Option(help="Folder in SentEval's layout, for --task.")] = None,
     limit: Annotated[int, typer.Option(help="Number of pairs of the task to draw (with seed 1); 0: all.", min=0)] = 0,
     choose: Annotated[bool, typer.Option("--choose", help="Choose the weights on the task, and record them.")] = False,
@@ -146,7 +146,9 @@ def harvest(
     work: Work,
     out: Annotated[Optional[Path], typer.Option(help="Folder of the shards; by default in the workspace.")] = None,
     shard: Annotated[str, typer.Option(help="The share of this machine, as NUMBER/MACHINES.")] = "1/1",
-    on: Annotated[Optional[str], typer.Option(help="A Ray cluster: ray, or its address as ray://head:10001.")] = None,
+    on: Annotated[
+        Optional[str], typer.Option(help="A Ray cluster: ray, or its address, such as ray://head:10001.")
+    ] = None,
     workers: Annotated[Optional[int], typer.Option(help="Workers of the cluster; one on each core by default.")] = None,
     preset: Preset = "frozen",
     config: Config = None,

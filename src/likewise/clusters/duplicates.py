@@ -118,15 +118,14 @@ def duplicates(
         texts: files, folders, or patterns, as `index` takes them; in Python also texts: a list, a column, any iterable.
             Rows are mappings or a DataFrame.
         model: the encoder, or what `load` takes.
-        out: the file of groups, JSONL: an object for each group of the text that is kept and its duplicates, with
-            their places and cosines.
+        out: the JSONL file of groups: for each the text that is kept, and its duplicates with their places and cosines.
         keep_one: a file for the texts that are kept: whole rows if it ends in .jsonl or .csv, otherwise a text a line.
         threshold: the least cosine of duplicates, from -1 to 1.
-        words: the least share of words that duplicates have in common; 0 looks at vectors alone, and not for
-            negations, numbers, names and opposites either.
+        words: the least share of words that duplicates have in common; 0 looks at vectors alone, so
+            that negations, numbers, names and opposites do not count either.
         corpus_options: how the files are read; `field` names the text of JSONL, CSV and Parquet rows.
         engine, precision: as in `load`.
-        seed: of the cells in which more than 100,000 texts are compared.
+        seed: fixes the cells in which more than 100,000 texts are compared.
         quiet: show nothing on standard error.
 
     Returns:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from importlib.resources import files
 from typing import Any, NamedTuple
 
 import numpy as np
+
+from likewise.runs.pages import page_of
 
 _PERPLEXITY = 30.0
 _SHOWN = 160
@@ -50,8 +51,6 @@ def map_page(topics: Sequence[Mapping[str, Any]], spots: Sequence[Spot], texts: 
         spots: the texts on the map.
         texts: how many there are in all.
     """
-    from jinja2 import Template
-
     places: dict[int, list[tuple[float, float]]] = {}
     for spot in spots:
         places.setdefault(spot.topic, []).append((spot.x, spot.y))
@@ -60,6 +59,4 @@ def map_page(topics: Sequence[Mapping[str, Any]], spots: Sequence[Spot], texts: 
     data = {"spots": rows, "labels": labels, "names": [one["name"] for one in topics]}
     # "<" would end the script where a text holds "</script>".
     shown = json.dumps(data, ensure_ascii=False).replace("<", "\\u003c").replace("\u2028", "\\u2028")
-    source = files("likewise.clusters").joinpath("map.html.j2").read_text(encoding="utf-8")
-    page = Template(source, autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    return page.render(topics=topics, shown=len(spots), texts=texts, data=shown)
+    return page_of("likewise.clusters", "map.html.j2", topics=topics, shown=len(spots), texts=texts, data=shown)

@@ -174,7 +174,8 @@ def keep_texts(
         table = np.array(places, dtype=np.int32).reshape(-1, 3)
         if len(table) < at_least:
             named = given.files if isinstance(given.files, str | PathLike) and not given.in_memory else "these texts"
-            raise TextError(f"{named}: {counted(len(table), 'text')}, and {at_least} are needed: give more")
+            there = counted(len(table), "text")
+            raise TextError(f"{named}: {there}, and {at_least} or more are needed: give more text")
         np.save(folder / _ENDS, np.array(ends, dtype=np.int64))
         final = root / key.hexdigest()
         with suppress(OSError):  # another call has kept them

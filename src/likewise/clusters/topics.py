@@ -110,13 +110,13 @@ def topics(
             Rows are mappings or a DataFrame.
         model: the encoder, or what `load` takes.
         out: the folder for topics.jsonl, assignments.jsonl and map.html.
-        number: of topics; by default as many as there are communities.
+        number: how many topics; by default as many as the text has communities.
         resolution: higher for more and smaller topics, lower for fewer and larger ones.
-        smallest: texts of a topic at least; those of smaller ones go to the nearest other topic.
-        language: of the text; only for English are common words left out of names.
+        smallest: the fewest texts of a topic; those of smaller ones go to the nearest other topic.
+        language: the language of the text; common words are left out of names for English alone.
         corpus_options: how the files are read; `field` names the text of JSONL, CSV and Parquet rows.
         engine, precision: as in `load`.
-        seed: of the sample, the communities and the map.
+        seed: fixes the sample, the communities and the map.
         quiet: show nothing on standard error.
         resume: True insists on a stopped run to resume.
         overwrite: make the folder again if it was made of other texts or with other options.

@@ -104,7 +104,7 @@ def analyze_similarity(
 
     Args:
         model: a SentenceTransformer, or what `likewise.load` takes.
-        before: another model to compare with, as its base.
+        before: another model to compare with, such as its base.
         sentences: a text file with one sentence per line, or a list; None draws from the seven STS test sets.
         data: the folder of SentEval's data, for that draw.
         n: how many sentences to draw (the paper's 5,000); all where there are fewer.

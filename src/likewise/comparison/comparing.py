@@ -12,7 +12,7 @@ from likewise.comparison.curve_pictures import draw_curves, draw_grids, draw_los
 from likewise.comparison.methods import Method, Settings, check_shared, parse_methods
 from likewise.comparison.one_run import FAILED, RunMaker
 from likewise.comparison.outcome import Comparison
-from likewise.comparison.pictures import check_extra, draw_maps, draw_similarities
+from likewise.comparison.pictures import check_extra, draw_maps, draw_scores, draw_similarities
 from likewise.comparison.report import markdown, page
 from likewise.corpus import CorpusOptions
 from likewise.runs.arguments import checked
@@ -24,6 +24,7 @@ from likewise.runs.whole_files import read_json, write_json, write_text
 from likewise.transformers_output import only_errors
 
 _DRAWINGS = {
+    "scores": draw_scores,
     "grid": draw_grids,
     "curves": draw_curves,
     "losses": draw_losses,
@@ -59,7 +60,7 @@ def compare(
     the methods start from are always rows, unchanged.
 
     Args:
-        methods: a method and its options, as "simcse", "arccse margin=0", "sncse alpha={0.1,0.2}" (a grid), or "all".
+        methods: a method and its options: "simcse", "arccse margin=0", "sncse alpha={0.1,0.2}" (a grid); or "all".
         corpus: text to train on, as in `likewise.train`.
         base: a Hugging Face name, a folder, or `bundled:NAME`, for every method that takes a transformer.
         vectors: word vectors, for every method that takes them.

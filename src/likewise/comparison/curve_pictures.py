@@ -22,7 +22,8 @@ _LEAST = 0.5  # of a scale of 100: below it a change of the score is not worth a
 
 def draw_curves(found: Comparison, path: Path) -> Path | None:
     """Draw the selection metric over the updates: the mean over the seeds, and a band from lowest to highest."""
-    curves = _curves(found.rows, "score")
+    # Two points are a line whatever happened between them.
+    curves = {label: curve for label, curve in _curves(found.rows, "score").items() if len(curve[0]) > 2}
     if not curves:
         return None
     rows = [row for row in found.rows if row.label in curves]

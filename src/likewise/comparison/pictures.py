@@ -29,6 +29,7 @@ CYCLE = (BLUE, VERMILLION, GREEN, ORANGE, PURPLE, SKY, BLACK)
 # Lines differ by their marker too: a colour alone is lost in a grey print.
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 _KINDS = {VIEWS: GREEN, NEGATION: ORANGE, OTHER: BLUE}
+_JOINED = dict.fromkeys(_KINDS, "a sentence and ")
 _DPI = 150
 _QUIET = "#666666"
 
@@ -99,10 +100,54 @@ def styles(count: int) -> Sequence[tuple[str, str]]:
     return [(CYCLE[i % len(CYCLE)], MARKERS[i % len(MARKERS)]) for i in range(count)]
 
 
+def draw_scores(found: Comparison, path: Path) -> Path | None:
+    """Draw the scores of the first column, a line for each method: its mean, and its runs as small dots."""
+    if not found.columns:
+        return None
+    column = found.columns[0]
+    shown = {row.label: cell for row in found.rows if (cell := row.cells.get(column.name))}
+    if len(shown) < 2:
+        return None
+    figure, axes = _lines_of(list(shown))
+    for row in found.rows:
+        if row.method.is_base and row.label in shown:
+            axes.axvline(shown[row.label].mean, color=_QUIET, linestyle=":", linewidth=1.4)
+    for height, cell in enumerate(shown.values()):
+        axes.plot([*cell.scores.values()], [height] * len(cell.scores), "o", color=SKY, markersize=4, zorder=2)
+        axes.plot([cell.mean], [height], "o", color=BLUE, markersize=8, zorder=3)
+    axes.set_xlabel(column.title)
+    return save(figure, path)
+
+
 def draw_similarities(found: Comparison, path: Path) -> Path | None:
-    """Draw the distributions of cosines, a panel for each method."""
+    """Draw the distributions of cosines, a group of lines for each method: from the 5% to the 95% quantile."""
     shown = {row.label: parts for row in found.rows if (parts := row.inspection.get("similarity"))}
-    return draw_similarity(shown, path, "a sentence and …, or a rated pair") if shown else None
+    if not shown:
+        return None
+    kinds = list(dict.fromkeys(one["kind"] for parts in shown.values() for one in parts))
+    others = iter((PURPLE, VERMILLION, SKY, BLACK) * len(kinds))
+    colours = {kind: _KINDS.get(kind) or next(others) for kind in kinds}
+    figure, axes = _lines_of(list(shown), 0.2 + 0.14 * len(kinds))
+    step = 0.7 / len(kinds)
+    for height, parts in enumerate(shown.values()):
+        for one in parts:
+            y, kind = height + step * (kinds.index(one["kind"]) - (len(kinds) - 1) / 2), one["kind"]
+            ends = [one["quantiles"]["0.05"], one["quantiles"]["0.95"]]
+            axes.plot(ends, [y, y], color=colours[kind], linewidth=2.4, solid_capstyle="butt", alpha=0.6)
+            axes.plot([one["quantiles"]["0.5"]], [y], "o", color=colours[kind], markersize=6)
+    for kind, colour in colours.items():
+        axes.plot([], [], "o-", color=colour, linewidth=2.4, label=f"{_JOINED.get(kind, '')}{kind}")
+    figure.legend(loc="outside upper left", ncols=2, frameon=False, fontsize=9)
+    axes.set_xlabel("cosine")
+    return save(figure, path)
+
+
+def _lines_of(labels: Sequence[str], high: float = 0.36) -> tuple[Figure, Any]:
+    """Return a figure, and its axes with a line of the height `high`, in inches, for each label, the first on top."""
+    figure, (axes,) = panels(1, lambda *_: (8.0, 1.2 + high * len(labels)), lines="x")
+    axes.set_yticks(range(len(labels)), [cut_middle(label) for label in labels])
+    axes.set_ylim(len(labels) - 0.5, -0.5)
+    return figure, axes
 
 
 def draw_similarity(

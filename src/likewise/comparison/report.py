@@ -6,9 +6,8 @@ A page is one file that needs no network and follows the reader's light or dark 
 import base64
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from difflib import SequenceMatcher
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from likewise.comparison.outcome import Cell, Column, Comparison, Row
 from likewise.comparison.pictures import check_extra
 from likewise.evaluation.rank_errors import ErrorAnalysis
 from likewise.evaluation.report import markdown_table
+from likewise.runs.pages import page_of
 
 _WORDS = re.compile(r"\w+(?:['’]\w+)*|\s+|[^\w\s]")
 
@@ -152,10 +152,38 @@ def markdown(found: Comparison) -> str:
     )
 
 
+def verdict(found: Comparison) -> str:
+    """Return which method is best by the first column, and by how much, in a sentence or two."""
+    column = next(iter(found.columns), None)
+    scored = [row for row in found.rows if column and column.name in row.cells]
+    if column is None or not scored:
+        return "Nothing has been scored yet."
+    best = max(scored, key=lambda row: row.cells[column.name].mean)
+    cell, base = best.cells[column.name], found.base_row(best.method)
+    score = " ".join(cell_text(cell)).strip()
+    if best.method.is_base:
+        return f"Nothing is better than the unchanged {best.label}, which scores {score} by {column.title}."
+    said = f"{best.label} is best by {column.title}: {score}"
+    if base is None or column.name not in base.cells:
+        return f"{said}."
+    gain = cell.mean - base.cells[column.name].mean
+    said += f", {gain:+.2f} over the unchanged {base.label}."
+    if cell.spread is None:
+        return said if best.same_for_every_seed else f"{said} That is one seed: how much of it is chance is not known."
+    return said if gain > 2 * cell.spread else f"{said} That is less than twice the spread over the seeds."
+
+
+_ON_THE_PAGE = ("scores", "curves", "similarity")
+
+
 def page(found: Comparison, pictures: Mapping[str, Path]) -> str:
-    """Return the page of a comparison."""
+    """Return the page of a comparison: the verdict, the table and three pictures; the others are named."""
     worst = {row.label: errors for row in found.rows if (errors := row.inspection.get("worst"))}
-    return _rendered(f"Comparison of {len(found.rows)} methods", about(found), pictures, worst, found)
+    # Over a grid, what its options do says more than a line for each of their values.
+    first = ("grid" if name == "scores" and "grid" in pictures else name for name in _ON_THE_PAGE)
+    shown = {name: pictures[name] for name in first if name in pictures}
+    others = sorted(path.name for name, path in pictures.items() if name not in shown)
+    return _rendered(f"Comparison of {len(found.rows)} methods", about(found), shown, worst, found, others)
 
 
 def errors_page(analysis: ErrorAnalysis, headline: str, about: str, picture: Path) -> str:
@@ -164,21 +192,32 @@ def errors_page(analysis: ErrorAnalysis, headline: str, about: str, picture: Pat
 
 
 def _rendered(
-    headline: str, about: str, pictures: Mapping[str, Path], worst: Mapping[str, Any], found: Comparison | None = None
+    headline: str,
+    about: str,
+    pictures: Mapping[str, Path],
+    worst: Mapping[str, Any],
+    found: Comparison | None = None,
+    others: Sequence[str] = (),
 ) -> str:
     check_extra()
-    from jinja2 import Environment, StrictUndefined
-
-    source = files("likewise.comparison").joinpath("page.html.j2").read_text(encoding="utf-8")
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     shown = {name: base64.b64encode(path.read_bytes()).decode("ascii") for name, path in pictures.items()}
     among: dict[int, list[str]] = {}  # the methods that have a pair among their worst, by its index
     for label, errors in worst.items():
         for pair in errors["worst"]:
             among.setdefault(pair["index"], []).append(label)
-    functions = (cell_text, seeds_text, reading, notes, making, differences, rank)
-    template = environment.from_string(source, {"MADE": MADE} | {one.__name__: one for one in functions})
-    return template.render(headline=headline, about=about, pictures=shown, worst=worst, among=among, found=found)
+    return page_of(
+        "likewise.comparison",
+        "report.html.j2",
+        *(cell_text, seeds_text, reading, notes, making, differences, rank, verdict),
+        MADE=MADE,
+        headline=headline,
+        about=about,
+        pictures=shown,
+        worst=worst,
+        among=among,
+        found=found,
+        others=others,
+    )
 
 
 def rank(value: float) -> str:

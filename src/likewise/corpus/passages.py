@@ -11,6 +11,7 @@ from likewise.corpus.decoding import Source, unrepeated
 from likewise.corpus.options import CorpusError, CorpusOptions
 from likewise.corpus.paragraphs import read_paragraphs
 from likewise.corpus.sources import Spec, find_sources
+from likewise.errors import counted
 from likewise.runs.progress import Progress
 
 LONGEST = 180
@@ -87,7 +88,10 @@ def read_passages(
         elif (place := rng.randrange(count + 1)) < most:
             kept[place] = (count, passage)
     if not kept:
-        raise CorpusError(f"{sources[0].path}:1: no passage of {options.min_words} words in {len(sources)} file(s)")
+        raise CorpusError(
+            f"{sources[0].path}:1: no passage of {counted(options.min_words, 'word')} or more in "
+            f"{counted(len(sources), 'file')}: give more text, or lower min_words"
+        )
     return [passage for _, passage in sorted(kept, key=itemgetter(0))]
 
 

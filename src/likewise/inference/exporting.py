@@ -48,7 +48,7 @@ def export(
 
     Args:
         model: the encoder, on the CPU and in float32; or what `likewise.load` takes.
-        format: "onnx" or "openvino"; or "model2vec", of a mean of word vectors: its vectors, tokenizer and config.json.
+        format: "onnx" or "openvino"; or "model2vec", for a model that is a mean of word vectors.
         out: the folder to write.
         overwrite: replace another export there.
 

@@ -36,7 +36,7 @@ class TrainingOptions(Options):
     )
     held_out: int = option(500, "Sentences held out of training where the selection needs them.", gt=0)
     precision: TrainingPrecision = option(
-        "auto", "bf16 where the processor is made for it (auto), or always this. Checkpoints are scored in fp32."
+        "auto", "auto: bfloat16 if the processor is made for it, otherwise float32. Checkpoints are scored in float32."
     )
 
     def _check(self) -> None:

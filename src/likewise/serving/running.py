@@ -45,14 +45,14 @@ def serve(
     Ctrl-C and SIGTERM let it finish the requests that it has taken.
 
     Args:
-        models: what `load` takes; `NAME=MODEL` gives a name, otherwise it is that of the folder.
+        models: folders, hub names or bundled:minilm; `NAME=MODEL` gives a name, otherwise it is that of the folder.
         index: indexes to search; each was made by one of the models.
         reranker: a cross-encoder, by its folder or hub name, for the requests to rerank; without one, they are answered
             by the tokens of a model.
         host: the address to listen at; 0.0.0.0 for all.
         port: the port; 0 for a free one.
         api_key_file: a file with an API key on each line, of which a request must have one.
-        cors: origins whose pages may call the service, as https://example.org.
+        cors: origins whose pages may call the service, such as https://example.org.
         allowed_host: names by which requests may call the service, besides `host`, localhost and any address; * for
             every name. A page of the web can have its own name lead to this machine, but it cannot use another.
         engine, precision: as in `load`; auto exports the models for the fastest engine at the first start.
@@ -144,6 +144,8 @@ def _keys(path: Path) -> list[str]:
 @contextmanager
 def _bound(host: str, port: int) -> Iterator[socket.socket]:
     """Provide a socket at an address, which does not listen yet."""
+    if not 0 <= port <= 65_535:  # a system may take it modulo 65,536
+        raise ServingError(f"port is {port}: give a number from 1 to 65535, or 0 for a free port")
     try:
         family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         listening = socket.socket(family, kind)

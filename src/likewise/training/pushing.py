@@ -67,12 +67,12 @@ def push(
 
     Args:
         model: the folder that `train`, `adapt` or `finetune` wrote.
-        repository: the name on the hub, as "me/my-encoder"; it is made if there is none.
+        repository: the name on the hub, such as "me/my-encoder"; it is made if there is none.
         license: the licence of the model, as the hub spells it ("apache-2.0"); that of the base has to allow it.
         tasks: evaluated for the card, on the base and on the model.
         data: the folder of SentEval's data.
         private: make the repository private.
-        dry_run: send nothing; return what would be sent.
+        dry_run: send nothing, and show what would be sent.
         quiet: print nothing.
 
     Returns:

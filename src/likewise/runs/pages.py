@@ -1,0 +1,32 @@
+"""The pages that jobs write: one file each, which loads nothing, for wide and narrow, light and dark screens.
+
+A room's template extends `page.html.j2` and fills its blocks `title` and `body`; `page.css` is the style of all.
+"""
+
+from collections.abc import Callable
+from importlib.resources import files
+from typing import Any
+
+
+def page_of(room: str, template: str, *functions: Callable[..., Any], **shown: Any) -> str:
+    """Return a page.
+
+    Args:
+        room: the package of the template, "likewise.choice".
+        template: its file.
+        functions: what the template calls, by their own names.
+        shown: what it shows. A name that the template wants and that is not here is an error.
+    """
+    from jinja2 import DictLoader, Environment, StrictUndefined
+
+    own = files("likewise.runs")
+    sources = {
+        "page.html.j2": own.joinpath("page.html.j2").read_text(encoding="utf-8"),
+        template: files(room).joinpath(template).read_text(encoding="utf-8"),
+    }
+    environment = Environment(
+        loader=DictLoader(sources), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.globals |= {one.__name__: one for one in functions}
+    style = own.joinpath("page.css").read_text(encoding="utf-8")
+    return environment.get_template(template).render(style=style, **shown)
