@@ -16,7 +16,7 @@ from likewise.adaptation.head import BaseTexts
 from likewise.adaptation.options import AdaptOptions
 from likewise.adaptation.proposals import propose
 from likewise.adaptation.result import AdaptResult, adapted_card, adapted_page, advice, form_of
-from likewise.adaptation.texts import OwnText, frozen_texts, negations, sample_passages, unmeasured
+from likewise.adaptation.texts import OwnText, frozen_texts, memory, negations, sample_passages, unmeasured
 from likewise.corpus import CorpusOptions
 from likewise.corpus.decoding import digest_of
 from likewise.corpus.given import GivenTexts, given_texts
@@ -114,7 +114,10 @@ def _adapted(
         return
     negated = negations(text.training, options.seed)
     needed = [side for pair in text.pairs for side in (pair.first, pair.second)]
-    space = frozen_texts(job, base, [*needed, *rated, *(one for pair in negated for one in pair)], progress)
+    everything = list(dict.fromkeys([*needed, *rated, *(one for pair in negated for one in pair)]))
+    if not progress.quiet:
+        progress.tell(f"about {memory(base, everything, text) / 1e9:.1f} GB of memory")
+    space = frozen_texts(job, base, everything, progress)
     contest = Contest(space, text, negated[1::2], sts, options, progress)
     propose(contest, _words(base, passages, options), negated[::2], options.seed)
     chosen, reason = contest.choose(options.keep_base_if_better)
