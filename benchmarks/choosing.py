@@ -185,7 +185,9 @@ def chosen(free: Scores) -> tuple[str, str]:
     systems = [
         System(" ".join(key), key[0], "hybrid", DEFAULT, key[1] != "pipeline", float(free[key].mean())) for key in keys
     ]
-    best, _ = decided(compared(systems, [free[key] for key in keys], []))
+    each = [free[key] for key in keys]
+    usual = next(i for i, one in enumerate(systems) if not one.free)
+    best, _ = decided(compared(systems, each, []), each, usual)
     return next(key for key in keys if " ".join(key) == best.name)
 
 

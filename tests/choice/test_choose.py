@@ -149,23 +149,32 @@ def system(name, score, free=True):
     return System(name, name, "hybrid", Pipeline(), free, score)
 
 
-def test_what_costs_more_is_chosen_only_if_it_is_better_by_more_than_chance():
+def test_the_usual_search_is_left_only_for_what_is_better_by_more_than_chance():
     rng = np.random.default_rng(0)
-    base = rng.uniform(0, 100, 300)
-    better, lucky = base + rng.normal(5, 5, 300), base + rng.normal(0, 50, 300) + 1.0
-    for extra, wins in ((better, True), (lucky, False)):
-        each = [base, base - 3, extra]
+    usual = rng.uniform(0, 100, 300)
+    better, lucky = usual + rng.normal(5, 5, 300), usual + rng.normal(0, 50, 300) + 1.0
+    for other, wins in ((better, True), (lucky, False)):
+        each = [other, usual - 3, usual]
         systems = [
-            system("BM25", base.mean()),
-            system("b", base.mean() - 3),
-            system("pipeline", extra.mean(), free=False),
+            system("BM25", other.mean()),
+            system("b", usual.mean() - 3),
+            system("b, pipeline", usual.mean(), False),
         ]
         found = compared(systems, each, [])
         assert found[0].low is None
-        assert found[1].high < 0
-        best, reason = decided(found)
-        assert (best.name == "pipeline") == wins
-        assert ("nothing is better by more than chance" in reason) == (not wins)
+        best, reason = decided(found, each, 2)
+        assert best.name == ("BM25" if wins else "b, pipeline")
+        assert ("nothing is better by more than chance (over BM25, the best that is free: " in reason) == (not wins)
+
+
+def test_the_verdict_says_what_the_usual_search_gains_over_what_is_free():
+    rng = np.random.default_rng(0)
+    base = rng.uniform(0, 50, 300)
+    each = [base, base + rng.normal(5, 5, 300)]
+    systems = [system("BM25", each[0].mean()), system("b, pipeline", each[1].mean(), free=False)]
+    best, reason = decided(compared(systems, each, []), each, 1)
+    assert best.name == "b, pipeline"
+    assert re.search(r"points more than BM25, the best that is free \(\+4\.\d to \+5\.\d\)", reason)
 
 
 def test_judgements_say_what_they_would_have_chosen():

@@ -80,10 +80,10 @@ def choose(
     """Compare bases and ways to search on your own text, without labels, and say which to use.
 
     Titles, questions and sentences are taken out of passages, and have to find them again among all. The words that
-    only a query and its own passage have are left out of the query, and half of the others that both have, as words in
-    common would always win. Measured are BM25; each base alone; each with BM25 added (the free hybrid); each in the
-    pipeline of `likewise search`, if asked for also with a cross-encoder after it. The score is nDCG@10, with an
-    interval of each gain over the best free system.
+    only a query and its own passage have are left out of the query. Measured are BM25; each base alone; each with BM25
+    added (the free hybrid); each in the pipeline of `likewise search`, if asked for also with a cross-encoder after it.
+    The score is nDCG@10, with an interval of each gain over the best free system. Used is the pipeline of the first
+    base, unless another system is better than it by more than chance.
 
     Args:
         texts: files, folders, or patterns, or texts or rows themselves, as in `likewise.index`.
@@ -287,7 +287,8 @@ class _Run:
     def choice(self) -> Choice:
         """Return what is to be used, and why."""
         systems = compared(self.systems, self.each, self.by_judges)
-        chosen, reason = decided(systems)
+        usual = next(i for i, one in enumerate(systems) if not one.free)  # the pipeline of the first base
+        chosen, reason = decided(systems, self.each, usual)
         said = judgement(systems, chosen, len(self.judged.queries) if self.judged else 0)
         facts = {
             "texts": self.given.names,

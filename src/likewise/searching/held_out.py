@@ -1,9 +1,8 @@
 """Queries from a text without labels: titles, questions and sentences, each taken out of the passage that it asks for.
 
 A passage that has lost a sentence has to be found again by that sentence (the inverse cloze task, Lee et al. 2019), one
-that has lost its title by the title. A sentence repeats the words of its passage more than a question of a user does,
-so that words in common would always win: of a query's words that its passage has too, those that no other passage
-has are left out, and each of the others with probability `SHARED`.
+that has lost its title by the title. A sentence repeats the words of its passage more than a question of a user does:
+of a query's words that its passage has too, those that no other passage has are left out.
 """
 
 from __future__ import annotations
@@ -27,8 +26,6 @@ QUERIES = 400
 """Queries at most."""
 LEAST = 50
 """Queries below which nothing is measured."""
-SHARED = 0.5
-"""Share of the words in common with its own passage that a query loses."""
 _CHANGED = {"rest": 0.25, "question": 0.25, "title": 0.34}
 """Share of the passages that lose one: the others stay what they are."""
 _SHORTEST = 3  # words of a query
@@ -97,7 +94,7 @@ class HeldOut:
         *,
         most: int = QUERIES,
         language: str = "english",
-        shared: float | None = SHARED,
+        shared: float | None = 0.0,
         written: Iterable[tuple[str, str]] = (),
     ) -> HeldOut:
         """Take queries out of passages.
@@ -106,8 +103,8 @@ class HeldOut:
             seed: fixes which.
             most: queries at most, not counting those that are written.
             language: of the text, for the stems of words.
-            shared: the probability with which a query loses a word that its passage has; None keeps every word, also
-                those that no other passage has.
+            shared: the probability with which a query loses a word that its passage has, besides those that no other
+                passage has, which it always loses; None keeps every word.
             written: queries that somebody wrote, each with the id of its passage.
         """
         passages, drawn = _taken_out(excerpts, random.Random(seed), most)
