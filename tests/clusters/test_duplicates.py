@@ -162,3 +162,13 @@ def test_of_a_folder_what_cannot_be_read_is_left_out_and_told(saved_model, tmp_p
     told = capsys.readouterr().err
     assert "b.txt" in told
     assert "1 .py" in told
+
+
+@pytest.mark.parametrize("option", ["out", "keep_one"])
+def test_a_file_that_is_read_is_not_written_over(option, saved_model, sentences, tmp_path):
+    path = tmp_path / "own.txt"
+    path.write_text("\n".join(sentences[:20]) + "\n")
+    before = path.read_bytes()
+    with pytest.raises(likewise.LikewiseError, match=r"own.txt is one of the files that were read"):
+        likewise.duplicates(tmp_path, model=saved_model, quiet=True, **{option: tmp_path / "." / "own.txt"})
+    assert path.read_bytes() == before

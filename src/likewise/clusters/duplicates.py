@@ -144,6 +144,12 @@ def duplicates(
             check_target(target, "file")
     progress, given = Progress(quiet), given_texts(texts, corpus_options)
     kept = keep_texts(given, model=model, engine=engine, precision=precision, progress=progress)
+    read = {Path(file).resolve() for file in kept.files if file}
+    for target in (out, keep_one):
+        if target is not None and Path(target).resolve() in read:
+            raise OptionError(
+                f"{os.fspath(target)} is one of the files that were read, and would be lost: name another"
+            )
 
     def reason(one: int, other: int) -> str:
         first, second = wording(kept.text(one)), wording(kept.text(other))
