@@ -40,7 +40,7 @@ class TextSource:
     """Text to read.
 
     Attributes:
-        files: what to read. GivenTexts that were given themselves are in one file of rows, with the fields of rows and
+        files: what to read. Texts that were given themselves are in one file of rows, with the fields of rows and
             `_id`: the id of the row, or the position of the text.
         options: how they are read.
         in_memory: texts themselves were given.
@@ -81,7 +81,7 @@ def given_texts(
     """Return what to read for what was given.
 
     A name or a list of names means files. A list of other strings, a column of a DataFrame, or any other iterable of
-    strings are texts; mappings, or a DataFrame, are rows with a text each. GivenTexts are written to a file called by a
+    strings are texts; mappings, or a DataFrame, are rows with a text each. Texts are written to a file called by a
     digest of them, so that memory does not grow with their number, and the same texts resume the same job.
 
     Args:
