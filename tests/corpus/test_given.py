@@ -78,6 +78,7 @@ def test_a_data_frame_is_rows_and_its_column_is_texts(library):
 @pytest.mark.parametrize(
     ("given", "told"),
     [
+        ("It rains a lot.", r"It rains a lot\.: no such file: check the path; if it is a text, give it in a list"),
         (3, r"of type int is not text: give files"),
         ({"text": "a"}, r"of type dict is not text.*rows such as"),
         ([], "nothing was given to read"),

@@ -16,6 +16,7 @@ from likewise.runs.arguments import ArgumentError, checked
         (lambda: likewise.choose("a", minutes="15"), "minutes must be a number, not '15'"),
         (lambda: likewise.adapt("a", out="b", minutes="soon"), "minutes must be a number, not 'soon'"),
         (lambda: likewise.adapt("a", out="b", minuts=3), "there is no option minuts: did you mean minutes"),
+        (lambda: likewise.adapt("a", out="b", quite=True), "there is no option quite: did you mean quiet"),
         (lambda: likewise.adapt("a", out=3), "out must be a path, not 3"),
         (lambda: likewise.index("a", out="b", quiet="no"), "quiet must be true or false, not 'no'"),
         (lambda: likewise.index("a", out="b", words=10.5), r"words must be a whole number, not 10\.5"),

@@ -96,6 +96,9 @@ def given_texts(
     options = options or CorpusOptions()
     if isinstance(given, TextSource):
         return given
+    if isinstance(given, str) and len(given.split()) > 1 and not {*"/\\*"} & {*given} and not _is_there(given):
+        shown = given if len(given) <= 40 else f"{given[:40]}..."
+        raise CorpusError(f"{shown}: no such file: check the path; if it is a text, give it in a list, [text]")
     if isinstance(given, str | PathLike):
         return TextSource(given, options)
     items = _items(given)

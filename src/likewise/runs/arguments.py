@@ -61,7 +61,14 @@ def checked(function: Callable[_Of, _Result]) -> Callable[_Of, _Result]:
         for name, value in bound.arguments.items():
             if wanted := _wanted(function, signature.parameters[name]):
                 _check(name, value, *wanted)
-        return function(*arguments, **named)
+        try:
+            return function(*arguments, **named)
+        except OptionError as error:  # an option that is unknown may be meant for an argument
+            for name in named:
+                near = difflib.get_close_matches(name, signature.parameters, n=1)
+                if str(error).startswith(f"there is no option {name}.") and near:
+                    raise ArgumentError(f"there is no option {name}: did you mean {near[0]}?") from None
+            raise
 
     return called
 

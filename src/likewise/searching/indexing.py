@@ -449,6 +449,7 @@ class _Update:
     def _windows_of_texts(self, path: Path, keep: bool) -> Iterator[list[Entry]]:
         """Yield the passages of texts that are not in the table yet, in pieces of about `WINDOW`."""
         rows: dict[str, list[IndexedPassage]] = {}
+        held = 0
         for _, group in groupby(self.splitting.read(path), attrgetter("line")):
             passages = list(group)
             first = passages[0]
@@ -460,9 +461,10 @@ class _Update:
             self.wanted.append(number_of(source))
             self._saw(first)
             rows[source] = passages
-            if sum(map(len, rows.values())) >= WINDOW:
+            held += len(passages)
+            if held >= WINDOW:
                 yield self._fresh(rows, keep)
-                rows = {}
+                rows, held = {}, 0
         if rows:
             yield self._fresh(rows, keep)
 

@@ -162,11 +162,11 @@ function elsewhere(hit, other) {
 }
 
 function hit(found, rank, longest, other) {
-  const { file, line, title, text, sentence, similarity, words, scores } = found;
+  const { id, file, line, title, text, sentence, similarity, words, scores } = found;
   const at = text.indexOf(sentence);
   const passage = make("div", {}, text.slice(0, at), make("mark", { text: sentence }), text.slice(at + sentence.length));
   const place = make("div", { className: "place" }, make("span", { text: `${rank + 1}.` }));
-  place.append(make("span", { text: `${file.split(/[\\/]/).slice(-2).join("/")}:${line}`, title: file }));
+  place.append(make("span", { text: file ? `${file.split(/[\\/]/).slice(-2).join("/")}:${line}` : String(id), title: file }));
   if (title) place.append(make("span", { text: title }));
   if (!Object.keys(scores).length) {
     if (similarity !== null) place.append(make("span", { text: `cosine ${similarity.toFixed(3)}` }));
