@@ -11,7 +11,8 @@ writes a title, keywords and two questions for each (`write`; kept in the cache,
   round trip keeps. nDCG@10 over the documents taken, by BM25, by the free hybrid, and by the default pipeline, with the
   interval of the gain over the same without queries (paired bootstrap).
 - `choose`: systems as in choosing.py, ranked by labels over the documents taken, and without labels by queries that are
-  taken out of them, with written ones and without, and by written ones alone: Kendall's tau, and the regret.
+  taken out of them, with written ones and without, and by written ones alone, all or as many as were taken out:
+  Kendall's tau, and the regret.
 - `train`: a map trained beside BM25 (`adapt_beside_bm25.py`) on the pairs that the documents offer, on written queries
   with their documents, or on both; nDCG@10 over all documents of the set.
 """
@@ -137,7 +138,7 @@ def expand(one: Set) -> Iterator[dict[str, Any]]:
         return {way: ndcg_of_each(exhaustive(steps, *parts, fits), one.judged) for way, steps in WAYS.items()}
 
     start = scored(texts, vectors)
-    yield {"arm": "no queries", **{way: float(each.mean()) for way, each in start.items()}}
+    yield {"arm": "no queries", **{way: round(float(each.mean()), 2) for way, each in start.items()}}
     some = {"all": one.written, "kept": one.kept}
     some |= {f"kept, {kind}": [written for written in one.kept if written.kind == kind] for kind in KINDS}
     for name, written in some.items():
@@ -158,7 +159,7 @@ def expand(one: Set) -> Iterator[dict[str, Any]]:
             row: dict[str, Any] = {"arm": f"{name}: {arm}"}
             for way, each in scored(*given).items():
                 low, high = gain_interval(each - start[way])
-                row[way] = float(each.mean())
+                row[way] = round(float(each.mean()), 2)
                 row[f"{way}: gain"] = [round(float((each - start[way]).mean()), 2), round(low, 2), round(high, 2)]
             yield row
 
@@ -172,7 +173,7 @@ def choose(one: Set, args: argparse.Namespace) -> Iterator[dict[str, Any]]:
         "written": HeldOut.of(some, args.seed, most=0, written=pairs),
     }
     labels: dict[tuple[str, str], float] = {}
-    free: dict[str, dict[tuple[str, str], float]] = {by: {} for by in held}
+    free: dict[str, dict[tuple[str, str], np.ndarray]] = {by: {} for by in held}
     for base in args.bases:
         model, first = BASES[base]
         model = glove(args.vectors / "domains/glove") if model == "glove" else model
@@ -186,15 +187,28 @@ def choose(one: Set, args: argparse.Namespace) -> Iterator[dict[str, Any]]:
             space = Space([p.searched for p in given.passages], [q.text for q in given.queries], encode, first)
             for way, each in without_labels(space, given).items():
                 if not way.startswith("auto"):
-                    free[by][base if way != BM25 else "", way] = float(np.mean(each))
-    for by, scores in free.items():
-        keys = list(labels)
+                    free[by][base if way != BM25 else "", way] = np.array(each)
+    keys = list(labels)
+
+    def agreement(scores: dict[tuple[str, str], float]) -> tuple[float, float]:
         tau = kendalltau([labels[key] for key in keys], [scores[key] for key in keys]).statistic
-        best = max(keys, key=lambda key: scores[key])
-        regret = max(labels.values()) - labels[best]
-        kinds = held[by].kinds
-        row = {"arm": by, "queries": kinds, "systems": len(keys), "tau": round(float(tau), 3)}
-        yield row | {"regret": round(regret, 2), "best": " ".join(best).strip()}
+        return float(tau), max(labels.values()) - labels[max(keys, key=lambda key: scores[key])]
+
+    for by, scores in free.items():
+        tau, regret = agreement({key: float(scores[key].mean()) for key in keys})
+        yield {
+            "arm": by,
+            "queries": held[by].kinds,
+            "systems": len(keys),
+            "tau": round(tau, 3),
+            "regret": round(regret, 2),
+        }
+    count, rng = len(held["taken out"].queries), np.random.default_rng(args.seed)
+    draws = [rng.permutation(len(held["written"].queries))[:count] for _ in range(20)]
+    each = [agreement({key: float(free["written"][key][rows].mean()) for key in keys}) for rows in draws]
+    tau, regret = np.mean(each, axis=0)
+    row = {"arm": "written, as many as are taken out, mean of 20 draws", "queries": {"written": count}}
+    yield row | {"systems": len(keys), "tau": round(float(tau), 3), "regret": round(float(regret), 2)}
 
 
 def train(one: Set, args: argparse.Namespace) -> Iterator[dict[str, Any]]:
@@ -224,14 +238,14 @@ def train(one: Set, args: argparse.Namespace) -> Iterator[dict[str, Any]]:
         return {way: ndcg_of_each(exhaustive(weights, *parts), asked) for way, weights in steps.items()}
 
     start = scored(Head(found.shape[1]))
-    yield {"arm": "base", **{way: float(each.mean()) for way, each in start.items()}}
+    yield {"arm": "base", **{way: round(float(each.mean()), 2) for way, each in start.items()}}
     for arm, pairs in arms.items():
         for keep in (1.0, 0.3):
             head = beside(texts, texts.rows(pairs), names, keep=keep, seed=args.seed)
             row: dict[str, Any] = {"arm": f"{arm}, keep {keep}", "pairs": len(pairs)}
             for way, each in scored(head).items():
                 low, high = gain_interval(each - start[way])
-                row[way] = float(each.mean())
+                row[way] = round(float(each.mean()), 2)
                 row[f"{way}: gain"] = [round(float((each - start[way]).mean()), 2), round(low, 2), round(high, 2)]
             yield row
 

@@ -33,6 +33,7 @@ OTHERS = {
     "context-origin",
     "domains",
     "duplicates",
+    "queries",
     "topics",
     "searching",
     "security",
@@ -254,3 +255,22 @@ def test_layouts_are_compared():
     for found in ({"a": [{"c": 1.0}]}, {"a": {"b": 1.0}}, {"a": [{"b": "text"}]}, {}):
         with pytest.raises(AssertionError):
             has_layout(found, {"a": [{"b": 1.0}]})
+
+
+@pytest.mark.parametrize("path", sorted((RESULTS / "queries").iterdir()), ids=lambda path: path.stem)
+def test_written_queries_have_the_rows_of_today(path, script):
+    table = script(BENCHMARKS / "queries.py")
+    study, _, name = path.stem.partition("-")
+    assert study in table.STUDIES
+    assert name in table.JUDGED
+    first, *others = read(path)
+    if study == "choose":
+        assert all({"arm", "queries", "systems", "tau", "regret"} <= set(row) for row in (first, *others))
+        assert len(others) == 3
+    else:
+        ways = set(table.WAYS) if study == "expand" else {"alone", "free hybrid", "pipeline, no tokens"}
+        assert set(first) == {"arm", *ways}
+        assert all({"arm", *ways, *(f"{way}: gain" for way in ways)} <= set(row) for row in others)
+        assert all(
+            row[f"{way}: gain"][0] == pytest.approx(row[way] - first[way], abs=0.011) for row in others for way in ways
+        )
