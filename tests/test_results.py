@@ -28,6 +28,7 @@ RUNS = [path for folder in TABLES for path in sorted((RESULTS / folder).rglob("*
 OTHERS = {
     "adapt-beside-bm25",
     "adapt-measures",
+    "attack",
     "choosing",
     "context-frozen",
     "context-origin",

@@ -1,6 +1,7 @@
 """What an attack found, and what holds now."""
 
 import asyncio
+import gc
 import json
 import re
 import socket
@@ -63,6 +64,22 @@ def test_a_connection_whose_headers_do_not_arrive_is_closed(running, saved_model
             assert b"200 OK" in opened.recv(4096)
         opened.sendall(head)
         assert opened.recv(4096) == b""
+
+
+@pytest.mark.parametrize("told", ["Content-Length: 30000000", "Transfer-Encoding: chunked"])
+def test_a_client_that_reads_the_answer_at_the_end_learns_that_its_body_is_too_large(running, saved_model, told):
+    address, _ = running({"tiny": saved_model}, options=ServeOptions(body_timeout=2))
+    place = urlsplit(address)
+    piece = b"a" * 100_000
+    piece = piece if told.startswith("C") else b"%x\r\n%b\r\n" % (len(piece), piece)
+    with socket.create_connection((place.hostname, place.port), timeout=10) as opened:
+        opened.sendall(f"POST /search HTTP/1.1\r\nHost: localhost\r\n{told}\r\n\r\n".encode())
+        for _ in range(299):
+            opened.sendall(piece)
+        assert opened.recv(65536).split()[1] == b"413"
+        begun = time.monotonic()
+        assert opened.recv(100) == b"", "the rest does not come, and is not waited for"
+        assert time.monotonic() - begun < 8
 
 
 @pytest.mark.parametrize("host", ["localhost", "LOCALHOST:8080", "127.0.0.1", "[::1]:80", "10.1.2.3:8080"])
@@ -187,6 +204,29 @@ def test_a_large_body_holds_no_one_up_and_takes_little_memory(posted, kind):
     peak = tracemalloc.get_traced_memory()[1] / 1e6
     tracemalloc.stop()
     assert peak < 100
+
+
+@pytest.mark.parametrize(
+    ("body", "wanted"),
+    [
+        (b'{"model":"tiny","input":"' + b"a" * (9 << 20), 413),
+        (LARGE["a number"].replace(b"NAME", b"input"), 400),
+        (LARGE["one text"].replace(b"NAME", b"input")[:-9], 400),
+        (LARGE["one text"].replace(b"NAME", b"input"), 400),
+    ],
+    ids=["too large", "a number", "cut", "a long text"],
+)
+def test_a_body_that_is_refused_is_not_kept(posted, body, wanted):
+    app, _ = posted
+    gc.collect()
+    gc.disable()  # the service's own come late, for it holds much that lives long
+    tracemalloc.start()
+    try:
+        assert asyncio.run(called(app, "/v1/embeddings", body, 60))[0] == wanted
+        assert tracemalloc.get_traced_memory()[0] < 4e6
+    finally:
+        tracemalloc.stop()
+        gc.enable()
 
 
 def test_another_encoding_is_refused_since_its_values_cannot_be_counted(client):

@@ -48,6 +48,9 @@ _LIMITS = {
     "`ulimit -n 1024`, and run the same command again",
     r"File too large|os error 27\b|Errno 27\b": "a file would be larger than this shell allows: raise the limit, as "
     "`ulimit -f unlimited`, and run the same command again",
+    r"failed to map segment|[Cc]an(no|')t allocate memory|Unable to allocate|bad[ _]alloc|can't start new thread|"
+    r"os error 12\b|Errno 12\b|^MemoryError$": "there is not enough memory: free some, or raise the limit of the "
+    "shell, as `ulimit -v unlimited`, and run the same command again",
 }
 
 
@@ -55,7 +58,7 @@ def _limit_of(error: BaseException | None) -> str | None:
     """Return what to say of an error behind which is a limit of the system; None for another one."""
     while error is not None:
         for pattern, message in _LIMITS.items():
-            if re.search(pattern, str(error)):
+            if re.search(pattern, "MemoryError" if isinstance(error, MemoryError) else str(error)):
                 return message
         error = error.__cause__ or error.__context__
     return None

@@ -49,6 +49,9 @@ def cache_folder() -> Path:
 def made_in_cache(folder: Path) -> Path:
     """Make a folder of the cache if it is not there, and return it."""
     try:
+        cache_folder().parent.mkdir(parents=True, exist_ok=True)
+        # It holds text of files that others may not be allowed to read.
+        cache_folder().mkdir(mode=0o700, exist_ok=True)
         folder.mkdir(parents=True, exist_ok=True)
         if os.access(folder, os.W_OK):
             return folder

@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 from importlib.util import find_spec, module_from_spec
 from typing import Any
 
-from likewise.errors import require_extra
+from likewise.errors import LikewiseError, require_extra
 
 _CLIENT = "lance_namespace_urllib3_client"
 """Of a service that is not used here, generated: LanceDB takes its types alone, and the rest is half of its import."""
 
 
+_ADDRESSES = 3 << 30
+"""Bytes of address space without which LanceDB ends the whole process, or waits for ever; it uses a tenth of them."""
+
+
 def lancedb_module() -> Any:
-    """Return the module `lancedb`; raise MissingExtraError if it is not installed."""
+    """Return the module `lancedb`.
+
+    Raises:
+        MissingExtraError: it is not installed.
+        LikewiseError: the process may not have as much address space as it needs.
+    """
     require_extra("search", "An index", "lancedb")
+    if (allowed := _allowed()) < _ADDRESSES:
+        raise LikewiseError(
+            f"this shell allows a process {allowed / 2**30:.1f} GiB of addresses (`ulimit -v`), and an index needs "
+            f"{_ADDRESSES >> 30}: raise the limit, as `ulimit -v unlimited`, and run the same command again"
+        )
     os.environ.setdefault("LANCEDB_LOG", "error")  # read at the import: it would warn of each table that it makes
     client = find_spec(_CLIENT) if _CLIENT not in sys.modules else None
     if client is not None:
@@ -25,3 +40,13 @@ def lancedb_module() -> Any:
     if client is not None:
         del sys.modules[_CLIENT]  # imported by somebody else, it is whole
     return lancedb
+
+
+def _allowed() -> float:
+    """Return the bytes of address space that this process may have."""
+    try:
+        import resource
+    except ImportError:  # another system
+        return math.inf
+    allowed = resource.getrlimit(resource.RLIMIT_AS)[0]
+    return math.inf if allowed == resource.RLIM_INFINITY else allowed

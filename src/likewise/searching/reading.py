@@ -35,7 +35,7 @@ from likewise.searching.leftovers import OWN_FOLDER
 from likewise.searching.maxsim import TokenCodec
 from likewise.searching.passages import passage_text
 from likewise.searching.reranker import Reranker, in_range
-from likewise.searching.table import SHOWN, SearchError, Table
+from likewise.searching.table import SHOWN, SearchError, Table, damage
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -283,20 +283,21 @@ class Index:
             raise SearchError(f"k is {k}: give 1 or more")
         if mode not in ("hybrid", "vectors", "words"):
             raise SearchError(f"unknown mode {mode!r}: give hybrid, vectors or words")
-        where = self.table.condition(where) if where else None
-        table, steps = self.table, pipeline_of(pipeline, self.pipeline)
-        query = without_surrogates(query)
-        if not query.strip() or not table.rows:
-            return []
-        k = min(k, table.rows)  # LanceDB's numbers are not as large as Python's
-        query, excluded = divided(query) if mode == "hybrid" and steps.excluded else (query, "")
-        asked = None if mode == "words" else self._asked(query, steps if mode == "hybrid" else _NO_TOKENS)
-        vector = asked.vector if asked else None
-        barred = Asked(excluded, self._encode([excluded])[0]) if excluded else None
-        found = self._ranked(query, asked, k, mode, where, steps, barred)
-        if mode == "hybrid" and steps.reranker:
-            found = self._reranked(found, query, steps)
-        rows = table.passages(found.ids[:k])
+        with damage(self.path):
+            where = self.table.condition(where) if where else None
+            table, steps = self.table, pipeline_of(pipeline, self.pipeline)
+            query = without_surrogates(query)
+            if not query.strip() or not table.rows:
+                return []
+            k = min(k, table.rows)  # LanceDB's numbers are not as large as Python's
+            query, excluded = divided(query) if mode == "hybrid" and steps.excluded else (query, "")
+            asked = None if mode == "words" else self._asked(query, steps if mode == "hybrid" else _NO_TOKENS)
+            vector = asked.vector if asked else None
+            barred = Asked(excluded, self._encode([excluded])[0]) if excluded else None
+            found = self._ranked(query, asked, k, mode, where, steps, barred)
+            if mode == "hybrid" and steps.reranker:
+                found = self._reranked(found, query, steps)
+            rows = table.passages(found.ids[:k])
         texts = [row["text"] for row in rows]
         sentences, fields = self._marked(query, vector, texts) if mark else texts, table.metadata
         return [

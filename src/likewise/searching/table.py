@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,32 @@ class SearchError(LikewiseError):
     """Raised if an index or a query is not valid; the message names the cure."""
 
 
+_LOST = re.compile(r"Not found|Not a directory|LanceError\(IO\)|[Cc]orrupt")
+_LIMIT = re.compile(r"os error (12|24|27|28)\b|Too many open files|No space left")
+
+
+def _is_lost(error: BaseException) -> bool:
+    """Return whether files of a table are gone or changed, and it is no limit of the system that an error is about."""
+    return bool(_LOST.search(str(error))) and not _LIMIT.search(str(error))
+
+
+@contextmanager
+def damage(folder: Path) -> Iterator[None]:
+    """Raise a SearchError with the cure where files of an index are gone or changed while it is read."""
+    try:
+        yield
+    except RuntimeError as error:
+        if not _is_lost(error):
+            raise
+        raise _damaged(folder, error) from None
+
+
+def _damaged(folder: Path, error: BaseException) -> SearchError:
+    return SearchError(
+        f"{folder} is damaged ({first_line(error)}): make it again with `likewise index ... --overwrite`"
+    )
+
+
 class Table:
     """The passages of an index.
 
@@ -60,9 +87,7 @@ class Table:
                 self._table.checkout(version)
             self.is_approximate = "vector_idx" in self._indexes()
         except (ValueError, RuntimeError, OSError) as error:
-            raise SearchError(
-                f"{folder} is damaged ({first_line(error)}): make it again with `likewise index ... --overwrite`"
-            ) from None
+            raise _damaged(folder, error) from None
 
     @classmethod
     def create(cls, folder: Path, name: str, dimension: int, tokens: bool = False) -> Table:
@@ -380,7 +405,7 @@ class Table:
             return (query.where(condition, prefilter=True) if condition else query).to_arrow()
         except (ValueError, RuntimeError) as error:
             where = where or condition
-            if where is None:
+            if where is None or _is_lost(error):
                 raise
             raise SearchError(f"the filter {where!r} is not valid: {first_line(error)}") from None
 

@@ -6,6 +6,7 @@ import base64
 import time
 from collections.abc import Awaitable, Sequence
 from pathlib import Path
+from traceback import clear_frames
 from typing import Any, TypeVar
 from uuid import uuid4
 
@@ -69,6 +70,8 @@ def create_app(service: Service, keys: Sequence[str] = (), cors: Sequence[str] =
 
 def _answer_errors(app: FastAPI) -> None:
     async def answer(request: Request, error: Any) -> Response:
+        # FastAPI leaves the error in a variable of what raised it, which would keep the body until a collection.
+        clear_frames(error.__traceback__)
         if isinstance(error, RequestError):
             return error.response()
         if isinstance(error, RequestValidationError):

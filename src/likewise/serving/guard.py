@@ -118,9 +118,8 @@ class Guard:
         most, body, more = self.options.max_body, bytearray(), True
         values = _Values(8 * self.options.max_texts + 64)
         declared = dict(scope["headers"]).get(b"content-length", b"0")
-        too_large = RequestError(f"the body is larger than {most:,} bytes: send fewer texts", 413, connection="close")
         if not declared.isdigit() or int(declared) > most:
-            raise too_large
+            raise _too_large(most)
         try:
             async with asyncio.timeout(self.options.body_timeout):
                 while more:
@@ -129,7 +128,7 @@ class Guard:
                         raise RequestError("the client has left")
                     piece, more = message.get("body", b""), message.get("more_body", False)
                     if len(body) + len(piece) > most:
-                        raise too_large
+                        raise _too_large(most)
                     for start in range(0, len(piece), _SLICE):
                         values.count(piece[start : start + _SLICE])
                         await asyncio.sleep(0)
@@ -137,12 +136,17 @@ class Guard:
         except TimeoutError:
             late = f"the body did not arrive within {self.options.body_timeout:g} s"
             raise RequestError(late, 408, connection="close") from None
-        messages = iter([{"type": "http.request", "body": bytes(body), "more_body": False}])
+        messages = [{"type": "http.request", "body": bytes(body), "more_body": False}]
 
         async def replay() -> Any:
-            return next(messages, None) or await receive()
+            return messages.pop() if messages else await receive()
 
         return replay
+
+
+def _too_large(most: int) -> RequestError:
+    """Return a new error: in a variable of the function that raises it, it would keep the body until a collection."""
+    return RequestError(f"the body is larger than {most:,} bytes: send fewer texts", 413)
 
 
 class _Values:

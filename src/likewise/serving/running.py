@@ -93,7 +93,7 @@ def server_of(app: Any, limits: ServeOptions, log_level: str = "warning") -> Any
     from likewise.serving.connection import Connection
 
     seconds = int(limits.timeout) + 5
-    connection: Any = partial(Connection, limits.header_timeout)
+    connection: Any = partial(Connection, limits.header_timeout, limits.body_timeout)
     return uvicorn.Server(
         uvicorn.Config(app, http=connection, log_level=log_level, access_log=False, timeout_graceful_shutdown=seconds)
     )
