@@ -25,7 +25,7 @@ def measured(monkeypatch, each, count, fixed=0.0, first=0.0):
 
 def test_the_first_batch_does_not_count(monkeypatch):
     found, sizes = measured(monkeypatch, each=0.25, count=100, first=60.0)
-    assert (found, sizes) == (0.25, [4, 4])
+    assert (found, sizes) == (0.25, [4, 4, 16])
 
 
 def test_a_fast_model_is_measured_on_more(monkeypatch):
@@ -36,7 +36,19 @@ def test_a_fast_model_is_measured_on_more(monkeypatch):
 
 def test_no_more_is_measured_than_there_is(monkeypatch):
     assert measured(monkeypatch, each=0.001, count=10)[1] == [4, 4, 10]
-    assert measured(monkeypatch, each=0.001, count=1)[1] == [1, 1]
+    assert measured(monkeypatch, each=0.001, count=1)[1] == [1, 1, 1]
+
+
+def test_calls_that_are_slow_at_first_do_not_count(monkeypatch):
+    clock, calls = Clock(), []
+    monkeypatch.setattr(duration, "time", clock)
+
+    def work(items):
+        calls.append(len(items))
+        clock.now += 0.01 * len(items) + (4.0 if len(calls) < 5 else 0.0)
+
+    assert abs(seconds_each(work, range(64)) - 0.01) < 1e-9
+    assert calls == [4, 4, 16, 64, 64, 64]
 
 
 def test_the_items_are_spread_over_all(monkeypatch):
