@@ -7,7 +7,7 @@ import pytest
 
 from likewise.comparison.methods import ComparisonError, parse_methods
 from likewise.comparison.outcome import Comparison
-from likewise.comparison.report import making, markdown, markdown_table, notes, open_folder, scores_table
+from likewise.comparison.report import making, markdown, markdown_table, notes, open_folder, scores_table, verdict
 
 SETTINGS = {
     "base": "bundled:minilm",
@@ -142,3 +142,20 @@ def test_a_cell_cannot_break_the_table():
     lines = markdown_table(("Text", "N"), [("a | b\nc", "1")]).splitlines()
     assert lines[2] == "| a \\| b c |   1 |"
     assert len({len(line) for line in lines}) == 1
+
+
+@pytest.mark.parametrize(
+    ("scores", "said"),
+    [
+        ({1: 72.0, 2: 73.0}, "simcse is best by STS-B: 72.50 ± 0.71, +2.50 over the unchanged base."),
+        ({1: 69.0, 2: 73.0}, "simcse is best by STS-B: 71.00 ± 2.83, +1.00 over the unchanged base. That is less than "
+         "twice the spread over the seeds."),
+        ({1: 69.0, 2: 70.0}, "Nothing is better than the unchanged base, which scores 70.00 by STS-B."),
+        ({}, "Nothing is better than the unchanged base, which scores 70.00 by STS-B."),
+    ],
+)  # fmt: skip
+def test_the_verdict_names_the_best_and_what_it_gains(scores, said):
+    base, simcse = parse_methods(["base", "simcse"])
+    results = (result("base", 1, {"sts-b": 70.0}), *(result("simcse", n, {"sts-b": s}) for n, s in scores.items()))
+    runs = ((base, 1), (simcse, 1), (simcse, 2))
+    assert verdict(Comparison(Path("out"), SETTINGS, (1, 2), runs, results)) == said

@@ -27,7 +27,7 @@ def draw_curves(found: Comparison, path: Path) -> Path | None:
     if not curves:
         return None
     rows = [row for row in found.rows if row.label in curves]
-    figure, grid = _panels_of(rows, 1.2, 4.6, 4.6)
+    figure, grid = _panels_of(rows, 1.2, 6.4, 4.0)
     every = np.concatenate([scores.ravel() for _, scores in curves.values()])
     low, high = frame(every, 0.2, _LEAST if found.dev_metric == "sts_dev_spearman" else 0.0)
     untrained = {base.label: base.dev_score for row in rows if (base := found.base_row(row.method))}

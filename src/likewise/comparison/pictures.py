@@ -125,7 +125,7 @@ def draw_similarities(found: Comparison, path: Path) -> Path | None:
     if not shown:
         return None
     kinds = list(dict.fromkeys(one["kind"] for parts in shown.values() for one in parts))
-    others = iter((PURPLE, VERMILLION, SKY, BLACK) * len(kinds))
+    others = iter((PURPLE, VERMILLION, SKY, BLACK, "#999999") * len(kinds))
     colours = {kind: _KINDS.get(kind) or next(others) for kind in kinds}
     figure, axes = _lines_of(list(shown), 0.2 + 0.14 * len(kinds))
     step = 0.7 / len(kinds)
