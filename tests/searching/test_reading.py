@@ -69,6 +69,18 @@ def test_the_sentence_that_fits_is_marked(reader, sentences, saved_model):
     assert hit.parts == (f"{sentences[40]} ", sentences[41], "")
 
 
+def test_sentences_of_the_same_hits_are_encoded_once(indexed, sentences, monkeypatch):
+    reader, encoded = Index(indexed), []
+    encode = reader._encode
+    monkeypatch.setattr(reader, "_encode", lambda texts: (encoded.extend(texts), encode(texts))[1])
+    first = reader.search(sentences[41], k=42)
+    assert sentences[40] in encoded
+    encoded.clear()
+    again = reader.search(sentences[41], k=42)
+    assert sentences[40] not in encoded
+    assert [hit.sentence for hit in again] == [hit.sentence for hit in first]
+
+
 def test_filters_on_places_and_metadata(saved_model, tmp_path):
     rows = [{"body": f"the cat number {i}", "year": str(2000 + i), "kind": "a" if i % 2 else "b"} for i in range(8)]
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))

@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 Mode = Literal["hybrid", "vectors", "words"]
 _WORD = re.compile(r"\w+")
 _WAIT = 2.0
+_SENTENCES = 10_000
+"""Sentences whose vectors are kept for the next search, which often has hits of the same passages: 15 MB."""
 _NO_TOKENS = Pipeline(tokens=0)
 _OTHER_NAMES = ("top_k", "limit")
 _Of = ParamSpec("_Of")
@@ -98,6 +100,8 @@ class Index:
         self._fits = ""
         self._reranker: Reranker | None = None
         self._writer: DeferredEncoder | None = None
+        self._sentences: dict[str, np.ndarray] = {}  # vectors (D,) of sentences that hits had
+        self._sentences_of = ""  # the model of these
         _ = self.table
 
     def __len__(self) -> int:
@@ -351,6 +355,15 @@ class Index:
         scores = (found.scores + added)[order]
         return Ranking(found.ids[order], scores, found.similarity[order], found.words[order], parts)
 
+    def _vectors_of(self, sentences: Sequence[str]) -> np.ndarray:
+        """Return the vectors (S, D) of sentences, of which those of earlier hits are known."""
+        if self._sentences_of != self.made_with or len(self._sentences) > _SENTENCES:
+            self._sentences, self._sentences_of = {}, self.made_with
+        known = self._sentences
+        if new := [one for one in sentences if one not in known]:
+            known.update(zip(new, self._encode(new), strict=True))
+        return np.stack([known[one] for one in sentences])
+
     def _marked(self, query: str, vector: np.ndarray | None, texts: Sequence[str]) -> list[str]:
         """Return the sentence of each text that fits the query best."""
         lines = [text.split("\n") for text in texts]  # of lists, code and tables
@@ -364,7 +377,7 @@ class Index:
             wanted = {word.lower() for word in _WORD.findall(query)}
             fit = {one: sum(word.lower() in wanted for word in _WORD.findall(one)) for one in several}
         elif several:
-            fit = dict(zip(several, (self._encode(several) @ vector).tolist(), strict=True))
+            fit = dict(zip(several, (self._vectors_of(several) @ vector).tolist(), strict=True))
         return [max(some, key=lambda one: fit.get(one, 0.0)) for some in split]
 
 

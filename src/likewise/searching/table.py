@@ -11,6 +11,7 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -100,6 +101,11 @@ class Table:
         lancedb_module().connect(folder).create_table(name, schema=schema, mode="overwrite")
         return cls(folder, name)
 
+    @cached_property
+    def _schema(self) -> Any:
+        """The columns, which LanceDB takes milliseconds to tell."""
+        return self._table.schema
+
     @property
     def rows(self) -> int:
         """The number of passages."""
@@ -113,30 +119,31 @@ class Table:
     @property
     def dimension(self) -> int:
         """D, the length of the vectors."""
-        return int(self._table.schema.field("vector").type.list_size)
+        return int(self._schema.field("vector").type.list_size)
 
     @property
     def metadata(self) -> dict[str, Kind]:
         """The names of the metadata fields, each with the kind of its values."""
         return {
-            name.removesuffix("_") if name[:-1] in _STORED else name: _kind(self._table.schema.field(name).type)
-            for name in self._table.schema.names
+            name.removesuffix("_") if name[:-1] in _STORED else name: _kind(self._schema.field(name).type)
+            for name in self._schema.names
             if name not in _STORED
         }
 
     def extend(self, metadata: Mapping[str, Kind]) -> None:
         """Add columns for metadata fields that are not there yet, and for ids to a table that is older than these."""
         names = {"int": "bigint", "float": "double", "bool": "boolean", "text": "string"}
-        there = self._table.schema.names
+        there = self._schema.names
         new = {} if "id" in there else {"id": "string"}
         new |= {column_of(one): names[kind] for one, kind in metadata.items() if column_of(one) not in there}
         if new:
             self._table.add_columns({name: f"cast(NULL as {kind})" for name, kind in new.items()})
+            del self._schema
 
     @property
     def has_tokens(self) -> bool:
         """True if the tokens of passages are stored."""
-        return "tokens" in self._table.schema.names
+        return "tokens" in self._schema.names
 
     def condition(self, given: str) -> str:
         """Return a condition on the fields as LanceDB reads it; see `condition_of`.
@@ -183,7 +190,7 @@ class Table:
         columns: dict[str, Any] = dict(zip(names, zip(*rows, strict=True), strict=True))
         columns |= {"tokens": [tokens for _, tokens in encoded]} if self.has_tokens else {}
         vectors = vector_column(np.stack([vector for vector, _ in encoded]))
-        self._table.add(pa.table(columns | {"vector": vectors}, schema=self._table.schema))
+        self._table.add(pa.table(columns | {"vector": vectors}, schema=self._schema))
 
     def remove(self, sources: Sequence[str]) -> None:
         """Remove the passages of sources."""
@@ -210,7 +217,7 @@ class Table:
     def present(self, ids: Sequence[str]) -> list[str]:
         """Return those of some ids that are in the table."""
         found: dict[str, None] = {}
-        if "id" in self._table.schema.names:
+        if "id" in self._schema.names:
             for start in range(0, len(ids), _LISTED_AT_ONCE):
                 among = f"id IN ({_texts(ids[start : start + _LISTED_AT_ONCE])})"
                 found |= dict.fromkeys(self._select(["id"], among)["id"].to_pylist())
@@ -222,7 +229,7 @@ class Table:
 
     def others(self, ids: Sequence[str], sources: Sequence[str]) -> list[str]:
         """Return the sources of ids, without some sources: what was known by these ids before."""
-        if "id" not in self._table.schema.names:
+        if "id" not in self._schema.names:
             return []
         found = self._select(["source"], f"id IN ({_texts(ids)}) AND source NOT IN ({_quoted(sources)})")
         return list(dict.fromkeys(found["source"].to_pylist()))
@@ -254,7 +261,7 @@ class Table:
 
     def ids(self) -> list[str]:
         """Return all ids, each once, in the order of the table."""
-        if "id" not in self._table.schema.names:
+        if "id" not in self._schema.names:
             return []
         return [one for one in dict.fromkeys(self._select(["id"])["id"].to_pylist()) if one is not None]
 
@@ -385,7 +392,7 @@ class Table:
         if not len(ids):
             return []
         names = {column_of(name): name for name in self.metadata}
-        known = [name for name in (*SHOWN, "id", *names) if name in self._table.schema.names]
+        known = [name for name in (*SHOWN, "id", *names) if name in self._schema.names]
         found = self._table.take_row_ids(ids.tolist()).select(known).with_row_id().to_arrow()
         rows = [
             {"id": None} | {names.get(name, name): value for name, value in row.items()} for row in found.to_pylist()
