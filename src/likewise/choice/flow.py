@@ -95,8 +95,8 @@ def choose(
             passage. The id of a passage is the field _id of its row, or its file and line, "notes.md:12"; of a
             text in a list, its place from 0. Or the language model that writes some: the address of a server that
             speaks OpenAI's protocol, "http://localhost:11434/v1", to which the passages are then sent;
-            "bundled:smollm2"; or the folder of a causal model. Those are kept by which one of the bases, with BM25
-            added, finds the passage among the first 10, and which do not copy it.
+            "bundled:smollm2"; or a folder or hub name of a causal model. Those are kept by which one of the bases, with
+            BM25 added, finds the passage among the first 10, and which do not copy it.
         queries_model: the name of the model on that server; it may be left out if there is one alone.
         queries_for: passages that queries are written for, at most.
         judgements: your own judgements: a line for each with the query's id, the document's, and a grade, with tabs.

@@ -21,7 +21,7 @@ from likewise.cli.messages import table_of
         "queries": "JSONL with the fields query and passage: further queries, each with the id of its passage (the "
         "field _id of its row, or its file and line, notes.md:12). Or what writes some: the address of a server that "
         "speaks OpenAI's protocol, such as http://localhost:11434/v1, to which the passages are then sent; "
-        "bundled:smollm2; or the folder of a causal model.",
+        "bundled:smollm2; or a folder or hub name of a causal model.",
     },
     leave_out=("min_words", "max_words", "deduplicate"),
 )

@@ -28,6 +28,7 @@ from likewise.runs.stopping import orderly_stop
 
 FIRST = 10
 """Places in the free hybrid within which a query has to find its passage."""
+_FILES = (".jsonl", ".json", ".ndjson", ".gz", ".txt", ".csv", ".tsv")
 _COMMON = 0.1
 """Share of the passages from which on a word is not counted as one of the passage."""
 
@@ -63,14 +64,16 @@ class Written:
 
 
 def writes(named: object) -> bool:
-    """Return whether a name is that of a server, a bundled model, or a folder, and not that of a file with queries.
+    """Return whether a name is that of a server or a model, and not that of a file with queries.
 
-    >>> writes("http://localhost:11434/v1"), writes("bundled:smollm2"), writes("queries.jsonl")
-    (True, True, False)
+    >>> writes("http://localhost:11434/v1"), writes("bundled:smollm2"), writes("Qwen/Qwen3-0.6B")
+    (True, True, True)
+    >>> writes("queries.jsonl")
+    False
     """
-    if not isinstance(named, str):
-        return False
-    return named.startswith(("http://", "https://", "bundled:")) or Path(named).expanduser().is_dir()
+    if not isinstance(named, str) or named.startswith(("http://", "https://", "bundled:")):
+        return isinstance(named, str)
+    return not (Path(named).expanduser().is_file() or named.endswith(_FILES))
 
 
 def writer_of(named: str, model: str, progress: Progress) -> Writer:
