@@ -198,6 +198,15 @@ def test_a_table_that_is_replaced_is_one_sentence(change, mode, indexed, tmp_pat
             search()
 
 
+@pytest.mark.parametrize("put", [lambda path: path.symlink_to("/dev/zero"), os.mkfifo, Path.mkdir])
+def test_a_record_without_an_end_is_not_read(put, indexed, tmp_path):
+    folder = shutil.copytree(indexed, tmp_path / "a.index")
+    (folder / "likewise.json").unlink()
+    put(folder / "likewise.json")
+    with pytest.raises(likewise.LikewiseError, match=r"likewise\.json is damaged \(.*not a file"):
+        Index(folder)
+
+
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)> \"'><b>"
 
 

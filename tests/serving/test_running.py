@@ -62,6 +62,9 @@ def test_a_port_in_use_and_other_faults_are_said_before_a_model_is_loaded(addres
     (tmp_path / "empty").write_text("\n\n")
     with pytest.raises(ServingError, match="holds no API key"):
         likewise.serve("no-such-model", api_key_file=tmp_path / "empty")
+    (tmp_path / "latin").write_bytes(b"cl\xe9\n")
+    with pytest.raises(ServingError, match="latin is not text in UTF-8"):
+        likewise.serve("no-such-model", api_key_file=tmp_path / "latin")
     with pytest.raises(likewise.LikewiseError, match="queue must be 1 or more"):
         likewise.serve("no-such-model", queue=0)
     with pytest.raises(likewise.LikewiseError, match="there is no index"):

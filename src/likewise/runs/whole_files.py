@@ -67,7 +67,9 @@ def write_json(path: Path, content: Any, *, strict: bool = False) -> Path:
 
 
 def read_json(path: Path) -> Any:
-    """Return the content of a JSON file."""
+    """Return the content of a JSON file; a pipe or a device in its place, which may have no end, is a ValueError."""
+    if path.exists() and not path.is_file():
+        raise ValueError("it is not a file")
     return parse_json(path.read_text(encoding="utf-8"))
 
 

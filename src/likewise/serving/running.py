@@ -135,7 +135,10 @@ def _named(models: Any) -> dict[str, Any]:
 def _keys(path: Path) -> list[str]:
     if not path.is_file():
         raise ServingError(f"there is no file {path}: write an API key on each of its lines")
-    keys = [line.strip() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    try:
+        keys = [line.strip() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    except UnicodeDecodeError:
+        raise ServingError(f"{path} is not text in UTF-8: write an API key on each of its lines") from None
     if not keys:
         raise ServingError(f"{path} holds no API key: write one on each of its lines")
     return keys
