@@ -220,15 +220,46 @@ def test_a_language_model_writes_queries(text, word_model, monkeypatch, capsys):
     assert re.search(r"\d+ of 180 written queries are kept by the round trip", told)
 
 
-def test_an_adaptation_that_fails_is_told_and_the_rest_is_measured(text, word_model, monkeypatch, capsys):
+def test_what_has_seen_the_answers_is_not_chosen():
+    rng = np.random.default_rng(0)
+    usual = rng.uniform(0, 50, 300)
+    each = [usual - 1, usual, usual + 30]
+    seen = System("mine (adapted), alone", "mine", "vectors", Pipeline(), False, each[2].mean(), learnt=True)
+    systems = [system("BM25", each[0].mean()), system("b, pipeline", each[1].mean(), free=False), seen]
+    best, _ = decided(compared(systems, each, []), each, 1)
+    assert best.name == "b, pipeline"
+
+
+def test_an_adapted_base_is_told_and_adapting_does_not_see_the_queries(text, word_model, tmp_path, monkeypatch, capsys):
+    import shutil
+
     import likewise.choice.flow as flow
     from likewise.errors import LikewiseError
 
-    def refuse(*args, **options):
+    mine = tmp_path / "mine"
+    shutil.copytree(word_model, mine)
+    (mine / "likewise.json").write_text(json.dumps({"plan": {}, "files": [], "recipe": "adapt"}))
+    read = []
+
+    def refuse(rows, **options):
+        read.append(rows.read_text())
         raise LikewiseError("about 21 min, longer than the 3 min given")
 
     monkeypatch.setattr(flow, "adapt_encoder", refuse)
     options = likewise.CorpusOptions(field="text")
-    found = likewise.choose(text, bases=[word_model], adapt=True, passages=150, corpus_options=options)
-    assert len(found.table) == 4
-    assert "is not adapted: about 21 min, longer" in capsys.readouterr().err
+    found = likewise.choose(
+        text, bases=[mine, word_model], adapt=True, passages=150, corpus_options=options, out=tmp_path / "out"
+    )
+    told = capsys.readouterr().err
+    assert f"{mine} was adapted. If it was to this text" in told
+    assert "is not adapted: about 21 min, longer" in told
+    assert [one.name for one in found.table if one.learnt] == [
+        f"{mine} (adapted){way}" for way in (", alone", " + BM25", ", pipeline")
+    ]
+    assert not found.chosen.learnt
+    whole = text.read_text()
+    queries = [json.loads(line) for line in (tmp_path / "out/queries/queries.jsonl").read_text().splitlines()]
+    titles = [one["text"] for one in queries if one["kind"] == "title"]
+    kept = [json.loads(line)["title"] for line in read[0].splitlines()]
+    assert titles
+    assert not {one for one in titles if one in whole} & set(kept)

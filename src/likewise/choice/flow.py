@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 _BM25 = "BM25"
-_BY_CROSS_ENCODER = "reranker"
+_PIPELINE, _BY_CROSS_ENCODER = ", pipeline", "reranker"
 _PROBE = 32  # passages by which the time is foretold
 _DISAGREEING = 10
 _JUDGED_DEPTH = 100
@@ -88,7 +88,7 @@ def choose(
     Args:
         texts: files, folders, or patterns, or texts or rows themselves, as in `likewise.index`.
         bases: encoders, as `likewise.load` takes them.
-        adapt: also adapt each base to the text, as `likewise adapt` does.
+        adapt: also adapt each base to the text, as `likewise adapt` does, without what was taken out of it.
         reranker: a cross-encoder of sentence-transformers, a folder or a hub name: each pipeline is measured with it
             too, for the order of the first passages.
         queries: further queries, each with the id of its passage: pairs, or a JSONL file with the fields query and
@@ -164,11 +164,20 @@ def choose(
         run = _Run(job, held, judged, given, files, language, os.fspath(reranker), progress)
         run.foretell(encoders, adapt)
         for name, encoder in encoders.items():
-            run.base(name, name, encoder)
+            if learnt := (read_record(Path(encoder.name)) or {}).get("recipe") == "adapt":
+                progress.tell(
+                    f"{name} was adapted. If it was to this text, it has seen the answers to these queries, and its "
+                    "scores are too high, so that it is not chosen: name its base, and take --adapt"
+                )
+            run.base(f"{name} (adapted)" if learnt else name, name, encoder, free=not learnt, learnt=learnt)
+        # What was taken out of the passages is no text to adapt to: it holds the answers.
+        rows = held.save(job.work / "learnt") if adapt else Path()
         for name in names if adapt else ():
             model = job.result / "adapted" / _folder(name)
             try:
-                adapted = adapt_encoder(cast(Any, given), base=name, out=model, minutes=minutes, quiet=quiet)
+                adapted = adapt_encoder(
+                    rows, base=name, out=model, minutes=minutes, corpus_options=CorpusOptions(field="text"), quiet=quiet
+                )
             except LikewiseError as reason:  # too little time or text: what has been measured is worth having
                 progress.tell(f"{name} is not adapted: {reason}")
                 continue
@@ -221,7 +230,7 @@ class _Run:
         texts = counted(len(self.held.passages) * len(begun), "passage")
         self.progress.tell(f"{texts} to encode: about {max(1, round(seconds / 60))} min{more}")
 
-    def base(self, shown: str, model: str, encoder: DeferredEncoder, free: bool = True) -> None:
+    def base(self, shown: str, model: str, encoder: DeferredEncoder, free: bool = True, learnt: bool = False) -> None:
         """Index the text by a base, and measure every way to search with it."""
         folder, whole = (self.job.result / place / _folder(shown) for place in ("indexes", "whole"))
         path = trial_index(self.held, folder, encoder.name, language=self.language, quiet=self.progress.quiet)
@@ -248,11 +257,11 @@ class _Run:
         ways += [
             (f"{shown}, alone", Way("vectors", vectors_alone()), free),
             (f"{shown} + BM25", Way("hybrid", free_hybrid()), free),
-            (f"{shown}, pipeline", Way("hybrid", opened.pipeline), False),
+            (f"{shown}{_PIPELINE}", Way("hybrid", opened.pipeline), False),
         ]
         if self.reranker:
             with_it = pipeline_of({"reranker": self.reranker}, opened.pipeline)
-            ways.append((f"{shown}, pipeline, {_BY_CROSS_ENCODER}", Way("hybrid", with_it), False))
+            ways.append((f"{shown}{_PIPELINE}, {_BY_CROSS_ENCODER}", Way("hybrid", with_it), False))
         for name, way, is_free in ways:
             if f"{_folder(name)}.json" not in self.parts:
                 self._measure(name, way, opened, judged_by)
@@ -264,7 +273,7 @@ class _Run:
             of_written = [each for each, query in zip(kept["each"], self.held.queries, strict=True) if query.is_written]
             known = known | {"milliseconds": kept["milliseconds"]}
             known |= {"written": float(np.mean(of_written))} if of_written else {}
-            one = System(name, named, way.mode, steps, is_free, score, **known)
+            one = System(name, named, way.mode, steps, is_free, score, learnt=learnt and name != _BM25, **known)
             self.systems.append(one)
             self.each.append(np.array(kept["each"]))
             self.found.append(kept["found"])
@@ -287,7 +296,8 @@ class _Run:
     def choice(self) -> Choice:
         """Return what is to be used, and why."""
         systems = compared(self.systems, self.each, self.by_judges)
-        usual = next(i for i, one in enumerate(systems) if not one.free)  # the pipeline of the first base
+        pipelines = [i for i, one in enumerate(systems) if one.name.endswith(_PIPELINE)]
+        usual = next((i for i in pipelines if not systems[i].learnt), pipelines[0])  # that of the first base
         chosen, reason = decided(systems, self.each, usual)
         said = judgement(systems, chosen, len(self.judged.queries) if self.judged else 0)
         facts = {

@@ -33,6 +33,7 @@ class System:
         model: its base; "" for BM25, which needs none.
         mode, pipeline: what a search does.
         free: whether it needs nothing that is not there already: BM25, a base as shipped, or both added.
+        learnt: whether its base was adapted before, maybe to this text, and so has seen the answers; it is not chosen.
         score: nDCG@10 times 100 of the passages that queries were taken out of, found again among all.
         low, high: the 95 % interval of the gain over the best free system; None for that one itself.
         milliseconds: of a query, with its encoding, on this machine: the median.
@@ -59,6 +60,7 @@ class System:
     judged: float | None = None
     judged_low: float | None = None
     judged_high: float | None = None
+    learnt: bool = False
 
     @property
     def way(self) -> Way:
@@ -213,7 +215,8 @@ def decided(systems: Sequence[System], each: Sequence[np.ndarray], usual: int) -
         usual: the place of what `likewise search` does by default, with the first base.
     """
     own, free = systems[usual], systems[best_free(systems)]
-    gains = {i: gain_interval(each[i] - each[usual]) for i in range(len(systems)) if i != usual}
+    others = [i for i, one in enumerate(systems) if i != usual and not one.learnt]
+    gains = {i: gain_interval(each[i] - each[usual]) for i in others}
     if better := [i for i, (low, _) in gains.items() if low > 0]:
         place = max(better, key=lambda i: systems[i].score)
         best = systems[place]
