@@ -164,7 +164,7 @@ def choose(
         run = _Run(job, held, judged, given, files, language, os.fspath(reranker), progress)
         run.foretell(encoders, adapt)
         for name, encoder in encoders.items():
-            if learnt := (read_record(Path(encoder.name)) or {}).get("recipe") == "adapt":
+            if learnt := read_record(encoder.name or name).get("recipe") == "adapt":
                 progress.tell(
                     f"{name} was adapted. If it was to this text, it has seen the answers to these queries, and its "
                     "scores are too high, so that it is not chosen: name its base, and take --adapt"
