@@ -213,7 +213,7 @@ HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)> \"'><b
 def test_texts_on_the_pages_of_adapt_and_choose_stay_texts():
     from likewise.adaptation.choice import Candidate
     from likewise.adaptation.result import adapted_page
-    from likewise.choice.page import page_of
+    from likewise.choice.page import choice_page
     from likewise.choice.result import Choice, System
     from likewise.retrieval.pipeline import Pipeline
 
@@ -226,7 +226,7 @@ def test_texts_on_the_pages_of_adapt_and_choose_stay_texts():
     first = {"system": HOSTILE, "rank": None, "text": HOSTILE}
     asked = {"query": HOSTILE, "kind": "rest", "own": HOSTILE, "first": [first, first]}
     facts = {"free": HOSTILE, "queries": {"rest": 1}, "passages": 2, "disagreements": [asked]}
-    chosen = page_of(Choice([system], system, HOSTILE, HOSTILE, facts))
+    chosen = choice_page(Choice([system], system, HOSTILE, HOSTILE, facts))
     for page in (adapted, chosen):
         assert page.count("&lt;script&gt;") > 5, "the texts are there"
         assert not re.search(r"<script|<img|'><b>", page)

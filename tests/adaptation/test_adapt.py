@@ -193,6 +193,7 @@ def test_a_plain_folder_is_loaded_without_likewise(passages, tiny_base, adapted,
     code = f"""
 import sys
 sys.modules["likewise"] = None
+from sentence_transformers import SentenceTransformer
 print(SentenceTransformer({str(found.path)!r}, device="cpu").encode(["old cat"]).tolist())
 """
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)

@@ -75,7 +75,9 @@ def test_an_index_has_the_passages_and_vectors_of_one_process(local, notes, save
         )
         for on in (None, "ray")
     ]
-    assert found[0] == found[1]
+    done = [(len(one), one.encoded, one.added, one.removed, one.skipped) for one in found]
+    assert done[0] == done[1]
+    assert done[0][1] == 42
     tables = [likewise.Index(tmp_path / f"{on}.index").table._select(["text", "vector"]) for on in (None, "ray")]
     here, there = (dict(zip(t["text"].to_pylist(), t["vector"].to_pylist(), strict=True)) for t in tables)
     assert here.keys() == there.keys()
