@@ -10,6 +10,9 @@ import typer
 from likewise.cli.commands import calls
 from likewise.cli.messages import table_of
 
+_WIDE = 110
+_SPEEDS_AND_SIZES = ("Passages/s", "Index MB", "Model MB")
+
 
 @calls(
     "likewise:choose",
@@ -41,7 +44,13 @@ def show_choice(choice: Any) -> None:
     from rich.console import Console
 
     chosen = next(i for i, one in enumerate(choice.ranked) if one.name == choice.chosen.name)
-    Console(highlight=False).print(table_of(choice.columns, choice.rows, bold=chosen))
+    console, columns, rows = Console(highlight=False), choice.columns, choice.rows
+    if narrow := console.width < _WIDE:  # the names of systems would be broken
+        left = [place for place, name in enumerate(columns) if name not in _SPEEDS_AND_SIZES]
+        columns, *rows = ([row[place] for place in left] for row in (columns, *rows))
+    console.print(table_of(columns, rows, bold=chosen))
+    if narrow:
+        typer.echo("Speeds and sizes: with --json, on the page, or on a wider screen.")
     typer.echo(f"Verdict: {choice.reason}.")
     if choice.judgement:
         typer.echo(f"{choice.judgement}.")
