@@ -28,8 +28,11 @@ def demo(
     from likewise.cli.choose import show_choice
     from likewise.cli.training import show_adapted
     from likewise.corpus.weaknesses import write_weaknesses
+    from likewise.errors import require_extra
     from likewise.runs.job import JobError, check_target, read_record
 
+    for extra, module in (("bundled", "cwe2"), ("retrieval", "pytrec_eval"), ("search", "lancedb")):
+        require_extra(extra, "The demo", module)  # now, and not after minutes
     check_target(out)
     if (record := read_record(out)) and (record.get("recipe"), record.get("base")) != ("adapt", BASE):
         raise JobError(f"{out} holds another model: choose another --out for the demo")
