@@ -39,7 +39,7 @@ from likewise.corpus.passages import Passage, offered_pairs
 from likewise.corpus.splitting import sentences_of
 from likewise.inference import load
 from likewise.inference.runner import runner_of
-from likewise.queries.writing import Written, round_trip, writer_of, written_for
+from likewise.queries.writer import Written, round_trip, writer_of, written_for
 from likewise.retrieval.fusion import exhaustive, nearest
 from likewise.retrieval.pipeline import Pipeline, free_hybrid, vectors_alone, words_alone
 from likewise.retrieval.words import bm25

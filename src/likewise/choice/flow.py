@@ -23,7 +23,7 @@ from likewise.errors import LikewiseError, counted, require_extra
 from likewise.evaluation.data import json_rows
 from likewise.evaluation.tasks.retrieval import measures_of_each, read_grades, read_texts
 from likewise.inference.deferred import DeferredEncoder
-from likewise.queries.writing import Writer, Written, round_trip, writer_of, writes, written_for
+from likewise.queries.writer import Writer, Written, round_trip, writer_of, writes, written_for
 from likewise.retrieval.pipeline import Pipeline, free_hybrid, pipeline_of, vectors_alone, words_alone
 from likewise.runs.arguments import checked
 from likewise.runs.duration import seconds_each

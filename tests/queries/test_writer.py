@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from likewise.errors import LikewiseError
-from likewise.queries import server, writing
-from likewise.queries.writing import Written, round_trip, writer_of, written_for
+from likewise.queries import server, writer
+from likewise.queries.writer import Written, round_trip, writer_of, written_for
 from likewise.runs.progress import Progress
 
 QUIET = Progress(quiet=True)
@@ -167,4 +167,4 @@ def test_the_cache_names_what_it_holds(monkeypatch, tmp_path):
     monkeypatch.setenv("LIKEWISE_CACHE", str(tmp_path))
     written_for(["one a"], Counting(), QUIET)
     assert [(kept.kind, kept.files) for kept in kept_in_cache()] == [("queries", 1)]
-    assert writing.FIRST == 10
+    assert writer.FIRST == 10
