@@ -36,12 +36,13 @@ import likewise
 from domains import Bm25, Encoded
 from likewise.choice.result import System, compared, decided
 from likewise.corpus.downloads import data_folder
+from likewise.retrieval.fusion import nearest
 from likewise.retrieval.pipeline import WITHOUT_TOKENS, Pipeline
 from likewise.runs.whole_files import write_text
 from likewise.searching.held_out import Excerpt, HeldOut
 from likewise.searching.trial import discounted
 from likewise.searching.weights import better, grid
-from search_parts import ndcg, nearest, spread, standard
+from search_parts import ndcg, spread, standard
 from searching import JUDGED, Judged, collection
 
 SHARES = {"whole": None, "telltale": 0.0, "half": 0.5, "none": 1.0}

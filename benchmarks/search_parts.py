@@ -37,7 +37,7 @@ from likewise.corpus.downloads import data_folder
 from likewise.corpus.options import CorpusOptions
 from likewise.corpus.weaknesses import read_weaknesses
 from likewise.inference.runner import runner_of
-from likewise.retrieval.fusion import token_gains
+from likewise.retrieval.fusion import nearest, token_gains
 from likewise.searching.exclusion import divided
 from likewise.searching.maxsim import TokenCodec, token_weights
 from likewise.searching.passages import Splitting
@@ -157,15 +157,6 @@ def ndcg(scores: np.ndarray, grades: list[dict[int, int]], depth: int = 10) -> f
         gain = (np.array([wanted.get(int(i), 0) for i in top]) * discounts[: len(top)]).sum()
         found.append(gain / (ideal * discounts[: len(ideal)]).sum())
     return 100 * float(np.mean(found))
-
-
-def nearest(vectors: np.ndarray, count: int) -> np.ndarray:
-    found = []
-    for start in range(0, len(vectors), 1024):
-        cosines = vectors[start : start + 1024] @ vectors.T
-        cosines[np.arange(len(cosines)), start + np.arange(len(cosines))] = -9
-        found.append(np.argsort(-cosines, axis=1)[:, :count])
-    return np.concatenate(found)
 
 
 def spread(scores: np.ndarray, near: np.ndarray, share: float) -> np.ndarray:

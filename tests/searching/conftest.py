@@ -1,4 +1,6 @@
 import random
+import signal
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -14,3 +16,28 @@ def many(sentences, word_model, tmp_path_factory) -> Path:
     weights = {"vectors": 1, "words": 1, "neighbours": 0.3, "nearest": 5}
     index(folder / "lines.txt", model=word_model, out=folder / "many.index", pipeline=weights, quiet=True)
     return folder / "many.index"
+
+
+@pytest.fixture
+def after_two_windows(monkeypatch):
+    """A `with` block in which an update is interrupted after two windows of 16 passages, as by Ctrl-C."""
+    from likewise.runs.stopping import Stopped
+    from likewise.searching import indexing
+
+    monkeypatch.setattr(indexing, "WINDOW", 16)
+
+    @contextmanager
+    def stopped():
+        add, calls = indexing.Table.add, []
+
+        def interrupted(self, *args):
+            add(self, *args)
+            calls.append(len(args[0]))
+            if len(calls) == 2:
+                signal.raise_signal(signal.SIGINT)
+
+        with monkeypatch.context() as patched, pytest.raises(Stopped, match="after 32 passages"):
+            patched.setattr(indexing.Table, "add", interrupted)
+            yield
+
+    return stopped

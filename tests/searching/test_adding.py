@@ -3,7 +3,6 @@
 import datetime
 import json
 import re
-import signal
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +12,7 @@ from typer.testing import CliRunner
 import likewise
 from likewise.cli import build_app
 from likewise.corpus import CorpusError
-from likewise.runs.stopping import Stopped
-from likewise.searching import SearchError, indexing
+from likewise.searching import SearchError
 from likewise.searching.conditions import ConditionError, condition_of
 from likewise.searching.fields import FieldColumn, kinds_of
 
@@ -181,19 +179,9 @@ def test_rows_of_a_file_have_ids_and_fields_and_come_back_with_the_file(rows, sa
     assert {hit.metadata["code"] for hit in table.search("the", where="year = 2003 AND open = true")} == {"03"}
 
 
-def test_a_stopped_run_of_texts_is_resumed(sentences, saved_model, tmp_path, monkeypatch):
-    monkeypatch.setattr(indexing, "WINDOW", 16)
+def test_a_stopped_run_of_texts_is_resumed(sentences, saved_model, tmp_path, after_two_windows):
     out, texts = tmp_path / "a.index", sentences[:60]
-    add, calls = indexing.Table.add, []
-
-    def interrupted(self, *args):
-        add(self, *args)
-        calls.append(len(args[0]))
-        if len(calls) == 2:
-            signal.raise_signal(signal.SIGINT)
-
-    with monkeypatch.context() as patched, pytest.raises(Stopped, match="after 32 passages"):
-        patched.setattr(indexing.Table, "add", interrupted)
+    with after_two_windows():
         likewise.index(iter(texts), model=saved_model, out=out, quiet=True)
     rest = likewise.index(iter(texts), model=saved_model, out=out, quiet=True)
     assert (rest.passages, rest.added) == (60, 28)

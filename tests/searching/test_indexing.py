@@ -1,4 +1,3 @@
-import signal
 import threading
 
 import numpy as np
@@ -11,8 +10,6 @@ from tokenizers.pre_tokenizers import Whitespace
 
 import likewise
 from likewise.errors import LikewiseError, MissingExtraError
-from likewise.runs.stopping import Stopped
-from likewise.searching import indexing
 from likewise.searching.indexing import index, recall_of
 from likewise.searching.reading import Index
 from likewise.searching.table import SearchError
@@ -58,21 +55,11 @@ def test_an_update_encodes_what_is_new_and_removes_what_is_gone(notes, saved_mod
     assert likewise.search(out, sentences[20], words_only=True, k=1)[0].file.endswith("moved.md")
 
 
-def test_a_stopped_run_is_resumed_and_its_readers_see_the_old_index(notes, saved_model, tmp_path, monkeypatch):
-    monkeypatch.setattr(indexing, "WINDOW", 16)
+def test_a_stopped_run_is_resumed_and_its_readers_see_the_old_index(notes, saved_model, tmp_path, after_two_windows):
     out = tmp_path / "notes.index"
     index(notes / "heads.md", model=saved_model, out=out, quiet=True)
     reader = Index(out)
-    add, calls = indexing.Table.add, []
-
-    def interrupted(self, *args):
-        add(self, *args)
-        calls.append(len(args[0]))
-        if len(calls) == 2:
-            signal.raise_signal(signal.SIGINT)
-
-    with monkeypatch.context() as patched, pytest.raises(Stopped, match="after 32 passages"):
-        patched.setattr(indexing.Table, "add", interrupted)
+    with after_two_windows():
         index(notes, out=out, quiet=True)
     assert (reader.table.rows, Index(out).table.rows) == (2, 2)
     rest = index(notes, out=out, quiet=True)

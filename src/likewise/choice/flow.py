@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 _BM25 = "BM25"
-_PIPELINE, _BY_CROSS_ENCODER = ", pipeline", "reranker"
 _PROBE = 32  # passages by which the time is foretold
 _DISAGREEING = 10
 _JUDGED_DEPTH = 100
@@ -212,6 +211,7 @@ class _Run:
         self.language, self.reranker, self.progress = language, reranker, progress
         self.parts = Parts(job.work / "scores")
         self.systems: list[System] = []
+        self.pipelines: list[int] = []  # the places of what `likewise search` does by default
         self.each: list[np.ndarray] = []
         self.by_judges: list[np.ndarray] = []
         self.found: list[list[list[str]]] = []
@@ -257,11 +257,12 @@ class _Run:
         ways += [
             (f"{shown}, alone", Way("vectors", vectors_alone()), free),
             (f"{shown} + BM25", Way("hybrid", free_hybrid()), free),
-            (f"{shown}{_PIPELINE}", Way("hybrid", opened.pipeline), False),
+            (f"{shown}, pipeline", Way("hybrid", opened.pipeline), False),
         ]
+        self.pipelines.append(len(self.systems) + len(ways) - 1)
         if self.reranker:
             with_it = pipeline_of({"reranker": self.reranker}, opened.pipeline)
-            ways.append((f"{shown}{_PIPELINE}, {_BY_CROSS_ENCODER}", Way("hybrid", with_it), False))
+            ways.append((f"{shown}, pipeline, reranker", Way("hybrid", with_it), False))
         for name, way, is_free in ways:
             if f"{_folder(name)}.json" not in self.parts:
                 self._measure(name, way, opened, judged_by)
@@ -296,8 +297,7 @@ class _Run:
     def choice(self) -> Choice:
         """Return what is to be used, and why."""
         systems = compared(self.systems, self.each, self.by_judges)
-        pipelines = [i for i, one in enumerate(systems) if one.name.endswith(_PIPELINE)]
-        usual = next((i for i in pipelines if not systems[i].learnt), pipelines[0])  # that of the first base
+        usual = next((i for i in self.pipelines if not systems[i].learnt), self.pipelines[0])  # that of the first base
         chosen, reason = decided(systems, self.each, usual)
         said = judgement(systems, chosen, len(self.judged.queries) if self.judged else 0)
         facts = {

@@ -12,7 +12,7 @@ import numpy as np
 from likewise.retrieval.pipeline import Pipeline
 
 EQUAL = 1e-9
-"""A deviation of cosines that is rounding alone."""
+"""A deviation of scores that is rounding alone."""
 _BLOCK = 1024  # passages
 
 
@@ -54,7 +54,7 @@ def exhaustive(
 def standardised(scores: np.ndarray) -> np.ndarray:
     """Return scores (Q, N) with mean 0 and deviation 1 over the passages of each query; zeros if all are equal."""
     spread = scores.std(axis=1, keepdims=True)
-    return (scores - scores.mean(axis=1, keepdims=True)) / np.where(spread > 1e-9, spread, 1)
+    return (scores - scores.mean(axis=1, keepdims=True)) / np.where(spread > EQUAL, spread, 1)
 
 
 def nearest(vectors: np.ndarray, count: int) -> np.ndarray:
