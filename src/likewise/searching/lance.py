@@ -29,7 +29,7 @@ def lancedb_module() -> Any:
     if (allowed := _allowed()) < _ADDRESSES:
         raise LikewiseError(
             f"this shell allows a process {allowed / 2**30:.1f} GiB of addresses (`ulimit -v`), and an index needs "
-            f"{_ADDRESSES >> 30}: raise the limit, as `ulimit -v unlimited`, and run the same command again"
+            f"{_ADDRESSES >> 30}: raise the limit, for example by `ulimit -v unlimited`, and run the command again"
         )
     os.environ.setdefault("LANCEDB_LOG", "error")  # read at the import: it would warn of each table that it makes
     client = find_spec(_CLIENT) if _CLIENT not in sys.modules else None
