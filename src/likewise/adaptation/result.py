@@ -69,14 +69,14 @@ def advice(chosen: str, candidates: Sequence[Candidate], alone: bool) -> str:
         return f"Use the base as it is: nothing that was tried is better by more than the noise.{hint}"
     one = next(one for one in candidates if one.name == chosen)
     gain, noise = one.beside_gain or 0.0, one.beside_noise or 0.0
-    beside = f"{gain:+.2f} ± {noise:.2f} points of MRR over the base"
+    beside = f"its gain over the base there is {gain:+.2f} ± {noise:.2f} points of MRR"
     if not alone:
-        return f"Use it, beside BM25 as in likewise search: {beside} there."
+        return f"Use it, beside BM25 as in likewise search: {beside}."
     if gain > max(noise, LEAST * (candidates[0].beside_mrr or 0.0)):
-        return f"Use it, for vectors alone and beside BM25, as in likewise search: there too it is {beside}."
+        return f"Use it, for vectors alone and beside BM25, as in likewise search: {beside}."
     return (
         "Use it if your search has vectors alone. Do not use it beside BM25, as in likewise search: "
-        f"there it is {beside}, too little to count."
+        f"{beside}, too little to count."
     )
 
 
