@@ -47,7 +47,7 @@ def test_queries_by_another_road(writer, llama, sentences):
 
 
 def test_a_chat_model_is_asked_in_its_own_form(writer):
-    tokenizer = writer._opened[1]
+    tokenizer = writer.causal.tokenizer
     tokenizer.chat_template = "{% for one in messages %}<{{ one.role }}>{{ one.content }}{% endfor %}<answer>"
     before, after = writer._frame
     assert before.startswith("<system>")

@@ -6,22 +6,16 @@ Letters of the shapes: B passages, H heads (what is asked of each passage), T to
 from __future__ import annotations
 
 import copy
-import inspect
 import math
 from collections.abc import Sequence
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from likewise import processor
-from likewise.corpus.bundled import resolve_model
-from likewise.encoder.location import LoadError
-from likewise.errors import first_line
+from likewise.queries.causal import CausalModel
 from likewise.queries.prompts import HEADS, cleaned, continued, head, messages, shown
-from likewise.transformers_output import no_bar, only_errors
 
 _NEW_TOKENS = 24
 """Of a query at most."""
@@ -45,47 +39,18 @@ class LocalWriter:
     """Passages that are written for at a time."""
 
     def __init__(self, name: str) -> None:
-        self.name = name
-        self.folder = resolve_model(name)
+        self.causal = CausalModel(name)
         self.told = f"{name} writes the queries on this machine"
-        path = Path(self.folder).expanduser()
-        if path.is_dir() and not (path / "config.json").is_file():
-            raise LoadError(f"'{name}' is no language model: a folder of transformers with config.json is needed")
 
     @property
     def identity(self) -> str:
         """The name, and the files of a folder by their sizes and times: on these the queries depend."""
-        files = sorted(Path(self.folder).expanduser().glob("*")) if Path(self.folder).expanduser().is_dir() else []
-        stats = [(one.name, one.stat().st_size, one.stat().st_mtime_ns) for one in files if one.is_file()]
-        return f"{self.folder} {stats}"
-
-    @cached_property
-    def _opened(self) -> tuple[Any, Any]:
-        from transformers import AutoModelForCausalLM, AutoTokenizer
-
-        gpu = torch.cuda.is_available()
-        dtype = torch.bfloat16 if gpu or processor.has_bf16() else torch.float32
-        try:
-            with no_bar(), only_errors():
-                tokenizer = AutoTokenizer.from_pretrained(self.folder)
-                model: Any = AutoModelForCausalLM.from_pretrained(self.folder, dtype=dtype)
-        except (OSError, ValueError, KeyError, RuntimeError) as error:
-            raise LoadError(
-                f"'{self.name}' cannot be loaded as a causal language model ({first_line(error)}). Give a folder or a "
-                "name of the model hub that transformers' AutoModelForCausalLM loads, or bundled:smollm2"
-            ) from None
-        return model.to("cuda" if gpu else "cpu").eval(), tokenizer
-
-    @cached_property
-    def _cache(self) -> str:
-        """The name of the parameter that takes the cache, which changed in transformers 5."""
-        names = inspect.signature(self._opened[0].forward).parameters
-        return "cache" if "cache" in names else "past_key_values"
+        return self.causal.identity
 
     @cached_property
     def _frame(self) -> tuple[str, str]:
         """The text before and behind each passage: a conversation, if the model has a form of these."""
-        tokenizer = self._opened[1]
+        tokenizer = self.causal.tokenizer
         if tokenizer.chat_template is None:
             whole = continued(_PLACE)
         else:
@@ -110,7 +75,7 @@ class LocalWriter:
     @torch.inference_mode()
     def write(self, texts: Sequence[str]) -> list[list[tuple[str, str]]]:
         """Return the kinds and texts of the queries for each of B passages."""
-        tokenizer = self._opened[1]
+        tokenizer = self.causal.tokenizer
         before, empty, length, empty_length = self._examples
         passages, there = self._padded([shown(text) + self._frame[1] for text in texts])  # (B, T)
         cache = copy.deepcopy(before)
@@ -123,7 +88,7 @@ class LocalWriter:
         blind, blind_mask = copy.deepcopy(empty), mask.new_ones(len(mask), empty_length)
         blind.batch_repeat_interleave(len(mask))
         ids, more = heads.repeat(len(texts), 1), asked.repeat(len(texts), 1)  # (B H, T)
-        ends = {tokenizer.eos_token_id, *self._ids("\n")[-1:]}
+        ends = {tokenizer.eos_token_id, *self.causal.ids("\n")[-1:]}
         written: list[list[int]] = [[] for _ in ids]
         rows = list(range(len(ids)))  # those that are still written, and some that have ended
         ended = set[int]()
@@ -156,26 +121,11 @@ class LocalWriter:
 
     def _forward(self, ids: Tensor, mask: Tensor, cache: Any) -> Tensor:
         """Return the scores of the token behind the last one; padding stands between what is read, and is not seen."""
-        model = self._opened[0]
-        positions = (mask.cumsum(dim=1) - 1).clamp(min=0)[:, -ids.shape[1] :]
-        found = model(
-            input_ids=ids, attention_mask=mask, position_ids=positions, logits_to_keep=1, **{self._cache: cache}
-        )
-        logits: Tensor = found.logits[:, -1].float()
-        return logits
-
-    def _ids(self, text: str) -> list[int]:
-        found: list[int] = self._opened[1](text, add_special_tokens=False)["input_ids"]
-        return found
+        return self.causal.forward(ids, mask, cache)[:, -1].float()
 
     def _padded(self, texts: Sequence[str]) -> tuple[Tensor, Tensor]:
         """Return the tokens of texts, with padding before them, and where there is no padding."""
-        rows = [self._ids(text) for text in texts]
-        longest = max(map(len, rows))
-        ids = [[0] * (longest - len(row)) + row for row in rows]
-        mask = [[0] * (longest - len(row)) + [1] * len(row) for row in rows]
-        device = self._opened[0].device
-        return torch.tensor(ids, device=device), torch.tensor(mask, device=device)
+        return self.causal.padded([self.causal.ids(text) for text in texts])
 
 
 def surest(seen: Tensor, blind: Tensor) -> Tensor:

@@ -1,0 +1,101 @@
+"""A causal language model on this machine: how it is opened, and its tokens."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from likewise import processor
+from likewise.corpus.bundled import resolve_model
+from likewise.encoder.location import LoadError
+from likewise.errors import first_line
+from likewise.transformers_output import no_bar, only_errors
+
+
+class CausalModel:
+    """A causal model of transformers, in bfloat16 where the machine has it; it is opened when it is first needed.
+
+    Args:
+        name: `bundled:smollm2`, a folder, or a name of the model hub.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.folder = resolve_model(name)
+        path = Path(self.folder).expanduser()
+        if path.is_dir() and not (path / "config.json").is_file():
+            raise LoadError(f"'{name}' is no language model: a folder of transformers with config.json is needed")
+
+    @property
+    def identity(self) -> str:
+        """The name, and the files of a folder by their sizes and times: on these depends what the model says."""
+        files = sorted(Path(self.folder).expanduser().glob("*")) if Path(self.folder).expanduser().is_dir() else []
+        stats = [(one.name, one.stat().st_size, one.stat().st_mtime_ns) for one in files if one.is_file()]
+        return f"{self.folder} {stats}"
+
+    @cached_property
+    def _opened(self) -> tuple[Any, Any]:
+        from transformers import AutoModelForCausalLM, AutoTokenizer
+
+        gpu = torch.cuda.is_available()
+        dtype = torch.bfloat16 if gpu or processor.has_bf16() else torch.float32
+        try:
+            with no_bar(), only_errors():
+                tokenizer = AutoTokenizer.from_pretrained(self.folder)
+                model: Any = AutoModelForCausalLM.from_pretrained(self.folder, dtype=dtype)
+        except (OSError, ValueError, KeyError, RuntimeError) as error:
+            raise LoadError(
+                f"'{self.name}' cannot be loaded as a causal language model ({first_line(error)}). Give a folder or a "
+                "name of the model hub that transformers' AutoModelForCausalLM loads, or bundled:smollm2"
+            ) from None
+        return model.to("cuda" if gpu else "cpu").eval(), tokenizer
+
+    @property
+    def model(self) -> Any:
+        """The model, in evaluation mode."""
+        return self._opened[0]
+
+    @property
+    def tokenizer(self) -> Any:
+        """Its tokenizer."""
+        return self._opened[1]
+
+    @cached_property
+    def cache_name(self) -> str:
+        """The name of the parameter that takes the cache, which changed in transformers 5."""
+        names = inspect.signature(self.model.forward).parameters
+        return "cache" if "cache" in names else "past_key_values"
+
+    def ids(self, text: str) -> list[int]:
+        """Return the tokens of a text, without special ones."""
+        found: list[int] = self.tokenizer(text, add_special_tokens=False)["input_ids"]
+        return found
+
+    def padded(self, rows: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
+        """Return the tokens of N rows (N, T), with padding before them, and where there is no padding (N, T)."""
+        longest = max(map(len, rows))
+        ids = [[0] * (longest - len(row)) + list(row) for row in rows]
+        mask = [[0] * (longest - len(row)) + [1] * len(row) for row in rows]
+        device = self.model.device
+        return torch.tensor(ids, device=device), torch.tensor(mask, device=device)
+
+    def forward(self, ids: Tensor, mask: Tensor, cache: Any, logits: int = 1) -> Tensor:
+        """Return the scores of the tokens behind the last ones, (N, logits, V); what is masked is not seen.
+
+        Args:
+            ids: (N, T), which follow what is in the cache.
+            mask: (N, cached + T), 0 at padding.
+            cache: a `DynamicCache`, to which the tokens are added; None for none.
+            logits: of how many tokens, from the end; 0: of all.
+        """
+        positions = (mask.cumsum(dim=1) - 1).clamp(min=0)[:, -ids.shape[1] :]
+        kept = {self.cache_name: cache} if cache is not None else {"use_cache": False}
+        found = self.model(input_ids=ids, attention_mask=mask, position_ids=positions, logits_to_keep=logits, **kept)
+        scores: Tensor = found.logits
+        return scores
