@@ -92,6 +92,17 @@ def test_places_are_the_sentences_of_the_context(store):
         assert row[2] >= 0
 
 
+def test_the_texts_of_both_sides_are_those_of_a_loop(store, chunks):
+    numbers = np.array([0, 5, 3000, store.n_contexts - 1])
+    for most in (None, 1):
+        lefts, rights = store.side_texts(numbers, most)
+        for number, left, right in zip(numbers, lefts, rights, strict=True):
+            (chunk,), (at,) = store.positions(np.array([number]))
+            sentences = chunks[chunk].sentences
+            assert left == " ".join(sentences[max(0, at - (most or 2)) : at])
+            assert right == " ".join(sentences[at + 1 : at + 1 + (most or 3)])
+
+
 def test_equal_chunks_make_equal_files_and_a_cut_elsewhere_another(tmp_path):
     path = tmp_path / "x.arrow"
 

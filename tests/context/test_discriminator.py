@@ -78,6 +78,22 @@ def test_equation_1_as_it_stands_ranks_the_contexts_alike_for_every_sentence():
     assert (logits.argsort(dim=1) == logits.argsort(dim=1)[0]).all()
 
 
+@torch.no_grad()
+def test_rank_0_is_equation_1_word_by_word():
+    torch.manual_seed(0)
+    model = Discriminator(LstmReader(20, 6, 8), 16, 2, 1, rank=0)
+    h = model.represent(SENTENCES)
+    places = np.array([[0, 3, 4], [-1, 5, 1]])
+    found = model.logits(h, places)
+    blocks = model.sum_context.weight  # (J, W): w on the context, a block a place
+    for c, row in enumerate(places):
+        for s in range(len(h)):
+            around = [h[i] if i >= 0 else torch.zeros(16) for i in row]
+            w = torch.cat([model.sum_sentence.weight[0], *blocks])
+            expected = w @ torch.cat([h[s], *around]) + model.sum_sentence.bias[0]
+            assert found[c, s].item() == pytest.approx(expected.item(), abs=1e-5)
+
+
 def test_saved_and_loaded(tmp_path, plain_logit):
     model = model_of()
     save_weights(model, tmp_path)

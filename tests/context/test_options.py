@@ -36,7 +36,8 @@ def test_the_paper_has_its_own_models_and_its_own_form():
     assert (found["generators"].width, found["generators"].layers) == (1024, 6)
     assert (found["selection"].size, found["selection"].screened) == (500, 2000)
     assert found["score"] == ScoreOptions(form="paper")
-    with pytest.raises(OptionError, match="no preset papre; there are frozen, paper"):
+    assert found["discriminator"].rank == 0, "equation 1 as it stands"
+    with pytest.raises(OptionError, match="no preset papre; there are frozen, pretrained, paper"):
         read_sections(None, [], "papre")
 
 

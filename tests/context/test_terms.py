@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from likewise.context import ContextFinder, Workspace, terms, train_generators
+from likewise.context import ContextFinder, Workspace, generators, terms, train_generators
 from likewise.context.generator_training import load_generators
 from likewise.context.generators import SOURCES, TASKS
 from likewise.context.options import ScoreOptions
@@ -64,7 +64,8 @@ def literal(opened, sentence, number, without=False):
 
 @pytest.mark.parametrize("at_once", [2, 256])
 def test_the_papers_terms_are_the_literal_double_loop(opened, monkeypatch, at_once):
-    monkeypatch.setattr(terms, "_CONTEXTS", at_once)
+    monkeypatch.setattr(generators, "_CONTEXTS", at_once)
+    monkeypatch.setattr(terms, "_CELLS", at_once)
     progress = Counting(quiet=True)
     scorer = TermScorer(*opened, ScoreOptions(form="paper"), progress)
     cells = np.array([(s, c) for s in range(len(SENTENCES)) for c in NUMBERS])

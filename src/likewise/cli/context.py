@@ -17,8 +17,11 @@ from likewise.runs.progress import Progress
 Work = Annotated[Path, typer.Option(help="The workspace: the folder of all stages.")]
 Config = Annotated[Optional[Path], typer.Option(help="A TOML file with a section for each stage.")]
 Preset = Annotated[
-    Literal["frozen", "paper"],
-    typer.Option(help="frozen: models on the states of a frozen encoder. paper: those of the paper, from scratch."),
+    Literal["frozen", "pretrained", "paper"],
+    typer.Option(
+        help="frozen: models on the states of a frozen encoder. pretrained: with a pretrained language model as "
+        "generators. paper: the models of the paper, from scratch."
+    ),
 ]
 Set = Annotated[
     Optional[list[str]],

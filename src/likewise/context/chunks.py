@@ -169,3 +169,18 @@ class ChunkStore:
         inside = rows >= 0
         texts = iter(self._flat.take(rows[inside]).to_pylist())
         return [list(islice(texts, int(count))) for count in inside.sum(axis=1)]
+
+    def side_texts(self, contexts: np.ndarray, most: int | None = None) -> tuple[list[str], list[str]]:
+        """Return the text to the left and that to the right of each context, of at most `most` sentences each."""
+        _, places = self.places(contexts)
+        before, after = places[:, : self.left], places[:, self.left :]
+        if most is not None:
+            before, after = before[:, max(0, self.left - most) :], after[:, :most]
+        texts = self.around(contexts)
+        lefts, rights = [], []
+        for text, row, near, behind in zip(texts, places[:, : self.left], before, after, strict=True):
+            count = int((row >= 0).sum())
+            left, right = text[1 : 1 + count], text[1 + count :]
+            lefts.append(" ".join(left[count - int((near >= 0).sum()) :]))
+            rights.append(" ".join(right[: int((behind >= 0).sum())]))
+        return lefts, rights

@@ -11,9 +11,10 @@ the contexts alike, and nothing separates a sentence from a negative. Here a ter
 
     w . [h_left, h_s, h_right] + sum_j t_j u(P h_s + p) . u(Q_j h_j + q_j),    u(x) = x / |x|,
 
-over the places j of the context. Concatenation and layer split over their inputs (Q is one block a place), so what a
-context gives is a sum over its sentences, computed once and cached (`context_part`), and so is what a sentence gives
-(`sentence_part`), each K numbers. Scoring S sentences against C contexts is then one matrix product, (S, K) x (K, C).
+over the places j of the context; a rank R of 0 leaves equation 1 as it stands. Concatenation and layer split over their
+inputs (Q is one block a place), so what a context gives is a sum over its sentences, computed once and cached
+(`context_part`), and so is what a sentence gives (`sentence_part`), each K numbers. Scoring S sentences against C
+contexts is then one matrix product, (S, K) x (K, C).
 
 The paper replaces the centre of a context by a sentence of the same document in half of the negative examples and by
 one of the whole corpus in the other half. Here nothing is drawn: the sentences of some whole documents are represented
@@ -26,6 +27,7 @@ the centre, R numbers in which sentence and context meet, K = R + 2 numbers of a
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -78,7 +80,7 @@ class Discriminator(nn.Module):
         reader: what makes representations; None where they are vectors of a frozen encoder.
         width: W, numbers of a representation.
         left, right: places of a context.
-        rank: R, numbers in which sentence and context meet.
+        rank: R, numbers in which sentence and context meet; 0: equation 1 as it stands.
     """
 
     def __init__(self, reader: LstmReader | None, width: int, left: int, right: int, rank: int) -> None:
@@ -88,8 +90,10 @@ class Discriminator(nn.Module):
         places = left + right
         self.sum_sentence = nn.Linear(width, 1)  # w on h_s, and a bias
         self.sum_context = nn.Linear(width, places, bias=False)  # w on the context, a block a place
-        self.meet_sentence = nn.Linear(width, rank)  # P, p
-        self.meet_context = nn.Linear(width, places * rank)  # Q, q, a block a place
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of rank 0, about layers that hold nothing
+            self.meet_sentence = nn.Linear(width, rank)  # P, p
+            self.meet_context = nn.Linear(width, places * rank)  # Q, q, a block a place
         self.scales = nn.Parameter(torch.ones(places))  # t
 
     def represent(self, sentences: Sequence[SentenceReading]) -> Tensor:

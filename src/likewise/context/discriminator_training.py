@@ -214,7 +214,7 @@ def accuracy_of(
 
 @torch.no_grad()
 def calibrate(model: Discriminator, sentences: Sequence[SentenceReading], batch: ContextBatch, seed: int) -> None:
-    """Set P, Q, t and the biases from a sample: one space for sentences and contexts.
+    """Set P, Q, t and the biases from a sample: one space for sentences and contexts; nothing for equation 1 alone.
 
     P and all Q begin as the same projection, the leading principal directions of representations, partly whitened; t
     and the bias are fitted by logistic regression to the sample's contexts with their own sentence and one negative.
@@ -225,6 +225,8 @@ def calibrate(model: Discriminator, sentences: Sequence[SentenceReading], batch:
     """
     from sklearn.linear_model import LogisticRegression
 
+    if not model.rank:
+        return
     found = model.represent(sentences)  # (S, W)
     mean = found.mean(dim=0)
     values, directions = torch.linalg.eigh(torch.cov(found.T))  # rising

@@ -13,17 +13,21 @@ import torch
 from torch import Tensor
 
 from likewise.context.chunks import ChunkStore
-from likewise.context.generators import TASKS, Generators, LogBilinear
+from likewise.context.generators import TASKS, Generating, Generators, LogBilinear
 from likewise.context.options import GeneratorOptions
+from likewise.context.pretrained import PretrainedGenerators
 from likewise.context.states import States
 from likewise.context.training_loop import Loop, load_weights, train_stage
 from likewise.context.transformer import Transformers
 from likewise.context.workspace import ContextError, Stage
+from likewise.corpus.decoding import digest_of
 from likewise.errors import counted
 from likewise.runs.job import Job, Resume
 from likewise.runs.stopping import StopRequest
 
 _AT_ONCE = 256
+_MEASURED = 60
+"""Contexts on which a pretrained model is measured."""
 MOST_OF_A_DOCUMENT = 20
 """Contexts of one held-out document that count: a long one would decide the perplexity alone."""
 
@@ -36,7 +40,7 @@ def train_generators(
     overwrite: bool = False,
     quiet: bool = False,
 ) -> Stage:
-    """Train the generators of a workspace, unless they are already trained.
+    """Train the generators of a workspace, unless they are already trained; a pretrained model is only measured.
 
     A stopped run that is resumed gives the weights of a run that was never stopped.
 
@@ -45,7 +49,9 @@ def train_generators(
     Returns:
         The stage; its record holds the held-out perplexity by task with the right sources, with shuffled ones and none.
     """
-    return train_stage("generators", work, options or GeneratorOptions(), _train, resume, overwrite, quiet)
+    options = options or GeneratorOptions()
+    train = _measure if options.reads == "pretrained" else _train
+    return train_stage("generators", work, options, train, resume, overwrite, quiet)
 
 
 def _build(options: GeneratorOptions, states: States, pieces: np.ndarray) -> Generators:
@@ -57,10 +63,12 @@ def _build(options: GeneratorOptions, states: States, pieces: np.ndarray) -> Gen
     return found.to("cuda" if torch.cuda.is_available() else "cpu")
 
 
-def load_generators(stage: Stage, states: States) -> Generators:
+def load_generators(stage: Stage, states: States) -> Generating:
     """Return the generators of a workspace, in evaluation mode."""
-    weights = load_weights(stage)
     options = GeneratorOptions(**stage.record["plan"]["options"])
+    if options.reads == "pretrained":
+        return PretrainedGenerators(options.model, options.given)
+    weights = load_weights(stage)
     found = _build(options, states, weights["pieces"].numpy())
     found.load_state_dict(weights)
     return found.eval()
@@ -102,6 +110,20 @@ def _train(job: Job, states: States, options: GeneratorOptions, stop: StopReques
         "held_out": {"contexts": len(held_out), "documents": len(np.unique(store.documents[chunks]))},
         "chosen_at": loop.best["step"],
         "examples": len(training),
+    }
+
+
+def _measure(job: Job, states: States, options: GeneratorOptions, stop: StopRequest) -> dict[str, Any]:
+    """Return the facts of a pretrained model: its perplexities of some contexts."""
+    model = PretrainedGenerators(options.model, options.given)
+    contexts = np.random.default_rng([options.seed, 4]).permutation(states.store.n_contexts)[:_MEASURED]
+    lefts, rights = states.store.side_texts(contexts, 1 if options.given == "near" else None)
+    centres = [texts[0] for texts in states.store.around(contexts)]
+    stop.progress.tell(f"{options.model} is measured on {counted(len(contexts), 'context')}")
+    return {
+        "fingerprint": digest_of(model.identity).hex(),
+        "perplexity": model.perplexities(lefts, centres, rights, len(contexts) // 2),
+        "held_out": {"contexts": len(contexts)},
     }
 
 

@@ -1,6 +1,7 @@
 """The generators of equation 2: the probability of a sentence, or of either side of its context, from the other two.
 
-Two families do the same three tasks. `LogBilinear`, of the preset `frozen`, gives the words of a text, in any order, by
+Three families do the same three tasks. Two are trained here; the third is a pretrained language model
+(`likewise.context.pretrained`). `LogBilinear`, of the preset `frozen`, gives the words of a text, in any order, by
 the vectors of a frozen encoder,
 
     p(w | a, b) = softmax over w of  e_w . (A v_a + B v_b) + b_w,
@@ -16,15 +17,15 @@ Letters: N texts, T words of a target, M tokens of a memory, D width of a vector
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
-from likewise.context.states import SentenceReading, Side
+from likewise.context.states import SentenceReading, Side, States
 
 TASKS: tuple[Side, ...] = ("centre", "left", "right")
 """The tasks: to generate the sentence, the left or the right context, from the other two."""
@@ -39,6 +40,8 @@ SentenceReadings = Sequence[SentenceReading]
 Texts = Mapping[Side, Sequence[SentenceReadings]]
 """What stands at each side of N contexts."""
 _LEFT_OUT = 0.1
+_CONTEXTS = 256
+"""Contexts whose memories are held at a time."""
 
 
 class Memory(NamedTuple):
@@ -58,6 +61,34 @@ class Memory(NamedTuple):
         return Memory(self.values, self.mask & ~torch.as_tensor(left_out, device=self.mask.device).reshape(-1, 1))
 
 
+class Generating(Protocol):
+    """What gives the terms of the generators."""
+
+    sample: int
+    """Contexts of the corpus over which it can afford to take a sentence's mean."""
+
+    def terms(
+        self,
+        states: States,
+        sentences: Sequence[str],
+        cells: np.ndarray,
+        wanted: Sequence[bool],
+        pmi: bool,
+        advance: Callable[[int], object],
+    ) -> np.ndarray:
+        """Return the terms of the centre, the left and the right (K, 3) of sentences in contexts of a store.
+
+        Args:
+            states: those of the store.
+            sentences: S sentences.
+            cells: (K, 2), the index of a sentence and the number of a context, in the order of the contexts.
+            wanted: which of the three; the others are 0.
+            pmi: less what each is without the sentence.
+            advance: told how many cells were done.
+        """
+        ...
+
+
 class Generators(nn.Module):
     """Three conditional models: p(centre | left, right), p(left | centre, right), p(right | left, centre).
 
@@ -68,6 +99,7 @@ class Generators(nn.Module):
 
     at_once: int
     """Words whose distributions over all words are held at a time."""
+    sample = 64
 
     def __init__(self, pieces: np.ndarray, size: int) -> None:
         super().__init__()
@@ -109,6 +141,46 @@ class Generators(nn.Module):
             logs = self.log_probabilities(task, memories, targets)
             losses.append(-logs.sum() / (targets >= 0).sum().clamp(min=1))
         return torch.stack(losses).mean()
+
+    def terms(
+        self,
+        states: States,
+        sentences: Sequence[str],
+        cells: np.ndarray,
+        wanted: Sequence[bool],
+        pmi: bool,
+        advance: Callable[[int], object],
+    ) -> np.ndarray:
+        """Return the terms of the centre, the left and the right (K, 3), see `Generating`."""
+        readings, found = states.read(sentences), np.zeros((len(cells), 3))
+        begins = np.flatnonzero(np.diff(cells[:, 1], prepend=-1))[::_CONTEXTS]
+        for begin, end in zip(begins, [*begins[1:], len(cells)], strict=True):
+            found[begin:end] = self._terms_of(states, readings, cells[begin:end], wanted, pmi)
+            advance(end - begin)
+        return found
+
+    def _terms_of(
+        self, states: States, readings: Sequence[SentenceReading], cells: np.ndarray, wanted: Sequence[bool], pmi: bool
+    ) -> np.ndarray:
+        said, of_sentence = np.unique(cells[:, 0], return_inverse=True)
+        here, of_context = np.unique(cells[:, 1], return_inverse=True)
+        texts = states.sides(here) | {"centre": [[readings[i]] for i in said]}
+        rows = {"left": of_context, "centre": of_sentence, "right": of_context}
+        found = np.zeros((len(cells), 3))
+        for i, task in enumerate(TASKS):
+            if not wanted[i]:
+                continue
+            memories, targets = self.memories(task, texts), self.targets(texts[task])
+            terms = self.means(task, memories, targets, rows)
+            if pmi:
+                # Without the sentence, and for the sentence itself without its context: the same in many cells.
+                side: Any = {"centre": "centre", "left": "right", "right": "left"}[task]
+                kept = [memory.without(own != side) for own, memory in zip(SOURCES[task], memories, strict=True)]
+                distinct, inverse = np.unique(rows[side], return_inverse=True)
+                alone = dict.fromkeys(TASKS, distinct * 0) | {task: distinct, side: distinct}
+                terms = terms - self.means(task, kept, targets, alone)[inverse]
+            found[:, i] = terms.numpy()
+        return found
 
     @torch.no_grad()
     def means(self, task: Side, memories: Sequence[Memory], targets: Tensor, rows: Mapping[Any, Any]) -> Tensor:

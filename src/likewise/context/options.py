@@ -57,9 +57,7 @@ class StatesOptions(Options):
 class ModelOptions(Options):
     """The options that the discriminator and the generators share. The defaults are those of the preset `frozen`."""
 
-    reads: Literal["states", "text"] = option(
-        "states", "A small model on vectors of the frozen encoder; or, from scratch, an LSTM or Transformers."
-    )
+    reads: str
     learning_rate: float = option(1e-3, "Peak rate of Adam.", gt=0)
     max_grad_norm: float = option(1.0, "Gradients are clipped to this norm; 0: never.", ge=0)
     eval_steps: int = option(50, "Updates between two evaluations on the held-out documents.", ge=1)
@@ -69,9 +67,12 @@ class ModelOptions(Options):
 class DiscriminatorOptions(ModelOptions):
     """The options of the coherence discriminator (equation 1) and its training; its rate rises over 20 steps."""
 
+    reads: Literal["states", "text"] = option(
+        "states", "A small model on vectors of the frozen encoder; or, from scratch, an LSTM."
+    )
     embedding: int = option(150, "Numbers of a word piece's vector, for the LSTM.", ge=1)
     hidden: int = option(300, "LSTM units of each direction.", ge=1)
-    rank: int = option(300, "Numbers in which sentence and context meet.", ge=1)
+    rank: int = option(300, "Numbers in which sentence and context meet; 0: equation 1 as it stands.", ge=0)
     batch_size: int = option(192, "Sentences of a step, those of whole documents.", ge=3)
     epochs: int = option(4, "Passes over the training documents; 0: the start alone.", ge=0)
     held_out: float = option(
@@ -108,6 +109,19 @@ class SelectionOptions(Options):
 class GeneratorOptions(ModelOptions):
     """The options of the generators (equation 2) and their training."""
 
+    reads: Literal["states", "text", "pretrained"] = option(
+        "states",
+        "A small model on vectors of the frozen encoder; Transformers from scratch; or a pretrained language model, of "
+        "which nothing is trained and the options of the training say nothing.",
+    )
+    model: str = option(
+        "bundled:smollm2", "The pretrained causal model: bundled:smollm2, a folder, or a Hugging Face name."
+    )
+    given: Literal["near", "both"] = option(
+        "near",
+        "What a pretrained model is given: the sentence before the gap for the sentence, and the sentence for the one "
+        "behind it; or all of both sides, as in equation 2, which takes three times as long.",
+    )
     rank: int = option(128, "Numbers of a word's vector in a log-bilinear model.", ge=1)
     width: int = option(1024, "Width of a Transformer's layers.", ge=1)
     heads: int = option(16, "Its attention heads.", ge=1)
@@ -207,9 +221,13 @@ SECTIONS: dict[str, type[Options]] = {
 
 PRESETS: dict[str, dict[str, Options]] = {
     "frozen": {},
+    "pretrained": {
+        "generators": GeneratorOptions(reads="pretrained"),
+        "selection": SelectionOptions(size=10),
+    },
     "paper": {
         "states": StatesOptions(keep="pieces"),
-        "discriminator": DiscriminatorOptions(reads="text", epochs=1, learning_rate=1e-4),
+        "discriminator": DiscriminatorOptions(reads="text", rank=0, epochs=1, learning_rate=1e-4),
         "generators": LARGE,
         "selection": SelectionOptions(size=500, screened=2_000),
         "score": ScoreOptions(form="paper"),
@@ -225,7 +243,8 @@ def read_sections(
 
     Args:
         path: the TOML file; None for none.
-        preset: "frozen", models on the states of a frozen encoder; or "paper", those of the paper from scratch.
+        preset: "frozen", models on the states of a frozen encoder; "pretrained", with a pretrained language model as
+            generators; or "paper", the models of the paper from scratch.
         assignments: 'section.name=value'.
 
     Raises:

@@ -16,7 +16,8 @@ that of a context is in it:
 and then its mean over a sample of all contexts of the corpus. Over retrieved contexts, which both sentences of a
 similar pair fit, a mean over these would take away that they fit.
 
-Computed once: the memory of each text for all that read it, and each (sentence, context) however many pairs ask for it.
+Computed once: what a model reads of a text for all that ask, and each (sentence, context) however many pairs ask for
+it.
 
 Letters: S sentences, C contexts, K cells (a sentence in a context).
 """
@@ -30,13 +31,13 @@ import numpy as np
 import torch
 
 from likewise.context.discriminator_training import CachedRanker
-from likewise.context.generators import SOURCES, TASKS, Generators
+from likewise.context.generators import Generating
 from likewise.context.options import TERMS, ScoreOptions
 from likewise.context.workspace import QUIET
 from likewise.runs.progress import Progress
 
-_CONTEXTS = 256
-"""Contexts whose memories are held at a time."""
+_CELLS = 4_096
+"""Cells whose coherence is computed at a time."""
 _SAMPLE = 64
 """Contexts of the corpus over which a sentence's mean is taken."""
 
@@ -46,10 +47,11 @@ class TermScorer:
 
     Attributes:
         weights: (4,) of the terms.
+        sample, few: the contexts over which a sentence's mean coherence and its mean in the other terms are taken.
     """
 
     def __init__(
-        self, generators: Generators, ranker: CachedRanker, options: ScoreOptions, progress: Progress = QUIET
+        self, generators: Generating, ranker: CachedRanker, options: ScoreOptions, progress: Progress = QUIET
     ) -> None:
         self.generators, self.ranker, self.states = generators, ranker, ranker.states
         self.options, self.progress = options, progress
@@ -57,6 +59,7 @@ class TermScorer:
         self.weights = np.array(four or (1 / len(TERMS),) * len(TERMS), dtype=np.float64)
         contexts = self.states.store.n_contexts
         self.sample = np.sort(np.random.default_rng(0).permutation(contexts)[:_SAMPLE])
+        self.few = self.sample[:: max(1, len(self.sample) // generators.sample)]
         self._means: dict[tuple[str, tuple[bool, ...]], np.ndarray] = {}
 
     def __call__(self, sentence: str, contexts: np.ndarray) -> np.ndarray:
@@ -87,49 +90,34 @@ class TermScorer:
         """Return the means of the terms of sentences over the sample, (S, 4); they are kept."""
         asked = tuple(bool(one) for one in wanted)
         if new := [text for text in dict.fromkeys(sentences) if (text, asked) not in self._means]:
-            size = len(self.sample)
-            cells = np.stack([np.tile(np.arange(len(new)), size), np.repeat(self.sample, len(new))], axis=1)
-            found = self._terms(new, cells, wanted, QUIET).reshape(size, len(new), len(TERMS))
-            self._means |= {(text, asked): row for text, row in zip(new, found.mean(axis=0), strict=True)}
+            means = np.zeros((len(new), len(TERMS)))
+            # The discriminator's are cheap; those of the generators are taken over as many contexts as they can afford.
+            for sample, some in (
+                (self.sample, (asked[0], False, False, False)),
+                (self.few, (False, *asked[1:])),
+            ):
+                if any(some):
+                    cells = np.stack([np.tile(np.arange(len(new)), len(sample)), np.repeat(sample, len(new))], axis=1)
+                    means += self._terms(new, cells, some, QUIET).reshape(len(sample), len(new), -1).mean(axis=0)
+            self._means |= {(text, asked): row for text, row in zip(new, means, strict=True)}
         return np.stack([self._means[text, asked] for text in sentences])
 
     def _terms(self, sentences: Sequence[str], cells: np.ndarray, wanted: Any, progress: Progress) -> np.ndarray:
         """Return the terms (K, 4) of cells in the order of their contexts, not less their means."""
         found = np.zeros((len(cells), len(TERMS)))
-        readings = self.states.read(sentences)
+        pmi = self.options.form == "pmi"
         with torch.inference_mode(), progress.bar("scoring sentences in contexts", len(cells)) as bar:
-            parts = self.ranker.sentence_parts(readings) if wanted[0] else None
-            begins = np.flatnonzero(np.diff(cells[:, 1], prepend=-1))[::_CONTEXTS]
-            for begin, end in zip(begins, [*begins[1:], len(cells)], strict=True):
-                rows = cells[begin:end]
-                if parts is not None:
+            if wanted[0]:
+                parts = self.ranker.sentence_parts(self.states.read(sentences))
+                for begin in range(0, len(cells), _CELLS):
+                    rows = cells[begin : begin + _CELLS]
                     logits = (parts[rows[:, 0]] * self.ranker.context_parts(rows[:, 1])).sum(dim=1)
-                    pmi = self.options.form == "pmi"
-                    found[begin:end, 0] = (logits if pmi else torch.nn.functional.logsigmoid(logits)).numpy()
-                if any(wanted[1:]):
-                    found[begin:end, 1:] = self._generated(readings, rows, wanted)
-                bar.advance(len(rows))
-        return found
-
-    def _generated(self, readings: Sequence[Any], cells: np.ndarray, wanted: Any) -> np.ndarray:
-        """Return the three terms of the generators (K, 3)."""
-        model = self.generators
-        said, of_sentence = np.unique(cells[:, 0], return_inverse=True)
-        here, of_context = np.unique(cells[:, 1], return_inverse=True)
-        texts = self.states.sides(here) | {"centre": [[readings[i]] for i in said]}
-        rows = {"left": of_context, "centre": of_sentence, "right": of_context}
-        found = np.zeros((len(cells), 3))
-        for i, task in enumerate(TASKS):
-            if not wanted[i + 1]:
-                continue
-            memories, targets = model.memories(task, texts), model.targets(texts[task])
-            terms = model.means(task, memories, targets, rows)
-            if self.options.form == "pmi":
-                # Without the sentence, and for the sentence itself without its context: the same in many cells.
-                side: Any = {"centre": "centre", "left": "right", "right": "left"}[task]
-                kept = [memory.without(own != side) for own, memory in zip(SOURCES[task], memories, strict=True)]
-                distinct, inverse = np.unique(rows[side], return_inverse=True)
-                alone = dict.fromkeys(TASKS, distinct * 0) | {task: distinct, side: distinct}
-                terms = terms - model.means(task, kept, targets, alone)[inverse]
-            found[:, i] = terms.numpy()
+                    found[begin : begin + _CELLS, 0] = (
+                        logits if pmi else torch.nn.functional.logsigmoid(logits)
+                    ).numpy()
+            if any(wanted[1:]):
+                asked = [bool(one) for one in wanted[1:]]
+                found[:, 1:] = self.generators.terms(self.states, sentences, cells, asked, pmi, bar.advance)
+            else:
+                bar.advance(len(cells))
         return found

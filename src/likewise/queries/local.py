@@ -39,7 +39,7 @@ class LocalWriter:
     """Passages that are written for at a time."""
 
     def __init__(self, name: str) -> None:
-        self.causal = CausalModel(name)
+        self.name, self.causal = name, CausalModel(name)
         self.told = f"{name} writes the queries on this machine"
 
     @property

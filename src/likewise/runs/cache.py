@@ -15,6 +15,7 @@ KINDS = {
     "documents": "text of web pages, Word, PowerPoint and PDF files",
     "downloads": "files of `likewise data get`, as they were fetched",
     "engines": "exports of models to fast engines",
+    "likelihoods": "how likely language models find sentences in contexts",
     "models": "bundled models, unpacked",
     "negation": "negations of sentences",
     "pipes": "text that was read from a pipe",

@@ -1,0 +1,221 @@
+"""The log probability of texts behind other texts, by a pretrained causal language model.
+
+What stands before is read once for all texts that follow it, and its keys and values are kept for them. Texts of
+near-equal length share a batch. Sums are kept in likewise's cache, so that no text is scored twice.
+
+Letters of the shapes: N rows of a batch, T tokens, V words, K cells (a text behind another one), P parts of a cell.
+"""
+
+from __future__ import annotations
+
+import copy
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from likewise.corpus.decoding import digest_of
+from likewise.queries.causal import CausalModel
+from likewise.runs.cache import CacheError, cache_folder, made_in_cache
+
+_BATCH_TOKENS = 2_048
+"""Tokens of a forward pass."""
+_KEPT_TOKENS = 8_192
+"""Tokens of what stands before, whose keys and values are held at a time."""
+_ROWS = 64
+"""Distributions over all words that are normalised at a time: these fit a processor's cache."""
+
+
+class CausalScorer:
+    """The log probability of texts behind other texts.
+
+    A text begins with a blank, also at the start, so that the same tokens are scored with and without a text before
+    them. In bfloat16 a sum changes by about a hundredth with the texts that share its batch.
+
+    Args:
+        model: the language model.
+        cached: keep the sums in likewise's cache.
+    """
+
+    def __init__(self, model: CausalModel, cached: bool = True) -> None:
+        self.causal = model
+        self._tokens: dict[str, list[int]] = {}
+        self._cache = SumCache(model.identity) if cached else None
+
+    def ids(self, text: str) -> list[int]:
+        """Return the tokens of a text with a blank before it; those of no text are none."""
+        if text not in self._tokens:
+            self._tokens[text] = self.causal.ids(" " + text) if text else []
+        return self._tokens[text]
+
+    def lengths(self, texts: Sequence[str]) -> np.ndarray:
+        """Return the number of tokens of each text: int64 (N,)."""
+        return np.array([len(self.ids(text)) for text in texts], np.int64)
+
+    def sums(
+        self,
+        before: Sequence[str],
+        texts: Sequence[str],
+        cells: np.ndarray,
+        advance: Callable[[int], object] = lambda count: None,
+    ) -> np.ndarray:
+        """Return the log probability of every part of each cell: (K, P) float64.
+
+        Args:
+            before: what may stand before; "" for nothing.
+            texts: what may follow.
+            cells: (K, 1 + P), the index of what stands before, and those of the texts that follow it one after the
+                other; each is scored given all before it.
+            advance: told how many cells were done.
+        """
+        parts = cells.shape[1] - 1
+        found = np.full((len(cells), parts), np.nan)
+        keys: list[bytes] = []
+        if self._cache is not None:
+            keys = [digest_of("\0".join([before[row[0]], *(texts[i] for i in row[1:])])) for row in cells]
+            for i, values in self._cache.get(keys).items():
+                if len(values) == parts:
+                    found[i] = values
+        missing = np.flatnonzero(np.isnan(found[:, 0])) if parts else np.zeros(0, np.int64)
+        advance(len(cells) - len(missing))
+        for rows, logs in self._batches(before, texts, cells[missing]):
+            done = missing[rows]
+            for i, log in zip(done, logs, strict=True):
+                ends = np.cumsum(self.lengths([texts[k] for k in cells[i, 1:]]))
+                found[i] = [part.sum() for part in np.split(log, ends[:-1])]
+            if self._cache is not None:
+                self._cache.put({keys[i]: found[i] for i in done})
+            advance(len(done))
+        return found
+
+    def token_logs(self, before: str, text: str) -> np.ndarray:
+        """Return the log probability of each token of a text behind another one: (T,)."""
+        ((_, (found,)),) = self._batches([before], [text], np.array([[0, 0]]))
+        return found
+
+    def _batches(
+        self, before: Sequence[str], texts: Sequence[str], cells: np.ndarray
+    ) -> Iterator[tuple[np.ndarray, list[np.ndarray]]]:
+        """Yield rows of the cells, and the log probabilities of the tokens of each, until all are done."""
+        if not len(cells):
+            return
+        distinct, of = np.unique(cells[:, 0], return_inverse=True)
+        sources = [[self._start, *self.ids(before[i])] for i in distinct]
+        following = [[token for i in row[1:] for token in self.ids(texts[i])] for row in cells]
+        lengths = np.array([len(row) for row in following])
+        order = np.argsort([len(one) for one in sources], kind="stable")
+        begin = 0
+        while begin < len(order):
+            size = 1
+            while begin + size < len(order) and (size + 1) * len(sources[order[begin + size]]) <= _KEPT_TOKENS:
+                size += 1
+            block = order[begin : begin + size]
+            begin += size
+            place = np.full(len(distinct), -1)
+            place[block] = np.arange(len(block))
+            rows = np.flatnonzero(place[of] >= 0)
+            rows = rows[np.argsort(lengths[rows], kind="stable")]
+            with torch.inference_mode():
+                cache, mask = self._read([sources[i][:-1] for i in block])
+                last = [sources[i][-1] for i in block]
+                while len(rows):
+                    count = 1
+                    while count < len(rows) and (count + 1) * max(1, lengths[rows[count]]) <= _BATCH_TOKENS:
+                        count += 1
+                    batch, rows = rows[:count], rows[count:]
+                    at = place[of[batch]]
+                    yield batch, self._score(cache, mask, at, [last[i] for i in at], [following[i] for i in batch])
+
+    @cached_property
+    def _start(self) -> int:
+        """The token before the first one: what stands between texts in the model's training, or its first token."""
+        tokenizer = self.causal.tokenizer
+        marks = "<|endoftext|>", tokenizer.bos_token, tokenizer.eos_token
+        return next((tokenizer.convert_tokens_to_ids(mark) for mark in marks if mark in tokenizer.get_vocab()), 0)
+
+    def _read(self, rows: list[list[int]]) -> tuple[Any, Tensor]:
+        """Return the keys and values of rows of tokens, and where there is a token; no cache if there is none."""
+        if not max(map(len, rows)):
+            return None, torch.ones(len(rows), 0, dtype=torch.int64, device=self.causal.model.device)
+        from transformers import DynamicCache
+
+        cache = DynamicCache()
+        ids, mask = self.causal.padded(rows)
+        begin, step = 0, max(1, _BATCH_TOKENS // ids.shape[1])
+        if len(rows) <= step:
+            self.causal.forward(ids, mask, cache)
+            return cache, mask
+        parts = []
+        while begin < len(rows):
+            part = DynamicCache()
+            self.causal.forward(ids[begin : begin + step], mask[begin : begin + step], part)
+            parts.append(part)
+            begin += step
+        for number in range(len(parts[0].layers)):
+            keys, values = (
+                torch.cat([getattr(part.layers[number], name) for part in parts]) for name in ("keys", "values")
+            )
+            cache.update(keys, values, number)
+        return cache, mask
+
+    def _score(
+        self, cache: Any, mask: Tensor, at: np.ndarray, last: list[int], texts: list[list[int]]
+    ) -> list[np.ndarray]:
+        """Return the log probabilities of the tokens of each of N texts behind the kept rows `at`."""
+        longest = max(map(len, texts))
+        if not longest:
+            return [np.zeros(0) for _ in texts]
+        device = self.causal.model.device
+        ids = torch.tensor([[*row, *[0] * (longest - len(row))] for row in texts], device=device)  # (N, T)
+        inputs = torch.cat([torch.tensor(last, device=device)[:, None], ids[:, :-1]], dim=1)
+        rows = torch.as_tensor(at, device=device)
+        if cache is not None:
+            cache = copy.deepcopy(cache)
+            cache.batch_select_indices(rows)
+        seen = torch.cat([mask[rows], torch.ones_like(ids)], dim=1)
+        logits = self.causal.forward(inputs, seen, cache, logits=0).flatten(0, 1)  # (N T, V)
+        logs = [
+            part.float().log_softmax(dim=1).gather(1, wanted[:, None])[:, 0]
+            for part, wanted in zip(logits.split(_ROWS), ids.flatten().split(_ROWS), strict=True)
+        ]
+        found = torch.cat(logs).reshape(ids.shape).double().cpu().numpy()
+        return [line[: len(row)] for line, row in zip(found, texts, strict=True)]
+
+
+class SumCache:
+    """The sums of one model: a SQLite file in likewise's cache, by a digest of the texts.
+
+    A file that cannot be opened or written is passed over: it saves time, and nothing depends on it.
+    """
+
+    def __init__(self, identity: str, folder: Path | None = None) -> None:
+        self._base = sqlite3.connect(":memory:")
+        with suppress(OSError, sqlite3.Error, CacheError):
+            folder = folder or made_in_cache(cache_folder() / "likelihoods")
+            self._base = sqlite3.connect(folder / f"{digest_of(identity).hex()}.sqlite", timeout=30)
+            # A crash may lose the last moments, which only costs scoring them again.
+            for statement in ("PRAGMA journal_mode=WAL", "PRAGMA synchronous=OFF"):
+                self._base.execute(statement)
+        with suppress(sqlite3.Error):
+            self._base.execute("CREATE TABLE IF NOT EXISTS sums (key BLOB PRIMARY KEY, sums BLOB) WITHOUT ROWID")
+
+    def get(self, keys: Sequence[bytes]) -> dict[int, np.ndarray]:
+        """Return what is kept, by the place of its key."""
+        found: dict[int, np.ndarray] = {}
+        with suppress(sqlite3.Error):
+            for i, key in enumerate(keys):
+                if row := self._base.execute("SELECT sums FROM sums WHERE key = ?", (key,)).fetchone():
+                    found[i] = np.frombuffer(row[0], np.float32)
+        return found
+
+    def put(self, sums: dict[bytes, np.ndarray]) -> None:
+        """Keep sums by key."""
+        rows = [(key, np.asarray(values, np.float32).tobytes()) for key, values in sums.items()]
+        with suppress(sqlite3.Error), self._base:
+            self._base.executemany("INSERT OR REPLACE INTO sums VALUES (?, ?)", rows)

@@ -1,0 +1,130 @@
+"""Generators by a causal model against a plain double loop of whole forward passes."""
+
+import numpy as np
+import pytest
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from likewise.context import GeneratorOptions, ScoreOptions, Workspace, causal, open_origin, train_generators
+from likewise.context.causal import CausalScorer
+from likewise.context.generator_training import load_generators
+from likewise.context.options import SelectionOptions
+from likewise.context.pretrained import PretrainedGenerators
+from likewise.queries.causal import CausalModel
+
+LEFTS = ["The sun rose over the harbour.", "Two dogs ran. They were quick and they were glad.", "No."]
+RIGHTS = ["Then it set.", "The boats came home in the evening, one after the other.", "Yes, it did."]
+SENTENCES = ["A ship sailed away.", "The children played in the garden until it was dark."]
+CELLS = np.array([(s, c) for s in range(2) for c in range(3)])[[3, 0, 5, 1, 4, 2, 0]]
+
+
+@pytest.fixture
+def plain(llama, monkeypatch):
+    """log p(text | before) and the number of its tokens by a whole forward pass for each question, in float32."""
+    monkeypatch.setenv("LIKEWISE_PROCESSOR", "none")
+    model = AutoModelForCausalLM.from_pretrained(llama, dtype=torch.float32).eval()
+    tokenizer = AutoTokenizer.from_pretrained(llama)
+
+    def ids(text):
+        return tokenizer(" " + text, add_special_tokens=False)["input_ids"] if text else []
+
+    @torch.no_grad()
+    def log(text, *before):
+        given = [tokenizer.convert_tokens_to_ids("<|endoftext|>"), *(token for one in before for token in ids(one))]
+        logs = model(torch.tensor([given + ids(text)])).logits[0].log_softmax(dim=1)
+        return sum(logs[len(given) + i - 1, token].item() for i, token in enumerate(ids(text)))
+
+    log.length = lambda text: len(ids(text))
+    return log
+
+
+@pytest.mark.parametrize(("at_once", "kept"), [(2048, 8192), (30, 40)])
+def test_the_sums_are_those_of_whole_forward_passes(llama, plain, monkeypatch, at_once, kept):
+    monkeypatch.setattr(causal, "_BATCH_TOKENS", at_once)
+    monkeypatch.setattr(causal, "_KEPT_TOKENS", kept)
+    scorer = CausalScorer(CausalModel(llama), cached=False)
+    before = ["", *LEFTS]
+    cells = np.array([(b, s, c) for b in range(4) for s in range(2) for c in (2, 3)])
+    found = scorer.sums(before, [*SENTENCES, *RIGHTS[:2]], cells)
+    texts = [*SENTENCES, *RIGHTS[:2]]
+    wanted = [(plain(texts[s], before[b]), plain(texts[c], before[b], texts[s])) for b, s, c in cells]
+    np.testing.assert_allclose(found, wanted, rtol=1e-4)
+    tokens = scorer.token_logs(LEFTS[0], SENTENCES[0])
+    assert len(tokens) == plain.length(SENTENCES[0])
+    assert tokens.sum() == pytest.approx(plain(SENTENCES[0], LEFTS[0]), rel=1e-4)
+    assert scorer.sums(before, texts, cells[:0]).shape == (0, 2)
+
+
+def test_what_stands_before_is_read_once_and_no_sum_is_computed_twice(llama, plain, monkeypatch, tmp_path):
+    monkeypatch.setenv("LIKEWISE_CACHE", str(tmp_path / "cache"))
+    read = []
+    real = CausalScorer._read
+    monkeypatch.setattr(CausalScorer, "_read", lambda self, rows: read.append(len(rows)) or real(self, rows))
+    cells = np.array([(b, s) for b in range(3) for s in range(2)])
+    found = CausalScorer(CausalModel(llama)).sums(LEFTS, SENTENCES, cells)
+    assert read == [3], "three texts for six cells"
+    again = CausalScorer(CausalModel(llama)).sums(LEFTS, SENTENCES, cells)
+    assert read == [3]
+    np.testing.assert_allclose(again, found, rtol=1e-6)
+
+
+@pytest.mark.parametrize("pmi", [True, False])
+@pytest.mark.parametrize("given", ["near", "both"])
+def test_the_terms_by_bayes_rule(llama, plain, given, pmi):
+    model = PretrainedGenerators(llama, given, cached=False)
+    found = model.of_texts(SENTENCES, LEFTS, RIGHTS, CELLS, pmi=pmi)
+
+    def joint(*texts):
+        return sum(plain(text, *texts[:i]) for i, text in enumerate(texts))
+
+    wanted = []
+    for s, c in CELLS:
+        sentence, left, right = SENTENCES[s], LEFTS[c], RIGHTS[c]
+        if given == "near":
+            logs = [
+                joint(left, sentence) - joint(left),
+                joint(left, sentence) - joint(sentence),
+                plain(right, sentence),
+            ]
+            alone = [joint(sentence), joint(left), joint(right)]
+        else:
+            whole = joint(left, sentence, right)
+            logs = [whole - joint(left, right), whole - joint(sentence, right), whole - joint(left, sentence)]
+            alone = [joint(sentence), joint(left, right) - joint(right), joint(left, right) - joint(left)]
+        lengths = [plain.length(text) for text in (sentence, left, right)]
+        logs = np.array(logs) - (np.array(alone) if pmi else 0)
+        wanted.append(logs / lengths)
+    np.testing.assert_allclose(found, wanted, rtol=1e-3, atol=2e-4)
+    some = model.of_texts(SENTENCES, LEFTS, RIGHTS, CELLS, (False, True, False), pmi)
+    np.testing.assert_allclose(some, found * [0, 1, 0], atol=1e-5)
+
+
+def test_the_stage_of_a_pretrained_model_and_its_score(llama, frozen, tmp_path, monkeypatch):
+    import shutil
+
+    monkeypatch.setenv("LIKEWISE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("LIKEWISE_PROCESSOR", "none")
+    work = tmp_path / "work"
+    shutil.copytree(frozen, work, ignore=shutil.ignore_patterns("generators"))
+    options = GeneratorOptions(reads="pretrained", model=llama)
+    stage = train_generators(work, options, quiet=True)
+    assert set(stage.record["perplexity"]) == {"right", "shuffled", "none"}
+    assert all(value > 1 for by_task in stage.record["perplexity"].values() for value in by_task.values())
+    origin = open_origin(work, ScoreOptions(weights=(1, 0, 0, 0, 1, 1, 1)), SelectionOptions(size=3))
+    model = load_generators(Workspace(work).require("generators"), origin.states)
+    one, other = "The ship stood beside the wave.", "The cow stood beside the barn."
+    (terms,) = origin.terms([(one, other)])
+    numbers = np.concatenate([origin.contexts([text])[text] for text in (one, other)])
+    store = origin.states.store
+    for side, text in enumerate((one, other)):
+
+        def plain_terms(contexts, text=text):
+            texts = [store.around(np.array([number]))[0] for number in contexts]
+            counts = [(store.places(np.array([n]))[1][0, : store.left] >= 0).sum() for n in contexts]
+            lefts = [found[count] for found, count in zip(texts, counts, strict=True)]
+            rights = [found[count + 1] for found, count in zip(texts, counts, strict=True)]
+            cells = np.array([(0, i) for i in range(len(contexts))])
+            return model.of_texts([text], lefts, rights, cells)
+
+        expected = plain_terms(numbers) - plain_terms(origin.scorer.few).mean(axis=0)
+        np.testing.assert_allclose(terms[side, :, 1:], expected, atol=1e-3)
