@@ -114,8 +114,8 @@ class DeferredEncoder:
         Args:
             texts: 1 or more, on which its vectors are compared with torch's; a longer job compares more.
         """
-        from likewise.inference.engines.chooser import exports_of, fast_pairs
-        from likewise.inference.engines.fidelity import Sample
+        from likewise.inference.chooser import exports_of, fast_pairs
+        from likewise.inference.fidelity import Sample
         from likewise.inference.runner import UnfitModel
 
         pair = fast_pairs("fp32")[0]

@@ -12,7 +12,7 @@ from torch.nn.functional import normalize
 
 from likewise.corpus.decoding import without_surrogates
 from likewise.encoder.opening import OwnInference
-from likewise.inference.engines.chooser import FEW, Chosen, choose, exports_of
+from likewise.inference.chooser import FEW, Chosen, choose, exports_of
 from likewise.inference.engines.engine import Engine, EngineChoice, TorchEngine
 from likewise.inference.runner import UnfitModel, fits, is_static, static_vectors
 from likewise.runs.progress import Progress

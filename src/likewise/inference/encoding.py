@@ -19,12 +19,12 @@ from sentence_transformers import SentenceTransformer
 
 from likewise.encoder.modules import modes_restored
 from likewise.errors import LikewiseError, counted
+from likewise.inference.chooser import LONG, choose
 from likewise.inference.encoder import DEFAULT_BATCH, default_prompt, fast_vectors, finished
-from likewise.inference.engines.chooser import LONG, choose
 from likewise.inference.engines.engine import ENDLESS, Call, Engine, EngineChoice, TokenCall, TorchEngine
-from likewise.inference.engines.fidelity import Sample, sample_of
 from likewise.inference.engines.graph import fingerprint, token_dimension
 from likewise.inference.exported import Facts, Item, TextEncoder
+from likewise.inference.fidelity import Sample, sample_of
 from likewise.inference.loading import load
 from likewise.inference.runner import Step, UnfitModel, fits, one_core_threads, runner_of, torch_threads
 from likewise.runs.duration import WORTH_TELLING, seconds_each, spoken

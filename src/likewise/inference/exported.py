@@ -16,10 +16,10 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 
-from likewise.inference.engines.engine import Call, TokenCall
+from likewise.inference.engines.engine import CPU_BUDGET, Call, TokenCall
 from likewise.inference.engines.onnx_engine import OnnxEngine
 from likewise.inference.engines.store import TOKENIZER, Store
-from likewise.inference.tokens import CPU_BUDGET, Tokens, by_budget
+from likewise.inference.tokens import Tokens, by_budget
 from likewise.runs.progress import Progress
 
 Role = Literal["query", "document"]

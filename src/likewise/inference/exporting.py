@@ -11,13 +11,13 @@ from safetensors.torch import save_file
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Normalize, StaticEmbedding
 
+from likewise.inference.chooser import MAKERS, exports_of
 from likewise.inference.encoder import default_prompt
-from likewise.inference.engines.chooser import MAKERS, exports_of
 from likewise.inference.engines.engine import INPUTS, OUTPUT, CannotExport, EngineError
-from likewise.inference.engines.fidelity import Sample
 from likewise.inference.engines.graph import fingerprint, least_tokens
 from likewise.inference.engines.onnx_engine import WHOLE
 from likewise.inference.engines.store import TOKENIZER
+from likewise.inference.fidelity import Sample
 from likewise.inference.loading import load
 from likewise.inference.runner import UnfitModel
 from likewise.runs.arguments import checked

@@ -45,7 +45,7 @@ def load(
             take an export that is there after a few hundred texts. With "torch", a call of up to 32
             texts gives exactly the vectors of sentence-transformers.
         precision: "fp32", the vectors of sentence-transformers; "bf16" or "int8", if those are near enough (see
-            `likewise.inference.engines.fidelity`); "auto", the fastest that is.
+            `likewise.inference.fidelity`); "auto", the fastest that is.
 
     Modules that likewise itself defines load without `trust_remote_code`: they are code that is installed, not code
     from the folder. A model that brings its own code is refused.

@@ -15,8 +15,6 @@ from likewise.corpus.decoding import digest_of, without_surrogates
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-CPU_BUDGET = 640
-"""Cells of a batch that one core runs: 512 to 768 were the fastest here, 2048 a fifth slower (benchmarks/README.md)."""
 WASTE = 64
 """Tokens of padding at which a new batch is cheaper: the fixed cost of a call in tokens (see benchmarks)."""
 _PIECE = 1024  # texts handed to the tokenizer at a time: its objects are far larger than the ids

@@ -11,9 +11,9 @@ import torch
 from sentence_transformers.sentence_transformer.modules import Dense
 
 from likewise.errors import MissingExtraError
-from likewise.inference import load
-from likewise.inference.engines import chooser, fidelity, onnx_engine, openvino_engine, store
-from likewise.inference.engines.chooser import choose, fast_pairs
+from likewise.inference import chooser, fidelity, load
+from likewise.inference.chooser import choose, fast_pairs
+from likewise.inference.engines import onnx_engine, openvino_engine, store
 from likewise.inference.engines.engine import EngineChoice, QuantisationRefused
 from likewise.inference.engines.store import Store
 

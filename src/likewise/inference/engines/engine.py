@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 
 from likewise.errors import LikewiseError
-from likewise.inference.tokens import CPU_BUDGET
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -36,6 +35,8 @@ TokenCall = Callable[[np.ndarray, np.ndarray], tuple[Any, Any]]
 ENDLESS = 1 << 30
 """As a number of texts: those of a service, which come for as long as it runs, so that no time is foretold."""
 
+CPU_BUDGET = 640
+"""Cells of a batch that one core runs: 512 to 768 were the fastest here, 2048 a fifth slower (benchmarks/README.md)."""
 DEVICE_BUDGET = 32_768
 """Cells of a batch on an accelerator, where small batches leave it idle."""
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from likewise.inference.engines.fidelity import ENOUGH, compare
+from likewise.inference.fidelity import ENOUGH, compare
 
 
 def test_by_hand():

@@ -24,9 +24,9 @@ from likewise.inference.engines.engine import (
     QuantisationRefused,
     TorchEngine,
 )
-from likewise.inference.engines.fidelity import ENOUGH, MAX_DIFFERENCE, MIN_COSINE, MIN_RANK, Fidelity, Sample
 from likewise.inference.engines.graph import check_exportable, fingerprint, least_tokens, mark
 from likewise.inference.engines.store import Store, release
+from likewise.inference.fidelity import ENOUGH, MAX_DIFFERENCE, MIN_COSINE, MIN_RANK, Fidelity, Sample
 
 MAKERS: dict[str, Any] = {"openvino": openvino_engine, "onnx": onnx_engine}
 FEW = 256
