@@ -1,6 +1,7 @@
 """Caches that were cut, changed, or are written by several processes at once: they are made again, and equal."""
 
 import multiprocessing
+import os
 from collections import Counter
 from pathlib import Path
 
@@ -11,9 +12,10 @@ import likewise
 from likewise.corpus import prepare
 from likewise.encoder.distilled_vectors import distill
 from likewise.inference import load
+from likewise.recipes.light import LIGHT, with_teacher
+from likewise.recipes.recipe import Run
 from likewise.runs.job import work_of
 from likewise.runs.progress import Progress
-from likewise.training.recipe_run import with_teacher
 
 _SERVER = multiprocessing.get_context("forkserver")
 
@@ -69,27 +71,30 @@ def test_what_was_noted_is_made_again(name, damage, corpus_file, tiny_base, stop
     assert models[0] == models[1]
 
 
+def taught(corpus, base: str) -> list[bytes]:
+    options, progress = LIGHT.options(max_length=0), Progress(quiet=True)
+    run = Run(LIGHT, options, base, 1, corpus, corpus.dataset, None, progress, lambda *_: None)
+    return with_teacher(run).rows["teacher"][:]
+
+
 @pytest.mark.parametrize("damage", [cut, flip])
-def test_damaged_vectors_of_a_teacher_are_made_again(damage, corpus_file, saved_model, tmp_path):
-    corpus = prepare(str(corpus_file), cache_dir=str(tmp_path))
-
-    def taught():
-        return with_teacher(corpus, corpus.dataset, str(saved_model), 0, Progress(quiet=True))["teacher"][:]
-
-    wanted = taught()
-    (kept,) = (corpus.path.parent / "teachers").glob("*.npy")
+def test_damaged_vectors_of_a_teacher_are_made_again(damage, corpus_file, saved_model, tmp_path, monkeypatch):
+    monkeypatch.setenv("LIKEWISE_CACHE", str(tmp_path / "cache"))
+    corpus = prepare(str(corpus_file))
+    wanted = taught(corpus, str(saved_model))
+    (kept,) = (tmp_path / "cache" / "teachers").rglob("*.npy")
     damage(kept)
-    assert taught() == wanted
+    assert taught(corpus, str(saved_model)) == wanted
 
 
 def read(corpus: str, cache: str, out: str) -> None:
-    Path(out).write_text(prepare(corpus, cache_dir=cache).sha256)
+    os.environ["LIKEWISE_CACHE"] = cache
+    Path(out).write_text(prepare(corpus).sha256)
 
 
 def learn(corpus: str, cache: str, base: str, out: str) -> None:
-    prepared = prepare(corpus, cache_dir=cache)
-    rows = with_teacher(prepared, prepared.dataset, base, 0, Progress(quiet=True))["teacher"][:]
-    Path(out).write_bytes(b"".join(rows))
+    os.environ["LIKEWISE_CACHE"] = cache
+    Path(out).write_bytes(b"".join(taught(prepare(corpus), base)))
 
 
 @pytest.mark.parametrize("work", [read, learn])
@@ -104,4 +109,5 @@ def test_four_processes_at_once_on_one_cache(work, corpus_file, saved_model, tmp
         process.join()
     assert [process.exitcode for process in processes] == [0] * 4
     assert len({out.read_bytes() for out in outs}) == 1
-    assert len(list((tmp_path / "cache").iterdir())) == 1
+    assert len(list((tmp_path / "cache").rglob("*.arrow"))) == 1
+    assert len(list((tmp_path / "cache").rglob("*.npy"))) == (work is learn)

@@ -23,7 +23,7 @@ def measured(recipe: str, options: dict, texts: list[dict], base: str, words: st
     method = find_recipe(recipe)
     chosen = method.options(None, batch_size=ROWS // processes.count(), **options)
     torch.manual_seed(1)
-    if method.encoder_reads_corpus:
+    if recipe in ("light", "gclsr"):
         source = base if recipe == "light" else words
         encoder = method.build_encoder(source, chosen, [row["sentence"] for row in texts])
     else:

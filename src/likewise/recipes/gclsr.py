@@ -15,7 +15,6 @@ from torch.optim.lr_scheduler import LambdaLR
 
 from likewise.augment.word_edits import WordEditor
 from likewise.augment.word_noise import WordNoise
-from likewise.corpus import PreparedCorpus
 from likewise.corpus.files import strict_lines
 from likewise.encoder.modules import find_part, without_training_head
 from likewise.encoder.text_cnn import TextCNN, TrainingAttention, WordAttention
@@ -24,11 +23,10 @@ from likewise.encoder.word_vectors import MAX_WORDS, build_word_vectors, check_s
 from likewise.losses import functional
 from likewise.losses.encoder_loss import CollapseError, EncoderLoss
 from likewise.recipes.options import TrainingOptions
-from likewise.recipes.recipe import Reading, Recipe, TextCollator, sample_rows
+from likewise.recipes.recipe import Reading, Recipe, Run, TextCollator, built_from_sentences, sample_rows
 from likewise.runs import processes
 from likewise.runs.options import OptionError, option
 from likewise.runs.processes import gather_rows
-from likewise.runs.progress import Progress
 
 _PATIENCE = 10
 """Collapsed batches one after the other that end the run."""
@@ -126,13 +124,15 @@ def _encoder(base: str, options: GCLSROptions, sentences: Any = None) -> Sentenc
     return SentenceTransformer(modules=modules)
 
 
-def _rows(corpus: PreparedCorpus, dataset: Any, options: GCLSROptions, seed: int, progress: Progress) -> Any:
-    """Return the sampled rows, with the column 'view' if the second view is a text."""
-    dataset = dataset.select(sample_rows(len(dataset), options.sentences, seed, 2))
+def sampled(run: Run) -> Run:
+    """Return a run on a sample of the rows, with the column 'view' if the second view is a text."""
+    options, rows = run.options, run.rows.select(sample_rows(len(run.rows), run.options.sentences, run.seed, 2))
     if options.augmentation == "edits":
-        edit = WordEditor(seed, synonyms=options.edits == "all")
-        return dataset.add_column("view", [edit(sentence) for sentence in dataset["sentence"]])
-    return _with_paraphrases(dataset, options.paraphrases) if options.augmentation == "paraphrases" else dataset
+        edit = WordEditor(run.seed, synonyms=options.edits == "all")
+        rows = rows.add_column("view", [edit(sentence) for sentence in rows["sentence"]])
+    if options.augmentation == "paraphrases":
+        rows = _with_paraphrases(rows, options.paraphrases)
+    return run.but(rows=rows)
 
 
 def _with_paraphrases(dataset: Any, path: str) -> Any:
@@ -273,8 +273,7 @@ GCLSR = Recipe(
     build_encoder=_encoder,
     build_collator=lambda encoder, options, seed: TextCollator(_views, Reading.of(encoder, options.max_length)),
     build_loss=GroupedCosineLoss,
-    add_columns=_rows,
-    encoder_reads_corpus=True,
+    stages=(sampled, built_from_sentences),
     check_base=lambda base, options: check_source(base, options.dimension, options.trust_pickle),
     build_optimizer=_optimizer,
     default_base="bundled:glove",

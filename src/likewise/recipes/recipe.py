@@ -1,17 +1,21 @@
-"""The definition of a recipe: its views, encoder, loss and defaults; and the collator that makes a batch of views."""
+"""The definition of a recipe: its views, encoder, loss, stages and defaults; and the collator that makes a batch."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from torch import Tensor, nn
+from transformers import set_seed
 
 from likewise.corpus import PreparedCorpus
 from likewise.encoder.location import check_loadable
+from likewise.evaluation.checkpoint import CheckpointEvaluator
 from likewise.recipes.options import TrainingOptions
+from likewise.runs import processes
 from likewise.runs.options import OptionError
 from likewise.runs.progress import Progress
 
@@ -53,17 +57,36 @@ class WithPresets:
 
 
 @dataclass(frozen=True)
-class FirstStage:
-    """A recipe whose model is the base of another one's.
+class Run:
+    """A training that is being made ready. A stage of its recipe takes it and gives it back with something changed.
 
-    Args:
-        wanted: (base, options of the run) to whether it is made: always, never, or if the base needs it.
-        options: (options of the run) to those of the stage.
+    Attributes:
+        base: what the encoder is built from: the base that was named, or the model of an earlier stage.
+        corpus: all sentences.
+        rows: those to train on, with 'sentence', 'words', and the columns that stages add.
+        evaluator: what selects the checkpoint; None if it is simply the last.
+        train_first: (the run of another recipe, whether it is needed) to the run's model in the cache, or None. What is
+            there already is needed by itself.
+        encoder: to be trained; `built` makes it, or another stage.
     """
 
     recipe: Recipe
-    wanted: Callable[[str, Any], Literal["auto", "always", "never"]]
-    options: Callable[[Any], dict[str, Any]]
+    options: Any
+    base: str
+    seed: int
+    corpus: PreparedCorpus
+    rows: Any
+    evaluator: CheckpointEvaluator | None
+    progress: Progress
+    train_first: Callable[[Run, Callable[[], bool]], str | None]
+    encoder: Any = None
+
+    def but(self, **changes: Any) -> Run:
+        """Return the run with some of its attributes changed."""
+        return dataclasses.replace(self, **changes)
+
+
+Stage = Callable[[Run], Run]
 
 
 @dataclass(frozen=True)
@@ -76,28 +99,38 @@ class Recipe(WithPresets):
         build_encoder: (base, options) to a SentenceTransformer.
         build_collator: (encoder, options, seed) to a function from corpus rows ({'sentence', 'words'}) to a batch.
         build_loss: (encoder, options) to a sentence-transformers loss.
-        add_columns: (corpus, its training rows, options, seed, progress) to the rows with what else the views need.
-        encoder_reads_corpus: `build_encoder` takes the training sentences as a third argument: they decide what the
-            encoder holds.
+        stages: what happens to a run before it is trained, one after the other: another base, other rows, more columns.
+            `built` among them calls `build_encoder`, for one that is to be checked before a long stage; otherwise
+            it comes last.
         check_base: (base, options), called before the corpus is read; raises a LikewiseError for a base that cannot do.
             By default, the base must be a model.
         build_optimizer: (encoder, options, updates in all) to an optimizer and its schedule; (None, None) is AdamW.
         default_base: the base where none is given.
-        first: the stage that makes its base, if there is one.
-        teacher_length: (options) to the tokens that the base reads of a sentence (0: all), for a recipe that learns the
-            base's vectors: its rows get them as the column 'teacher', see `likewise.training.recipe_run`.
     """
 
     build_encoder: Callable[..., Any]
     build_collator: Callable[[Any, Any, int], Collator]
     build_loss: Callable[[Any, Any], nn.Module]
-    add_columns: Callable[[PreparedCorpus, Any, Any, int, Progress], Any] = lambda corpus, rows, *_: rows
-    encoder_reads_corpus: bool = False
+    stages: tuple[Stage, ...] = ()
     check_base: Callable[[str, Any], Any] = lambda base, options: check_loadable(base)
     build_optimizer: Callable[[Any, Any, int], tuple[Any, Any]] = lambda *_: (None, None)
     default_base: str = "bundled:minilm"
-    first: FirstStage | None = None
-    teacher_length: Callable[[Any], int] | None = None
+
+
+def built(run: Run, *arguments: Any) -> Run:
+    """Return a run with its encoder, whose random parts (a training head) are fixed by the seed.
+
+    Args:
+        arguments: further ones of the recipe's `build_encoder`.
+    """
+    with processes.in_turn():
+        set_seed(run.seed)
+        return run.but(encoder=run.recipe.build_encoder(run.base, run.options, *arguments))
+
+
+def built_from_sentences(run: Run) -> Run:
+    """Return a run with an encoder that takes its words from the sentences: `build_encoder` gets them too."""
+    return built(run, run.rows["sentence"])
 
 
 class Reading(NamedTuple):

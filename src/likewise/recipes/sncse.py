@@ -5,6 +5,7 @@ Wang et al. 2022, "SNCSE: Contrastive Learning for Unsupervised Sentence Embeddi
 
 import hashlib
 from functools import partial
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -12,18 +13,24 @@ import torch
 from torch import Tensor
 
 from likewise.augment.negation.antonyms import opposites
-from likewise.corpus import PreparedCorpus
 from likewise.encoder.build import build_mask_prompt_encoder, reads_a_mask
 from likewise.encoder.opening import is_sentence_encoder
 from likewise.encoder.training_modules import FrozenCopy
+from likewise.evaluation.checkpoint import sentences_evaluator
+from likewise.inference.loading import load
 from likewise.losses import functional
 from likewise.losses.encoder_loss import EncoderLoss
 from likewise.recipes.mask_distillation import MASK_DISTILLATION
 from likewise.recipes.options import ContrastiveOptions, PromptOptions
-from likewise.recipes.recipe import FirstStage, Reading, Recipe, TextCollator, prompted, sample_rows
+from likewise.recipes.recipe import Reading, Recipe, Run, TextCollator, built, prompted, sample_rows
+from likewise.runs import processes
+from likewise.runs.cache import cached
 from likewise.runs.options import OptionError, option
 from likewise.runs.processes import gather_rows, share
-from likewise.runs.progress import Progress
+
+_MEASURED = 500
+"""Sentences on which the need of a distilled mask is measured if no rated pairs are found."""
+_NEGATIONS = "negations.jsonl"
 
 
 class SNCSEOptions(ContrastiveOptions, PromptOptions):
@@ -120,37 +127,38 @@ def _is_told_apart(row: dict[str, Any], reading: Reading) -> bool:
     return bool(first != second)
 
 
-def with_negations(corpus: PreparedCorpus, dataset: Any, processes: int, progress: Progress) -> Any:
-    """Return the dataset with the column `negation`: the sentence's negation, or None where there is none.
+def with_negations(run: Run) -> Run:
+    """Return a run whose rows have the column 'negation': the sentence's negation, or None if it has none.
 
-    The negations lie in the folder of the corpus, in a file for this choice of rows.
+    The negations lie in the cache, under this choice of rows.
     """
+    options = run.options
+    if options.negation == "none":
+        return run
     import datasets
 
     from likewise.augment.negation import RULES_VERSION, negate_corpus, read_negations
 
-    # One string a row, some 100 bytes: smaller than the model's own memory up to millions of rows.
-    sentences = dataset["sentence"][:]
-    name = hashlib.blake2b("\n".join(sentences).encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
-    path = corpus.path.parent / f"negations-{name}-rules{RULES_VERSION}.jsonl"
-    if not path.exists():
-        negate_corpus(sentences, path, processes=processes, quiet=progress.quiet)
-    column = datasets.Dataset.from_dict(
-        {"negation": [item.negation for item in read_negations(path)]},
-        datasets.Features({"negation": datasets.Value("string")}),
-    )
-    return datasets.concatenate_datasets([dataset.flatten_indices(), column], axis=1)
-
-
-def _add_negations(corpus: PreparedCorpus, dataset: Any, options: SNCSEOptions, seed: int, progress: Progress) -> Any:
-    if options.negation == "none":
-        return dataset
     # A sentence takes milliseconds to parse: a short run on a large corpus should not wait for all of it.
     wanted = options.batch_size * options.accumulation * options.max_steps
-    rows = sample_rows(len(dataset), wanted, seed, 2)
+    chosen = sample_rows(len(run.rows), wanted, run.seed, 2)
     if options.opposite_weight:
-        rows = with_candidates(dataset, rows, options.opposite_share, seed)
-    return with_negations(corpus, dataset.select(rows), options.processes, progress)
+        chosen = with_candidates(run.rows, chosen, options.opposite_share, run.seed)
+    rows = run.rows.select(chosen)
+    # One string a row, some 100 bytes: smaller than the model's own memory up to millions of rows.
+    sentences = rows["sentence"][:]
+
+    def make(folder: Path) -> None:
+        negate_corpus(sentences, folder / _NEGATIONS, processes=options.processes, quiet=run.progress.quiet)
+
+    key = [RULES_VERSION, hashlib.blake2b("\n".join(sentences).encode("utf-8", "surrogatepass")).hexdigest()]
+    with processes.in_turn():
+        found = cached("negation", key, make, resumes=True) / _NEGATIONS
+    column = datasets.Dataset.from_dict(
+        {"negation": [item.negation for item in read_negations(found)]},
+        datasets.Features({"negation": datasets.Value("string")}),
+    )
+    return run.but(rows=datasets.concatenate_datasets([rows.flatten_indices(), column], axis=1))
 
 
 def _encoder(base: str, options: SNCSEOptions) -> Any:
@@ -224,17 +232,48 @@ class SNCSELoss(EncoderLoss[SNCSEOptions]):
         return found
 
 
-def _distillation(options: SNCSEOptions) -> dict[str, Any]:
-    """Return the options of the mask's distillation."""
+def distilled_mask(run: Run) -> Run:
+    """Return a run from a base whose mask has learnt the base's own vector, if its mask is behind that vector.
+
+    It is behind it if it scores below it by more than the noise. The distillation is a training like any other: shown,
+    locked, and resumed after a stop; every seed and every later run of the same base and corpus finds its model.
+    """
+    options = run.options
+    if not _may_be_distilled(run.base, options):
+        return run
     size = min(options.batch_size, MASK_DISTILLATION.options().batch_size)
     # The last checkpoint is the best or close to it, so that what is distilled does not depend on labelled data.
-    return {"template": options.template, "batch_size": size, "precision": options.precision, "select_by": "last"}
+    settings = {"template": options.template, "batch_size": size, "precision": options.precision, "select_by": "last"}
+    distillation = run.but(
+        recipe=MASK_DISTILLATION,
+        options=MASK_DISTILLATION.options(**settings),
+        rows=run.corpus.dataset,
+        evaluator=None,
+        seed=1,
+    )
+    found = run.train_first(distillation, lambda: options.distil_mask == "always" or _is_behind(run))
+    return run.but(base=found) if found else run
 
 
-def _distils(base: str, options: SNCSEOptions) -> Literal["auto", "always", "never"]:
-    if options.distil_mask == "auto" and (reads_a_mask(base) or not is_sentence_encoder(base)):
-        return "never"  # a raw language model has no vector of its own for its mask to learn
-    return options.distil_mask
+def _may_be_distilled(base: str, options: SNCSEOptions) -> bool:
+    if options.distil_mask == "auto":
+        # A raw language model has no vector of its own for its mask to learn.
+        return is_sentence_encoder(base) and not reads_a_mask(base)
+    return options.distil_mask == "always"
+
+
+def _is_behind(run: Run) -> bool:
+    """Return whether the mask scores below the base's own vector; on the corpus's own sentences if there is no data."""
+    evaluator = run.evaluator
+    if evaluator is None:
+        evaluator = sentences_evaluator(run.corpus.dataset[: 2 * _MEASURED]["sentence"], limit=_MEASURED)
+    metric = evaluator.primary_metric
+    with run.progress.bar("first stage: is it needed?"):
+        own, own_items = evaluator(load(run.base))[metric], evaluator.items
+        mask = evaluator(run.recipe.build_encoder(run.base, run.options).eval())[metric]
+    noise = evaluator.noise(own_items, evaluator.items) or 0.0
+    run.progress.tell(f"{metric}: {own:.4g} for the base's own vector, {mask:.4g} for that of its mask")
+    return evaluator.gain(mask, own) > noise
 
 
 PAPER_BASE = SNCSEOptions(batch_size=256, learning_rate=1e-5, sam_rho=0.0)
@@ -271,6 +310,5 @@ SNCSE = Recipe(
     build_encoder=_encoder,
     build_collator=_collator,
     build_loss=SNCSELoss,
-    add_columns=_add_negations,
-    first=FirstStage(MASK_DISTILLATION, _distils, _distillation),
+    stages=(distilled_mask, built, with_negations),
 )

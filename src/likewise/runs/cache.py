@@ -1,12 +1,20 @@
-"""The cache: files that likewise can make again, in one folder by kind."""
+"""The cache: files that likewise can make again, in one folder by kind, and the one way to make them."""
 
+import json
 import os
 import re
 import shutil
+from collections.abc import Callable
 from dataclasses import dataclass
+from hashlib import blake2b
 from pathlib import Path
+from typing import Any
+
+from filelock import FileLock
 
 from likewise.errors import LikewiseError
+from likewise.runs.parts import checksum
+from likewise.runs.whole_files import give_usual_mode, is_full_disk, read_json, write_json
 
 KINDS = {
     "bases": "encoders that were given loaded, and have no folder of their own",
@@ -20,11 +28,14 @@ KINDS = {
     "negation": "negations of sentences",
     "pipes": "text that was read from a pipe",
     "queries": "queries that language models wrote",
+    "stages": "models that a recipe trains first, such as the distilled mask of `sncse`",
+    "teachers": "vectors of encoders that others learn from",
     "texts": "texts that were given in Python",
     "vectors": "texts and vectors of `likewise duplicates` and `topics`",
 }
 """Folder of the cache to what it holds. Nothing else in it is counted or removed."""
 _CORPUS = re.compile(r"[0-9a-f]{32}")
+_LOCKS, _WHOLE = ".locks", ".whole.json"
 
 
 class CacheError(LikewiseError):
@@ -62,6 +73,85 @@ def made_in_cache(folder: Path) -> Path:
     raise CacheError(f"the cache {folder} cannot be written ({reason}): set LIKEWISE_CACHE to a folder that can")
 
 
+def cached(kind: str, key: Any, make: Callable[[Path], object], *, resumes: bool = False) -> Path:
+    """Return the folder that the cache has for a key, which `make` fills unless an earlier call has done so.
+
+    One process makes it at a time, and others wait for it. It appears when it is whole, and one whose files have
+    changed or are cut short is made again. There is no second way to keep what can be made again.
+
+    Args:
+        kind: a name of `KINDS`.
+        key: all that decides the content, as plain values: a list of texts and numbers.
+        make: fills the empty folder that it is given.
+        resumes: what `make` left in the folder before a stop or an error stays there for the next call.
+
+    Raises:
+        CacheError: the cache cannot be written, or the disk is full.
+
+    >>> import os, tempfile
+    >>> with tempfile.TemporaryDirectory() as home:
+    ...     os.environ["LIKEWISE_CACHE"] = home
+    ...     kept = cached("pipes", ["three", 3], lambda folder: (folder / "word.txt").write_text("three"))
+    ...     (kept / "word.txt").read_text(), kept == cached("pipes", ["three", 3], print)
+    ('three', True)
+    >>> del os.environ["LIKEWISE_CACHE"]
+    """
+    if is_cached(kind, key):
+        return _place(kind, key)
+    final = _place(kind, key)
+    work = final.with_name(f".{final.name}")
+    with FileLock(made_in_cache(final.parent / _LOCKS) / final.name):
+        if _is_whole(final):  # another process has made it meanwhile
+            return final
+        try:
+            if not resumes:
+                shutil.rmtree(work, ignore_errors=True)
+            work.mkdir(exist_ok=True)
+            make(work)
+            files = {path.relative_to(work).as_posix(): path for path in work.rglob("*") if path.is_file()}
+            give_usual_mode(*files.values())
+            write_json(work / _WHOLE, {name: [*_state(path), checksum(path)] for name, path in sorted(files.items())})
+            shutil.rmtree(final, ignore_errors=True)
+            work.rename(final)
+        except BaseException as error:
+            if not resumes:
+                shutil.rmtree(work, ignore_errors=True)
+            if is_full_disk(error):
+                raise CacheError(
+                    f"{cache_folder()}: the disk is full, and {KINDS[kind]} are kept there. Make room, or set "
+                    "LIKEWISE_CACHE to a folder on another disk"
+                ) from error
+            raise
+    return final
+
+
+def is_cached(kind: str, key: Any) -> bool:
+    """Return whether the cache has a whole folder for a key, see `cached`."""
+    return _is_whole(_place(kind, key))
+
+
+def _place(kind: str, key: Any) -> Path:
+    said = json.dumps(key, sort_keys=True)
+    return cache_folder() / kind / blake2b(said.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def _state(path: Path) -> tuple[int, int]:
+    """Return the size and the time of a file: while they are those of its making, its content is not looked at."""
+    found = path.stat()
+    return found.st_size, found.st_mtime_ns
+
+
+def _is_whole(folder: Path) -> bool:
+    try:
+        for name, (size, time, known) in read_json(folder / _WHOLE).items():
+            now = _state(folder / name)
+            if now != (size, time) and (now[0] != size or checksum(folder / name) != known):
+                return False
+    except (OSError, ValueError, TypeError, AttributeError):
+        return False
+    return True
+
+
 def kept_in_cache() -> list[Kept]:
     """Return what is in the cache, by kind."""
     home, found = cache_folder(), []
@@ -69,10 +159,15 @@ def kept_in_cache() -> list[Kept]:
         places = [home / kind] if (home / kind).is_dir() else []
         if kind == "corpus" and home.is_dir():  # in $LIKEWISE_CACHE they have no folder of their own
             places += [path for path in home.iterdir() if _CORPUS.fullmatch(path.name) and path.is_dir()]
-        files = [path for place in places for path in place.rglob("*") if path.is_file() and not path.is_symlink()]
+        found_here = (path for place in places for path in place.rglob("*"))
+        files = [path for path in found_here if path.is_file() and not path.is_symlink() and _counts(path)]
         if places:
             found.append(Kept(kind, tuple(places), len(files), sum(path.stat().st_size for path in files)))
     return found
+
+
+def _counts(path: Path) -> bool:
+    return path.name != _WHOLE and _LOCKS not in path.parts
 
 
 def clear_cache(*kinds: str) -> list[Kept]:
