@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,7 @@ from likewise.corpus.given import GivenTexts, TextSource, given_texts
 from likewise.corpus.options import CorpusOptions
 from likewise.errors import LikewiseError, counted, require_extra
 from likewise.evaluation.data import json_rows
-from likewise.evaluation.tasks.retrieval import measures_of_each, read_grades, read_texts
+from likewise.evaluation.tasks.retrieval import measures_of_each, ranked_by, read_grades, read_texts
 from likewise.inference.deferred import DeferredEncoder
 from likewise.queries.writer import Writer, Written, round_trip, writer_of, writes, written_for
 from likewise.retrieval.pipeline import Pipeline, free_hybrid, pipeline_of, vectors_alone, words_alone
@@ -33,7 +34,6 @@ from likewise.runs.plan import Plan
 from likewise.runs.progress import Progress
 from likewise.runs.stopping import orderly_stop
 from likewise.searching.held_out import CALLED, LEAST, Excerpt, HeldOut, sampled
-from likewise.searching.hit import Hit
 from likewise.searching.indexing import WORDS, index
 from likewise.searching.passages import Splitting, files_of
 from likewise.searching.reading import Index
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
 _BM25 = "BM25"
 _PROBE = 32  # passages by which the time is foretold
 _DISAGREEING = 10
-_JUDGED_DEPTH = 100
 
 
 class ChoiceError(LikewiseError):
@@ -338,23 +337,9 @@ class _Judged:
 
     def scores(self, opened: Index, way: Way) -> list[float]:
         """Return nDCG@10 times 100 of each query; a document counts by its best passage."""
-        ranking: dict[str, dict[str, float]] = {}
-        for name, text in self.queries.items():
-            hits = opened.search(text, _JUDGED_DEPTH, mode=way.mode, mark=False, pipeline=way.pipeline)
-            kept: dict[str, float] = {}
-            for hit in hits:
-                called = names_of(hit)
-                kept.setdefault(next((one for one in called if one in self.grades[name]), called[0]), hit.score)
-            ranking[name] = kept or {"": 0.0}
-        each = measures_of_each(self.grades, ranking)
+        search = partial(opened.documents, mode=way.mode, pipeline=way.pipeline)
+        each = measures_of_each(self.grades, ranked_by(search, self.queries, self.grades))
         return [each[name][0] for name in self.queries]
-
-
-def names_of(hit: Hit) -> list[str]:
-    """Return what judgements may call a hit's document, the most exact first: its _id, or its file."""
-    path = Path(hit.file)
-    relative = [str(path.relative_to(Path.cwd()))] if path.is_relative_to(Path.cwd()) else []
-    return [*filter(None, [hit.metadata.get("_id")]), hit.file, *relative, path.name, path.stem]
 
 
 def _name(base: Any) -> str:

@@ -12,7 +12,7 @@ from likewise.cli.commands import calls
 from likewise.cli.groups import CommandTable, group
 from likewise.cli.messages import table_of
 from likewise.errors import counted
-from likewise.runs.job import check_target
+from likewise.runs.job import check_target, read_record
 
 ORIGIN = "origin:"
 """The prefix of a workspace of `likewise context`, for its Origin."""
@@ -33,6 +33,8 @@ def _evaluated(model: Any, *arguments: Any, **given: Any) -> Any:
         from likewise.context import open_origin
 
         model = open_origin(model.removeprefix(ORIGIN))
+    elif read_record(Path(model)).get("plan", {}).get("job") == "index":
+        model = likewise.Index(model)
     return likewise.evaluate(model, *arguments, **given)
 
 
@@ -40,7 +42,7 @@ def _evaluated(model: Any, *arguments: Any, **given: Any) -> Any:
     "likewise.cli.measuring:_evaluated",
     texts={
         "model": "A model's folder, its hub name, bundled:minilm or bundled:mpnet; bertscore:MODEL, "
-        "cross-encoder:MODEL or origin:WORKSPACE (likewise context).",
+        "cross-encoder:MODEL or origin:WORKSPACE (likewise context); or an index, for retrieval:FOLDER.",
         "precision": _PRECISION,
         "tasks": "Names with commas: sts (the seven test sets of the papers), transfer (SentEval's seven tasks), "
         "sts12, sts-b-dev, mr, semantoneg, negation-gap, wiki-sections, news ...; your own data: "

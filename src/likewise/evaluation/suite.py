@@ -13,7 +13,7 @@ import numpy as np
 from likewise.evaluation.data import find_data
 from likewise.evaluation.registry import GROUPS, resolve
 from likewise.evaluation.report import EvaluationReport, MissingTask
-from likewise.evaluation.task import Prepared, Task, TaskMissing, TaskResult
+from likewise.evaluation.task import DocumentSearch, Prepared, Task, TaskMissing, TaskResult
 from likewise.runs.arguments import checked
 from likewise.runs.progress import Progress
 
@@ -46,7 +46,7 @@ class PairScorer(Protocol):
 
 @checked
 def evaluate(
-    model: SentenceTransformer | PairScorer | str | os.PathLike[str],
+    model: SentenceTransformer | PairScorer | DocumentSearch | str | os.PathLike[str],
     tasks: str | Task | Iterable[str | Task] = "sts",
     *,
     data: str | os.PathLike[str] | None = None,
@@ -58,7 +58,8 @@ def evaluate(
 
     Args:
         model: a SentenceTransformer, or what `likewise.load` takes (a folder, a hub name, "bundled:mpnet"); or a
-            `PairScorer`, "bertscore:MODEL" for BERTScore on the tokens of a model, or "cross-encoder:MODEL".
+            `PairScorer`, "bertscore:MODEL" for BERTScore on the tokens of a model, or "cross-encoder:MODEL"; or, for
+            retrieval, a search with all its parts: a `likewise.Index`.
         tasks: "sts" for the seven test sets of the papers, "transfer" for SentEval's seven transfer tasks, names with
             commas (sts12, sts-b-dev, mr, trec, news, afs, wiki-sections ...), your own data as retrieval:FOLDER,
             pairs:FILE or classes:FOLDER (docs/evaluation.md), a `Task`, or a sequence of these.
@@ -81,11 +82,13 @@ def evaluate(
     named = os.fspath(model) if isinstance(model, (str, os.PathLike)) else ""
     # The data is read first: it takes a moment, and a model may take minutes.
     prepared, missing = read_tasks(wanted, data)
-    scorer: Any = None if named or not hasattr(model, "score_pairs") else model
+    scorer: Any = model if hasattr(model, "score_pairs") or hasattr(model, "documents") else None
     if named.startswith((BERTSCORE, CROSS_ENCODER)):
         scorer = _pair_scorer(named, batch_size, precision)
     if scorer is not None:
         reason = f"it needs sentence vectors, and {scorer.name} has none"
+        if hasattr(scorer, "documents"):
+            reason = f"{scorer.name} is an index, which is scored on retrieval:FOLDER"
         missing += [MissingTask(task.name, task.title, reason) for task, ready in prepared if not _fits(ready, scorer)]
         prepared = [(task, ready) for task, ready in prepared if _fits(ready, scorer)]
     texts = list(dict.fromkeys(text for _, ready in prepared for text in ready.sentences))
@@ -143,10 +146,15 @@ def _pair_scorer(name: str, batch_size: int, precision: Precision | None) -> Pai
 
 
 def _fits(ready: Prepared, scorer: Any) -> bool:
+    if hasattr(scorer, "documents"):
+        return ready.score_search is not None
     return ready.score_pairs is not None or (ready.score_rows is not None and hasattr(scorer, "rows"))
 
 
 def _scored(scorer: Any, ready: Prepared, progress: Progress) -> TaskResult:
+    if hasattr(scorer, "documents"):
+        assert ready.score_search is not None
+        return ready.score_search(scorer, progress)
     if ready.score_rows is not None:
         return ready.score_rows(scorer.rows(ready.sentences[: ready.ranked], ready.sentences[ready.ranked :], progress))
     assert ready.score_pairs is not None

@@ -6,14 +6,15 @@ A family of tasks is a file in `evaluation/tasks/`: a subclass of `Task` and a t
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
 from likewise.errors import LikewiseError, counted
+from likewise.runs.progress import Progress
 
 
 class EvaluationError(LikewiseError):
@@ -63,6 +64,22 @@ Rows = Callable[[slice], np.ndarray]
 """A function from a slice of the queries to the scores (B, R) of all ranked texts."""
 
 
+class DocumentSearch(Protocol):
+    """A search that finds documents for a query, such as an index.
+
+    Its name and its settings (`similarity`, `precision`) are shown in the report.
+    """
+
+    name: str
+    settings: dict[str, str]
+
+    def documents(self, query: str, limit: int) -> list[tuple[Sequence[str], float]]:
+        """Find the best documents, at most `limit`: the names that each goes by, the most exact first, and its score.
+
+        A document may come several times; the first time counts.
+        """
+
+
 @dataclass(frozen=True)
 class Prepared:
     """A task whose data has been read.
@@ -75,6 +92,7 @@ class Prepared:
         score_rows: from the scores of the first `ranked` sentences for each of the others, to the result; None where
             the task is not one of nearest texts.
         ranked: the number R of texts that are ranked, for `score_rows`.
+        score_search: from a search of documents to the result; None if the task is not one of retrieval.
     """
 
     sentences: list[str]
@@ -82,6 +100,7 @@ class Prepared:
     score_pairs: Callable[[np.ndarray], TaskResult] | None = None
     score_rows: Callable[[Rows], TaskResult] | None = None
     ranked: int = 0
+    score_search: Callable[[DocumentSearch, Progress], TaskResult] | None = None
 
 
 @dataclass(frozen=True)

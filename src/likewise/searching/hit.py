@@ -65,6 +65,20 @@ class Hit:
         return place_in(str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path), self.line)
 
     @property
+    def document(self) -> tuple[str, ...]:
+        """What judgements may call its document: the id of its row or text, otherwise its file, the exact name first.
+
+        >>> Hit(1.0, "/data/notes/rain.md", 3, "", "It rains.", "It rains.").document
+        ('/data/notes/rain.md', 'rain.md', 'rain')
+        """
+        named = self.metadata.get("_id") if self.id is None else self.id
+        if named is not None:
+            return (str(named),)
+        path = Path(self.file)
+        relative = [str(path.relative_to(Path.cwd()))] if path.is_relative_to(Path.cwd()) else []
+        return tuple(dict.fromkeys([self.file, *relative, path.name, path.stem]))
+
+    @property
     def parts(self) -> tuple[str, str, str]:
         """The text before the marked sentence, the sentence, and the text after it.
 

@@ -318,6 +318,37 @@ class Index:
             for i, row in enumerate(rows)
         ]
 
+    def documents(
+        self, query: str, limit: int = 100, *, mode: Mode = "hybrid", pipeline: Given | None = None
+    ) -> list[tuple[Sequence[str], float]]:
+        """Find documents: a row or text by its id, a file by its names, and the score of its best passage.
+
+        This is what `likewise.evaluate` asks an index for.
+
+        Args:
+            query, mode, pipeline: as in `search`.
+            limit: passages that are looked at.
+        """
+        best: dict[Sequence[str], float] = {}
+        for hit in self.search(query, limit, mode=mode, mark=False, pipeline=pipeline):
+            best.setdefault(hit.document, hit.score)
+        return list(best.items())
+
+    @property
+    def name(self) -> str:
+        """Its path, as a report shows it."""
+        return str(self.path)
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """How it searches, as a report shows it."""
+        parts = ("vectors", "words", "tokens", "neighbours", "excluded")
+        weights = self.pipeline.to_dict()
+        return {
+            "similarity": ", ".join(f"{part} {weights[part]:g}" for part in parts if weights[part]),
+            "precision": f"an index made with {self.model}" if self.model else "an index",
+        }
+
     def _ranked(
         self,
         query: str,

@@ -1,8 +1,9 @@
 """Retrieval on your own documents and questions: `retrieval:FOLDER`, in BEIR's layout (Thakur et al. 2021).
 
-Documents are ranked by the cosine with the query. The measures are trec_eval's, by pytrec_eval, as in BEIR's and MTEB's
-tables. scikit-learn's ndcg_score gives the same nDCG (a test compares them), but from the grades and scores of all
-documents, which it sorts whole for each query; it has no recall at a depth. trec_eval needs the first hundred only.
+Documents are ranked by the cosine with the query, or by a search of an index. The measures are trec_eval's, by
+pytrec_eval, as in BEIR's and MTEB's tables. scikit-learn's ndcg_score gives the same nDCG (a test compares them), but
+from the grades and scores of all documents, which it sorts whole for each query; it has no recall at a depth. trec_eval
+needs the first hundred only.
 
 A folder holds `corpus.jsonl` or `docs.jsonl` (_id, title, text), `queries.jsonl` (_id, text), each also as .gz, and
 `qrels/PART.tsv` or `qrels-PART.tsv` (query, document, grade; a header is optional). `violations-PART.tsv` (query,
@@ -12,8 +13,9 @@ Letters of the shapes: Q queries, N documents, D embedding.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
@@ -22,9 +24,11 @@ import numpy as np
 from likewise.errors import require_extra
 from likewise.evaluation.data import OwnTask, is_number, json_rows, table_rows
 from likewise.evaluation.pairs import cosines
-from likewise.evaluation.task import DataError, Prepared, Rows, TaskResult
+from likewise.evaluation.task import DataError, DocumentSearch, Prepared, Rows, TaskResult
+from likewise.runs.progress import Progress
 
 DEPTH = 100
+_PASSAGES = 200  # passages that are looked at for these documents
 _CELLS = 2**24  # scores held at once: 64 MB in float32
 
 
@@ -105,7 +109,27 @@ class RetrievalTask(OwnTask):
             return self.result(found, cosines(vectors[count:], vectors[:count]))
 
         texts = [*found.documents.values(), *found.queries.values()]
-        return Prepared(texts, score, score_rows=lambda rows: self.result(found, rows), ranked=count)
+        return Prepared(
+            texts,
+            score,
+            score_rows=lambda rows: self.result(found, rows),
+            ranked=count,
+            score_search=partial(self._result_of_search, found),
+        )
+
+    def _result_of_search(self, found: Collection, search: DocumentSearch, progress: Progress) -> RetrievalResult:
+        """Score the documents that a search finds; what it does not find has no rank."""
+        ranking = ranked_by(search.documents, found.queries, found.grades, progress)
+        if not any(name in found.documents for given in ranking.values() for name in given):
+            other = next((name for given in ranking.values() for name in given), "nothing")
+            raise DataError(
+                f"{search.name}: it found {other}, and no document of {self.path}. Index the file of these documents, "
+                "so that each is known by its _id."
+            )
+        for query, given in ranking.items():
+            if found.documents.get(query) == found.queries[query]:
+                given.pop(query, None)  # as in `result`
+        return self._with(*measures(found.grades, ranking), None, found)
 
     def result(self, found: Collection, scores_of: Rows) -> RetrievalResult:
         """Return the result of a ranking by the scores (Q, N) of all documents for a slice of the queries."""
@@ -136,6 +160,30 @@ class RetrievalTask(OwnTask):
         return RetrievalResult(self.name, self.title, "ndcg@10", ndcg, *counts)
 
 
+def ranked_by(
+    documents: Callable[[str, int], list[tuple[Sequence[str], float]]],
+    queries: Mapping[str, str],
+    grades: Mapping[str, Mapping[str, int]],
+    progress: Progress | None = None,
+) -> dict[str, dict[str, float]]:
+    """Rank documents by a search: query to document to score, of the best hundred.
+
+    Args:
+        documents: the search, as in `DocumentSearch`.
+        queries: id to text.
+        grades: of each query. A document is called by that of its names which has a grade, otherwise by the first.
+    """
+    ranking: dict[str, dict[str, float]] = {}
+    with (progress or Progress(quiet=True)).bar("searching", len(queries)) as bar:
+        for query, text in queries.items():
+            kept: dict[str, float] = {}
+            for names, score in documents(text, _PASSAGES):
+                kept.setdefault(next((one for one in names if one in grades[query]), names[0]), score)
+            ranking[query] = dict(list(kept.items())[:DEPTH])
+            bar.advance()
+    return ranking
+
+
 def measures(grades: dict[str, dict[str, int]], ranking: dict[str, dict[str, float]]) -> tuple[float, float]:
     """Return trec_eval's nDCG@10 and recall@100, times 100, as means over the queries of the ranking."""
     ndcg, recall = np.mean(list(measures_of_each(grades, ranking).values()), axis=0)
@@ -149,7 +197,8 @@ def measures_of_each(
     import pytrec_eval
 
     # -inf stands for a document that is left out, which trec_eval would rank last instead.
-    kept = {q: {d: s for d, s in found.items() if s > -math.inf} for q, found in ranking.items()}
+    # A query without any document gets one that nobody judged, since trec_eval passes over those that have none.
+    kept = {q: {d: s for d, s in found.items() if s > -math.inf} or {"": 0.0} for q, found in ranking.items()}
     judged = pytrec_eval.RelevanceEvaluator(grades, {"ndcg_cut.10", f"recall.{DEPTH}"}).evaluate(kept)
     return {q: (100 * one["ndcg_cut_10"], 100 * one[f"recall_{DEPTH}"]) for q, one in judged.items()}
 
