@@ -58,7 +58,7 @@ def test_no_chain_of_small_steps_joins_what_is_far_apart():
 
 
 def test_cells_find_what_all_comparisons_find(monkeypatch):
-    monkeypatch.setattr("likewise.clusters.near.CELLS_OF", 50)
+    monkeypatch.setattr("likewise.retrieval.cells.SIZE", 50)
     monkeypatch.setattr("likewise.clusters.near.BLOCK", 100)
     vectors = made(copies=1000)
     exact, fast = repeats(vectors, 0.95), repeats(vectors, 0.95, exact=100)

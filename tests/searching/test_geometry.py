@@ -90,6 +90,25 @@ def test_the_approximate_index_finds_most_of_the_neighbours_also_after_an_update
         assert (np.diff(found.similarity, axis=1) <= 1e-6).all()
 
 
+@pytest.mark.parametrize("kept", [0, 60])
+def test_cells_find_most_of_the_neighbours(kept, sentences, word_model, tmp_path, monkeypatch):
+    text, out = tmp_path / "lines.txt", tmp_path / "a.index"
+    monkeypatch.setattr(geometry, "MANY", 0)
+    monkeypatch.setattr("likewise.retrieval.cells.SIZE", 50)
+    for given in (sentences[:kept], sentences)[kept == 0 :]:
+        text.write_text("\n".join(given) + "\n")
+        index(text, model=word_model, out=out, approximate=300 if given == sentences else 10_000, quiet=True)
+    table, found = opened(out)
+    assert table.is_approximate
+    assert len(found.rows) > 350
+    vectors = table.vectors_of(found.rows)
+    cosines = vectors @ vectors.T - 2 * np.eye(len(vectors))
+    reached = np.take_along_axis(cosines, found.near, axis=1)
+    np.testing.assert_allclose(found.similarity, reached, atol=1e-6)
+    assert (reached > np.sort(cosines, axis=1)[:, -3:][:, ::-1] - 1e-5).mean() > 0.9
+    assert sorted(path.name for path in out.iterdir() if "tmp" in path.name) == []
+
+
 def test_a_passage_that_is_alone_has_no_neighbours(word_model, tmp_path):
     (tmp_path / "a.txt").write_text("the old cat\n")
     index(tmp_path / "a.txt", model=word_model, out=tmp_path / "a.index", quiet=True)

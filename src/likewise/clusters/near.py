@@ -10,18 +10,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from likewise.retrieval import cells
+
 BLOCK = 4096
 """Texts that are compared at a time: 64 MB of cosines."""
 EXACT = 100_000
 """Texts up to which each is compared with all that are kept; from there on with those of the cells around it."""
-CELLS_OF = 1000
-"""Texts of a cell, about."""
-VISITED = 6
-"""Cells in which a text is compared: its own and the next ones."""
 LOOKS = 20
 """The nearest kept texts above the threshold whose words are looked at: of form letters there may be thousands."""
-_SAMPLE = 64
-"""Texts of a cell that place its centre."""
 
 
 @dataclass(frozen=True)
@@ -74,18 +70,18 @@ def repeats(
         np.full(size, -1.0, dtype=np.float32),
         [],
     )
-    cells = _Cells(vectors, seed) if size > exact else _All(vectors)
+    kept_texts = _Cells(vectors, seed) if size > exact else _All(vectors)
     for begin in range(0, size, BLOCK):
         block = np.ascontiguousarray(vectors[begin : begin + BLOCK], dtype=np.float32)
         before: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []  # rows of the block, kept texts, cosines
-        for rows, kept in cells.around(begin, block):
+        for rows, kept in kept_texts.around(begin, block):
             cosines = block[rows] @ np.asarray(vectors[kept], dtype=np.float32).T  # (B, K)
             best = cosines.argmax(axis=1)
             _raise(found, begin + rows, kept[best], cosines[np.arange(len(rows)), best])
             row, column = _highest(cosines, threshold)
             before.append((rows[row], kept[column], cosines[row, column]))
         _settle(found, begin, block, before, threshold, reason)
-        cells.keep(begin, found.of[begin : begin + len(block)] == np.arange(begin, begin + len(block)))
+        kept_texts.keep(begin, found.of[begin : begin + len(block)] == np.arange(begin, begin + len(block)))
         advance(len(block))
     return found
 
@@ -164,33 +160,23 @@ class _Cells:
     """The kept texts by the cell of the vector space in which they are."""
 
     def __init__(self, vectors: np.ndarray, seed: int) -> None:
-        from sklearn.cluster import MiniBatchKMeans
-
-        count = -(-len(vectors) // CELLS_OF)
-        places = np.sort(
-            np.random.default_rng(seed).choice(len(vectors), min(len(vectors), _SAMPLE * count), replace=False)
-        )
-        sample = np.asarray(vectors[places], dtype=np.float32)
-        fitted = MiniBatchKMeans(count, batch_size=BLOCK, n_init=1, max_iter=20, random_state=seed).fit(sample)
-        centres = fitted.cluster_centers_
-        self._centres = centres / np.maximum(np.linalg.norm(centres, axis=1, keepdims=True), 1e-12)  # (C, D)
+        count = -(-len(vectors) // cells.SIZE)
+        size = min(len(vectors), cells.SAMPLE * count)
+        places = np.sort(np.random.default_rng(seed).choice(len(vectors), size, replace=False))
+        self._cells = cells.Cells.fit(np.asarray(vectors[places], dtype=np.float32), count, seed)
         self._kept: list[list[np.ndarray]] = [[] for _ in range(count)]
         self._own = np.empty(0, dtype=np.int64)
 
     def around(self, begin: int, block: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield rows of a block, and the kept texts of a cell that these visit."""
-        cosines = block @ self._centres.T  # (B, C)
-        visited = np.argpartition(-cosines, min(VISITED, cosines.shape[1]) - 1, axis=1)[:, :VISITED]
-        self._own = cosines.argmax(axis=1)
-        rows, cells = np.repeat(np.arange(len(block)), visited.shape[1]), visited.ravel()
-        order = np.argsort(cells, kind="stable")
-        starts = np.searchsorted(cells[order], np.arange(len(self._centres) + 1))
-        for cell, kept in enumerate(self._kept):
-            if kept and starts[cell] < starts[cell + 1]:
-                yield rows[order[starts[cell] : starts[cell + 1]]], np.concatenate(kept)
+        visited = self._cells.around(block)
+        self._own = visited[:, 0]
+        for cell, rows in cells.visitors(visited, len(self._kept)):
+            if self._kept[cell]:
+                yield rows, np.concatenate(self._kept[cell])
 
     def keep(self, begin: int, kept: np.ndarray) -> None:
-        """Keep texts of the block that begins there, each in the cell of its nearest centre."""
+        """Keep texts of the block that begins there, each in its own cell."""
         places = np.flatnonzero(kept)
         for cell in np.unique(self._own[places]):
             self._kept[cell].append(begin + places[self._own[places] == cell])

@@ -81,6 +81,8 @@ def ranked(
     found = np.unique(np.concatenate([scores.nearest(depth, where), scores.best_words(depth, where)]))  # (S,)
     if not len(found):
         return Ranking(found, np.zeros(0), np.zeros(0), np.zeros(0))
+    if pipeline.neighbours:  # their scores are needed, too, and one look is faster than two
+        scores.raw(scores.with_near(found))
     if codec is not None and asked.tokens is not None:
         scores.compare_tokens(found[np.argsort(off(found) - scores.own(found), kind="stable")], codec)
     if pipeline.neighbours:
@@ -137,6 +139,11 @@ class _Scores:
         if not where or not self.pipeline.words:
             return self._holding[:depth]
         return self.geometry.positions(self.table.by_words(self.query, depth, where)[0])
+
+    def with_near(self, positions: np.ndarray) -> np.ndarray:
+        """Return the positions (S,) of passages and of their nearest ones, ascending."""
+        near = np.asarray(self.geometry.near[positions, : self.pipeline.nearest])
+        return np.union1d(positions, near[near >= 0])
 
     def raw(self, positions: np.ndarray) -> np.ndarray:
         """Return cosines and BM25 scores, (2, S), of passages."""
@@ -211,7 +218,7 @@ class _Scores:
         if not self.pipeline.neighbours:
             return self.own(positions)
         near = np.asarray(self.geometry.near[positions, : self.pipeline.nearest])  # (S, K)
-        self.raw(np.union1d(positions, near[near >= 0]))
+        self.raw(self.with_near(positions))
         scores = np.full(near.shape, np.nan)
         scores[near >= 0] = self.own(near[near >= 0])
         return spread(self.own(positions), scores, self.pipeline.neighbours)

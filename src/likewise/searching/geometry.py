@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import numpy as np
 
+from likewise.retrieval import cells
 from likewise.runs.whole_files import written_whole
 from likewise.searching.table import SearchError, Table
 
@@ -23,6 +25,9 @@ _ROWS, _COLUMNS = 2048, 8192
 """Passages that are compared at a time: 64 MB of cosines."""
 _ASKED = 256
 """Passages whose nearest are looked up in the approximate index at a time."""
+MANY = 20_000
+"""Passages from which on cells are faster: a lookup takes milliseconds, cells some minutes for a million."""
+_LOOKING = "while neighbours were looked for"
 Blocks = Callable[[], Iterable[tuple[np.ndarray, np.ndarray]]]
 """Gives positions (B,) and vectors (B, D), block after block."""
 
@@ -93,8 +98,8 @@ def new_name() -> str:
 def build(table: Table, count: int, stop: StopRequest, before: Geometry | None = None) -> Geometry:
     """Compute the geometry of a table.
 
-    Up to the size from which the table has an approximate index, nearest passages are exact; from there on they are
-    those that the index finds.
+    Up to the size from which the table has an approximate index, nearest passages are exact. From there on they are
+    looked for in the cells around each passage, or, if only some are new, in the approximate index.
 
     Args:
         count: K, nearest passages of each.
@@ -112,12 +117,15 @@ def build(table: Table, count: int, stop: StopRequest, before: Geometry | None =
     stale = new.copy()
     if before is not None and before.near.shape[1] == count:
         new, stale = _kept(before, keys, near, similarity)
-    search = _by_index if table.is_approximate else _exact
-    with stop.progress.bar("finding neighbours", total=int(stale.sum())) as bar:
-        for positions, vectors in _chosen(blocks, stale, _ASKED if table.is_approximate else _ROWS):
-            near[positions], similarity[positions] = search(table, rows, blocks, positions, vectors, count)
-            bar.advance(len(positions))
-            stop.check("while neighbours were looked for")
+    if table.is_approximate and stale.sum() > MANY:
+        _in_cells(table, blocks, near, similarity, stale, stop)
+    else:
+        search = _by_index if table.is_approximate else _exact
+        with stop.progress.bar("finding neighbours", total=int(stale.sum())) as bar:
+            for positions, vectors in _chosen(blocks, stale, _ASKED if table.is_approximate else _ROWS):
+                near[positions], similarity[positions] = search(table, rows, blocks, positions, vectors, count)
+                bar.advance(len(positions))
+                stop.check(_LOOKING)
     if new.any() and not stale.all():
         if table.is_approximate:
             _return_visits(near, similarity, new, stale)
@@ -202,6 +210,45 @@ def _by_index(
         found, cosines = found[other][:count], cosines[other][:count]
         near[i, : len(found)], similarity[i, : len(found)] = found, cosines
     return near, similarity
+
+
+def _in_cells(
+    table: Table, blocks: Blocks, near: np.ndarray, similarity: np.ndarray, stale: np.ndarray, stop: StopRequest
+) -> None:
+    """Find the nearest of stale passages in the cells that these visit, a cell at a time.
+
+    The vectors lie in a file by their cells meanwhile, so that memory holds those of a cell and of its visitors.
+    """
+    size = len(stale)
+    count = -(-size // cells.SIZE)
+    centres = cells.Cells.fit(table.sample(min(size, cells.SAMPLE * count)), count)
+    visited = np.empty((size, min(cells.VISITED, count)), dtype=np.int32)
+    with TemporaryFile(dir=table.folder) as file:
+        with stop.progress.bar("sorting by cells", total=2 * size) as bar:
+            for positions, vectors in blocks():
+                visited[positions] = centres.around(vectors)
+                bar.advance(len(positions))
+                stop.check(_LOOKING)
+            by_cell = np.argsort(visited[:, 0], kind="stable")
+            starts = np.searchsorted(visited[by_cell, 0], np.arange(count + 1))
+            place = np.empty(size, dtype=np.int64)
+            place[by_cell] = np.arange(size)
+            kept = np.memmap(file, dtype=np.float32, mode="w+", shape=(size, table.dimension))
+            for positions, vectors in blocks():
+                kept[place[positions]] = vectors
+                bar.advance(len(positions))
+                stop.check(_LOOKING)
+        asking = np.flatnonzero(stale)
+        with stop.progress.bar("finding neighbours", total=visited[asking].size) as bar:
+            for cell, rows in cells.visitors(visited[asking], count):
+                members = slice(starts[cell], starts[cell + 1])
+                for start in range(0, len(rows), _ROWS):
+                    mine = asking[rows[start : start + _ROWS]]
+                    there, known = near[mine], similarity[mine]
+                    _merge(there, known, mine, by_cell[members], kept[place[mine]] @ kept[members].T)
+                    near[mine], similarity[mine] = there, known
+                    bar.advance(len(mine))
+                stop.check(_LOOKING)
 
 
 def _welcome(blocks: Blocks, near: np.ndarray, similarity: np.ndarray, new: np.ndarray, stale: np.ndarray) -> None:

@@ -33,7 +33,10 @@ _KEPT = timedelta(seconds=GRACE)
 """How long the versions before an update are kept, for readers that still use them."""
 _FINISHED = "finished"
 _LISTED_AT_ONCE = 1000
-_PROBES, _REFINED = 20, 50
+_PROBES = 20
+"""Cells of the approximate index that are searched."""
+_REFINED, _TIMES = 500, 5
+"""Vectors that are compared exactly after it: so many, or so many times those that are wanted if these are more."""
 
 
 Encoded = tuple[np.ndarray, bytes]
@@ -354,7 +357,9 @@ class Table:
         query = self._table.search(vector).distance_type("cosine").limit(count).select(["_distance"]).with_row_id(True)
         if exact:
             return query.bypass_vector_index()
-        return query.nprobes(_PROBES).refine_factor(_REFINED) if self.is_approximate else query
+        if not self.is_approximate:
+            return query
+        return query.nprobes(_PROBES).refine_factor(max(_TIMES, _REFINED // count))
 
     def by_words(
         self, text: str, count: int, where: str | None = None, among: np.ndarray | None = None
