@@ -75,7 +75,7 @@ def built(count: int, folder: Path, made: Synthetic, exact: int) -> dict[str, An
         nonlocal begun
         took[what], begun = round(time.monotonic() - begun, 1), time.monotonic()
 
-    table = Table.create(folder, "passages-00000000", DIMENSION, (), tokens=True)
+    table = Table.create(folder, "passages-00000000", DIMENSION, tokens=True)
     for number in range(-(-count // BLOCK)):
         texts, vectors, packed = made.block(number, min(BLOCK, count - number * BLOCK))
         keys = [f"{number * BLOCK + i:016x}" + "0" * 16 for i in range(len(texts))]

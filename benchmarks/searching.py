@@ -21,7 +21,7 @@ import re
 import tempfile
 import time
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -32,10 +32,11 @@ from lancedb.query import MatchQuery
 
 import likewise
 from domains import Bm25, Cosines, Encoded, Hybrid, task_of
+from likewise.corpus.bundled import resolve_model
 from likewise.corpus.decoding import digest_of
 from likewise.corpus.downloads import data_folder
 from likewise.corpus.weaknesses import read_weaknesses
-from likewise.evaluation.tasks.retrieval import measures_of_each
+from likewise.evaluation.tasks.retrieval import measures_of_each, ranked_by
 from likewise.retrieval.pipeline import WITHOUT_TOKENS, Pipeline
 from likewise.runs.provenance import machine, versions
 from likewise.runs.whole_files import write_text
@@ -85,13 +86,7 @@ def exhaustive(judged: Judged, scores: Any) -> Found:
 
 
 def by_index(judged: Judged, reader: likewise.Index, **settings: Any) -> Found:
-    found: Found = {}
-    for query, text in judged.queries.items():
-        kept: dict[str, float] = {}
-        for hit in reader.search(text, 200, mark=False, **settings):
-            kept.setdefault(hit.metadata["_id"], hit.score)
-        found[query] = dict(list(kept.items())[:100])
-    return found
+    return ranked_by(partial(reader.documents, **settings), judged.queries, judged.grades)
 
 
 def by_lancedb(judged: Judged, reader: likewise.Index) -> Found:
@@ -104,6 +99,15 @@ def by_lancedb(judged: Judged, reader: likewise.Index) -> Found:
             kept.setdefault(row["_id"], row["_relevance_score"])
         found[query] = dict(list(kept.items())[:100])
     return found
+
+
+def by_txtai(judged: Judged, model: str) -> Found:
+    """txtai's hybrid search, vectors and BM25, with its defaults: each document is a row, and is not divided."""
+    from txtai import Embeddings
+
+    peer = Embeddings(path=resolve_model(model), hybrid=True)
+    peer.index(judged.documents.items())
+    return {query: dict(peer.search(text, 100)) for query, text in judged.queries.items()}
 
 
 def opened(name: str, judged: Judged, model: str, work: Path, precision: str = "fp32") -> likewise.Index:
@@ -124,7 +128,7 @@ def opened(name: str, judged: Judged, model: str, work: Path, precision: str = "
 
 def measured(judged: Judged, found: Found) -> dict[str, list[float]]:
     """nDCG@10 and recall@100 of each query."""
-    each = measures_of_each(judged.grades, {query: found[query] or {"": 0.0} for query in judged.queries})
+    each = measures_of_each(judged.grades, found)
     ndcg, recall = zip(*(each[query] for query in judged.queries), strict=True)
     return {"ndcg_cut_10": list(ndcg), "recall_100": list(recall)}
 
@@ -143,6 +147,7 @@ def arms(name: str, judged: Judged, options: argparse.Namespace) -> dict[str, Ca
         "base": lambda: exhaustive(judged, exact()[1]),
         "BM25": lambda: exhaustive(judged, exact()[0]),
         "LanceDB, hybrid": lambda: by_lancedb(judged, reader()),
+        **({"txtai, hybrid": lambda: by_txtai(judged, options.model)} if find_spec("txtai") else {}),
         "likewise, words": lambda: by_index(judged, reader(), mode="words"),
         "likewise, vectors": lambda: by_index(judged, reader(), mode="vectors"),
         "likewise, without tokens": lambda: by_index(judged, reader(), pipeline=WITHOUT_TOKENS),
@@ -229,12 +234,12 @@ def sized(count: int, work: Path, dimension: int = 384) -> None:
         return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
     parts = [(start, min(10_000, count - start)) for start in range(0, count, 10_000)]
-    table = Table.create(work / f"{count}.index", "passages", dimension, ())
+    table = Table.create(work / f"{count}.index", "passages", dimension)
     begun = time.monotonic()
     for start, number in parts:
         names = [f"{start + i:032x}" for i in range(number)]
         passages = [(name, "a.txt", True, IndexedPassage(f"word{i % 9999}", i)) for i, name in enumerate(names)]
-        table.add(passages, names, vectors(start, number))
+        table.add(passages, names, [(vector, None) for vector in vectors(start, number)])
     table.optimize()
     written = count / (time.monotonic() - begun)
     queries = vectors(count, 200)
