@@ -47,6 +47,7 @@ SETS = {
     "regulation": "retrieval",
     "banking": "classes",
 }
+SEVEN = [name for name in SETS if name != "banking"]  # which was kept back at first, so that some rows lack it
 PARTS = ("dev", "test")
 BASE, BM25, HYBRID, CENTRED = "base", "BM25", "hybrid of BM25 and base", "base, corpus mean taken off"
 SAMPLE = 2000  # lines of the corpus that the mean is of
@@ -273,16 +274,17 @@ def read(path: Path) -> dict[tuple[str, str, str], dict[str, Any]]:
 
 
 def table(done: dict[tuple[str, str, str], dict[str, Any]], part: str) -> str:
-    """Markdown: a row for each method, a column for each set, and the mean where no cell is missing."""
+    """Markdown: a row for each method, a column for each set, and the mean of seven where no cell is missing."""
     arms = list(dict.fromkeys(arm for arm, _, _ in done))
     arms.sort(key=lambda arm: (BASE, BM25, HYBRID, CENTRED).index(arm) if arm in (BASE, BM25, HYBRID, CENTRED) else 4)
     lines = [
-        f"| {part} | {' | '.join(SETS)} | mean | exclusion, share of pairs |",
+        f"| {part} | {' | '.join(SETS)} | mean of all but banking | exclusion, share of pairs |",
         f"| --- |{' ---: |' * (len(SETS) + 2)}",
     ]
     for arm in arms:
         rows = [done.get((arm, name, part)) for name in SETS]
-        mean = "" if None in rows else f"**{np.mean([row['score'] for row in rows]):.2f}**"
+        of = [row and row["score"] for name, row in zip(SETS, rows, strict=True) if name in SEVEN]
+        mean = "" if None in of else f"**{np.mean(of):.2f}**"
         obeyed = (done.get((arm, "exclusion", part)) or {}).get("obeyed")
         shown = ["" if row is None else f"{row['score']:.2f}" for row in rows]
         lines.append(f"| {arm} | {' | '.join(shown)} | {mean} | {'' if obeyed is None else f'{obeyed:.1f}'} |")

@@ -15,6 +15,10 @@ writes a title, keywords and two questions for each (`write`; kept in the cache,
   Kendall's tau, and the regret.
 - `train`: a map trained beside BM25 (`adapt_beside_bm25.py`) on the pairs that the documents offer, on written queries
   with their documents, or on both; nDCG@10 over all documents of the set.
+- `judge`: the candidates of an adaptation (those of `adapt_beside_bm25.py`, trained on 2,000 other documents) in the
+  order of their mean reciprocal ranks by sentences that are taken out of documents, as `likewise adapt` judges them,
+  and by written queries, beside their order by the dev part over all documents: Kendall's tau, what would be chosen,
+  and its change of nDCG@10; by the vectors alone, and within the pipeline of an index without tokens.
 """
 
 from __future__ import annotations
@@ -30,10 +34,12 @@ import numpy as np
 import torch
 from scipy.stats import kendalltau
 
-from adapt_beside_bm25 import BASE, beside
+from adapt_beside_bm25 import BASE, beside, heads, mrr
 from choosing import BASES, BM25, Space, excerpts, glove, ways, without_labels
 from domains import Encoded
+from likewise.adaptation.choice import LEAST
 from likewise.adaptation.head import BaseTexts, FrozenTexts, Head
+from likewise.adaptation.texts import HELD_OUT, OwnText
 from likewise.corpus.downloads import data_folder
 from likewise.corpus.passages import Passage, offered_pairs
 from likewise.corpus.splitting import sentences_of
@@ -41,7 +47,7 @@ from likewise.inference import load
 from likewise.inference.runner import runner_of
 from likewise.queries.writer import Written, round_trip, writer_of, written_for
 from likewise.retrieval.fusion import exhaustive, nearest
-from likewise.retrieval.pipeline import Pipeline, free_hybrid, vectors_alone, words_alone
+from likewise.retrieval.pipeline import WITHOUT_TOKENS, Pipeline, free_hybrid, vectors_alone, words_alone
 from likewise.retrieval.words import bm25
 from likewise.runs.progress import Progress
 from likewise.runs.whole_files import write_json
@@ -250,7 +256,73 @@ def train(one: Set, args: argparse.Namespace) -> Iterator[dict[str, Any]]:
             yield row
 
 
-STUDIES = ("write", "expand", "choose", "train")
+def judge(one: Set, args: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    documents, queries = list(one.whole.documents.values()), list(one.whole.queries.values())[:ASKED]
+    mine = list(one.judged.documents.values())
+    others = [text for text in documents if text not in set(mine)]
+    drawn = [others[i] for i in np.random.default_rng([args.seed, 3]).permutation(len(others))[:2000]]
+    passages = [Passage(tuple(sentences_of(text))) for text in (*mine, *drawn)]
+    pairs = offered_pairs(passages, seed=args.seed)
+    # Those written for, and more of the others until there are as many as `likewise adapt` holds out.
+    taken = [pair for pair in pairs if pair.kind == "rest"][:HELD_OUT]
+    gone = {pair.passage for pair in taken} | {*range(len(mine))}
+    text = OwnText(passages, pairs, taken, [pair for pair in pairs if pair.passage not in gone], [])
+    pools = {"taken out": list(dict.fromkeys(pair.second for pair in (*taken, *pairs))), "written": [*mine, *drawn]}
+    held = {
+        "taken out": ([pair.first for pair in taken], [pair.second for pair in taken], pools["taken out"]),
+        "written": ([query.text for query in one.kept], [mine[query.passage] for query in one.kept], pools["written"]),
+    }
+    encode, quick = Encoded(BASE, args.vectors / "domains"), Encoded(BASE, args.vectors / "domains", "bf16")
+    kept = [*one.whole.documents.values(), *one.whole.queries.values()]
+    known = dict(zip(kept, encode(kept), strict=True))
+    sides = [side for pair in pairs for side in (pair.first, pair.second)]
+    names = list(dict.fromkeys([*kept, *sides, *pools["written"], *held["written"][0]]))
+    new = [name for name in names if name not in known]
+    known |= dict(zip(new, quick(new), strict=True))
+    found = np.stack([known[name] for name in names]).astype(np.float32)
+    found /= np.linalg.norm(found, axis=1, keepdims=True)
+    base = BaseTexts(load(BASE, engine="torch"), BASE)
+    texts = FrozenTexts(torch.from_numpy(found), base.tokens(names), base, {name: i for i, name in enumerate(names)})
+    asked = Judged(one.whole.documents, dict(list(one.whole.queries.items())[:ASKED]), one.whole.grades)
+
+    def of(head: Head, queries: Sequence[str], passages: Sequence[str], words: np.ndarray) -> dict[str, np.ndarray]:
+        vectors = texts.under(head, passages)
+        cosines = texts.under(head, queries) @ vectors.T
+        near = nearest(vectors, WITHOUT_TOKENS.nearest)
+        return {"alone": cosines, "pipeline": exhaustive(WITHOUT_TOKENS, cosines, words, near)}
+
+    words = {by: bm25(some, pool) for by, (some, _, pool) in held.items()} | {"labels": bm25(queries, documents)}
+    own = {by: np.array([pool.index(text) for text in right]) for by, (_, right, pool) in held.items()}
+    labels: dict[str, dict[str, float]] = {"alone": {}, "pipeline": {}}
+    ranks: dict[str, dict[str, dict[str, np.ndarray]]] = {way: {by: {} for by in held} for way in labels}
+    for arm, head in heads(texts, base, text, texts.rows([(p.first, p.second) for p in text.training]), names):
+        for way, scores in of(head, queries, documents, words["labels"]).items():
+            labels[way][arm] = float(ndcg_of_each(scores, asked).mean())
+        for by, (some, _, pool) in held.items():
+            for way, scores in of(head, some, pool, words[by]).items():
+                ranks[way][by][arm] = mrr(scores, own[by])
+    for way, by_arm in labels.items():
+        found_by = {by: {arm: float(each.mean()) for arm, each in some.items()} for by, some in ranks[way].items()}
+        found_by["taken out, and written"] = {
+            arm: float(np.concatenate([ranks[way][by][arm] for by in held]).mean()) for arm in by_arm
+        }
+        for by, scores in found_by.items():
+            best = max(scores, key=lambda arm: scores[arm])
+            counts = scores[best] > (1 + LEAST) * scores["base"]
+            yield {
+                "arm": f"{way}: {by}",
+                "queries": {kind: len(given[0]) for kind, given in held.items()},
+                "candidates": len(by_arm),
+                "tau": round(float(kendalltau(list(by_arm.values()), list(scores.values())).statistic), 3),
+                "best": best,
+                "change": round(by_arm[best] - by_arm["base"], 2),
+                "chosen": best if counts else "base",
+                "mrr": {arm: round(score, 2) for arm, score in scores.items()},
+                "labels": {arm: round(score, 2) for arm, score in by_arm.items()},
+            }
+
+
+STUDIES = ("write", "expand", "choose", "train", "judge")
 
 
 def parser() -> argparse.ArgumentParser:
@@ -276,7 +348,8 @@ def main() -> None:
             if study == "write":
                 continue
             rows = []
-            for row in expand(one) if study == "expand" else (choose if study == "choose" else train)(one, args):
+            of = {"choose": choose, "train": train, "judge": judge}
+            for row in expand(one) if study == "expand" else of[study](one, args):
                 rows.append(row)
                 print(f"{name}, {study}: {json.dumps(row)}", flush=True)
             args.out.mkdir(parents=True, exist_ok=True)

@@ -143,7 +143,7 @@ def test_sentences_come_no_nearer_to_their_negations():
 
 @pytest.mark.parametrize("line", ["old cat {} garden", "The old cat {} slept in the garden behind the house."])
 def test_what_cannot_be_measured_is_not_changed(line, tiny_base, tmp_path, monkeypatch):
-    """Phrases and single sentences keep the base, and nothing is encoded for them but a probe of the speed."""
+    """Phrases and single sentences keep the base, and nothing is encoded for them: it takes no time."""
     encoded = []
     vectors = head.BaseTexts.vectors
     monkeypatch.setattr(head.BaseTexts, "vectors", lambda self, texts: [encoded.extend(texts), vectors(self, texts)][1])
@@ -158,6 +158,9 @@ def test_what_cannot_be_measured_is_not_changed(line, tiny_base, tmp_path, monke
     assert "the base was kept" in (found.path / "report.html").read_text()
     wanted = likewise.load(tiny_base, engine="torch").encode(["old cat"])
     np.testing.assert_allclose(found.model.encode(["old cat"]), wanted, atol=1e-6)
+    other = adapt(path, base=tiny_base, out=tmp_path / "other", minutes=0.001)
+    assert other.record["corpus"]["passages"] == 300
+    assert encoded == []
 
 
 def test_too_few_passages_keep_the_base(passages, tiny_base, tmp_path):

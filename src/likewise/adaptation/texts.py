@@ -23,7 +23,7 @@ from likewise.errors import LikewiseError, MissingExtraError, counted
 from likewise.runs.duration import WORTH_TELLING, seconds_each, spoken
 from likewise.runs.job import Job
 from likewise.runs.parts import Parts
-from likewise.runs.progress import Progress
+from likewise.runs.progress import Bar, Progress
 from likewise.runs.stopping import orderly_stop
 
 HELD_OUT = 500
@@ -111,15 +111,23 @@ def sample_passages(
         LikewiseError: even the fewest passages would take more than twice the time given.
     """
     order = np.random.default_rng([options.seed, 3]).permutation(len(passages))
-    few = [passages[int(i)] for i in order[:_MEASURED]]
-    matters = not unmeasured(OwnText.of(few, options.seed))
-    if "passages" not in job.notes and not (options.passages and (progress.quiet or not matters)):
-        fixed, each = _seconds(base, few, rated, options.seed)
+
+    def measurable(count: int) -> bool:
+        return not unmeasured(OwnText.of([passages[int(i)] for i in np.sort(order[:count])], options.seed))
+
+    most = options.passages or len(passages)
+    if "passages" in job.notes:
+        most = job.notes["passages"]
+    # Of single sentences nothing is encoded, so that there is no time to measure and to bound.
+    elif not (options.passages and progress.quiet) and (measurable(_MEASURED) or measurable(most)):
+        few = [passages[int(i)] for i in order[:_MEASURED]]
+        with progress.bar("measuring the speed") as bar:
+            fixed, each = _seconds(base, few, rated, options.seed, bar)
         fit = max(0, int((_SHARE * 60 * options.minutes - fixed) / each))
         most = options.passages or max(_LEAST_USED, fit)
         used = min(most, len(passages))
         seconds = (fixed + each * used) / _SHARE
-        if matters and not options.passages and used > fit:
+        if not options.passages and used > fit:
             longer = (
                 f"{spoken(seconds)}, longer than the {options.minutes:g} min given: {base.name} takes that here for "
                 f"{counted(used, 'passage')}, and fewer would say nothing"
@@ -127,20 +135,24 @@ def sample_passages(
             if seconds > _OVER * 60 * options.minutes:
                 raise LikewiseError(f"{longer}. Give --minutes {math.ceil(seconds / 60)}, or a smaller base")
             progress.tell(longer)
-        elif matters and seconds >= WORTH_TELLING:
+        elif seconds >= WORTH_TELLING:
             progress.tell(f"{spoken(seconds)} in all, measured on a few passages")
         job.note(passages=most)
-    most = job.notes.get("passages", options.passages)
     if most < len(passages):
         reason = "as asked" if options.passages else "more do not fit the time given"
         progress.tell(f"{most:,} of {len(passages):,} passages are used: {reason}")
     return [passages[int(i)] for i in np.sort(order[:most])]
 
 
-def _seconds(base: BaseTexts, few: Sequence[Passage], rated: Sequence[str], seed: int) -> tuple[float, float]:
+def _seconds(base: BaseTexts, few: Sequence[Passage], rated: Sequence[str], seed: int, bar: Bar) -> tuple[float, float]:
     """Return the seconds that encoding takes here for the rated texts and the negations, and for each passage."""
+
+    def encode(some: Sequence[str]) -> None:
+        base.vectors(some)
+        bar.advance(len(some))
+
     texts = [one.text for one in few[:_ENCODED]]
-    seconds = seconds_each(base.vectors, texts) * len(texts)
+    seconds = seconds_each(encode, texts) * len(texts)
     sides = {side for pair in offered_pairs(few, seed=seed) for side in (pair.first, pair.second)} or {*texts}
     in_texts, in_sides, in_rated = (
         sum(map(len, base.tokens(list(some)))) for some in (texts, sides, dict.fromkeys(rated))

@@ -1,0 +1,250 @@
+"""Changes of the vectors that need no training, judged as a search uses them, and on single sentences.
+
+    python benchmarks/adapt_untrained.py --out benchmarks/results/adapt-untrained
+
+Everything is fitted on text without labels: the documents of a retrieval set, the corpus of 2,000 sentences of the
+others. Retrieval sets: nDCG@10 of the dev part (security: half of its reports) by the vectors alone, within the free
+hybrid, and within the pipeline of an index without tokens, whose neighbours are found by the changed vectors, with the
+interval of the gain over the base in the same pipeline (paired bootstrap). The others: the main measure of the dev
+part.
+
+- `top K`: the mean and the first K principal directions taken off (all-but-the-top, Mu and Viswanath 2018).
+- `whitening P`: the mean taken off, directions divided by their deviation to the power P, after the covariance is
+  shrunk (Ledoit and Wolf 2004).
+- `within P`: directions divided by the deviation of the differences of pairs that the text offers, to the power P
+  (within-class covariance normalisation, Hatch et al. 2006).
+- `near K, A`: a text's vector takes a share A of the mean of its K nearest texts' vectors; `by both`: nearest by the
+  cosine and BM25 together.
+- `sentences A`: a document's vector takes a share A of the mean of its sentences' vectors, as if these were queries.
+- `ridge L`: queries are mapped by the ridge regression of passages on the queries that were taken out of them, with
+  the identity as its prior.
+- `hubs A`: from the cosine with a document, A times its mean cosine with the 10 nearest queries that were taken out of
+  the text is subtracted (as in CSLS, Conneau et al. 2018); no map of vectors, but a number for each document.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.covariance import ledoit_wolf
+
+from adapt_measures import SETS as SENTENCES
+from domains import Encoded, corpus_of, sample_of, task_of
+from likewise.corpus.downloads import data_folder
+from likewise.corpus.passages import Passage, offered_pairs
+from likewise.corpus.splitting import sentences_of
+from likewise.retrieval.fusion import exhaustive, nearest, standardised
+from likewise.retrieval.pipeline import WITHOUT_TOKENS, free_hybrid, vectors_alone
+from likewise.retrieval.words import bm25
+from likewise.searching.trial import gain_interval
+from queries import ndcg_of_each
+from searching import JUDGED, collection
+
+WAYS = {"alone": vectors_alone(), "free hybrid": free_hybrid(), "pipeline without tokens": WITHOUT_TOKENS}
+MOST = 5000  # documents of a set on which the two dear changes are tried
+Map = Callable[[np.ndarray], np.ndarray]
+
+
+def unit(vectors: np.ndarray) -> np.ndarray:
+    return (vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)).astype(np.float32)
+
+
+def without_top(vectors: np.ndarray, count: int) -> Map:
+    mean = vectors.mean(axis=0)
+    top = np.linalg.svd(vectors - mean, full_matrices=False)[2][:count]  # (K, D)
+    return lambda some: unit(some - mean - (some - mean) @ top.T @ top)
+
+
+def whitened(vectors: np.ndarray, power: float) -> Map:
+    mean = vectors.mean(axis=0)
+    values, directions = np.linalg.eigh(ledoit_wolf(vectors)[0])
+    turned = (directions * values ** (-power / 2)) @ directions.T
+    return lambda some: unit((some - mean) @ turned)
+
+
+def within(left: np.ndarray, right: np.ndarray, power: float) -> Map:
+    values, directions = np.linalg.eigh(ledoit_wolf(left - right, assume_centered=True)[0])
+    turned = (directions * values ** (-power / 2)) @ directions.T
+    return lambda some: unit(some @ turned)
+
+
+def ridge(left: np.ndarray, right: np.ndarray, weight: float) -> Map:
+    """The W that makes |left W - right|^2 + weight |W - I|^2 P / D least, as a map."""
+    size = left.shape[1]
+    prior = weight * len(left) / size * np.eye(size)
+    turned = np.linalg.solve(left.T @ left + prior, left.T @ right + prior)
+    return lambda some: unit(some @ turned)
+
+
+def averaged(vectors: np.ndarray, near: np.ndarray, pool: np.ndarray, share: float) -> np.ndarray:
+    return unit((1 - share) * vectors + share * pool[near].mean(axis=1))
+
+
+def near_in(vectors: np.ndarray, pool: np.ndarray, count: int) -> np.ndarray:
+    """The nearest rows of a pool (N, K); a vector that is in the pool itself is not its own neighbour."""
+    cosines = vectors @ pool.T
+    cosines[cosines > 1 - 1e-5] = -np.inf
+    return np.argpartition(-cosines, count, axis=1)[:, :count]
+
+
+def near_by_both(texts: Sequence[str], vectors: np.ndarray, count: int) -> np.ndarray:
+    found = []
+    for start in range(0, len(texts), 500):
+        block = slice(start, start + 500)
+        both = standardised(vectors[block] @ vectors.T) + standardised(bm25(texts[block], texts))
+        rows = np.arange(len(both))
+        both[rows, start + rows] = -np.inf
+        found.append(np.argpartition(-both, count, axis=1)[:, :count])
+    return np.concatenate(found)
+
+
+def heads(vectors: np.ndarray, left: np.ndarray, right: np.ndarray) -> Iterator[tuple[str, Map]]:
+    """Maps of every vector, of documents and queries alike."""
+    for count in (0, 1, 3, 10):
+        yield f"top {count}", without_top(vectors, count)
+    for power in (0.1, 0.25, 0.5):
+        yield f"whitening {power}", whitened(vectors, power)
+    for power in (0.25, 0.5, 1.0):
+        yield f"within {power}", within(left, right, power)
+
+
+def retrieval(name: str, args: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    judged = collection(args.data, name, "dev")
+    texts, queries = list(judged.documents.values()), list(judged.queries.values())
+    encode = Encoded(args.base, args.vectors)
+    both = unit(encode([*texts, *queries]))
+    documents, asked = both[: len(texts)], both[len(texts) :]
+    offered = offered_pairs([Passage(tuple(sentences_of(text))) for text in texts], seed=1)
+    chosen = np.random.default_rng(1).permutation(len(offered))[:2000]
+    quick = Encoded(args.base, args.vectors, args.precision)
+    left, right = (unit(quick([getattr(offered[i], side) for i in chosen])) for side in ("first", "second"))
+    words = bm25(queries, texts)
+
+    def scored(passages: np.ndarray, given: np.ndarray, less: np.ndarray | float = 0.0) -> dict[str, np.ndarray]:
+        parts = given @ passages.T - less, words, nearest(passages, WITHOUT_TOKENS.nearest)
+        return {way: ndcg_of_each(exhaustive(steps, *parts), judged) for way, steps in WAYS.items()}
+
+    def arms() -> Iterator[tuple[str, dict[str, np.ndarray]]]:
+        for arm, change in heads(documents, left, right):
+            yield arm, scored(change(documents), change(asked))
+        near = nearest(documents, 10)
+        for count, share in ((5, 0.15), (5, 0.3), (10, 0.3), (5, 0.5)):
+            yield f"near {count}, {share}", scored(averaged(documents, near[:, :count], documents, share), asked)
+        for weight in (0.3, 1.0, 3.0):
+            yield f"ridge {weight}", scored(documents, ridge(left, right, weight)(asked))
+        hubs = np.sort(documents @ left.T, axis=1)[:, -10:].mean(axis=1)
+        for share in (0.25, 0.5):
+            yield f"hubs {share}", scored(documents, asked, share * hubs)
+        if len(documents) > MOST:
+            return
+        alike = near_by_both(texts, documents, 5)
+        for share in (0.15, 0.3):
+            yield f"near 5, {share}, by both", scored(averaged(documents, alike, documents, share), asked)
+        sentences = [list(sentences_of(text))[:12] for text in texts]
+        flat = unit(quick([one for some in sentences for one in some]))
+        starts = np.cumsum([0, *map(len, sentences)])
+        means = np.stack([flat[a:b].mean(axis=0) for a, b in pairwise(starts)])
+        for share in (0.15, 0.3, 0.5):
+            yield f"sentences {share}", scored(unit((1 - share) * documents + share * means), asked)
+
+    start = scored(documents, asked)
+    yield {"set": name, "arm": "base", **{way: round(float(each.mean()), 2) for way, each in start.items()}}
+    for arm, found in arms():
+        row: dict[str, Any] = {"set": name, "arm": arm}
+        for way, each in found.items():
+            low, high = gain_interval(each - start[way])
+            row[way] = round(float(each.mean()), 2)
+            row[f"{way}: gain"] = [round(float((each - start[way]).mean()), 2), round(low, 2), round(high, 2)]
+        yield row
+
+
+def single(name: str, args: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    corpus = sample_of(corpus_of(args.data, name))
+    ready = task_of(args.data, name, "dev").read(Path())
+    offered = offered_pairs([Passage((one,)) for one in corpus], seed=1)
+    quick = Encoded(args.base, args.vectors, args.precision)
+    sides = [[getattr(one, side) for one in offered] for side in ("first", "second")]
+    needed = list(dict.fromkeys([*corpus, *ready.sentences, *sides[0], *sides[1]]))
+    place = {text: row for row, text in enumerate(needed)}
+    every = unit(quick(needed))
+    pool, judged, left, right = (
+        every[[place[text] for text in some]] for some in (corpus, ready.sentences, sides[0], sides[1])
+    )
+    start = ready.score(judged).score
+
+    def row(arm: str, vectors: np.ndarray) -> dict[str, Any]:
+        score = ready.score(vectors).score
+        return {"set": name, "arm": arm, "dev": round(score, 2), "gain": round(score - start, 2)}
+
+    yield row("base", judged)
+    for arm, change in heads(pool, left, right):
+        yield row(arm, change(judged))
+    for count, share in ((5, 0.15), (5, 0.3), (10, 0.3), (5, 0.5)):
+        yield row(f"near {count}, {share}", averaged(judged, near_in(judged, pool, count), pool, share))
+
+
+def tables(rows: Sequence[dict[str, Any]]) -> str:
+    """Markdown: the gains over the base in the free hybrid and the pipeline, and on single sentences."""
+    lines = []
+    for way, sets in (*((way, JUDGED) for way in WAYS), ("dev", SENTENCES)):
+        there = [name for name in sets if any(one["set"] == name for one in rows)]
+        gains: dict[str, dict[str, float]] = {}
+        for one in rows:
+            if one["set"] in there and way in one and one["arm"] != "base":
+                given = one.get(f"{way}: gain", one.get("gain"))
+                gains.setdefault(one["arm"], {})[one["set"]] = given[0] if isinstance(given, list) else given
+        base = {one["set"]: one[way] for one in rows if one["arm"] == "base" and way in one}
+        title = f"{way}, gain over the base" if way != "dev" else "single sentences, gain over the base"
+        lines += [f"| {title} | {' | '.join(there)} | mean | least |", f"| --- |{' ---: |' * (len(there) + 2)}"]
+        lines.append(f"| base | {' | '.join(f'{base[name]:.2f}' for name in there)} | | |")
+        for arm, found in gains.items():
+            cells = [f"{found[name]:+.2f}" if name in found else "" for name in there]
+            ends = [f"{one:+.2f}" for one in (np.mean([*found.values()]), min(found.values()))]
+            lines.append(f"| {arm} | {' | '.join([*cells, *ends])} |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    found.add_argument("--data", type=Path, default=data_folder() / "domain")
+    found.add_argument("--out", type=Path, default=Path("benchmarks/results/adapt-untrained"))
+    found.add_argument("--vectors", type=Path, default=Path.home() / ".cache/likewise/benchmarks/domains")
+    found.add_argument("--base", default="bundled:minilm")
+    found.add_argument("--precision", choices=("fp32", "bf16"), default="bf16", help="of all but documents and queries")
+    found.add_argument("--sets", nargs="+", choices=(*JUDGED, *SENTENCES), default=[*JUDGED, *SENTENCES])
+    return found
+
+
+def main() -> None:
+    args = parser().parse_args()
+    torch.set_num_threads(1)
+    args.out.mkdir(parents=True, exist_ok=True)
+    for name in args.sets:
+        path, rows = args.out / f"{name}.jsonl", []
+        if path.exists():
+            continue
+        for row in retrieval(name, args) if name in JUDGED else single(name, args):
+            rows.append(row)
+            print(json.dumps(row), flush=True)
+        text = "\n".join(json.dumps(row) for row in rows)
+        path.write_text(text + "\n", encoding="utf-8")
+    every = [
+        json.loads(line)
+        for name in (*JUDGED, *SENTENCES)
+        if (path := args.out / f"{name}.jsonl").exists()
+        for line in path.read_text(encoding="utf-8").splitlines()
+    ]
+    (args.out / "table.md").write_text(tables(every), encoding="utf-8")
+    print(tables(every))
+
+
+if __name__ == "__main__":
+    main()
