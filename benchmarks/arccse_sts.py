@@ -92,7 +92,7 @@ def train_on_neighbours(args: argparse.Namespace, out: Path, **options: Any) -> 
         def __iter__(self) -> Iterator[list[int]]:
             rng = np.random.default_rng([self.seed, self.epoch])
             rows = rng.permutation(len(self.lengths))[:16_000]
-            vectors = encode(load(args.base), [text[row] for row in rows.tolist()], normalize=True)
+            vectors = encode(load(args.base, precision="fp32"), [text[row] for row in rows.tolist()], normalize=True)
             taken, batch = np.zeros(len(rows), dtype=bool), []
             for one in range(len(rows)):
                 if taken[one]:

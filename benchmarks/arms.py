@@ -75,7 +75,7 @@ def as_shipped(args: argparse.Namespace, out: Path) -> dict[str, Any]:
     """The base as it is shipped."""
     import likewise
 
-    return {"model": likewise.load(args.base)}
+    return {"model": likewise.load(args.base, precision="fp32")}
 
 
 def one_run(arms: Mapping[str, Arm], args: argparse.Namespace) -> None:
@@ -91,7 +91,7 @@ def one_run(arms: Mapping[str, Arm], args: argparse.Namespace) -> None:
     started = time.monotonic()
     args.base = arm.base or args.base
     facts = train(arm, args, folder) if isinstance(arm.recipe, str | Recipe) else arm.recipe(args, folder)
-    model = facts.pop("model", None) or likewise.load(folder)
+    model = facts.pop("model", None) or likewise.load(folder, precision="fp32")
     trained = time.monotonic() - started
     report = likewise.evaluate(model, args.tasks, data=args.data, precision=args.precision)
     scores = {result.name: result.score for result in report.results}

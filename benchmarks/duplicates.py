@@ -194,7 +194,9 @@ def planted_row(name: str, texts: list[str], ways: dict[str, object], levels: tu
 
 def rated_row(name: str, most: int) -> list[dict]:
     pairs = rated(name)[:most]
-    vectors = likewise.load(MODEL).encode([side for pair in pairs for side in pair[:2]], normalize_embeddings=True)
+    vectors = likewise.load(MODEL, precision="fp32").encode(
+        [side for pair in pairs for side in pair[:2]], normalize_embeddings=True
+    )
     cosines, rating = (vectors[::2] * vectors[1::2]).sum(axis=1), np.array([one for *_, one in pairs])
     words = [(wording(first), wording(second)) for first, second, _ in pairs]
     agree = np.array([not difference(*one) and shared(*one) >= WORDS for one in words])
@@ -267,7 +269,7 @@ def main() -> None:
         "likewise": lambda texts, level: found_by_likewise(texts, level, WORDS),
     }
     if args.semhash:
-        encoder = likewise.load(MODEL)
+        encoder = likewise.load(MODEL, precision="fp32")
         ways = {"semhash": lambda texts, level: found_by_semhash(texts, level, encoder)}
     levels = LEVELS if args.dev else (THRESHOLD,)
     if args.large:

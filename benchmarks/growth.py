@@ -73,7 +73,7 @@ def _mean_of_words(folder: Path) -> Any:
     from likewise.inference import load
 
     baseline("word-average", base="bundled:glove", out=folder / "model", most_frequent=20_000, quiet=True)
-    model = load(folder / "model", device="cpu")
+    model = load(folder / "model", device="cpu", precision="fp32")
     model.encode(["a first sentence"])
     return model
 

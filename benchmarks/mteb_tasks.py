@@ -21,7 +21,9 @@ def scores(names: Iterable[str], tasks: Any) -> dict[str, list[float]]:
     return {
         name: [
             100 * one.get_score()
-            for one in mteb.evaluate(likewise.load(name), tasks, cache=None, show_progress_bar=False).task_results
+            for one in mteb.evaluate(
+                likewise.load(name, precision="fp32"), tasks, cache=None, show_progress_bar=False
+            ).task_results
         ]
         for name in names
     }

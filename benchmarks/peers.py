@@ -173,7 +173,7 @@ def main() -> None:
             if folder.exists():
                 continue
             torch.manual_seed(args.seed)
-            encoder = load(args.base)
+            encoder = load(args.base, precision="fp32")
             length, encoder.max_seq_length = encoder.max_seq_length, LENGTH
             encoder.train()
             METHODS[method](encoder, sample, args.minutes, args.seed)

@@ -43,7 +43,7 @@ TOLERANCE = 1e-6
 
 VECTORS = """
 import sys, numpy as np, likewise
-model = likewise.load(sys.argv[1])
+model = likewise.load(sys.argv[1], precision="fp32")
 texts = open(sys.argv[2], encoding="utf-8").read().splitlines()
 np.save(sys.argv[3], np.asarray(model.encode(texts, batch_size=8)))
 """

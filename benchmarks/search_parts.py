@@ -131,7 +131,7 @@ class Texts:
 
     @torch.inference_mode()
     def _encoded(self, texts: list[str]) -> tuple[np.ndarray, list[np.ndarray]]:
-        self.model = self.model or likewise.load(self.name)
+        self.model = self.model or likewise.load(self.name, precision="fp32")
         order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
         vectors: dict[int, np.ndarray] = {}
         tokens: dict[int, np.ndarray] = {}
@@ -209,7 +209,7 @@ def tokens(one: Judged, encode: Texts) -> Iterator[tuple[str, float]]:
     fused = both(asked @ vectors.T, Bm25(queries, documents, documents).rows(slice(None)), 0.6)
     near = nearest(vectors, 3)
     yield "vectors 0.6", ndcg(fused, grades)
-    tokenizer = runner_of(likewise.load(encode.name)).tokens
+    tokenizer = runner_of(likewise.load(encode.name, precision="fp32")).tokens
     weights = token_weights(tokenizer(documents))
     rarest = weights.max()
     rooted = [np.append(weights, np.full(10**6, rarest))[ids] for ids in tokenizer(queries)]

@@ -74,7 +74,7 @@ def main() -> None:
     relevant = {str(i): dict.fromkeys(reports[query], 1) for i, query in enumerate(queries)}
     words = bm25(documents, queries)
     vectors = {}
-    for name, model in (("base", likewise.load(BASE)), ("adapted", adapted.model)):
+    for name, model in (("base", likewise.load(BASE, precision="fp32")), ("adapted", adapted.model)):
         vectors[name] = [model.encode(texts, normalize_embeddings=True) for texts in (queries, documents)]
     scores = {"BM25": words} | {name: asked @ found.T for name, (asked, found) in vectors.items()}
     scores |= {f"{name} and BM25": standard(scores[name]) + standard(words) for name in ("base", "adapted")}

@@ -39,7 +39,7 @@ def at_the_mask(own: bool = False) -> Any:
         import likewise
 
         args.base = mask(args, args.seed if own else 1)
-        return {"model": likewise.load(args.base)}
+        return {"model": likewise.load(args.base, precision="fp32")}
 
     return make
 

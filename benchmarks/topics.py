@@ -67,7 +67,7 @@ def by_umap(texts: list[str]) -> tuple[np.ndarray, float]:
     import umap
     from sklearn.cluster import HDBSCAN
 
-    vectors = likewise.load(MODEL).encode(texts, normalize_embeddings=True)
+    vectors = likewise.load(MODEL, precision="fp32").encode(texts, normalize_embeddings=True)
     reduced = umap.UMAP(n_neighbors=15, n_components=5, min_dist=0.0, metric="cosine", random_state=1)
     groups = HDBSCAN(min_cluster_size=10).fit_predict(reduced.fit_transform(vectors))
     rest = groups < 0

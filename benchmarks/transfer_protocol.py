@@ -141,7 +141,7 @@ def main() -> None:
         if kept is not None and kept.is_file():
             vectors = np.load(kept)
         else:
-            encoder = encoder or load(args.model)
+            encoder = encoder or load(args.model, precision="fp32")
             vectors = encode(encoder, task.prepare(data).sentences)
             if kept is not None:
                 kept.parent.mkdir(parents=True, exist_ok=True)

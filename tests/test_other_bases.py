@@ -148,7 +148,7 @@ def test_adapt_index_and_search(mpnet, paragraphs, tmp_path, monkeypatch):
         paragraphs, base=mpnet, out=tmp_path / "model", passages=280, alone=True, width=16, quiet=True
     )
     assert result.chosen.startswith("words")  # the vectors of random weights know no number
-    model = likewise.load(result.path)
+    model = likewise.load(result.path, precision="fp32")
     assert model.encode("the cat at 12").shape == (48,)
     likewise.index(paragraphs, model=result.path, out=tmp_path / "own.index", quiet=True)
     (hit,) = likewise.search(tmp_path / "own.index", "at 12 k84", k=1)

@@ -51,7 +51,7 @@ def main() -> None:
         )
     }
     for name in args.model:
-        whole = likewise.load(name)
+        whole = likewise.load(name, precision="fp32")
         if len(whole) > 1:
             arms[f"{name}, likewise"] = whole.encode, text
             arms[f"{name}, sentence-transformers"] = SentenceTransformer(name, device="cpu").encode, text

@@ -41,7 +41,7 @@ def main() -> None:
     )
     unseen = np.array([not (a ^ b) & set(known) for a, b in differing])
     texts = [text for item in items for text in (item["input"], *item["sentences"])]
-    vectors = load(args.model).encode(texts, normalize_embeddings=True).reshape(len(items), 4, -1)
+    vectors = load(args.model, precision="fp32").encode(texts, normalize_embeddings=True).reshape(len(items), 4, -1)
     cosines = (vectors[:, :1] * vectors[:, 1:]).sum(axis=2)  # (items, 3), the label is the last
     right = cosines[:, 2] > cosines[:, :2].max(axis=1)
     for name, rows in (("in the list", paired), ("not", ~paired), ("neither word in the list", unseen)):

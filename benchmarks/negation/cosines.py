@@ -38,7 +38,7 @@ def main() -> None:
     others = {"positive": shorter, "negation": negated, "random": [*first[1:], first[0]]}
     found: dict[str, Any] = {"sentences": len(first), "models": {}, "log": []}
     for name in args.models:
-        model = likewise.load(name)
+        model = likewise.load(name, precision="fp32")
         cosines = {
             kind: np.diag(likewise.similarity(first, texts, model=model)).astype(float).round(3).tolist()
             for kind, texts in others.items()

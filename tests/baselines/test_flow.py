@@ -50,10 +50,10 @@ def test_too_few_sentences_are_told():
 def test_a_model_with_it_loads_by_likewise_and_is_nearer_to_gaussian(tiny_base, corpus_file, sentences, tmp_path):
     settings = {"steps": 3, "hidden": 16, "epochs": 5, "sentences": 0, "quiet": True}
     made = baseline("flow", corpus_file, base=str(tiny_base), out=tmp_path / "out", **settings)
-    found = likewise.load(made.path).encode(sentences)
+    found = likewise.load(made.path, precision="fp32").encode(sentences)
     assert found.shape == (400, 32)
     plain = baseline("last-average", base=str(tiny_base), out=tmp_path / "plain", quiet=True)
-    before = likewise.load(plain.path).encode(sentences)
+    before = likewise.load(plain.path, precision="fp32").encode(sentences)
 
     def off_centre(vectors):
         return np.linalg.norm(vectors.mean(axis=0)) / np.linalg.norm(vectors, axis=1).mean()

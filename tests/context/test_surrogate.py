@@ -206,7 +206,7 @@ def test_a_light_student_of_word_vectors_whose_words_learn(harvest, sentences, t
     settings = {name: value for name, value in SMALL.items() if name not in ("preset", "learning_rate")}
     settings |= {"max_steps": 12, "eval_steps": 4, "select_by": "held-out"}
     result = distill(harvest, base=str(path), out=tmp_path / "run", preset="light", **settings)
-    model = likewise.load(str(result.path))
+    model = likewise.load(str(result.path), precision="fp32")
     assert [type(module).__name__ for module in model] == ["WordVectors", "TextCNN"]
     assert result.best["score"] < result.before["dev_mse"]
     begun = build_light_student(str(path), sentences)

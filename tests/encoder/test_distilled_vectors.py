@@ -14,7 +14,7 @@ from likewise.encoder.word_vectors import build_word_vectors
 @pytest.fixture
 def encoder(tiny_base, tmp_path, monkeypatch):
     monkeypatch.setenv("LIKEWISE_CACHE", str(tmp_path / "cache"))
-    model = likewise.load(tiny_base)
+    model = likewise.load(tiny_base, precision="fp32")
     model.save_pretrained(str(tmp_path / "encoder"))
     return str(tmp_path / "encoder")
 

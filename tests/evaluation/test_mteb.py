@@ -60,7 +60,7 @@ def test_mteb_scores_a_loaded_model_as_scipy_does_its_cosines(model_folder, task
     monkeypatch.syspath_prepend(Path(__file__).parents[2] / "benchmarks")
     from mteb_tasks import scores
 
-    model = likewise.load(model_folder)
+    model = likewise.load(model_folder, precision="fp32")
     found = scores([model_folder], [task])
     first, second = (model.encode(texts, normalize_embeddings=True) for texts in (FIRST, SECOND))
     expected = spearmanr(np.sum(first * second, axis=1), RATINGS).statistic

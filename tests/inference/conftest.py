@@ -36,7 +36,7 @@ def loaded(tiny_model, tmp_path):
     from likewise.inference import load
 
     tiny_model.save(str(tmp_path / "model"), create_model_card=False)
-    return load(tmp_path / "model", device="cpu")
+    return load(tmp_path / "model", device="cpu", precision="fp32")
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ KINDS = ["cls", "mean", "whitening", "mask prompt", "text cnn"]
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_vectors_of_sentence_transformers(kind, encoders, texts, tmp_path):
     encoders[kind].save(str(tmp_path / "model"), create_model_card=False)
-    model = load(tmp_path / "model", device="cpu")
+    model = load(tmp_path / "model", device="cpu", precision="fp32")
     wanted = encoders[kind].encode(texts)
     np.testing.assert_allclose(model.encode(texts), wanted, atol=1e-5, rtol=0)
     assert model.last_engine == "torch fp32"

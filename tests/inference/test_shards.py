@@ -85,7 +85,7 @@ def test_a_folder_of_parquet_files_and_a_compressed_text(saved_model, sentences,
     assert rows["sentence"].to_pylist() == sentences[:70]
     assert rows["row"].to_pylist() == [*range(50), *range(20)]
     assert [Path(name).name for name in rows["file"].to_pylist()] == ["a.parquet"] * 50 + ["b.txt.gz"] * 20
-    direct = likewise.load(saved_model).encode(sentences[:70])
+    direct = likewise.load(saved_model, precision="fp32").encode(sentences[:70])
     np.testing.assert_allclose(np.stack(rows["embedding"].to_pylist()), direct, atol=1e-5)
 
 
@@ -117,7 +117,7 @@ def test_a_stopped_run_keeps_its_shards(form, saved_model, text, tmp_path, small
     assert rows_of(out)["row"].to_pylist() == list(range(1000))
     assert rows_of(out)["sentence"].to_pylist() == lines_of(text)
     vectors = np.stack(rows_of(out)["embedding"].to_pylist())
-    np.testing.assert_allclose(vectors, likewise.load(saved_model).encode(lines_of(text)), atol=1e-5)
+    np.testing.assert_allclose(vectors, likewise.load(saved_model, precision="fp32").encode(lines_of(text)), atol=1e-5)
     text.write_bytes(text.read_bytes() + b"\nmore")
     with pytest.raises(JobError, match="another text"):
         likewise.encode_file(saved_model, text, f"{out}/", engine="torch", quiet=True)

@@ -68,7 +68,7 @@ def test_a_run_brings_exclusions_near_what_they_mean(tiny_base, sentences, corpu
     build_encoder(str(tiny_base), pooling="mean", head=False).save(str(tmp_path / "base"))
     settings = {"batch_size": 16, "max_steps": 60, "learning_rate": 3e-3, "seed": 1, "quiet": True}
     result = likewise.train("exclusion", corpus_file, base=tmp_path / "base", out=tmp_path / "out", **settings)
-    base = likewise.load(tmp_path / "base", device="cpu")
+    base = likewise.load(tmp_path / "base", device="cpu", precision="fp32")
     found = with_exclusions([{"sentence": text} for text in sentences[:60]], 1.0, seed=2)
     meant = base.encode(found["meaning"], normalize_embeddings=True)
     meant[found["excluded_rows"]] -= 0.3 * base.encode(found["excluded"], normalize_embeddings=True)

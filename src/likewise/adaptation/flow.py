@@ -80,7 +80,7 @@ def adapt(
     check_target(out)
     complete_installation(out)
     base = base_name(base)
-    texts = BaseTexts(load(base), base)
+    texts = BaseTexts(load(base, precision="fp32"), base)
     given = given_texts(corpus, corpus_options)
     passages = read_passages(given.files, given.options, seed=chosen.seed, progress=progress)
     words = np.mean([len(one.text.split()) for one in passages])

@@ -65,7 +65,7 @@ def pooled_encoder(base: str, pooled: Pooled) -> SentenceTransformer:
         base: a Hugging Face name, a folder, or `bundled:NAME`; with 'own' also any model that `likewise.load` takes.
     """
     if pooled == "own":
-        return load(base)
+        return load(base, precision="fp32")
     if pooled == "cls":
         return build_encoder(base, pooling="cls", head=False)
     return build_layer_average(base, {"first-last": FIRST_LAST, "last-two": LAST_TWO, "last": (-1,)}[pooled])

@@ -101,7 +101,7 @@ class RunMaker:
         model: Any = f"bertscore:{base}"
         if method.kind == "recipe":
             found = self._trained(method, seed, out)
-            model = load(out)
+            model = load(out, precision="fp32")
         elif method.kind == "origin":
             from likewise.context import open_origin
 
@@ -109,7 +109,7 @@ class RunMaker:
         elif method.kind != "bertscore":
             if method.kind == "baseline":
                 found = self._fitted(method, seed, out)
-            model = load(out if method.kind == "baseline" else base)
+            model = load(out if method.kind == "baseline" else base, precision="fp32")
             found |= self._selection_score(model, seed)
         report = evaluate(model, settings.tasks, data=settings.data)
         for key, attribute in (("scores", "score"), ("titles", "title"), ("metrics", "metric")):

@@ -63,7 +63,7 @@ class FrozenEncoder:
 
     def __init__(self, name: str, max_tokens: int) -> None:
         self.name, self.max_tokens = name, max_tokens
-        self.model = load(name)
+        self.model = load(name, precision="fp32")
         tokenizer = self.model.tokenizer
         if not hasattr(tokenizer, "all_special_ids"):
             raise ContextError(f"states.encoder={name}: it reads whole words: give a transformer")

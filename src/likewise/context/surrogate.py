@@ -209,7 +209,7 @@ def _build(base: str, options: SurrogateOptions, pairs: ScoredPairs) -> tuple[An
         encoder, export = student_of(base, options, pairs)
         if not options.anchor:
             return encoder, CosineSimilarityLoss(encoder), collate_rows(encoder, options.max_length), export
-        teacher = load(base)
+        teacher = load(base, precision="fp32")
         encoder.append(FrozenCopy(teacher))
         own, plain = distillation_readings(encoder, teacher, options.max_length)
         plains = dict.fromkeys(("plain_sentence1", "plain_sentence2"), plain)

@@ -3,12 +3,15 @@
 import inspect
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import copy
 from typing import Any, Self, TypeVar
 
+import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Module
 from torch import nn
 
+_Whole = TypeVar("_Whole", bound=nn.Module)
 _Part = TypeVar("_Part", bound=nn.Module)
 
 
@@ -111,3 +114,32 @@ def dropout_off(model: nn.Module) -> Iterator[None]:
                 # Not .eval(): that would also reach the modules inside a training head.
                 module.training = False
         yield
+
+
+def with_linear_in(model: _Whole, dtype: torch.dtype) -> _Whole:
+    """Return a model for inference that shares all with `model` but the weights of linear layers, kept in `dtype`.
+
+    Under autocast its vectors are those of `model` to the last bit: that casts these weights in every call, for one
+    sentence as long as it takes to encode it. A model whose parts have a `forward` of their own is returned as it is.
+    """
+    if any("forward" in vars(part) for part in model.modules()):  # it may lead back to the part that it was made for
+        return model
+    twins: dict[nn.Module, nn.Module] = {}
+
+    def twin(part: nn.Module) -> nn.Module:
+        if part not in twins:
+            twins[part] = found = copy(part)
+            found.training = False
+            found._modules = {name: child and twin(child) for name, child in part._modules.items()}
+            if isinstance(part, nn.Linear):
+                cast = {name: _cast(value, dtype) for name, value in part._parameters.items()}
+                found._parameters = cast
+        return twins[part]
+
+    found = twin(model)
+    vars(found).pop("model_card_data", None)  # it holds the model, which should be free to go before this one
+    return found  # type: ignore[return-value]
+
+
+def _cast(value: nn.Parameter | None, dtype: torch.dtype) -> nn.Parameter | None:
+    return None if value is None else nn.Parameter(value.detach().to(dtype), requires_grad=False)

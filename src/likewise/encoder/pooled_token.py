@@ -141,6 +141,13 @@ def only_pooled_token(model: nn.Module) -> Iterator[bool]:
             found.leave()
 
 
+def is_hooked(model: nn.Module) -> bool:
+    """Return whether somebody waits for the calls of a model's parts, which another engine does not make."""
+    parts = ((part._forward_hooks, part._forward_pre_hooks) for part in model.modules())
+    hooks = (hook for both in parts for some in both for hook in tuple(some.values()))
+    return any(not isinstance(getattr(hook, "__self__", None), _OneToken) for hook in hooks)
+
+
 def _one_token(layer: Any, hidden: Tensor, mask: Tensor | None, at: Tensor | None) -> Tensor:
     """Return a BERT layer's vector (B, 1, D) of the token at `at` (B,), or of the first for None."""
     attention, output, last = layer.attention.self, layer.attention.output, layer.output

@@ -100,7 +100,7 @@ def evaluate(
         from likewise.inference.encoding import encode
         from likewise.inference.loading import load
 
-        encoder: Any = load(model) if isinstance(model, (str, os.PathLike)) else model
+        encoder: Any = load(model, precision="fp32") if isinstance(model, (str, os.PathLike)) else model
         vectors = encode(encoder, texts, batch_size=batch_size, precision=precision, progress=progress)  # (U, D)
         place = {text: i for i, text in enumerate(texts)}
         results = []

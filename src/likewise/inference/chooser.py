@@ -5,6 +5,7 @@ it, bfloat16 where it has that, else the exported graphs where there is AVX2, an
 that 'auto' makes one only for a long job.
 """
 
+import time
 import weakref
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -26,7 +27,7 @@ from likewise.inference.engines.engine import (
 )
 from likewise.inference.engines.graph import check_exportable, fingerprint, least_tokens, mark
 from likewise.inference.engines.store import Store, release
-from likewise.inference.fidelity import ENOUGH, MAX_DIFFERENCE, MIN_COSINE, MIN_RANK, Fidelity, Sample
+from likewise.inference.fidelity import ENOUGH, MAX_DIFFERENCE, MIN_CLOSE, MIN_COSINE, MIN_RANK, Fidelity, Sample
 
 MAKERS: dict[str, Any] = {"openvino": openvino_engine, "onnx": onnx_engine}
 FEW = 256
@@ -54,8 +55,32 @@ class Exports:
         self._same = self._same or any((name, "fp32") in self._open or self.store.same(name) for name in MAKERS)
         return self._same
 
-    def ready(self, pair: EngineVariant, sample: Sample) -> Engine:
+    def open(self, pair: EngineVariant, model: SentenceTransformer) -> Engine:
+        """Return the engine of a kept export, or of torch; the caller knows that its vectors will do."""
+        return self._opened(pair, Sample(model, []))
+
+    def prepare(self, pair: EngineVariant, sample: Sample) -> None:
+        """Make an export for later, and judge its vectors by a sample of 1 or more texts."""
+        try:
+            if pair[1] == "fp32":
+                self.ready(pair, sample)
+            else:
+                self.keep(pair, sample.fidelity(self._opened(pair, sample)))
+        except CannotExport as reason:
+            self.store.judge(pair, failed=str(reason))
+
+    def keep(self, pair: EngineVariant, found: Fidelity) -> dict[str, Any]:
+        """Return how near the vectors of a pair are to float32's, as facts that are kept if the texts are enough."""
+        facts = asdict(found) | {"date": time.strftime("%Y-%m-%d")}
+        if found.sentences >= ENOUGH:
+            self.store.judge(pair, **facts)
+        return facts
+
+    def ready(self, pair: EngineVariant, sample: Sample, close: bool = False) -> Engine:
         """Return an engine that preserves the vectors.
+
+        Args:
+            close: whether a lower precision must be as near as 'close' allows.
 
         Raises:
             CannotExport: it does not take the model, or its float32 differs from torch's.
@@ -84,11 +109,16 @@ class Exports:
                     "Take --precision fp32."
                 )
         self.checked[pair] = known
+        if close and precision != "fp32" and not known.close:
+            raise QuantisationRefused(f"{engine} {precision} is not close: {known}; {MIN_CLOSE} is needed of each.")
         return self._opened(pair, sample)
 
     def _opened(self, pair: EngineVariant, sample: Sample) -> Engine:
-        if pair[0] == "torch":  # not kept: it holds the model
-            return TorchEngine(sample.model, "bf16" if pair[1] == "bf16" else "fp32")
+        if pair[0] == "torch" and pair not in self._open:
+            torch = TorchEngine(sample.model, "bf16" if pair[1] == "bf16" else "fp32")
+            if torch.model is sample.model:  # not kept: it holds the model
+                return torch
+            self._open[pair] = torch
         if pair not in self._open:
             check_exportable(sample.model)
             if not self.has(pair):
@@ -158,7 +188,7 @@ def choose(model: SentenceTransformer, choice: EngineChoice, texts: Sequence[str
         if pair == ("torch", "fp32"):
             break
         try:
-            engine = exports.ready(pair, sample)
+            engine = exports.ready(pair, sample, close=choice.precision == "close")
             return Chosen(engine, exports.checked[pair], tuple(notes))
         except (MissingExtraError, QuantisationRefused) as reason:
             if not auto and (named or isinstance(reason, MissingExtraError)):
@@ -183,7 +213,9 @@ def fast_pairs(precision: EnginePrecision) -> list[EngineVariant]:
         found += first if vnni else first[::-1] if precision == "int8" else first[1:]
     if precision == "bf16" or (precision == "auto" and processor.has_bf16()):
         found += [("torch", "bf16"), ("openvino", "bf16")]
-    if precision in ("auto", "fp32"):
+    if precision == "close" and processor.has_bf16():
+        found += [("openvino", "bf16"), ("torch", "bf16")]
+    if precision in ("auto", "close", "fp32"):
         found += [("onnx", "fp32"), ("openvino", "fp32")] if avx2 else []
         found.append(("torch", "fp32"))
     return found
@@ -191,9 +223,11 @@ def fast_pairs(precision: EnginePrecision) -> list[EngineVariant]:
 
 def _precisions(choice: EngineChoice) -> list[EnginePrecision]:
     """Return the precisions to try on the requested engine, the fastest first."""
-    if choice.precision != "auto":
+    if choice.precision not in ("auto", "close"):
         return [choice.precision]
     found: list[EnginePrecision] = []
+    if choice.precision == "close":
+        return ["bf16", "fp32"] if choice.engine != "onnx" and processor.has_bf16() else ["fp32"]
     if choice.engine == "onnx" or (choice.engine == "openvino" and processor.has_int8()):
         found.append("int8")
     if choice.engine != "onnx" and processor.has_bf16():

@@ -15,7 +15,7 @@ from likewise.corpus.bundled import resolve_model
 from likewise.corpus.decoding import digest_of
 from likewise.encoder.location import check_loadable
 from likewise.errors import LikewiseError
-from likewise.inference.engines.engine import EngineName, EnginePrecision
+from likewise.inference.engines.engine import EngineChoice, EngineName, EnginePrecision
 from likewise.inference.exported import ExportedEncoder, Facts, Role, TextEncoder
 from likewise.runs.cache import CacheError, cache_folder, made_in_cache
 from likewise.runs.whole_files import write_json
@@ -93,7 +93,8 @@ class DeferredEncoder:
         """Return the encoder of texts in a role by the loaded model."""
         from likewise.inference.encoding import LoadedEncoder
 
-        return LoadedEncoder(self.model, self.facts.prompt(role))
+        choice = EngineChoice(self._engine, self._precision) if isinstance(self._given, str | os.PathLike) else None
+        return LoadedEncoder(self.model, self.facts.prompt(role), choice=choice)
 
     def export(self, role: Role | None = None) -> ExportedEncoder:
         """Return the encoder of texts in a role by an export.

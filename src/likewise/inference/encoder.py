@@ -14,11 +14,15 @@ from likewise.corpus.decoding import without_surrogates
 from likewise.encoder.opening import OwnInference
 from likewise.inference.chooser import FEW, Chosen, choose, exports_of
 from likewise.inference.engines.engine import Engine, EngineChoice, TorchEngine
+from likewise.inference.road import road_of
 from likewise.inference.runner import UnfitModel, fits, is_static, static_vectors
 from likewise.runs.progress import Progress
 
 DEFAULT_BATCH = 32
 """The batch size of SentenceTransformer.encode where none is given."""
+
+DEFAULT = EngineChoice("auto", "close")
+"""What `load` takes if it is not told."""
 
 logger = logging.getLogger(__name__)
 
@@ -32,7 +36,7 @@ class Encoder(OwnInference):
     """
 
     choice: EngineChoice = EngineChoice()
-    """Which engine runs, and in which precision."""
+    """Which engine runs, and in which precision, as `load` was asked."""
 
     loaded_from: str | None = None
     """The folder, as an absolute path, or the name of the hub."""
@@ -43,10 +47,17 @@ class Encoder(OwnInference):
     last_engine: str | None = None
     """What the last `encode` ran on; None where SentenceTransformer's own way was taken."""
 
+    @property
+    def engine(self) -> str:
+        """The engine that `encode` runs on, and why if that was left open: 'openvino bf16: ...'."""
+        if self.choice == DEFAULT and not is_static(self):
+            return str(road_of(self))
+        return self.last_engine or f"{self.choice.engine} {self.choice.precision}"
+
     def infer(self, inputs: list[Any], **settings: Any) -> Any:
         """Return the vectors of texts, which `encode` then converts to the requested type."""
         self.last_engine, choice = None, self.choice
-        if len(inputs) <= DEFAULT_BATCH:
+        if len(inputs) <= DEFAULT_BATCH and choice != DEFAULT:
             self.short += len(inputs)
             # A batch is too small to check an export on: only one that was checked is used, once opening it pays.
             if choice == EngineChoice() and (self.short < FEW or not exports_of(self).any_same()):
@@ -90,15 +101,23 @@ class Encoder(OwnInference):
             raise UnfitModel("its texts go to another device")
         if any(module.training for module in self.modules()):  # eval() itself takes three times as long
             self.eval()
-        if self.choice == EngineChoice("torch") and len(inputs) <= DEFAULT_BATCH:
+        shown = Progress(quiet=not show_progress_bar)
+        # The default batch size is not a limit: batches are limited by tokens.
+        at_most = batch_size if batch_size != DEFAULT_BATCH else None
+        if choice == DEFAULT and not is_static(self):
+            fits(self, inputs, prompt)
+            texts = [prompt + text for text in inputs] if prompt else list(inputs)
+            with shown.bar("encoding", len(texts)) as bar:
+                found, self.last_engine = road_of(self).vectors(
+                    self, texts, batch_size=batch_size, at_most=at_most, step=bar.advance
+                )
+        elif self.choice == EngineChoice("torch") and len(inputs) <= DEFAULT_BATCH:
             found = fits(self, inputs, prompt).equal_vectors(
                 [(prompt or "") + text for text in inputs], self, batch_size
             )
             self.last_engine = "torch fp32"
         else:
-            # The default batch size is not a limit: batches are limited by tokens.
-            at_most = batch_size if batch_size != DEFAULT_BATCH else None
-            shown, total = Progress(quiet=not show_progress_bar), max(len(inputs), self.short)
+            total = max(len(inputs), self.short)
             found, chosen = fast_vectors(
                 self, inputs, choice, prompt=prompt, at_most=at_most, total=total, progress=shown
             )
@@ -137,6 +156,12 @@ def fast_vectors(
         logger.warning(note)
     with progress.bar("encoding", len(texts)) as bar:
         return runner.vectors(texts, chosen.engine, at_most=at_most, step=bar.advance), chosen
+
+
+def settled(model: SentenceTransformer) -> EngineChoice:
+    """Return a model's engine for what is compared, chosen or kept: float32 if the model's own is left open."""
+    own: EngineChoice = getattr(model, "choice", EngineChoice("torch"))
+    return EngineChoice(own.engine, "fp32") if own.precision == "close" else own
 
 
 def default_prompt(model: SentenceTransformer) -> str | None:

@@ -20,7 +20,7 @@ from sentence_transformers import SentenceTransformer
 from likewise.encoder.modules import modes_restored
 from likewise.errors import LikewiseError, counted
 from likewise.inference.chooser import LONG, choose
-from likewise.inference.encoder import DEFAULT_BATCH, default_prompt, fast_vectors, finished
+from likewise.inference.encoder import DEFAULT_BATCH, default_prompt, fast_vectors, finished, settled
 from likewise.inference.engines.engine import ENDLESS, Call, Engine, EngineChoice, TokenCall, TorchEngine
 from likewise.inference.engines.graph import fingerprint, token_dimension
 from likewise.inference.exported import Facts, Item, TextEncoder
@@ -49,9 +49,9 @@ def encode(
         model: the encoder; its train or eval mode and the global random state are restored.
         sentences: S strings; one that occurs again is encoded once.
         batch_size: most sentences in a batch; None leaves it to the number of their tokens.
-        precision: None for the model's own choice (torch, if it was not loaded by `likewise.load`), "fp32" for
-            unchanged torch, "bf16" for torch under bfloat16 autocast (faster on hardware that has it; changes the
-            third digit or so).
+        precision: None for the model's own choice (torch, if it was not loaded by `likewise.load`; float32, if that
+            was told no precision), "fp32" for unchanged torch, "bf16" for torch under bfloat16 autocast (faster on
+            hardware that has it; changes the third digit or so).
         normalize: scale each row to length 1.
         progress: where to show a bar; None shows none.
 
@@ -67,8 +67,7 @@ def encode(
     if not len(sentences):
         return np.zeros((0, dimension(model)), dtype=np.float32)
     shown = progress or Progress(quiet=True)
-    own = getattr(model, "choice", EngineChoice("torch"))
-    choice = own if precision is None else TorchEngine(model, precision)
+    choice = settled(model) if precision is None else TorchEngine(model, precision)
     with undisturbed(model):
         try:
             with torch.inference_mode():
@@ -123,7 +122,7 @@ def similarity(
         (S, O) float64, each between -1 and 1; of one text and one other, a float. Cosines of different models are not
         comparable: compare the order in which each ranks the same texts.
     """
-    encoder = model if isinstance(model, SentenceTransformer) else load(model)
+    encoder = model if isinstance(model, SentenceTransformer) else load(model, precision="fp32")
     rows = [texts] if isinstance(texts, str) else list(texts)
     columns = [others] if isinstance(others, str) else list(others or ())
     vectors = encode(encoder, [*rows, *columns], normalize=True).astype(np.float64)  # (S + O, D)
@@ -137,7 +136,8 @@ class LoadedEncoder(TextEncoder):
     Args:
         model: the encoder.
         prompt: the text before each text.
-        choice: of the engine; None for the model's own (torch, if it was not loaded by `likewise.load`).
+        choice: of the engine; None for the model's own (torch, if it was not loaded by `likewise.load`; float32, if
+            that was told no precision).
         batch_size: most texts in a batch; None leaves it to the number of their tokens.
         normalize: scale each row to length 1.
     """
@@ -155,8 +155,7 @@ class LoadedEncoder(TextEncoder):
     ) -> None:
         super().__init__(prompt, model.truncate_dim)
         self.model, self.batch_size, self.normalize = model.eval(), batch_size, normalize
-        own: EngineChoice = getattr(model, "choice", EngineChoice("torch"))
-        self.choice = choice or own
+        self.choice = choice or settled(model)
         self.workers = torch_threads()
         self._runs: Engine | None = None
         self._tokens: Any = list  # texts stay texts
@@ -276,7 +275,9 @@ def _reopened(
     texts: tuple[str, ...],
     total: int,
 ) -> LoadedEncoder:
-    found = LoadedEncoder(load(name), prompt, choice=choice, batch_size=batch_size, normalize=normalize)
+    found = LoadedEncoder(
+        load(name, precision="fp32"), prompt, choice=choice, batch_size=batch_size, normalize=normalize
+    )
     found.choose(texts, total, Progress(quiet=True))
     return found
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
+import sys
+import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
+from filelock import FileLock, Timeout
 from safetensors.torch import save_file
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Normalize, StaticEmbedding
@@ -21,6 +26,7 @@ from likewise.inference.fidelity import Sample
 from likewise.inference.loading import load
 from likewise.inference.runner import UnfitModel
 from likewise.runs.arguments import checked
+from likewise.runs.cache import made_in_cache
 from likewise.runs.job import Job, check_target, open_job
 from likewise.runs.plan import Plan
 from likewise.runs.whole_files import write_json, write_text
@@ -64,7 +70,7 @@ def export(
     check_target(out)
     if format not in FORMATS:
         raise EngineError(f"Unknown format {format!r}; known are {', '.join(FORMATS)}.")
-    encoder = model if isinstance(model, SentenceTransformer) else load(model, device="cpu")
+    encoder = model if isinstance(model, SentenceTransformer) else load(model, device="cpu", precision="fp32")
     if format == MODEL2VEC:
         _check_model2vec(encoder)
     plan = Plan("export", options={"format": format}, inputs={"model": fingerprint(encoder)})
@@ -101,6 +107,24 @@ def _write_graph(encoder: SentenceTransformer, format: str, job: Job) -> None:
         "truncate_dim": encoder.truncate_dim,
     }
     write_json(job.result / "likewise_export.json", about)
+
+
+def told_export(line: str) -> None:
+    """Make the export that `background.start` tells of, in its own process; end when standard input does."""
+    told = json.loads(line)
+    threading.Thread(target=_end_with_input, daemon=True).start()
+    if hasattr(os, "nice"):
+        os.nice(19)
+    model = load(told["name"], device="cpu", engine="torch", precision="fp32")
+    exports, pair = exports_of(model), tuple(told["pair"])
+    if exports.store.fingerprint == told["fingerprint"]:
+        with suppress(Timeout), FileLock(made_in_cache(exports.store.home) / ".background.lock", timeout=0):
+            exports.prepare(pair, Sample(model, told["texts"]))
+
+
+def _end_with_input() -> None:
+    sys.stdin.read()
+    os._exit(1)
 
 
 def _check_model2vec(model: SentenceTransformer) -> None:

@@ -20,6 +20,9 @@ MIN_COSINE = 0.99
 MIN_RANK = 0.985
 """What a lower precision must reach (docs/papers.md: where STS-B moved by less than 0.1)."""
 
+MIN_CLOSE = 0.999
+"""The lowest cosine of a text's two vectors that 'close' allows."""
+
 ENOUGH = 32
 """Fewer sentences say nothing of ranks: with 6 pairs a correlation of 0.94 is one swap."""
 
@@ -51,16 +54,21 @@ class Fidelity:
         """True if they are near enough for a lower precision."""
         return self.cosine >= MIN_COSINE and self.rank >= MIN_RANK
 
+    @property
+    def close(self) -> bool:
+        """True if no vector is farther from the one in float32 than 'close' allows."""
+        return self.lowest >= MIN_CLOSE
+
     def __str__(self) -> str:
         rank = f"rank correlation of pair similarities {self.rank:.4f}, " if self.sentences >= ENOUGH else ""
         cosines = f"mean cosine {self.cosine:.4f} (lowest {self.lowest:.4f}), "
         return f"{cosines}{rank}{counted(self.sentences, 'sentence')}"
 
 
-def sample_of(texts: Sequence[str]) -> list[str]:
-    """Return up to `SIZE` evenly spaced ones of the different texts."""
+def sample_of(texts: Sequence[str], size: int = SIZE) -> list[str]:
+    """Return up to `size` evenly spaced ones of the different texts."""
     unique = list(dict.fromkeys(texts))
-    places = np.linspace(0, len(unique) - 1, num=min(SIZE, len(unique))).round().astype(int)
+    places = np.linspace(0, len(unique) - 1, num=min(size, len(unique))).round().astype(int)
     return [unique[place] for place in dict.fromkeys(places.tolist())]
 
 

@@ -18,7 +18,7 @@ from sentence_transformers import SentenceTransformer
 from likewise.corpus import CorpusOptions
 from likewise.corpus.decoding import digest_of
 from likewise.errors import LikewiseError, counted
-from likewise.inference.encoder import default_prompt
+from likewise.inference.encoder import default_prompt, settled
 from likewise.inference.encoding import LoadedEncoder, dimension, undisturbed
 from likewise.inference.engines.engine import EngineChoice, EngineName, EnginePrecision
 from likewise.inference.engines.graph import fingerprint
@@ -72,7 +72,8 @@ def encode_file(
             pattern, or the URL of an object store.
         normalize: scale each row to length 1.
         batch_size: most sentences in a batch; by default only their tokens are limited.
-        engine, precision: as in `load`; None takes what the model was loaded with.
+        engine, precision: as in `load`; None takes what the model was loaded with, and float32 if that was no
+            precision.
         field: the field with the text, if the file is JSONL; or the column of a Parquet file.
         encoding: the encoding of the file, as Python names it.
         on: 'ray' for workers on the cores of this machine (or of the cluster in $RAY_ADDRESS), or the address of a Ray
@@ -110,8 +111,8 @@ def encode_file(
             raise LikewiseError(
                 f"'{out}': the vectors go to a .npy or .parquet file, a folder, a .lance table, or '-' (stdout)."
             )
-    encoder = model if isinstance(model, SentenceTransformer) else load(model)
-    own: EngineChoice = getattr(encoder, "choice", EngineChoice())
+    encoder = model if isinstance(model, SentenceTransformer) else load(model, precision="fp32")
+    own = settled(encoder) if hasattr(encoder, "choice") else EngineChoice()
     choice = EngineChoice(engine or own.engine, precision or own.precision)
     with undisturbed(encoder):
         prompt = default_prompt(encoder) or ""

@@ -15,7 +15,7 @@ from sentence_transformers import SentenceTransformer
 from likewise.encoder.location import LoadError, check_loadable
 from likewise.encoder.opening import open_model
 from likewise.errors import LikewiseError
-from likewise.inference.encoder import Encoder
+from likewise.inference.encoder import DEFAULT, Encoder
 from likewise.inference.engines.engine import EngineChoice, EngineName, EnginePrecision
 from likewise.runs.arguments import checked
 from likewise.runs.cache import cache_folder, made_in_cache
@@ -32,7 +32,7 @@ def load(
     *,
     device: str | torch.device | None = None,
     engine: EngineName = "auto",
-    precision: EnginePrecision = "fp32",
+    precision: EnginePrecision | None = None,
 ) -> Encoder:
     """Load a sentence encoder: a SentenceTransformer whose `encode` is faster.
 
@@ -40,12 +40,17 @@ def load(
         name: a folder (a SentenceTransformer or a transformers checkpoint), a name of the model hub, or
             `bundled:NAME` for a model that comes with a package (`bundled:minilm`, `bundled:mpnet`).
         device: where to put it ("cpu", "cuda:0"); by default the best device there is.
-        engine: what `encode` runs on: "torch", "openvino", "onnx", or "auto", which takes what is fastest on this
-            processor. It exports the model, into the cache, when there is so much to encode that it pays; short calls
-            take an export that is there after a few hundred texts. With "torch", a call of up to 32
-            texts gives exactly the vectors of sentence-transformers.
-        precision: "fp32", the vectors of sentence-transformers; "bf16" or "int8", if those are near enough (see
-            `likewise.inference.fidelity`); "auto", the fastest that is.
+        engine: what `encode` runs on: "torch", "openvino", "onnx", or "auto", which takes what is fast on this
+            processor.
+        precision: "close", the default of the engine "auto": bfloat16 where the processor has it, if each vector has a
+            cosine of 0.999 or more with the one in float32 on a sample of your texts, otherwise float32. It takes an
+            export that is there, and makes none but in the background (see docs/speed.md). "fp32", the vectors of
+            sentence-transformers, up to rounding; with the engine "torch" and up to 32 texts in a call, to the last
+            bit; the default of an engine that is named. "bf16" or "int8", if those are near enough (see
+            `likewise.inference.fidelity`); "auto", the fastest that is. With any but "close", an export is made when
+            there is so much to encode that it pays.
+
+    What runs, and why, is the encoder's `engine`, and one line of the logger 'likewise' at INFO.
 
     Modules that likewise itself defines load without `trust_remote_code`: they are code that is installed, not code
     from the folder. A model that brings its own code is refused.
@@ -54,7 +59,7 @@ def load(
         LoadError: there is no such folder or name, the folder holds no sentence encoder, or its files are broken.
         EngineError: an unknown engine or precision, or a pair that does not exist.
     """
-    choice = EngineChoice(engine, precision)
+    choice = EngineChoice(engine, precision or (DEFAULT.precision if engine == "auto" else "fp32"))
     found = check_loadable(os.fspath(name))
     with torch.random.fork_rng(devices=[]):
         # Weights that a folder lacks (a pooler that no vector needs) start at random: the same in every process.
@@ -83,7 +88,7 @@ def base_name(base: SentenceTransformer | str | os.PathLike[str]) -> str:
         )
     if traced := _origin(base):
         with suppress(LikewiseError):
-            if _content(load(traced)) == _content(base):
+            if _content(load(traced, precision="fp32")) == _content(base):
                 return traced
     folder = made_in_cache(cache_folder() / "bases") / _content(base)
     if not folder.exists():
@@ -116,7 +121,7 @@ def _content(model: SentenceTransformer) -> str:
 def opened(model: SentenceTransformer | str | os.PathLike[str]) -> tuple[SentenceTransformer, str]:
     """Return a model, loaded if it is named, and its name: the one given, or else its class."""
     if isinstance(model, (str, os.PathLike)):
-        return load(model), os.fspath(model)
+        return load(model, precision="fp32"), os.fspath(model)
     return model, type(model).__name__
 
 

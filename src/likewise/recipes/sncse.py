@@ -269,7 +269,7 @@ def _is_behind(run: Run) -> bool:
         evaluator = sentences_evaluator(run.corpus.dataset[: 2 * _MEASURED]["sentence"], limit=_MEASURED)
     metric = evaluator.primary_metric
     with run.progress.bar("first stage: is it needed?"):
-        own, own_items = evaluator(load(run.base))[metric], evaluator.items
+        own, own_items = evaluator(load(run.base, precision="fp32"))[metric], evaluator.items
         mask = evaluator(run.recipe.build_encoder(run.base, run.options).eval())[metric]
     noise = evaluator.noise(own_items, evaluator.items) or 0.0
     run.progress.tell(f"{metric}: {own:.4g} for the base's own vector, {mask:.4g} for that of its mask")

@@ -115,7 +115,7 @@ def to_continue(base: str) -> tuple[SentenceTransformer, Callable[[Any], Any]]:
     them to length 1, which the saved model has again: a classifier, or a margin of distances, says little to vectors
     that all have length 1. What was a choice of tokens and not learnt (the weights of a mask prompt) stays.
     """
-    model = load(base)
+    model = load(base, precision="fp32")
     modules: list[Any] = list(model)
     scaled = len(modules) > 1 and isinstance(modules[-1], Normalize)
     for module in modules:

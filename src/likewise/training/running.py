@@ -211,7 +211,7 @@ class Training:
         if not evaluator:
             return {}, None
         with torch.random.fork_rng():  # loading a model may draw numbers, and training must not depend on it
-            shipped = load(self.base) if self.as_shipped else None
+            shipped = load(self.base, precision="fp32") if self.as_shipped else None
         before = {name: float(value) for name, value in evaluator(shipped or trainer.model).items()}
         if log:
             log.write(step=0, seconds=0.0, **{f"eval_{name}": value for name, value in before.items()})

@@ -29,7 +29,7 @@ def engine(request):
 
 def saved(model, folder, **settings):
     model.save(str(folder), create_model_card=False)
-    return load(folder, device="cpu", **settings)
+    return load(folder, device="cpu", **({"precision": "fp32"} | settings))
 
 
 SIGNALS = """
@@ -120,7 +120,7 @@ def test_short_calls_take_an_export_once_it_pays(engine, tiny_model, texts, tmp_
     load(tmp_path / "model", device="cpu", engine=engine).encode(texts)
     np.testing.assert_allclose(model.encode("a cat"), wanted, atol=1e-5)
     assert model.last_engine == f"{engine} fp32"
-    again = load(tmp_path / "model", device="cpu")
+    again = load(tmp_path / "model", device="cpu", precision="fp32")
     again.encode("a cat")
     assert again.last_engine == "torch fp32"  # opening an export takes as long as some hundred texts
 

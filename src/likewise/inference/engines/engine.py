@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 EngineName = Literal["auto", "torch", "openvino", "onnx"]
-EnginePrecision = Literal["auto", "fp32", "bf16", "int8"]
+EnginePrecision = Literal["close", "auto", "fp32", "bf16", "int8"]
 EngineVariant = tuple[EngineName, EnginePrecision]
 ENGINES: tuple[EngineName, ...] = get_args(EngineName)
 PRECISIONS: tuple[EnginePrecision, ...] = get_args(EnginePrecision)
@@ -55,7 +55,7 @@ class QuantisationRefused(EngineError):  # noqa: N818 - said of the vectors, whi
 
 @dataclass(frozen=True)
 class EngineChoice:
-    """The requested engine and precision; 'auto' is resolved at the first call."""
+    """The requested engine and precision; 'auto' and 'close' are resolved at the first call."""
 
     engine: EngineName = "auto"
     precision: EnginePrecision = "fp32"
@@ -107,9 +107,10 @@ class TorchEngine(Engine):
     name = "torch"
 
     def __init__(self, model: SentenceTransformer, precision: Literal["fp32", "bf16"] = "fp32") -> None:
-        self.model = model
+        on_cpu = model.device.type == "cpu"
+        self.model = _in_bf16(model) if precision == "bf16" and on_cpu else model
         self.precision = precision
-        self.budget = CPU_BUDGET if model.device.type == "cpu" else DEVICE_BUDGET
+        self.budget = CPU_BUDGET if on_cpu else DEVICE_BUDGET
 
     def open(self, workers: int) -> Call:
         """See `Engine.open`; the caller sets the threads (see `Runner`)."""
@@ -146,3 +147,11 @@ class TorchEngine(Engine):
 
         parts = (torch.from_numpy(part).to(self.model.device, non_blocking=True) for part in (ids, mask))
         return self.model(dict(zip(INPUTS, parts, strict=True)))
+
+
+def _in_bf16(model: SentenceTransformer) -> SentenceTransformer:
+    import torch
+
+    from likewise.encoder.modules import with_linear_in
+
+    return with_linear_in(model, torch.bfloat16)

@@ -5,6 +5,7 @@ below 5.6, and its graph ends before the pooling.
 """
 
 import io
+import os
 import sys
 import threading
 from collections.abc import Sequence
@@ -23,6 +24,8 @@ from likewise.inference.engines.engine import INPUTS, TOKENS, Call, Engine, Engi
 from likewise.inference.engines.graph import example, tracing
 
 FILE = "model.xml"
+_ONE_CORE = 64
+"""Cells of a batch up to which one core is as fast as several, which wait for each other in every layer."""
 
 
 def _openvino() -> Any:
@@ -93,7 +96,9 @@ class OpenVINOEngine(Engine):
         self.precision = precision
         self.at_least = at_least
         self._model = _core().read_model(folder / FILE)
-        self._compiled: dict[tuple[int, int], Any] = {}
+        self._compiled: dict[tuple[int, int, int], Any] = {}
+        self._own = threading.local()  # a request serves one thread at a time
+        self._compiles = threading.Lock()
 
     def open(self, workers: int) -> Call:
         """See `Engine.open`."""
@@ -114,26 +119,32 @@ class OpenVINOEngine(Engine):
 
     def _infers(self, workers: int) -> Any:
         """Return the function that gives all that the graph gives."""
-        threads = torch.get_num_threads()
-        if (workers, threads) not in self._compiled:
+        threads = max(torch.get_num_threads(), workers)
+
+        def call(ids: np.ndarray, mask: np.ndarray) -> Any:
+            one_core = workers > 1 or ids.size <= _ONE_CORE
+            return self._request(threads if one_core else 1, threads).infer([ids, mask], share_inputs=True)
+
+        return call
+
+    def _request(self, streams: int, threads: int) -> Any:
+        """Return this thread's request to the model compiled for a number of batches at a time and of threads."""
+        key = (os.getpid(), streams, threads)  # the threads of another process did not come along with a fork
+        requests = self._own.__dict__.setdefault("requests", {})
+        if key not in requests:
             settings = {
                 # Said in every case: on a CPU with bf16 it would take that by itself.
                 "INFERENCE_PRECISION_HINT": "bf16" if self.precision == "bf16" else "f32",
-                "NUM_STREAMS": workers,
-                "INFERENCE_NUM_THREADS": max(threads, workers),
+                "NUM_STREAMS": streams,
+                "INFERENCE_NUM_THREADS": threads,
                 # Kernels for the last shapes of batches; by default 5,000, which took 2.6 GB in a service.
                 "CPU_RUNTIME_CACHE_CAPACITY": 100,
             }
-            self._compiled[workers, threads] = _core().compile_model(self._model, "CPU", settings)
-        compiled = self._compiled[workers, threads]
-        own = threading.local()  # a request serves one thread at a time
-
-        def call(ids: np.ndarray, mask: np.ndarray) -> Any:
-            if not hasattr(own, "request"):
-                own.request = compiled.create_infer_request()
-            return own.request.infer([ids, mask], share_inputs=True)
-
-        return call
+            with self._compiles:
+                if key not in self._compiled:
+                    self._compiled[key] = _core().compile_model(self._model, "CPU", settings)
+            requests[key] = self._compiled[key].create_infer_request()
+        return requests[key]
 
 
 ENGINE = OpenVINOEngine

@@ -14,17 +14,18 @@ from typing import Any
 
 from filelock import FileLock
 
-from likewise.runs.cache import cache_folder, made_in_cache
+from likewise import processor
+from likewise.runs.cache import CacheError, cache_folder, made_in_cache
 from likewise.runs.parts import checksum
 from likewise.runs.whole_files import write_json, write_text
 
 MAX_DIFFERENCE = 1e-5
 """How far a number of a float32 engine may be from torch's, relative to the vector's length."""
-PACKAGES = {"openvino": "openvino", "onnx": "onnxruntime"}
+PACKAGES = {"openvino": "openvino", "onnx": "onnxruntime", "torch": "torch"}
 TOKENIZER = "tokenizer.json"
 _FORMAT = 3
 """Of the graphs: an export of another one is made again."""
-_ABOUT = "about.json"
+_ABOUT, _CLOSE = "about.json", "close.json"
 
 
 class Store:
@@ -63,6 +64,25 @@ class Store:
         same = about.get("fidelity", {}).get("difference", 1.0) <= MAX_DIFFERENCE
         return about if same and about.get("release") == release(engine) else None
 
+    def judged(self, pair: tuple[str, str]) -> dict[str, Any] | None:
+        """Return what `judge` has kept of a pair of engine and precision, by this release and processor; or None."""
+        try:
+            found = json.loads((self.home / _CLOSE).read_text(encoding="utf-8"))[_judge(pair)]
+            return found if {"lowest", "sentences"} <= set(found) or "failed" in found else None
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    def judge(self, pair: tuple[str, str], **found: Any) -> None:
+        """Keep how near the vectors of a pair are to float32's, or why there are none, if the cache can be written."""
+        with suppress(OSError, CacheError):
+            path = made_in_cache(self.home) / _CLOSE
+            with FileLock(self.home / ".judged.lock", timeout=5):
+                try:
+                    known = dict(json.loads(path.read_text(encoding="utf-8")))
+                except (OSError, ValueError, TypeError):
+                    known = {}
+                write_json(path, known | {_judge(pair): found})
+
     def put(self, pair: tuple[str, str], write: Callable[[Path], None]) -> None:
         """Make an export: `write` fills a folder that replaces the older one, one process at a time."""
         made_in_cache(self.home)
@@ -90,6 +110,13 @@ class Store:
     def note(self, pair: tuple[str, str], **about: Any) -> None:
         """Add to the facts about an export."""
         write_json(self.folder(pair) / _ABOUT, (self.about(pair) or {}) | about)
+
+
+def _judge(pair: tuple[str, str]) -> str:
+    """Return who judges: the vectors of a pair depend on the release and on the processor."""
+    kinds = ("avx2", "avx512f", "avx512_bf16", "amx_bf16", "asimd", "bf16")
+    there = [kind for kind in kinds if kind in processor.flags()]
+    return f"{' '.join(pair)}, release {release(pair[0])}, {processor.name()} {' '.join(there)}"
 
 
 @cache  # a look at the installed packages takes half a millisecond, a tenth of encoding a sentence

@@ -1,0 +1,207 @@
+"""The engine of a default call, `load(name).encode(texts)`."""
+
+import gc
+import json
+import logging
+import weakref
+
+import numpy as np
+import pytest
+import torch
+from sentence_transformers import SentenceTransformer
+
+from likewise.encoder.modules import with_linear_in
+from likewise.inference import background, exporting, load, road
+from likewise.inference.chooser import exports_of
+from likewise.inference.encoding import encode
+from likewise.inference.engines.engine import EngineChoice, TorchEngine
+from likewise.inference.fidelity import ENOUGH, Sample
+from likewise.inference.runner import runner_of
+
+
+@pytest.fixture
+def folder(tiny_model, tmp_path):
+    tiny_model.save(str(tmp_path / "model"), create_model_card=False)
+    return tmp_path / "model"
+
+
+@pytest.fixture
+def bf16(monkeypatch, tmp_path):
+    monkeypatch.setenv("LIKEWISE_PROCESSOR", "bf16")
+    monkeypatch.setenv("LIKEWISE_CACHE", str(tmp_path / "cache"))
+
+
+def lowest(found, wanted):
+    return float(((found * wanted).sum(1) / np.linalg.norm(found, axis=1) / np.linalg.norm(wanted, axis=1)).min())
+
+
+def test_bfloat16_once_it_was_judged_on_own_texts(folder, sentences, bf16, caplog):
+    caplog.set_level(logging.INFO, "likewise")
+    plain = SentenceTransformer(str(folder), device="cpu")
+    model = load(folder, device="cpu")
+    assert model.engine.startswith("torch fp32: not chosen yet")
+    assert (model.encode(sentences[:20]) == plain.encode(sentences[:20])).all()  # to the last bit
+    assert not caplog.records
+    assert (model.encode(sentences[20:40]) == plain.encode(sentences[20:40])).all()
+    assert model.last_engine == "torch fp32"
+    assert model.engine.startswith("torch bf16: lowest cosine with float32 ")
+    assert [record.message for record in caplog.records] == [f"{folder} runs on {model.engine}"]
+    found, exact = model.encode(sentences[:60]), plain.encode(sentences[:60])
+    assert model.last_engine == "torch bf16"
+    assert not (found == exact).all()
+    assert lowest(found, exact) >= 0.999
+
+    again = load(folder, device="cpu")  # as in the next process: it was judged
+    assert (again.encode(sentences[:20]) == model.encode(sentences[:20])).all()
+    assert again.last_engine == "torch bf16"
+
+
+def test_a_long_first_call_is_judged_before_it_runs(folder, sentences, bf16):
+    model = load(folder, device="cpu")
+    model.encode(sentences[:200])
+    assert model.last_engine == "torch bf16"
+
+
+def test_vectors_that_are_not_close_stay_in_float32(folder, sentences, bf16):
+    exports_of(load(folder, device="cpu")).store.judge(("torch", "bf16"), lowest=0.9989, sentences=32)
+    model = load(folder, device="cpu")
+    assert (model.encode(sentences[:20]) == SentenceTransformer(str(folder), device="cpu").encode(sentences[:20])).all()
+    assert "torch bf16: lowest cosine with float32 0.99890 on 32 texts" in model.engine
+    assert model.engine.startswith("torch fp32: ")
+
+
+def test_a_judgement_holds_for_one_processor(folder, bf16, monkeypatch):
+    store = exports_of(load(folder, device="cpu")).store
+    store.judge(("torch", "bf16"), lowest=1.0, sentences=32)
+    assert store.judged(("torch", "bf16"))
+    monkeypatch.setenv("LIKEWISE_PROCESSOR", "bf16+vnni")
+    assert store.judged(("torch", "bf16")) is None
+
+
+def test_a_cache_that_cannot_be_written_or_is_damaged(folder, sentences, bf16, tmp_path, monkeypatch):
+    store = exports_of(load(folder, device="cpu")).store
+    store.judge(("torch", "bf16"), lowest=1.0, sentences=32)
+    (store.home / "close.json").write_text("{")
+    assert store.judged(("torch", "bf16")) is None
+    monkeypatch.setenv("LIKEWISE_CACHE", str(folder / "modules.json" / "none"))
+    model = load(folder, device="cpu")
+    model.encode(sentences[:40])
+    assert model.engine.startswith("torch bf16")  # judged, and not remembered
+    assert not background.wanted()
+
+
+@pytest.mark.parametrize("processor", ["none", "avx2"])
+def test_without_bfloat16_it_is_float32(processor, folder, sentences, tmp_path, monkeypatch):
+    monkeypatch.setenv("LIKEWISE_PROCESSOR", processor)
+    monkeypatch.setenv("LIKEWISE_CACHE", str(tmp_path / "cache"))
+    model = load(folder, device="cpu")
+    assert (model.encode(sentences[:20]) == SentenceTransformer(str(folder), device="cpu").encode(sentences[:20])).all()
+    assert model.engine.startswith("torch fp32: ")
+
+
+def test_a_kept_export_is_taken_from_the_first_text_on(folder, sentences, tmp_path, monkeypatch):
+    pytest.importorskip("onnxruntime")
+    monkeypatch.setenv("LIKEWISE_PROCESSOR", "avx2")
+    monkeypatch.setenv("LIKEWISE_CACHE", str(tmp_path / "cache"))
+    plain = load(folder, device="cpu")
+    exact = plain.encode(sentences[:40])
+    exports = exports_of(plain)
+    exports.prepare(("onnx", "fp32"), Sample(plain, sentences[:ENOUGH]))
+    model = load(folder, device="cpu")
+    np.testing.assert_allclose(model.encode(sentences[:1]), exact[:1], atol=1e-5)
+    assert model.last_engine == "onnx fp32"
+    assert plain.encode(sentences[:1]) is not None
+    assert plain.last_engine == "torch fp32"
+
+    def broken(*args, **settings):
+        raise RuntimeError("no such kernel")
+
+    monkeypatch.setattr("likewise.inference.engines.onnx_engine.OnnxEngine.with_threads", broken)
+    worse = load(folder, device="cpu")
+    np.testing.assert_allclose(worse.encode(sentences[:40]), exact, atol=1e-5)
+    assert worse.engine == "torch fp32: onnx fp32 fails: no such kernel"
+
+
+def test_a_changed_model_is_judged_anew(folder, sentences, bf16):
+    model = load(folder, device="cpu")
+    model.encode(sentences[:40])
+    assert model.engine.startswith("torch bf16")
+    with torch.no_grad():
+        next(model.parameters()).mul_(1.5)
+    changed = model.encode(sentences[:20])
+    assert model.engine.startswith("torch fp32: not chosen yet")
+    model[1].pooling_mode = "mean"
+    assert np.abs(model.encode(sentences[:20]) - changed).max() > 0.01
+
+
+def test_hooks_see_every_call(folder, sentences, bf16):
+    model, calls = load(folder, device="cpu"), []
+    model.encode(sentences[:40])
+    model[0].register_forward_hook(lambda *given: calls.append(1))
+    model.encode(sentences[:40])
+    assert calls
+    assert "hooks" in model.engine
+
+
+def test_what_is_compared_is_in_float32(folder, sentences, bf16):
+    model = load(folder, device="cpu")
+    model.encode(sentences[:40])
+    exact = load(folder, device="cpu", precision="fp32")
+    assert (encode(model, sentences[:40]) == encode(exact, sentences[:40])).all()
+    assert model.choice == EngineChoice("auto", "close")
+    assert load(folder, device="cpu", engine="torch").choice == EngineChoice("torch", "fp32")
+
+
+def test_bfloat16_weights_are_cast_once_and_to_the_same_bits(encoders, texts):
+    for model in encoders.values():
+        twin = with_linear_in(model.eval(), torch.bfloat16)
+        runner = runner_of(model)
+        with torch.inference_mode(), torch.autocast("cpu", dtype=torch.bfloat16):
+            wanted, found = (runner.vectors(texts, TorchEngine(one)) for one in (model, twin))
+        assert torch.equal(wanted, found)
+        assert all(part.weight.dtype == torch.float32 for part in model.modules() if isinstance(part, torch.nn.Linear))
+
+
+def test_a_model_is_free_to_go(folder, sentences, bf16):
+    model = load(folder, device="cpu")
+    model.encode(sentences[:200])
+    assert model.last_engine == "torch bf16"
+    gone = weakref.ref(model)
+    del model
+    gc.collect()
+    assert gone() is None
+
+
+def test_an_export_is_made_in_the_background_for_later(folder, sentences, bf16, monkeypatch):
+    pytest.importorskip("openvino")
+    told = []
+    monkeypatch.setattr(road, "LONG", 1e6)
+    monkeypatch.setattr(background.subprocess, "Popen", lambda command, **settings: told.append(command) or Pipe(told))
+    model = load(folder, device="cpu")
+    model.encode(sentences[:200])
+    assert told == []  # not in tests
+    monkeypatch.setenv("LIKEWISE_EXPORTS", "always")
+    model = load(folder, device="cpu")
+    model.encode(sentences[:200])
+    model.encode(sentences[:200])
+    assert len(told) == 2  # the command, and what it is told
+    assert json.loads(told[1])["texts"] == sentences[:ENOUGH]
+    monkeypatch.setattr(exporting, "_end_with_input", lambda: None)
+    monkeypatch.setattr(exporting.os, "nice", lambda by: None)
+    exporting.told_export(told[1])
+    assert model.encode(sentences[:1]) is not None
+    assert model.last_engine == "torch bf16"
+    later = load(folder, device="cpu")
+    assert lowest(later.encode(sentences[:40]), model.encode(sentences[:40])) >= 0.998
+    assert later.engine.startswith("openvino bf16: lowest cosine with float32 ")
+
+
+class Pipe:
+    def __init__(self, told):
+        self.stdin, self.told = self, told
+
+    def write(self, line):
+        self.told.append(line.decode())
+
+    def flush(self):
+        pass
