@@ -82,7 +82,7 @@ def test_damaged_vectors_of_a_teacher_are_made_again(damage, corpus_file, saved_
     monkeypatch.setenv("LIKEWISE_CACHE", str(tmp_path / "cache"))
     corpus = prepare(str(corpus_file))
     wanted = taught(corpus, str(saved_model))
-    (kept,) = (tmp_path / "cache" / "teachers").rglob("*.npy")
+    (kept,) = (tmp_path / "cache" / "stages").rglob("*.npy")
     damage(kept)
     assert taught(corpus, str(saved_model)) == wanted
 

@@ -6,10 +6,10 @@ from datasets import Dataset
 from sentence_transformers import SentenceTransformer
 
 import likewise
-from likewise.encoder.build import build_encoder, build_mask_prompt_encoder
+from likewise.encoder.build import build_encoder, build_mask_prompt_encoder, has_own_vector
 from likewise.evaluation.checkpoint import CheckpointEvaluator
-from likewise.recipes import RECIPES, OptionError, sncse
-from likewise.recipes.recipe import sample_rows
+from likewise.recipes import RECIPES, OptionError
+from likewise.recipes.recipe import Run, sample_rows
 from likewise.recipes.sncse import with_candidates
 
 SNCSE = RECIPES["sncse"]
@@ -147,7 +147,7 @@ def test_a_mask_behind_the_base_s_own_vector_is_distilled_first_and_once(
     corpus_file, shipped, tmp_path, monkeypatch, stopping_after
 ):
     monkeypatch.setenv("LIKEWISE_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(sncse, "_is_behind", lambda _: True)
+    monkeypatch.setattr(Run, "is_behind_base", lambda _: True)
     with stopping_after(3):  # in the stage, which goes on from there
         likewise.train("sncse", corpus_file, base=shipped, out=tmp_path / "a", head=False, learning_rate=1e-9, **STAGED)
     a = likewise.train("sncse", corpus_file, base=shipped, out=tmp_path / "a", head=False, learning_rate=1e-9, **STAGED)
@@ -163,7 +163,7 @@ def test_a_mask_behind_the_base_s_own_vector_is_distilled_first_and_once(
     assert a.record["base"] == shipped
     assert a.record["first_stage"]["recipe"] == "mask-distillation"
     trained = []
-    monkeypatch.setattr(sncse, "_is_behind", lambda _: trained.append("measured"))
+    monkeypatch.setattr(Run, "is_behind_base", lambda _: trained.append("measured"))
     likewise.train("sncse", corpus_file, base=shipped, out=tmp_path / "b", seed=2, **STAGED)
     assert trained == []  # the stage's model is there: nothing is measured or distilled again
     (record,) = (tmp_path / "cache").rglob("likewise.json")
@@ -174,11 +174,12 @@ def test_what_is_not_distilled(corpus_file, tiny_base, shipped, tmp_path, monkey
     monkeypatch.setenv("LIKEWISE_CACHE", str(tmp_path / "cache"))
     masked = build_mask_prompt_encoder(str(tiny_base), head=False)
     masked.save(str(tmp_path / "masked"))
-    may_be = sncse._may_be_distilled
-    assert may_be(shipped, SNCSE.options())
-    assert not may_be(str(tiny_base), SNCSE.options())
-    assert not may_be(str(tmp_path / "masked"), SNCSE.options())
-    assert not may_be(shipped, SNCSE.options("paper-base"))
+    assert [has_own_vector(base) for base in (shipped, str(tiny_base), str(tmp_path / "masked"))] == [
+        True,
+        False,
+        False,
+    ]
+    assert SNCSE.options("paper-base").distil_mask == "never"
     # A mask that is no worse than the base's own vector, by the corpus's own sentences.
     monkeypatch.setattr(CheckpointEvaluator, "noise", lambda *_: 1e9)
     result = likewise.train("sncse", corpus_file, base=shipped, out=tmp_path / "out", **STAGED)

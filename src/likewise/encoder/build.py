@@ -221,6 +221,11 @@ def reads_a_mask(base: str) -> bool:
     return any(kind.endswith("WordWeights") for kind in check_loadable(base).modules)
 
 
+def has_own_vector(base: str) -> bool:
+    """Return whether a base has a sentence vector that its mask can learn: a raw language model has none."""
+    return is_sentence_encoder(base) and not reads_a_mask(base)
+
+
 def build_mask_prompt_encoder(
     base: str, template: str = TEMPLATE, head: bool = True, dropout: float | None = None
 ) -> SentenceTransformer:

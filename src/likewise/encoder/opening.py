@@ -1,37 +1,30 @@
 """Opening a saved model: a folder, a name on the model hub, or a bundled model.
 
-No code that comes with a model runs: its modules are those of sentence-transformers and of likewise, and weights are
-read as tensors only. This is the only file that uses private names of SentenceTransformer, for which the minor version
-of sentence-transformers is pinned.
+No code that comes with a model runs: its modules are those of sentence-transformers, of likewise, and of recipes that
+installed packages register; weights are read as tensors only. This is the only file that uses private names of
+SentenceTransformer, for which the minor version of sentence-transformers is pinned.
 """
 
 import pickle
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib import import_module
+from importlib.metadata import entry_points
+from pkgutil import iter_modules
 from typing import Any, TypeVar
 
 import torch
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.sentence_transformer.modules import Transformer
+from sentence_transformers.sentence_transformer.modules import Module, Transformer
 from sentence_transformers.util import get_device_name, import_from_string
 
+import likewise.encoder
 from likewise.encoder.location import CONFIG, Found, LoadError, check_loadable
 from likewise.errors import LikewiseError, first_line
+from likewise.runs.registered import RECIPES_GROUP
 from likewise.transformers_output import no_bar, no_report_of_spares
 
 _Model = TypeVar("_Model", bound=SentenceTransformer)
-
-_HOMES = {
-    "normalizing_flow": "NormalizingFlow",
-    "text_cnn": "TextCNN TrainingAttention WordAttention",
-    "training_modules": "EncoderCopy FrozenCopy MomentumQueue NoisyWords PairClassifier Predictor Projector "
-    "TeacherSpace TrainingDecoder TrainingHead",
-    "word_part": "WordPart",
-    "word_vectors": "WordVectors",
-}
-CLASSES = {name: home for home, names in _HOMES.items() for name in names.split()}
-"""The classes of likewise that a modules.json may name, and the module of this package that each is in."""
 
 
 class OwnInference(SentenceTransformer):
@@ -140,20 +133,43 @@ def _check_tokenizer(tokenizer: Any, name: str) -> None:
 
 
 def _own_classes(found: Found) -> dict[str, Any]:
-    """Import the classes of likewise that a modules.json names, and return them by their dotted path."""
+    """Import the classes that a modules.json names and that are not sentence-transformers', by their dotted path."""
     own: dict[str, Any] = {}
     for kind in found.modules:
         if kind.startswith("sentence_transformers."):
             _check_is_module(found.path, kind)
-        if kind.startswith("likewise."):
-            name = kind.rpartition(".")[2]
-            if name not in CLASSES:
+        elif kind.startswith("likewise."):
+            if (one := _of_likewise(kind)) is None:
                 raise LoadError(
                     f"'{found.path}' was saved by another release of likewise: this one has no module {kind}. "
                     "Install the release that its model card names."
                 )
-            own[kind] = getattr(import_module(f"likewise.encoder.{CLASSES[name]}"), name)
+            own[kind] = one
+        elif one := _of_a_recipe(kind):
+            own[kind] = one
     return own
+
+
+def _of_likewise(kind: str) -> Any:
+    """Return a module's class of likewise, in whatever file of this package it is by now; None if there is none."""
+    home, _, name = kind.rpartition(".")
+    files = [one.name for one in iter_modules(likewise.encoder.__path__, "likewise.encoder.")]
+    for file in sorted(files, key=lambda file: file != home):
+        one = getattr(import_module(file), name, None)
+        if isinstance(one, type) and issubclass(one, Module) and one.__module__ == file:
+            return one
+    return None
+
+
+def _of_a_recipe(kind: str) -> Any:
+    """Return a module's class that a recipe of an installed package brings; None if there is none."""
+    for entry in entry_points(group=RECIPES_GROUP):
+        if entry.module.partition(".")[0] == kind.partition(".")[0]:
+            with suppress(ImportError, AttributeError):  # `find_recipe` says what is wrong with it
+                for one in getattr(entry.load(), "modules", ()):
+                    if f"{one.__module__}.{one.__qualname__}" == kind:
+                        return one
+    return None
 
 
 def _check_is_module(name: str, kind: str) -> None:

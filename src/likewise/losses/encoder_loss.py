@@ -10,6 +10,7 @@ from likewise.encoder.modules import find_part
 from likewise.encoder.training_modules import FrozenCopy
 from likewise.errors import LikewiseError
 from likewise.losses import functional
+from likewise.runs import processes
 
 _Options = TypeVar("_Options")
 
@@ -23,9 +24,12 @@ class EncoderLoss(nn.Module, Generic[_Options]):
 
     `model` is the encoder, or what the trainer wraps it in; `encoder` is always the encoder itself. A subclass defines
     `_loss`: from the features of each column of a batch to a scalar, or to weighted parts by name, which are summed.
+    `gathered` gives the vectors of all processes, and `share` the factor of a mean over this process's rows, if several
+    train one model.
     """
 
     _loss: Callable[..., Any]
+    gathered, share = staticmethod(processes.gather_rows), staticmethod(processes.share)
 
     def __init__(self, encoder: Any, options: _Options) -> None:
         super().__init__()

@@ -18,16 +18,13 @@ from likewise.recipes.recipe import Recipe
 from likewise.recipes.sncse import SNCSE
 from likewise.recipes.tsdae import TSDAE
 from likewise.runs.options import OptionError
-from likewise.runs.registered import load_registered
+from likewise.runs.registered import RECIPES_GROUP, load_registered
 
 RECIPES: dict[str, Recipe] = {
     recipe.name: recipe
     for recipe in (ARCCSE, SIMCSE, SNCSE, GCLSR, ESIMCSE, CONSERT, CT, TSDAE, MASK_DISTILLATION, EXCLUSION, LIGHT)
 }
 """The recipes of this library."""
-
-GROUP = "likewise.recipes"
-"""The group of entry points by which an installed package registers a `Recipe`."""
 
 __all__ = ["RECIPES", "OptionError", "Recipe", "TrainingOptions", "find_recipe", "recipe_names"]
 
@@ -51,4 +48,4 @@ def find_recipe(recipe: str | Recipe) -> Recipe:
 
 
 def _registered() -> dict[str, EntryPoint]:
-    return {entry.name: entry for entry in entry_points(group=GROUP) if entry.name not in RECIPES}
+    return {entry.name: entry for entry in entry_points(group=RECIPES_GROUP) if entry.name not in RECIPES}

@@ -19,12 +19,10 @@ from likewise.encoder.build import build_encoder
 from likewise.encoder.modules import dropout_off
 from likewise.encoder.opening import is_sentence_encoder
 from likewise.encoder.training_modules import VECTORS, FrozenCopy
-from likewise.losses import functional
-from likewise.losses.encoder_loss import EncoderLoss
+from likewise.losses import EncoderLoss, functional
 from likewise.recipes.options import HeadOptions
 from likewise.recipes.recipe import Reading, Recipe, TextCollator
 from likewise.runs.options import OptionError, option
-from likewise.runs.processes import gather_rows, share
 
 
 class ArcCSEOptions(HeadOptions):
@@ -112,7 +110,7 @@ class ArcCSELoss(EncoderLoss[ArcCSEOptions]):
             views = self.views(sentences, *shortened)
             anchors, positives = views["sentence_embedding"].chunk(2)
             margin = options.margin if options.contrastive == "arccon" else 0.0
-            positives, offset = gather_rows(positives)
+            positives, offset = self.gathered(positives)
             parts["contrastive"] = functional.arccon(anchors, positives, margin, options.temperature, offset)
             if options.keep_weight and self.teacher:
                 parts["keep"] = options.keep_weight * self._kept(
@@ -126,7 +124,9 @@ class ArcCSELoss(EncoderLoss[ArcCSEOptions]):
             else:  # zero, with a graph
                 found = self.vectors(sentences).sum() * 0.0
             # Other processes may have more triplets, or none.
-            parts["triplet"] = options.triplet_weight * found * share(sum(len(one["input_ids"]) for one in triplets))
+            parts["triplet"] = (
+                options.triplet_weight * found * self.share(sum(len(one["input_ids"]) for one in triplets))
+            )
         return parts
 
     def views(self, *columns: dict[str, Any]) -> dict[str, Tensor]:
@@ -142,9 +142,11 @@ class ArcCSELoss(EncoderLoss[ArcCSEOptions]):
 
     def _kept(self, sentences: dict[str, Tensor], views: Tensor) -> Tensor:
         targets = self.teacher.encode(sentences)  # (B, D)
-        all_targets, offset = gather_rows(targets)
+        all_targets, offset = self.gathered(targets)
         first, second = (
-            functional.listwise_keep(one, targets, self.options.temperature, (gather_rows(one)[0], all_targets), offset)
+            functional.listwise_keep(
+                one, targets, self.options.temperature, (self.gathered(one)[0], all_targets), offset
+            )
             for one in views.chunk(2)
         )
         return (first + second) / 2

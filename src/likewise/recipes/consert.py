@@ -12,12 +12,10 @@ from torch import Tensor, nn
 from likewise.augment.embedding_views import cut_features, cut_tokens, shuffle_positions
 from likewise.encoder.build import LAST_TWO, build_encoder, build_layer_average
 from likewise.errors import LikewiseError
-from likewise.losses import functional
-from likewise.losses.encoder_loss import EncoderLoss
+from likewise.losses import EncoderLoss, functional
 from likewise.recipes.options import ContrastiveOptions
 from likewise.recipes.recipe import Reading, Recipe, TextCollator
 from likewise.runs.options import OptionError, option
-from likewise.runs.processes import gather_rows
 
 _RELATIVE = ("relative_attention_num_buckets", "relative_attention")
 """Settings of transformers whose layers look at the distance between two tokens: MPNet's, and DeBERTa's."""
@@ -84,7 +82,7 @@ class ConSERTLoss(EncoderLoss[ConSERTOptions]):
 
     def _loss(self, sentences: dict[str, Any]) -> Tensor:
         first, second = (self.view(sentences, view) for view in (self.options.first, self.options.second))  # (B, D)
-        (all_first, offset), (all_second, _) = gather_rows(first), gather_rows(second)
+        (all_first, offset), (all_second, _) = self.gathered(first), self.gathered(second)
         return functional.nt_xent_symmetric(first, second, self.options.temperature, (all_first, all_second), offset)
 
     def view(self, features: dict[str, Any], view: View) -> Tensor:

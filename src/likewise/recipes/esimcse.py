@@ -14,13 +14,11 @@ from likewise.augment.word_edits import repeat_tokens
 from likewise.encoder.build import build_encoder
 from likewise.encoder.modules import find_part
 from likewise.encoder.training_modules import MomentumQueue, TrainingHead
-from likewise.losses import functional
-from likewise.losses.encoder_loss import EncoderLoss
+from likewise.losses import EncoderLoss, functional
 from likewise.recipes.options import HeadOptions
 from likewise.recipes.recipe import Reading, Recipe, TextCollator
 from likewise.runs import processes
 from likewise.runs.options import OptionError, option
-from likewise.runs.processes import gather_rows
 
 
 class ESimCSEOptions(HeadOptions):
@@ -73,14 +71,14 @@ class ESimCSELoss(EncoderLoss[ESimCSEOptions]):
 
     def _loss(self, sentences: dict[str, Any], repeated: dict[str, Any]) -> Tensor:
         anchors = self.vectors(sentences)  # (B, D)
-        positives, offset = gather_rows(self.vectors(repeated))
+        positives, offset = self.gathered(self.vectors(repeated))
         queue = find_part(self.encoder, MomentumQueue)
         if queue:
             positives = torch.cat([positives, queue.vectors().to(positives.dtype)])
         loss = functional.nt_xent(anchors, positives, self.options.temperature, offset)
         if queue and torch.is_grad_enabled():
             queue.follow(self.encoder)
-            queue.push(gather_rows(queue.keys(sentences, find_part(self.encoder, TrainingHead)))[0])
+            queue.push(self.gathered(queue.keys(sentences, find_part(self.encoder, TrainingHead)))[0])
         return loss
 
 

@@ -23,10 +23,9 @@ from likewise.encoder.word_vectors import MAX_WORDS, build_word_vectors, check_s
 from likewise.losses import functional
 from likewise.losses.encoder_loss import CollapseError, EncoderLoss
 from likewise.recipes.options import TrainingOptions
-from likewise.recipes.recipe import Reading, Recipe, Run, TextCollator, built_from_sentences, sample_rows
+from likewise.recipes.recipe import Reading, Recipe, Run, TextCollator
 from likewise.runs import processes
 from likewise.runs.options import OptionError, option
-from likewise.runs.processes import gather_rows
 
 _PATIENCE = 10
 """Collapsed batches one after the other that end the run."""
@@ -126,7 +125,7 @@ def _encoder(base: str, options: GCLSROptions, sentences: Any = None) -> Sentenc
 
 def sampled(run: Run) -> Run:
     """Return a run on a sample of the rows, with the column 'view' if the second view is a text."""
-    options, rows = run.options, run.rows.select(sample_rows(len(run.rows), run.options.sentences, run.seed, 2))
+    options, rows = run.options, run.rows.select(run.sample(run.options.sentences))
     if options.augmentation == "edits":
         edit = WordEditor(run.seed, synonyms=options.edits == "all")
         rows = rows.add_column("view", [edit(sentence) for sentence in rows["sentence"]])
@@ -191,7 +190,7 @@ class GroupedCosineLoss(EncoderLoss[GCLSROptions]):
     def _watch(self, outputs: dict[str, Tensor]) -> None:
         named = (("embedding_spread", "sentence_embedding"), ("projection_spread", "projection"))
         # Of all processes: they stop together.
-        found = {name: float(functional.spread(gather_rows(outputs[key].detach())[0])) for name, key in named}
+        found = {name: float(functional.spread(self.gathered(outputs[key].detach())[0])) for name, key in named}
         if not self.model.training:
             return
         for name, value in found.items():
@@ -273,7 +272,7 @@ GCLSR = Recipe(
     build_encoder=_encoder,
     build_collator=lambda encoder, options, seed: TextCollator(_views, Reading.of(encoder, options.max_length)),
     build_loss=GroupedCosineLoss,
-    stages=(sampled, built_from_sentences),
+    stages=(sampled, Run.built_from_sentences),
     check_base=lambda base, options: check_source(base, options.dimension, options.trust_pickle),
     build_optimizer=_optimizer,
     default_base="bundled:glove",

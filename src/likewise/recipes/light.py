@@ -25,12 +25,10 @@ from likewise.encoder.vector_files import check_word_vectors
 from likewise.inference.engines.graph import fingerprint
 from likewise.inference.files import encode_file
 from likewise.inference.loading import load
-from likewise.losses import functional
-from likewise.losses.encoder_loss import EncoderLoss
+from likewise.losses import EncoderLoss, functional
 from likewise.recipes.options import TrainingOptions
-from likewise.recipes.recipe import Recipe, Run, TextCollator, built_from_sentences
+from likewise.recipes.recipe import Recipe, Run, TextCollator
 from likewise.runs import processes
-from likewise.runs.cache import cached
 from likewise.runs.options import OptionError, option
 
 _AT_A_TIME = 10_000  # sentences whose vectors are in memory
@@ -66,8 +64,7 @@ def with_teacher(run: Run) -> Run:
     cosine of 0.998 to the exact vector, where a student comes to 0.88). `teacher` holds E float16 numbers
     (`numpy.frombuffer`).
     """
-    with processes.in_turn():
-        vectors = _vectors(run)
+    vectors = _vectors(run)
     mean = vectors.mean(axis=0, dtype=np.float64)
     starts = range(0, len(vectors), _AT_A_TIME)
     pieces = ((vectors[start : start + _AT_A_TIME] - mean).astype(np.float16) for start in starts)
@@ -91,7 +88,7 @@ def _vectors(run: Run) -> np.ndarray:
         lines.unlink()
 
     key = [fingerprint(model), model.max_seq_length, blake2b(text, digest_size=16).hexdigest()]
-    return np.load(cached("teachers", key, make, resumes=True) / "vectors.npy", mmap_mode="r")
+    return np.load(run.prepared(key, make) / "vectors.npy", mmap_mode="r")
 
 
 def _encoder(base: str, options: LightOptions, sentences: Any) -> SentenceTransformer:
@@ -226,7 +223,7 @@ LIGHT = Recipe(
     build_encoder=_encoder,
     build_collator=lambda encoder, options, seed: TextCollator(partial(_views, preprocess=encoder[0].preprocess)),
     build_loss=VectorsLoss,
-    stages=(with_teacher, built_from_sentences),
+    stages=(with_teacher, Run.built_from_sentences),
     check_base=_check_base,
     build_optimizer=_optimizer,
 )

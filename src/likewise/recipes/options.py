@@ -5,6 +5,8 @@ from typing import Literal
 from likewise.encoder.build import TEMPLATE, OwnOrMode, split_template
 from likewise.runs.options import OptionError, Options, option
 
+__all__ = ["ContrastiveOptions", "HeadOptions", "OptionError", "PromptOptions", "TrainingOptions", "option"]
+
 TrainingPrecision = Literal["auto", "fp32", "bf16"]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,14 +14,19 @@ from transformers import set_seed
 
 from likewise.corpus import PreparedCorpus
 from likewise.encoder.location import check_loadable
-from likewise.evaluation.checkpoint import CheckpointEvaluator
+from likewise.evaluation.checkpoint import CheckpointEvaluator, sentences_evaluator
+from likewise.inference.loading import load
 from likewise.recipes.options import TrainingOptions
 from likewise.runs import processes
+from likewise.runs.cache import cached
 from likewise.runs.options import OptionError
 from likewise.runs.progress import Progress
 
 Views = Callable[[list[dict[str, Any]]], Mapping[str, Any]]
 Collator = Callable[[list[dict[str, Any]]], dict[str, Any]]
+
+_MEASURED = 500
+"""Sentences on which the need of a first stage is measured if there is nothing else to measure by."""
 
 
 @dataclass(frozen=True)
@@ -65,9 +71,9 @@ class Run:
         corpus: all sentences.
         rows: those to train on, with 'sentence', 'words', and the columns that stages add.
         evaluator: what selects the checkpoint; None if it is simply the last.
-        train_first: (the run of another recipe, whether it is needed) to the run's model in the cache, or None. What is
-            there already is needed by itself.
-        encoder: to be trained; `built` makes it, or another stage.
+        train: (the run of an earlier stage, whether it is needed) to that run's model in the cache, or None. A model
+            that is there already is needed.
+        encoder: to be trained; None until it is built.
     """
 
     recipe: Recipe
@@ -78,12 +84,71 @@ class Run:
     rows: Any
     evaluator: CheckpointEvaluator | None
     progress: Progress
-    train_first: Callable[[Run, Callable[[], bool]], str | None]
+    train: Callable[[Run, Callable[[], bool]], str | None]
     encoder: Any = None
 
     def but(self, **changes: Any) -> Run:
         """Return the run with some of its attributes changed."""
         return dataclasses.replace(self, **changes)
+
+    def built(self, *arguments: Any) -> Run:
+        """Return the run with its encoder, whose random parts (a training head) are fixed by the seed.
+
+        Args:
+            arguments: further ones of the recipe's `build_encoder`.
+        """
+        with processes.in_turn():
+            set_seed(self.seed)
+            return self.but(encoder=self.recipe.build_encoder(self.base, self.options, *arguments))
+
+    def built_from_sentences(self) -> Run:
+        """Return the run with an encoder whose words are those of the sentences: `build_encoder` gets them too."""
+        return self.built(self.rows["sentence"])
+
+    def sample(self, wanted: int) -> np.ndarray:
+        """Return the numbers of `wanted` random rows, in order, which the seed fixes; all rows for 0."""
+        return sample_rows(len(self.rows), wanted, self.seed, 2)
+
+    def prepared(self, key: list[Any], make: Callable[[Path], object]) -> Path:
+        """Return the folder of the cache for what a stage makes of the rows, see `likewise.runs.cache.cached`.
+
+        A stop keeps what `make` has done.
+
+        Args:
+            key: all that decides the content, besides the recipe.
+        """
+        with processes.in_turn():
+            return cached("stages", [self.recipe.name, *key], make, resumes=True)
+
+    def trained_first(self, recipe: Recipe, needed: Callable[[], bool], **options: Any) -> Run:
+        """Return the run with another recipe's model of the same corpus as its base, if that is needed.
+
+        It is trained from the base to its last checkpoint, and kept in the cache for every seed and every later run.
+
+        Args:
+            needed: asked if the cache does not have it.
+            options: of that recipe, over those of its first preset.
+        """
+        chosen = recipe.options(**options, select_by="last")
+        first = self.but(recipe=recipe, options=chosen, rows=self.corpus.dataset, evaluator=None, seed=1)
+        found = self.train(first, needed)
+        return self.but(base=found) if found else self
+
+    def is_behind_base(self) -> bool:
+        """Return whether the encoder that is built from the base scores below the base by more than the noise.
+
+        It is measured as the checkpoints are; if nothing selects them, by copies of the corpus's own sentences.
+        """
+        evaluator = self.evaluator
+        if evaluator is None:
+            evaluator = sentences_evaluator(self.corpus.dataset[: 2 * _MEASURED]["sentence"], limit=_MEASURED)
+        metric = evaluator.primary_metric
+        with self.progress.bar("first stage: is it needed?"):
+            own, own_items = evaluator(load(self.base, precision="fp32"))[metric], evaluator.items
+            built = evaluator(self.recipe.build_encoder(self.base, self.options).eval())[metric]
+        noise, name = evaluator.noise(own_items, evaluator.items) or 0.0, self.recipe.name
+        self.progress.tell(f"{metric}: {own:.4g} for the base's own vector, {built:.4g} for what {name} makes of it")
+        return evaluator.gain(built, own) > noise
 
 
 Stage = Callable[[Run], Run]
@@ -100,12 +165,12 @@ class Recipe(WithPresets):
         build_collator: (encoder, options, seed) to a function from corpus rows ({'sentence', 'words'}) to a batch.
         build_loss: (encoder, options) to a sentence-transformers loss.
         stages: what happens to a run before it is trained, one after the other: another base, other rows, more columns.
-            `built` among them calls `build_encoder`, for one that is to be checked before a long stage; otherwise
-            it comes last.
+            `Run.built` among them calls `build_encoder`, before a stage that takes long; otherwise it comes last.
         check_base: (base, options), called before the corpus is read; raises a LikewiseError for a base that cannot do.
             By default, the base must be a model.
         build_optimizer: (encoder, options, updates in all) to an optimizer and its schedule; (None, None) is AdamW.
         default_base: the base where none is given.
+        modules: classes of modules of the package's own that a saved encoder has, for `likewise.load`.
     """
 
     build_encoder: Callable[..., Any]
@@ -115,22 +180,7 @@ class Recipe(WithPresets):
     check_base: Callable[[str, Any], Any] = lambda base, options: check_loadable(base)
     build_optimizer: Callable[[Any, Any, int], tuple[Any, Any]] = lambda *_: (None, None)
     default_base: str = "bundled:minilm"
-
-
-def built(run: Run, *arguments: Any) -> Run:
-    """Return a run with its encoder, whose random parts (a training head) are fixed by the seed.
-
-    Args:
-        arguments: further ones of the recipe's `build_encoder`.
-    """
-    with processes.in_turn():
-        set_seed(run.seed)
-        return run.but(encoder=run.recipe.build_encoder(run.base, run.options, *arguments))
-
-
-def built_from_sentences(run: Run) -> Run:
-    """Return a run with an encoder that takes its words from the sentences: `build_encoder` gets them too."""
-    return built(run, run.rows["sentence"])
+    modules: tuple[type, ...] = ()
 
 
 class Reading(NamedTuple):
@@ -154,6 +204,14 @@ class Reading(NamedTuple):
         unpooled = encoder.preprocess([""], prompt=prompt)["prompt_length"] if left_out else 0
         most = encoder.max_seq_length or encoder.tokenizer.model_max_length
         return cls(encoder.tokenizer, min(length or most, most), prompt, unpooled)
+
+    @classmethod
+    def prompted(cls, encoder: Any, length: int) -> Reading:
+        """Return an encoder's own of at most `length` tokens, its prompt included, which must leave room."""
+        own = cls.of(encoder, length)
+        if own.length <= own.taken:
+            raise OptionError(f"max_length {own.length} leaves no room: the template alone has {own.taken} tokens")
+        return own
 
     @property
     def taken(self) -> int:
@@ -200,17 +258,9 @@ class TextCollator:
         return batch
 
 
-def prompted(encoder: Any, max_length: int) -> Reading:
-    """Return the reading of an encoder of at most `max_length` tokens, its prompt included, which must leave room."""
-    own = Reading.of(encoder, max_length)
-    if own.length <= own.taken:
-        raise OptionError(f"max_length {own.length} leaves no room: the template alone has {own.taken} tokens")
-    return own
-
-
 def distillation_readings(encoder: Any, teacher: Any, max_length: int) -> tuple[Reading, Reading]:
     """Return the readings of an encoder and of its teacher, which sees the tokens that the encoder's prompt leaves."""
-    own, plain = prompted(encoder, max_length), Reading.of(teacher)
+    own, plain = Reading.prompted(encoder, max_length), Reading.of(teacher)
     return own, plain._replace(length=min(own.length - own.taken + plain.taken, plain.length))
 
 

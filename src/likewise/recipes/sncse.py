@@ -13,23 +13,13 @@ import torch
 from torch import Tensor
 
 from likewise.augment.negation.antonyms import opposites
-from likewise.encoder.build import build_mask_prompt_encoder, reads_a_mask
-from likewise.encoder.opening import is_sentence_encoder
+from likewise.encoder.build import build_mask_prompt_encoder, has_own_vector
 from likewise.encoder.training_modules import FrozenCopy
-from likewise.evaluation.checkpoint import sentences_evaluator
-from likewise.inference.loading import load
-from likewise.losses import functional
-from likewise.losses.encoder_loss import EncoderLoss
+from likewise.losses import EncoderLoss, functional
 from likewise.recipes.mask_distillation import MASK_DISTILLATION
-from likewise.recipes.options import ContrastiveOptions, PromptOptions
-from likewise.recipes.recipe import Reading, Recipe, Run, TextCollator, built, prompted, sample_rows
-from likewise.runs import processes
-from likewise.runs.cache import cached
-from likewise.runs.options import OptionError, option
-from likewise.runs.processes import gather_rows, share
+from likewise.recipes.options import ContrastiveOptions, OptionError, PromptOptions, option
+from likewise.recipes.recipe import Reading, Recipe, Run, TextCollator
 
-_MEASURED = 500
-"""Sentences on which the need of a distilled mask is measured if no rated pairs are found."""
 _NEGATIONS = "negations.jsonl"
 
 
@@ -141,7 +131,7 @@ def with_negations(run: Run) -> Run:
 
     # A sentence takes milliseconds to parse: a short run on a large corpus should not wait for all of it.
     wanted = options.batch_size * options.accumulation * options.max_steps
-    chosen = sample_rows(len(run.rows), wanted, run.seed, 2)
+    chosen = run.sample(wanted)
     if options.opposite_weight:
         chosen = with_candidates(run.rows, chosen, options.opposite_share, run.seed)
     rows = run.rows.select(chosen)
@@ -152,8 +142,7 @@ def with_negations(run: Run) -> Run:
         negate_corpus(sentences, folder / _NEGATIONS, processes=options.processes, quiet=run.progress.quiet)
 
     key = [RULES_VERSION, hashlib.blake2b("\n".join(sentences).encode("utf-8", "surrogatepass")).hexdigest()]
-    with processes.in_turn():
-        found = cached("negation", key, make, resumes=True) / _NEGATIONS
+    found = run.prepared(key, make) / _NEGATIONS
     column = datasets.Dataset.from_dict(
         {"negation": [item.negation for item in read_negations(found)]},
         datasets.Features({"negation": datasets.Value("string")}),
@@ -169,7 +158,7 @@ def _encoder(base: str, options: SNCSEOptions) -> Any:
 
 
 def _collator(encoder: Any, options: SNCSEOptions, seed: int) -> TextCollator:
-    own = prompted(encoder, options.max_length)
+    own = Reading.prompted(encoder, options.max_length)
     views = partial(negation_views, reading=own, with_opposites=options.opposite_weight > 0)
     return TextCollator(views, own)
 
@@ -203,7 +192,7 @@ class SNCSELoss(EncoderLoss[SNCSEOptions]):
             agreeing = functional.agreeing_opposites(
                 anchors[rows[pairs]], negations[pairs], opposites, opposite_negations, options.temperature
             )
-            found["opposites"] = options.opposite_weight * agreeing * share(len(pairs))
+            found["opposites"] = options.opposite_weight * agreeing * self.share(len(pairs))
         if options.keep_weight:
             first = {k: v[:n_sentences] if isinstance(v, Tensor) else v for k, v in features.items()}
             targets = self.teacher.encode(first).repeat(2, 1)  # (2B, D), for both views
@@ -213,7 +202,7 @@ class SNCSELoss(EncoderLoss[SNCSEOptions]):
     def _contrast(self, anchors: Tensor, positives: Tensor, negations: Tensor, rows: Tensor) -> dict[str, Tensor]:
         """Return loss parts of anchors (B, D), positives (B, D), and negations (K, D) of the sentences `rows` (K,)."""
         tau, role = self.options.temperature, self.options.negation
-        everywhere, offset = gather_rows(positives)
+        everywhere, offset = self.gathered(positives)
         if role == "hard-negative":
             loss = functional.nt_xent_with_hard_negative(anchors, everywhere, negations, rows, tau, offset)
             return {"contrastive": loss}
@@ -221,14 +210,14 @@ class SNCSELoss(EncoderLoss[SNCSEOptions]):
         if role == "soft-negative":
             bounds = self.options.alpha, self.options.beta
             margin = functional.bidirectional_margin(anchors[rows], positives[rows], negations, *bounds)
-            found["soft_negative"] = self.options.weight * margin * share(len(rows))
+            found["soft_negative"] = self.options.weight * margin * self.share(len(rows))
         elif role == "positive":
             # Gathered also where there are none here: every process takes part.
-            others, first = gather_rows(negations, ragged=True)
+            others, first = self.gathered(negations, ragged=True)
             loss = others.sum() * 0.0
             if len(rows):
                 loss = loss + functional.nt_xent(anchors[rows], others, tau, first)
-            found["negation"] = loss * share(len(rows))
+            found["negation"] = loss * self.share(len(rows))
         return found
 
 
@@ -239,41 +228,16 @@ def distilled_mask(run: Run) -> Run:
     locked, and resumed after a stop; every seed and every later run of the same base and corpus finds its model.
     """
     options = run.options
-    if not _may_be_distilled(run.base, options):
+    if options.distil_mask == "never" or (options.distil_mask == "auto" and not has_own_vector(run.base)):
         return run
     size = min(options.batch_size, MASK_DISTILLATION.options().batch_size)
-    # The last checkpoint is the best or close to it, so that what is distilled does not depend on labelled data.
-    settings = {"template": options.template, "batch_size": size, "precision": options.precision, "select_by": "last"}
-    distillation = run.but(
-        recipe=MASK_DISTILLATION,
-        options=MASK_DISTILLATION.options(**settings),
-        rows=run.corpus.dataset,
-        evaluator=None,
-        seed=1,
+    return run.trained_first(
+        MASK_DISTILLATION,
+        lambda: options.distil_mask == "always" or run.is_behind_base(),
+        template=options.template,
+        batch_size=size,
+        precision=options.precision,
     )
-    found = run.train_first(distillation, lambda: options.distil_mask == "always" or _is_behind(run))
-    return run.but(base=found) if found else run
-
-
-def _may_be_distilled(base: str, options: SNCSEOptions) -> bool:
-    if options.distil_mask == "auto":
-        # A raw language model has no vector of its own for its mask to learn.
-        return is_sentence_encoder(base) and not reads_a_mask(base)
-    return options.distil_mask == "always"
-
-
-def _is_behind(run: Run) -> bool:
-    """Return whether the mask scores below the base's own vector; on the corpus's own sentences if there is no data."""
-    evaluator = run.evaluator
-    if evaluator is None:
-        evaluator = sentences_evaluator(run.corpus.dataset[: 2 * _MEASURED]["sentence"], limit=_MEASURED)
-    metric = evaluator.primary_metric
-    with run.progress.bar("first stage: is it needed?"):
-        own, own_items = evaluator(load(run.base, precision="fp32"))[metric], evaluator.items
-        mask = evaluator(run.recipe.build_encoder(run.base, run.options).eval())[metric]
-    noise = evaluator.noise(own_items, evaluator.items) or 0.0
-    run.progress.tell(f"{metric}: {own:.4g} for the base's own vector, {mask:.4g} for that of its mask")
-    return evaluator.gain(mask, own) > noise
 
 
 PAPER_BASE = SNCSEOptions(batch_size=256, learning_rate=1e-5, sam_rho=0.0)
@@ -310,5 +274,5 @@ SNCSE = Recipe(
     build_encoder=_encoder,
     build_collator=_collator,
     build_loss=SNCSELoss,
-    stages=(distilled_mask, built, with_negations),
+    stages=(distilled_mask, Run.built, with_negations),
 )

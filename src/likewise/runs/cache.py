@@ -28,8 +28,7 @@ KINDS = {
     "negation": "negations of sentences",
     "pipes": "text that was read from a pipe",
     "queries": "queries that language models wrote",
-    "stages": "models that a recipe trains first, such as the distilled mask of `sncse`",
-    "teachers": "vectors of encoders that others learn from",
+    "stages": "what recipes prepare of a corpus: negations, vectors to learn from, and models that are trained first",
     "texts": "texts that were given in Python",
     "vectors": "texts and vectors of `likewise duplicates` and `topics`",
 }

@@ -7,6 +7,9 @@ from likewise.errors import LikewiseError, first_line
 
 _Part = TypeVar("_Part")
 
+RECIPES_GROUP = "likewise.recipes"
+"""The group of entry points by which an installed package registers recipes, and the modules of their encoders."""
+
 
 def load_registered(entry: EntryPoint, kind: type[_Part], what: str, error: type[LikewiseError]) -> _Part:
     """Load an entry point of another package.

@@ -15,7 +15,7 @@ from likewise.corpus.given import GivenTexts, given_texts
 from likewise.encoder.opening import is_sentence_encoder
 from likewise.inference.loading import base_name
 from likewise.recipes import Recipe, find_recipe
-from likewise.recipes.recipe import Run, built
+from likewise.recipes.recipe import Run
 from likewise.runs import processes
 from likewise.runs.arguments import checked
 from likewise.runs.cache import cached, is_cached
@@ -105,7 +105,7 @@ def _ready(run: Run, preset: str, selection: Selection, config: Mapping[str, Any
             run = stage(run)
         check_updates(len(run.rows), options)
         if run.encoder is None:
-            run = built(run)
+            run = run.built()
     encoder = run.encoder
     for module in encoder:
         if report := getattr(module, "report", None):
@@ -132,7 +132,7 @@ def _ready(run: Run, preset: str, selection: Selection, config: Mapping[str, Any
 
 
 def _train_first(run: Run, needed: Callable[[], bool]) -> str | None:
-    """Train the run of a stage into the cache, if it is not there and `needed` says that it is; `Run.train_first`."""
+    """Train the run of a stage into the cache, if `needed` says so and it is not there; see `Run.train`."""
     facts = [run.recipe.name, run.options.to_dict(), base_fingerprint(run.base), run.corpus.sha256, processes.count()]
 
     def asked() -> bool:

@@ -116,7 +116,7 @@ def model_card(model: Any, name: str, title: str, about: str, files: str) -> str
     if isinstance(model, CrossEncoder):
         pipeline, tags, use = "text-ranking", "cross-encoder", _PAIRS
     else:
-        own_modules = any(type(module).__module__.startswith("likewise.") for module in model)
+        own_modules = not all(type(module).__module__.startswith("sentence_transformers.") for module in model)
         pipeline, tags = "sentence-similarity", "sentence-similarity, feature-extraction"
         use = (_OWN_MODULES if own_modules else _PLAIN) + _VECTORS
     return _CARD.format(pipeline=pipeline, tags=tags, name=name, title=title, about=about, use=use, files=files)
