@@ -35,7 +35,8 @@ def corpus_reading(source: Path, folder: Path) -> Work:
     """Clean, drop the double ones, write the prepared corpus."""
     from likewise.corpus import prepare
 
-    return lambda: prepare(source, cache_dir=folder / "cache")
+    os.environ["LIKEWISE_CACHE"] = str(folder / "cache")
+    return lambda: prepare(source)
 
 
 def training_steps(source: Path, folder: Path) -> Work:

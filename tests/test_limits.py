@@ -247,7 +247,7 @@ def test_what_a_run_writes_is_for_those_whom_the_umask_allows(notes, saved_model
     assert {mode for path, mode in modes.items() if path.is_dir()} == {0o750}
     # The text of a file that nobody else may read is in the cache: with the usual mask, too.
     assert stat.S_IMODE((tmp_path / "deep" / "cache").stat().st_mode) == 0o700
-    assert list((tmp_path / "deep" / "cache" / "documents").glob("*.jsonl"))
+    assert list((tmp_path / "deep" / "cache" / "documents").rglob("*.jsonl"))
 
 
 def test_names_of_temporary_files_are_hidden_lie_beside_and_do_not_stay(tmp_path):

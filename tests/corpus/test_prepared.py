@@ -4,23 +4,26 @@ import gzip
 import hashlib
 import os
 import random
-import subprocess
-import sys
 import tracemalloc
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from likewise.corpus import CorpusError, CorpusOptions, default_cache, prepare
+from likewise.corpus import CorpusError, CorpusOptions, prepare
 from likewise.corpus import prepared as module
 from likewise.corpus.decoding import digest_of
 from likewise.runs.progress import Progress
 
 
 @pytest.fixture
-def cache(tmp_path: Path) -> Path:
-    return tmp_path / "cache"
+def cache(tmp_path: Path, monkeypatch) -> Path:
+    monkeypatch.setenv("LIKEWISE_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "corpus"
+
+
+def kept(cache: Path) -> list[Path]:
+    return [path for path in cache.iterdir() if path.name != ".locks"]
 
 
 @pytest.fixture
@@ -48,7 +51,7 @@ def test_deduplicates_across_files_as_a_set_does(write, cache, tmp_path):
             if line in wanted:
                 places.append(f"{path}:{number}")
             wanted[line] = None
-    corpus = prepare(str(tmp_path / "*.txt"), cache_dir=cache)
+    corpus = prepare(str(tmp_path / "*.txt"))
     assert corpus.dataset["sentence"][:] == list(wanted)
     assert corpus.report.dropped == {"duplicate": 24_000 - len(wanted)}
     assert corpus.report.examples == {"duplicate": places[:5]}
@@ -72,7 +75,7 @@ def test_fingerprints_are_compared_as_a_set_does(tmp_path, partition):
 
 
 def test_columns_are_mapped_from_disk(write, cache):
-    corpus = prepare(write("a.txt", "One two  three\nFour five six seven\n"), cache_dir=cache)
+    corpus = prepare(write("a.txt", "One two  three\nFour five six seven\n"))
     assert corpus.dataset.to_dict() == {"sentence": ["One two three", "Four five six seven"], "words": [3, 4]}
     assert str(corpus.dataset.features["words"].dtype) == "int32"
     assert [Path(file["filename"]) for file in corpus.dataset.cache_files] == [corpus.path]
@@ -81,14 +84,14 @@ def test_columns_are_mapped_from_disk(write, cache):
 
 def test_duplicates_can_stay(write, cache):
     path = write("a.txt", "One two three\n" * 3)
-    assert len(prepare(path, CorpusOptions(deduplicate=False), cache_dir=cache)) == 3
-    assert len(prepare(path, cache_dir=cache)) == 1
+    assert len(prepare(path, CorpusOptions(deduplicate=False))) == 3
+    assert len(prepare(path)) == 1
 
 
 def test_second_call_reads_the_cache(write, cache, made):
     path = write("a.txt", "One two three\nno\nOne two three\n")
-    first = prepare(path, cache_dir=cache)
-    second = prepare(path, cache_dir=cache)
+    first = prepare(path)
+    second = prepare(path)
     assert len(made) == 1
     assert second.report == first.report
     assert second.report.dropped == {"too short": 1, "duplicate": 1}
@@ -98,15 +101,15 @@ def test_second_call_reads_the_cache(write, cache, made):
 
 def test_what_makes_it_read_again(write, cache, made):
     path = write("a.txt", "One two three\nFour five\n")
-    prepare(path, cache_dir=cache)
-    assert len(prepare(path, CorpusOptions(min_words=2), cache_dir=cache)) == 2
+    prepare(path)
+    assert len(prepare(path, CorpusOptions(min_words=2))) == 2
     assert len(made) == 2
     stat = path.stat()
     path.write_text("Uno due tres\nFour five\n")  # as long as before
     os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns + 1))
-    assert prepare(path, cache_dir=cache).dataset["sentence"][:] == ["Uno due tres"]
+    assert prepare(path).dataset["sentence"][:] == ["Uno due tres"]
     assert len(made) == 3
-    prepare([path, write("b.txt", "Six seven eight")], cache_dir=cache)
+    prepare([path, write("b.txt", "Six seven eight")])
     assert len(made) == 4
 
 
@@ -114,67 +117,54 @@ def test_what_makes_it_read_again(write, cache, made):
 @pytest.mark.parametrize("damage", ["remove", "cut"])
 def test_damaged_cache_is_made_again(write, cache, made, name, damage):
     path = write("a.txt", "One two three\n")
-    corpus = prepare(path, cache_dir=cache)
+    corpus = prepare(path)
     file = corpus.path.parent / name
     del corpus
     if damage == "remove":
         file.unlink()
     else:
         file.write_bytes(file.read_bytes()[:20])
-    assert len(prepare(path, cache_dir=cache)) == 1
+    assert len(prepare(path)) == 1
     assert len(made) == 2
 
 
 def test_a_failure_leaves_nothing_behind(write, cache):
     path = write("a.jsonl", '{"t": "One two three."}\nbroken')
     with pytest.raises(CorpusError, match=r"a\.jsonl:2"):
-        prepare(path, CorpusOptions(field="t"), cache_dir=cache)
-    assert list(cache.iterdir()) == []
-
-
-def test_the_files_of_a_killed_run_are_removed_and_those_of_a_living_one_stay(write, cache):
-    dead, alive = cache / "making-dead", cache / "making-alive"
-    for folder in (dead, alive):
-        folder.mkdir(parents=True)
-        (folder / "lock").touch()
-        (folder / "first.arrow").write_bytes(bytes(1000))
-    code = "import sys, filelock as f; a = f.FileLock(sys.argv[1]); a.acquire(); print(flush=True); sys.stdin.read()"
-    call = [sys.executable, "-c", code, str(alive / "lock")]
-    with subprocess.Popen(call, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
-        other.stdout.readline()
-        corpus = prepare(write("a.txt", "One two three\n"), cache_dir=cache)
-        other.stdin.close()
-    assert sorted(cache.iterdir()) == sorted([alive, corpus.path.parent])
+        prepare(path, CorpusOptions(field="t"))
+    assert kept(cache) == []
 
 
 def test_an_archive_that_would_fill_the_disk_leaves_nothing_behind(write, cache, monkeypatch):
     monkeypatch.setattr("likewise.corpus.files.FREE_EXPANSION", 1 << 20)  # 64 MiB take half a minute
     path = write("a.txt.gz", gzip.compress(b"One two three four.\n" * 80_000, 9))
     with pytest.raises(CorpusError, match=r"a\.txt\.gz.*max_expansion"):
-        prepare(path, cache_dir=cache)
-    assert list(cache.iterdir()) == []
+        prepare(path)
+    assert kept(cache) == []
 
 
 def test_no_temporary_file_stays(write, cache):
-    corpus = prepare(write("a.txt", "One two three\n"), cache_dir=cache)
+    corpus = prepare(write("a.txt", "One two three\n"))
     assert sorted(path.name for path in cache.rglob("*") if path.is_file()) == [
+        ".whole.json",
+        corpus.path.parent.name,
         "corpus.json",
         "sentences.arrow",
     ]
-    assert list(cache.iterdir()) == [corpus.path.parent]
+    assert kept(cache) == [corpus.path.parent]
 
 
 def test_too_few(write, cache):
     path = write("a.txt", "One two three\nno\n")
     with pytest.raises(CorpusError, match=r"a\.txt:1: 1 sentence .* 64 are needed(.|\n)*too short +1"):
-        prepare(path, cache_dir=cache, at_least=64)
-    assert len(prepare(path, cache_dir=cache)) == 1
+        prepare(path, at_least=64)
+    assert len(prepare(path)) == 1
 
 
 def test_half_a_character_does_not_break_the_file(write, cache):
     """JSON can name half of a pair, which no UTF-8 file can hold."""
     rows = '{"t": "One \\ud83d two three."}\n{"t": "Four \\ud83d\\ude00 five six."}'
-    corpus = prepare(write("a.jsonl", rows), CorpusOptions(field="t"), cache_dir=cache)
+    corpus = prepare(write("a.jsonl", rows), CorpusOptions(field="t"))
     assert corpus.dataset["sentence"][:] == ["One two three.", "Four 😀 five six."]
 
 
@@ -191,27 +181,20 @@ def test_progress(write, cache):
                 bar.update = lambda done: (update(done), seen.append((bar.done, bar.total)))
                 yield bar
 
-    prepare(paths, cache_dir=cache, progress=Seen(quiet=True))
+    prepare(paths, progress=Seen(quiet=True))
     assert [whole for _, whole in seen] == [total] * len(seen)
     assert seen == sorted(seen)
     assert seen[-1] == (total, total)
     assert len(seen) > 3
 
 
-def test_default_cache(monkeypatch, tmp_path):
-    monkeypatch.setenv("LIKEWISE_CACHE", str(tmp_path))
-    assert default_cache() == tmp_path
-    monkeypatch.delenv("LIKEWISE_CACHE")
-    assert default_cache() == Path.home() / ".cache" / "likewise" / "corpus"
-
-
 def test_memory_does_not_grow_with_the_corpus(write, cache):
     paths = [write(f"{n}.txt", "".join(f"Sentence {i} of a corpus\n" for i in range(n))) for n in (20_000, 50_000)]
-    prepare(write("first.txt", "One two three"), cache_dir=cache)  # what is loaded once is not counted
+    prepare(write("first.txt", "One two three"))  # what is loaded once is not counted
     peaks = []
     for path in paths:
         tracemalloc.start()
-        prepare(path, cache_dir=cache)
+        prepare(path)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     # Sorting fingerprints takes memory up to one partition of 4 million; so 30,000 more may add theirs.

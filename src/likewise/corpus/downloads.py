@@ -12,7 +12,7 @@ from typing import Any
 
 from likewise.corpus.unpacking import DATASETS, DownloadError, HubFile, unpack
 from likewise.errors import first_line
-from likewise.runs.cache import cache_folder, made_in_cache
+from likewise.runs.cache import cached
 from likewise.runs.progress import Bar, Progress
 from likewise.runs.whole_files import write_json
 
@@ -119,15 +119,16 @@ def _from_hub(name: str, file: HubFile, folder: Path, checksum: str | None, prog
     import pooch
 
     address = f"{os.environ.get('HF_ENDPOINT') or HUB}/{file.address}"
-    cache = made_in_cache(cache_folder() / "downloads" / file.revision)
     pooch.get_logger().setLevel("WARNING")
-    try:
+
+    def fetch(folder: Path) -> None:
         with progress.bar(f"fetching {file.name}", unit="bytes") as bar:
             downloader = pooch.HTTPDownloader(progressbar=_Shown(bar), chunk_size=1 << 20)
-            if not checksum and not (cache / file.name).exists():
-                checksum = _stated_by_hub(address)
-            known = checksum and f"sha256:{checksum}"
-            return Path(pooch.retrieve(address, known, file.name, cache, downloader=downloader))
+            known = checksum or _stated_by_hub(address)
+            pooch.retrieve(address, known and f"sha256:{known}", file.name, folder, downloader=downloader)
+
+    try:
+        return cached("downloads", [file.repo, file.revision, file.name], fetch) / file.name
     except (OSError, ValueError) as error:  # no answer, an answer of failure, or another checksum
         raise DownloadError(_explained(name, file, folder, first_line(error))) from error
 

@@ -23,9 +23,9 @@ import likewise
 from likewise.corpus.files import FREE_EXPANSION, Tick
 from likewise.corpus.options import CorpusError, CorpusOptions
 from likewise.errors import counted
-from likewise.runs.cache import cache_folder, made_in_cache
+from likewise.runs.cache import cached
 from likewise.runs.parts import checksum
-from likewise.runs.whole_files import parse_json, written_whole
+from likewise.runs.whole_files import parse_json
 
 NOTEBOOK = ".ipynb"
 CONVERTED = (".html", ".htm", ".docx", ".pptx", ".pdf")
@@ -39,6 +39,7 @@ INSTALL = "pip install 'likewise[files]'"
 SECONDS = 120.0
 """That a page may take, or a file that has none."""
 
+_PAGES = "pages.jsonl"
 _FORMAT = 1  # raise it when the same file gives another text
 _ZIPPED = (".docx", ".pptx")
 
@@ -86,19 +87,18 @@ def converted(path: Path, suffix: str, options: CorpusOptions, tick: Tick | None
         converter = version("markitdown")
     except PackageNotFoundError:
         converter = ""
-    folder = made_in_cache(cache_folder() / "documents")
     try:
         content = checksum(path)
     except OSError as error:
         raise CorpusError(f"{path}: cannot be opened ({error.strerror}): check the path and its rights") from None
-    kept = folder / f"{content}-{suffix[1:]}-{_FORMAT}-{converter}.jsonl"
-    if not kept.exists():
+
+    def make(folder: Path) -> None:
         if suffix in _ZIPPED:
             _check_zipped(path, options)
-        with written_whole(kept) as out:
-            _CONVERTER.convert(path, suffix, out, tick)
-            _keep_text(path, suffix, out)
-    return kept
+        _CONVERTER.convert(path, suffix, folder / _PAGES, tick)
+        _keep_text(path, suffix, folder / _PAGES)
+
+    return cached("documents", [content, suffix, _FORMAT, converter], make) / _PAGES
 
 
 def _keep_text(path: Path, suffix: str, out: Path) -> None:

@@ -23,7 +23,7 @@ import numpy as np
 from likewise.corpus.options import CorpusError, CorpusOptions
 from likewise.corpus.sources import Spec
 from likewise.errors import counted
-from likewise.runs.cache import cache_folder, made_in_cache
+from likewise.runs.cache import cache_folder, cached, made_in_cache
 
 GivenTexts = str | PathLike[str] | Iterable[Any]
 """Files, folders or patterns by their names; a list, a column or any other iterable of texts; or rows: mappings, or a
@@ -123,10 +123,10 @@ def given_texts(
             file.write(written)
             count += 1
         file.flush()
-        path = Path(file.name) if stack else folder / f"{digest.hexdigest()}{suffix}"
-        if not path.exists():  # the same texts keep their time, by which what is made of them is known
-            with suppress(FileExistsError):
-                path.hardlink_to(file.name)
+        path, name = Path(file.name), f"texts{suffix}"
+        if not stack:  # the same texts keep their time, by which what is made of them is known
+            key = [digest.hexdigest(), suffix]
+            path = cached("texts", key, lambda made: (made / name).hardlink_to(file.name)) / name
     read = {"encoding": "utf-8"} if lines else {"encoding": "utf-8", "split": "auto", "field": field}
     return TextSource(str(path), options.updated(**read), True, rows, count)
 

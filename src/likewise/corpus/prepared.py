@@ -1,17 +1,13 @@
 """A corpus prepared for training: read once, deduplicated, and memory mapped afterwards."""
 
 import hashlib
-import json
-import os
 import shutil
-import tempfile
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from filelock import FileLock, Timeout
 
 from likewise.corpus.decoding import Source, digest_of
 from likewise.corpus.files import Tick
@@ -20,9 +16,9 @@ from likewise.corpus.report import CorpusReport
 from likewise.corpus.sentences import kept_sentences
 from likewise.corpus.sources import Spec, find_sources
 from likewise.errors import counted
-from likewise.runs.cache import cache_folder, made_in_cache
+from likewise.runs.cache import cached
 from likewise.runs.progress import Progress
-from likewise.runs.whole_files import is_full_disk
+from likewise.runs.whole_files import read_json, write_json
 
 if TYPE_CHECKING:
     import datasets
@@ -34,7 +30,6 @@ PARTITION = 1 << 22
 """Fingerprints compared at once; 150 MB with what sorting them takes."""
 
 _DATA, _FACTS = "sentences.arrow", "corpus.json"
-_UNFINISHED = "making-"
 
 
 @dataclass(frozen=True)
@@ -65,16 +60,10 @@ class PreparedCorpus:
         return facts | {"report": self.report.to_dict()}
 
 
-def default_cache() -> Path:
-    """Return the folder of prepared corpora, in $LIKEWISE_CACHE if set, or in ~/.cache/likewise."""
-    return cache_folder() if os.environ.get("LIKEWISE_CACHE") else cache_folder() / "corpus"
-
-
 def prepare(
     spec: Spec,
     options: CorpusOptions | None = None,
     *,
-    cache_dir: str | Path | None = None,
     progress: Progress | None = None,
     at_least: int = 1,
 ) -> PreparedCorpus:
@@ -86,7 +75,6 @@ def prepare(
     Args:
         spec: a path, a glob, `bundled:wiki-sample`, or a list of these.
         options: rules of reading; the defaults of CorpusOptions.
-        cache_dir: folder of prepared corpora; `default_cache()` if None.
         progress: shows the bytes read; nothing is shown if None.
         at_least: fewest sentences that will do, a batch's size for example.
 
@@ -95,33 +83,14 @@ def prepare(
     """
     options = options or CorpusOptions()
     sources = find_sources(spec, options, progress)
-    root = Path(cache_dir).expanduser() if cache_dir is not None else default_cache()
-    folder = root / _key(sources, options)
-    corpus = _load(folder)
-    if corpus is None:
-        _remove_unfinished(made_in_cache(root))
+
+    def make(folder: Path) -> None:
         total = sum(source.size for source in sources)
-        try:
-            with (
-                tempfile.TemporaryDirectory(prefix=_UNFINISHED, dir=root, ignore_cleanup_errors=True) as work,
-                FileLock(Path(work) / "lock"),
-                (progress or Progress(quiet=True)).bar("reading the corpus", total, unit="bytes") as bar,
-            ):
-                made = _make(Path(work), sources, options, bar.update)
-                bar.update(total)
-                if _load(folder) is None:  # another process may have made it meanwhile, and may be using it
-                    shutil.rmtree(folder, ignore_errors=True)
-                    made.rename(folder)
-        except Exception as error:
-            if is_full_disk(error):
-                raise CorpusError(
-                    f"{root}: the disk is full, and prepared text is kept there. Make room, or set LIKEWISE_CACHE to a "
-                    "folder on another disk"
-                ) from error
-            raise
-        corpus = _load(folder)
-        if corpus is None:
-            raise CorpusError(f"{folder}: the prepared corpus cannot be read back: is the disk full?")
+        with (progress or Progress(quiet=True)).bar("reading the corpus", total, unit="bytes") as bar:
+            _make(folder, sources, options, bar.update)
+            bar.update(total)
+
+    corpus = _load(cached("corpus", _key(sources, options), make))
     if len(corpus) < at_least:
         raise CorpusError(
             f"{corpus.sources[0]}:1: {counted(len(corpus), 'sentence')} left of "
@@ -131,50 +100,36 @@ def prepare(
     return corpus
 
 
-def _remove_unfinished(root: Path) -> None:
-    """Remove the files of killed runs; those of a live run are locked."""
-    for lock in root.glob(f"{_UNFINISHED}*/lock"):
-        try:
-            with FileLock(lock, timeout=0):
-                shutil.rmtree(lock.parent, ignore_errors=True)
-        except (Timeout, OSError):
-            continue
-
-
-def _key(sources: list[Source], options: CorpusOptions) -> str:
+def _key(sources: list[Source], options: CorpusOptions) -> list[Any]:
     files = []
     for source in sources:
         stat = source.path.stat()
         files.append([str(source.path.resolve()), stat.st_size, stat.st_mtime_ns])
     # A limit on archives changes no sentence.
     rules = {name: value for name, value in options.to_dict().items() if name != "max_expansion"}
-    return hashlib.sha256(json.dumps([FORMAT, files, rules], sort_keys=True).encode()).hexdigest()[:32]
+    return [FORMAT, files, rules]
 
 
-def _load(folder: Path) -> PreparedCorpus | None:
-    """Return the corpus in a folder, None if there is no complete one."""
-    try:
-        facts = json.loads((folder / _FACTS).read_text(encoding="utf-8"))
-        import datasets  # takes seconds, and what is refused above needs none of it
+def _load(folder: Path) -> PreparedCorpus:
+    """Return the corpus in a folder."""
+    import datasets  # takes seconds, and what is refused above needs none of it
 
-        dataset = datasets.Dataset.from_file(str(folder / _DATA))
-        del facts["report"]["read"]  # the sum of the others
-        report = CorpusReport(**facts["report"])
-    except (OSError, ValueError, KeyError, TypeError):  # pyarrow's errors are OSError and ValueError
-        return None
-    if len(dataset) != report.kept:
-        return None
+    facts = read_json(folder / _FACTS)
+    del facts["report"]["read"]  # the sum of the others
+    dataset, report = datasets.Dataset.from_file(str(folder / _DATA)), CorpusReport(**facts["report"])
     return PreparedCorpus(dataset, report, facts["sha256"], tuple(facts["sources"]), folder / _DATA)
 
 
-def _make(work: Path, sources: list[Source], options: CorpusOptions, tick: Tick) -> Path:
-    """Write the sentences and the facts, and return their folder below `work`."""
+def _make(folder: Path, sources: list[Source], options: CorpusOptions, tick: Tick) -> None:
+    """Write the sentences and the facts into a folder."""
     import pyarrow as pa  # slow, and needed only for a corpus that is really read
 
     report = CorpusReport()
     sentences = kept_sentences(sources, report, tick)
     columns = [("text", pa.string()), ("words", pa.int32()), ("file", pa.int32()), ("line", pa.int64())]
     schema = pa.schema(columns)
+    work = folder / "work"
+    work.mkdir()
     first, fingerprints = work / "first.arrow", work / "fingerprints"
     with (
         pa.OSFile(str(first), "wb") as sink,
@@ -185,14 +140,12 @@ def _make(work: Path, sources: list[Source], options: CorpusOptions, tick: Tick)
             rows = {name: [getattr(sentence, name) for sentence in batch] for name in schema.names}
             writer.write_batch(pa.record_batch(rows, schema=schema))
             digests.write(b"".join(map(digest_of, rows["text"])))
-    made = work / "made"
-    made.mkdir()
     names = [str(source.path) for source in sources]
     again = repeated(fingerprints) if options.deduplicate else None
-    sha256 = _write_without(first, made / _DATA, again, report, names)
+    sha256 = _write_without(first, folder / _DATA, again, report, names)
     facts = {"report": report.to_dict(), "sha256": sha256, "sources": names, "options": options.to_dict()}
-    (made / _FACTS).write_text(json.dumps(facts, indent=1), encoding="utf-8")
-    return made
+    write_json(folder / _FACTS, facts)
+    shutil.rmtree(work)
 
 
 def repeated(path: Path, partition: int = PARTITION) -> np.ndarray:

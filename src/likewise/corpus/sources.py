@@ -18,7 +18,7 @@ from likewise.corpus.files import Tick, check_ends, format_suffix, read_head
 from likewise.corpus.foreign import CONVERTED, DOCUMENTS, can_convert, converted, uninstalled
 from likewise.corpus.options import CorpusError, CorpusOptions
 from likewise.errors import counted
-from likewise.runs.cache import cache_folder, made_in_cache
+from likewise.runs.cache import cache_folder, cached, made_in_cache
 from likewise.runs.progress import Progress
 
 Spec = str | PathLike[str] | Sequence[str | PathLike[str]]
@@ -167,9 +167,9 @@ def _read_pipe(path: Path) -> Path:
                 digest.update(piece)
                 kept.write(piece)
             kept.flush()
-            _PIPES[key] = Path(kept.name).with_name(digest.hexdigest())
-            if not _PIPES[key].exists():  # the same text again keeps its time, and so its prepared corpus
-                shutil.copyfile(kept.name, _PIPES[key])
+            # The same text again keeps its time, and so its prepared corpus.
+            folder = cached("pipes", digest.hexdigest(), lambda made: shutil.copyfile(kept.name, made / "text"))
+            _PIPES[key] = folder / "text"
     return _PIPES[key]
 
 

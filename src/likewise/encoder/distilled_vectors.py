@@ -11,7 +11,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -25,15 +25,15 @@ from torch import Tensor
 from likewise.encoder.location import LoadError, check_loadable
 from likewise.encoder.opening import open_model
 from likewise.encoder.vector_files import WordTable, WordVectorError, read_word_vectors
-from likewise.runs.cache import cache_folder, made_in_cache
+from likewise.runs.cache import cached
 from likewise.runs.progress import Progress
-from likewise.runs.whole_files import written_whole
 
 _Array = TypeVar("_Array", np.ndarray, Tensor)
 
 PREFIX = "distilled:"
 SMOOTHING = 1e-3
 """a of smooth inverse frequency; Arora et al. 2017 give 1e-4 to 1e-3."""
+_WORD_VECTORS = "vectors.npy"
 _BLOCK = 4096  # words between two looks at the bar
 _AT_A_TIME = 10_000
 
@@ -183,22 +183,18 @@ def encoded_words(model: Any, words: Sequence[str]) -> np.ndarray:
     for name, value in sorted(model.state_dict().items()):
         digest.update(name.encode())
         digest.update(value.detach().cpu().contiguous().numpy().tobytes())
-    home = cache_folder() / "distilled"
-    path = home / f"{digest.hexdigest()}.npy"
-    with suppress(OSError, ValueError, EOFError):  # not there, or damaged: made again
-        if len(found := np.load(path)) == len(words):
-            return found
-    made_in_cache(home)
-    blocks = []
-    with Progress(quiet=len(words) <= _BLOCK).bar("encoding the words with the base", len(words)) as bar:
-        for start in range(0, len(words), _BLOCK):
-            block = list(words[start : start + _BLOCK])
-            blocks.append(model.encode(block, batch_size=128, normalize_embeddings=True, show_progress_bar=False))
-            bar.advance(len(block))
-    vectors = np.concatenate(blocks)
-    with written_whole(path) as unfinished, unfinished.open("wb") as file:
-        np.save(file, vectors)
-    return vectors
+
+    def make(folder: Path) -> None:
+        blocks = []
+        with Progress(quiet=len(words) <= _BLOCK).bar("encoding the words with the base", len(words)) as bar:
+            for start in range(0, len(words), _BLOCK):
+                block = list(words[start : start + _BLOCK])
+                blocks.append(model.encode(block, batch_size=128, normalize_embeddings=True, show_progress_bar=False))
+                bar.advance(len(block))
+        np.save(folder / _WORD_VECTORS, np.concatenate(blocks))
+
+    found: np.ndarray = np.load(cached("distilled", digest.hexdigest(), make) / _WORD_VECTORS)
+    return found
 
 
 def frequency_weighted(vectors: _Array, shares: _Array, mean: _Array) -> _Array:

@@ -1,7 +1,6 @@
 """Loading a sentence encoder whose `encode` is fast, and the result of a job that ends with a model."""
 
 import os
-import tempfile
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,7 +17,7 @@ from likewise.errors import LikewiseError
 from likewise.inference.encoder import DEFAULT, Encoder
 from likewise.inference.engines.engine import EngineChoice, EngineName, EnginePrecision
 from likewise.runs.arguments import checked
-from likewise.runs.cache import cache_folder, made_in_cache
+from likewise.runs.cache import cached
 
 _TOLD = ("recipe", "base", "chosen", "reason", "steps", "best")
 """Facts of a record that `repr` says."""
@@ -90,13 +89,7 @@ def base_name(base: SentenceTransformer | str | os.PathLike[str]) -> str:
         with suppress(LikewiseError):
             if _content(load(traced, precision="fp32")) == _content(base):
                 return traced
-    folder = made_in_cache(cache_folder() / "bases") / _content(base)
-    if not folder.exists():
-        with tempfile.TemporaryDirectory(prefix="making-", dir=folder.parent, ignore_cleanup_errors=True) as work:
-            base.save_pretrained(f"{work}/model", create_model_card=False)
-            with suppress(OSError):  # another process has saved it
-                Path(work, "model").rename(folder)
-    return str(folder)
+    return str(cached("bases", _content(base), lambda made: base.save_pretrained(str(made), create_model_card=False)))
 
 
 def _origin(model: SentenceTransformer) -> str:

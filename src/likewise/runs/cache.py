@@ -2,15 +2,15 @@
 
 import json
 import os
-import re
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock
+from filelock import FileLock, Timeout
 
 from likewise.errors import LikewiseError
 from likewise.runs.parts import checksum
@@ -33,8 +33,7 @@ KINDS = {
     "vectors": "texts and vectors of `likewise duplicates` and `topics`",
 }
 """Folder of the cache to what it holds. Nothing else in it is counted or removed."""
-_CORPUS = re.compile(r"[0-9a-f]{32}")
-_LOCKS, _WHOLE = ".locks", ".whole.json"
+_LOCKS, _WHOLE, _RESUMES = ".locks", ".whole.json", ".resumes"
 
 
 class CacheError(LikewiseError):
@@ -43,10 +42,10 @@ class CacheError(LikewiseError):
 
 @dataclass(frozen=True)
 class Kept:
-    """The files of one kind in the cache: the kind, the places, the number of files and their bytes."""
+    """The files of one kind in the cache: the kind, the folder, the number of files and their bytes."""
 
     kind: str
-    places: tuple[Path, ...]
+    place: Path
     files: int
     bytes: int
 
@@ -98,13 +97,12 @@ def cached(kind: str, key: Any, make: Callable[[Path], object], *, resumes: bool
     if is_cached(kind, key):
         return _place(kind, key)
     final = _place(kind, key)
-    work = final.with_name(f".{final.name}")
+    work = final.with_name(f".{final.name}{_RESUMES if resumes else ''}")
     with FileLock(made_in_cache(final.parent / _LOCKS) / final.name):
         if _is_whole(final):  # another process has made it meanwhile
             return final
+        _remove_unfinished(final.parent)
         try:
-            if not resumes:
-                shutil.rmtree(work, ignore_errors=True)
             work.mkdir(exist_ok=True)
             make(work)
             files = {path.relative_to(work).as_posix(): path for path in work.rglob("*") if path.is_file()}
@@ -122,6 +120,14 @@ def cached(kind: str, key: Any, make: Callable[[Path], object], *, resumes: bool
                 ) from error
             raise
     return final
+
+
+def _remove_unfinished(home: Path) -> None:
+    """Remove what killed calls have left and none resumes; what a living one is making is locked."""
+    for work in home.glob(".*"):
+        if work.name != _LOCKS and work.suffix != _RESUMES:
+            with suppress(Timeout, OSError), FileLock(home / _LOCKS / work.name[1:], timeout=0):
+                shutil.rmtree(work, ignore_errors=True)
 
 
 def is_cached(kind: str, key: Any) -> bool:
@@ -142,12 +148,16 @@ def _state(path: Path) -> tuple[int, int]:
 
 def _is_whole(folder: Path) -> bool:
     try:
-        for name, (size, time, known) in read_json(folder / _WHOLE).items():
-            now = _state(folder / name)
-            if now != (size, time) and (now[0] != size or checksum(folder / name) != known):
-                return False
+        written = read_json(folder / _WHOLE)
+        now = {name: [*_state(folder / name), known] for name, (_, _, known) in written.items()}
+        changed = [name for name in now if now[name] != written[name]]
+        if any(now[name][0] != written[name][0] or checksum(folder / name) != now[name][2] for name in changed):
+            return False
     except (OSError, ValueError, TypeError, AttributeError):
         return False
+    if changed:  # copied, with other times: not to be read again
+        with suppress(OSError):
+            write_json(folder / _WHOLE, now)
     return True
 
 
@@ -155,13 +165,10 @@ def kept_in_cache() -> list[Kept]:
     """Return what is in the cache, by kind."""
     home, found = cache_folder(), []
     for kind in KINDS:
-        places = [home / kind] if (home / kind).is_dir() else []
-        if kind == "corpus" and home.is_dir():  # in $LIKEWISE_CACHE they have no folder of their own
-            places += [path for path in home.iterdir() if _CORPUS.fullmatch(path.name) and path.is_dir()]
-        found_here = (path for place in places for path in place.rglob("*"))
-        files = [path for path in found_here if path.is_file() and not path.is_symlink() and _counts(path)]
-        if places:
-            found.append(Kept(kind, tuple(places), len(files), sum(path.stat().st_size for path in files)))
+        place = home / kind
+        files = [path for path in place.rglob("*") if path.is_file() and not path.is_symlink() and _counts(path)]
+        if place.is_dir():
+            found.append(Kept(kind, place, len(files), sum(path.stat().st_size for path in files)))
     return found
 
 
@@ -175,6 +182,5 @@ def clear_cache(*kinds: str) -> list[Kept]:
         raise CacheError(f"the cache holds no {unknown[0]}; there are {', '.join(KINDS)}")
     removed = [kept for kept in kept_in_cache() if not kinds or kept.kind in kinds]
     for kept in removed:
-        for place in kept.places:
-            shutil.rmtree(place)
+        shutil.rmtree(kept.place)
     return removed
