@@ -20,7 +20,7 @@ import torch
 import likewise
 from likewise.corpus.downloads import data_folder
 from likewise.evaluation.checkpoint import CheckpointEvaluator
-from likewise.recipes import RECIPES
+from likewise.recipes import find_recipe
 from likewise.runs.provenance import machine
 
 PARTS = ("tokenising", "forward", "backward", "optimizer", "evaluation")
@@ -58,7 +58,7 @@ class Clocks:
 def shares(name: str, args: argparse.Namespace, changes: dict[str, Any]) -> tuple[float, dict[str, float]]:
     """Seconds a step, and the share of each part."""
     clocks = Clocks()
-    recipe = RECIPES[name]
+    recipe = find_recipe(name)
 
     def collator(*given: Any) -> Any:
         made = recipe.build_collator(*given)
@@ -78,14 +78,14 @@ def shares(name: str, args: argparse.Namespace, changes: dict[str, Any]) -> tupl
         *((kind, "step", "optimizer") for kind in (torch.optim.AdamW, torch.optim.SGD)),
     ]
     before = [(owner, method, getattr(owner, method)) for owner, method, _ in patched]
-    RECIPES[name] = dataclasses.replace(recipe, build_collator=collator, build_loss=loss)
+    timed = dataclasses.replace(recipe, build_collator=collator, build_loss=loss)
     try:
         for owner, method, part in patched:
             setattr(owner, method, clocks.around(part, getattr(owner, method)))
         with tempfile.TemporaryDirectory() as folder:
             base = "bundled:glove" if name == "gclsr" else args.base
             likewise.train(
-                name,
+                timed,
                 args.corpus,
                 base=base,
                 out=folder,
@@ -99,7 +99,6 @@ def shares(name: str, args: argparse.Namespace, changes: dict[str, Any]) -> tupl
             )
             whole = time.perf_counter() - clocks.started
     finally:
-        RECIPES[name] = recipe
         for owner, method, function in before:
             setattr(owner, method, function)
     steps = clocks.steps - 1

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
+from likewise.recipes.consert import ConSERTLoss, ConSERTOptions
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, Transformer
 from tests.conftest import ADJECTIVES, NOUNS, PLACES, VERBS, sentence
@@ -21,14 +22,13 @@ from transformers import MPNetConfig, MPNetModel, MPNetTokenizer
 import likewise
 from likewise.adaptation import proposals
 from likewise.adaptation.head import HeadTrainingOptions
-from likewise.augment.embedding_views import shuffle_positions
 from likewise.context import distill
 from likewise.encoder.build import build_encoder, build_mask_prompt_encoder, load_transformer, reads_left_to_right
 from likewise.encoder.location import LoadError
 from likewise.errors import LikewiseError
 from likewise.inference import encode
-from likewise.recipes import RECIPES
-from likewise.recipes.consert import ConSERTLoss, ConSERTOptions
+from likewise.recipes import recipe_names
+from likewise.systems.embedding_views import shuffle_positions
 
 SMALL = {"batch_size": 8, "max_steps": 2, "quiet": True, "precision": "fp32"}
 LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
@@ -73,7 +73,7 @@ def hidden_states(encoder, text):
         return encoder[0].auto_model(**found).last_hidden_state[0], found["input_ids"][0]
 
 
-RUNS = {name: {"select_by": "last"} for name in RECIPES if name != "tsdae"}
+RUNS = {name: {"select_by": "last"} for name in recipe_names() if name != "tsdae"}
 RUNS["light"] = {}
 RUNS["sncse"] |= {"distil_mask": "never", "negation": "none"}  # a stage with a run of its own; nothing of the base
 RUNS["gclsr"] |= {"sentences": 64, "most_frequent": 50, "projection": 32, "bottleneck": 16, "filters": 4}

@@ -5,7 +5,7 @@ from sentence_transformers import SentenceTransformer
 from typer.testing import CliRunner
 
 from likewise.cli import build_app
-from likewise.recipes import RECIPES
+from likewise.recipes import find_recipe, recipe_names
 
 SMALL = ["--batch-size", "8", "--max-steps", "2", "--select-by", "last", "--quiet"]
 
@@ -14,10 +14,10 @@ def run(*arguments):
     return CliRunner().invoke(build_app(), [str(argument) for argument in arguments], env={"COLUMNS": "200"})
 
 
-@pytest.mark.parametrize("recipe", list(RECIPES))
+@pytest.mark.parametrize("recipe", recipe_names())
 def test_every_option_of_a_recipe_is_on_the_command_line(recipe):
     shown = run("train", recipe, "--help").output
-    for name in RECIPES[recipe].options().to_dict():
+    for name in find_recipe(recipe).options().to_dict():
         assert f"--{name.replace('_', '-')}" in shown
 
 
@@ -34,7 +34,7 @@ def test_trains_with_the_options_that_were_given(corpus_file, tiny_base, tmp_pat
     assert record["options"]["max_steps"] == 2
     assert record["corpus"]["report"]["dropped"]["too short"] > 0
     # What was not given is the preset's.
-    assert record["options"]["temperature"] == RECIPES["arccse"].options().to_dict()["temperature"]
+    assert record["options"]["temperature"] == find_recipe("arccse").options().to_dict()["temperature"]
     assert SentenceTransformer(str(out)).encode("the cat sees a dog").shape == (32,)
 
 

@@ -5,7 +5,8 @@ import torch
 
 from likewise.encoder.build import build_encoder
 from likewise.encoder.modules import without_training_head
-from likewise.encoder.training_modules import EncoderCopy, MomentumQueue
+from likewise.encoder.training_modules import EncoderCopy
+from likewise.systems.esimcse import MomentumQueue
 
 
 @pytest.fixture

@@ -115,5 +115,5 @@ def test_quiet_prints_nothing(finished, cache, corpus_file, base, tmp_path, capf
 
 
 def test_contradictions_are_refused(cache):
-    with pytest.raises(OptionError, match="sam_rho"):
+    with pytest.raises(OptionError, match="no option sam_rho"):
         LIGHT.options(sam_rho=0.05)

@@ -4,9 +4,9 @@ import torch
 import likewise
 from likewise.encoder.build import build_encoder, build_mask_prompt_encoder
 from likewise.encoder.training_modules import FrozenCopy
-from likewise.recipes import RECIPES, OptionError
+from likewise.recipes import OptionError, find_recipe
 
-RECIPE = RECIPES["mask-distillation"]
+RECIPE = find_recipe("mask-distillation")
 
 
 def features(batch):

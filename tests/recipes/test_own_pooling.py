@@ -10,7 +10,7 @@ import likewise
 from likewise.encoder.build import build_encoder
 from likewise.encoder.location import LoadError
 from likewise.encoder.opening import is_sentence_encoder
-from likewise.recipes import RECIPES
+from likewise.recipes import find_recipe
 
 SMALL = {"batch_size": 8, "max_steps": 2, "quiet": True, "precision": "fp32"}
 
@@ -44,7 +44,7 @@ def test_a_raw_language_model_has_cls_and_the_head(tiny_base):
 
 @pytest.mark.parametrize("recipe", ["arccse", "simcse", "esimcse"])
 def test_it_is_the_default_of_the_first_preset_alone(recipe):
-    pooling = {name: options.pooling for name, options in RECIPES[recipe].presets.items()}
+    pooling = {name: options.pooling for name, options in find_recipe(recipe).presets.items()}
     assert pooling == {"cpu": "own", "paper-base": "cls", "paper-large": "cls"}
 
 
@@ -64,7 +64,7 @@ def test_a_default_prompt_is_in_training_what_it_is_in_encode(tiny_base, tmp_pat
         modules=[transformer, pooling, Normalize()], prompts={"q": "the cat sees "}, default_prompt_name="q"
     )
     model.save(str(tmp_path / "prompted"))
-    method = RECIPES[recipe]
+    method = find_recipe(recipe)
     options = method.options()
     encoder = method.build_encoder(str(tmp_path / "prompted"), options)
     rows = [{"sentence": text, "words": 3} for text in ("the old river", "a dog")]

@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Any
 
 from likewise.cli.groups import HELP
-from likewise.runs.registered import RECIPES_GROUP
+from likewise.runs.registered import RECIPES_GROUP, is_of_likewise
 
 _SLOW = {
     "numpy",
@@ -34,7 +34,7 @@ def avoid_slow_imports(arguments: Sequence[str]) -> None:
     completing = "_LIKEWISE_COMPLETE" in os.environ
     line = os.environ.get("COMP_WORDS", os.environ.get("_TYPER_COMPLETE_ARGS", "")).split() if completing else arguments
     before = list(line[: line.index("--")] if "--" in line and not completing else line)
-    others = {entry.name for entry in entry_points(group=RECIPES_GROUP)}
+    others = {entry.name for entry in entry_points(group=RECIPES_GROUP) if not is_of_likewise(entry)}
     if (completing or {*HELP} & {*before} or before in _GROUPS) and not others & {*before}:
         sys.meta_path.insert(0, _Finder())
 

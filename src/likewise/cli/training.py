@@ -38,7 +38,7 @@ class _TrainGroup(LazyGroup):
 @group(kind=_TrainGroup)
 def train() -> CommandTable:
     """Return the commands of `likewise train`, one for each recipe."""
-    from likewise.recipes import RECIPES, find_recipe, recipe_names
+    from likewise.recipes import find_recipe, recipe_summaries
 
     def make(name: str) -> Any:
         recipe = find_recipe(name)
@@ -46,8 +46,7 @@ def train() -> CommandTable:
         defaults = {"base": recipe.default_base}
         return method_command(likewise.train, "recipe", recipe, defaults=defaults, texts={"base": text})
 
-    summaries = {name: recipe.summary for name, recipe in RECIPES.items()}
-    return {name: (partial(make, name), summaries.get(name, "A recipe of another package.")) for name in recipe_names()}
+    return {name: (partial(make, name), summary) for name, summary in recipe_summaries().items()}
 
 
 @group()

@@ -23,7 +23,7 @@ from likewise.corpus import CorpusOptions, PreparedCorpus, prepare
 from likewise.errors import LikewiseError
 from likewise.evaluation.registry import resolve
 from likewise.evaluation.suite import read_tasks
-from likewise.recipes import RECIPES, Recipe, TrainingOptions, find_recipe, recipe_names
+from likewise.recipes import Recipe, TrainingOptions, find_recipe, recipe_names
 from likewise.runs.options import ContradictionError, OptionError, Options, checked_seed, unknown_option
 from likewise.runs.plan import Plan
 from likewise.runs.progress import Progress
@@ -130,7 +130,7 @@ def parse_methods(
     ['simcse', 'arccse margin=0', 'arccse margin=10']
     """
     methods: dict[str, Method] = {}
-    for line in itertools.chain(*(["base", *BASELINES, *RECIPES] if x.strip() == ALL else [x] for x in lines)):
+    for line in itertools.chain(*(["base", *BASELINES, *recipe_names()] if x.strip() == ALL else [x] for x in lines)):
         for text, method in _grid(line, preset, shared or {}).items():
             methods.setdefault(text, method)
     labels = [method.label for method in methods.values()]

@@ -8,7 +8,6 @@ import torch
 from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformer
 from torch import Tensor, nn
-from transformers import AutoModelForCausalLM
 
 from likewise.augment.word_noise import WordNoise, add_word_noise
 from likewise.encoder.modules import TrainingOnly, saved_modules
@@ -61,27 +60,6 @@ class PairClassifier(TrainingOnly):
     def logits(self, first: Tensor, second: Tensor) -> Tensor:
         """Return the logits (P, C) of pairs of vectors (P, D), (P, D)."""
         return self.linear(torch.cat([first, second, (first - second).abs()], dim=1))
-
-
-class TrainingDecoder(TrainingOnly):
-    """The language model that the loss of a denoising auto-encoder decodes with.
-
-    Args:
-        decoder: a causal language model of transformers, its weights tied to the encoder's or not.
-    """
-
-    def __init__(self, decoder: Any) -> None:
-        super().__init__()
-        self.decoder = decoder
-
-    def save(self, output_path: str, *args: Any, safe_serialization: bool = True, **kwargs: Any) -> None:
-        """Write the decoder as transformers does."""
-        self.decoder.save_pretrained(output_path)
-
-    @classmethod
-    def load(cls, model_name_or_path: str, subfolder: str = "", *args: Any, **kwargs: Any) -> Self:
-        """Load the module from a checkpoint's folder."""
-        return cls(AutoModelForCausalLM.from_pretrained(str(Path(model_name_or_path) / subfolder)))
 
 
 class NoisyWords(TrainingOnly):
@@ -210,45 +188,3 @@ class FrozenCopy(EncoderCopy):
         super().train(mode)
         self.encoder.eval()
         return self
-
-
-class MomentumQueue(FrozenCopy):
-    """The momentum encoder of ESimCSE and the queue of the vectors it made (section 3.2), first in, first out.
-
-    The copy has no dropout, as in the authors' code.
-
-    Args:
-        momentum: lambda of theta_m <- lambda theta_m + (1 - lambda) theta_e.
-    """
-
-    queue: Tensor
-    filled: Tensor
-
-    def __init__(self, encoder: SentenceTransformer, size: int, dimension: int, momentum: float = 0.995) -> None:
-        super().__init__(encoder)
-        self.size, self.dimension, self.momentum = size, dimension, momentum
-        self.register_buffer("queue", torch.zeros(size, dimension))  # (M, D), the oldest first
-        self.register_buffer("filled", torch.zeros((), dtype=torch.long))
-
-    def vectors(self) -> Tensor:
-        """Return the vectors in the queue, (up to M, D), the oldest first, as a copy."""
-        return self.queue[self.size - int(self.filled) :].clone()
-
-    @torch.no_grad()
-    def push(self, vectors: Tensor) -> None:
-        """Append vectors (B, D) to the queue, and drop the oldest."""
-        self.queue.copy_(torch.cat([self.queue, vectors.to(self.queue.dtype)])[-self.size :])
-        self.filled.fill_(min(self.size, int(self.filled) + len(vectors)))
-
-    @torch.no_grad()
-    def follow(self, encoder: nn.Module) -> None:
-        """Update the copy's weights towards those of the trained encoder, by momentum."""
-        trained = (parameter for module in saved_modules(encoder) for parameter in module.parameters())
-        for own, other in zip(self.encoder.parameters(), trained, strict=True):
-            own.lerp_(other, 1 - self.momentum)
-
-    @torch.no_grad()
-    def keys(self, features: dict[str, Any], head: TrainingHead | None = None) -> Tensor:
-        """Encode tokens (B, T) as vectors (B, D) for the queue, through the trained encoder's head if any."""
-        vectors = self.encode(features)
-        return head({"sentence_embedding": vectors})["sentence_embedding"] if head else vectors

@@ -6,32 +6,33 @@ Where the values of a recipe come from, and what differs from its paper: docs/pa
 from importlib.metadata import EntryPoint, entry_points
 
 from likewise.recipes.arccse import ARCCSE, SIMCSE
-from likewise.recipes.consert import CONSERT
-from likewise.recipes.ct import CT
-from likewise.recipes.esimcse import ESIMCSE
 from likewise.recipes.exclusion import EXCLUSION
 from likewise.recipes.gclsr import GCLSR
 from likewise.recipes.light import LIGHT
-from likewise.recipes.mask_distillation import MASK_DISTILLATION
 from likewise.recipes.options import TrainingOptions
 from likewise.recipes.recipe import Recipe
 from likewise.recipes.sncse import SNCSE
-from likewise.recipes.tsdae import TSDAE
 from likewise.runs.options import OptionError
-from likewise.runs.registered import RECIPES_GROUP, load_registered
+from likewise.runs.registered import RECIPES_GROUP, is_of_likewise, load_registered
 
-RECIPES: dict[str, Recipe] = {
-    recipe.name: recipe
-    for recipe in (ARCCSE, SIMCSE, SNCSE, GCLSR, ESIMCSE, CONSERT, CT, TSDAE, MASK_DISTILLATION, EXCLUSION, LIGHT)
-}
-"""The recipes of this library."""
+RECIPES: dict[str, Recipe] = {recipe.name: recipe for recipe in (ARCCSE, SIMCSE, SNCSE, GCLSR, EXCLUSION, LIGHT)}
+"""The recipes of this library. Those of other papers to compare with are registered as any package's are."""
 
-__all__ = ["RECIPES", "OptionError", "Recipe", "TrainingOptions", "find_recipe", "recipe_names"]
+__all__ = ["RECIPES", "OptionError", "Recipe", "TrainingOptions", "find_recipe", "recipe_names", "recipe_summaries"]
 
 
 def recipe_names() -> list[str]:
     """Return the names of this library's recipes and of those that installed packages register."""
     return [*RECIPES, *sorted(_registered())]
+
+
+def recipe_summaries() -> dict[str, str]:
+    """Return the summary of each recipe by its name; those of other packages are not loaded for it."""
+    others = {
+        name: find_recipe(name).summary if is_of_likewise(entry) else "A recipe of another package."
+        for name, entry in sorted(_registered().items())
+    }
+    return {name: recipe.summary for name, recipe in RECIPES.items()} | others
 
 
 def find_recipe(recipe: str | Recipe) -> Recipe:

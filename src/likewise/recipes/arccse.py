@@ -20,12 +20,12 @@ from likewise.encoder.modules import dropout_off
 from likewise.encoder.opening import is_sentence_encoder
 from likewise.encoder.training_modules import VECTORS, FrozenCopy
 from likewise.losses import EncoderLoss, functional
-from likewise.recipes.options import HeadOptions
+from likewise.recipes.options import HeadOptions, SharpOptions
 from likewise.recipes.recipe import Reading, Recipe, TextCollator
 from likewise.runs.options import OptionError, option
 
 
-class ArcCSEOptions(HeadOptions):
+class ArcCSEOptions(HeadOptions, SharpOptions):
     """The options of ArcCSE; the defaults are the paper's for a base model (section 4.1)."""
 
     contrastive: Literal["arccon", "nt-xent", "none"] = option("arccon", "The contrastive part of the loss.")

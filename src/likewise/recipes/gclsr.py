@@ -42,8 +42,6 @@ class GCLSROptions(TrainingOptions):
     momentum_after: float = option(0.8, "Momentum of SGD after warm-up.", ge=0, lt=1)
     weight_decay: float = option(1e-3, "Weight decay of SGD.")
     predictor_rate: float = option(1.0, "The predictor's constant rate; 0: it decays with all others.", ge=0)
-    schedule: Literal["linear", "cosine", "constant"] = option("cosine", "Always cosine here.")
-    sam_rho: float = option(0.0, "Always 0 here: plain SGD.")
     sentences: int = option(10_000, "Sentences sampled from the corpus; 0: all.", ge=0)
     dimension: int = option(0, "Size of the word vectors: required of a file, kept of an encoder's; 0: any.", ge=0)
     most_frequent: int = option(100_000, "Most frequent words to keep in addition to those of the corpus.", ge=0)
@@ -74,8 +72,6 @@ class GCLSROptions(TrainingOptions):
         super()._check()
         if self.warmup_epochs >= self.epochs:
             raise OptionError(f"warmup_epochs {self.warmup_epochs} must be below epochs {self.epochs}")
-        if self.warmup_ratio or self.schedule != "cosine" or self.sam_rho:
-            raise OptionError("gclsr has SGD with warmup_epochs and a cosine: drop warmup_ratio, schedule and sam_rho")
         if self.group_size and self.projection % self.group_size:
             raise OptionError(f"group_size {self.group_size} does not divide projection {self.projection}")
         if self.sentences and self.sentences < self.batch_size * self.accumulation:

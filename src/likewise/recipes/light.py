@@ -6,7 +6,6 @@ gradient; a frozen encoder takes the place of the other view, as in tokenlearn. 
 
 from collections.abc import Callable, Iterable
 from functools import partial
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,7 @@ from likewise.inference.engines.graph import fingerprint
 from likewise.inference.files import encode_file
 from likewise.inference.loading import load
 from likewise.losses import EncoderLoss, functional
-from likewise.recipes.options import TrainingOptions
+from likewise.recipes.options import AdamWOptions
 from likewise.recipes.recipe import Recipe, Run, TextCollator
 from likewise.runs import processes
 from likewise.runs.options import OptionError, option
@@ -34,12 +33,11 @@ from likewise.runs.options import OptionError, option
 _AT_A_TIME = 10_000  # sentences whose vectors are in memory
 
 
-class LightOptions(TrainingOptions):
+class LightOptions(AdamWOptions):
     """The options of the light encoder; the presets were chosen on STS-B dev."""
 
     learning_rate: float = option(1e-3, "Peak learning rate of the network.")
     word_rate: float = option(1e-3, "Peak learning rate of the word vectors.", gt=0)
-    sam_rho: float = option(0.0, "Always 0 here: plain Adam.")
     max_length: int = option(96, "Tokens of a sentence that the base reads; 0: as many as it can.")
     words: int = option(20_000, "Most frequent words of the corpus that get a vector in addition to sub-words.", ge=0)
     vectors: str = option("", "Word vectors to start from, a file or bundled:glove; '': the base's vectors of words.")
@@ -48,8 +46,6 @@ class LightOptions(TrainingOptions):
 
     def _check(self) -> None:
         super()._check()
-        if self.sam_rho:
-            raise OptionError("light has an Adam of its own: drop sam_rho")
         if self.vectors and (self.dimension or not self.hidden):
             raise OptionError(
                 "with vectors a network is needed, and it gives the base's size: drop dimension and hidden"
@@ -76,18 +72,16 @@ def _vectors(run: Run) -> np.ndarray:
     model = load(run.base, precision="auto")
     if length := run.options.max_length:
         model.max_seq_length = min(length, model.max_seq_length or length)
-    starts = range(0, len(run.rows), _AT_A_TIME)
-    sentences = [text for start in starts for text in run.rows[start : start + _AT_A_TIME]["sentence"]]
-    text = "".join(f"{sentence}\n" for sentence in sentences).encode("utf-8", "surrogatepass")
 
     def make(folder: Path) -> None:
         run.progress.tell(f"vectors of {run.base}, which are learnt from, are made and kept")
         lines = folder / "sentences.txt"
-        lines.write_bytes(text)
+        with lines.open("w", encoding="utf-8", errors="surrogatepass", newline="\n") as file:
+            file.writelines(f"{sentence}\n" for sentence in run.sentences())
         encode_file(model, lines, folder / "vectors.npy", quiet=run.progress.quiet)
         lines.unlink()
 
-    key = [fingerprint(model), model.max_seq_length, blake2b(text, digest_size=16).hexdigest()]
+    key = [fingerprint(model), model.max_seq_length]
     return np.load(run.prepared(key, make) / "vectors.npy", mmap_mode="r")
 
 

@@ -5,25 +5,33 @@ from typing import Literal
 from likewise.encoder.build import TEMPLATE, OwnOrMode, split_template
 from likewise.runs.options import OptionError, Options, option
 
-__all__ = ["ContrastiveOptions", "HeadOptions", "OptionError", "PromptOptions", "TrainingOptions", "option"]
+__all__ = [
+    "AdamWOptions",
+    "ContrastiveOptions",
+    "HeadOptions",
+    "OptionError",
+    "PromptOptions",
+    "SharpOptions",
+    "TrainingOptions",
+    "option",
+]
 
 TrainingPrecision = Literal["auto", "fp32", "bf16"]
 
 
 class TrainingOptions(Options):
-    """The options of every training; the methods' own are added by subclasses."""
+    """The options of every training; the methods' own are added by subclasses.
+
+    One that trains by AdamW extends `AdamWOptions`, or `SharpOptions` if its updates may also be sharpness-aware.
+    """
 
     batch_size: int = option(64, "Sentences of a forward pass.", gt=0)
     accumulation: int = option(1, "Forward passes of one update; negatives stay within each pass.", gt=0)
     learning_rate: float = option(3e-5, "Peak learning rate.", gt=0)
     epochs: int = option(1, "Passes over the corpus.", gt=0)
     max_steps: int = option(0, "Stop after this many updates; 0: as many as the epochs hold.", ge=0)
-    warmup_ratio: float = option(0.0, "Share of the updates in which the rate rises from 0.", ge=0, lt=1)
-    schedule: Literal["linear", "cosine", "constant"] = option("linear", "Course of the learning rate after warm-up.")
     weight_decay: float = option(0.0, "Decoupled weight decay of AdamW.", ge=0)
     max_grad_norm: float = option(1.0, "Gradients are clipped to this norm; 0: never.", ge=0)
-    sam_rho: float = option(0.05, "Radius of sharpness-aware minimisation, in weight norm; 0: plain AdamW.", ge=0)
-    sam_every: int = option(1, "Make every n-th update sharpness-aware; such an update costs as much as two.", gt=0)
     interpolation: float = option(
         1.0, "Where the saved weights lie between the base's (0) and the trained ones (1) (WiSE-FT).", gt=0, le=1
     )
@@ -50,7 +58,21 @@ class TrainingOptions(Options):
             raise OptionError("max_length counts the two special tokens, so it is 3 or more (or 0)")
 
 
-class PromptOptions(TrainingOptions):
+class AdamWOptions(TrainingOptions):
+    """Options of the recipes whose learning rate has a warm-up and a schedule."""
+
+    warmup_ratio: float = option(0.0, "Share of the updates in which the rate rises from 0.", ge=0, lt=1)
+    schedule: Literal["linear", "cosine", "constant"] = option("linear", "Course of the learning rate after warm-up.")
+
+
+class SharpOptions(AdamWOptions):
+    """Options of the recipes that can be trained by sharpness-aware minimisation (SAM)."""
+
+    sam_rho: float = option(0.05, "Radius of sharpness-aware minimisation, in weight norm; 0: plain AdamW.", ge=0)
+    sam_every: int = option(1, "Make every n-th update sharpness-aware; such an update costs as much as two.", gt=0)
+
+
+class PromptOptions(SharpOptions):
     """Options of the recipes that read the hidden state at the mask of a prompt."""
 
     template: str = option(
@@ -62,7 +84,7 @@ class PromptOptions(TrainingOptions):
         split_template(self.template)
 
 
-class ContrastiveOptions(TrainingOptions):
+class ContrastiveOptions(AdamWOptions):
     """Options of the recipes that compare a sentence with the others of its batch."""
 
     batch_size: int = option(64, "Sentences of a forward pass; the others in it are the negatives.", ge=2)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,6 +26,7 @@ from likewise.runs.progress import Progress
 Views = Callable[[list[dict[str, Any]]], Mapping[str, Any]]
 Collator = Callable[[list[dict[str, Any]]], dict[str, Any]]
 
+_AT_A_TIME = 10_000  # rows in memory
 _MEASURED = 500
 """Sentences on which the need of a first stage is measured if there is nothing else to measure by."""
 
@@ -110,15 +112,23 @@ class Run:
         return sample_rows(len(self.rows), wanted, self.seed, 2)
 
     def prepared(self, key: list[Any], make: Callable[[Path], object]) -> Path:
-        """Return the folder of the cache for what a stage makes of the rows, see `likewise.runs.cache.cached`.
+        """Return the folder of the cache for what a stage makes of the sentences, see `likewise.runs.cache.cached`.
 
         A stop keeps what `make` has done.
 
         Args:
-            key: all that decides the content, besides the recipe.
+            key: all that decides the content, besides the recipe and the sentences of the rows.
         """
+        digest = blake2b(digest_size=16)
+        for sentence in self.sentences():
+            digest.update(f"{sentence}\n".encode("utf-8", "surrogatepass"))
         with processes.in_turn():
-            return cached("stages", [self.recipe.name, *key], make, resumes=True)
+            return cached("stages", [self.recipe.name, digest.hexdigest(), *key], make, resumes=True)
+
+    def sentences(self) -> Iterator[str]:
+        """Yield the sentences of the rows."""
+        for start in range(0, len(self.rows), _AT_A_TIME):
+            yield from self.rows[start : start + _AT_A_TIME]["sentence"]
 
     def trained_first(self, recipe: Recipe, needed: Callable[[], bool], **options: Any) -> Run:
         """Return the run with another recipe's model of the same corpus as its base, if that is needed.

@@ -3,7 +3,6 @@
 Wang et al. 2022, "SNCSE: Contrastive Learning for Unsupervised Sentence Embedding with Soft Negative Samples".
 """
 
-import hashlib
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -134,20 +133,18 @@ def with_negations(run: Run) -> Run:
     chosen = run.sample(wanted)
     if options.opposite_weight:
         chosen = with_candidates(run.rows, chosen, options.opposite_share, run.seed)
-    rows = run.rows.select(chosen)
-    # One string a row, some 100 bytes: smaller than the model's own memory up to millions of rows.
-    sentences = rows["sentence"][:]
+    run = run.but(rows=run.rows.select(chosen))
 
     def make(folder: Path) -> None:
-        negate_corpus(sentences, folder / _NEGATIONS, processes=options.processes, quiet=run.progress.quiet)
+        path, quiet = folder / _NEGATIONS, run.progress.quiet
+        negate_corpus(run.sentences(), path, processes=options.processes, quiet=quiet)
 
-    key = [RULES_VERSION, hashlib.blake2b("\n".join(sentences).encode("utf-8", "surrogatepass")).hexdigest()]
-    found = run.prepared(key, make) / _NEGATIONS
+    found = run.prepared([RULES_VERSION], make) / _NEGATIONS
     column = datasets.Dataset.from_dict(
         {"negation": [item.negation for item in read_negations(found)]},
         datasets.Features({"negation": datasets.Value("string")}),
     )
-    return run.but(rows=datasets.concatenate_datasets([rows.flatten_indices(), column], axis=1))
+    return run.but(rows=datasets.concatenate_datasets([run.rows.flatten_indices(), column], axis=1))
 
 
 def _encoder(base: str, options: SNCSEOptions) -> Any:

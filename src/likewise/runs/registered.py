@@ -11,6 +11,11 @@ RECIPES_GROUP = "likewise.recipes"
 """The group of entry points by which an installed package registers recipes, and the modules of their encoders."""
 
 
+def is_of_likewise(entry: EntryPoint) -> bool:
+    """Return whether an entry point leads into this package."""
+    return entry.module.partition(".")[0] == "likewise"
+
+
 def load_registered(entry: EntryPoint, kind: type[_Part], what: str, error: type[LikewiseError]) -> _Part:
     """Load an entry point of another package.
 

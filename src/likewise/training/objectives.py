@@ -34,13 +34,13 @@ from likewise.evaluation.checkpoint import (
 )
 from likewise.evaluation.data import find_data, find_file
 from likewise.evaluation.registry import rated_task
-from likewise.recipes.options import TrainingOptions
+from likewise.recipes.options import SharpOptions
 from likewise.recipes.recipe import WithPresets
 from likewise.runs.options import OptionError, option
 from likewise.training.labelled_rows import LabelledRows, collect
 
 
-class FinetuneOptions(TrainingOptions):
+class FinetuneOptions(SharpOptions):
     """The options of every objective; the defaults are those of SBERT (Reimers and Gurevych 2019, section 3.1)."""
 
     batch_size: int = option(16, "Rows of a forward pass.")

@@ -76,6 +76,7 @@ class _Steps(BaseTrainer):
 
     def __init__(self, options: TrainingOptions, **settings: Any) -> None:
         self.options = options
+        self._rho, self._sharp_every = getattr(options, "sam_rho", 0.0), getattr(options, "sam_every", 1)
         self._passes: list[tuple[dict[str, Any], list[Tensor]]] = []
         super().__init__(**settings)
         if processes.count() > 1:  # the gradients are averaged here, see `average_gradients`
@@ -161,12 +162,12 @@ class _Steps(BaseTrainer):
     def create_optimizer(self, *model: Any) -> torch.optim.Optimizer:
         """Return AdamW, wrapped in SAM if asked for, or the optimizer that the trainer was given."""
         optimizer: torch.optim.Optimizer = super().create_optimizer(*model)
-        if self.options.sam_rho and not isinstance(optimizer, TwoPassSAM):
+        if self._rho and not isinstance(optimizer, TwoPassSAM):
             # One group a rate and decay, as the trainer made them; AdamW's state starts empty either way.
             optimizer = self.optimizer = TwoPassSAM(
                 optimizer.param_groups,
                 torch.optim.AdamW,
-                rho=self.options.sam_rho,
+                rho=self._rho,
                 lr=self.args.learning_rate,
                 betas=(self.args.adam_beta1, self.args.adam_beta2),
                 eps=self.args.adam_epsilon,
@@ -190,7 +191,7 @@ class _Steps(BaseTrainer):
         # torch's DataParallel would copy a layer with the replaced method of the first device's.
         pooled = nullcontext() if self.args.n_gpu > 1 else only_pooled_token(self.model)
         with pooled, in_chunks(self.model, getattr(self.options, "chunk", 0)):
-            sharp = self.options.sam_rho and not self.state.global_step % self.options.sam_every
+            sharp = self._rho and not self.state.global_step % self._sharp_every
             if sharp:
                 self._passes.append((dict(inputs), chance()))
             loss = super().training_step(model, inputs, num_items_in_batch)
@@ -251,8 +252,8 @@ def trainer_arguments(
         # Epochs only bound the order of the data; the steps end the run.
         num_train_epochs=math.ceil(steps / steps_an_epoch),
         max_steps=steps,
-        warmup_steps=int(options.warmup_ratio * steps),
-        lr_scheduler_type=options.schedule,
+        warmup_steps=int(getattr(options, "warmup_ratio", 0.0) * steps),
+        lr_scheduler_type=getattr(options, "schedule", "linear"),
         weight_decay=options.weight_decay,
         max_grad_norm=options.max_grad_norm,
         bf16=use_bf16(options.precision),

@@ -2,11 +2,10 @@ import pytest
 import torch
 
 from likewise.encoder.location import LoadError
-from likewise.encoder.training_modules import TrainingDecoder
-from likewise.recipes import RECIPES, OptionError
-from likewise.recipes.tsdae import noisy_views
+from likewise.recipes import OptionError, find_recipe
+from likewise.systems.tsdae import TrainingDecoder, noisy_views
 
-TSDAE = RECIPES["tsdae"]
+TSDAE = find_recipe("tsdae")
 
 
 @pytest.fixture

@@ -7,32 +7,72 @@ from functools import partial
 from typing import Any
 
 import torch
-from torch import Tensor
+from sentence_transformers import SentenceTransformer
+from torch import Tensor, nn
 
 from likewise.augment.spans import sentence_rng
 from likewise.augment.word_edits import repeat_tokens
 from likewise.encoder.build import build_encoder
-from likewise.encoder.modules import find_part
-from likewise.encoder.training_modules import MomentumQueue, TrainingHead
+from likewise.encoder.modules import find_part, saved_modules
+from likewise.encoder.training_modules import FrozenCopy, TrainingHead
 from likewise.losses import EncoderLoss, functional
 from likewise.recipes.options import HeadOptions
 from likewise.recipes.recipe import Reading, Recipe, TextCollator
 from likewise.runs import processes
-from likewise.runs.options import OptionError, option
+from likewise.runs.options import option
 
 
 class ESimCSEOptions(HeadOptions):
-    """The options of ESimCSE; the defaults are the paper's for BERT-base."""
+    """The options of ESimCSE; the defaults are the paper's for BERT-base.
+
+    None is SAM's: its second pass would fill the queue twice.
+    """
 
     repetition: float = option(0.32, "Largest share of sub-words repeated in the positive; 0: at most two.", ge=0, le=1)
     momentum: float = option(0.995, "Momentum lambda of the encoder that fills the queue.", ge=0, le=1)
     queue: float = option(2.5, "Vectors that the queue holds, as a multiple of the batch size; 0: no queue.", ge=0)
-    sam_rho: float = option(0.0, "Always 0 here: a second pass would fill the queue twice.")
 
-    def _check(self) -> None:
-        super()._check()
-        if self.sam_rho:
-            raise OptionError("esimcse fills its queue in every pass, and SAM makes two of an update: set sam_rho to 0")
+
+class MomentumQueue(FrozenCopy):
+    """The momentum encoder of ESimCSE and the queue of the vectors it made (section 3.2), first in, first out.
+
+    The copy has no dropout, as in the authors' code.
+
+    Args:
+        momentum: lambda of theta_m <- lambda theta_m + (1 - lambda) theta_e.
+    """
+
+    queue: Tensor
+    filled: Tensor
+
+    def __init__(self, encoder: SentenceTransformer, size: int, dimension: int, momentum: float = 0.995) -> None:
+        super().__init__(encoder)
+        self.size, self.dimension, self.momentum = size, dimension, momentum
+        self.register_buffer("queue", torch.zeros(size, dimension))  # (M, D), the oldest first
+        self.register_buffer("filled", torch.zeros((), dtype=torch.long))
+
+    def vectors(self) -> Tensor:
+        """Return the vectors in the queue, (up to M, D), the oldest first, as a copy."""
+        return self.queue[self.size - int(self.filled) :].clone()
+
+    @torch.no_grad()
+    def push(self, vectors: Tensor) -> None:
+        """Append vectors (B, D) to the queue, and drop the oldest."""
+        self.queue.copy_(torch.cat([self.queue, vectors.to(self.queue.dtype)])[-self.size :])
+        self.filled.fill_(min(self.size, int(self.filled) + len(vectors)))
+
+    @torch.no_grad()
+    def follow(self, encoder: nn.Module) -> None:
+        """Update the copy's weights towards those of the trained encoder, by momentum."""
+        trained = (parameter for module in saved_modules(encoder) for parameter in module.parameters())
+        for own, other in zip(self.encoder.parameters(), trained, strict=True):
+            own.lerp_(other, 1 - self.momentum)
+
+    @torch.no_grad()
+    def keys(self, features: dict[str, Any], head: TrainingHead | None = None) -> Tensor:
+        """Encode tokens (B, T) as vectors (B, D) for the queue, through the trained encoder's head if any."""
+        vectors = self.encode(features)
+        return head({"sentence_embedding": vectors})["sentence_embedding"] if head else vectors
 
 
 def repeated_views(
@@ -108,4 +148,5 @@ ESIMCSE = Recipe(
     build_encoder=_encoder,
     build_collator=_collator,
     build_loss=ESimCSELoss,
+    modules=(MomentumQueue,),
 )

@@ -9,13 +9,13 @@ import torch.nn.functional as F
 from sentence_transformers import SentenceTransformer
 from torch import Tensor, nn
 
-from likewise.augment.embedding_views import cut_features, cut_tokens, shuffle_positions
 from likewise.encoder.build import LAST_TWO, build_encoder, build_layer_average
 from likewise.errors import LikewiseError
 from likewise.losses import EncoderLoss, functional
-from likewise.recipes.options import ContrastiveOptions
+from likewise.recipes.options import ContrastiveOptions, SharpOptions
 from likewise.recipes.recipe import Reading, Recipe, TextCollator
 from likewise.runs.options import OptionError, option
+from likewise.systems.embedding_views import cut_features, cut_tokens, shuffle_positions
 
 _RELATIVE = ("relative_attention_num_buckets", "relative_attention")
 """Settings of transformers whose layers look at the distance between two tokens: MPNet's, and DeBERTa's."""
@@ -25,7 +25,7 @@ _TOKENS = ("input_ids", "token_type_ids")
 View = Literal["none", "token-cutoff", "feature-cutoff", "shuffle", "dropout"]
 
 
-class ConSERTOptions(ContrastiveOptions):
+class ConSERTOptions(ContrastiveOptions, SharpOptions):
     """The options of ConSERT."""
 
     pooling: Literal["last-two", "mean", "cls"] = option("last-two", "Token vectors that are averaged, or [CLS].")

@@ -1,9 +1,8 @@
 import torch
 
 from likewise.encoder.build import build_encoder
-from likewise.encoder.training_modules import MomentumQueue
 from likewise.losses import functional
-from likewise.recipes.esimcse import ESimCSELoss, ESimCSEOptions
+from likewise.systems.esimcse import ESimCSELoss, ESimCSEOptions, MomentumQueue
 
 
 def tokens(encoder, texts):

@@ -4,7 +4,7 @@ from transformers import RobertaConfig, RobertaModel
 
 from likewise.encoder.build import build_encoder
 from likewise.losses import functional
-from likewise.recipes.consert import ConSERTLoss, ConSERTOptions
+from likewise.systems.consert import ConSERTLoss, ConSERTOptions
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def test_shuffling_hands_other_positions_to_the_transformer(encoder, batch):
     torch.manual_seed(3)
     found = loss.view(batch, "shuffle")
     torch.manual_seed(3)
-    from likewise.augment.embedding_views import shuffle_positions
+    from likewise.systems.embedding_views import shuffle_positions
 
     assert torch.allclose(found, plain(encoder, batch, position_ids=shuffle_positions(batch["attention_mask"])))
     assert (found - plain(encoder, batch)).abs().max() > 1e-3

@@ -2,10 +2,10 @@ import pytest
 import torch
 
 from likewise.encoder.training_modules import EncoderCopy
-from likewise.recipes import RECIPES, OptionError
-from likewise.recipes.ct import tension_pairs
+from likewise.recipes import OptionError, find_recipe
+from likewise.systems.ct import tension_pairs
 
-CT = RECIPES["ct"]
+CT = find_recipe("ct")
 
 
 def test_one_pair_in_eight_is_of_equal_sentences_and_each_encoder_sees_each_sentence_once(sentences):
@@ -52,7 +52,11 @@ def test_the_rate_falls_in_steps_and_both_encoders_are_trained(tiny_base):
 
 @pytest.mark.parametrize(
     ("changes", "message"),
-    [({"batch_size": 12}, "multiple"), ({"batch_size": 2, "negatives": 1}, "3 or more"), ({"sam_rho": 0.1}, "RMSprop")],
+    [
+        ({"batch_size": 12}, "multiple"),
+        ({"batch_size": 2, "negatives": 1}, "3 or more"),
+        ({"sam_rho": 0.1}, "no option sam_rho"),
+    ],
 )
 def test_contradictions_are_refused(changes, message):
     with pytest.raises(OptionError, match=message):

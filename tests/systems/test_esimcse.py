@@ -1,9 +1,9 @@
 import pytest
 
-from likewise.encoder.training_modules import MomentumQueue
-from likewise.recipes import RECIPES, OptionError
+from likewise.recipes import OptionError, find_recipe
+from likewise.systems.esimcse import MomentumQueue
 
-ESIMCSE = RECIPES["esimcse"]
+ESIMCSE = find_recipe("esimcse")
 
 
 def test_the_paper_s_values():
@@ -57,7 +57,7 @@ def test_repetitions_never_pass_what_the_base_reads(tiny_base, sentences):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"sam_rho": 0.05}, "SAM"),
+        ({"sam_rho": 0.05}, "no option sam_rho"),
         ({"repetition": 2.0}, "repetition .* at most 1"),
         ({"momentum": 1.5}, "momentum"),
     ],

@@ -6,30 +6,53 @@ Sentence Embedding Learning"; the loss is sentence-transformers' own.
 
 from collections.abc import Iterable
 from functools import partial
-from typing import Any
+from pathlib import Path
+from typing import Any, Self
 
 from sentence_transformers.sentence_transformer.losses import DenoisingAutoEncoderLoss
 from torch import Tensor
+from transformers import AutoModelForCausalLM
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
 
 from likewise.augment.spans import sentence_rng
 from likewise.augment.word_edits import delete_words
 from likewise.encoder.build import PoolingMode, build_encoder
 from likewise.encoder.location import LoadError
-from likewise.encoder.training_modules import TrainingDecoder
+from likewise.encoder.modules import TrainingOnly
 from likewise.errors import first_line
-from likewise.recipes.options import TrainingOptions
+from likewise.recipes.options import SharpOptions
 from likewise.recipes.recipe import Reading, Recipe, TextCollator
 from likewise.runs import processes
 from likewise.runs.options import option
 from likewise.transformers_output import only_errors
 
 
-class TSDAEOptions(TrainingOptions):
+class TSDAEOptions(SharpOptions):
     """The options of TSDAE."""
 
     pooling: PoolingMode = option("cls", "Which token vectors make the sentence vector.")
     deletion: float = option(0.6, "Probability that a word of the input is deleted.", ge=0, le=1)
+
+
+class TrainingDecoder(TrainingOnly):
+    """The language model that the loss of a denoising auto-encoder decodes with.
+
+    Args:
+        decoder: a causal language model of transformers, its weights tied to the encoder's or not.
+    """
+
+    def __init__(self, decoder: Any) -> None:
+        super().__init__()
+        self.decoder = decoder
+
+    def save(self, output_path: str, *args: Any, safe_serialization: bool = True, **kwargs: Any) -> None:
+        """Write the decoder as transformers does."""
+        self.decoder.save_pretrained(output_path)
+
+    @classmethod
+    def load(cls, model_name_or_path: str, subfolder: str = "", *args: Any, **kwargs: Any) -> Self:
+        """Load the module from a checkpoint's folder."""
+        return cls(AutoModelForCausalLM.from_pretrained(str(Path(model_name_or_path) / subfolder)))
 
 
 def noisy_views(rows: list[dict[str, Any]], deletion: float, seed: int) -> dict[str, list[str]]:
@@ -80,4 +103,5 @@ TSDAE = Recipe(
         partial(noisy_views, deletion=options.deletion, seed=seed), Reading.of(encoder, options.max_length)
     ),
     build_loss=DenoisingLoss,
+    modules=(TrainingDecoder,),
 )

@@ -1,9 +1,9 @@
 import pytest
 import torch
 
-from likewise.recipes import RECIPES, OptionError
+from likewise.recipes import OptionError, find_recipe
 
-CONSERT = RECIPES["consert"]
+CONSERT = find_recipe("consert")
 
 
 def test_the_authors_values():

@@ -28,14 +28,11 @@ class CTOptions(TrainingOptions):
     rate_steps: int = option(500, "Updates after which the rate falls.", gt=0)
     negatives: int = option(7, "Pairs of different sentences for each pair of equal ones.", gt=0)
     pooling: PoolingMode = option("mean", "Which token vectors make the sentence vector.")
-    sam_rho: float = option(0.0, "Always 0 here: RMSprop.")
 
     def _check(self) -> None:
         super()._check()
         if self.batch_size % (self.negatives + 1):
             raise OptionError(f"batch_size {self.batch_size} is not a multiple of negatives + 1 = {self.negatives + 1}")
-        if self.sam_rho or self.warmup_ratio:
-            raise OptionError("ct has RMSprop with a rate that falls in steps: drop sam_rho and warmup_ratio")
 
 
 def tension_pairs(rows: list[dict[str, Any]], negatives: int) -> dict[str, list[str]]:
