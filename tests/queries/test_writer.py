@@ -44,18 +44,6 @@ def test_what_is_written_is_kept_passage_by_passage():
     assert sorted(other.given) == texts[:2]
 
 
-def test_half_a_line_of_the_cache_is_written_again(tmp_path, monkeypatch):
-    monkeypatch.setenv("LIKEWISE_CACHE", str(tmp_path))
-    texts = ["one a", "two b", "three c"]
-    written_for(texts, Counting(), QUIET)
-    [path] = (tmp_path / "queries").iterdir()
-    path.write_text(path.read_text()[:-20])
-    again = Counting()
-    found = written_for(texts, again, QUIET)
-    assert len(again.given) == 1
-    assert [one.text.split()[2] for one in found] == ["one", "two", "three"]
-
-
 def test_a_round_trip_by_hand():
     """Vectors say that passages 0 and 1 are found by their queries, and 2 by none; words are counted by BM25."""
     texts = [

@@ -1,13 +1,14 @@
 import os
 import subprocess
 import sys
+from contextlib import closing
 
 import pytest
 from typer.testing import CliRunner
 
 from likewise.cli import build_app
 from likewise.corpus import prepare
-from likewise.runs.cache import CacheError, cached, clear_cache, is_cached, kept_in_cache, made_in_cache
+from likewise.runs.cache import CacheError, KeptRows, cached, clear_cache, is_cached, kept_in_cache, made_in_cache
 
 
 @pytest.fixture
@@ -146,3 +147,28 @@ def test_four_processes_make_it_once(home):
     calls = [subprocess.Popen([sys.executable, "-c", code]) for _ in range(4)]
     assert [call.wait() for call in calls] == [0] * 4
     assert (home / "calls").read_text() == "x"
+
+
+def test_rows_are_kept_by_key_and_a_damaged_file_is_begun_anew(home):
+    rows = {f"key {i}".encode(): [f"value {i}", None] for i in range(2000)}
+    with closing(KeptRows("texts", "x")) as kept:
+        kept.put(rows)
+    with closing(KeptRows("texts", "x")) as kept:
+        assert kept.get([*rows, b"unknown"]) == rows
+    with closing(KeptRows("texts", "y")) as kept:
+        assert kept.get(rows) == {}
+    kept.path.write_bytes(b"no database at all, just text" * 50)
+    with closing(KeptRows("texts", "y")) as kept:
+        kept.put({b"a": 1})
+    with closing(KeptRows("texts", "y")) as kept:
+        assert kept.get([b"a"]) == {b"a": 1}
+
+
+def test_rows_that_cannot_be_kept_are_passed_over(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("no folder")
+    monkeypatch.setenv("LIKEWISE_CACHE", str(tmp_path / "file"))
+    with closing(KeptRows("texts", "x")) as kept:
+        kept.put({b"a": 1})
+        assert kept.get([b"b"]) == {}
+    with closing(KeptRows("texts", "x")) as kept:
+        assert kept.get([b"a"]) == {}

@@ -5,13 +5,13 @@ Letters of the shapes: Q queries, N passages.
 
 from __future__ import annotations
 
-import json
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from likewise.queries.prompts import FORM, HEADS, LONGEST, messages
 from likewise.retrieval.fusion import exhaustive
 from likewise.retrieval.pipeline import free_hybrid
 from likewise.retrieval.words import analyzer, bm25
-from likewise.runs.cache import cache_folder, made_in_cache
+from likewise.runs.cache import KeptRows
 from likewise.runs.duration import spoken
 from likewise.runs.progress import Progress
 from likewise.runs.stopping import orderly_stop
@@ -102,11 +102,18 @@ def written_for(texts: Sequence[str], writer: Writer, progress: Progress) -> lis
         Stopped: a stop was asked for; what was written is kept.
         LikewiseError: the writer cannot be used.
     """
-    form = json.dumps([writer.identity, messages("", FORM), HEADS, LONGEST])
-    path = made_in_cache(cache_folder() / "queries") / f"{digest_of(form).hex()}.jsonl"
-    known = _read(path)
-    keys = [digest_of(text).hex() for text in texts]
-    missing = sorted({key: text for key, text in zip(keys, texts, strict=True) if key not in known}.items(), key=_long)
+    form = [writer.identity, messages("", FORM), HEADS, LONGEST]
+    with closing(KeptRows("queries", form)) as rows:
+        keys = [digest_of(text) for text in texts]
+        known = rows.get(keys)
+        new = {key: text for key, text in zip(keys, texts, strict=True) if key not in known}
+        _write(new, rows, known, writer, progress)
+    return [Written(text, kind, number) for number, key in enumerate(keys) for kind, text in known.get(key, ()) if text]
+
+
+def _write(new: dict[bytes, str], rows: KeptRows, known: dict[bytes, Any], writer: Writer, progress: Progress) -> None:
+    """Write the queries for new passages by their keys, and keep them among the rows and among those that are known."""
+    missing = sorted(new.items(), key=_long)
     if missing:
         progress.tell(writer.told)
         spaced = missing[:: max(1, len(missing) // writer.batch)][: writer.batch]  # of all lengths: tells the time
@@ -116,37 +123,18 @@ def written_for(texts: Sequence[str], writer: Writer, progress: Progress) -> lis
             for number, batch in enumerate(batches):
                 begun = time.perf_counter()
                 found = writer.write([text for _, text in batch])
-                _append(path, {key: queries for (key, _), queries in zip(batch, found, strict=True)})
+                written = {key: queries for (key, _), queries in zip(batch, found, strict=True)}
+                rows.put(written)
+                known |= written
                 if number == 0 and others:
                     seconds = (time.perf_counter() - begun) / len(batch) * len(others)
                     progress.tell(f"queries for {counted(len(missing), 'passage')}: {spoken(seconds)}")
                 bar.advance(len(batch))
                 stop.check(f"after the queries for {bar.done:,} of {counted(len(missing), 'passage')}")
-        known = _read(path)
-    return [Written(text, kind, number) for number, key in enumerate(keys) for kind, text in known.get(key, ()) if text]
 
 
-def _long(one: tuple[str, str]) -> int:
+def _long(one: tuple[bytes, str]) -> int:
     return -len(one[1])
-
-
-def _read(path: Path) -> dict[str, list[tuple[str, str]]]:
-    """Return the queries in a file of the cache by the key of their passage; half a line is left out."""
-    found = {}
-    if path.is_file():
-        for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
-            try:
-                row = json.loads(line)
-                found[str(row["key"])] = [(str(kind), str(text)) for kind, text in row["queries"]]
-            except (ValueError, KeyError, TypeError):
-                continue
-    return found
-
-
-def _append(path: Path, queries: dict[str, list[tuple[str, str]]]) -> None:
-    lines = [json.dumps({"key": key, "queries": some}, ensure_ascii=False) for key, some in queries.items()]
-    with path.open("a", encoding="utf-8") as file:
-        file.write("\n" + "\n".join(lines))  # a newline first: the last line may have been cut in two
 
 
 def round_trip(

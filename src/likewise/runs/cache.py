@@ -3,7 +3,8 @@
 import json
 import os
 import shutil
-from collections.abc import Callable
+import sqlite3
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -33,6 +34,7 @@ KINDS = {
     "vectors": "texts and vectors of `likewise duplicates` and `topics`",
 }
 """Folder of the cache to what it holds. Nothing else in it is counted or removed."""
+_SCHEMA = "CREATE TABLE IF NOT EXISTS rows (key BLOB PRIMARY KEY, value TEXT) WITHOUT ROWID"
 _LOCKS, _WHOLE, _RESUMES = ".locks", ".whole.json", ".resumes"
 
 
@@ -120,6 +122,58 @@ def cached(kind: str, key: Any, make: Callable[[Path], object], *, resumes: bool
                 ) from error
             raise
     return final
+
+
+class KeptRows:
+    """Rows of the cache by their keys, for what is made row by row: negations of sentences, queries for passages.
+
+    They are a SQLite file for a kind and a key, as in `cached`, which several processes may use at once. A file that is
+    damaged is begun anew, and one that cannot be written is passed over: the rows are then made again.
+
+    >>> rows = KeptRows("negation", ["an", "example"])
+    >>> rows.put({b"one": ["A", None]})
+    >>> rows.get([b"one", b"two"])
+    {b'one': ['A', None]}
+    >>> rows.close()
+    """
+
+    def __init__(self, kind: str, key: Any) -> None:
+        self.path = _place(kind, key).with_suffix(".sqlite")
+        self._base = sqlite3.connect(":memory:")
+        try:
+            made_in_cache(self.path.parent)
+            self._base = self._opened()
+        except (CacheError, sqlite3.OperationalError):  # it cannot be written
+            self._base.execute(_SCHEMA)
+        except sqlite3.DatabaseError:
+            self.path.unlink(missing_ok=True)
+            self._base = self._opened()
+
+    def _opened(self) -> sqlite3.Connection:
+        base = sqlite3.connect(self.path, timeout=30)
+        # A crash may lose the last moments, which only costs making them again.
+        for statement in ("PRAGMA journal_mode=WAL", "PRAGMA synchronous=OFF", _SCHEMA):
+            base.execute(statement)
+        return base
+
+    def get(self, keys: Iterable[bytes]) -> dict[bytes, Any]:
+        """Return the values of those keys that are there."""
+        found: dict[bytes, Any] = {}
+        with suppress(sqlite3.Error):
+            for key in keys:
+                if row := self._base.execute("SELECT value FROM rows WHERE key = ?", (key,)).fetchone():
+                    found[key] = json.loads(row[0])
+        return found
+
+    def put(self, rows: Mapping[bytes, Any]) -> None:
+        """Add rows, whose values are plain."""
+        written = [(key, json.dumps(value, ensure_ascii=False)) for key, value in rows.items()]
+        with suppress(sqlite3.Error), self._base:
+            self._base.executemany("INSERT OR REPLACE INTO rows VALUES (?, ?)", written)
+
+    def close(self) -> None:
+        """Close the file; later look-ups find nothing."""
+        self._base.close()
 
 
 def _remove_unfinished(home: Path) -> None:

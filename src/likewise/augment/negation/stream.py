@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
-import re
-import sqlite3
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from multiprocessing import connection
@@ -24,7 +22,7 @@ from likewise.augment.negation import parser
 from likewise.augment.negation.rules import RULES_VERSION, Negation, negate_batch
 from likewise.corpus.decoding import digest_of
 from likewise.corpus.files import strict_lines
-from likewise.runs.cache import cache_folder
+from likewise.runs.cache import KeptRows
 from likewise.runs.job import open_job
 from likewise.runs.on_ray import RayExecutor, cluster, in_order
 from likewise.runs.options import OptionError
@@ -38,47 +36,6 @@ BATCH_SIZE = 512
 _FIRST = 2048
 # Batches that wait for each process: enough to keep it busy, few enough to keep the stream in little memory.
 _AHEAD = 3
-_SCHEMA = """CREATE TABLE IF NOT EXISTS negations
-    (key BLOB PRIMARY KEY, negation TEXT, reason TEXT, rule TEXT) WITHOUT ROWID"""
-
-
-class NegationCache:
-    """A cache of negations by sentence: one SQLite file for each model, model version and rules version.
-
-    A changed rule or model opens another file, so nothing stale is ever read. A file that cannot be opened or
-    written is passed over: the cache saves time and nothing depends on it.
-    """
-
-    def __init__(self, identity: str, folder: Path | None = None) -> None:
-        folder = (cache_folder() if folder is None else folder) / "negation"
-        self.path = folder / f"{re.sub(r'[^A-Za-z0-9._-]+', '_', identity)}.sqlite"
-        self._base = sqlite3.connect(":memory:")
-        with suppress(OSError, sqlite3.Error):
-            folder.mkdir(parents=True, exist_ok=True)
-            self._base = sqlite3.connect(self.path, timeout=30)
-            # A crash may lose the last moments of the cache, which only costs parsing them again.
-            for statement in ("PRAGMA journal_mode=WAL", "PRAGMA synchronous=OFF", _SCHEMA):
-                self._base.execute(statement)
-
-    def get(self, sentences: Sequence[str]) -> dict[str, Negation]:
-        """Return the cached negations of the given sentences."""
-        query = "SELECT negation, reason, rule FROM negations WHERE key = ?"
-        found: dict[str, Negation] = {}
-        with suppress(sqlite3.Error):
-            for sentence in sentences:
-                if row := self._base.execute(query, (digest_of(sentence),)).fetchone():
-                    found[sentence] = Negation(sentence, *row)
-        return found
-
-    def put(self, negations: Iterable[Negation]) -> None:
-        """Add negations to the cache."""
-        rows = [(digest_of(n.sentence), n.negation, n.reason, n.rule) for n in negations]
-        with suppress(sqlite3.Error), self._base:
-            self._base.executemany("INSERT OR REPLACE INTO negations VALUES (?, ?, ?, ?)", rows)
-
-    def close(self) -> None:
-        """Close the file; later look-ups find nothing."""
-        self._base.close()
 
 
 @dataclass
@@ -160,8 +117,8 @@ def negate_corpus(
         lines = stack.enter_context(job.result.open("r+b" if job.result.exists() else "w+b"))
         left = _resume(lines, _sentences(sources), counts)
         bar = stack.enter_context(progress.bar("negating the sentences", done=counts.resumed))
-        identity = "-".join(map(str, plan.options.values()))
-        store = stack.enter_context(closing(NegationCache(identity))) if cache else None
+        # A changed rule or model has rows of its own, so that nothing stale is ever read.
+        store = stack.enter_context(closing(KeptRows("negation", dict(plan.options)))) if cache else None
         if not processes and not on:
             first = list(islice(left, _FIRST))
             left, processes = chain(first, left), (os.cpu_count() or 1) if len(first) == _FIRST else 1
@@ -229,10 +186,12 @@ def _resume(lines: IO[bytes], sentences: Iterator[str], counts: NegationCounts) 
 
 
 def _begun(
-    batch: list[str], store: NegationCache | None, counts: NegationCounts, model: str, pool: Executor | None
+    batch: list[str], store: KeptRows | None, counts: NegationCounts, model: str, pool: Executor | None
 ) -> Callable[[], list[Negation]]:
     """Begin to parse the sentences of a batch that are not in the cache, and return what gives all negations."""
-    known = store.get(batch) if store is not None else {}
+    keys = {sentence: digest_of(sentence) for sentence in batch}
+    kept = store.get(keys.values()) if store is not None else {}
+    known = {sentence: Negation(sentence, *kept[key]) for sentence, key in keys.items() if key in kept}
     missing = [sentence for sentence in dict.fromkeys(batch) if sentence not in known]
     counts.cached += len(batch) - len(missing)
     counts.parsed += len(missing)
@@ -241,7 +200,7 @@ def _begun(
     def finished() -> list[Negation]:
         new = work.result() if work is not None else negate_batch(missing, model=model) if missing else []
         if store is not None and new:
-            store.put(new)
+            store.put({keys[one.sentence]: [one.negation, one.reason, one.rule] for one in new})
         found = known | {negation.sentence: negation for negation in new}
         return [found[sentence] for sentence in batch]
 
