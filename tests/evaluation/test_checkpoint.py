@@ -6,11 +6,11 @@ import torch
 from scipy.stats import pearsonr, spearmanr
 from sentence_transformers import CrossEncoder
 
+from likewise.corpus.sentences import without_share_of_words
 from likewise.encoder.build import build_encoder
 from likewise.encoder.modules import with_modules
 from likewise.encoder.training_modules import PairClassifier
 from likewise.evaluation.checkpoint import (
-    damaged,
     labels_evaluator,
     ratings_evaluator,
     scores_evaluator,
@@ -121,10 +121,10 @@ def test_the_trainer_keeps_the_best_checkpoint_by_it(tiny_model, sentences, tmp_
 
 def test_damage_is_seeded_and_takes_words_out():
     text = "one two three four five six seven eight nine ten"
-    left = damaged(text, 0.4, random.Random(1)).split()
+    left = without_share_of_words(text, 0.4, random.Random(1)).split()
     assert len(left) == 6
     assert [word for word in text.split() if word in left] == left
-    assert damaged("a b c d e", 0.01, random.Random(1)).count(" ") == 3
+    assert without_share_of_words("a b c d e", 0.01, random.Random(1)).count(" ") == 3
 
 
 def test_metrics_and_seed_of_sentences(tiny_model, sentences):

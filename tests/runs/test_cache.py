@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from likewise.cli import build_app
 from likewise.corpus import prepare
-from likewise.runs.cache import CacheError, KeptRows, cached, clear_cache, is_cached, kept_in_cache, made_in_cache
+from likewise.runs.cache import CacheError, KeptRows, cached, clear_cache, found_in_cache, kept_in_cache, made_in_cache
 
 
 @pytest.fixture
@@ -89,12 +89,12 @@ def test_what_is_damaged_is_made_again_and_what_is_copied_is_not(damage, home):
 
     file = cached("texts", "one", make) / "below" / "a.txt"
     os.utime(file, (1, 1))
-    assert is_cached("texts", "one")
+    assert found_in_cache("texts", "one")
     if damage == "remove":
         file.unlink()
     else:
         file.write_text("all oF it" if damage == "flip" else "all")
-    assert not is_cached("texts", "one")
+    assert not found_in_cache("texts", "one")
     assert (cached("texts", "one", make) / "below" / "a.txt").read_text() == "all of it"
 
 

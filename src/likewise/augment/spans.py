@@ -102,12 +102,3 @@ def mask_words(words: Sequence[str], positions: Sequence[int], mask_token: str) 
     'It was [MASK] [MASK] .'
     """
     return " ".join(mask_token if i in positions else word for i, word in enumerate(words))
-
-
-def without_words(words: Sequence[str], positions: Sequence[int]) -> str:
-    """Leave the words at `positions` out, and join the others with spaces.
-
-    >>> without_words("It was of 800km .".split(), (2, 3))
-    'It was .'
-    """
-    return " ".join(word for i, word in enumerate(words) if i not in positions)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from likewise.augment.spans import sentence_rng
+from likewise.corpus.sentences import without_words
 from likewise.errors import LikewiseError, require_extra
 
 RATE = 0.1
@@ -32,7 +33,7 @@ def delete_words(sentence: str, share: float, rng: np.random.Generator) -> str:
     kept = rng.random(len(words)) >= share
     if not kept.any():
         kept[rng.integers(len(words))] = True
-    return " ".join(word for word, keep in zip(words, kept, strict=True) if keep)
+    return without_words(words, {*np.flatnonzero(~kept).tolist()})
 
 
 def repeat_tokens(tokens: Sequence[int], rate: float, rng: np.random.Generator) -> list[int]:

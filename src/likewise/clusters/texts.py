@@ -24,7 +24,7 @@ from likewise.corpus.sources import find_sources
 from likewise.errors import LikewiseError, counted
 from likewise.inference.deferred import DeferredEncoder
 from likewise.inference.engines.engine import EngineName, EnginePrecision
-from likewise.runs.cache import cache_folder, cached, is_cached, made_in_cache
+from likewise.runs.cache import cache_folder, cached, found_in_cache, made_in_cache
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -175,7 +175,7 @@ def keep_texts(
             there = counted(len(table), "text")
             raise TextError(f"{named}: {there}, and {at_least} or more are needed: give more text")
         np.save(folder / _ENDS, np.array(ends, dtype=np.int64))
-        if is_cached("vectors", key.hexdigest()):
+        if found_in_cache("vectors", key.hexdigest()):
             progress.tell("the vectors are kept from before")
 
         def make(made: Path) -> None:

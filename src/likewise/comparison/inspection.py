@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from likewise.augment.spans import nested_spans, sentence_rng, without_words
+from likewise.augment.spans import nested_spans, sentence_rng
+from likewise.corpus.sentences import without_words
 from likewise.evaluation.data import find_data
 from likewise.evaluation.pairs import RatedPairs, pair_cosines
 from likewise.evaluation.rank_errors import ranked

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from likewise.corpus.options import CorpusError
-from likewise.runs.cache import cached, is_cached
+from likewise.runs.cache import cached, found_in_cache
 from likewise.transformers_output import no_bar, only_errors
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ def resolve_model(name: str) -> str:
     if model.unpack is None:
         return str(installed_files(name, model)[0])
     key = [short, model.sha256]
-    pieces = [] if is_cached("models", key) else installed_files(name, model)
+    pieces = [] if found_in_cache("models", key) else installed_files(name, model)
     return str(cached("models", key, lambda folder: _unpack(name, model, pieces, folder)))
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from likewise.corpus.decoding import Source, unrepeated
 from likewise.corpus.options import CorpusError, CorpusOptions
 from likewise.corpus.paragraphs import read_paragraphs
+from likewise.corpus.sentences import without_share_of_words
 from likewise.corpus.sources import Spec, find_sources
 from likewise.errors import counted
 from likewise.runs.progress import Progress
@@ -148,7 +149,9 @@ def offered_pairs(passages: Sequence[Passage], *, seed: int = 1) -> list[Offered
             rest = [one for i, one in enumerate(pieces) if stays or i != place]
             found.append(OfferedPair(pieces[place], " ".join(rest), "rest", number))
         else:
-            found.append(OfferedPair(without_words(passage.text, rng), passage.text, "deletion", number))
+            share = rng.uniform(0.1, 1 / 3)
+            shortened = without_share_of_words(passage.text, share, rng)
+            found.append(OfferedPair(shortened, passage.text, "deletion", number))
     return found
 
 
@@ -163,14 +166,3 @@ def _pieces(passage: Passage) -> Sequence[str]:
         else:
             found.append(clause)
     return found
-
-
-def without_words(text: str, rng: random.Random) -> str:
-    """Return a text without a tenth to a third of its words; at least one of several goes.
-
-    >>> without_words("one two three four", random.Random(1))
-    'two three four'
-    """
-    words = text.split()
-    gone = set(rng.sample(range(len(words)), max(1, round(rng.uniform(0.1, 1 / 3) * len(words)))))
-    return " ".join(word for i, word in enumerate(words) if i not in gone) if len(words) > 1 else text

@@ -1,7 +1,8 @@
 """Reading of sentences from files: split, cleaned and measured, one after the other."""
 
+import random
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, groupby, islice
 from operator import itemgetter
@@ -87,3 +88,23 @@ def _candidates(source: Source) -> Iterator[Placed]:
                 yield number, held[0]
             else:  # longer than what is held of a line at once
                 source.drop("too long", number)
+
+
+def without_words(words: Sequence[str], positions: Collection[int]) -> str:
+    """Leave the words at `positions` out, and join the others with spaces.
+
+    >>> without_words("It was of 800km .".split(), (2, 3))
+    'It was .'
+    """
+    return " ".join(word for i, word in enumerate(words) if i not in positions)
+
+
+def without_share_of_words(text: str, share: float, rng: random.Random) -> str:
+    """Return a text without a random share of its words: at least one of several goes.
+
+    >>> without_share_of_words("one two three four five", 0.2, random.Random(0))
+    'one two three five'
+    """
+    words = text.split()
+    gone = set(rng.sample(range(len(words)), max(1, round(share * len(words)))))
+    return without_words(words, gone) if len(words) > 1 else text

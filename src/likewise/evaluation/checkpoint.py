@@ -15,7 +15,7 @@ import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.evaluation import SentenceEvaluator
 
-from likewise.augment.spans import without_words
+from likewise.corpus.sentences import without_share_of_words
 from likewise.encoder.modules import find_part
 from likewise.encoder.training_modules import PairClassifier
 from likewise.evaluation.geometry import alignment, reciprocal_rank, separation_of_each, uniformity
@@ -179,7 +179,7 @@ def sentences_evaluator(sentences: Sequence[str], *, limit: int = 1000, seed: in
         )
     chance = random.Random(seed)
     kept = usable if len(usable) <= limit else chance.sample(usable, limit)
-    texts = [*kept, *(damaged(sentence, _RATE, chance) for sentence in kept)]
+    texts = [*kept, *(without_share_of_words(sentence, _RATE, chance) for sentence in kept)]
     cache = TokenCache(texts)
 
     def score(model: SentenceTransformer) -> tuple[Metrics, np.ndarray]:
@@ -202,16 +202,6 @@ def sentences_evaluator(sentences: Sequence[str], *, limit: int = 1000, seed: in
         return float(separations[rows].mean())
 
     return CheckpointEvaluator("separation", "held_out", score, description, texts, of_items=of_items)
-
-
-def damaged(sentence: str, rate: float, chance: random.Random) -> str:
-    """Return the sentence without a random share of its words, at least one.
-
-    >>> damaged("one two three four five", 0.2, random.Random(0))
-    'one two three five'
-    """
-    words = sentence.split()
-    return without_words(words, chance.sample(range(len(words)), max(1, round(rate * len(words)))))
 
 
 def labels_evaluator(first: Sequence[str], second: Sequence[str], labels: Sequence[int]) -> CheckpointEvaluator:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Sequence
 from contextlib import suppress
@@ -12,19 +11,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from likewise.corpus.bundled import resolve_model
-from likewise.corpus.decoding import digest_of
 from likewise.encoder.location import check_loadable
 from likewise.errors import LikewiseError
 from likewise.inference.engines.engine import EngineChoice, EngineName, EnginePrecision
 from likewise.inference.exported import ExportedEncoder, Facts, Role, TextEncoder
-from likewise.runs.cache import CacheError, cache_folder, made_in_cache
-from likewise.runs.whole_files import write_json
+from likewise.runs.cache import CacheError, cached, found_in_cache
+from likewise.runs.whole_files import read_json, write_json
 from likewise.version import __version__
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
     from likewise.inference.encoding import LoadedEncoder
+
+_FACTS = "facts.json"
 
 
 class DeferredEncoder:
@@ -129,9 +129,7 @@ class DeferredEncoder:
 def remember(name: str | os.PathLike[str], facts: Facts) -> None:
     """Keep the facts about the model of a folder, or a bundled one, for as long as none of its files changes."""
     with suppress(LookupError, OSError, CacheError):  # a model of the hub; a cache that can only be read
-        path = _place(name)
-        made_in_cache(path.parent)
-        write_json(path, asdict(facts))
+        cached("facts", _state(name), lambda folder: write_json(folder / _FACTS, asdict(facts)))
 
 
 def recalled(name: str | os.PathLike[str]) -> Facts:
@@ -140,18 +138,16 @@ def recalled(name: str | os.PathLike[str]) -> Facts:
     Raises:
         LookupError: there are none, or a file of the model has changed.
     """
-    try:
-        return Facts(**json.loads(_place(name).read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError) as error:
-        raise LookupError(name) from error
+    if (kept := found_in_cache("facts", _state(name))) is None:
+        raise LookupError(name)
+    return Facts(**read_json(kept / _FACTS))
 
 
-def _place(name: str | os.PathLike[str]) -> Path:
-    """Return the file for the facts about a model, by the sizes and times of the model's files."""
+def _state(name: str | os.PathLike[str]) -> list[str]:
+    """Return the sizes and times of a model's files, with this release: facts are those of one state."""
     folder = Path(resolve_model(os.fspath(name))).expanduser().resolve()
     if not (folder / "modules.json").is_file():
         raise LookupError(name)
     files = [(path, path.stat()) for path in sorted(folder.rglob("*")) if path.is_file()]
     state = [f"{path.relative_to(folder)} {about.st_size} {about.st_mtime_ns}" for path, about in files]
-    name_of_state = digest_of("\n".join([f"{__version__} {folder}", *state])).hex()
-    return cache_folder() / "engines" / "models" / f"{name_of_state}.json"
+    return [f"{__version__} {folder}", *state]

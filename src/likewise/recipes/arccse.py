@@ -13,8 +13,9 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from likewise.augment.spans import mask_words, nested_spans, sentence_rng, without_words
+from likewise.augment.spans import mask_words, nested_spans, sentence_rng
 from likewise.augment.word_edits import delete_words
+from likewise.corpus.sentences import without_words
 from likewise.encoder.build import build_encoder
 from likewise.encoder.modules import dropout_off
 from likewise.encoder.opening import is_sentence_encoder

@@ -25,6 +25,7 @@ KINDS = {
     "downloads": "files of `likewise data get`, as they were fetched",
     "engines": "exports of models to fast engines",
     "likelihoods": "how likely language models find sentences in contexts",
+    "facts": "what is known of models without opening them",
     "models": "bundled models, unpacked",
     "negation": "negations of sentences",
     "pipes": "text that was read from a pipe",
@@ -96,8 +97,8 @@ def cached(kind: str, key: Any, make: Callable[[Path], object], *, resumes: bool
     ('three', True)
     >>> del os.environ["LIKEWISE_CACHE"]
     """
-    if is_cached(kind, key):
-        return _place(kind, key)
+    if found := found_in_cache(kind, key):
+        return found
     final = _place(kind, key)
     work = final.with_name(f".{final.name}{_RESUMES if resumes else ''}")
     with FileLock(made_in_cache(final.parent / _LOCKS) / final.name):
@@ -184,9 +185,9 @@ def _remove_unfinished(home: Path) -> None:
                 shutil.rmtree(work, ignore_errors=True)
 
 
-def is_cached(kind: str, key: Any) -> bool:
-    """Return whether the cache has a whole folder for a key, see `cached`."""
-    return _is_whole(_place(kind, key))
+def found_in_cache(kind: str, key: Any) -> Path | None:
+    """Return the folder that the cache has for a key, see `cached`; None if there is none, or if it is not whole."""
+    return place if _is_whole(place := _place(kind, key)) else None
 
 
 def _place(kind: str, key: Any) -> Path:

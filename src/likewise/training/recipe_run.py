@@ -18,7 +18,7 @@ from likewise.recipes import Recipe, find_recipe
 from likewise.recipes.recipe import Run
 from likewise.runs import processes
 from likewise.runs.arguments import checked
-from likewise.runs.cache import cached, is_cached
+from likewise.runs.cache import cached, found_in_cache
 from likewise.runs.job import Resume
 from likewise.training.checkpoints import base_fingerprint, made_by
 from likewise.training.result import TrainingResult
@@ -136,7 +136,7 @@ def _train_first(run: Run, needed: Callable[[], bool]) -> str | None:
     facts = [run.recipe.name, run.options.to_dict(), base_fingerprint(run.base), run.corpus.sha256, processes.count()]
 
     def asked() -> bool:
-        if is_cached("stages", facts):
+        if found_in_cache("stages", facts):
             return True
         if found := needed():
             run.progress.tell(f"first stage: {run.recipe.name} (kept in the cache)")
