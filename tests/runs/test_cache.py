@@ -53,7 +53,7 @@ def test_a_cache_that_cannot_be_written_names_the_variable(tmp_path, corpus_file
     with pytest.raises(CacheError, match="set LIKEWISE_CACHE"):
         made_in_cache(tmp_path / "file" / "below")
     monkeypatch.setenv("LIKEWISE_CACHE", str(tmp_path / "file"))
-    with pytest.raises(CacheError, match=r"file cannot be written \(.*\): set LIKEWISE_CACHE"):
+    with pytest.raises(CacheError, match=r"file/corpus cannot be written \(.*\): set LIKEWISE_CACHE"):
         prepare(corpus_file)
 
 

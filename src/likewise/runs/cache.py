@@ -101,7 +101,9 @@ def cached(kind: str, key: Any, make: Callable[[Path], object], *, resumes: bool
         return found
     final = _place(kind, key)
     work = final.with_name(f".{final.name}{_RESUMES if resumes else ''}")
-    with FileLock(made_in_cache(final.parent / _LOCKS) / final.name):
+    locks = made_in_cache(final.parent) / _LOCKS
+    locks.mkdir(exist_ok=True)
+    with FileLock(locks / final.name):
         if _is_whole(final):  # another process has made it meanwhile
             return final
         _remove_unfinished(final.parent)

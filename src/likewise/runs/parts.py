@@ -65,7 +65,7 @@ def checksum(path: Path) -> str:
     """Return the BLAKE2 checksum of a file's bytes, as hex digits."""
     found = blake2b(digest_size=16)
     with path.open("rb") as file:
-        while block := file.read(1 << 20):
+        while block := file.read(1 << 16):
             found.update(block)
     return found.hexdigest()
 
