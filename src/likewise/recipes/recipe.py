@@ -161,9 +161,6 @@ class Run:
         return evaluator.gain(built, own) > noise
 
 
-Stage = Callable[[Run], Run]
-
-
 @dataclass(frozen=True)
 class Recipe(WithPresets):
     """A method for plain text: how its encoder is built, how a batch is made of sentences, and its loss.
@@ -186,7 +183,7 @@ class Recipe(WithPresets):
     build_encoder: Callable[..., Any]
     build_collator: Callable[[Any, Any, int], Collator]
     build_loss: Callable[[Any, Any], nn.Module]
-    stages: tuple[Stage, ...] = ()
+    stages: tuple[Callable[[Run], Run], ...] = ()
     check_base: Callable[[str, Any], Any] = lambda base, options: check_loadable(base)
     build_optimizer: Callable[[Any, Any, int], tuple[Any, Any]] = lambda *_: (None, None)
     default_base: str = "bundled:minilm"
