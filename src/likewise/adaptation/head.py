@@ -36,13 +36,17 @@ class HeadTrainingOptions(Options):
     """The options of training on frozen vectors."""
 
     steps: int = option(300, "Updates.", ge=0)
-    batch_size: int = option(128, "Pairs of an update.", ge=2)
-    neighbours: int = option(4, "Pairs of an update that are neighbours of each other: hard negatives; 1: none.", ge=1)
-    map_rate: float = option(1e-4, "Learning rate of the linear map; 0 leaves the identity.", ge=0)
-    word_rate: float = option(0.01, "Learning rate of the word pieces, as a share of their size; 0: fixed.", ge=0)
-    temperature: float = option(0.05, "Temperature of the contrast and of the keep term.", gt=0)
+    batch_size: int = option(128, "Batch size: pairs in one update.", ge=2)
+    neighbours: int = option(
+        4, "Pairs of a batch that are neighbours of each other, as hard negatives; 1 uses none.", ge=1
+    )
+    map_rate: float = option(1e-4, "Learning rate of the linear map; 0 keeps the identity.", ge=0)
+    word_rate: float = option(
+        0.01, "Learning rate of the word pieces, as a fraction of their length; 0 keeps them fixed.", ge=0
+    )
+    temperature: float = option(0.05, "Temperature of the contrastive loss and of the keep term.", gt=0)
     keep: float = option(1.0, "Weight of the keep term.", ge=0)
-    margin: float = option(10.0, "Angular margin of the contrast in degrees, as in ArcCSE.", ge=0, le=90)
+    margin: float = option(10.0, "Angular margin of the contrastive loss in degrees, as in ArcCSE.", ge=0, le=90)
     negation: float = option(1.0, "Weight of the margin loss on sentences and their negations, as in SNCSE.", ge=0)
 
 

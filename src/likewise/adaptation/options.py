@@ -33,9 +33,9 @@ class AdaptOptions(Options):
         "BM25 beside both, as in `likewise search`, and words are left to BM25.",
     )
     language: str = option(
-        "english", "The language of the corpus, for the forms of a word; '' treats each form as a separate word."
+        "english", "Language of the corpus, for stemming; '' treats each form of a word as a separate word."
     )
-    seed: int = option(1, "Fixes pairs, batches and random vectors.", ge=0, lt=2**32)
+    seed: int = option(1, "Random seed of pairs, batches and random vectors.", ge=0, lt=2**32)
     keep_base_if_better: bool = option(
         True, "Save the base if no candidate beats it; otherwise save the best candidate, if any can be measured."
     )

@@ -15,7 +15,7 @@ class WordNoise(Options):
     """The settings of the noise on word vectors."""
 
     share: float = option(
-        0.5, "Probability p that a word is disturbed at all (equation 2); 1 is 'full' augmentation.", ge=0, le=1
+        0.5, "Probability p that noise is added to a word at all (equation 2); 1 is 'full' augmentation.", ge=0, le=1
     )
     kinds: tuple[float, float, float, float] = option(
         (0.5, 0.2, 0.1, 0.2),
@@ -25,7 +25,7 @@ class WordNoise(Options):
         (6.0, 12.0), "Signal-to-noise ratio of the white noise: lowest and highest, drawn for each word."
     )
     zero_rates: tuple[float, float] = option(
-        (0.05, 0.1), "Share of a word's numbers that is set to zero: lowest and highest, drawn for each word."
+        (0.05, 0.1), "Fraction of a word's dimensions that is set to zero: lowest and highest, drawn for each word."
     )
     background: float = option(0.1, "The background noise is uniform from 0 to this (equation 5).", ge=0)
 

@@ -75,10 +75,14 @@ class WordAverageOptions(Options):
     """The options of the average of word vectors."""
 
     most_frequent: int = option(
-        400_000, "Most frequent words of the file to keep, in addition to those of the corpus, if one is given.", ge=0
+        400_000,
+        "Number of most frequent words of the file to keep, in addition to those of the corpus if one is given.",
+        ge=0,
     )
-    dimension: int = option(0, "Size that the word vectors must have; 0: any.", ge=0)
-    weighted: bool = option(False, "Subtract the corpus's mean from the vectors, and make its frequent words shorter.")
+    dimension: int = option(0, "Dimensions that the word vectors must have; 0 takes any.", ge=0)
+    weighted: bool = option(
+        False, "Subtract the mean over the corpus from the vectors, and scale its frequent words down."
+    )
     trust_pickle: bool = option(False, "Read gensim's own files of word vectors: pickles, which can run any code.")
 
 
@@ -103,7 +107,7 @@ class FirstLastOptions(Options):
     """The option of the first-last average."""
 
     first: Literal["layer-1", "embeddings"] = option(
-        "layer-1", "The first layer: the one above the embeddings, or the embeddings."
+        "layer-1", "Which layer counts as the first: the embeddings, or the layer above them."
     )
 
 
@@ -142,24 +146,24 @@ CLS = Baseline(
 class WhiteningOptions(Options):
     """The options of whitening."""
 
-    pooling: Pooled = option("first-last", "Vectors that are mapped; own: those that the base gives as a model.")
-    dimensions: int = option(0, "Numbers of a vector kept, those of the largest variance; 0: all.", ge=0)
-    sentences: int = option(20_000, "Sentences drawn from the corpus to fit on; 0: all.", ge=0)
-    batch_size: int = option(64, "Sentences encoded at a time.", gt=0)
+    pooling: Pooled = option("first-last", "Vectors to transform; 'own' takes the base's sentence vectors.")
+    dimensions: int = option(0, "Number of dimensions to keep, those with the largest variance; 0 keeps all.", ge=0)
+    sentences: int = option(20_000, "Sentences sampled from the corpus to fit on; 0 takes all.", ge=0)
+    batch_size: int = option(64, "Batch size for encoding.", gt=0)
 
 
 class FlowOptions(Options):
     """The options of the flow; defaults from the authors' code where it has the same part."""
 
-    pooling: Pooled = option("last-two", "Vectors that are mapped; own: those that the base gives as a model.")
-    steps: int = option(9, "Couplings of the flow.", gt=0)
-    hidden: int = option(256, "Size of the hidden layer of each coupling's network.", gt=0)
-    coupling: Coupling = option("additive", "Whether a coupling only shifts numbers, or also scales them.")
-    learning_rate: float = option(1e-3, "Rate of Adam.", gt=0)
-    epochs: int = option(1, "Passes over the vectors.", gt=0)
-    flow_batch_size: int = option(32, "Vectors of an update of the flow.", gt=0)
-    sentences: int = option(20_000, "Sentences drawn from the corpus to fit on; 0: all.", ge=0)
-    batch_size: int = option(64, "Sentences encoded at a time.", gt=0)
+    pooling: Pooled = option("last-two", "Vectors to transform; 'own' takes the base's sentence vectors.")
+    steps: int = option(9, "Number of coupling layers of the flow.", gt=0)
+    hidden: int = option(256, "Width of the hidden layer in each coupling's network.", gt=0)
+    coupling: Coupling = option("additive", "Whether a coupling only shifts values or also scales them.")
+    learning_rate: float = option(1e-3, "Learning rate of Adam.", gt=0)
+    epochs: int = option(1, "Epochs: passes over the vectors.", gt=0)
+    flow_batch_size: int = option(32, "Batch size of the flow's training.", gt=0)
+    sentences: int = option(20_000, "Sentences sampled from the corpus to fit on; 0 takes all.", ge=0)
+    batch_size: int = option(64, "Batch size for encoding.", gt=0)
 
 
 def fitted(

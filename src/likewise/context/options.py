@@ -32,12 +32,12 @@ class IndexOptions(Options):
     """The options of chunks, contexts and retrieval."""
 
     # Of less than 5, a document of one sentence more is cut into chunks that have no context.
-    chunk_sentences: int = option(10, "Most sentences of a chunk.", ge=5)
-    left: int = option(2, "Sentences of a left context, at most.", ge=1)
-    right: int = option(2, "Sentences of a right context, at most.", ge=1)
-    documents: int = option(0, "Stop after this many documents; 0: take all.", ge=0)
-    words: int = option(0, "Stop after the document with which this many words are reached; 0: take all.", ge=0)
-    hash_bits: int = option(22, "Words and bigrams are hashed to 2 to this power.", ge=8, le=30)
+    chunk_sentences: int = option(10, "Maximum number of sentences in a chunk.", ge=5)
+    left: int = option(2, "Maximum number of sentences in a left context.", ge=1)
+    right: int = option(2, "Maximum number of sentences in a right context.", ge=1)
+    documents: int = option(0, "Stop after this many documents; 0 takes all.", ge=0)
+    words: int = option(0, "Stop after the document that reaches this many words; 0 takes all.", ge=0)
+    hash_bits: int = option(22, "Words and bigrams are hashed into 2 to the power of this many buckets.", ge=8, le=30)
 
 
 class StatesOptions(Options):
@@ -46,7 +46,7 @@ class StatesOptions(Options):
     encoder: str = option(
         "bundled:minilm", "The encoder: a folder, a Hugging Face name, bundled:minilm or bundled:mpnet."
     )
-    max_tokens: int = option(64, "Word pieces read of a sentence.", ge=3)
+    max_tokens: int = option(64, "Truncate sentences to this many word pieces.", ge=3)
     keep: Literal["tokens", "vectors", "pieces"] = option(
         "tokens",
         "What is kept of a sentence: its vector and the state of every word piece, about 20 KB, so that a harvest "
@@ -58,10 +58,10 @@ class ModelOptions(Options):
     """The options that the discriminator and the generators share. The defaults are those of the preset `frozen`."""
 
     reads: str
-    learning_rate: float = option(1e-3, "Peak rate of Adam.", gt=0)
-    max_grad_norm: float = option(1.0, "Gradients are clipped to this norm; 0: never.", ge=0)
+    learning_rate: float = option(1e-3, "Peak learning rate of Adam.", gt=0)
+    max_grad_norm: float = option(1.0, "Clip gradients to this norm; 0 does not clip.", ge=0)
     eval_steps: int = option(50, "Updates between two evaluations on the held-out documents.", ge=1)
-    seed: int = option(1, "Fixes weights, batches, dropout and what is held out.", ge=0)
+    seed: int = option(1, "Random seed of weights, batches, dropout and the held-out part.", ge=0)
 
 
 class DiscriminatorOptions(ModelOptions):
@@ -70,13 +70,18 @@ class DiscriminatorOptions(ModelOptions):
     reads: Literal["states", "text"] = option(
         "states", "A small model on vectors of the frozen encoder; or, from scratch, an LSTM."
     )
-    embedding: int = option(150, "Numbers of a word piece's vector, for the LSTM.", ge=1)
-    hidden: int = option(300, "LSTM units of each direction.", ge=1)
-    rank: int = option(300, "Numbers in which sentence and context meet; 0: equation 1 as it stands.", ge=0)
-    batch_size: int = option(192, "Sentences of a step, those of whole documents.", ge=3)
-    epochs: int = option(4, "Passes over the training documents; 0: the start alone.", ge=0)
+    embedding: int = option(150, "Dimensions of a word piece's vector, for the LSTM.", ge=1)
+    hidden: int = option(300, "LSTM units in each direction.", ge=1)
+    rank: int = option(
+        300, "Dimensions of the space in which sentence and context meet; 0 is equation 1 as it stands.", ge=0
+    )
+    batch_size: int = option(192, "Batch size: sentences in one step, those of whole documents.", ge=3)
+    epochs: int = option(4, "Epochs: passes over the training documents; 0 keeps the untrained start.", ge=0)
     held_out: float = option(
-        0.1, "Share of documents held out: half choose the checkpoint, half give the accuracy.", gt=0, lt=1
+        0.1,
+        "Fraction of documents held out: half of them choose the checkpoint, the other half give the accuracy.",
+        gt=0,
+        lt=1,
     )
 
 
@@ -86,13 +91,13 @@ class SelectionOptions(Options):
     strategy: Literal["two-step", "random"] = option(
         "two-step", "Retrieved, ranked and chosen as in section 3.3, or drawn at random (section 5.4)."
     )
-    size: int = option(50, "Contexts of a set.", ge=1)
-    candidates: int = option(20_000, "Chunks that retrieval brings.", ge=1)
+    size: int = option(50, "Number of contexts in a set.", ge=1)
+    candidates: int = option(20_000, "Number of chunks that are retrieved.", ge=1)
     screened: int = option(
         0, "Contexts that the discriminator leaves for equation 3 to rank; 0: the discriminator ranks alone.", ge=0
     )
     diversity: bool = option(
-        True, "At most one context a chunk, and sentences before the gap that overlap by less than half."
+        True, "Take at most one context from each chunk, with sentences before the gap that overlap by less than half."
     )
     same: float = option(
         0.8,
@@ -122,24 +127,26 @@ class GeneratorOptions(ModelOptions):
         "What a pretrained model is given: the sentence before the gap for the sentence, and the sentence for the one "
         "behind it; or all of both sides, as in equation 2, which takes three times as long.",
     )
-    rank: int = option(128, "Numbers of a word's vector in a log-bilinear model.", ge=1)
-    width: int = option(1024, "Width of a Transformer's layers.", ge=1)
-    heads: int = option(16, "Its attention heads.", ge=1)
-    feed_forward: int = option(4096, "Width of its feed-forward layers.", ge=1)
-    layers: int = option(6, "Layers of its encoder, and as many of its decoder.", ge=1)
-    dropout: float = option(0.3, "Dropout of its layers.", ge=0, lt=1)
+    rank: int = option(128, "Dimensions of a word's vector in a log-bilinear model.", ge=1)
+    width: int = option(1024, "Width of the Transformer's layers.", ge=1)
+    heads: int = option(16, "Attention heads of the Transformer.", ge=1)
+    feed_forward: int = option(4096, "Width of the Transformer's feed-forward layers.", ge=1)
+    layers: int = option(6, "Number of layers in the Transformer's encoder, and in its decoder.", ge=1)
+    dropout: float = option(0.3, "Dropout rate of the Transformer's layers.", ge=0, lt=1)
     vocabulary: int = option(
-        8000, "Most frequent word pieces of the corpus that are known; others are passed over.", ge=1
+        8000, "Size of the vocabulary: the most frequent word pieces of the corpus; others are skipped.", ge=1
     )
-    batch_size: int = option(128, "Examples of a step; each gives all three tasks.", ge=1)
-    accumulation: int = option(1, "Steps of one update.", ge=1)
-    warmup_steps: int = option(200, "Updates in which the rate rises from 0, a fifth of all at most.", ge=0)
-    schedule: Literal["linear", "inverse_sqrt"] = option("linear", "Course of the rate after that.")
+    batch_size: int = option(128, "Batch size: examples in one step; each is used in all three tasks.", ge=1)
+    accumulation: int = option(1, "Steps that are accumulated for one update.", ge=1)
+    warmup_steps: int = option(
+        200, "Updates over which the learning rate warms up from 0, at most a fifth of all.", ge=0
+    )
+    schedule: Literal["linear", "inverse_sqrt"] = option("linear", "Learning rate schedule after the warm-up.")
     beta2: float = option(0.98, "Adam's beta 2; beta 1 is 0.9.", gt=0, lt=1)
-    epochs: int = option(3, "Passes over the examples.", ge=1)
-    max_steps: int = option(0, "Stop after this many updates; 0: as many as the epochs hold.", ge=0)
+    epochs: int = option(3, "Epochs: passes over the examples.", ge=1)
+    max_steps: int = option(0, "Stop after this many updates; 0 trains for all epochs.", ge=0)
     eval_steps: int = option(500, "Updates between two evaluations of the perplexity.")
-    held_out: int = option(500, "Documents held out for the perplexity, a third of all at most.", ge=1)
+    held_out: int = option(500, "Documents held out for the perplexity, at most a third of all.", ge=1)
 
     def _check(self) -> None:
         if self.width % self.heads:
@@ -189,17 +196,19 @@ class ScoreOptions(Options):
 class HarvestOptions(Options):
     """The options of a harvest."""
 
-    pairs: int = option(100_000, "Pairs of the whole harvest, about: equal ones are left out.", ge=1)
+    pairs: int = option(100_000, "Approximate number of pairs in the whole harvest; equal ones are left out.", ge=1)
     ranks: Annotated[tuple[int, ...], BeforeValidator(_listed)] = option(
         (1, 2, 4, 8, 16, 32, 64),
-        "An anchor's partners: those at these ranks of likeness, by the encoder or the words they share.",
+        "Ranks of the partners of an anchor, by the encoder or by the words they share.",
     )
-    random: int = option(3, "Random partners of an anchor.", ge=0)
-    anchors: int = option(50, "Anchors of a shard; what a crash loses is one shard for each process.", ge=2)
-    min_words: int = option(4, "Shorter sentences are not drawn.", ge=1)
-    max_words: int = option(40, "Longer sentences are not drawn.", ge=1)
-    held_out: float = option(0.01, "Share of the pairs for dev, and as many for test.", gt=0, lt=0.5)
-    seed: int = option(1, "Fixes the pairs and their split.", ge=0)
+    random: int = option(3, "Number of random partners of an anchor.", ge=0)
+    anchors: int = option(50, "Anchors in a shard; a crash loses one shard for each process.", ge=2)
+    min_words: int = option(4, "Minimum number of words; shorter sentences are not drawn.", ge=1)
+    max_words: int = option(40, "Maximum number of words; longer sentences are not drawn.", ge=1)
+    held_out: float = option(
+        0.01, "Fraction of the pairs for the dev part, and the same fraction for the test part.", gt=0, lt=0.5
+    )
+    seed: int = option(1, "Random seed of the pairs and their split.", ge=0)
 
     def _check(self) -> None:
         if not self.ranks or min(self.ranks) < 1 or len(set(self.ranks)) < len(self.ranks):

@@ -49,7 +49,7 @@ class SurrogateOptions(FinetuneOptions):
     """The options of the surrogate; the defaults are the paper's (section 4.1) where it gives any."""
 
     structure: Literal["siamese", "cross"] = option(
-        "siamese", "One vector a sentence, or a cross-encoder that reads both sentences (section 5.6)."
+        "siamese", "One vector for each sentence, or a cross-encoder that reads both sentences (section 5.6)."
     )
     scale: Rule = option(
         "cosine",
@@ -62,17 +62,21 @@ class SurrogateOptions(FinetuneOptions):
         "vectors as base (bundled:glove), the light encoder of GCLSR, whose word vectors learn too.",
     )
     anchor: float = option(
-        0.0, "Weight of the distance (1 - cosine) between a sentence's vector and the base's own; 0: none.", ge=0
+        0.0,
+        "Weight of the distance (1 - cosine) between a sentence's vector and its vector by the base; 0 leaves it out.",
+        ge=0,
     )
-    batch_size: int = option(32, "Pairs of a forward pass.")
+    batch_size: int = option(32, "Batch size: pairs in one forward pass.")
     learning_rate: float = option(1e-4, "Peak learning rate of Adam.")
-    warmup_ratio: float = option(0.0, "Share of the updates in which the rate rises from 0.")
-    max_length: int = option(0, "Tokens kept of a sentence (of a pair, in a cross-encoder); 0: all the base reads.")
-    length_batches: bool = option(True, "Batches of pairs of near-equal length.")
+    warmup_ratio: float = option(0.0, "Fraction of the updates over which the learning rate warms up from 0.")
+    max_length: int = option(
+        0, "Truncate sentences (pairs, for a cross-encoder) to this many tokens; 0 uses the base's limit."
+    )
+    length_batches: bool = option(True, "Batch pairs of similar length together.")
     select_by: Literal["auto", "sts-b-dev", "held-out", "last"] = option(
         "held-out", "What picks the checkpoint: the error on the harvest's dev pairs, STS-B dev, or the last one."
     )
-    held_out: int = option(10_000, "Most dev and test pairs that are scored.")
+    held_out: int = option(10_000, "Maximum number of dev and test pairs that are scored.")
 
     def _check(self) -> None:
         super()._check()

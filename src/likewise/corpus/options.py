@@ -26,19 +26,17 @@ class CorpusOptions(Options):
     likewise.runs.options.ContradictionError: min_words 9 is more than max_words 3: no sentence could be kept
     """
 
-    field: str | None = option(
-        None, "Name of the field of JSONL, CSV and Parquet rows that holds the text.", min_length=1
-    )
+    field: str | None = option(None, "Field that holds the text in JSONL, CSV and Parquet rows.", min_length=1)
     split: Split = option(
         "auto",
         "Plain text: each line is a sentence, or prose to be split; auto looks at the beginning of each file. Fields "
         "of rows, articles and MediaWiki dumps are always prose.",
     )
     # One or two words are headings and list entries, not sentences.
-    min_words: int = option(3, "Drop shorter sentences.", ge=1)
+    min_words: int = option(3, "Minimum number of words; shorter sentences are dropped.", ge=1)
     # Longer ones are mostly lists that no full stop divides, and encoders cut at 32 to 128 tokens anyway.
-    max_words: int | None = option(100, "Drop longer sentences.")
-    encoding: str = option("utf-8", "Encoding of the files, as Python names it.")
+    max_words: int | None = option(100, "Maximum number of words; longer sentences are dropped.")
+    encoding: str = option("utf-8", "Encoding of the files, by Python's name for it.")
     deduplicate: bool = option(True, "Drop repeated sentences; differences in white space do not count.")
     # Text shrinks to a tenth to a third; a thousandth is a damaged or hostile file, which would fill the disk.
     max_expansion: int = option(

@@ -31,22 +31,36 @@ class ArcCSEOptions(HeadOptions, SharpOptions):
 
     contrastive: Literal["arccon", "nt-xent", "none"] = option("arccon", "The contrastive part of the loss.")
     margin: float = option(10.0, "Angular margin m of ArcCon, in degrees.", ge=0, le=90)
-    positive_dropout: bool = option(True, "Dropout on in the second view of ArcCon too (the first always has it).")
-    positive_deletion: float = option(
-        0.0, "Share of words deleted from the second view; 0: the views differ by dropout alone.", ge=0, lt=1
+    positive_dropout: bool = option(
+        True, "Use dropout in the second view of ArcCon as well; the first view always has it."
     )
-    triplet_weight: float = option(0.1, "Weight lambda of the entailment triplets; 0: none.", ge=0)
-    triplet_margin: float = option(0.0, "Margin of the triplets, in units of cosine.")
-    triplet_temperature: float = option(0.0, "Temperature of a softplus as the triplets' loss; 0: the hinge.", ge=0)
-    triplet_by: Literal["mask", "delete"] = option("mask", "Whether the chosen words are masked or deleted.")
-    triplet_dropout: bool = option(False, "Dropout on in the triplets.")
-    triplet_min_words: int = option(25, "Fewest words of a sentence that triplets are made from.", gt=0)
-    triplet_max_length: int = option(0, "Tokens kept of a triplet's sentences; 0: as many as the base reads.", ge=0)
-    triplet_limit: int = option(0, "Most triplets in a batch of one process; 0: one for every long sentence.", ge=0)
-    mask_closer: float = option(0.2, "Share of words masked (or deleted) in the closer version.", ge=0, le=1)
-    mask_farther: float = option(0.4, "Share of words masked (or deleted) in the farther version.", ge=0, le=1)
+    positive_deletion: float = option(
+        0.0, "Fraction of words deleted from the second view; with 0 the views differ by dropout alone.", ge=0, lt=1
+    )
+    triplet_weight: float = option(0.1, "Weight lambda of the entailment triplet loss; 0 makes no triplets.", ge=0)
+    triplet_margin: float = option(0.0, "Margin of the triplet loss, as a difference of cosines.")
+    triplet_temperature: float = option(
+        0.0,
+        "Temperature of the softplus that takes the place of the hinge in the triplet loss; 0 uses the hinge.",
+        ge=0,
+    )
+    triplet_by: Literal["mask", "delete"] = option("mask", "Mask the chosen words, or delete them.")
+    triplet_dropout: bool = option(False, "Use dropout in the triplets.")
+    triplet_min_words: int = option(25, "Make triplets only from sentences with at least this many words.", gt=0)
+    triplet_max_length: int = option(
+        0, "Truncate the sentences of triplets to this many tokens; 0 uses the base's limit.", ge=0
+    )
+    triplet_limit: int = option(
+        0,
+        "Maximum number of triplets in the batch of a process; 0 makes one from every sentence that is long enough.",
+        ge=0,
+    )
+    mask_closer: float = option(0.2, "Fraction of words masked (or deleted) in the closer version.", ge=0, le=1)
+    mask_farther: float = option(0.4, "Fraction of words masked (or deleted) in the farther version.", ge=0, le=1)
     keep_weight: float = option(
-        0.0, "Weight of the divergence (KL) from a batch's similarities under the base, a sentence encoder.", ge=0
+        0.0,
+        "Weight of the KL divergence from the similarities that the base, a sentence encoder, gives in the batch.",
+        ge=0,
     )
 
     def _check(self) -> None:

@@ -30,8 +30,8 @@ _MOST_WORDS = 30
 class ExclusionOptions(PromptOptions):
     """The options of `exclusion`; the template is for a base that reads a mask."""
 
-    exclusion_share: float = option(0.5, "Share of the sentences that an exclusion is written for.", gt=0, le=1)
-    excluded_weight: float = option(0.3, "Weight of the vector of the excluded words, which is subtracted.", ge=0)
+    exclusion_share: float = option(0.5, "Fraction of the sentences for which an exclusion is written.", gt=0, le=1)
+    excluded_weight: float = option(0.3, "Weight with which the vector of the excluded words is subtracted.", ge=0)
 
 
 def with_exclusions(rows: list[dict[str, Any]], share: float, seed: int) -> dict[str, Any]:

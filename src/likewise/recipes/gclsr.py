@@ -34,35 +34,47 @@ _PATIENCE = 10
 class GCLSROptions(TrainingOptions):
     """The options of GCLSR; the defaults are the paper's (section 4.1)."""
 
-    batch_size: int = option(512, "Sentences of a forward pass, and of the batch statistics.", ge=2)
-    learning_rate: float = option(0.03, "Base rate: the peak rate is this times batch_size x accumulation / 128.")
-    epochs: int = option(20, "Passes over the sampled sentences.")
-    warmup_epochs: int = option(5, "Epochs in which the rate rises from 0, a cosine decay after them.", ge=0)
+    batch_size: int = option(
+        512, "Batch size: sentences in one forward pass, over which batch norm takes its statistics.", ge=2
+    )
+    learning_rate: float = option(0.03, "Base learning rate; the peak is this times batch_size x accumulation / 128.")
+    epochs: int = option(20, "Epochs: passes over the sampled sentences.")
+    warmup_epochs: int = option(
+        5, "Epochs over which the learning rate warms up from 0; it then decays along a cosine.", ge=0
+    )
     momentum: float = option(0.9, "Momentum of SGD during warm-up.", ge=0, lt=1)
     momentum_after: float = option(0.8, "Momentum of SGD after warm-up.", ge=0, lt=1)
     weight_decay: float = option(1e-3, "Weight decay of SGD.")
-    predictor_rate: float = option(1.0, "The predictor's constant rate; 0: it decays with all others.", ge=0)
-    sentences: int = option(10_000, "Sentences sampled from the corpus; 0: all.", ge=0)
-    dimension: int = option(0, "Size of the word vectors: required of a file, kept of an encoder's; 0: any.", ge=0)
-    most_frequent: int = option(100_000, "Most frequent words to keep in addition to those of the corpus.", ge=0)
-    weighted: bool = option(False, "Subtract the mean from the word vectors, and make frequent words shorter.")
+    predictor_rate: float = option(
+        1.0, "Constant learning rate of the predictor; 0 lets it decay like the others.", ge=0
+    )
+    sentences: int = option(10_000, "Sentences sampled from the corpus; 0 takes all.", ge=0)
+    dimension: int = option(
+        0, "Dimensions of the word vectors: required of a file, kept of an encoder's; 0 takes any.", ge=0
+    )
+    most_frequent: int = option(
+        100_000, "Number of most frequent words to keep in addition to those of the corpus.", ge=0
+    )
+    weighted: bool = option(False, "Subtract the mean from the word vectors, and scale frequent words down.")
     trust_pickle: bool = option(False, "Read gensim's own files of word vectors: pickles, which can run any code.")
-    attention: bool = option(True, "Word attention between word vectors and TextCNN in training.")
+    attention: bool = option(True, "Use word attention between the word vectors and the TextCNN in training.")
     attention_kept: bool = option(False, "Keep the word attention in the saved model; the authors switch it off.")
-    regions: str = option("1,1,1,6,15,20", "Words that the filters of each bank of the TextCNN span.")
-    filters: int = option(300, "Filters of a bank.", gt=0)
-    projection: int = option(4096, "Size of the projector's layers.", gt=0)
-    bottleneck: int = option(1024, "Size of the predictor's hidden layer.", gt=0)
-    group_size: int = option(16, "Features of a group of the loss; 0: no groups.", ge=0)
-    collapse_below: float = option(0.01, "A spread of the outputs below this ends the run; 0: never.", ge=0)
+    regions: str = option("1,1,1,6,15,20", "Window sizes of the TextCNN's filters, in words, one for each bank.")
+    filters: int = option(300, "Filters in each bank.", gt=0)
+    projection: int = option(4096, "Width of the projector's layers.", gt=0)
+    bottleneck: int = option(1024, "Width of the predictor's hidden layer.", gt=0)
+    group_size: int = option(16, "Features in each group of the loss; 0 uses no groups.", ge=0)
+    collapse_below: float = option(
+        0.01, "Stop the run if the spread of the outputs falls below this (collapse); 0 never stops.", ge=0
+    )
     augmentation: Literal["partial", "full", "none", "edits", "paraphrases"] = option(
         "partial", "Noise on some words or all, no second view, word edits (EDA), or a paraphrase of each sentence."
     )
-    paraphrases: str = option("", "File of lines 'sentence TAB paraphrase', for augmentation=paraphrases.")
+    paraphrases: str = option("", "File with 'sentence TAB paraphrase' on each line, for augmentation=paraphrases.")
     edits: Literal["all", "no-synonyms"] = option(
         "all", "Word edits: replace, insert, swap, delete; or without those that need WordNet."
     )
-    noise_share: float = option(0.5, "Probability p that a word is disturbed.")
+    noise_share: float = option(0.5, "Probability p that noise is added to a word.")
     noise_white: float = option(0.5, "Probability p1 of Gaussian white noise.")
     noise_zeros: float = option(0.2, "Probability p2 of random zeros.")
     noise_fourier: float = option(0.1, "Probability p3 of the Fourier round trip.")

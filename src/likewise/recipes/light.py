@@ -38,11 +38,19 @@ class LightOptions(AdamWOptions):
 
     learning_rate: float = option(1e-3, "Peak learning rate of the network.")
     word_rate: float = option(1e-3, "Peak learning rate of the word vectors.", gt=0)
-    max_length: int = option(96, "Tokens of a sentence that the base reads; 0: as many as it can.")
-    words: int = option(20_000, "Most frequent words of the corpus that get a vector in addition to sub-words.", ge=0)
-    vectors: str = option("", "Word vectors to start from, a file or bundled:glove; '': the base's vectors of words.")
-    dimension: int = option(0, "Numbers of a vector; 0: as many as the base's.", ge=0)
-    hidden: int = option(2048, "Size of the network's hidden layer; 0: no network, a plain mean of words.", ge=0)
+    max_length: int = option(96, "Truncate the sentences that the base encodes to this many tokens; 0 uses its limit.")
+    words: int = option(
+        20_000,
+        "Number of most frequent words of the corpus that get a vector of their own, in addition to sub-words.",
+        ge=0,
+    )
+    vectors: str = option(
+        "", "Word vectors to start from: a file, or bundled:glove; '' takes those that the base gives to words."
+    )
+    dimension: int = option(0, "Dimensions of the sentence vectors; 0 uses the base's.", ge=0)
+    hidden: int = option(
+        2048, "Width of the network's hidden layer; 0 uses no network, only a mean of word vectors.", ge=0
+    )
 
     def _check(self) -> None:
         super()._check()

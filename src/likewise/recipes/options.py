@@ -25,26 +25,28 @@ class TrainingOptions(Options):
     One that trains by AdamW extends `AdamWOptions`, or `SharpOptions` if its updates may also be sharpness-aware.
     """
 
-    batch_size: int = option(64, "Sentences of a forward pass.", gt=0)
-    accumulation: int = option(1, "Forward passes of one update; negatives stay within each pass.", gt=0)
-    learning_rate: float = option(3e-5, "Peak learning rate.", gt=0)
-    epochs: int = option(1, "Passes over the corpus.", gt=0)
-    max_steps: int = option(0, "Stop after this many updates; 0: as many as the epochs hold.", ge=0)
-    weight_decay: float = option(0.0, "Decoupled weight decay of AdamW.", ge=0)
-    max_grad_norm: float = option(1.0, "Gradients are clipped to this norm; 0: never.", ge=0)
-    interpolation: float = option(
-        1.0, "Where the saved weights lie between the base's (0) and the trained ones (1) (WiSE-FT).", gt=0, le=1
+    batch_size: int = option(64, "Batch size: sentences in one forward pass.", gt=0)
+    accumulation: int = option(
+        1, "Forward passes that are accumulated for one update; negatives come from the same pass.", gt=0
     )
-    max_length: int = option(0, "Tokens kept of a sentence in training; 0: as many as the base reads.", ge=0)
-    length_batches: bool = option(True, "Batches of sentences of near-equal length.")
-    eval_steps: int = option(125, "Updates between two evaluations; 0: only at the end.", ge=0)
+    learning_rate: float = option(3e-5, "Peak learning rate.", gt=0)
+    epochs: int = option(1, "Epochs: passes over the corpus.", gt=0)
+    max_steps: int = option(0, "Stop after this many updates; 0 trains for all epochs.", ge=0)
+    weight_decay: float = option(0.0, "Decoupled weight decay of AdamW.", ge=0)
+    max_grad_norm: float = option(1.0, "Clip gradients to this norm; 0 does not clip.", ge=0)
+    interpolation: float = option(
+        1.0, "Interpolate the saved weights between the base (0) and the trained model (1), as in WiSE-FT.", gt=0, le=1
+    )
+    max_length: int = option(0, "Truncate training sentences to this many tokens; 0 uses the base's limit.", ge=0)
+    length_batches: bool = option(True, "Batch sentences of similar length together.")
+    eval_steps: int = option(125, "Updates between two evaluations; 0 evaluates only at the end.", ge=0)
     select_by: Literal["auto", "sts-b-dev", "held-out", "last"] = option(
         "auto", "What picks the checkpoint: STS-B dev, held-out sentences of the corpus, or simply the last one."
     )
     keep_base_if_better: bool = option(
-        False, "Save the unchanged base where training does not raise the selection's measure by more than its noise."
+        False, "Save the unchanged base unless training improves the selection measure by more than its noise."
     )
-    held_out: int = option(500, "Sentences held out of training where the selection needs them.", gt=0)
+    held_out: int = option(500, "Sentences that are held out of training if the selection needs them.", gt=0)
     precision: TrainingPrecision = option(
         "auto", "auto: bfloat16 if the processor is made for it, otherwise float32. Checkpoints are scored in float32."
     )
@@ -61,15 +63,19 @@ class TrainingOptions(Options):
 class AdamWOptions(TrainingOptions):
     """Options of the recipes whose learning rate has a warm-up and a schedule."""
 
-    warmup_ratio: float = option(0.0, "Share of the updates in which the rate rises from 0.", ge=0, lt=1)
-    schedule: Literal["linear", "cosine", "constant"] = option("linear", "Course of the learning rate after warm-up.")
+    warmup_ratio: float = option(
+        0.0, "Fraction of the updates over which the learning rate warms up from 0.", ge=0, lt=1
+    )
+    schedule: Literal["linear", "cosine", "constant"] = option("linear", "Learning rate schedule after the warm-up.")
 
 
 class SharpOptions(AdamWOptions):
     """Options of the recipes that can be trained by sharpness-aware minimisation (SAM)."""
 
-    sam_rho: float = option(0.05, "Radius of sharpness-aware minimisation, in weight norm; 0: plain AdamW.", ge=0)
-    sam_every: int = option(1, "Make every n-th update sharpness-aware; such an update costs as much as two.", gt=0)
+    sam_rho: float = option(
+        0.05, "Radius rho of sharpness-aware minimisation (SAM), in weight norm; 0 uses plain AdamW.", ge=0
+    )
+    sam_every: int = option(1, "Use SAM in every n-th update; such an update costs as much as two.", gt=0)
 
 
 class PromptOptions(SharpOptions):
@@ -87,11 +93,15 @@ class PromptOptions(SharpOptions):
 class ContrastiveOptions(AdamWOptions):
     """Options of the recipes that compare a sentence with the others of its batch."""
 
-    batch_size: int = option(64, "Sentences of a forward pass; the others in it are the negatives.", ge=2)
-    dropout: float = option(0.1, "Dropout of the encoder in training.", ge=0, lt=1)
+    batch_size: int = option(
+        64, "Batch size: sentences in one forward pass; the other sentences of the batch are the negatives.", ge=2
+    )
+    dropout: float = option(0.1, "Dropout rate of the encoder in training.", ge=0, lt=1)
     temperature: float = option(0.05, "Temperature tau of the contrastive loss.", gt=0)
     chunk: int = option(
-        0, "Sentences encoded at a time, so that a large batch needs little memory (GradCache); 0: all at once.", ge=0
+        0,
+        "Encode so many sentences at a time, to save memory with a large batch (GradCache); 0 encodes all at once.",
+        ge=0,
     )
 
 
@@ -103,4 +113,4 @@ class HeadOptions(ContrastiveOptions):
         "Which token vectors make the sentence vector; own: as the base has it, and for a raw language model cls, or "
         "mean if it reads from left to right.",
     )
-    head: bool = option(True, "Train through an MLP head that the saved model does not have.")
+    head: bool = option(True, "Train with an MLP head on top, which is not saved with the model.")

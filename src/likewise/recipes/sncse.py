@@ -25,28 +25,32 @@ _NEGATIONS = "negations.jsonl"
 class SNCSEOptions(ContrastiveOptions, PromptOptions):
     """The options of SNCSE; the defaults are the paper's for BERT-base (section 3.2)."""
 
-    head: bool = option(True, "Train through an MLP head that the saved model does not have.")
-    dropout: float = option(0.1, "Dropout of the encoder in training; the two views differ by it alone.", gt=0, lt=1)
-    negation: Literal["soft-negative", "positive", "hard-negative", "none"] = option(
-        "soft-negative", "The part that a sentence's negation plays in the loss."
+    head: bool = option(True, "Train with an MLP head on top, which is not saved with the model.")
+    dropout: float = option(
+        0.1, "Dropout rate of the encoder in training; the two views differ by it alone.", gt=0, lt=1
     )
-    alpha: float = option(0.1, "Smallest difference between the cosines of the positive and the negation.", ge=0)
-    beta: float = option(0.3, "Largest such difference; 2: no bound.")
+    negation: Literal["soft-negative", "positive", "hard-negative", "none"] = option(
+        "soft-negative", "How the negation of a sentence is used in the loss."
+    )
+    alpha: float = option(
+        0.1, "Lower margin: smallest difference between the cosines of the positive and the negation.", ge=0
+    )
+    beta: float = option(0.3, "Upper margin: largest such difference; 2 sets no bound.")
     weight: float = option(1e-3, "Weight lambda of the bidirectional margin loss.", ge=0)
     opposite_weight: float = option(
-        0.0, "Weight of the loss that brings 'not A' and 'B' together, A and B antonyms.", ge=0
+        0.0, "Weight of the loss that pulls 'not A' and 'B' together if A and B are antonyms.", ge=0
     )
     opposite_share: float = option(
-        0.25, "Share of the sentences that are chosen because a word of theirs has an antonym.", ge=0, le=1
+        0.25, "Fraction of the sentences that are chosen because one of their words has an antonym.", ge=0, le=1
     )
     keep_weight: float = option(
-        0.0, "Weight of the distance between a sentence's vector and the one that the base gives it.", ge=0
+        0.0, "Weight of the distance between the vector of a sentence and its vector by the base.", ge=0
     )
     distil_mask: Literal["auto", "always", "never"] = option(
         "never",
         "Distil the mask first; auto: only if the mask scores below the base's own vector by more than the noise.",
     )
-    processes: int = option(1, "Processes that parse the sentences for their negations.", gt=0, exclude=True)
+    processes: int = option(1, "Number of processes that parse the sentences to negate them.", gt=0, exclude=True)
 
     def _check(self) -> None:
         super()._check()

@@ -28,19 +28,24 @@ class Pipeline(Options):
     """
 
     vectors: float = option(0.6, "Weight of the cosine of query and passage.", ge=0, le=100)
-    words: float = option(0.4, "Weight of the words in common (BM25).", ge=0, le=100)
+    words: float = option(0.4, "Weight of the BM25 score.", ge=0, le=100)
     tokens: float = option(
-        0.5, "Weight of the fit of the query's tokens to a passage's; an index made with 0 stores none.", ge=0, le=10
+        0.5,
+        "Weight of the match between the tokens of query and passage (MaxSim); an index made with 0 stores no tokens.",
+        ge=0,
+        le=10,
     )
-    first: int = option(60, "Best passages whose tokens are compared.", ge=2, le=1000)
+    first: int = option(60, "Number of best passages whose tokens are compared.", ge=2, le=1000)
     neighbours: float = option(
-        0.15, "Share of a passage's score that is the mean of its nearest passages'.", ge=0, lt=1
+        0.15, "Fraction of a passage's score that comes from the mean score of its nearest passages.", ge=0, lt=1
     )
-    nearest: int = option(3, "Nearest passages that share their scores.", ge=1, le=100)
-    excluded: float = option(0.2, "Weight of the score for what the query excludes, which is taken off.", ge=0, le=1)
-    reranker: str = option("", "Folder or hub name of a cross-encoder for the order of the first passages.")
-    reranked: int = option(20, "First passages that the cross-encoder puts in order.", ge=1, le=1000)
-    depth: int = option(100, "Hits by vectors, and by words, that are scored by everything.", ge=10, le=10_000)
+    nearest: int = option(3, "Number of nearest passages that share their scores.", ge=1, le=100)
+    excluded: float = option(0.2, "Weight with which the score for what the query excludes is subtracted.", ge=0, le=1)
+    reranker: str = option("", "Folder or hub name of a cross-encoder that reorders the first passages.")
+    reranked: int = option(20, "Number of first passages that the cross-encoder reorders.", ge=1, le=1000)
+    depth: int = option(
+        100, "Number of best passages by vectors, and by words, that all parts of the pipeline score.", ge=10, le=10_000
+    )
 
     def _check(self) -> None:
         if not self.vectors and not self.words:

@@ -17,18 +17,20 @@ class ServeOptions(Options):
     2048
     """
 
-    queue: int = option(4096, "Most texts that may wait; further requests are answered with 429.", ge=1)
+    queue: int = option(4096, "Maximum number of texts that wait; further requests are answered with 429.", ge=1)
     searches: int = option(
-        64, "Most searches that run or wait; further ones are answered with 429. Four on each core run at a time.", ge=1
+        64,
+        "Maximum number of searches that run or wait; further ones get a 429. Four run at a time on each core.",
+        ge=1,
     )
     wait: float = option(
-        2.0, "Longest time that a text waits for others to share its batch, in milliseconds.", ge=0, le=1000
+        2.0, "Maximum time that a text waits for others to share its batch, in milliseconds.", ge=0, le=1000
     )
-    timeout: float = option(60.0, "Seconds after which a request is given up and answered with 504.", gt=0)
+    timeout: float = option(60.0, "Timeout in seconds, after which a request is answered with 504.", gt=0)
     header_timeout: float = option(
         10.0, "Seconds within which the headers of a request must arrive; otherwise the connection is closed.", gt=0
     )
     body_timeout: float = option(10.0, "Seconds within which the body of a request must arrive.", gt=0)
-    max_body: int = option(8 << 20, "Most bytes in the body of a request.", ge=1024)
-    max_texts: int = option(2048, "Most texts in a request.", ge=1)
-    max_characters: int = option(32_768, "Most characters in a text; the model may read fewer.", ge=1)
+    max_body: int = option(8 << 20, "Maximum size of the body of a request, in bytes.", ge=1024)
+    max_texts: int = option(2048, "Maximum number of texts in a request.", ge=1)
+    max_characters: int = option(32_768, "Maximum number of characters in a text; the model may read fewer.", ge=1)

@@ -28,14 +28,14 @@ View = Literal["none", "token-cutoff", "feature-cutoff", "shuffle", "dropout"]
 class ConSERTOptions(ContrastiveOptions, SharpOptions):
     """The options of ConSERT."""
 
-    pooling: Literal["last-two", "mean", "cls"] = option("last-two", "Token vectors that are averaged, or [CLS].")
+    pooling: Literal["last-two", "mean", "cls"] = option(
+        "last-two", "Pooling: which token vectors are averaged, or [CLS]."
+    )
     first: View = option("feature-cutoff", "How the embeddings are changed in the first view.")
     second: View = option("shuffle", "How the embeddings are changed in the second view.")
-    token_share: float = option(0.15, "Share of tokens that token-cutoff takes out.", ge=0, le=1)
-    feature_share: float = option(0.2, "Share of features that feature-cutoff takes out.", ge=0, le=1)
-    dropout_share: float = option(
-        0.2, "Probability that an element of the embeddings is dropped in the view 'dropout'.", ge=0, lt=1
-    )
+    token_share: float = option(0.15, "Fraction of tokens that token cutoff removes.", ge=0, le=1)
+    feature_share: float = option(0.2, "Fraction of features that feature cutoff removes.", ge=0, le=1)
+    dropout_share: float = option(0.2, "Dropout rate of the embeddings in the view 'dropout'.", ge=0, lt=1)
 
     def _check(self) -> None:
         super()._check()

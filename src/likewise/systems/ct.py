@@ -23,11 +23,13 @@ from likewise.runs.options import OptionError, option
 class CTOptions(TrainingOptions):
     """The options of contrastive tension."""
 
-    batch_size: int = option(16, "Pairs of a forward pass.", ge=3)
-    learning_rate: float = option(1e-5, "Initial learning rate of RMSprop; it falls by a fifth of this, four times.")
-    rate_steps: int = option(500, "Updates after which the rate falls.", gt=0)
-    negatives: int = option(7, "Pairs of different sentences for each pair of equal ones.", gt=0)
-    pooling: PoolingMode = option("mean", "Which token vectors make the sentence vector.")
+    batch_size: int = option(16, "Batch size: pairs in one forward pass.", ge=3)
+    learning_rate: float = option(
+        1e-5, "Initial learning rate of RMSprop; it falls four times, by a fifth of this value."
+    )
+    rate_steps: int = option(500, "Updates after which the learning rate falls.", gt=0)
+    negatives: int = option(7, "Negative pairs, of different sentences, for each pair of equal ones.", gt=0)
+    pooling: PoolingMode = option("mean", "Pooling: which token vectors make the sentence vector.")
 
     def _check(self) -> None:
         super()._check()

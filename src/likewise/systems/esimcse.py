@@ -28,9 +28,11 @@ class ESimCSEOptions(HeadOptions):
     None is SAM's: its second pass would fill the queue twice.
     """
 
-    repetition: float = option(0.32, "Largest share of sub-words repeated in the positive; 0: at most two.", ge=0, le=1)
+    repetition: float = option(
+        0.32, "Maximum fraction of sub-words repeated in the positive; 0 repeats at most two.", ge=0, le=1
+    )
     momentum: float = option(0.995, "Momentum lambda of the encoder that fills the queue.", ge=0, le=1)
-    queue: float = option(2.5, "Vectors that the queue holds, as a multiple of the batch size; 0: no queue.", ge=0)
+    queue: float = option(2.5, "Size of the queue, as a multiple of the batch size; 0 uses no queue.", ge=0)
 
 
 class MomentumQueue(FrozenCopy):

@@ -30,8 +30,8 @@ from likewise.transformers_output import only_errors
 class TSDAEOptions(SharpOptions):
     """The options of TSDAE."""
 
-    pooling: PoolingMode = option("cls", "Which token vectors make the sentence vector.")
-    deletion: float = option(0.6, "Probability that a word of the input is deleted.", ge=0, le=1)
+    pooling: PoolingMode = option("cls", "Pooling: which token vectors make the sentence vector.")
+    deletion: float = option(0.6, "Probability that an input word is deleted.", ge=0, le=1)
 
 
 class TrainingDecoder(TrainingOnly):

@@ -43,18 +43,18 @@ from likewise.training.labelled_rows import LabelledRows, collect
 class FinetuneOptions(SharpOptions):
     """The options of every objective; the defaults are those of SBERT (Reimers and Gurevych 2019, section 3.1)."""
 
-    batch_size: int = option(16, "Rows of a forward pass.")
-    accumulation: int = option(1, "Forward passes of one update.")
+    batch_size: int = option(16, "Batch size: rows in one forward pass.")
+    accumulation: int = option(1, "Forward passes that are accumulated for one update.")
     learning_rate: float = option(2e-5, "Peak learning rate.")
-    epochs: int = option(1, "Passes over the rows.")
-    warmup_ratio: float = option(0.1, "Share of the updates in which the rate rises from 0.")
-    sam_rho: float = option(0.0, "Radius of sharpness-aware minimisation; 0: plain AdamW.")
-    length_batches: bool = option(False, "Batches of rows of near-equal length.")
-    eval_steps: int = option(1000, "Updates between two evaluations; 0: only at the end.")
+    epochs: int = option(1, "Epochs: passes over the rows.")
+    warmup_ratio: float = option(0.1, "Fraction of the updates over which the learning rate warms up from 0.")
+    sam_rho: float = option(0.0, "Radius rho of sharpness-aware minimisation (SAM); 0 uses plain AdamW.")
+    length_batches: bool = option(False, "Batch rows of similar length together.")
+    eval_steps: int = option(1000, "Updates between two evaluations; 0 evaluates only at the end.")
     select_by: Literal["auto", "sts-b-dev", "held-out", "last"] = option(
         "auto", "What picks the checkpoint: STS-B dev, the --dev file or held-out rows, or simply the last one."
     )
-    held_out: int = option(500, "Rows held out of training where the selection needs them.")
+    held_out: int = option(500, "Rows that are held out of training if the selection needs them.")
 
 
 @dataclass(frozen=True)
@@ -151,10 +151,10 @@ def _softmax_loss(encoder: SentenceTransformer, options: FinetuneOptions) -> nn.
 class STSOptions(FinetuneOptions):
     """The options of `finetune sts`."""
 
-    epochs: int = option(4, "Passes over the rows.")
-    eval_steps: int = option(360, "Updates between two evaluations; 0: only at the end.")
-    lowest: float = option(0.0, "Rating of pairs that have nothing in common; trained towards cosine 0.")
-    highest: float = option(5.0, "Rating of pairs that mean the same; trained towards cosine 1.")
+    epochs: int = option(4, "Epochs: passes over the rows.")
+    eval_steps: int = option(360, "Updates between two evaluations; 0 evaluates only at the end.")
+    lowest: float = option(0.0, "Lowest rating: pairs with nothing in common, which are trained towards a cosine of 0.")
+    highest: float = option(5.0, "Highest rating: pairs that mean the same, which are trained towards a cosine of 1.")
 
     def _check(self) -> None:
         super()._check()
@@ -213,8 +213,8 @@ class TripletOptions(FinetuneOptions):
     select_by: Literal["auto", "held-out", "last"] = option(
         "auto", "What picks the checkpoint: the --dev file or held-out rows, or simply the last one."
     )
-    margin: float = option(1.0, "How much nearer the sentence of the same section should be.", ge=0)
-    distance: Literal["euclidean", "cosine", "manhattan"] = option("euclidean", "The distance that is compared.")
+    margin: float = option(1.0, "Margin by which the sentence from the same section should be closer.", ge=0)
+    distance: Literal["euclidean", "cosine", "manhattan"] = option("euclidean", "Distance that the loss compares.")
 
     def _check(self) -> None:
         super()._check()
