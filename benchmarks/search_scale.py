@@ -2,7 +2,7 @@
 
     python benchmarks/search_scale.py --sizes 100000 1000000
 
-Everything is synthetic, so that no million passages need to be encoded: vectors of 384 numbers around 1,000 centres,
+Everything is synthetic, so that no million passages need to be encoded: vectors of 384 dimensions around 1,000 centres,
 texts of 60 words drawn by Zipf's law from 50,000, and 80 tokens a passage whose bytes are random (what a comparison
 costs does not depend on them). A query has four words of a passage, a vector near it, and 12 tokens. Not in the times:
 the encoding of the query. The pipelines take turns query by query, so that what else the machine does meets them alike;

@@ -169,7 +169,7 @@ class FlowOptions(Options):
 def fitted(
     fit: Callable[[np.ndarray, Any, int, Progress], nn.Module],
 ) -> Callable[[str, Any, Sequence[str], int, Progress], SentenceTransformer]:
-    """Return what builds an encoder followed by a module that is fitted to its vectors of a sample of sentences.
+    """Return a function that builds an encoder followed by a module fitted to its vectors of sampled sentences.
 
     Args:
         fit: from vectors (N, D) float32, options, seed and progress to the module.

@@ -294,7 +294,7 @@ class _Run:
             path.write_text(json.dumps(kept), encoding="utf-8")
 
     def choice(self) -> Choice:
-        """Return what is to be used, and why."""
+        """Decide on the system to use, and say why."""
         systems = compared(self.systems, self.each, self.by_judges)
         usual = next((i for i in self.pipelines if not systems[i].learnt), self.pipelines[0])  # that of the first base
         chosen, reason = decided(systems, self.each, usual)

@@ -231,7 +231,7 @@ def decided(systems: Sequence[System], each: Sequence[np.ndarray], usual: int) -
 
 
 def judgement(systems: Sequence[System], chosen: System, queries: int) -> str:
-    """Return what judgements say of the choice, and what so few of them can show."""
+    """Say whether judgements agree with the choice, and how much so few of them can show."""
     found = [one.judged for one in systems if one.judged is not None]
     if not found or chosen.judged is None:
         return ""

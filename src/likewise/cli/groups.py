@@ -67,7 +67,7 @@ class LazyGroup(TyperGroup):
                 formatter.write_dl([(name.ljust(width), summary) for name, (_, summary) in commands.items()])
 
     def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
-        """Return what may follow on the command line, without building the commands."""
+        """List the words that may follow on the command line, without building the commands."""
         self._naming = True
         try:
             return super().shell_complete(ctx, incomplete)

@@ -55,7 +55,7 @@ _LIMITS = {
 
 
 def _limit_of(error: BaseException | None) -> str | None:
-    """Return what to say of an error behind which is a limit of the system; None for another one."""
+    """Return the message for an error that a limit of the system caused; None for any other error."""
     while error is not None:
         for pattern, message in _LIMITS.items():
             if re.search(pattern, "MemoryError" if isinstance(error, MemoryError) else str(error)):

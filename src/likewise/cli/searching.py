@@ -94,7 +94,7 @@ def print_hits(hits: Any, explain: bool = False) -> None:
 
 
 def _scale(hit: Any, explained: bool) -> str:
-    """Return what the scores of hits like this one mean."""
+    """Explain the scores of hits like this one."""
     if hit.scores:
         told = "Scores: standard deviations above the average passage, all parts of the search together"
         return f"{told}." if explained else f"{told}; --explain shows each part."

@@ -173,7 +173,7 @@ def duplicates(
 
 
 def _summed(kept: KeptTexts, found: Repeats, threshold: float) -> Duplicates:
-    """Return what was found, with the pairs nearest to the threshold on both sides."""
+    """Return the duplicates, with the pairs nearest to the threshold on both sides."""
     head = found.of[kept.number]  # (N,) the different text that each stands for
     order = np.argsort(kept.first[head], kind="stable")
     begins = np.flatnonzero(np.diff(head[order], prepend=-1))

@@ -70,7 +70,7 @@ def shared(first: Wording, second: Wording) -> float:
 
 
 def difference(first: Wording, second: Wording) -> str:
-    """Return what sets two near texts apart, "" for nothing: 'negation', 'numbers', 'opposites' or 'names'.
+    """Name the difference that sets two near texts apart: 'negation', 'numbers', 'opposites', 'names', or "" for none.
 
     Vectors hardly see any of these: 'not open' is near 'open', 10 near 100, 'early' near 'late', and London near Paris.
     A name counts if the other text has another word in its place, of which it is no misspelling.

@@ -85,7 +85,7 @@ def reading(found: Comparison) -> str:
 
 
 def notes(found: Comparison) -> list[str]:
-    """Return what is missing, failed or still to be done, one line each."""
+    """List the runs that are missing, failed or still to be done, one line each."""
     lines = [f"Missing: {title}, {reason}." for title, reason in found.missing.items()]
     lines += [f"Not scored: {what}, {reason}." for what, reason in found.left_out.items()]
     lines += [f"Left out of the grid: {label}, as {reason}." for label, reason in found.contradictions.items()]

@@ -206,7 +206,7 @@ class SumCache:
             self._base.execute("CREATE TABLE IF NOT EXISTS sums (key BLOB PRIMARY KEY, sums BLOB) WITHOUT ROWID")
 
     def get(self, keys: Sequence[bytes]) -> dict[int, np.ndarray]:
-        """Return what is kept, by the place of its key."""
+        """Return the kept scores, by the place of their key."""
         found: dict[int, np.ndarray] = {}
         with suppress(sqlite3.Error):
             for i, key in enumerate(keys):

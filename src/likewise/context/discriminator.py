@@ -22,7 +22,7 @@ once, every context of theirs meets every sentence of theirs, and loss and accur
 drawn. Sentences that stand in the context itself are no negatives: next to their own copy they would be easy to tell.
 
 Letters: B sentences of a pass, H hidden units, W width of h, S sentences, C contexts, J = left + right places around
-the centre, R numbers in which sentence and context meet, K = R + 2 numbers of a part.
+the centre, R dimensions in which sentence and context meet, K = R + 2 numbers of a part.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Discriminator(nn.Module):
         reader: what makes representations; None where they are vectors of a frozen encoder.
         width: W, numbers of a representation.
         left, right: places of a context.
-        rank: R, numbers in which sentence and context meet; 0: equation 1 as it stands.
+        rank: R, dimensions in which sentence and context meet; 0: equation 1 as it stands.
     """
 
     def __init__(self, reader: LstmReader | None, width: int, left: int, right: int, rank: int) -> None:

@@ -114,7 +114,7 @@ class Generators(nn.Module):
 
     @abstractmethod
     def encode(self, task: Side, side: Side, texts: Sequence[SentenceReadings]) -> Memory:
-        """Return what a task reads of texts that stand at a side."""
+        """Return the texts of one side as a task reads them."""
 
     @abstractmethod
     def targets(self, texts: Sequence[SentenceReadings]) -> Tensor:

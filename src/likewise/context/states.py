@@ -153,7 +153,7 @@ class States:
             )
 
     def of(self, rows: Sequence[int] | np.ndarray) -> list[SentenceReading]:
-        """Return what is kept of sentences of the index, given by number."""
+        """Return the kept states of sentences of the index, given by number."""
         tokens = self.vectors[:0] if self._tokens is None else self._tokens
         found = []
         for row in rows:
@@ -162,18 +162,18 @@ class States:
         return found
 
     def sides(self, contexts: np.ndarray) -> dict[Side, list[list[SentenceReading]]]:
-        """Return what stands left of, in and right of contexts, given by number."""
+        """Return the sentences left of, in and right of contexts, given by number."""
         centres, places = self.store.places(contexts)
         left = self.store.left
         rows: dict[Side, np.ndarray] = {"left": places[:, :left], "centre": centres[:, None], "right": places[:, left:]}
         return {side: [self.of(row[row >= 0]) for row in found] for side, found in rows.items()}
 
     def read(self, texts: Sequence[str]) -> list[SentenceReading]:
-        """Return what the models read of any sentences: word pieces, and vectors where the index's are kept."""
+        """Read any sentences for the models: word pieces, and vectors if those of the index are kept."""
         return self.readings(texts, tokens=False) if self.vectors.shape[1] else self.encoder.read_pieces(texts)
 
     def readings(self, texts: Sequence[str], progress: Progress = QUIET, tokens: bool = True) -> list[SentenceReading]:
-        """Return what there is of any sentences, with or without tokens; what is known is not read again."""
+        """Return the states of any sentences, with or without tokens; those that are known are not read again."""
         if len(self._kept) + len(texts) > _KEPT:
             self.forget()
         new = []
@@ -261,7 +261,7 @@ def _read(job: Job, texts: list[str], encoder: FrozenEncoder, keep: str, progres
 
 
 def _part(texts: list[str], encoder: FrozenEncoder, keep: str) -> dict[str, np.ndarray]:
-    """Return what is kept of some sentences."""
+    """Return the kept states of some sentences."""
     rows = encoder.read_pieces(texts) if keep == "pieces" else encoder.read(texts)
     found: dict[str, np.ndarray] = {
         "vectors": np.stack([row.vector for row in rows]).astype(np.float16),

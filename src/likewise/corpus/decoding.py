@@ -167,7 +167,7 @@ def json_object(text: str, where: str, fault: type[LikewiseError] = CorpusError)
 
 
 def _json_type(value: Any) -> str:
-    """Return what a value read from JSON is, in words."""
+    """Name the kind of a value read from JSON, in words."""
     return _JSON_TYPES.get(type(value), type(value).__name__)
 
 

@@ -78,7 +78,7 @@ def given_texts(
     first: int = 0,
     stack: ExitStack | None = None,
 ) -> TextSource:
-    """Return what to read for what was given.
+    """Find the source of the texts that were given.
 
     A name or a list of names means files. A list of other strings, a column of a DataFrame, or any other iterable of
     strings are texts; mappings, or a DataFrame, are rows with a text each. Texts are written to a file called by a

@@ -50,7 +50,7 @@ class WordPart(SavedModule):
         return F.normalize((self.table[rows] / counts.sqrt()[:, :, None]).sum(dim=1), dim=1)
 
     def words_of(self, ids: Tensor, starts: Tensor) -> Tensor:
-        """Return what `words` returns of the ids of all sentences in a row and where each starts; a fast gradient.
+        """Return the value of `words` for the ids of all sentences in a row and their starts, with a fast gradient.
 
         The gradient of the table is sparse, as an update reaches a hundredth of its rows.
         """

@@ -77,7 +77,7 @@ def writes(named: object) -> bool:
 
 
 def writer_of(named: str, model: str, progress: Progress) -> Writer:
-    """Return what writes queries: a server if its address is named, otherwise a local model.
+    """Open the writer of queries: a server if its address is named, otherwise a local model.
 
     Args:
         named: http://... or https://..., `bundled:smollm2`, a folder, or a name of the model hub.

@@ -145,7 +145,7 @@ class ArcCSELoss(EncoderLoss[ArcCSEOptions]):
         return parts
 
     def views(self, *columns: dict[str, Any]) -> dict[str, Tensor]:
-        """Return what the encoder makes of both views, (2B, D) each, of one column (own dropout masks) or of two."""
+        """Encode both views, (2B, D) each, of one column (with dropout masks of their own) or of two."""
         if len(columns) == 1 and self.options.positive_dropout:
             twice = {k: torch.cat([v, v]) if isinstance(v, Tensor) else v for k, v in columns[0].items()}
             encoded = self.model(twice)

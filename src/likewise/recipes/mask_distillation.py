@@ -1,7 +1,7 @@
 """Mask distillation: the mask of a prompt learns the base's own vector. Not from a paper.
 
 The mask of a base that was never trained with prompts says little (39.77 on average over seven STS tasks for
-all-MiniLM-L6-v2, whose own, mean-pooled vector has 78.87), and most of a short contrastive run goes into making it
+all-MiniLM-L6-v2, whose own, mean-pooled vector scores 78.87), and most of a short contrastive run goes into making it
 speak. This step costs a third of SNCSE's, wants no negative, and is the first stage of `sncse`. docs/papers.md.
 """
 

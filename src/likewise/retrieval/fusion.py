@@ -96,7 +96,7 @@ def spread(own: np.ndarray, near: np.ndarray, share: float) -> np.ndarray:
 
 
 def token_gains(own: np.ndarray, fits: np.ndarray, weight: float) -> tuple[np.ndarray, float]:
-    """Return what the fit of their tokens adds to the scores of the first passages, and to those of all others.
+    """Compute how much the fit of their tokens adds to the scores of the first passages, and to those of all others.
 
     The first get weight deviation(own) (fit - mean(fit)) / deviation(fit). The others, whose tokens are not looked at,
     get the mean of the least sixth of these, so that looking at a passage is neither an honour nor a fault.

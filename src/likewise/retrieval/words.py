@@ -40,7 +40,7 @@ def bm25(queries: Sequence[str], passages: Sequence[str], language: str = "engli
 
 
 def analyzer(language: str) -> Callable[[str], list[str]]:
-    """Return what makes the stems of a text's words; the words themselves if no language is given.
+    """Return a function that stems the words of a text; without a language it leaves them as they are.
 
     >>> analyzer("english")("Pumps failed")
     ['pump', 'fail']

@@ -219,7 +219,7 @@ def _is_whole(folder: Path) -> bool:
 
 
 def kept_in_cache() -> list[Kept]:
-    """Return what is in the cache, by kind."""
+    """List the contents of the cache, by kind."""
     home, found = cache_folder(), []
     for kind in KINDS:
         place = home / kind

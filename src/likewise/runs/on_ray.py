@@ -217,7 +217,7 @@ class _Feed:
         self.done = _done_pieces(*given)
 
     def next(self) -> str | None:
-        """Return what was done next, None at the end."""
+        """Return the next finished piece of work, None at the end."""
         return next(self.done, None)
 
 

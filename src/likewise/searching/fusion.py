@@ -177,11 +177,11 @@ class _Scores:
         return found
 
     def by_vectors(self, cosines: np.ndarray) -> np.ndarray:
-        """Return what cosines (S,) add to the scores."""
+        """Return the part of cosines (S,) in the scores."""
         return self.pipeline.vectors * (cosines - self._mean) / self._deviation
 
     def by_words(self, words: np.ndarray) -> np.ndarray:
-        """Return what BM25 scores (S,) add to the scores."""
+        """Return the part of BM25 scores (S,) in the scores."""
         return self.pipeline.words * (words - self._words_mean) / self._words_deviation
 
     def compare_tokens(self, positions: np.ndarray, codec: TokenCodec) -> None:
@@ -202,7 +202,7 @@ class _Scores:
         self._compared, self.compares_tokens = first, True
 
     def by_tokens(self, positions: np.ndarray) -> np.ndarray:
-        """Return what the tokens of passages (S,) add to their scores."""
+        """Return the part of the tokens of passages (S,) in their scores."""
         if not len(self._compared):
             return np.zeros(len(positions))
         place = np.searchsorted(self._compared, positions).clip(max=len(self._compared) - 1)

@@ -595,7 +595,7 @@ class _Update:
         return write
 
     def _encode(self, texts: list[str], total: int) -> Callable[[], Iterable[Encoded]]:
-        """Return what gives the vectors and the tokens of texts, which a cluster encodes meanwhile."""
+        """Return a function that gives the vectors and the tokens of texts, which a cluster encodes meanwhile."""
         if self.vectors is None:
             own = self.encoder
             self.vectors = own.loaded("document") if self.workers else own.opened("document", self.table.has_tokens)
@@ -632,7 +632,7 @@ class _Update:
 
 
 def _state(path: Path) -> tuple[int, ...]:
-    """Return what changes with the content of a file, its size first; nothing if there is none any more."""
+    """Return values that change with the content of a file, its size first; an empty list if it is gone."""
     try:
         found = path.stat()
         return found.st_size, found.st_mtime_ns, found.st_ino

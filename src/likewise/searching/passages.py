@@ -22,7 +22,7 @@ _SIGN = re.compile(r"\w")
 
 
 def passage_text(title: str, text: str) -> str:
-    """Return what a model reads of a passage: the title, if there is one, and the text."""
+    """Return the text that a model reads of a passage: the title, if there is one, and the text."""
     return f"{title}: {text}" if title else text
 
 

@@ -489,7 +489,7 @@ def _codec(folder: Path) -> TokenCodec:
 
 
 def _state(path: Path) -> Any:
-    """Return what changes when an index is finished again."""
+    """Return a value that changes when an index is finished again."""
     try:
         found = (path / "likewise.json").stat()
         return found.st_mtime_ns, found.st_ino

@@ -318,7 +318,7 @@ class Table:
         return matrix_of(self._table.take_offsets(places).select(["vector"]).to_arrow()["vector"])
 
     def texts(self, count: int) -> list[str]:
-        """Return what the model reads of up to `count` passages, evenly spaced."""
+        """Return the texts, as the model reads them, of up to `count` passages, evenly spaced."""
         places = np.unique(np.linspace(0, self.rows - 1, num=min(count, self.rows)).astype(int)).tolist()
         found: list[str] = self._table.take_offsets(places).select(["searched"]).to_arrow()["searched"].to_pylist()
         return found
@@ -393,7 +393,7 @@ class Table:
         return [rows[place] for place in _places(_ids(found), ids)]
 
     def passages(self, ids: np.ndarray) -> list[dict[str, Any]]:
-        """Return what is shown of the passages of row ids (S,), in their order."""
+        """Return the columns that are shown of the passages of row ids (S,), in their order."""
         if not len(ids):
             return []
         names = {column_of(name): name for name in self.metadata}

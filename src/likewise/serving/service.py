@@ -286,7 +286,7 @@ class Service:
         return vector, tokens, ids
 
     def about(self) -> dict[str, Any]:
-        """Return what is served, for the page."""
+        """Describe the served model for the page."""
         return {
             "reranker": self.reranker_name or None,
             "models": [
@@ -300,7 +300,7 @@ class Service:
         }
 
     def _base_of(self, name: str) -> dict[str, str | None]:
-        """Return what a model was made from, and the name by which that is served; None for what is not known."""
+        """Return the base of a model, and the name by which that is served; None for what is not known."""
         base = self._bases[name]
         at = _place(base)
         served = next((one for one, place in self._places.items() if one != name and place == at), None)
@@ -308,7 +308,7 @@ class Service:
 
 
 def _place(given: Any) -> str:
-    """Return what the name of a model leads to: its folder, or the name if it is one of the hub."""
+    """Resolve the name of a model to its folder; a hub name stays as it is."""
     if not isinstance(given, str | os.PathLike):
         return ""
     name = os.fspath(given)

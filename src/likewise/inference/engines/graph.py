@@ -88,7 +88,7 @@ def fingerprint(model: SentenceTransformer) -> str:
 
 
 def mark(model: SentenceTransformer) -> tuple[Any, ...]:
-    """Return what shows in 0.2 ms whether a model was changed: while it is equal, so is the fingerprint.
+    """Return a value, in 0.2 ms, that tells whether a model was changed: while it is equal, so is the fingerprint.
 
     These are the parts, the settings of those that do not read texts, and the addresses and versions of the weights.
     A write that torch does not count (through `.data` or a numpy view) is not seen.

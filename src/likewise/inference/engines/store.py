@@ -65,7 +65,7 @@ class Store:
         return about if same and about.get("release") == release(engine) else None
 
     def judged(self, pair: tuple[str, str]) -> dict[str, Any] | None:
-        """Return what `judge` has kept of a pair of engine and precision, by this release and processor; or None."""
+        """Return the kept verdict on an engine and a precision, of this release and processor; None without one."""
         try:
             found = json.loads((self.home / _CLOSE).read_text(encoding="utf-8"))[_judge(pair)]
             return found if {"lowest", "sentences"} <= set(found) or "failed" in found else None
