@@ -62,7 +62,7 @@ class Memory(NamedTuple):
 
 
 class Generating(Protocol):
-    """What gives the terms of the generators."""
+    """A source of the generators' terms."""
 
     sample: int
     """Contexts of the corpus over which it can afford to take a sentence's mean."""

@@ -341,7 +341,7 @@ class Index:
 
     @property
     def settings(self) -> dict[str, str]:
-        """How it searches, as a report shows it."""
+        """The weights of its search, as a report shows them."""
         parts = ("vectors", "words", "tokens", "neighbours", "excluded")
         weights = self.pipeline.to_dict()
         return {
