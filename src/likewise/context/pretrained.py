@@ -29,7 +29,7 @@ from likewise.queries.causal import CausalModel
 if TYPE_CHECKING:
     from likewise.context.states import States
 
-Given = Literal["near", "both"]
+Conditioning = Literal["near", "both"]
 Logs = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
@@ -44,7 +44,7 @@ class PretrainedGenerators:
 
     sample = 8
 
-    def __init__(self, name: str, given: Given = "near", cached: bool = True) -> None:
+    def __init__(self, name: str, given: Conditioning = "near", cached: bool = True) -> None:
         self.given, self.scorer = given, CausalScorer(CausalModel(name), cached)
 
     @property

@@ -66,7 +66,7 @@ class Hit:
 
     @property
     def document(self) -> tuple[str, ...]:
-        """The names by which judgements may call its document: the id of its row or text, otherwise its file, the exact name first.
+        """Its document by the names that judgements may use: the id of its row or text, otherwise its file.
 
         >>> Hit(1.0, "/data/notes/rain.md", 3, "", "It rains.", "It rains.").document
         ('/data/notes/rain.md', 'rain.md', 'rain')
