@@ -12,11 +12,12 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
+import os
 import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from likewise.runs.whole_files import write_text
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "speed"
+CLAIM = [field.name for field in fields(Claim)]
 BEGIN, END = "<!-- make bench -->", "<!-- end of make bench -->"
 
 
@@ -43,7 +45,7 @@ def scripts(corpus: Path, quick: bool) -> list[tuple[str, list[str]]]:
         int8 += ["torch bf16", *(["openvino bf16"] if "openvino fp32" in engines else [])]
     if processor.has_int8() and "openvino fp32" in engines and importlib.util.find_spec("nncf"):
         int8.append("openvino int8")
-    int8.append("auto auto")
+    int8 += ["auto auto", "default", "default-first"]
     encode = ["--corpus", str(corpus), "--sentences", "256" if quick else "1024", "--engines", *engines]
     small = ["--steps", "2", "--turns", "1", "--lengths", "32"] if quick else ["--steps", "4", "--turns", "2"]
     negate = ["--pairs", str(HERE.parent / "tests/augment/negation/pairs.tsv"), "--n", "200" if quick else "2000"]
@@ -76,33 +78,48 @@ def kind() -> str:
 
 
 def kept(claims: list[Claim], failed: list[str], add: bool) -> None:
-    """Put the claims of this run into the results of this kind of processor, in place of those of before or to them."""
+    """Put the claims of this run into the results of this kind of processor, in place of those of before or to them.
+
+    Every row has its machine, its day and the load of the machine as it was measured: the number of processes that
+    wanted to run, beside which a ratio holds better than a time.
+    """
     path, here = RESULTS / f"{kind()}.json", machine()
     before = json.loads(path.read_text())["claims"] if add and path.exists() else []
-    rows = {row["name"]: row for row in [*before, *(asdict(claim) for claim in claims)]}
     packages = [f"{name} {version}" for name, version in versions().items() if name in ("torch", "transformers")]
     about = [here["processor"], f"{here['cores']} cores", here.get("instruction_set"), kind(), here.get("gpu")]
+    where = {"machine": ", ".join(filter(None, [*about, *packages])), "date": time.strftime("%Y-%m-%d")}
+    where["load"] = f"{os.getloadavg()[1]:.0f}"
+    rows = {row["name"]: row for row in [*before, *(asdict(claim) | where for claim in claims)]}
     RESULTS.mkdir(exist_ok=True)
-    whole = {"machine": ", ".join(filter(None, [*about, *packages])), "failed": failed, "claims": list(rows.values())}
-    write_text(path, json.dumps(whole, indent=1) + "\n")
+    write_text(path, json.dumps({"failed": failed, "claims": list(rows.values())}, indent=1) + "\n")
 
 
 def tables() -> str:
-    """Markdown of all results, a table for each kind of processor."""
-    return "\n\n".join(_table(json.loads(path.read_text())) for path in sorted(RESULTS.glob("*.json")))
+    """Markdown of all results, a table for each kind of processor, machine and day."""
+    return "\n\n".join(_tables(json.loads(path.read_text())) for path in sorted(RESULTS.glob("*.json")))
 
 
-def _table(found: dict[str, Any]) -> str:
-    claims = [Claim(**row) for row in found["claims"]]
-    lines = [f"{found['machine']}.", "", "| task: peer | peer | likewise | ratio |", "| --- | ---: | ---: | ---: |"]
-    for claim in claims:
-        if claim.kind == "speed":
+def _tables(found: dict[str, Any]) -> str:
+    parts: dict[str, list[Claim]] = {}
+    for row in found["claims"]:
+        load = f", beside a load of {row['load']}" if float(row["load"] or 0) >= 1 else ""
+        where = f"{row['machine']}, {row['date']}{load}."
+        parts.setdefault(where, []).append(Claim(**{name: row[name] for name in CLAIM}))
+    lines = [_table(where, claims) for where, claims in parts.items()]
+    if found["failed"]:
+        lines.append(f"Not measured there: {', '.join(found['failed'])}.")
+    return "\n\n".join(lines)
+
+
+def _table(where: str, claims: list[Claim]) -> str:
+    lines = [where]
+    if speeds := [claim for claim in claims if claim.kind == "speed"]:
+        lines += ["", "| task: peer | peer | likewise | ratio |", "| --- | ---: | ---: | ---: |"]
+        for claim in speeds:
             peer, ours = (_figure(value, claim.unit) for value in (claim.peer, claim.ours))
             lines.append(f"| {claim.name} | {peer} | {ours} | {claim.ratio:.2f} |")
     if growth := [f"| {claim.name} | {claim.ratio:.2f} |" for claim in claims if claim.kind == "growth"]:
         lines += ["", "| growth: time of a sentence | ratio |", "| --- | ---: |", *growth]
-    if found["failed"]:
-        lines += ["", f"Not measured there: {', '.join(found['failed'])}."]
     return "\n".join(lines)
 
 

@@ -3,6 +3,8 @@
 import gc
 import json
 import logging
+import subprocess
+import sys
 import weakref
 
 import numpy as np
@@ -185,15 +187,25 @@ def test_an_export_is_made_in_the_background_for_later(folder, sentences, bf16, 
     model.encode(sentences[:200])
     model.encode(sentences[:200])
     assert len(told) == 2  # the command, and what it is told
-    assert json.loads(told[1])["texts"] == sentences[:ENOUGH]
-    monkeypatch.setattr(exporting, "_end_with_input", lambda: None)
-    monkeypatch.setattr(exporting.os, "nice", lambda by: None)
-    exporting.told_export(told[1])
+    heard = json.loads(told[1])
+    assert heard["texts"] == sentences[:ENOUGH]
+    exporting.told_export(heard)
     assert model.encode(sentences[:1]) is not None
     assert model.last_engine == "torch bf16"
     later = load(folder, device="cpu")
     assert lowest(later.encode(sentences[:40]), model.encode(sentences[:40])) >= 0.998
     assert later.engine.startswith("openvino bf16: lowest cosine with float32 ")
+
+
+def test_what_runs_in_the_background_ends_with_its_parent():
+    program = "from likewise.inference.background import hear; import time; print(hear(), flush=True); time.sleep(60)"
+    with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        child.stdin.write(b'{"name": "a"}\n')
+        child.stdin.flush()
+        assert child.stdout.readline() == b"{'name': 'a'}\n"
+        assert child.poll() is None
+        child.stdin.close()
+        assert child.wait(20) == 1
 
 
 class Pipe:

@@ -9,6 +9,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
@@ -17,9 +18,12 @@ from likewise.runs.cache import CacheError, cache_folder, made_in_cache
 
 VARIABLE = "LIKEWISE_EXPORTS"
 """Environment variable: `never` for no export that was not asked for; `always` for one under pytest too."""
-_PROGRAM = (
-    "import sys; told = sys.stdin.readline(); from likewise.inference.exporting import told_export; told_export(told)"
-)
+_PROGRAM = """
+from likewise.inference.background import hear
+told = hear()
+from likewise.inference.exporting import told_export
+told_export(told)
+"""
 _LONGEST = 2000  # characters of a text that is handed over
 _STARTED: list[Any] = []
 
@@ -61,3 +65,17 @@ def start(name: str, fingerprint: str, pair: tuple[str, str], texts: Sequence[st
         return False
     _STARTED.append(process)  # its input stays open for as long as this process runs
     return True
+
+
+def hear() -> dict[str, Any]:
+    """Return what `start` has told this process, which from now on ends when the one that started it does."""
+    told: dict[str, Any] = json.loads(sys.stdin.readline())
+    threading.Thread(target=_end_with_input, daemon=True).start()
+    if hasattr(os, "nice"):
+        os.nice(19)
+    return told
+
+
+def _end_with_input() -> None:
+    sys.stdin.read()
+    os._exit(1)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
-import sys
-import threading
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
@@ -109,22 +107,13 @@ def _write_graph(encoder: SentenceTransformer, format: str, job: Job) -> None:
     write_json(job.result / "likewise_export.json", about)
 
 
-def told_export(line: str) -> None:
-    """Make the export that `background.start` tells of, in its own process; end when standard input does."""
-    told = json.loads(line)
-    threading.Thread(target=_end_with_input, daemon=True).start()
-    if hasattr(os, "nice"):
-        os.nice(19)
+def told_export(told: Mapping[str, Any]) -> None:
+    """Make the export that `background.start` tells of, in its own process."""
     model = load(told["name"], device="cpu", engine="torch", precision="fp32")
     exports, pair = exports_of(model), tuple(told["pair"])
     if exports.store.fingerprint == told["fingerprint"]:
         with suppress(Timeout), FileLock(made_in_cache(exports.store.home) / ".background.lock", timeout=0):
             exports.prepare(pair, Sample(model, told["texts"]))
-
-
-def _end_with_input() -> None:
-    sys.stdin.read()
-    os._exit(1)
 
 
 def _check_model2vec(model: SentenceTransformer) -> None:
