@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
-from likewise.recipes.consert import ConSERTLoss, ConSERTOptions
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, Transformer
 from tests.conftest import ADJECTIVES, NOUNS, PLACES, VERBS, sentence
@@ -28,6 +27,7 @@ from likewise.encoder.location import LoadError
 from likewise.errors import LikewiseError
 from likewise.inference import encode
 from likewise.recipes import recipe_names
+from likewise.systems.consert import ConSERTLoss, ConSERTOptions
 from likewise.systems.embedding_views import shuffle_positions
 
 SMALL = {"batch_size": 8, "max_steps": 2, "quiet": True, "precision": "fp32"}
