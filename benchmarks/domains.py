@@ -27,7 +27,7 @@ from typing import Any, Protocol
 import numpy as np
 from scipy.sparse import csr_matrix, diags
 
-from likewise.cli.measuring import ORIGIN
+from likewise.cli.scores import ORIGIN
 from likewise.context import open_origin
 from likewise.corpus.downloads import data_folder
 from likewise.evaluation import TaskResult, evaluate

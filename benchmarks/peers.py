@@ -38,7 +38,7 @@ from likewise.augment.word_edits import delete_words
 from likewise.corpus.downloads import data_folder
 from likewise.corpus.passages import offered_pairs, read_passages
 from likewise.inference import encode, load
-from likewise.training.batching import LengthBatchSampler
+from likewise.training.batches import LengthBatchSampler
 
 RATE, LENGTH, WARM_UP = 2e-5, 128, 0.1
 

@@ -11,9 +11,9 @@ import pytest
 import torch
 
 import likewise
+from likewise.comparison.comparison_page import page
 from likewise.comparison.methods import parse_methods
 from likewise.comparison.outcome import Comparison
-from likewise.comparison.report import page
 from likewise.context.indexing import Retrieval
 from likewise.context.workspace import ContextError
 from likewise.errors import LikewiseError

@@ -23,7 +23,7 @@ def data(sentences, tmp_path):
 def test_a_configuration_with_an_ablation_in_one_line(corpus_file, tiny_base, data, tmp_path, monkeypatch):
     monkeypatch.setattr("likewise.comparison.inspection.SENTENCES", 10)
     monkeypatch.setattr("likewise.comparison.inspection._negated", lambda sentences: {})
-    monkeypatch.setattr("likewise.comparison.comparing._DRAWINGS", {})
+    monkeypatch.setattr("likewise.comparison.comparison_job._DRAWINGS", {})
     config = tmp_path / "compare.toml"
     config.write_text(
         f"""

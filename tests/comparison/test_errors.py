@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from likewise.comparison.analyses import errors_table, write_errors
-from likewise.comparison.report import differences
+from likewise.comparison.comparison_page import differences
 from likewise.evaluation.pairs import RatedPairs
 from likewise.evaluation.rank_errors import ranked
 from likewise.evaluation.registry import rated_task

@@ -5,9 +5,17 @@ from pathlib import Path
 
 import pytest
 
+from likewise.comparison.comparison_page import (
+    making,
+    markdown,
+    markdown_table,
+    notes,
+    open_folder,
+    scores_table,
+    verdict,
+)
 from likewise.comparison.methods import ComparisonError, parse_methods
 from likewise.comparison.outcome import Comparison
-from likewise.comparison.report import making, markdown, markdown_table, notes, open_folder, scores_table, verdict
 
 SETTINGS = {
     "base": "bundled:minilm",

@@ -12,11 +12,11 @@ import pytest
 
 from likewise.corpus import downloads
 from likewise.corpus.downloads import LOCK, DownloadError, data_folder, get_data
-from likewise.corpus.unpacking import DATASETS
+from likewise.corpus.hub_files import DATASETS
 from likewise.evaluation import find_data
 from likewise.runs.cache import kept_in_cache
 
-from .test_unpacking import tar
+from .test_hub_files import tar
 
 
 class Hub:

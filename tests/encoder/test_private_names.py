@@ -7,7 +7,7 @@ import sentence_transformers
 from sentence_transformers import SentenceTransformer
 
 import likewise
-from likewise.encoder.opening import OwnInference
+from likewise.encoder.saved_models import OwnInference
 
 
 def test_the_private_names_are_there():

@@ -9,7 +9,7 @@ from sentence_transformers.sentence_transformer.modules import Normalize, Poolin
 import likewise
 from likewise.encoder.build import build_encoder
 from likewise.encoder.location import LoadError
-from likewise.encoder.opening import is_sentence_encoder
+from likewise.encoder.saved_models import is_sentence_encoder
 from likewise.recipes import find_recipe
 
 SMALL = {"batch_size": 8, "max_steps": 2, "quiet": True, "precision": "fp32"}
@@ -87,7 +87,7 @@ def test_before_is_the_score_of_the_base_as_it_is_shipped(shipped, corpus_file, 
         return selection
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("likewise.training.recipe_run.choose_selection", watched)
+        patch.setattr("likewise.training.on_text.choose_selection", watched)
         result = likewise.train(
             "simcse",
             corpus_file,

@@ -11,8 +11,8 @@ TIMEOUT = 60
 def running():
     """Start services, each in a thread of its own, and return (address, service)."""
     from likewise.serving.app import create_app
-    from likewise.serving.running import server_of
     from likewise.serving.service import Service
+    from likewise.serving.start import server_of
 
     servers = []
 

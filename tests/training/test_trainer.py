@@ -7,7 +7,7 @@ from likewise.encoder.build import build_encoder
 from likewise.encoder.pooled_token import only_pooled_token
 from likewise.recipes import RECIPES
 from likewise.recipes.arccse import ArcCSELoss, ArcCSEOptions
-from likewise.training.batching import LengthBatchSampler, lengths_of
+from likewise.training.batches import LengthBatchSampler, lengths_of
 from likewise.training.trainer import LikewiseTrainer, TwoPassSAM
 
 ARCCSE = RECIPES["arccse"]

@@ -19,40 +19,40 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
 
 _SECTIONS: Mapping[str, CommandTable] = {
     "Train and adapt": {
-        "adapt": ("training:adapt", "Adapt an encoder to your own text, without labels."),
-        "train": ("training:train", "Train a sentence encoder on plain text."),
-        "finetune": ("training:finetune", "Train an encoder further on labelled rows."),
-        "baseline": ("training:baseline", "Make a model to compare with: averages, whitening, flow."),
+        "adapt": ("train:adapt", "Adapt an encoder to your own text, without labels."),
+        "train": ("train:train", "Train a sentence encoder on plain text."),
+        "finetune": ("train:finetune", "Train an encoder further on labelled rows."),
+        "baseline": ("train:baseline", "Make a model to compare with: averages, whitening, flow."),
         "demo": ("demo:demo", "Adapt a model to the CWE list of software weaknesses, and search it."),
     },
     "Use": {
-        "encode": ("using:encode", "Encode a text file into a file of vectors."),
-        "similarity": ("using:similarity", "Print the cosine of two sentences, from -1 to 1."),
-        "index": ("searching:index", "Index files for search, or update an index."),
+        "encode": ("models:encode", "Encode a text file into a file of vectors."),
+        "similarity": ("models:similarity", "Print the cosine of two sentences, from -1 to 1."),
+        "index": ("search:index", "Index files for search, or update an index."),
         "choose": ("choose:choose", "Find out which base and which search are best for your text."),
-        "search": ("searching:search", "Search an index by meaning and by words."),
+        "search": ("search:search", "Search an index by meaning and by words."),
         "duplicates": ("clusters:duplicates", "Find texts that say the same, and keep one of each."),
         "topics": ("clusters:topics", "Find what texts are about: topics with names, examples and a map."),
-        "serve": ("searching:serve", "Serve models and indexes over HTTP, with OpenAI's API."),
-        "export": ("using:export", "Export a model as an ONNX or OpenVINO graph, or for model2vec."),
-        "push": ("using:push", "Push a model to a model hub, with its scores and those of its base."),
+        "serve": ("search:serve", "Serve models and indexes over HTTP, with OpenAI's API."),
+        "export": ("models:export", "Export a model as an ONNX or OpenVINO graph, or for model2vec."),
+        "push": ("models:push", "Push a model to a model hub, with its scores and those of its base."),
     },
     "Measure": {
-        "evaluate": ("measuring:evaluate", "Score a model on similarity, transfer and other tasks."),
-        "compare": ("measuring:compare", "Train and evaluate methods under one budget."),
-        "analyze": ("measuring:analyze", "See what a model does: similarities, errors."),
+        "evaluate": ("scores:evaluate", "Score a model on similarity, transfer and other tasks."),
+        "compare": ("scores:compare", "Train and evaluate methods under one budget."),
+        "analyze": ("scores:analyze", "See what a model does: similarities, errors."),
     },
     "Contexts": {
         "context": ("context:context", "Sentence similarity based on contexts, stage by stage."),
     },
     "Text, data and cache": {
-        "negate": ("using:negate", "Write the negation of every sentence of a text file."),
+        "negate": ("data:negate", "Write the negation of every sentence of a text file."),
         "sections": (
-            "using:sections",
+            "data:sections",
             "Draw triplets from articles: a sentence, one of its section, and one of another.",
         ),
-        "data": ("using:data", "Fetch evaluation data and training text from the hub."),
-        "cache": ("using:cache", "Show or clear what likewise keeps to save time."),
+        "data": ("data:data", "Fetch evaluation data and training text from the hub."),
+        "cache": ("data:cache", "Show or clear what likewise keeps to save time."),
     },
 }
 """Heading of the help to its verbs."""

@@ -10,7 +10,7 @@ import typer
 import likewise
 import likewise.context as stages
 from likewise.cli.groups import CommandTable, group, typed
-from likewise.cli.training import method_command, show_outcome
+from likewise.cli.train import method_command, show_outcome
 from likewise.errors import counted
 from likewise.runs.progress import Progress
 

@@ -26,7 +26,7 @@ def demo(
     from rich.console import Console
 
     from likewise.cli.choose import show_choice
-    from likewise.cli.training import show_adapted
+    from likewise.cli.train import show_adapted
     from likewise.corpus.weaknesses import write_weaknesses
     from likewise.errors import require_extra
     from likewise.runs.job import JobError, check_target, read_record

@@ -2,7 +2,7 @@ from .analyses import SimilarityReport as SimilarityReport
 from .analyses import analyze_similarity as analyze_similarity
 from .analyses import write_errors as write_errors
 from .analyses import write_similarity as write_similarity
-from .comparing import compare as compare
+from .comparison_job import compare as compare
 from .methods import ComparisonError as ComparisonError
 from .methods import Method as Method
 from .methods import parse_methods as parse_methods

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from likewise.comparison.comparison_page import errors_page, open_folder, rank
 from likewise.comparison.inspection import NEGATION, OTHER, QUANTILES, Distribution, partners, related_cosines
 from likewise.comparison.methods import ComparisonError
 from likewise.comparison.pictures import cut_middle, draw_errors, draw_similarity
-from likewise.comparison.report import errors_page, open_folder, rank
 from likewise.errors import counted
 from likewise.evaluation.rank_errors import ErrorAnalysis
 from likewise.evaluation.registry import resolve

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from likewise.comparison.comparison_page import short
 from likewise.comparison.outcome import DEV, Column, Comparison, Row
 from likewise.comparison.pictures import cut_middle, panels, save, styles
-from likewise.comparison.report import short
 
 _IN_A_PANEL = 6
 """The most lines of a panel: more cannot be distinguished, so the others go into the next panel."""

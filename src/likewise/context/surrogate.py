@@ -36,12 +36,12 @@ from likewise.recipes.gclsr import build_light_student
 from likewise.recipes.recipe import TextCollator, WithPresets, distillation_readings
 from likewise.runs.job import Resume
 from likewise.runs.options import OptionError, option
-from likewise.training.finetuning import collate_rows, to_continue
 from likewise.training.labelled_rows import LABEL
 from likewise.training.objectives import FinetuneOptions
+from likewise.training.on_labels import collate_rows, to_continue
 from likewise.training.result import TrainingResult
-from likewise.training.running import Training, check_updates, started
 from likewise.training.selection import Selection, last_checkpoint, sts_dev
+from likewise.training.training_job import Training, check_updates, started
 from likewise.transformers_output import no_bar, only_errors
 
 

@@ -1,6 +1,7 @@
 from .bundled import news_ratings as news_ratings
 from .bundled import resolve_model as resolve_model
 from .bundled import wiki_sample_path as wiki_sample_path
+from .counts import CorpusReport as CorpusReport
 from .documents import Document as Document
 from .documents import Section as Section
 from .documents import read_documents as read_documents
@@ -8,5 +9,4 @@ from .options import CorpusError as CorpusError
 from .options import CorpusOptions as CorpusOptions
 from .prepared import PreparedCorpus as PreparedCorpus
 from .prepared import prepare as prepare
-from .report import CorpusReport as CorpusReport
 from .sentences import read_sentences as read_sentences

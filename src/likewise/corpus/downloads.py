@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from likewise.corpus.unpacking import DATASETS, DownloadError, HubFile, unpack
+from likewise.corpus.hub_files import DATASETS, DownloadError, HubFile, unpack
 from likewise.errors import first_line
 from likewise.runs.cache import cached
 from likewise.runs.progress import Bar, Progress

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from itertools import chain, groupby, islice
 from operator import itemgetter
 
+from likewise.corpus.counts import CorpusReport
 from likewise.corpus.decoding import Source, text_lines
 from likewise.corpus.files import Tick
 from likewise.corpus.options import CorpusError, CorpusOptions
 from likewise.corpus.paragraphs import prose_paragraphs, read_paragraphs, text_layout
-from likewise.corpus.report import CorpusReport
 from likewise.corpus.sources import Spec, find_sources
 from likewise.corpus.splitting import Placed
 

@@ -20,7 +20,7 @@ from transformers import PreTrainedTokenizerFast
 
 from likewise.encoder.location import LoadError, check_loadable
 from likewise.encoder.modules import modes_restored, with_modules
-from likewise.encoder.opening import is_sentence_encoder, open_model, open_transformer, transformer_of
+from likewise.encoder.saved_models import is_sentence_encoder, open_model, open_transformer, transformer_of
 from likewise.encoder.training_modules import TrainingHead
 from likewise.errors import LikewiseError
 

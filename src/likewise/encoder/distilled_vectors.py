@@ -23,7 +23,7 @@ from tokenizers.models import WordPiece
 from torch import Tensor
 
 from likewise.encoder.location import LoadError, check_loadable
-from likewise.encoder.opening import open_model
+from likewise.encoder.saved_models import open_model
 from likewise.encoder.vector_files import WordTable, WordVectorError, read_word_vectors
 from likewise.runs.cache import cached
 from likewise.runs.progress import Progress

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from likewise.corpus.decoding import without_surrogates
-from likewise.encoder.opening import OwnInference
+from likewise.encoder.saved_models import OwnInference
 from likewise.inference.chooser import FEW, Chosen, choose, exports_of
 from likewise.inference.engines.engine import Engine, EngineChoice, TorchEngine
 from likewise.inference.road import road_of

@@ -12,7 +12,7 @@ import torch
 from sentence_transformers import SentenceTransformer
 
 from likewise.encoder.location import LoadError, check_loadable
-from likewise.encoder.opening import open_model
+from likewise.encoder.saved_models import open_model
 from likewise.errors import LikewiseError
 from likewise.inference.encoder import DEFAULT, Encoder
 from likewise.inference.engines.engine import EngineChoice, EngineName, EnginePrecision

@@ -18,7 +18,7 @@ from likewise.augment.word_edits import delete_words
 from likewise.corpus.sentences import without_words
 from likewise.encoder.build import build_encoder
 from likewise.encoder.modules import dropout_off
-from likewise.encoder.opening import is_sentence_encoder
+from likewise.encoder.saved_models import is_sentence_encoder
 from likewise.encoder.training_modules import VECTORS, FrozenCopy
 from likewise.losses import EncoderLoss, functional
 from likewise.recipes.options import HeadOptions, SharpOptions

@@ -9,7 +9,7 @@ from typing import Any
 
 from likewise.encoder.build import OwnOrMode, build_encoder, build_mask_prompt_encoder
 from likewise.encoder.modules import find_part
-from likewise.encoder.opening import is_sentence_encoder
+from likewise.encoder.saved_models import is_sentence_encoder
 from likewise.encoder.training_modules import FrozenCopy
 from likewise.losses.encoder_loss import DistillationLoss
 from likewise.recipes.options import PromptOptions

@@ -7,7 +7,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from likewise.runs.installing import JobError, read_working_file
+from likewise.runs.installation import JobError, read_working_file
 from likewise.runs.job import read_record, work_of
 
 GRACE = 15 * 60.0

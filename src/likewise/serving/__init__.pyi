@@ -1,3 +1,3 @@
 from .options import ServeOptions as ServeOptions
 from .options import ServingError as ServingError
-from .running import serve as serve
+from .start import serve as serve

@@ -26,10 +26,10 @@ from likewise.runs.progress import Progress
 from likewise.searching import Hit, Index
 from likewise.searching.maxsim import max_sim
 from likewise.searching.reranker import Reranker
-from likewise.serving.batching import Batcher
 from likewise.serving.guard import ServiceMetrics
 from likewise.serving.options import ServeOptions, ServingError
 from likewise.serving.requests import RequestError, SearchBody
+from likewise.serving.shared_batches import Batcher
 
 _SAMPLE = [
     f"{opening} {verb} {ending}"

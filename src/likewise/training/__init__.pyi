@@ -1,9 +1,9 @@
-from .finetuning import finetune as finetune
+from .hub import Pushed as Pushed
+from .hub import PushError as PushError
+from .hub import push as push
 from .labelled_rows import LabelledDataError as LabelledDataError
 from .objectives import OBJECTIVES as OBJECTIVES
-from .pushing import Pushed as Pushed
-from .pushing import PushError as PushError
-from .pushing import push as push
-from .recipe_run import train as train
+from .on_labels import finetune as finetune
+from .on_text import train as train
 from .result import TrainingResult as TrainingResult
 from .trainer import TrainingError as TrainingError

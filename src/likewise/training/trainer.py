@@ -26,7 +26,7 @@ from likewise.recipes.options import TrainingOptions, TrainingPrecision
 from likewise.runs import processes
 from likewise.runs.options import OptionError
 from likewise.runs.parts import chance, set_chance
-from likewise.training.batching import LengthBatchSampler, lengths_of
+from likewise.training.batches import LengthBatchSampler, lengths_of
 from likewise.training.checkpoints import reading_checkpoint
 from likewise.training.chunks import in_chunks
 from likewise.training.selection import Selection

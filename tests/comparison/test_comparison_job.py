@@ -9,7 +9,7 @@ import signal
 
 import pytest
 
-from likewise.comparison import compare, comparing, inspection
+from likewise.comparison import compare, comparison_job, inspection
 from likewise.comparison.methods import ComparisonError
 from likewise.comparison.one_run import RunMaker
 from likewise.evaluation import DataError
@@ -118,7 +118,7 @@ def test_models_are_not_left_behind(shared):
 @pytest.fixture
 def undrawn(monkeypatch):
     """Reports without pictures, which take seconds."""
-    monkeypatch.setattr(comparing, "_DRAWINGS", {})
+    monkeypatch.setattr(comparison_job, "_DRAWINGS", {})
     for name, value in FEW.items():
         monkeypatch.setattr(inspection, name, value)
 

@@ -299,8 +299,8 @@ def test_a_damaged_checkpoint_is_passed_over(damage, corpus_file, tiny_base, tmp
 def test_a_killed_training_goes_on_to_the_same_weights(
     moment, select_by, corpus_file, tiny_base, tmp_path, monkeypatch
 ):
-    from likewise.runs import installing
-    from likewise.training import running
+    from likewise.runs import installation
+    from likewise.training import training_job
     from likewise.training.callbacks import Course
 
     class Killed(BaseException):
@@ -316,11 +316,11 @@ def test_a_killed_training_goes_on_to_the_same_weights(
         if moment == "before the first checkpoint":
             patched.setattr(Course, "on_step_end", killed)
         elif moment == "after the last step":
-            patched.setattr(running, "trained_card", killed)
+            patched.setattr(training_job, "trained_card", killed)
         else:
-            write = installing.write_json
+            write = installation.write_json
             at = {"likewise.json": killed}
-            patched.setattr(installing, "write_json", lambda path, content: at.get(path.name, write)(path, content))
+            patched.setattr(installation, "write_json", lambda path, content: at.get(path.name, write)(path, content))
         train(corpus_file, tiny_base, tmp_path / "cut", **settings)
     torch.manual_seed(999)
     cut = train(corpus_file, tiny_base, tmp_path / "cut", **settings)

@@ -12,7 +12,7 @@ import pytest
 
 import likewise
 from likewise.serving import ServingError
-from likewise.serving.running import _named
+from likewise.serving.start import _named
 
 
 def test_a_service_that_is_stopped_finishes_what_it_took(saved_model, tmp_path, capfd):

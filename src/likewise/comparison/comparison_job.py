@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from likewise.comparison.comparison_page import markdown, page
 from likewise.comparison.curve_pictures import draw_curves, draw_grids, draw_losses, draw_path
 from likewise.comparison.methods import Method, Settings, check_shared, parse_methods
 from likewise.comparison.one_run import FAILED, RunMaker
 from likewise.comparison.outcome import Comparison
 from likewise.comparison.pictures import check_extra, draw_maps, draw_scores, draw_similarities
-from likewise.comparison.report import markdown, page
 from likewise.corpus import CorpusOptions
 from likewise.runs.arguments import checked
 from likewise.runs.job import check_target, open_job

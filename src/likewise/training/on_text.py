@@ -12,7 +12,7 @@ from sentence_transformers.sentence_transformer.modules import Transformer
 
 from likewise.corpus import CorpusOptions, prepare
 from likewise.corpus.given import GivenTexts, given_texts
-from likewise.encoder.opening import is_sentence_encoder
+from likewise.encoder.saved_models import is_sentence_encoder
 from likewise.inference.loading import base_name
 from likewise.recipes import Recipe, find_recipe
 from likewise.recipes.recipe import Run
@@ -22,8 +22,8 @@ from likewise.runs.cache import cached, found_in_cache
 from likewise.runs.job import Resume
 from likewise.training.checkpoints import base_fingerprint, made_by
 from likewise.training.result import TrainingResult
-from likewise.training.running import Training, check_updates, started
 from likewise.training.selection import Selection, choose_selection, last_checkpoint
+from likewise.training.training_job import Training, check_updates, started
 from likewise.transformers_output import no_bar
 
 

@@ -39,7 +39,7 @@ def _evaluated(model: Any, *arguments: Any, **given: Any) -> Any:
 
 
 @calls(
-    "likewise.cli.measuring:_evaluated",
+    "likewise.cli.scores:_evaluated",
     texts={
         "model": "A model's folder, its hub name, bundled:minilm or bundled:mpnet; bertscore:MODEL, "
         "cross-encoder:MODEL or origin:WORKSPACE (likewise context); or an index, for retrieval:FOLDER.",
@@ -93,7 +93,7 @@ def _show_report(report: Any) -> None:
 )
 def compare(found: Any) -> None:
     """Print the table of the comparison, its notes, and the place of the page."""
-    from likewise.comparison.report import notes, scores_table
+    from likewise.comparison.comparison_page import notes, scores_table
 
     typer.echo(f"\n{scores_table(found)}\n")
     for line in notes(found):
@@ -112,7 +112,7 @@ def analyze() -> CommandTable:
 
 def _checked(out: Path) -> Path:
     """Check the folder and the extra before minutes of encoding; an analysis that fails makes no folder."""
-    from likewise.comparison.report import check_folder
+    from likewise.comparison.comparison_page import check_folder
 
     check_folder(out)
     return out
@@ -144,7 +144,7 @@ def _similarity(report: Any, out: Out) -> None:
 @calls("likewise.evaluation.rank_errors:analyze_errors", texts={"precision": _PRECISION}, **_OF_A_MODEL)
 def _errors(found: Any, out: Out) -> None:
     from likewise.comparison.analyses import write_errors
-    from likewise.comparison.report import rank
+    from likewise.comparison.comparison_page import rank
 
     written = write_errors(found, out)
     typer.echo(

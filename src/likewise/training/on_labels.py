@@ -22,8 +22,8 @@ from likewise.runs.options import OptionError
 from likewise.training.labelled_rows import LABEL
 from likewise.training.objectives import find_objective
 from likewise.training.result import TrainingResult
-from likewise.training.running import Training, check_updates, started
 from likewise.training.selection import Selection, choose_selection
+from likewise.training.training_job import Training, check_updates, started
 
 Files = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 

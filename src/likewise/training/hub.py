@@ -14,7 +14,7 @@ from likewise.errors import LikewiseError, first_line
 from likewise.evaluation import Task, evaluate
 from likewise.evaluation.report import EvaluationReport, markdown_table
 from likewise.runs.arguments import checked
-from likewise.runs.installing import read_record
+from likewise.runs.installation import read_record
 
 STAYS_HERE = ("likewise.json", "run.toml", "log.jsonl", "report.html")
 """Files that are not pushed: they name files of this machine, and quote the text that the model was trained on.

@@ -16,7 +16,7 @@ from sentence_transformers import SentenceTransformer
 from likewise.encoder import location
 from likewise.encoder.build import build_encoder, load_transformer
 from likewise.encoder.location import LoadError, check_loadable
-from likewise.encoder.opening import open_model
+from likewise.encoder.saved_models import open_model
 from likewise.inference import load
 
 
@@ -175,7 +175,7 @@ def test_auto_map_does_not_run(saved, tmp_path):
     "kind",
     [
         "likewise.cli.main",
-        "likewise.encoder.opening.Path",
+        "likewise.encoder.saved_models.Path",
         "sentence_transformers.base.modules.dense.json",
         "sentence_transformers.base.modules.dense.torch",
         "sentence_transformers.util.misc.import_from_string",

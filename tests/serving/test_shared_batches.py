@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from likewise.serving.batching import Batcher, TooBusyError
+from likewise.serving.shared_batches import Batcher, TooBusyError
 
 
 class Numbers:
