@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 import likewise
 from likewise.cli import build_app
 from likewise.context.options import ScoreOptions, SelectionOptions
-from likewise.context.origin import DEFAULT, open_origin
-from likewise.context.similarity import Weights, fit_to, match_words
+from likewise.context.origin import open_origin, own_pairs
+from likewise.context.similarity import Weights, match_words
 
 A, B = "The ship stood beside the wave.", "The cow stood beside the barn."
 
@@ -28,12 +28,17 @@ def test_the_default_needs_index_and_states_alone(frozen, tmp_path):
     done = run("context", "score", A, B, "--work", work)
     assert done.exit_code == 0, done.output
     states = open_origin(work).states
-    one, other = states.readings([A, B])
-    vectors = states.vectors_of([A, B])
-    fits = fit_to(states.vectors, vectors).sum()
-    features = np.array([vectors[0] @ vectors[1], match_words(one, other, states.idf), fits])
-    expected = features @ np.array(DEFAULT[:3]) / (DEFAULT[0] + DEFAULT[1])
+
+    def features(first, second):
+        one, other = states.readings([first, second])
+        return one.vector @ other.vector, match_words(one, other, states.idf)
+
+    spread = np.std([features(*pair) for pair in own_pairs(states)], axis=0)
+    expected = features(A, B) / spread @ [1, 1] / (1 / spread).sum()
     assert float(done.stdout) == pytest.approx(expected, abs=1e-4)
+    (kept,) = work.glob("even-*.json")
+    assert Weights.load(kept).values[1] == pytest.approx(spread[0] / spread[1], rel=1e-3)
+    assert Weights.load(kept).spearman is None
     done = run("context", "score", A, B, "--work", work, "--set", "score.weights=1,0,0,1,0,0,0")
     assert done.exit_code == 2
     assert "holds no generators" in done.output
@@ -51,6 +56,28 @@ def test_terms_of_equation_3_with_weights(frozen):
     norms = np.linalg.norm(terms[0], axis=0) * np.linalg.norm(terms[1], axis=0)
     expected = (terms[0] * terms[1]).sum(axis=0) / norms
     assert features[0, 3:] == pytest.approx(expected, abs=1e-6)
+
+
+def test_the_contexts_that_decided(frozen):
+    given = ("--set", "score.weights=1,0,0,0.5,0.5,0,0", "--set", "selection.size=4", "--set", "selection.same=1.1")
+    done = run("context", "score", A, B, "--work", frozen, "--explain", *given)
+    assert done.exit_code == 0, done.output
+    weights = (1.0, 0.0, 0.0, 0.5, 0.5, 0.0, 0.0)
+    origin = open_origin(frozen, ScoreOptions(weights=weights), SelectionOptions(size=4, same=1.1))
+    found = origin.explain(A, B)
+    parts = [one.part for one in found]
+    assert parts == sorted(parts, reverse=True)
+    features = origin.features([(A, B)])[0]
+    assert sum(parts) == pytest.approx(features[3:] @ weights[3:] / 2, abs=1e-6)
+    assert f"{parts[0]:+.4f}" in done.output
+    assert f"{found[0].left} [...] {found[0].right}" in done.output
+    (terms,) = origin.terms([(A, B)])
+    fits = {(round(x, 5), round(y, 5)) for x, y in (terms @ weights[3:]).T}
+    assert {(round(x, 5), round(y, 5)) for x, y in (one.fits for one in found)} == fits
+    done = run("context", "score", A, B, "--work", frozen, "--explain", "--set", "score.weights=1,0,0,0,0,0,0")
+    assert "no term over contexts has a weight" in done.output
+    done = run("context", "score", "--task", "sts-b", "--work", frozen, "--explain")
+    assert "--explain needs two sentences" in done.output
 
 
 def test_it_ranks_texts_and_finds_neighbours(frozen, tmp_path, monkeypatch):

@@ -109,6 +109,8 @@ def test_a_missing_file(tmp_path):
         (ScoreOptions, {"weights": (0,) * 7}, "form=pmi are 7 numbers, not all"),
         (ScoreOptions, {"form": "paper", "weights": (0,) * 4}, "form=paper are 4 numbers of 0 or more"),
         (ScoreOptions, {"form": "paper", "weights": (1, 1, 1, -1)}, "form=paper are 4 numbers of 0 or more"),
+        (ScoreOptions, {"terms": ("cosine", "centr")}, "no term centr; there are cosine, words"),
+        (ScoreOptions, {"terms": ()}, "terms needs one or more"),
         (HarvestOptions, {"ranks": (0, 1)}, "from 1 on"),
         (HarvestOptions, {"ranks": (2, 2)}, "different numbers"),
         (HarvestOptions, {"anchors": 1}, "anchors must be 2 or more"),

@@ -42,7 +42,7 @@ def plain(llama, monkeypatch):
 def test_the_sums_are_those_of_whole_forward_passes(llama, plain, monkeypatch, at_once, kept):
     monkeypatch.setattr(causal, "_BATCH_TOKENS", at_once)
     monkeypatch.setattr(causal, "_KEPT_TOKENS", kept)
-    scorer = CausalScorer(CausalModel(llama), cached=False)
+    scorer = CausalScorer(CausalModel(llama), keep=False)
     before = ["", *LEFTS]
     cells = np.array([(b, s, c) for b in range(4) for s in range(2) for c in (2, 3)])
     found = scorer.sums(before, [*SENTENCES, *RIGHTS[:2]], cells)
@@ -71,7 +71,7 @@ def test_what_stands_before_is_read_once_and_no_sum_is_computed_twice(llama, pla
 @pytest.mark.parametrize("pmi", [True, False])
 @pytest.mark.parametrize("given", ["near", "both"])
 def test_the_terms_by_bayes_rule(llama, plain, given, pmi):
-    model = PretrainedGenerators(llama, given, cached=False)
+    model = PretrainedGenerators(llama, given, keep=False)
     found = model.of_texts(SENTENCES, LEFTS, RIGHTS, CELLS, pmi=pmi)
 
     def joint(*texts):

@@ -27,6 +27,8 @@ Set = Annotated[
     Optional[list[str]],
     typer.Option("--set", help="One option as section.name=value; repeatable, and takes precedence over the file."),
 ]
+_SHOWN = 3
+"""Contexts that --explain prints of those that add to a similarity, and of those that take off."""
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace a result of other options.")]
 
 
@@ -102,6 +104,9 @@ def score(
     data: Annotated[Optional[Path], typer.Option(help="Folder in SentEval's layout, for --task.")] = None,
     limit: Annotated[int, typer.Option(help="Number of pairs of the task to draw (with seed 1); 0: all.", min=0)] = 0,
     choose: Annotated[bool, typer.Option("--choose", help="Choose the weights on the task, and record them.")] = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Print the contexts that decided, for two sentences.")
+    ] = False,
     out: Annotated[Optional[Path], typer.Option(help="A TSV file to write: similarity and sentences.")] = None,
     preset: Preset = "frozen",
     config: Config = None,
@@ -115,6 +120,8 @@ def score(
         raise stages.ContextError("give two sentences, or --pairs FILE, or --task NAME")
     if choose and task is None:
         raise stages.ContextError("--choose needs rated pairs: give --task sts-b-dev")
+    if explain and not sentences:
+        raise stages.ContextError("--explain needs two sentences")
     options, progress = stages.read_sections(config, assignments or (), preset), Progress()
     gold = None
     if task is not None:
@@ -142,6 +149,17 @@ def score(
     elif gold is None:
         for value in values:
             typer.echo(f"{value:.4f}")
+    if explain:
+        _show_deciding(origin.explain(*asked[0]))
+
+
+def _show_deciding(contexts: list[Any]) -> None:
+    """Print the contexts that add most to a similarity, and those that take off most."""
+    shown = contexts[:_SHOWN] + [one for one in contexts[_SHOWN:][-_SHOWN:] if one.part < 0]
+    for one in shown:
+        typer.echo(f"{one.part:+.4f}  (fits {one.fits[0]:+.2f}, {one.fits[1]:+.2f})  {one.left} [...] {one.right}")
+    if len(contexts) > len(shown):
+        typer.echo(f"and {counted(len(contexts) - len(shown), 'context')} more")
 
 
 @typed

@@ -1,7 +1,7 @@
 """The log probability of texts behind other texts, by a pretrained causal language model.
 
 What stands before is read once for all texts that follow it, and its keys and values are kept for them. Texts of
-near-equal length share a batch. Sums are kept in likewise's cache, so that no text is scored twice.
+near-equal length share a batch. Sums are kept in likewise's cache, so that the same question is not computed again.
 
 Letters of the shapes: N rows of a batch, T tokens, V words, K cells (a text behind another one), P parts of a cell.
 """
@@ -9,9 +9,7 @@ Letters of the shapes: N rows of a batch, T tokens, V words, K cells (a text beh
 from __future__ import annotations
 
 import copy
-import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -22,12 +20,15 @@ from torch import Tensor
 
 from likewise.corpus.decoding import digest_of
 from likewise.queries.causal import CausalModel
-from likewise.runs.cache import CacheError, cache_folder, made_in_cache
+from likewise.runs.cache import cached
+from likewise.runs.whole_files import written_whole
 
 _BATCH_TOKENS = 2_048
 """Tokens of a forward pass."""
 _KEPT_TOKENS = 8_192
 """Tokens of what stands before, whose keys and values are held at a time."""
+_PIECE = 4_096
+"""Cells that a stopped run may lose."""
 _ROWS = 64
 """Distributions over all words that are normalised at a time: these fit a processor's cache."""
 
@@ -40,13 +41,13 @@ class CausalScorer:
 
     Args:
         model: the language model.
-        cached: keep the sums in likewise's cache.
+        keep: keep the sums in likewise's cache.
     """
 
-    def __init__(self, model: CausalModel, cached: bool = True) -> None:
+    def __init__(self, model: CausalModel, keep: bool = True) -> None:
         self.causal = model
+        self.keep = keep
         self._tokens: dict[str, list[int]] = {}
-        self._cache = SumCache(model.identity) if cached else None
 
     def ids(self, text: str) -> list[int]:
         """Return the tokens of a text with a blank before it; those of no text are none."""
@@ -75,23 +76,33 @@ class CausalScorer:
             advance: told how many cells were done.
         """
         parts = cells.shape[1] - 1
-        found = np.full((len(cells), parts), np.nan)
-        keys: list[bytes] = []
-        if self._cache is not None:
-            keys = [digest_of("\0".join([before[row[0]], *(texts[i] for i in row[1:])])) for row in cells]
-            for i, values in self._cache.get(keys).items():
-                if len(values) == parts:
-                    found[i] = values
-        missing = np.flatnonzero(np.isnan(found[:, 0])) if parts else np.zeros(0, np.int64)
-        advance(len(cells) - len(missing))
-        for rows, logs in self._batches(before, texts, cells[missing]):
-            done = missing[rows]
-            for i, log in zip(done, logs, strict=True):
+        if not self.keep or not len(cells):
+            return self._sums(before, texts, cells, advance)
+
+        def make(folder: Path) -> None:
+            order = np.lexsort(cells.T[::-1])  # by what stands before
+            for begin in range(0, len(order), _PIECE):
+                if not (path := folder / f"{begin}.npy").exists():
+                    with written_whole(path) as unfinished, unfinished.open("wb") as file:
+                        np.save(file, self._sums(before, texts, cells[order[begin : begin + _PIECE]], advance))
+
+        asked = ["\0".join([before[row[0]], *(texts[i] for i in row[1:])]) for row in cells]
+        key = [self.causal.identity, digest_of("\n".join(asked)).hex()]
+        folder = cached("likelihoods", key, make, resumes=True)
+        found = np.empty((len(cells), parts))
+        pieces = [np.load(folder / f"{begin}.npy") for begin in range(0, len(cells), _PIECE)]
+        found[np.lexsort(cells.T[::-1])] = np.concatenate(pieces)
+        return found
+
+    def _sums(
+        self, before: Sequence[str], texts: Sequence[str], cells: np.ndarray, advance: Callable[[int], object]
+    ) -> np.ndarray:
+        found = np.zeros((len(cells), cells.shape[1] - 1))
+        for rows, logs in self._batches(before, texts, cells):
+            for i, log in zip(rows, logs, strict=True):
                 ends = np.cumsum(self.lengths([texts[k] for k in cells[i, 1:]]))
                 found[i] = [part.sum() for part in np.split(log, ends[:-1])]
-            if self._cache is not None:
-                self._cache.put({keys[i]: found[i] for i in done})
-            advance(len(done))
+            advance(len(rows))
         return found
 
     def token_logs(self, before: str, text: str) -> np.ndarray:
@@ -106,7 +117,7 @@ class CausalScorer:
         if not len(cells):
             return
         distinct, of = np.unique(cells[:, 0], return_inverse=True)
-        sources = [[self._start, *self.ids(before[i])] for i in distinct]
+        sources = [[self.start, *self.ids(before[i])] for i in distinct]
         following = [[token for i in row[1:] for token in self.ids(texts[i])] for row in cells]
         lengths = np.array([len(row) for row in following])
         order = np.argsort([len(one) for one in sources], kind="stable")
@@ -133,7 +144,7 @@ class CausalScorer:
                     yield batch, self._score(cache, mask, at, [last[i] for i in at], [following[i] for i in batch])
 
     @cached_property
-    def _start(self) -> int:
+    def start(self) -> int:
         """The token before the first one: what stands between texts in the model's training, or its first token."""
         tokenizer = self.causal.tokenizer
         marks = "<|endoftext|>", tokenizer.bos_token, tokenizer.eos_token
@@ -186,36 +197,3 @@ class CausalScorer:
         ]
         found = torch.cat(logs).reshape(ids.shape).double().cpu().numpy()
         return [line[: len(row)] for line, row in zip(found, texts, strict=True)]
-
-
-class SumCache:
-    """The sums of one model: a SQLite file in likewise's cache, by a digest of the texts.
-
-    A file that cannot be opened or written is passed over: it saves time, and nothing depends on it.
-    """
-
-    def __init__(self, identity: str, folder: Path | None = None) -> None:
-        self._base = sqlite3.connect(":memory:")
-        with suppress(OSError, sqlite3.Error, CacheError):
-            folder = folder or made_in_cache(cache_folder() / "likelihoods")
-            self._base = sqlite3.connect(folder / f"{digest_of(identity).hex()}.sqlite", timeout=30)
-            # A crash may lose the last moments, which only costs scoring them again.
-            for statement in ("PRAGMA journal_mode=WAL", "PRAGMA synchronous=OFF"):
-                self._base.execute(statement)
-        with suppress(sqlite3.Error):
-            self._base.execute("CREATE TABLE IF NOT EXISTS sums (key BLOB PRIMARY KEY, sums BLOB) WITHOUT ROWID")
-
-    def get(self, keys: Sequence[bytes]) -> dict[int, np.ndarray]:
-        """Return the kept scores, by the place of their key."""
-        found: dict[int, np.ndarray] = {}
-        with suppress(sqlite3.Error):
-            for i, key in enumerate(keys):
-                if row := self._base.execute("SELECT sums FROM sums WHERE key = ?", (key,)).fetchone():
-                    found[i] = np.frombuffer(row[0], np.float32)
-        return found
-
-    def put(self, sums: dict[bytes, np.ndarray]) -> None:
-        """Keep sums by key."""
-        rows = [(key, np.asarray(values, np.float32).tobytes()) for key, values in sums.items()]
-        with suppress(sqlite3.Error), self._base:
-            self._base.executemany("INSERT OR REPLACE INTO sums VALUES (?, ?)", rows)

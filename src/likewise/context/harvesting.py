@@ -88,22 +88,19 @@ def harvest(
         ClusterError: the cluster cannot be used.
         Stopped: a stop was asked for.
     """
-    from likewise.context.origin import DEFAULT
-    from likewise.context.similarity import with_chosen_weights
+    from likewise.context.origin import with_weights
     from likewise.context.states import States
 
     work, workspace, progress = Path(work).resolve() if on else Path(work), Workspace(work), Progress(quiet)
     machine, options = parse_shard(shard), options or HarvestOptions()
-    score, selection = with_chosen_weights(work, score or ScoreOptions()), selection or SelectionOptions()
-    if score.form == "pmi" and not score.weights:
-        score = score.updated(weights=DEFAULT)
+    selection, states = selection or SelectionOptions(), States(workspace)
+    score = with_weights(work, states, score or ScoreOptions(), selection, progress)
     # What has no weight is not read, and so does not make the harvest stale.
     needs = ["index", "states"]
     if score.form == "paper" or any(score.weights[3:]):
         needs += ["discriminator", "generators"]
     stages = {name: workspace.require(name) for name in needs}
     progress.tell("reading the sentences of the index")
-    states = States(workspace)
     vectors = states.vectors if states.vectors.shape[1] else tfidf(states.ids, states.starts, states.idf)
     return score_shards(
         PairSource(states.store.texts(), options, vectors),

@@ -25,7 +25,9 @@ FEATURES = ("cosine", "words", "fit", *TERMS)
 
 def _listed(value: Any) -> Any:
     """Parse '1, 2' or '[1, 2]' as a list."""
-    return [part for part in value.strip("[]() ").split(",") if part.strip()] if isinstance(value, str) else value
+    return (
+        [part.strip() for part in value.strip("[]() ").split(",") if part.strip()] if isinstance(value, str) else value
+    )
 
 
 class IndexOptions(Options):
@@ -181,10 +183,18 @@ class ScoreOptions(Options):
     weights: Annotated[tuple[float, ...], BeforeValidator(_listed)] = option(
         (),
         "pmi: of cosine, words, fit, coherence, centre, left, right. paper: of coherence, sentence, left and right "
-        "context. 0 leaves a term out. Empty: those chosen for the workspace, or the default.",
+        "context. 0 leaves a term out. Empty: those chosen for the workspace, or even ones.",
+    )
+    terms: Annotated[tuple[str, ...], BeforeValidator(_listed)] = option(
+        ("cosine", "words"),
+        "pmi: what counts alike if no weights are given, of cosine, words, fit, coherence, centre, left, right.",
     )
 
     def _check(self) -> None:
+        if unknown := [name for name in self.terms if name not in FEATURES]:
+            raise OptionError(f"there is no term {unknown[0]}; there are {', '.join(FEATURES)}")
+        if not self.terms:
+            raise OptionError(f"terms needs one or more of {', '.join(FEATURES)}")
         count, least = (len(FEATURES), -math.inf) if self.form == "pmi" else (len(TERMS), 0)
         if self.weights and (len(self.weights) != count or min(self.weights) < least or not any(self.weights)):
             kind = "numbers" if self.form == "pmi" else "numbers of 0 or more"
@@ -233,6 +243,7 @@ PRESETS: dict[str, dict[str, Options]] = {
     "pretrained": {
         "generators": GeneratorOptions(reads="pretrained"),
         "selection": SelectionOptions(size=10),
+        "score": ScoreOptions(terms=("cosine", "coherence", "centre", "left", "right")),
     },
     "paper": {
         "states": StatesOptions(keep="pieces"),

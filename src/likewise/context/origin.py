@@ -8,19 +8,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from likewise.context.generator_training import load_generators
-from likewise.context.harvest_pairs import SentencePair
-from likewise.context.options import FEATURES, TERMS, ScoreOptions, SelectionOptions
+from likewise.context.harvest_pairs import PairSource, SentencePair, tfidf
+from likewise.context.options import FEATURES, TERMS, HarvestOptions, ScoreOptions, SelectionOptions
 from likewise.context.selection import ContextFinder
 from likewise.context.similarity import (
     Weights,
     agree,
     choose_even,
     choose_signed,
+    even,
     fit_to,
     match_words,
     similarities,
@@ -30,12 +31,14 @@ from likewise.context.similarity import (
 from likewise.context.states import States
 from likewise.context.terms import TermScorer
 from likewise.context.workspace import QUIET, ContextError, Workspace
+from likewise.corpus.decoding import digest_of
+from likewise.errors import counted
 from likewise.evaluation.pairs import cosines
 from likewise.evaluation.task import Rows
 from likewise.runs.progress import Progress
 
-DEFAULT = (1.0, 0.58, -0.31, 0.0, 0.0, 0.0, 0.0)
-"""Weights of the form `pmi` where none were chosen: those that STS-B dev chose for all-MiniLM-L6-v2."""
+_ANCHORS = 20
+"""Sentences whose pairs bring the terms to a scale."""
 NEAR = 100
 """Texts of the highest cosine that `rows` scores."""
 Wanted = Sequence[bool] | np.ndarray
@@ -69,6 +72,35 @@ def pair_terms(
     return [part.reshape(2, -1, len(TERMS)) for part in np.split(terms, ends[:-1])]
 
 
+class Deciding(NamedTuple):
+    """A context and what it does to a similarity.
+
+    Attributes:
+        part: what it adds to the similarity, or takes off.
+        left, right: the text on either side of the gap.
+        fits: how well the first and the second sentence fit, the weighted terms of equation 3.
+    """
+
+    part: float
+    left: str
+    right: str
+    fits: tuple[float, float]
+
+
+def own_pairs(states: States) -> list[SentencePair]:
+    """Return pairs of a workspace's own sentences, near, far and unrelated ones, on which terms are brought to a scale.
+
+    They depend on the sentences alone.
+    """
+    vectors = states.vectors if states.vectors.shape[1] else tfidf(states.ids, states.starts, states.idf)
+    texts = states.store.texts()
+    anchors = max(2, min(_ANCHORS, len(texts) // 8))
+    ranks = [rank for rank in (1, 8, 64) if rank <= len(texts) // 4] or [1]
+    drawn = HarvestOptions(pairs=anchors * 4, anchors=anchors, ranks=tuple(ranks), random=1, min_words=1, max_words=60)
+    rows = PairSource(texts, drawn, vectors).shard(0).to_pylist()
+    return [(row["sentence1"], row["sentence2"]) for row in rows]
+
+
 class Origin:
     """The similarity of a workspace. It is a `PairScorer` of `likewise.evaluate`.
 
@@ -94,7 +126,9 @@ class Origin:
         self.form, self.progress, self.name = options.form, progress, f"origin:{work}"
         self.settings = {"similarity": f"Origin, form {self.form}", "precision": "fp32", "device": "cpu"}
         pmi = self.form == "pmi"
-        self.weights = np.array(options.weights or (DEFAULT if pmi else (0.25,) * 4))
+        self.weights = np.array(
+            options.weights or ([float(name in options.terms) for name in FEATURES] if pmi else (0.25,) * 4)
+        )
         self._measure: Any = self.features if pmi else self.terms
         self._combine: Any = weighted if pmi else similarities
         self._choose: Any = choose_signed if pmi else choose_even
@@ -156,6 +190,39 @@ class Origin:
         chosen = Weights(values=values, spearman=spearman, pairs=len(gold), source=source, form=self.form)
         return chosen, self._combine(measured, np.array(values))
 
+    def explain(self, first: str, second: str) -> list[Deciding]:
+        """Return the contexts of two sentences, those that add most to their similarity first.
+
+        A context adds where both sentences fit it better, or both worse, than they fit any, and takes off where one
+        does and the other does not. The parts of all contexts sum to what the terms of equation 3 give.
+
+        Raises:
+            ContextError: no term of equation 3 has a weight, so that no context is read.
+        """
+        weights = self.weights[-len(TERMS) :]
+        if not weights.any():
+            raise ContextError(
+                "no context is read, since no term over contexts has a weight: name some, such as "
+                "--set score.terms=cosine,coherence, or take --preset pretrained"
+            )
+        sets = self.contexts([first, second])
+        numbers = np.concatenate([sets[first], sets[second]])
+        (terms,) = pair_terms([(first, second)], sets, self.scorer, weights != 0)
+        if self.form == "pmi":
+            norms = np.maximum(np.prod(np.linalg.norm(terms, axis=1), axis=0), 1e-12)  # (4,)
+            parts = (terms[0] * terms[1] / norms) @ weights / np.maximum(self.weights, 0).sum()
+        else:
+            one, other = terms @ weights
+            parts = one * other / max(np.linalg.norm(one) * np.linalg.norm(other), 1e-12)
+        fits = terms @ weights  # (2, C)
+        sides = self.states.store.side_texts(numbers)
+        found: dict[int, Deciding] = {}
+        for number, part, left, right, *both in zip(numbers.tolist(), parts, *sides, *fits, strict=True):
+            # A context of both sentences counts twice.
+            before = found[number].part if number in found else 0.0
+            found[number] = Deciding(before + float(part), left, right, (float(both[0]), float(both[1])))
+        return sorted(found.values(), key=lambda one: -one.part)
+
     def forget(self) -> None:
         """Forget the sentences of earlier calls, so that the next result does not depend on them in its last digits.
 
@@ -204,7 +271,7 @@ def open_origin(
 
     Args:
         work: holds the stages.
-        options: of the score; without weights, those that were chosen for the workspace, or the default.
+        options: of the score; without weights, those that were chosen for the workspace, or even ones.
         selection: of the context sets.
         progress: shows what is found and scored.
 
@@ -222,4 +289,46 @@ def open_origin(
     if options.form == "paper":
         for stage in ("generators", "discriminator"):
             workspace.require(stage)
+    options = with_weights(work, states, options, selection, progress)
     return Origin(work, states, options, selection, progress)
+
+
+def with_weights(
+    work: str | Path,
+    states: States,
+    options: ScoreOptions,
+    selection: SelectionOptions | None = None,
+    progress: Progress = QUIET,
+) -> ScoreOptions:
+    """Return the options with weights: their own, those that were chosen for the workspace, or even ones.
+
+    In the form `pmi` these give each of `options.terms` the same deviation over `own_pairs`. They are kept in the
+    workspace, for each choice of terms, contexts and models.
+
+    Args:
+        work: the workspace's folder.
+        states: those of the workspace.
+        options: of the score.
+        selection: of the context sets.
+        progress: shows what is found and scored.
+    """
+    options = with_chosen_weights(work, options)
+    if options.weights or options.form == "paper":
+        return options
+    wanted = [name in options.terms for name in FEATURES]
+    if sum(wanted) == 1:
+        return options.updated(weights=tuple(map(float, wanted)))
+    workspace, selection = Workspace(work), selection or SelectionOptions()
+    needs = ["index", "states", *(("discriminator", "generators") if any(wanted[3:]) else ())]
+    depends: list[Any] = [*(workspace.require(stage).fingerprint for stage in needs), options.terms]
+    if any(wanted[3:]):
+        depends.append(selection.to_dict())
+    path = workspace.path / f"even-{digest_of(repr(depends)).hex()[:12]}.json"
+    if path.is_file():
+        return options.updated(weights=Weights.load(path).values)
+    pairs = own_pairs(states)
+    progress.tell(f"each term is brought to one scale, on {counted(len(pairs), 'pair')} of the workspace's sentences")
+    values = even(Origin(work, states, options, selection, progress).features(pairs, wanted), wanted)
+    source = "equal weights of terms on one scale, that of the workspace's own sentences"
+    Weights(values=values, pairs=len(pairs), source=source, form="pmi").save(path)
+    return options.updated(weights=values)

@@ -39,13 +39,14 @@ class PretrainedGenerators:
     Args:
         name: of the model, as `CausalModel` takes it.
         given: "near" or "both".
-        cached: keep what was computed in likewise's cache.
+        keep: keep what was computed in likewise's cache.
     """
 
     sample = 8
 
-    def __init__(self, name: str, given: Conditioning = "near", cached: bool = True) -> None:
-        self.given, self.scorer = given, CausalScorer(CausalModel(name), cached)
+    def __init__(self, name: str, given: Conditioning = "near", keep: bool = True) -> None:
+        self.given, self.scorer = given, CausalScorer(CausalModel(name), keep)
+        self._progress = Shared(lambda count: None, 1)
 
     @property
     def identity(self) -> str:
@@ -64,9 +65,8 @@ class PretrainedGenerators:
         """Return the terms of the centre, the left and the right (K, 3), see `Generating`."""
         contexts, of = np.unique(cells[:, 1], return_inverse=True)
         lefts, rights = states.store.side_texts(contexts, 1 if self.given == "near" else None)
-        found = self.of_texts(sentences, lefts, rights, np.stack([cells[:, 0], of.reshape(-1)], axis=1), wanted, pmi)
-        advance(len(cells))
-        return found
+        rows = np.stack([cells[:, 0], of.reshape(-1)], axis=1)
+        return self.of_texts(sentences, lefts, rights, rows, wanted, pmi, advance)
 
     def of_texts(
         self,
@@ -76,6 +76,7 @@ class PretrainedGenerators:
         cells: np.ndarray,
         wanted: Sequence[bool] = (True,) * 3,
         pmi: bool = True,
+        advance: Callable[[int], object] = lambda count: None,
     ) -> np.ndarray:
         """Return the terms (K, 3) of S sentences in C contexts, whose texts are given.
 
@@ -83,10 +84,13 @@ class PretrainedGenerators:
             cells: (K, 2), the index of a sentence and of a context.
             wanted: which of the three; the others are 0.
             pmi: less what each is without the sentence.
+            advance: told how many cells were done.
         """
+        self._progress = Shared(advance, {"near": 2, "both": 3}[self.given])
         logs = (self._near if self.given == "near" else self._both)(sentences, lefts, rights, cells, wanted, pmi)
         s, c = cells.T
         lengths = [self.scorer.lengths(texts)[rows] for texts, rows in ((sentences, s), (lefts, c), (rights, c))]
+        self._progress.finish(len(cells))
         found = np.stack([log / np.maximum(length, 1) for log, length in zip(logs, lengths, strict=True)], axis=1)
         return np.where(np.asarray(wanted), found, 0.0)
 
@@ -99,7 +103,7 @@ class PretrainedGenerators:
     def _behind(self, before: Sequence[str], texts: Sequence[str], rows: np.ndarray) -> np.ndarray:
         """Return log p of texts behind others (K, P) for rows (K, 1 + P), each computed once."""
         distinct, inverse = np.unique(rows, axis=0, return_inverse=True)
-        return self.scorer.sums(before, texts, distinct)[inverse.reshape(-1)]
+        return self.scorer.sums(before, texts, distinct, self._progress.advance)[inverse.reshape(-1)]
 
     def _near(
         self,
@@ -176,3 +180,29 @@ class PretrainedGenerators:
 
 def _perplexity(means: np.ndarray, lengths: np.ndarray) -> float:
     return float(np.exp(-(means * lengths).sum() / max(1, lengths.sum())))
+
+
+class Shared:
+    """The progress of cells that are done when several calls have done them.
+
+    >>> told = []
+    >>> progress = Shared(told.append, 2)
+    >>> progress.advance(3), progress.advance(3), progress.finish(4)
+    (None, None, None)
+    >>> told
+    [1, 2, 1]
+    """
+
+    def __init__(self, advance: Callable[[int], object], calls: int) -> None:
+        self._advance, self._calls = advance, calls
+        self._done = self._told = 0
+
+    def advance(self, count: int) -> None:
+        """Count cells that one call has done."""
+        self._done += count
+        self.finish(self._done // self._calls)
+
+    def finish(self, total: int) -> None:
+        """Tell that so many cells are done in all."""
+        self._advance(total - self._told)
+        self._told = total

@@ -73,6 +73,26 @@ def weighted(features: np.ndarray, weights: np.ndarray) -> np.ndarray:
     return features @ weights / np.maximum(weights, 0).sum()
 
 
+def even(features: np.ndarray, wanted: Sequence[bool]) -> tuple[float, ...]:
+    """Return weights under which each wanted feature varies as much as the first of them, whose weight is 1.
+
+    A feature that does not vary has weight 0, and so have those that are not wanted.
+
+    Args:
+        features: (P, 7), in the order of `FEATURES`.
+        wanted: (7,).
+
+    >>> even(np.array([[0.0, 0, 1, 0, 0, 0, 0], [1, 2, 5, 0, 0, 0, 0]]), [True, True, False, True, False, False, False])
+    (1.0, 0.5, 0.0, 0.0, 0.0, 0.0, 0.0)
+    """
+    spread = features.std(axis=0)
+    weights = np.where(np.asarray(wanted) & (spread > 1e-9), 1 / np.maximum(spread, 1e-9), 0.0)
+    if not weights.any():
+        raise ContextError("none of the terms differs between the workspace's sentences: give more documents")
+    weights /= weights[weights > 0][0]
+    return tuple(float(f"{value:.5g}") for value in weights)
+
+
 def choose_signed(
     features: np.ndarray, gold: np.ndarray, allowed: Sequence[str] = FEATURES
 ) -> tuple[tuple[float, ...], float]:
@@ -134,7 +154,7 @@ class Weights(Options):
     """Chosen weights, and how they were chosen."""
 
     values: tuple[float, ...] = option(..., "Of the seven features of the form `pmi`, or the terms of equation 3.")
-    spearman: float = option(..., "Times 100, on the pairs they were chosen on.")
+    spearman: float | None = option(None, "Times 100, on the pairs they were chosen on; None: without ratings.")
     pairs: int = option(..., "How many those were.")
     source: str = option(..., "Which those were.")
     form: Literal["pmi", "paper"] = option(..., "The form of the similarity.")

@@ -1,0 +1,127 @@
+"""Context terms by a pretrained language model, and weights without labels: pairs of STS-B dev and of the seven tasks.
+
+    likewise context index --corpus articles.jsonl.gz --work runs/contexts --set index.documents=595
+    likewise context train all --work runs/contexts --preset pretrained
+    python benchmarks/context/pretrained.py
+
+Of each task --limit pairs are drawn with seed 1. Nothing is fitted to ratings: each term is divided by its deviation
+over pairs of the workspace's own sentences (`likewise.context.origin.own_pairs`), and the rows add them up. --terms
+leaves out what is not to be computed: coherence, words and fit take seconds, the terms of the language model most of
+the time. Features are kept in --out, a file a task, so that a stopped run goes on.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from likewise.context.options import FEATURES, ScoreOptions, SelectionOptions
+from likewise.context.origin import Origin, open_origin, own_pairs
+from likewise.corpus.downloads import data_folder
+from likewise.evaluation.pairs import correlations
+from likewise.evaluation.registry import rated_task
+from likewise.runs.progress import Progress
+from likewise.runs.provenance import machine
+from likewise.runs.whole_files import write_json, written_whole
+
+SEVEN = ("sts12", "sts13", "sts14", "sts15", "sts16", "sts-b", "sick-r")
+DEV, OWN = "sts-b-dev", "own text"
+MODEL = ("centre", "left", "right")
+ROWS: tuple[tuple[str, ...], ...] = (
+    ("cosine",),
+    ("words",),
+    ("coherence",),
+    *((term,) for term in MODEL),
+    MODEL,
+    ("coherence", *MODEL),
+    ("cosine", "words"),
+    ("cosine", "coherence"),
+    ("cosine", "words", "coherence"),
+    ("cosine", *MODEL),
+    ("cosine", "coherence", *MODEL),
+    ("cosine", "words", "coherence", *MODEL),
+)
+FITTED = (1.0, 0.58, -0.31, 0.0, 0.0, 0.0, 0.0)
+"""Cosine, words and fit by weights that the ratings of STS-B dev chose: for comparison."""
+
+
+@cache
+def opened(work: Path, contexts: int, candidates: int) -> Origin:
+    selection = SelectionOptions(size=contexts, candidates=candidates)
+    return open_origin(work, ScoreOptions(weights=(1.0,) * len(FEATURES)), selection, Progress())
+
+
+def features(args: argparse.Namespace, task: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return the features (P, 7) of a task's pairs and their ratings, computed or read; of own text, no ratings."""
+    path = args.out / f"{task.replace(' ', '-')}-{args.limit or 'all'}-{args.contexts}.npz"
+    if not path.exists():
+        origin = opened(args.work, args.contexts, args.candidates)
+        if task == OWN:
+            pairs, gold = own_pairs(origin.states), np.zeros(0)
+        else:
+            rated = rated_task(task).load(args.data)
+            rows = np.random.default_rng(1).permutation(len(rated.gold))
+            rows = np.sort(rows[: args.limit or len(rows)])
+            pairs, gold = [(rated.first[i], rated.second[i]) for i in rows], np.asarray(rated.gold)[rows]
+        found = origin.features(pairs, [name in args.terms for name in FEATURES])
+        with written_whole(path) as unfinished, unfinished.open("wb") as file:
+            np.savez(file, f=found, g=gold)
+    with np.load(path) as kept:
+        return kept["f"], kept["g"]
+
+
+def row(score: Callable[[np.ndarray], np.ndarray], sets: dict[str, tuple[np.ndarray, np.ndarray]]) -> dict[str, float]:
+    found = {task: correlations(score(values), gold)[0] for task, (values, gold) in sets.items()}
+    return found | ({"average": float(np.mean([found[task] for task in SEVEN]))} if set(SEVEN) <= set(found) else {})
+
+
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    found.add_argument("--work", type=Path, default=Path("runs/contexts"))
+    found.add_argument("--out", type=Path, default=Path("runs/origin-pretrained"))
+    found.add_argument("--data", type=Path, default=data_folder() / "senteval")
+    found.add_argument("--tasks", nargs="+", default=[DEV, *SEVEN])
+    found.add_argument("--terms", nargs="+", choices=FEATURES, default=[name for name in FEATURES if name != "fit"])
+    found.add_argument("--contexts", type=int, default=10, help="contexts of a sentence")
+    found.add_argument("--candidates", type=int, default=2_000, help="chunks that retrieval brings")
+    found.add_argument("--limit", type=int, default=500, help="pairs of a task; 0: all")
+    found.add_argument("--threads", type=int, default=1)
+    return found
+
+
+def main() -> None:
+    args = parser().parse_args()
+    torch.set_num_threads(args.threads)
+    args.out.mkdir(parents=True, exist_ok=True)
+    print(f"machine {machine()}; {args.contexts} contexts of a sentence, {args.limit or 'all'} pairs of a task")
+    own, _ = features(args, OWN)
+    spread = own.std(axis=0)
+    sets = {task: features(args, task) for task in args.tasks}
+    rows = []
+    columns_of = [*sets, *(["average"] if set(SEVEN) <= set(sets) else [])]
+    print(f"| terms, equal weights | {' | '.join(columns_of)} |\n| --- |{' ---: |' * len(columns_of)}")
+    for names in ROWS:
+        columns = [FEATURES.index(name) for name in names]
+        if not all(name in args.terms for name in names):
+            continue
+        found = row(lambda values, at=columns: (values[:, at] / spread[at]).sum(axis=1), sets)
+        rows.append({"terms": names, **found})
+    if {"words", "fit"} <= set(args.terms):
+        rows.append({"terms": ("cosine, words and fit, fitted to STS-B dev",), **row(lambda v: v @ FITTED, sets)})
+    for one in rows:
+        cells = " | ".join(f"{one[task]:.2f}" for task in columns_of)
+        print(f"| {' + '.join(one['terms'])} | {cells} |", flush=True)
+    settings = {name: getattr(args, name) for name in ("tasks", "terms", "contexts", "candidates", "limit")}
+    spreads = dict(zip(FEATURES, spread.tolist(), strict=True))
+    write_json(
+        args.out / "pretrained.json", {"machine": machine(), "settings": settings, "spread": spreads, "rows": rows}
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,203 @@
+"""Do contexts teach? Students of the same pairs, rated by context terms alone or by the encoder's cosine alone.
+
+    likewise context index --corpus articles.jsonl.gz --work runs/contexts --set index.documents=595
+    likewise context train all --work runs/contexts
+    python benchmarks/context/teach.py --work runs/contexts
+
+The pairs are those of a harvest. An arm sees their order by its teacher and nothing else: the ratings of every arm are
+the values of the cosine, given out in the order of the arm's own scores, so that arms differ in order and not in scale.
+The last checkpoint is taken: no label chooses. `halves agree` keeps the half of the pairs on which the scores over odd
+and over even contexts differ least in rank. `profile` learns no pairs: the student's distribution over contexts (cosine
+of a sentence with the text around a gap, softmax at 0.05) is brought to the teacher's, by the Kullback-Leibler
+divergence. --terms are the context terms that teach, all at one scale; those of a language model take a workspace of
+--preset pretrained.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+sys.path.append(str(Path(__file__).parents[1]))
+
+import numpy as np
+
+import likewise
+from arms import Arm, as_shipped, parser_of, run
+from likewise.context.options import TERMS, HarvestOptions, ScoreOptions, SelectionOptions
+from likewise.context.similarity import agree
+
+STUDENTS = {"[CLS]": "cls", "mean": "mean"}
+TEACHERS = ("cosine", "contexts", "halves agree", "profile")
+TEMPERATURE, CONTEXTS = 0.05, 32
+
+
+def opened(args: argparse.Namespace) -> Any:
+    from likewise.context.origin import open_origin
+
+    chosen = SelectionOptions(size=args.contexts, candidates=2_000)
+    return open_origin(args.work, ScoreOptions(weights=(1.0,) * 7), chosen)
+
+
+def scored(args: argparse.Namespace) -> Any:
+    """The pairs with their scores: sentence1, sentence2, split, cosine, contexts, odd and even; kept in --out."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from likewise.context.harvest_pairs import PairSource
+
+    path = args.out / f"pairs-{args.pairs}-{'-'.join(args.terms)}.parquet"
+    if not path.exists():
+        origin = opened(args)
+        options = HarvestOptions(pairs=args.pairs, anchors=25)
+        source = PairSource(origin.states.store.texts(), options, origin.states.vectors)
+        wanted = [term in args.terms for term in TERMS]
+        tables, features = [], []
+        for number in range(source.shards):
+            table = source.shard(number)
+            pairs = list(zip(*(table[name].to_pylist() for name in ("sentence1", "sentence2")), strict=True))
+            cosine = origin.features(pairs, [True] + [False] * 6)[:, 0]
+            found = origin.terms(pairs, wanted)
+            rows = [
+                [agree(*part[:, at]) for part in found] for at in (slice(None), slice(0, None, 2), slice(1, None, 2))
+            ]
+            tables.append(table.append_column("cosine", pa.array(cosine)))
+            features.append(np.array(rows))  # (3, P, 4)
+            print(f"{number + 1} of {source.shards} shards", flush=True)
+        every = np.concatenate(features, axis=1)[:, :, wanted]
+        sums = (every / every[0].std(axis=0)).sum(axis=2)  # terms at one scale
+        whole = pa.concat_tables(tables)
+        for name, values in zip(("contexts", "odd", "even"), sums, strict=True):
+            whole = whole.append_column(name, pa.array(values))
+        pq.write_table(whole, path)
+    return pq.read_table(path)
+
+
+def ranks(values: np.ndarray) -> np.ndarray:
+    return values.argsort(kind="stable").argsort(kind="stable")
+
+
+def harvest_of(teacher: str, args: argparse.Namespace, folder: Path) -> Path:
+    """Write the pairs as a harvest, with the ratings of a teacher."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    table = scored(args)
+    columns = {name: table[name].to_numpy() for name in ("cosine", "contexts", "odd", "even")}
+    rows = np.arange(len(table))
+    if teacher == "halves agree":
+        rows = np.sort(
+            np.argsort(np.abs(ranks(columns["odd"]) - ranks(columns["even"])), kind="stable")[: len(rows) // 2]
+        )
+    order = columns["cosine" if teacher == "cosine" else "contexts"][rows]
+    ratings = np.sort(columns["cosine"][rows])[ranks(order)]
+    kept = table.take(rows).select(["sentence1", "sentence2", "split"]).append_column("score", pa.array(ratings))
+    folder.mkdir(parents=True, exist_ok=True)
+    pq.write_table(kept, folder / "shard-000000.parquet")
+    return folder
+
+
+def from_pairs(student: str, teacher: str) -> Any:
+    def make(args: argparse.Namespace, out: Path) -> dict[str, Any]:
+        harvest = harvest_of(teacher, args, out.with_name(out.name + "-harvest"))
+        options = {"preset": "cpu", "scale": "cosine", "select_by": "last", "max_steps": args.steps}
+        result = likewise.distill(
+            harvest,
+            base=args.base,
+            out=out,
+            seed=args.seed,
+            data=args.data,
+            overwrite=True,
+            quiet=True,
+            pooling=STUDENTS[student],
+            **options,
+        )
+        return {"options": result.record["options"]}
+
+    return make
+
+
+def from_profiles(student: str) -> Any:
+    """The student's distribution over contexts is brought to the discriminator's."""
+
+    def make(args: argparse.Namespace, out: Path) -> dict[str, Any]:
+        import torch
+        from torch.nn.functional import kl_div, log_softmax, normalize
+        from transformers import set_seed
+
+        from likewise.encoder.build import build_encoder
+
+        set_seed(args.seed)
+        origin, rng = opened(args), np.random.default_rng(args.seed)
+        states, ranker = origin.states, origin.finder.ranker
+        table = scored(args)
+        texts = sorted({text for name in ("sentence1", "sentence2") for text in table[name].to_pylist()})
+        encoder = build_encoder(args.base, pooling=STUDENTS[student], head=False)
+        encoder.max_seq_length = 64
+        optimizer = torch.optim.AdamW(encoder.parameters(), lr=1e-4, weight_decay=0.0)
+        warm = torch.optim.lr_scheduler.LambdaLR(
+            optimizer, lambda step: min((step + 1) / (0.1 * args.steps), (args.steps - step) / (0.9 * args.steps))
+        )
+        encoder.train()
+        for _ in range(args.steps):
+            said = [texts[i] for i in rng.choice(len(texts), CONTEXTS, replace=False)]
+            # Half of the contexts are near one of the sentences, as those of a pair are; the others are any.
+            near = [
+                origin.finder.find(text, SelectionOptions(size=1, candidates=200)) for text in said[: CONTEXTS // 2]
+            ]
+            any_ = rng.choice(states.store.n_contexts, CONTEXTS // 2, replace=False)
+            contexts = np.unique(np.concatenate([*near, any_]))
+            logits = ranker.sentence_parts(states.read(said)) @ ranker.context_parts(contexts).T  # (S, C)
+            around = [" ".join(pair) for pair in zip(*states.store.side_texts(contexts, 1), strict=True)]
+            with torch.autocast("cpu", torch.bfloat16):
+                one, other = (encoder(encoder.preprocess(some))["sentence_embedding"] for some in (said, around))
+            cosines = normalize(one.float(), dim=1) @ normalize(other.float(), dim=1).T
+            loss = kl_div(
+                log_softmax(cosines / TEMPERATURE, dim=1),
+                log_softmax(logits, dim=1),
+                log_target=True,
+                reduction="batchmean",
+            )
+            optimizer.zero_grad()
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(encoder.parameters(), 1.0)
+            optimizer.step()
+            warm.step()
+        return {"model": encoder.eval(), "loss": float(loss)}
+
+    return make
+
+
+def untrained(student: str) -> Any:
+    def make(args: argparse.Namespace, out: Path) -> dict[str, Any]:
+        from likewise.encoder.build import build_encoder
+
+        return {"model": build_encoder(args.base, pooling=STUDENTS[student], head=False).eval()}
+
+    return make
+
+
+ARMS = {"all-MiniLM-L6-v2": Arm(as_shipped, seeds=False)}
+for name in STUDENTS:
+    ARMS[f"{name}, untrained"] = Arm(untrained(name), seeds=False)
+    for one in TEACHERS:
+        ARMS[f"{name}, {one}"] = Arm(from_profiles(name) if one == "profile" else from_pairs(name, one))
+
+
+def parser() -> argparse.ArgumentParser:
+    found = parser_of(ARMS, __doc__, out=Path("runs/teach"), steps=160, corpus="the workspace")
+    found.add_argument("--work", type=Path, default=Path("runs/contexts"))
+    found.add_argument("--pairs", type=int, default=5_000)
+    found.add_argument("--contexts", type=int, default=50, help="contexts of a sentence")
+    found.add_argument("--terms", nargs="+", choices=TERMS, default=["coherence"])
+    return found
+
+
+if __name__ == "__main__":
+    chosen = parser().parse_args()
+    chosen.out.mkdir(parents=True, exist_ok=True)
+    if not chosen.arm:
+        scored(chosen)  # once for all runs
+    run(ARMS, chosen)
