@@ -243,7 +243,7 @@ PRESETS: dict[str, dict[str, Options]] = {
     "pretrained": {
         "generators": GeneratorOptions(reads="pretrained"),
         "selection": SelectionOptions(size=10),
-        "score": ScoreOptions(terms=("cosine", "coherence", "centre", "left", "right")),
+        "score": ScoreOptions(terms=TERMS),
     },
     "paper": {
         "states": StatesOptions(keep="pieces"),
