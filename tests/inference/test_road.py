@@ -17,8 +17,10 @@ from likewise.inference import background, exporting, load, road
 from likewise.inference.chooser import exports_of
 from likewise.inference.encoding import encode
 from likewise.inference.engines.engine import EngineChoice, TorchEngine
+from likewise.inference.exporting import keep_export
 from likewise.inference.fidelity import ENOUGH, Sample
 from likewise.inference.runner import runner_of
+from likewise.runs.progress import Progress
 
 
 @pytest.fixture
@@ -195,6 +197,20 @@ def test_an_export_is_made_in_the_background_for_later(folder, sentences, bf16, 
     later = load(folder, device="cpu")
     assert lowest(later.encode(sentences[:40]), model.encode(sentences[:40])) >= 0.998
     assert later.engine.startswith("openvino bf16: lowest cosine with float32 ")
+
+
+def test_a_job_keeps_the_export_of_its_model(folder, sentences, tmp_path, monkeypatch, capsys):
+    pytest.importorskip("onnxruntime")
+    monkeypatch.setenv("LIKEWISE_PROCESSOR", "avx2")
+    monkeypatch.setenv("LIKEWISE_CACHE", str(tmp_path / "cache"))
+    keep_export(folder, sentences, Progress())
+    assert not (tmp_path / "cache").exists()  # not in tests
+    monkeypatch.setenv("LIKEWISE_EXPORTS", "always")
+    keep_export(folder, sentences, Progress())
+    assert "exporting the model for onnx" in capsys.readouterr().err
+    model = load(folder, device="cpu")
+    model.encode(sentences[:1])
+    assert model.engine == "onnx fp32: its vectors are torch's up to rounding"
 
 
 def test_what_runs_in_the_background_ends_with_its_parent():

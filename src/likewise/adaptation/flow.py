@@ -24,6 +24,7 @@ from likewise.corpus.passages import Passage, read_passages
 from likewise.encoder.word_part import WordPart, fit_word_part
 from likewise.errors import counted
 from likewise.evaluation.pairs import RatedPairs
+from likewise.inference.exporting import keep_export
 from likewise.inference.loading import base_name, load
 from likewise.runs.arguments import checked
 from likewise.runs.job import Job, Resume, check_target, complete_installation, open_job
@@ -92,10 +93,15 @@ def adapt(
     with open_job(out, plan, resume=resume, overwrite=overwrite) as job:
         if job.finished is None:
             _adapted(job, texts, passages, chosen, sts, progress)
+            new = True
         else:
             progress.tell(job.already)
+            new = False
         assert job.finished is not None
-        return AdaptResult(job.target, job.finished)
+        found = AdaptResult(job.target, job.finished)
+    if new:
+        keep_export(found.path, [one.text for one in passages], progress)
+    return found
 
 
 def _adapted(

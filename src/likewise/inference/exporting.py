@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
@@ -14,19 +14,22 @@ from safetensors.torch import save_file
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Normalize, StaticEmbedding
 
-from likewise.inference.chooser import MAKERS, exports_of
+from likewise.errors import LikewiseError
+from likewise.inference import background
+from likewise.inference.chooser import MAKERS, exports_of, fast_pairs
 from likewise.inference.encoder import default_prompt
 from likewise.inference.engines.engine import INPUTS, OUTPUT, CannotExport, EngineError
 from likewise.inference.engines.graph import fingerprint, least_tokens
 from likewise.inference.engines.onnx_engine import WHOLE
-from likewise.inference.engines.store import TOKENIZER
-from likewise.inference.fidelity import Sample
+from likewise.inference.engines.store import TOKENIZER, release
+from likewise.inference.fidelity import Sample, sample_of
 from likewise.inference.loading import load
 from likewise.inference.runner import UnfitModel
 from likewise.runs.arguments import checked
 from likewise.runs.cache import made_in_cache
 from likewise.runs.job import Job, check_target, open_job
 from likewise.runs.plan import Plan
+from likewise.runs.progress import Progress
 from likewise.runs.whole_files import write_json, write_text
 
 MODEL2VEC = "model2vec"
@@ -105,6 +108,25 @@ def _write_graph(encoder: SentenceTransformer, format: str, job: Job) -> None:
         "truncate_dim": encoder.truncate_dim,
     }
     write_json(job.result / "likewise_export.json", about)
+
+
+def keep_export(name: str | os.PathLike[str], texts: Sequence[str], progress: Progress) -> None:
+    """Make the export that `load(name).encode` takes on this processor, at the end of a job that made the model.
+
+    Nothing is made if an export would not be faster, its package is missing, or exports are not wanted (see
+    `background.wanted`). An engine that does not take the model is no error.
+
+    Args:
+        texts: 1 or more, on a sample of which its vectors are compared with torch's.
+    """
+    pairs = [pair for pair in fast_pairs("close") if pair[0] == "torch" or release(pair[0])]
+    if pairs[0][0] == "torch" or not background.wanted():
+        return
+    progress.tell(f"exporting the model for {pairs[0][0]}, on which `likewise.load` then runs it: 15 to 40 seconds")
+    with suppress(LikewiseError, UnfitModel, OSError):
+        model = load(name, device="cpu", engine="torch", precision="fp32")
+        prompt = default_prompt(model) or ""
+        exports_of(model).prepare(pairs[0], Sample(model, [prompt + text for text in sample_of(texts)]))
 
 
 def told_export(told: Mapping[str, Any]) -> None:
