@@ -3,6 +3,7 @@
     python benchmarks/duplicates.py --dev      # chooses: Wikipedia's first sentences, STS-B dev, SICK trial
     python benchmarks/duplicates.py            # confirms: other sentences, banking messages, STS-B test, SICK test
     python benchmarks/duplicates.py --semhash  # beside semhash 0.5 with the same encoder (pip install semhash)
+    python benchmarks/duplicates.py --lines 1000000 --model MEAN_OF_WORDS  # both commands from end to end; memory
     python benchmarks/duplicates.py --large    # cells: 300,000 made vectors, of which 25,000 are copies; memory
 
 Of 300 texts a copy is planted that says the same (other case, other punctuation, two letters swapped, an article left
@@ -20,6 +21,8 @@ import os
 import random
 import re
 import resource
+import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -252,12 +255,54 @@ def large_row(count: int = 300_000, size: int = 384, seed: int = 0) -> list[dict
     return [measured]
 
 
+def lines_rows(count: int, model: str) -> list[dict]:
+    """Run both commands on a file of many lines: sentences of Wikipedia, again and again with one word left out."""
+    sentences = wikipedia(0, count)
+    with tempfile.TemporaryDirectory() as folder:
+        text = Path(folder) / "lines.txt"
+        rng, written = np.random.default_rng(0), 0
+        with text.open("w", encoding="utf-8") as file:
+            while written < count:
+                for sentence in sentences:
+                    if written == count:
+                        break
+                    words = sentence.split()
+                    if written >= len(sentences) and len(words) > 1:
+                        del words[rng.integers(len(words))]
+                    file.write(" ".join(words) + "\n")
+                    written += 1
+        rows = []
+        for command in ("duplicates", "topics"):  # the second finds the vectors of the first
+            begun = time.monotonic()
+            out = str(Path(folder) / command)
+            process = subprocess.Popen(
+                [sys.executable, "-m", "likewise", command, str(text), "--model", model, "--out", out],
+                env=os.environ | {"LIKEWISE_CACHE": str(Path(folder) / "cache")},
+            )
+            _, status, used = os.wait4(process.pid, 0)
+            if status:
+                raise SystemExit(f"likewise {command} ended with {os.waitstatus_to_exitcode(status)}")
+            rows.append(
+                {
+                    "command": command,
+                    "lines": count,
+                    "seconds": round(time.monotonic() - begun),
+                    "seconds of the processor": round(used.ru_utime + used.ru_stime),
+                    "peak memory, GB": round(used.ru_maxrss / 1e6, 2),
+                }
+            )
+            print(json.dumps(rows[-1]), flush=True)
+    return rows
+
+
 def parser() -> argparse.ArgumentParser:
     """The options."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--dev", action="store_true", help="the sets that choose")
     options.add_argument("--semhash", action="store_true", help="beside semhash")
     options.add_argument("--out", type=Path, default=RESULTS)
+    options.add_argument("--lines", type=int, help="`duplicates` and `topics` on a file of so many lines, with --model")
+    options.add_argument("--model", default=MODEL)
     options.add_argument("--large", action="store_true", help="made vectors, compared in cells")
     return options
 
@@ -272,7 +317,9 @@ def main() -> None:
         encoder = likewise.load(MODEL, precision="fp32")
         ways = {"semhash": lambda texts, level: found_by_semhash(texts, level, encoder)}
     levels = LEVELS if args.dev else (THRESHOLD,)
-    if args.large:
+    if args.lines:
+        rows = lines_rows(args.lines, args.model)
+    elif args.large:
         rows = large_row()
     elif args.dev:
         rows = planted_row("Wikipedia, sentences 1 to 1,500", wikipedia(0, 1500), ways, levels)
@@ -282,9 +329,9 @@ def main() -> None:
         rows += planted_row("banking, test, 1,500 messages", banking("test")[:1500], ways, levels)
         rows += [] if args.semhash else rated_row("STS-B test", 1379) + rated_row("SICK test", 1000)
     args.out.mkdir(parents=True, exist_ok=True)
-    name = next((one for one in ("dev", "semhash", "large") if getattr(args, one)), "test")
+    name = next((one for one in ("dev", "semhash", "large", "lines") if getattr(args, one)), "test")
     path = args.out / f"{name}.json"
-    path.write_text(json.dumps({"model": MODEL, "words": WORDS, "rows": rows}, indent=1) + "\n", encoding="utf-8")
+    path.write_text(json.dumps({"model": args.model, "words": WORDS, "rows": rows}, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

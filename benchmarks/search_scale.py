@@ -1,13 +1,16 @@
 """What the parts of a search cost by the size of the index: the time of a query, the index on disk, and its building.
 
     python benchmarks/search_scale.py --sizes 100000 1000000
+    python benchmarks/search_scale.py --sizes --vectors vectors.npy
 
 Everything is synthetic, so that no million passages need to be encoded: vectors of 384 dimensions around 1,000 centres,
 texts of 60 words drawn by Zipf's law from 50,000, and 80 tokens a passage whose bytes are random (what a comparison
 costs does not depend on them). A query has four words of a passage, a vector near it, and 12 tokens. Not in the times:
 the encoding of the query. The pipelines take turns query by query, so that what else the machine does meets them alike;
-the ratio is of the medians. Above --neighbours passages, nearest passages are drawn from the same centre in place of
-being looked for, and the time that the approximate index would take is estimated from 2,000 of them.
+the ratio is of the medians.
+
+With --vectors, those of real texts (`likewise encode`), 200,000 or more: how many of the nearest passages the cells
+find, and how many of a query's nearest the approximate index finds at the depth of a search.
 """
 
 from __future__ import annotations
@@ -66,7 +69,7 @@ def on_disk(folder: Path) -> float:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 2**20
 
 
-def built(count: int, folder: Path, made: Synthetic, exact: int) -> dict[str, Any]:
+def built(count: int, folder: Path, made: Synthetic) -> dict[str, Any]:
     """Build the index as `likewise index` does after encoding, and return what it took."""
     took: dict[str, Any] = {}
     begun = time.monotonic()
@@ -88,15 +91,8 @@ def built(count: int, folder: Path, made: Synthetic, exact: int) -> dict[str, An
         table.index_vectors()
     table.optimize()
     lap("s for vectors")
-    stop = _Quiet()
-    if count <= exact:
-        found = geometry.build(table, 3, stop)  # type: ignore[arg-type]
-        lap("s for neighbours")
-    else:
-        found = _drawn(table, made)
-        if table.is_approximate:
-            took["s for neighbours"] = f"about {_looked(table) * count / 2000:.0f}"
-        begun = time.monotonic()
+    found = geometry.build(table, 3, _Quiet())  # type: ignore[arg-type]
+    lap("s for neighbours")
     found.save(folder / "geometry-00000000")
     made.codec.save(folder / "geometry-00000000")
     record: dict[str, Any] = {
@@ -123,28 +119,41 @@ class _Quiet:
         """Go on."""
 
 
-def _drawn(table: Table, made: Synthetic) -> geometry.Geometry:
-    """Return a geometry whose nearest passages are of the same centre."""
-    rows, keys = table.keys()
-    number = (keys & np.uint64(0xFFFFFFFF)).astype(np.int64)
-    order = np.argsort(number)
-    near = np.stack([order[(number + shift * CENTRES) % len(rows)] for shift in (1, 2, 3)], axis=1).astype(np.int32)
-
-    def blocks() -> Any:
-        for ids, vectors in table.blocks(8192):
-            yield np.searchsorted(rows, ids), vectors
-
-    mean, covariance = geometry._moments(blocks, DIMENSION)
-    return geometry.Geometry(rows, keys, near, np.zeros(near.shape, dtype=np.float32), mean, covariance)
-
-
-def _looked(table: Table) -> float:
-    """Return the seconds in which the approximate index finds the nearest of 2,000 passages."""
-    vectors = table.sample(2000)
-    begun = time.monotonic()
-    for start in range(0, 2000, 256):
-        table.nearest_of(vectors[start : start + 256], 4)
-    return time.monotonic() - begun
+def real(path: Path, work: Path | None) -> dict[str, Any]:
+    """What is found of the nearest passages, and of the nearest of 500 queries, among vectors of real texts."""
+    vectors = np.load(path).astype(np.float32)
+    vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+    order = np.random.default_rng(0).permutation(len(vectors))
+    vectors, queries = vectors[order[500:]], vectors[order[:500]]
+    with tempfile.TemporaryDirectory(dir=work) as folder:
+        table = Table.create(Path(folder), "passages", vectors.shape[1])
+        for start in range(0, len(vectors), BLOCK):
+            block = vectors[start : start + BLOCK]
+            keys = [f"{start + i:016x}" for i in range(len(block))]
+            rows = [(key, "a.txt", True, IndexedPassage(key, 1)) for key in keys]
+            table.add(rows, keys, [(vector, b"") for vector in block])
+        table.index_vectors()
+        begun = time.monotonic()
+        found = geometry.build(table, 3, _Quiet())  # type: ignore[arg-type]
+        took = time.monotonic() - begun
+        places = (found.keys & np.uint64(0xFFFFFFFF)).astype(np.int64)  # of positions in `vectors`
+        some = np.random.default_rng(1).choice(len(places), 500, replace=False)
+        cosines = vectors[places[some]] @ vectors.T
+        cosines[np.arange(500), places[some]] = -1
+        near = np.argsort(-cosines, axis=1)[:, :3]
+        shared = [len(set(one) & set(places[two])) for one, two in zip(near.tolist(), found.near[some], strict=True)]
+        nearest = np.argsort(-(queries @ vectors.T), axis=1)[:, :100]
+        results = {"vectors": len(vectors), "neighbours found": np.mean(shared) / 3, "s for neighbours": round(took, 1)}
+        for depth in (10, 100):
+            times, reached = [], []
+            for query, best in zip(queries, nearest, strict=True):
+                begun = time.perf_counter()
+                ids, _ = table.nearest(query, depth)
+                times.append(1000 * (time.perf_counter() - begun))
+                ours = places[np.searchsorted(found.rows, ids)]
+                reached.append(len(set(ours.tolist()) & set(best[:depth].tolist())) / depth)
+            results |= {f"recall@{depth}": np.mean(reached), f"ms for {depth}": np.median(times)}
+    return {name: round(float(value), 3) for name, value in results.items()}
 
 
 def timed(folder: Path, made: Synthetic, queries: int) -> dict[str, np.ndarray]:
@@ -173,20 +182,22 @@ def timed(folder: Path, made: Synthetic, queries: int) -> dict[str, np.ndarray]:
 def parser() -> argparse.ArgumentParser:
     """The options."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--sizes", type=int, nargs="+", default=[100_000])
+    options.add_argument("--sizes", type=int, nargs="*", default=[100_000])
     options.add_argument("--queries", type=int, default=300)
-    options.add_argument("--neighbours", type=int, default=100_000, help="passages up to which the nearest are found")
+    options.add_argument("--vectors", type=Path, help="a .npy file of vectors of real texts")
     options.add_argument("--work", type=Path, help="a folder on the disk that is to be measured")
     return options
 
 
 def main() -> None:
     given = parser().parse_args()
+    if given.vectors:
+        print(real(given.vectors, given.work), flush=True)
     made = Synthetic()
     for count in given.sizes:
         with tempfile.TemporaryDirectory(dir=given.work) as work:
             folder = Path(work) / "a.index"
-            print(f"{count:,} passages: {built(count, folder, made, given.neighbours)}", flush=True)
+            print(f"{count:,} passages: {built(count, folder, made)}", flush=True)
             found = timed(folder, made, given.queries)
             plain = np.median(found["vectors and words"])
             for name, values in found.items():
