@@ -2,6 +2,7 @@
 
     python benchmarks/search_parts.py --study weights
     python benchmarks/search_parts.py --study tokens
+    python benchmarks/search_parts.py --study feedback
     python benchmarks/search_parts.py --study length --sets aviation regulation
     python benchmarks/search_parts.py --study exclusion --sets exclusion aviation regulation
 
@@ -202,6 +203,53 @@ def weights(one: Judged, encode: Texts) -> Iterator[tuple[str, float]]:
             yield f"vectors 0.6, tokens {weight}, neighbours {count}, {share}", near_too
 
 
+def recall(scores: np.ndarray, grades: list[dict[int, int]]) -> float:
+    """Recall@100 times 100 of scores (Q, N)."""
+    found = []
+    for row, wanted in zip(scores, grades, strict=True):
+        relevant = {one for one, grade in wanted.items() if grade > 0}
+        found.append(len(relevant & set(np.argsort(-row, kind="stable")[:100].tolist())) / len(relevant))
+    return 100 * float(np.mean(found))
+
+
+def feedback(one: Judged, encode: Texts) -> Iterator[tuple[str, float]]:
+    """What finds more: the first passages as a part of the query, in vectors (Rocchio) or in words (as in RM3)."""
+    documents, queries, grades = one[0], one[1][:300], one[2][:300]
+    vectors, asked = encode(documents, True)[0], encode(queries, True)[0]
+    words = Bm25(queries, documents, documents)
+    cosines, matched = asked @ vectors.T, words.rows(slice(None))
+    near = nearest(vectors, 20)
+    fused = both(cosines, matched, 0.6)
+
+    def shown(what: str, scores: np.ndarray) -> Iterator[tuple[str, float]]:
+        yield what, ndcg(scores, grades)
+        yield f"{what}: recall@100", recall(scores, grades)
+
+    yield from shown("free hybrid", both(cosines, matched, 0.5))
+    yield from shown("vectors 0.6", fused)
+    usual = spread(fused, near[:, :3], 0.15)
+    yield from shown("and neighbours 3, 0.15", usual)
+    for count, share in ((10, 0.3), (20, 0.3), (20, 0.5)):
+        yield from shown(f"neighbours {count}, {share}", spread(fused, near[:, :count], share))
+    order = np.argsort(-usual, axis=1)
+    for first, share in ((3, 0.3), (5, 0.3), (5, 0.5), (10, 0.3), (10, 0.5)):
+        moved = (1 - share) * asked + share * vectors[order[:, :first]].mean(axis=1)
+        moved /= np.linalg.norm(moved, axis=1, keepdims=True)
+        scores = spread(both(moved @ vectors.T, matched, 0.6), near[:, :3], 0.15)
+        yield from shown(f"vectors of the first {first}, {share}", scores)
+        last = np.argsort(np.argsort(-usual, axis=1), axis=1) >= 10  # the first ten keep their places
+        yield from shown(f"the same below the first ten, {first}, {share}", np.where(last, scores - 1e3, usual))
+    for first, terms, share in ((3, 10, 0.3), (5, 10, 0.3), (5, 20, 0.5), (10, 20, 0.3)):
+        more = np.zeros_like(matched)
+        for query, tops in enumerate(order[:, :first]):
+            weights = np.asarray(words.weights[tops].mean(axis=0)).ravel()
+            best = np.argsort(-weights)[:terms]
+            more[query] = words.weights[:, best] @ (weights[best] / max(weights[best].sum(), 1e-9))
+        wider = (1 - share) * standard(matched) + share * standard(more)
+        scores = spread(both(cosines, wider, 0.6), near[:, :3], 0.15)
+        yield from shown(f"{terms} words of the first {first}, {share}", scores)
+
+
 def tokens(one: Judged, encode: Texts) -> Iterator[tuple[str, float]]:
     """How tokens are stored and weighted, and how many passages are compared; queries of all lengths, none left out."""
     documents, queries, grades = one[0], one[1][:300], one[2][:300]
@@ -282,7 +330,13 @@ def exclusion(one: Judged, encode: Texts) -> Iterator[tuple[str, float]]:
         yield f"divided, {share} taken off", ndcg(asked - share * excluded, wanted)
 
 
-STUDIES: dict[str, Any] = {"weights": weights, "tokens": tokens, "length": length, "exclusion": exclusion}
+STUDIES: dict[str, Any] = {
+    "weights": weights,
+    "feedback": feedback,
+    "tokens": tokens,
+    "length": length,
+    "exclusion": exclusion,
+}
 SETS = ("aviation", "exclusion", "regulation", "security", "docstrings", "headings")
 
 

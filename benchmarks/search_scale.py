@@ -2,6 +2,7 @@
 
     python benchmarks/search_scale.py --sizes 100000 1000000
     python benchmarks/search_scale.py --sizes --vectors vectors.npy
+    python benchmarks/search_scale.py --sizes --index my.index
 
 Everything is synthetic, so that no million passages need to be encoded: vectors of 384 dimensions around 1,000 centres,
 texts of 60 words drawn by Zipf's law from 50,000, and 80 tokens a passage whose bytes are random (what a comparison
@@ -11,6 +12,9 @@ the ratio is of the medians.
 
 With --vectors, those of real texts (`likewise encode`), 200,000 or more: how many of the nearest passages the cells
 find, and how many of a query's nearest the approximate index finds at the depth of a search.
+
+With --index, a real one: the time in which a query is compared with the tokens of 60 passages as they are stored, and
+in which the engine that made the index makes these tokens anew.
 """
 
 from __future__ import annotations
@@ -31,6 +35,7 @@ from likewise.searching import geometry
 from likewise.searching.indexing import APPROXIMATE
 from likewise.searching.maxsim import TokenCodec
 from likewise.searching.passages import IndexedPassage
+from likewise.searching.reading import encoder_of
 from likewise.searching.table import Table
 from searching import memory
 
@@ -156,6 +161,30 @@ def real(path: Path, work: Path | None) -> dict[str, Any]:
     return {name: round(float(value), 3) for name, value in results.items()}
 
 
+def stored_and_made(path: Path, queries: int = 30) -> dict[str, float]:
+    """The milliseconds of comparing tokens, stored and made at the time of the query: its own texts ask."""
+    opened = likewise.Index(path)
+    encoder, codec = encoder_of(path, None).opened("document", tokens=True), opened._codec
+    assert codec is not None
+    rows, took = opened._geometry.rows, {"stored": [], "made": []}
+    draw = np.random.default_rng(0)
+    for turn in range(queries + 3):
+        first = np.sort(draw.choice(rows, 60, replace=False))
+        texts = [f"{one['title']}\n{one['text']}".strip() for one in opened.table.passages(first)]
+        _, tokens, ids = opened._opened(opened.made_with, tokens=True).read_query(" ".join(texts[0].split()[:8]))
+        query, weights = codec.projected(tokens), codec.weights_of(ids)
+        begun = time.perf_counter()
+        codec.fits(query, weights, opened.table.tokens_of(first))
+        between = time.perf_counter()
+        _, passages = encoder.with_tokens(texts, lambda some: some.astype(np.float32))
+        for one in passages:
+            (weights * (tokens @ one.T).max(axis=1)).sum()
+        if turn >= 3:  # the first ones open files
+            took["stored"].append(between - begun)
+            took["made"].append(time.perf_counter() - between)
+    return {name: round(1000 * float(np.median(values)), 1) for name, values in took.items()}
+
+
 def timed(folder: Path, made: Synthetic, queries: int) -> dict[str, np.ndarray]:
     """Return the milliseconds of each query by each pipeline."""
     texts, vectors, _ = made.block(0)
@@ -184,6 +213,7 @@ def parser() -> argparse.ArgumentParser:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--sizes", type=int, nargs="*", default=[100_000])
     options.add_argument("--queries", type=int, default=300)
+    options.add_argument("--index", type=Path, help="an index with tokens")
     options.add_argument("--vectors", type=Path, help="a .npy file of vectors of real texts")
     options.add_argument("--work", type=Path, help="a folder on the disk that is to be measured")
     return options
@@ -193,6 +223,8 @@ def main() -> None:
     given = parser().parse_args()
     if given.vectors:
         print(real(given.vectors, given.work), flush=True)
+    if given.index:
+        print(stored_and_made(given.index), flush=True)
     made = Synthetic()
     for count in given.sizes:
         with tempfile.TemporaryDirectory(dir=given.work) as work:
