@@ -27,11 +27,16 @@ TABLES = {
 RUNS = [path for folder in TABLES for path in sorted((RESULTS / folder).rglob("*.json"))]
 OTHERS = {
     "adapt-beside-bm25",
+    "adapt-layers",
     "adapt-measures",
+    "adapt-teacher",
+    "adapt-untrained",
     "attack",
     "choosing",
     "context-frozen",
     "context-origin",
+    "context-pretrained",
+    "context-teach",
     "domains",
     "duplicates",
     "queries",
@@ -268,6 +273,8 @@ def test_written_queries_have_the_rows_of_today(path, script):
     if study == "choose":
         assert all({"arm", "queries", "systems", "tau", "regret"} <= set(row) for row in (first, *others))
         assert len(others) == 3
+    elif study == "judge":
+        assert all({"arm", "queries", "candidates", "tau", "best", "chosen"} <= set(row) for row in (first, *others))
     else:
         ways = set(table.WAYS) if study == "expand" else {"alone", "free hybrid", "pipeline, no tokens"}
         assert set(first) == {"arm", *ways}
@@ -275,3 +282,15 @@ def test_written_queries_have_the_rows_of_today(path, script):
         assert all(
             row[f"{way}: gain"][0] == pytest.approx(row[way] - first[way], abs=0.011) for row in others for way in ways
         )
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for folder in ("layers", "teacher", "untrained") for path in (RESULTS / f"adapt-{folder}").glob("*.jsonl")],
+    ids=lambda path: f"{path.parent.name}-{path.stem}",
+)
+def test_what_was_tried_of_adapt_is_beside_its_base(path):
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    assert rows[0]["arm"] == "base"
+    assert {row["set"] for row in rows} == {path.stem}
+    assert len({row["arm"] for row in rows}) == len(rows) > 1

@@ -46,7 +46,7 @@ class PretrainedGenerators:
 
     def __init__(self, name: str, given: Conditioning = "near", keep: bool = True) -> None:
         self.given, self.scorer = given, CausalScorer(CausalModel(name), keep)
-        self._progress = Shared(lambda count: None, 1)
+        self._progress = SharedProgress(lambda count: None, 1)
 
     @property
     def identity(self) -> str:
@@ -86,7 +86,7 @@ class PretrainedGenerators:
             pmi: less what each is without the sentence.
             advance: told how many cells were done.
         """
-        self._progress = Shared(advance, {"near": 2, "both": 3}[self.given])
+        self._progress = SharedProgress(advance, {"near": 2, "both": 3}[self.given])
         logs = (self._near if self.given == "near" else self._both)(sentences, lefts, rights, cells, wanted, pmi)
         s, c = cells.T
         lengths = [self.scorer.lengths(texts)[rows] for texts, rows in ((sentences, s), (lefts, c), (rights, c))]
@@ -182,11 +182,11 @@ def _perplexity(means: np.ndarray, lengths: np.ndarray) -> float:
     return float(np.exp(-(means * lengths).sum() / max(1, lengths.sum())))
 
 
-class Shared:
+class SharedProgress:
     """The progress of cells that are done when several calls have done them.
 
     >>> told = []
-    >>> progress = Shared(told.append, 2)
+    >>> progress = SharedProgress(told.append, 2)
     >>> progress.advance(3), progress.advance(3), progress.finish(4)
     (None, None, None)
     >>> told

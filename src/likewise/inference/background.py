@@ -68,7 +68,7 @@ def start(name: str, fingerprint: str, pair: tuple[str, str], texts: Sequence[st
 
 
 def hear() -> dict[str, Any]:
-    """Return what `start` has told this process, which from now on ends when the one that started it does."""
+    """Read the message of `start`; from now on this process ends when the one that started it does."""
     told: dict[str, Any] = json.loads(sys.stdin.readline())
     threading.Thread(target=_end_with_input, daemon=True).start()
     if hasattr(os, "nice"):
