@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -83,29 +83,69 @@ def beside(
     terms = standard(Bm25(queries, passages, passages).rows(slice(None)).astype(np.float32))  # (P, P)
     base = texts.vectors.numpy()
     cosines = base[pairs[:, 0]] @ base[pairs[:, 1]].T
+    fixed, near = terms_and_negatives(cosines, terms, share)
+    head = Head(base.shape[1])
+
+    def sides(rows: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
+        left, right = (texts.vectors[torch.from_numpy(pairs[rows, side])] for side in (0, 1))
+        return left, right
+
+    def moved(rows: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
+        left, right = sides(rows)
+        return head.linear(left), head.linear(right)
+
+    batches = batches_of(rng, near, steps, batch, hard)
+    train_beside([head.linear.weight], batches, moved, sides, fixed, steps, rate, keep, temperature)
+    return head.eval()
+
+
+Sides = Callable[[np.ndarray], tuple[torch.Tensor, torch.Tensor]]
+
+
+def terms_and_negatives(cosines: np.ndarray, terms: np.ndarray, share: float) -> tuple[torch.Tensor, np.ndarray]:
+    """BM25's scores (P, P), as large as a cosine varies, and the 25 best wrong passages of each pair in the hybrid."""
     spread = cosines.std(axis=1, keepdims=True)
     together = cosines / spread + terms
     np.fill_diagonal(together, -np.inf)
-    near = np.argpartition(-together, 25, axis=1)[:, :25]
-    fixed = torch.from_numpy(share * terms * spread)  # BM25's score, as large as a cosine varies
-    head = Head(base.shape[1])
-    optimizer = torch.optim.AdamW([head.linear.weight], lr=rate, weight_decay=0.0)
-    warm = steps // 10
-    schedule = torch.optim.lr_scheduler.LambdaLR(
-        optimizer, lambda step: min((step + 1) / warm, (steps - step) / (steps - warm + 1))
-    )
+    return torch.from_numpy(share * terms * spread), np.argpartition(-together, 25, axis=1)[:, :25]
+
+
+def batches_of(rng: np.random.Generator, near: np.ndarray, steps: int, batch: int, hard: int) -> Iterator[np.ndarray]:
+    """Rows of each batch: pairs in a random order, each with so many of its negatives."""
     order: list[int] = []
     for _ in range(steps):
         chosen: dict[int, None] = {}
-        while len(chosen) < min(batch, len(pairs)):
-            order = order or rng.permutation(len(pairs)).tolist()
+        while len(chosen) < min(batch, len(near)):
+            order = order or rng.permutation(len(near)).tolist()
             one = order.pop()
             for row in [one, *rng.permutation(near[one])[:hard]]:
                 chosen.setdefault(int(row))
-        rows = np.array(list(chosen))
-        left, right = (texts.vectors[torch.from_numpy(pairs[rows, side])] for side in (0, 1))
-        found = cosine_matrix(head.linear(left), head.linear(right))
+        yield np.array(list(chosen))
+
+
+def train_beside(
+    weights: Sequence[torch.Tensor],
+    batches: Iterator[np.ndarray],
+    moved: Sides,
+    before: Sides,
+    fixed: torch.Tensor,
+    steps: int,
+    rate: float,
+    keep: float,
+    temperature: float,
+) -> None:
+    """Train weights with BM25's score as a fixed term in the softmax, and the base's similarities to keep to.
+
+    `moved` and `before` give the vectors of both sides of a batch's pairs, of the model and of the base.
+    """
+    optimizer, warm = torch.optim.AdamW(weights, lr=rate, weight_decay=0.0), steps // 10
+    schedule = torch.optim.lr_scheduler.LambdaLR(
+        optimizer, lambda step: min((step + 1) / warm, (steps - step) / (steps - warm + 1))
+    )
+    for rows in batches:
+        found = cosine_matrix(*moved(rows))
         with torch.no_grad():
+            left, right = before(rows)
             wanted, out = left @ right.T, false_negatives(left, right)
         logits = ((found + fixed[rows][:, rows]) / temperature).masked_fill(out, -torch.inf)
         loss = F.cross_entropy(logits, torch.arange(len(rows))) + keep * similarities_keep(found, wanted, temperature)
@@ -113,7 +153,6 @@ def beside(
         loss.backward()
         optimizer.step()
         schedule.step()
-    return head.eval()
 
 
 def mrr(scores: np.ndarray, own: np.ndarray) -> np.ndarray:

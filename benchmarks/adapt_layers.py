@@ -27,23 +27,18 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from adapt_beside_bm25 import BASE, standard
+from adapt_beside_bm25 import BASE, batches_of, standard, terms_and_negatives, train_beside
+from adapt_untrained import Scored, by_every_way, row_of
 from likewise.corpus.downloads import data_folder
 from likewise.corpus.passages import Passage, offered_pairs
 from likewise.corpus.splitting import sentences_of
 from likewise.inference import load
-from likewise.losses.functional import cosine_matrix
-from likewise.losses.pairs import false_negatives, similarities_keep
 from likewise.queries.writer import round_trip, writer_of, written_for
-from likewise.retrieval.fusion import exhaustive, nearest
-from likewise.retrieval.pipeline import WITHOUT_TOKENS, free_hybrid, vectors_alone
 from likewise.retrieval.words import bm25
 from likewise.runs.progress import Progress
-from likewise.searching.trial import gain_interval
-from queries import ndcg_of_each, reduced
+from queries import reduced
 from searching import JUDGED, Judged, collection
 
-WAYS = {"alone": vectors_alone(), "free hybrid": free_hybrid(), "pipeline without tokens": WITHOUT_TOKENS}
 DOCUMENTS, QUERIES, PAIRS, WRITTEN_FOR = 3000, 150, 2000, 240
 ARMS: dict[str, dict[str, Any]] = {
     "map": {"layers": 0, "rate": 1e-4},
@@ -130,39 +125,20 @@ def trained(
     queries, passages = [first for first, _ in pairs], [second for _, second in pairs]
     left, right = (torch.from_numpy(halves.all(side, halves.above)) for side in (queries, passages))
     terms = standard(bm25(queries, passages).astype(np.float32))  # (P, P)
-    spread = (left @ right.T).numpy().std(axis=1, keepdims=True)
-    together = (left @ right.T).numpy() / spread + terms
-    np.fill_diagonal(together, -np.inf)
-    near = np.argpartition(-together, 25, axis=1)[:, :25]
-    fixed = torch.from_numpy(share * terms * spread)  # BM25's score, as large as a cosine varies
+    fixed, near = terms_and_negatives((left @ right.T).numpy(), terms, share)
+
+    def before(rows: np.ndarray) -> tuple[Tensor, Tensor]:
+        return left[torch.from_numpy(rows)], right[torch.from_numpy(rows)]
+
+    def moved(rows: np.ndarray) -> tuple[Tensor, Tensor]:
+        if not layers:
+            return before(rows)[0] @ turned, before(rows)[1] @ turned
+        first, second = (halves.vectors([side[i] for i in rows], above) for side in (queries, passages))
+        return first, second
+
     weights = list(above.parameters()) if layers else [turned]
-    optimizer = torch.optim.AdamW(weights, lr=rate, weight_decay=0.0)
-    schedule = torch.optim.lr_scheduler.LambdaLR(
-        optimizer, lambda step: min((step + 1) / (steps // 10), (steps - step) / (steps - steps // 10 + 1))
-    )
-    order: list[int] = []
-    for _ in range(steps):
-        chosen: dict[int, None] = {}
-        while len(chosen) < min(batch, len(pairs)):
-            order = order or rng.permutation(len(pairs)).tolist()
-            one = order.pop()
-            for row in [one, *rng.permutation(near[one])[:hard]]:
-                chosen.setdefault(int(row))
-        rows = np.array(list(chosen))
-        if layers:
-            sides = [halves.vectors([side[i] for i in rows], above) for side in (queries, passages)]
-        else:
-            sides = [side[torch.from_numpy(rows)] @ turned for side in (left, right)]
-        found = cosine_matrix(*sides)
-        with torch.no_grad():
-            before = left[torch.from_numpy(rows)], right[torch.from_numpy(rows)]
-            wanted, out = before[0] @ before[1].T, false_negatives(*before)
-        logits = ((found + fixed[rows][:, rows]) / temperature).masked_fill(out, -torch.inf)
-        loss = F.cross_entropy(logits, torch.arange(len(rows))) + keep * similarities_keep(found, wanted, temperature)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        schedule.step()
+    batches = batches_of(rng, near, steps, batch, hard)
+    train_beside(weights, batches, moved, before, fixed, steps, rate, keep, temperature)
     return above.eval(), turned.detach()
 
 
@@ -207,28 +183,23 @@ def rows_of(name: str, args: argparse.Namespace) -> Iterator[dict[str, Any]]:
     words = bm25(queries, documents)
     print(f"{name}: {len(documents)} documents, {len(pairs)} pairs, read in {time.perf_counter() - begun:.0f} s")
 
-    def scored(above: nn.ModuleList, turned: Tensor) -> dict[str, np.ndarray]:
+    def scored(above: nn.ModuleList, turned: Tensor) -> Scored:
         passages, asked = (
             F.normalize(torch.from_numpy(halves.all(some, above)) @ turned, dim=1).numpy()
             for some in (documents, queries)
         )
-        parts = asked @ passages.T, words, nearest(passages, WITHOUT_TOKENS.nearest)
-        return {way: ndcg_of_each(exhaustive(steps, *parts), judged) for way, steps in WAYS.items()}
+        return by_every_way(asked @ passages.T, words, passages, judged)
 
     start = scored(halves.above, torch.eye(384))
-    yield {"set": name, "arm": "base", **{way: round(float(each.mean()), 2) for way, each in start.items()}}
+    yield row_of(name, "base", start)
     for arm in args.arms:
         settings = ARMS[arm]
         if settings.get("written") and not written:
             continue
         begun = time.perf_counter()
         parts = trained(halves, pairs + (written if settings.get("written") else []), **settings)
-        row: dict[str, Any] = {"set": name, "arm": arm, "seconds": round(time.perf_counter() - begun)}
-        for way, each in scored(*parts).items():
-            low, high = gain_interval(each - start[way])
-            row[way] = round(float(each.mean()), 2)
-            row[f"{way}: gain"] = [round(float((each - start[way]).mean()), 2), round(low, 2), round(high, 2)]
-        yield row
+        seconds = round(time.perf_counter() - begun)
+        yield row_of(name, arm, scored(*parts), start) | {"seconds": seconds}
 
 
 def parser() -> argparse.ArgumentParser:

@@ -18,8 +18,7 @@ others: the main measure of the dev part.
 from __future__ import annotations
 
 import argparse
-import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,18 +26,13 @@ import numpy as np
 import torch
 from torch.nn import functional as F
 
-from adapt_untrained import SENTENCES, WAYS, tables, unit
+from adapt_untrained import SENTENCES, Map, Scored, by_every_way, row_of, unit, write
 from domains import Encoded, corpus_of, sample_of, task_of
 from likewise.corpus.downloads import data_folder
-from likewise.retrieval.fusion import exhaustive, nearest
-from likewise.retrieval.pipeline import WITHOUT_TOKENS
 from likewise.retrieval.words import bm25
-from likewise.searching.trial import gain_interval
-from queries import ndcg_of_each
 from searching import JUDGED, collection
 
 FITTED = 2000
-Map = Callable[[np.ndarray], np.ndarray]
 
 
 def regressed(own: np.ndarray, teacher: np.ndarray, share: float, weight: float = 0.1) -> Map:
@@ -100,19 +94,13 @@ def retrieval(name: str, args: argparse.Namespace) -> Iterator[dict[str, Any]]:
     fitted = unit(taught([texts[i] for i in chosen]))
     words = bm25(queries, texts)
 
-    def scored(passages: np.ndarray, given: np.ndarray) -> dict[str, np.ndarray]:
-        parts = given @ passages.T, words, nearest(passages, WITHOUT_TOKENS.nearest)
-        return {way: ndcg_of_each(exhaustive(steps, *parts), judged) for way, steps in WAYS.items()}
+    def scored(passages: np.ndarray, given: np.ndarray) -> Scored:
+        return by_every_way(given @ passages.T, words, passages, judged)
 
     start = scored(documents, asked)
-    yield {"set": name, "arm": "base", **{way: round(float(each.mean()), 2) for way, each in start.items()}}
+    yield row_of(name, "base", start)
     for arm, change in maps(documents[chosen], fitted):
-        row: dict[str, Any] = {"set": name, "arm": arm}
-        for way, each in scored(change(documents), change(asked)).items():
-            low, high = gain_interval(each - start[way])
-            row[way] = round(float(each.mean()), 2)
-            row[f"{way}: gain"] = [round(float((each - start[way]).mean()), 2), round(low, 2), round(high, 2)]
-        yield row
+        yield row_of(name, arm, scored(change(documents), change(asked)), start)
 
 
 def single(name: str, args: argparse.Namespace) -> Iterator[dict[str, Any]]:
@@ -143,21 +131,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main() -> None:
-    args = parser().parse_args()
-    torch.set_num_threads(1)
-    args.out.mkdir(parents=True, exist_ok=True)
-    for name in args.sets:
-        path, rows = args.out / f"{name}.jsonl", []
-        if path.exists():
-            continue
-        for row in retrieval(name, args) if name in JUDGED else single(name, args):
-            rows.append(row)
-            print(json.dumps(row), flush=True)
-        path.write_text("\n".join(map(json.dumps, rows)) + "\n", encoding="utf-8")
-    files = [path for name in (*JUDGED, *SENTENCES) if (path := args.out / f"{name}.jsonl").exists()]
-    every: Sequence[Any] = [json.loads(line) for path in files for line in path.read_text().splitlines()]
-    (args.out / "table.md").write_text(tables(every), encoding="utf-8")
-    print(tables(every))
+    write(parser().parse_args(), lambda name, args: (retrieval if name in JUDGED else single)(name, args))
 
 
 if __name__ == "__main__":

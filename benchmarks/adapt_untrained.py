@@ -45,11 +45,13 @@ from likewise.retrieval.pipeline import WITHOUT_TOKENS, free_hybrid, vectors_alo
 from likewise.retrieval.words import bm25
 from likewise.searching.trial import gain_interval
 from queries import ndcg_of_each
-from searching import JUDGED, collection
+from searching import JUDGED, Judged, collection
 
 WAYS = {"alone": vectors_alone(), "free hybrid": free_hybrid(), "pipeline without tokens": WITHOUT_TOKENS}
 MOST = 5000  # documents of a set on which the two dear changes are tried
 Map = Callable[[np.ndarray], np.ndarray]
+Scored = dict[str, np.ndarray]
+"""Way to the nDCG@10 of each query."""
 
 
 def unit(vectors: np.ndarray) -> np.ndarray:
@@ -115,6 +117,23 @@ def heads(vectors: np.ndarray, left: np.ndarray, right: np.ndarray) -> Iterator[
         yield f"within {power}", within(left, right, power)
 
 
+def by_every_way(cosines: np.ndarray, words: np.ndarray, passages: np.ndarray, judged: Judged) -> Scored:
+    """The nDCG@10 of each query by cosines and BM25 scores (Q, N), whose neighbours are found by passages (N, D)."""
+    near = nearest(passages, WITHOUT_TOKENS.nearest)
+    return {way: ndcg_of_each(exhaustive(steps, cosines, words, near), judged) for way, steps in WAYS.items()}
+
+
+def row_of(name: str, arm: str, found: Scored, base: Scored | None = None) -> dict[str, Any]:
+    """What is kept of an arm: the mean of each way, and beside a base the gain with its interval."""
+    row: dict[str, Any] = {"set": name, "arm": arm}
+    for way, each in found.items():
+        row[way] = round(float(each.mean()), 2)
+        if base is not None:
+            low, high = gain_interval(each - base[way])
+            row[f"{way}: gain"] = [round(float((each - base[way]).mean()), 2), round(low, 2), round(high, 2)]
+    return row
+
+
 def retrieval(name: str, args: argparse.Namespace) -> Iterator[dict[str, Any]]:
     judged = collection(args.data, name, "dev")
     texts, queries = list(judged.documents.values()), list(judged.queries.values())
@@ -127,11 +146,10 @@ def retrieval(name: str, args: argparse.Namespace) -> Iterator[dict[str, Any]]:
     left, right = (unit(quick([getattr(offered[i], side) for i in chosen])) for side in ("first", "second"))
     words = bm25(queries, texts)
 
-    def scored(passages: np.ndarray, given: np.ndarray, less: np.ndarray | float = 0.0) -> dict[str, np.ndarray]:
-        parts = given @ passages.T - less, words, nearest(passages, WITHOUT_TOKENS.nearest)
-        return {way: ndcg_of_each(exhaustive(steps, *parts), judged) for way, steps in WAYS.items()}
+    def scored(passages: np.ndarray, given: np.ndarray, less: np.ndarray | float = 0.0) -> Scored:
+        return by_every_way(given @ passages.T - less, words, passages, judged)
 
-    def arms() -> Iterator[tuple[str, dict[str, np.ndarray]]]:
+    def arms() -> Iterator[tuple[str, Scored]]:
         for arm, change in heads(documents, left, right):
             yield arm, scored(change(documents), change(asked))
         near = nearest(documents, 10)
@@ -155,14 +173,9 @@ def retrieval(name: str, args: argparse.Namespace) -> Iterator[dict[str, Any]]:
             yield f"sentences {share}", scored(unit((1 - share) * documents + share * means), asked)
 
     start = scored(documents, asked)
-    yield {"set": name, "arm": "base", **{way: round(float(each.mean()), 2) for way, each in start.items()}}
+    yield row_of(name, "base", start)
     for arm, found in arms():
-        row: dict[str, Any] = {"set": name, "arm": arm}
-        for way, each in found.items():
-            low, high = gain_interval(each - start[way])
-            row[way] = round(float(each.mean()), 2)
-            row[f"{way}: gain"] = [round(float((each - start[way]).mean()), 2), round(low, 2), round(high, 2)]
-        yield row
+        yield row_of(name, arm, found, start)
 
 
 def single(name: str, args: argparse.Namespace) -> Iterator[dict[str, Any]]:
@@ -223,27 +236,26 @@ def parser() -> argparse.ArgumentParser:
     return found
 
 
-def main() -> None:
-    args = parser().parse_args()
+def write(args: argparse.Namespace, rows_of: Callable[[str, argparse.Namespace], Iterator[dict[str, Any]]]) -> None:
+    """Measure the sets that have no file yet, and write the table of all that have one."""
     torch.set_num_threads(1)
     args.out.mkdir(parents=True, exist_ok=True)
     for name in args.sets:
         path, rows = args.out / f"{name}.jsonl", []
         if path.exists():
             continue
-        for row in retrieval(name, args) if name in JUDGED else single(name, args):
-            rows.append(row)
-            print(json.dumps(row), flush=True)
-        text = "\n".join(json.dumps(row) for row in rows)
-        path.write_text(text + "\n", encoding="utf-8")
-    every = [
-        json.loads(line)
-        for name in (*JUDGED, *SENTENCES)
-        if (path := args.out / f"{name}.jsonl").exists()
-        for line in path.read_text(encoding="utf-8").splitlines()
-    ]
+        for row in rows_of(name, args):
+            rows.append(json.dumps(row))
+            print(rows[-1], flush=True)
+        path.write_text("\n".join(rows) + "\n", encoding="utf-8")
+    files = [path for name in (*JUDGED, *SENTENCES) if (path := args.out / f"{name}.jsonl").exists()]
+    every = [json.loads(line) for path in files for line in path.read_text(encoding="utf-8").splitlines()]
     (args.out / "table.md").write_text(tables(every), encoding="utf-8")
     print(tables(every))
+
+
+def main() -> None:
+    write(parser().parse_args(), lambda name, args: (retrieval if name in JUDGED else single)(name, args))
 
 
 if __name__ == "__main__":

@@ -12,7 +12,8 @@ from likewise.cli.commands import calls
 from likewise.cli.groups import CommandTable, group
 from likewise.cli.messages import table_of
 from likewise.errors import counted
-from likewise.runs.job import check_target, read_record
+from likewise.runs.installation import job_of
+from likewise.runs.job import check_target
 
 ORIGIN = "origin:"
 """The prefix of a workspace of `likewise context`, for its Origin."""
@@ -33,7 +34,7 @@ def _evaluated(model: Any, *arguments: Any, **given: Any) -> Any:
         from likewise.context import open_origin
 
         model = open_origin(model.removeprefix(ORIGIN))
-    elif read_record(Path(model)).get("plan", {}).get("job") == "index":
+    elif job_of(model) == "index":
         model = likewise.Index(model)
     return likewise.evaluate(model, *arguments, **given)
 

@@ -75,12 +75,12 @@ class CausalScorer:
                 other; each is scored given all before it.
             advance: told how many cells were done.
         """
-        parts = cells.shape[1] - 1
         if not self.keep or not len(cells):
             return self._sums(before, texts, cells, advance)
 
+        order = np.lexsort(cells.T[::-1])  # by what stands before
+
         def make(folder: Path) -> None:
-            order = np.lexsort(cells.T[::-1])  # by what stands before
             for begin in range(0, len(order), _PIECE):
                 if not (path := folder / f"{begin}.npy").exists():
                     with written_whole(path) as unfinished, unfinished.open("wb") as file:
@@ -89,9 +89,9 @@ class CausalScorer:
         asked = ["\0".join([before[row[0]], *(texts[i] for i in row[1:])]) for row in cells]
         key = [self.causal.identity, digest_of("\n".join(asked)).hex()]
         folder = cached("likelihoods", key, make, resumes=True)
-        found = np.empty((len(cells), parts))
+        found = np.empty((len(cells), cells.shape[1] - 1))
         pieces = [np.load(folder / f"{begin}.npy") for begin in range(0, len(cells), _PIECE)]
-        found[np.lexsort(cells.T[::-1])] = np.concatenate(pieces)
+        found[order] = np.concatenate(pieces)
         return found
 
     def _sums(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -89,11 +90,13 @@ def evaluate(
         reason = f"it needs sentence vectors, and {scorer.name} has none"
         if hasattr(scorer, "documents"):
             reason = f"{scorer.name} is an index, which is scored on retrieval:FOLDER"
-        missing += [MissingTask(task.name, task.title, reason) for task, ready in prepared if not _fits(ready, scorer)]
-        prepared = [(task, ready) for task, ready in prepared if _fits(ready, scorer)]
+        found = [(task, ready, _way(scorer, ready)) for task, ready in prepared]
+        missing += [MissingTask(task.name, task.title, reason) for task, _, way in found if way is None]
+        prepared = [(task, ready) for task, ready, way in found if way is not None]
+        ways = [way for *_, way in found if way is not None]
     texts = list(dict.fromkeys(text for _, ready in prepared for text in ready.sentences))
     if scorer is not None:
-        results = [_scored(scorer, ready, progress) for _, ready in prepared]
+        results = [way(progress) for way in ways]
         named, settings = scorer.name, dict(scorer.settings)
     else:
         # Imported here, as torch is not needed above.
@@ -145,21 +148,19 @@ def _pair_scorer(name: str, batch_size: int, precision: Precision | None) -> Pai
     return BertScore(name.removeprefix(BERTSCORE), batch_size=batch_size, precision=precision)
 
 
-def _fits(ready: Prepared, scorer: Any) -> bool:
+def _way(scorer: Any, ready: Prepared) -> Callable[[Progress], TaskResult] | None:
+    """Return what scores a task by a scorer without sentence vectors; None if it cannot."""
+    pairs, rows, search = ready.score_pairs, ready.score_rows, ready.score_search
     if hasattr(scorer, "documents"):
-        return ready.score_search is not None
-    return ready.score_pairs is not None or (ready.score_rows is not None and hasattr(scorer, "rows"))
-
-
-def _scored(scorer: Any, ready: Prepared, progress: Progress) -> TaskResult:
-    if hasattr(scorer, "documents"):
-        assert ready.score_search is not None
-        return ready.score_search(scorer, progress)
-    if ready.score_rows is not None:
-        return ready.score_rows(scorer.rows(ready.sentences[: ready.ranked], ready.sentences[ready.ranked :], progress))
-    assert ready.score_pairs is not None
-    count = len(ready.sentences) // 2
-    return ready.score_pairs(scorer.score_pairs(ready.sentences[:count], ready.sentences[count:], progress))
+        return None if search is None else partial(search, scorer)
+    if rows is not None and hasattr(scorer, "rows"):
+        ranked, asked = ready.sentences[: ready.ranked], ready.sentences[ready.ranked :]
+        return lambda progress: rows(scorer.rows(ranked, asked, progress))
+    if pairs is not None:
+        count = len(ready.sentences) // 2
+        first, second = ready.sentences[:count], ready.sentences[count:]
+        return lambda progress: pairs(scorer.score_pairs(first, second, progress))
+    return None
 
 
 def _average(members: Sequence[str], results: Sequence[TaskResult]) -> float | None:

@@ -22,6 +22,11 @@ def read_record(target: str | os.PathLike[str]) -> dict[str, Any]:
     return _checked_record(Path(target) / RECORD, Path(target), "choose another --out")
 
 
+def job_of(target: str | os.PathLike[str]) -> str:
+    """Return the name of the finished job in a folder, such as "index"; "" if there is none."""
+    return str(read_record(target).get("plan", {}).get("job", ""))
+
+
 def _checked_record(path: Path, folder: Path, cure: str) -> dict[str, Any]:
     """Return a record whose files all lie in a folder, {} if there is none: one from elsewhere may name any."""
     try:

@@ -17,7 +17,7 @@ from typing import Any
 from likewise.errors import require_extra
 from likewise.inference.engines.engine import EngineName, EnginePrecision
 from likewise.runs.arguments import checked
-from likewise.runs.job import read_record
+from likewise.runs.installation import job_of
 from likewise.runs.progress import Progress
 from likewise.serving.options import ServeOptions, ServingError
 
@@ -122,7 +122,7 @@ def _named(models: Any) -> dict[str, Any]:
         text = os.fspath(given)
         match = None if Path(text).exists() else _NAMED.fullmatch(text)
         name, model = match.groups() if match else (Path(text).name.rpartition(":")[2], text)
-        if read_record(model).get("plan", {}).get("job") == "index":
+        if job_of(model) == "index":
             raise ServingError(f"{model} is an index, not a model: give it as --index {model}")
         if name in found:
             raise ServingError(f"two models are called {name!r}: give names, as first={text}")
