@@ -289,12 +289,12 @@ def script():
             spec = importlib.util.spec_from_file_location(name, path)
             module = importlib.util.module_from_spec(spec)
             sys.modules[name] = module  # where dataclasses look their annotations up
-            sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
             before = list(sys.path)
+            sys.path[:0] = [str(path.parent), str(Path(__file__).parents[1] / "benchmarks")]
             try:
                 spec.loader.exec_module(module)
             finally:
-                sys.path[:] = before[1:]
+                sys.path[:] = before
             opened[path] = module
         return opened[path]
 

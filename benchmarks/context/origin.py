@@ -12,8 +12,10 @@ Features are kept in --out, a file a setting, so that a stopped run goes on.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -48,8 +50,8 @@ def opened(work: Path, strategy: str, contexts: int, candidates: int) -> Origin:
 
 def features(args: argparse.Namespace, strategy: str, contexts: int, task: str, limit: int) -> tuple[np.ndarray, ...]:
     """Return the features of a task's pairs and their ratings, computed or read; contexts 0: those of the encoder."""
-    path = args.out / f"{strategy.replace(' ', '-')}-{contexts}-{task}-{limit or 'all'}.npz"
-    if not path.exists():
+
+    def computed() -> tuple[np.ndarray, np.ndarray]:
         rated = rated_task(task).load(args.data)
         rows = np.arange(len(rated.gold))
         if limit:
@@ -59,10 +61,19 @@ def features(args: argparse.Namespace, strategy: str, contexts: int, task: str, 
         origin = opened(args.work, strategy, contexts, args.candidates)
         pairs = [(rated.first[i], rated.second[i]) for i in rows]
         found = origin.features(pairs, [True] * len(ENCODER) + [contexts > 0] * len(TERMS))
+        return found, np.asarray(rated.gold)[rows]
+
+    return kept(args.out / f"{strategy.replace(' ', '-')}-{contexts}-{task}-{limit or 'all'}.npz", computed)
+
+
+def kept(path: Path, compute: Callable[[], tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
+    """The features of pairs and their ratings, computed unless the file is there."""
+    if not path.exists():
+        features, gold = compute()
         with written_whole(path) as unfinished, unfinished.open("wb") as file:
-            np.savez(file, f=found, g=np.asarray(rated.gold)[rows])
-    with np.load(path) as kept:
-        return kept["f"], kept["g"]
+            np.savez(file, f=features, g=gold)
+    with np.load(path) as found:
+        return found["f"], found["g"]
 
 
 def seven(args: argparse.Namespace) -> list[dict[str, object]]:
@@ -108,18 +119,24 @@ def table(
     return rows
 
 
-def parser() -> argparse.ArgumentParser:
-    found = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    found.add_argument("--work", type=Path, default=Path("runs/contexts"))
-    found.add_argument("--out", type=Path, default=Path("runs/origin"))
+def parser_of(about: str | None, out: str, work: str = "runs/contexts", candidates: int = 2_000) -> Any:
+    """The options of every table of Origin."""
+    found = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    found.add_argument("--work", type=Path, default=Path(work))
+    found.add_argument("--out", type=Path, default=Path(out))
     found.add_argument("--data", type=Path, default=data_folder() / "senteval")
+    found.add_argument("--candidates", type=int, default=candidates, help="chunks that retrieval brings")
+    found.add_argument("--threads", type=int, default=1)
+    return found
+
+
+def parser() -> argparse.ArgumentParser:
+    found: argparse.ArgumentParser = parser_of(__doc__, "runs/origin")
     found.add_argument(
         "--contexts", nargs="*", type=int, default=[20], help="contexts of a sentence; the first is used for table 9"
     )
-    found.add_argument("--candidates", type=int, default=2_000, help="chunks that retrieval brings")
     found.add_argument("--dev", type=int, default=400, help="pairs of STS-B dev over contexts; 0: all")
     found.add_argument("--test", type=int, default=500, help="pairs of STS-B test over contexts; 0: all")
-    found.add_argument("--threads", type=int, default=1)
     return found
 
 

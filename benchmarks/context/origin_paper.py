@@ -16,23 +16,17 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
+from origin import STRATEGIES, parser_of
 
-from likewise.context.options import TERMS, ScoreOptions, SelectionOptions
+from likewise.context.options import TERMS, ScoreOptions
 from likewise.context.origin import open_origin, pair_terms
 from likewise.context.similarity import choose_even, similarities
 from likewise.context.workspace import Stage, Workspace
-from likewise.corpus.downloads import data_folder
 from likewise.evaluation.pairs import correlations
 from likewise.evaluation.registry import TASKS
 from likewise.evaluation.tasks.sts import StsTask
 from likewise.runs.provenance import machine
 from likewise.runs.whole_files import write_json, written_whole
-
-STRATEGIES = {
-    "two-step": SelectionOptions(),
-    "without diversity": SelectionOptions(diversity=False),
-    "random": SelectionOptions(strategy="random"),
-}
 
 
 class Scored(NamedTuple):
@@ -107,17 +101,12 @@ def facts_of(stage: Stage) -> dict[str, object]:
 
 
 def parser() -> argparse.ArgumentParser:
-    found = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    found.add_argument("--work", type=Path, default=Path("runs/contexts-paper"))
-    found.add_argument("--out", type=Path, default=Path("runs/origin-paper"))
-    found.add_argument("--data", type=Path, default=data_folder() / "senteval")
+    found: argparse.ArgumentParser = parser_of(__doc__, "runs/origin-paper", "runs/contexts-paper", 20_000)
     found.add_argument("--contexts", type=int, default=50, help="contexts of a sentence")
-    found.add_argument("--candidates", type=int, default=20_000, help="chunks that retrieval brings")
     found.add_argument("--sizes", nargs="*", type=int, default=[1, 2, 5, 10, 20, 50, 100, 200, 500])
     found.add_argument("--dev", type=int, default=300, help="pairs of STS-B dev, which choose; 0: all")
     found.add_argument("--test", type=int, default=0, help="pairs of STS-B test; 0: all")
     found.add_argument("--strategies", nargs="*", choices=STRATEGIES, default=list(STRATEGIES))
-    found.add_argument("--threads", type=int, default=1)
     return found
 
 

@@ -19,18 +19,17 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from origin import DEV, SEVEN, kept, parser_of
+from origin_paper import drawn
 
 from likewise.context.options import FEATURES, ScoreOptions, SelectionOptions
 from likewise.context.origin import Origin, open_origin, own_pairs
-from likewise.corpus.downloads import data_folder
 from likewise.evaluation.pairs import correlations
-from likewise.evaluation.registry import rated_task
 from likewise.runs.progress import Progress
 from likewise.runs.provenance import machine
-from likewise.runs.whole_files import write_json, written_whole
+from likewise.runs.whole_files import write_json
 
-SEVEN = ("sts12", "sts13", "sts14", "sts15", "sts16", "sts-b", "sick-r")
-DEV, OWN = "sts-b-dev", "own text"
+OWN = "own text"
 MODEL = ("centre", "left", "right")
 ROWS: tuple[tuple[str, ...], ...] = (
     ("cosine",),
@@ -58,21 +57,16 @@ def opened(work: Path, contexts: int, candidates: int) -> Origin:
 
 def features(args: argparse.Namespace, task: str) -> tuple[np.ndarray, np.ndarray]:
     """Return the features (P, 7) of a task's pairs and their ratings, computed or read; of own text, no ratings."""
-    path = args.out / f"{task.replace(' ', '-')}-{args.limit or 'all'}-{args.contexts}.npz"
-    if not path.exists():
+
+    def computed() -> tuple[np.ndarray, np.ndarray]:
         origin = opened(args.work, args.contexts, args.candidates)
         if task == OWN:
             pairs, gold = own_pairs(origin.states), np.zeros(0)
         else:
-            rated = rated_task(task).load(args.data)
-            rows = np.random.default_rng(1).permutation(len(rated.gold))
-            rows = np.sort(rows[: args.limit or len(rows)])
-            pairs, gold = [(rated.first[i], rated.second[i]) for i in rows], np.asarray(rated.gold)[rows]
-        found = origin.features(pairs, [name in args.terms for name in FEATURES])
-        with written_whole(path) as unfinished, unfinished.open("wb") as file:
-            np.savez(file, f=found, g=gold)
-    with np.load(path) as kept:
-        return kept["f"], kept["g"]
+            pairs, gold = drawn(task, args.data, args.limit)
+        return origin.features(pairs, [name in args.terms for name in FEATURES]), gold
+
+    return kept(args.out / f"{task.replace(' ', '-')}-{args.limit or 'all'}-{args.contexts}.npz", computed)
 
 
 def row(score: Callable[[np.ndarray], np.ndarray], sets: dict[str, tuple[np.ndarray, np.ndarray]]) -> dict[str, float]:
@@ -81,16 +75,11 @@ def row(score: Callable[[np.ndarray], np.ndarray], sets: dict[str, tuple[np.ndar
 
 
 def parser() -> argparse.ArgumentParser:
-    found = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    found.add_argument("--work", type=Path, default=Path("runs/contexts"))
-    found.add_argument("--out", type=Path, default=Path("runs/origin-pretrained"))
-    found.add_argument("--data", type=Path, default=data_folder() / "senteval")
+    found: argparse.ArgumentParser = parser_of(__doc__, "runs/origin-pretrained")
     found.add_argument("--tasks", nargs="+", default=[DEV, *SEVEN])
     found.add_argument("--terms", nargs="+", choices=FEATURES, default=[name for name in FEATURES if name != "fit"])
     found.add_argument("--contexts", type=int, default=10, help="contexts of a sentence")
-    found.add_argument("--candidates", type=int, default=2_000, help="chunks that retrieval brings")
     found.add_argument("--limit", type=int, default=500, help="pairs of a task; 0: all")
-    found.add_argument("--threads", type=int, default=1)
     return found
 
 
