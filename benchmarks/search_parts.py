@@ -232,13 +232,13 @@ def feedback(one: Judged, encode: Texts) -> Iterator[tuple[str, float]]:
     for count, share in ((10, 0.3), (20, 0.3), (20, 0.5)):
         yield from shown(f"neighbours {count}, {share}", spread(fused, near[:, :count], share))
     order = np.argsort(-usual, axis=1)
+    last = np.argsort(order, axis=1) >= 10  # the first ten keep their places
     for first, share in ((3, 0.3), (5, 0.3), (5, 0.5), (10, 0.3), (10, 0.5)):
         moved = (1 - share) * asked + share * vectors[order[:, :first]].mean(axis=1)
         moved /= np.linalg.norm(moved, axis=1, keepdims=True)
         scores = spread(both(moved @ vectors.T, matched, 0.6), near[:, :3], 0.15)
         yield from shown(f"vectors of the first {first}, {share}", scores)
-        last = np.argsort(np.argsort(-usual, axis=1), axis=1) >= 10  # the first ten keep their places
-        yield from shown(f"the same below the first ten, {first}, {share}", np.where(last, scores - 1e3, usual))
+        yield from shown(f"vectors of the first {first}, {share}, below ten", np.where(last, scores - 1e3, usual))
     for first, terms, share in ((3, 10, 0.3), (5, 10, 0.3), (5, 20, 0.5), (10, 20, 0.3)):
         more = np.zeros_like(matched)
         for query, tops in enumerate(order[:, :first]):
@@ -248,6 +248,7 @@ def feedback(one: Judged, encode: Texts) -> Iterator[tuple[str, float]]:
         wider = (1 - share) * standard(matched) + share * standard(more)
         scores = spread(both(cosines, wider, 0.6), near[:, :3], 0.15)
         yield from shown(f"{terms} words of the first {first}, {share}", scores)
+        yield from shown(f"{terms} words of the first {first}, {share}, below ten", np.where(last, scores - 1e3, usual))
 
 
 def tokens(one: Judged, encode: Texts) -> Iterator[tuple[str, float]]:

@@ -45,7 +45,7 @@ class Road:
 
     def __init__(self, model: SentenceTransformer) -> None:
         self.pair: EngineVariant | None = None
-        self.why = f"not chosen yet, the first {ENOUGH} texts are encoded in float32"
+        self.why = f"not chosen yet; the first {ENOUGH} texts are encoded in float32"
         self.exports, self.hooked = exports_of(model), is_hooked(model)
         self._engine: Engine | None = None  # None for torch in float32, which holds the model
         self._texts: dict[str, None] = {}  # the first ones, for an export that is made in the background

@@ -321,9 +321,9 @@ class Index:
     def documents(
         self, query: str, limit: int = 100, *, mode: Mode = "hybrid", pipeline: Given | None = None
     ) -> list[tuple[Sequence[str], float]]:
-        """Find documents: a row or text by its id, a file by its names, and the score of its best passage.
+        """Find the documents that fit best: each by its names and the score of its best passage.
 
-        This is what `likewise.evaluate` asks an index for.
+        A row or text goes by its id, a file by its path, name and stem. `likewise.evaluate` scores an index by this.
 
         Args:
             query, mode, pipeline: as in `search`.
