@@ -149,7 +149,7 @@ def _pair_scorer(name: str, batch_size: int, precision: Precision | None) -> Pai
 
 
 def _way(scorer: Any, ready: Prepared) -> Callable[[Progress], TaskResult] | None:
-    """Return what scores a task by a scorer without sentence vectors; None if it cannot."""
+    """Return a function that scores a task by a scorer without sentence vectors; None if it cannot."""
     pairs, rows, search = ready.score_pairs, ready.score_rows, ready.score_search
     if hasattr(scorer, "documents"):
         return None if search is None else partial(search, scorer)
