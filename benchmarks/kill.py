@@ -5,9 +5,8 @@
 
 A job is done once undisturbed. Then, for each kill, it is started in a fresh folder, gets SIGKILL at a moment drawn
 from the time that the undisturbed run took, and the same call is made again until it ends by itself. What it left is
-compared byte by byte, but for records and logs, which hold times; an index row by row, its vectors to four decimals
-and its tokens by their number, since a text that is encoded among others may differ in the last bit. The processes are
-forked from a server that has imported likewise, so that the moments fall into the work and not into the imports.
+compared byte by byte, but for records and logs, which hold times; an index row by row. The processes are forked from a
+server that has imported likewise, so that the moments fall into the work and not into the imports.
 """
 
 from __future__ import annotations
@@ -143,9 +142,6 @@ def rows_of_index(target: Path) -> dict[str, str]:
     record = json.loads((target / "likewise.json").read_text(encoding="utf-8"))
     rows = lancedb.connect(target).open_table(record["table"]).to_arrow().to_pylist()
     rows.sort(key=lambda row: (row["source"], row["line"], row["key"]))
-    for row in rows:  # a resumed job has other texts in a batch
-        row["vector"] = [round(value, 4) + 0.0 for value in row["vector"]]
-        row["tokens"] = len(row.get("tokens") or b"")
     left = [path.name for path in target.rglob(".*") if path.is_file()]
     return {str(i): hashlib.sha256(repr(row).encode()).hexdigest() for i, row in enumerate(rows)} | dict.fromkeys(
         left, ""

@@ -184,6 +184,37 @@ def test_an_update_keeps_the_tokens_true(mean_model, sentences, tmp_path, monkey
     assert Index(out).search(QUERY)[0].scores["tokens"] != 0
 
 
+def test_a_run_that_stopped_before_its_first_passages_were_written_encodes_the_same_texts_together(
+    mean_model, sentences, tmp_path, monkeypatch
+):
+    """A text that is encoded among others may differ in the last bit."""
+    from likewise.inference.exported import TextEncoder
+
+    source = tmp_path / "lines.txt"
+    source.write_text("\n".join(sentences[:40]) + "\n")
+    monkeypatch.setattr(indexing, "_FITTED", 8)
+    together: list[list[str]] = []
+    encode = TextEncoder.with_tokens
+
+    def noted(self, texts, take):
+        together.append(list(texts))
+        return encode(self, texts, take)
+
+    def stopped(self, *args):
+        raise RuntimeError("stopped")
+
+    monkeypatch.setattr(TextEncoder, "with_tokens", noted)
+    index(source, model=mean_model, out=tmp_path / "whole.index", quiet=True)
+    whole, together[:] = list(together), []
+    assert [len(texts) for texts in whole] == [8, 32]
+    with monkeypatch.context() as patched, pytest.raises(RuntimeError, match="stopped"):
+        patched.setattr(indexing.Table, "add", stopped)
+        index(source, model=mean_model, out=tmp_path / "a.index", quiet=True)
+    together.clear()
+    index(source, model=mean_model, out=tmp_path / "a.index", quiet=True)
+    assert together == whole
+
+
 @pytest.mark.parametrize("steps", [{"tokens": 0}, None])
 def test_an_index_without_tokens_is_searched_without_them(steps, mean_model, sentences, tmp_path, capsys):
     source, out = tmp_path / "lines.txt", tmp_path / "a.index"

@@ -670,11 +670,16 @@ def _no_tokens(target: Path, length: int) -> str:
 
 
 def _codec(job: Job, table: Table, record: Mapping[str, Any]) -> TokenCodec | None:
-    """Return the form in which the tokens of a table are stored: of the stopped run, or of the index."""
+    """Return the form in which the tokens of a table are stored: of the stopped run, or of the index.
+
+    A run that was stopped before it had written a passage finds the form again: the texts that say it share their
+    batches, and a text that is encoded among others may differ in the last bit.
+    """
     if not table.has_tokens:
         return None
+    stopped = [job.work] if table.rows else []
     before = [job.target / record["geometry"]] if record.get("table") == table.name and record.get("geometry") else []
-    return next(filter(None, map(TokenCodec.open, [job.work, *before])), None)
+    return next(filter(None, map(TokenCodec.open, [*stopped, *before])), None)
 
 
 def _table(job: Job, dimension: int, record: Mapping[str, Any], tokens: bool) -> Table:
