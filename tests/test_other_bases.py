@@ -27,7 +27,8 @@ from likewise.encoder.location import LoadError
 from likewise.errors import LikewiseError
 from likewise.inference import encode
 from likewise.recipes import recipe_names
-from likewise.systems.consert import ConSERTLoss, ConSERTOptions
+from likewise.systems.consert import ConSERTOptions
+from likewise.systems.consert_loss import ConSERTLoss
 from likewise.systems.embedding_views import shuffle_positions
 
 SMALL = {"batch_size": 8, "max_steps": 2, "quiet": True, "precision": "fp32"}

@@ -47,7 +47,8 @@ def untrained(student: str) -> Any:
         from transformers import set_seed
 
         from likewise.context.harvested import read_harvest
-        from likewise.context.surrogate import SURROGATE, student_of
+        from likewise.context.surrogate import student_of
+        from likewise.context.surrogate_options import SURROGATE
 
         given = dict(STUDENTS[student])
         base, options = given.pop("base", args.base), SURROGATE.presets[given.pop("preset")].updated(**given)

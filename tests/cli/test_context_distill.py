@@ -5,7 +5,7 @@ import pyarrow.parquet as pq
 import pytest
 from sentence_transformers import SentenceTransformer
 
-from likewise.context.surrogate import SurrogateOptions
+from likewise.context.surrogate_options import SurrogateOptions
 
 
 @pytest.fixture

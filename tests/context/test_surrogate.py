@@ -11,7 +11,8 @@ from sentence_transformers import CrossEncoder, SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Pooling
 
 import likewise
-from likewise.context.surrogate import PAPER, SURROGATE, SurrogateOptions, distill
+from likewise.context.surrogate import distill
+from likewise.context.surrogate_options import PAPER, SURROGATE, SurrogateOptions
 from likewise.context.workspace import ContextError
 from likewise.encoder.build import build_encoder
 from likewise.encoder.location import LoadError
@@ -20,7 +21,7 @@ from likewise.errors import LikewiseError
 from likewise.evaluation.task import DataError
 from likewise.losses.encoder_loss import AnchoredLoss
 from likewise.recipes import OptionError
-from likewise.recipes.gclsr import build_light_student
+from likewise.recipes.gclsr_network import build_light_student
 
 SMALL = {"preset": "cpu", "batch_size": 8, "max_steps": 6, "eval_steps": 2, "learning_rate": 1e-3, "quiet": True}
 

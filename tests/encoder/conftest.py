@@ -5,7 +5,7 @@ import torch
 from tokenizers import ByteLevelBPETokenizer
 from transformers import RobertaConfig, RobertaModel, RobertaTokenizerFast
 
-from likewise.encoder.build import TEMPLATE
+from likewise.encoder.poolings import TEMPLATE
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,7 @@ import torch
 from likewise.encoder.build import build_encoder
 from likewise.encoder.modules import without_training_head
 from likewise.encoder.training_modules import EncoderCopy
-from likewise.systems.esimcse import MomentumQueue
+from likewise.systems.esimcse_loss import MomentumQueue
 
 
 @pytest.fixture

@@ -3,8 +3,9 @@ import torch
 from sentence_transformers import SentenceTransformer
 from transformers import AutoModel, AutoTokenizer
 
-from likewise.encoder.build import TEMPLATE, build_mask_prompt_encoder, split_template
+from likewise.encoder.build import build_mask_prompt_encoder
 from likewise.encoder.location import LoadError
+from likewise.encoder.poolings import TEMPLATE, split_template
 
 TEXTS = ["The cat sees a dog.", "a river", "the old bridge near the garden"]
 

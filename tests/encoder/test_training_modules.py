@@ -1,7 +1,7 @@
 import torch
 from sentence_transformers import SentenceTransformer
 
-from likewise.augment.word_noise import WordNoise
+from likewise.augment.noise_options import WordNoise
 from likewise.encoder.build import build_encoder
 from likewise.encoder.modules import with_modules, without_training_head
 from likewise.encoder.text_cnn import TextCNN

@@ -3,7 +3,8 @@ import torch.multiprocessing as mp
 
 from likewise.encoder.build import build_encoder
 from likewise.losses import functional
-from likewise.recipes.arccse import ArcCSELoss, ArcCSEOptions
+from likewise.recipes.arccse import ArcCSEOptions
+from likewise.recipes.arccse_loss import ArcCSELoss
 
 
 def arccon(model, **settings):

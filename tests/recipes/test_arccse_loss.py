@@ -4,7 +4,8 @@ import torch
 from likewise.encoder.build import build_encoder
 from likewise.encoder.training_modules import FrozenCopy
 from likewise.losses import functional
-from likewise.recipes.arccse import ArcCSELoss, ArcCSEOptions
+from likewise.recipes.arccse import ArcCSEOptions
+from likewise.recipes.arccse_loss import ArcCSELoss
 
 
 def column(model, texts):

@@ -2,7 +2,8 @@ import torch
 
 from likewise.encoder.build import build_encoder
 from likewise.losses import functional
-from likewise.recipes.arccse import ArcCSELoss, ArcCSEOptions
+from likewise.recipes.arccse import ArcCSEOptions
+from likewise.recipes.arccse_loss import ArcCSELoss
 
 TEXTS = ["the cat sees a dog", "the old river", "the [MASK] sees a dog", "the [MASK] river"]
 TEXTS += ["[MASK] [MASK] sees a dog", "[MASK] [MASK] river"]

@@ -9,8 +9,8 @@ from transformers import set_seed
 from typer.testing import CliRunner
 
 import likewise
+from likewise.losses.encoder_loss import CollapseError
 from likewise.recipes import RECIPES, OptionError
-from likewise.recipes.gclsr import CollapseError
 
 pytest.importorskip("gensim", reason="needs the extra 'words'")
 GCLSR = RECIPES["gclsr"]

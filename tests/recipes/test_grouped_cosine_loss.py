@@ -5,7 +5,9 @@ import torch
 from torch import nn
 
 from likewise.losses import functional
-from likewise.recipes.gclsr import CollapseError, GCLSROptions, GroupedCosineLoss
+from likewise.losses.encoder_loss import CollapseError
+from likewise.recipes.gclsr import GCLSROptions
+from likewise.recipes.gclsr_network import GroupedCosineLoss
 
 
 def by_hand(predictions, projections, size):

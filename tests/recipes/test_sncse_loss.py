@@ -4,7 +4,8 @@ import torch
 from likewise.encoder.build import build_mask_prompt_encoder
 from likewise.encoder.training_modules import FrozenCopy
 from likewise.losses import functional
-from likewise.recipes.sncse import SNCSELoss, SNCSEOptions
+from likewise.recipes.sncse import SNCSEOptions
+from likewise.recipes.sncse_loss import SNCSELoss
 
 
 class Recorder(torch.nn.Module):

@@ -2,6 +2,7 @@ import pytest
 import torch
 
 from likewise.recipes import OptionError, find_recipe
+from likewise.systems.consert_loss import changed
 
 CONSERT = find_recipe("consert")
 
@@ -20,7 +21,7 @@ def test_each_view_has_its_own_share():
     options = CONSERT.options(token_share=0.1, feature_share=0.2, dropout_share=0.3)
     ones, mask = torch.ones(50, 40, 100), torch.ones(50, 40, dtype=torch.long)
     shares = {
-        view: (options.changed(view, ones, mask) == 0).float().mean().item()
+        view: (changed(options, view, ones, mask) == 0).float().mean().item()
         for view in ("token-cutoff", "feature-cutoff", "dropout", "shuffle")
     }
     expected = {"token-cutoff": 0.1, "feature-cutoff": 0.2, "dropout": 0.3, "shuffle": 0.0}

@@ -4,7 +4,8 @@ from transformers import RobertaConfig, RobertaModel
 
 from likewise.encoder.build import build_encoder
 from likewise.losses import functional
-from likewise.systems.consert import ConSERTLoss, ConSERTOptions
+from likewise.systems.consert import ConSERTOptions
+from likewise.systems.consert_loss import ConSERTLoss
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 import pytest
 
 from likewise.recipes import OptionError, find_recipe
-from likewise.systems.esimcse import MomentumQueue
+from likewise.systems.esimcse_loss import MomentumQueue
 
 ESIMCSE = find_recipe("esimcse")
 

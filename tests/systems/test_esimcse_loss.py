@@ -2,7 +2,8 @@ import torch
 
 from likewise.encoder.build import build_encoder
 from likewise.losses import functional
-from likewise.systems.esimcse import ESimCSELoss, ESimCSEOptions, MomentumQueue
+from likewise.systems.esimcse import ESimCSEOptions
+from likewise.systems.esimcse_loss import ESimCSELoss, MomentumQueue
 
 
 def tokens(encoder, texts):

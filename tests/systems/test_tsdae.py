@@ -3,7 +3,8 @@ import torch
 
 from likewise.encoder.location import LoadError
 from likewise.recipes import OptionError, find_recipe
-from likewise.systems.tsdae import TrainingDecoder, noisy_views
+from likewise.systems.tsdae import noisy_views
+from likewise.systems.tsdae_loss import TrainingDecoder
 
 TSDAE = find_recipe("tsdae")
 

@@ -6,7 +6,8 @@ from sentence_transformers import SentenceTransformerTrainingArguments
 from likewise.encoder.build import build_encoder
 from likewise.encoder.pooled_token import only_pooled_token
 from likewise.recipes import RECIPES
-from likewise.recipes.arccse import ArcCSELoss, ArcCSEOptions
+from likewise.recipes.arccse import ArcCSEOptions
+from likewise.recipes.arccse_loss import ArcCSELoss
 from likewise.training.batches import LengthBatchSampler, lengths_of
 from likewise.training.trainer import LikewiseTrainer, TwoPassSAM
 

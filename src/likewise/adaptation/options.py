@@ -1,6 +1,5 @@
 """The options of an adaptation."""
 
-from likewise.encoder.word_part import languages
 from likewise.runs.options import OptionError, Options, option
 
 
@@ -48,3 +47,10 @@ class AdaptOptions(Options):
     def word_dimensions(self) -> int:
         """The dimensions that words may add; none beside BM25, which knows them."""
         return self.width if self.alone and not self.plain else 0
+
+
+def languages() -> list[str]:
+    """Return the languages that have a stemmer."""
+    import snowballstemmer
+
+    return sorted(snowballstemmer.algorithms())

@@ -6,25 +6,24 @@ Embeddings from Pre-trained Language Models", BERT-flow) makes them Gaussian; it
 saved as a module of likewise. All else are stock modules: plain SentenceTransformer(folder) loads them.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-import torch
-from sentence_transformers import SentenceTransformer
-from sentence_transformers.sentence_transformer.modules import Dense, StaticEmbedding
-from torch import nn
-
-from likewise.encoder.build import FIRST_LAST, LAST_TWO, build_encoder, build_layer_average
-from likewise.encoder.normalizing_flow import Coupling, NormalizingFlow, require_zuko
-from likewise.encoder.word_vectors import build_word_vectors
-from likewise.errors import LikewiseError, counted
-from likewise.inference.encoding import encode
-from likewise.inference.loading import load
+from likewise.errors import LikewiseError, counted, require_extra
 from likewise.recipes.recipe import WithPresets, sample_rows
 from likewise.runs.options import Options, option
 from likewise.runs.progress import Progress
+
+if TYPE_CHECKING:
+    import numpy as np
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import Dense
+    from torch import nn
+
+    from likewise.encoder.normalizing_flow import NormalizingFlow
 
 Pooled = Literal["first-last", "last-two", "last", "cls", "own"]
 """Which vectors of a base are post-processed; 'own': those that the base gives as a model."""
@@ -64,6 +63,9 @@ def pooled_encoder(base: str, pooled: Pooled) -> SentenceTransformer:
     Args:
         base: a Hugging Face name, a folder, or `bundled:NAME`; with 'own' also any model that `likewise.load` takes.
     """
+    from likewise.encoder.build import FIRST_LAST, LAST_TWO, build_encoder, build_layer_average
+    from likewise.inference.loading import load
+
     if pooled == "own":
         return load(base, precision="fp32")
     if pooled == "cls":
@@ -94,6 +96,11 @@ def word_average(
     A word without a vector counts as zeros: it shortens the mean and does not turn it, so that every cosine is that of
     the mean over the known words, as SentEval takes it.
     """
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import StaticEmbedding
+
+    from likewise.encoder.word_vectors import build_word_vectors
+
     if options.weighted and not sentences:
         raise BaselineError("weighted counts the words of a corpus: give --corpus")
     words = build_word_vectors(base, sentences or None, **options.to_dict())
@@ -109,6 +116,12 @@ class FirstLastOptions(Options):
     first: Literal["layer-1", "embeddings"] = option(
         "layer-1", "Which layer counts as the first: the embeddings, or the layer above them."
     )
+
+
+def _first_last(base: str, options: FirstLastOptions, *_: Any) -> SentenceTransformer:
+    from likewise.encoder.build import build_layer_average
+
+    return build_layer_average(base, (1 if options.first == "layer-1" else 0, -1))
 
 
 WORD_AVERAGE = Baseline(
@@ -132,7 +145,7 @@ FIRST_LAST_AVERAGE = Baseline(
     summary="The average over the tokens of a transformer's first and last layer.",
     source="Su et al. 2021, BERT-whitening; Gao et al. 2021, SimCSE",
     presets={"paper": FirstLastOptions()},
-    build=lambda base, options, *_: build_layer_average(base, (1 if options.first == "layer-1" else 0, -1)),
+    build=_first_last,
 )
 CLS = Baseline(
     name="cls",
@@ -158,7 +171,9 @@ class FlowOptions(Options):
     pooling: Pooled = option("last-two", "Vectors to transform; 'own' takes the base's sentence vectors.")
     steps: int = option(9, "Number of coupling layers of the flow.", gt=0)
     hidden: int = option(256, "Width of the hidden layer in each coupling's network.", gt=0)
-    coupling: Coupling = option("additive", "Whether a coupling only shifts values or also scales them.")
+    coupling: Literal["additive", "affine"] = option(
+        "additive", "Whether a coupling only shifts values or also scales them."
+    )
     learning_rate: float = option(1e-3, "Learning rate of Adam.", gt=0)
     epochs: int = option(1, "Epochs: passes over the vectors.", gt=0)
     flow_batch_size: int = option(32, "Batch size of the flow's training.", gt=0)
@@ -176,6 +191,10 @@ def fitted(
     """
 
     def build(base: str, options: Any, sentences: Sequence[str], seed: int, progress: Progress) -> SentenceTransformer:
+        from sentence_transformers import SentenceTransformer
+
+        from likewise.inference.encoding import encode
+
         encoder = pooled_encoder(base, options.pooling)
         sample = [sentences[int(row)] for row in sample_rows(len(sentences), options.sentences, seed, 3)]
         vectors = encode(encoder, sample, batch_size=options.batch_size, progress=progress)
@@ -196,6 +215,7 @@ def fit_whitening(vectors: np.ndarray, dimensions: int = 0) -> tuple[np.ndarray,
     Returns:
         The mean (D,) and the matrix (D, K), float64; its columns are in the order of falling variance.
     """
+    import numpy as np
     from sklearn.decomposition import PCA
 
     count, size = vectors.shape
@@ -218,14 +238,22 @@ def fit_whitening(vectors: np.ndarray, dimensions: int = 0) -> tuple[np.ndarray,
 
 def _whitening(vectors: np.ndarray, options: WhiteningOptions, *_: Any) -> Dense:
     """Return the map as a linear layer without activation: weight (K, D) and bias (K,) in float32."""
+    import numpy as np
+    import torch
+    from sentence_transformers.sentence_transformer.modules import Dense
+
     mean, matrix = fit_whitening(vectors, options.dimensions)
     weight, bias = (torch.from_numpy(values.astype(np.float32)) for values in (matrix.T, -mean @ matrix))
     size, kept = matrix.shape
-    return Dense(size, kept, activation_function=nn.Identity(), init_weight=weight, init_bias=bias)
+    return Dense(size, kept, activation_function=torch.nn.Identity(), init_weight=weight, init_bias=bias)
 
 
 def fit_flow(vectors: np.ndarray, options: FlowOptions, seed: int, progress: Progress) -> NormalizingFlow:
     """Fit a flow to vectors (N, D) by maximum likelihood, reproducibly for a seed."""
+    import torch
+
+    from likewise.encoder.normalizing_flow import NormalizingFlow
+
     count, size = vectors.shape
     sample = torch.from_numpy(vectors)
     if count < options.flow_batch_size:
@@ -269,7 +297,7 @@ FLOW = Baseline(
     presets={"paper": FlowOptions()},
     build=fitted(fit_flow),
     corpus="required",
-    check=require_zuko,
+    check=lambda: require_extra("flow", "a normalizing flow", "zuko"),
 )
 
 BASELINES: dict[str, Baseline] = {

@@ -1,7 +1,6 @@
 """The command line: thin commands that parse, call the library and print."""
 
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -11,7 +10,6 @@ import typer
 
 from likewise.cli.groups import HELP, CommandTable, LazyGroup, app_of
 from likewise.cli.messages import clean_errors
-from likewise.cli.stand_ins import avoid_slow_imports
 from likewise.version import __version__
 
 # Before any library that reads it is imported: tokenizers would warn of the fork that data loading makes.
@@ -103,5 +101,4 @@ def _options(
 
 def main() -> None:
     """Run the command line."""
-    avoid_slow_imports(sys.argv[1:])
     build_app()()

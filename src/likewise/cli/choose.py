@@ -1,42 +1,105 @@
 """`likewise choose`: which base and which search for your own text."""
 
-from __future__ import annotations
-
 import json as plain_json
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Annotated, Any, Optional
 
 import typer
+from typer import Argument, Option
 
-from likewise.cli.commands import calls
+import likewise
+from likewise.cli.groups import typed
 from likewise.cli.messages import table_of
+from likewise.cli.shared_options import (
+    WHOLE_TEXTS,
+    LanguageOption,
+    OverwriteOption,
+    QuietOption,
+    ResumeOption,
+    flag,
+    given,
+    with_options,
+)
+from likewise.corpus.options import CorpusOptions
 
+_BASES = ["bundled:minilm"]
 _WIDE = 110
 _SPEEDS_AND_SIZES = ("Passages/s", "Index MB", "Model MB")
 
 
-@calls(
-    "likewise:choose",
-    arguments=("texts",),
-    names={"bases": "base"},
-    types={"queries": str},
-    texts={
-        "bases": "An encoder: a folder, a hub name, bundled:minilm; repeatable.",
-        "queries": "JSONL with the fields query and passage: further queries, each with the id of its passage (the "
-        "field _id of its row, or its file and line, notes.md:12). Or what writes some: the address of a server that "
-        "speaks OpenAI's protocol, such as http://localhost:11434/v1, to which the passages are then sent; "
-        "bundled:smollm2; or a folder or hub name of a causal model.",
-    },
-    leave_out=("min_words", "max_words", "deduplicate"),
-)
+@typed
+@with_options("read", CorpusOptions(), without=WHOLE_TEXTS)
 def choose(
-    choice: Any,
-    json: Annotated[bool, typer.Option("--json", help="Print all figures as JSON.")] = False,
+    *,
+    texts: Annotated[list[Path], Argument(help="Files, folders, or patterns, as `index` takes them.")],
+    bases: Annotated[
+        list[str],
+        Option("--base", help="An encoder: a folder, a hub name, bundled:minilm; repeatable."),
+    ] = _BASES,
+    adapt: Annotated[
+        bool,
+        flag(
+            "--adapt",
+            "Also adapt each base to the text, as `likewise adapt` does, without what was taken out of it.",
+        ),
+    ] = False,
+    reranker: Annotated[
+        Optional[str],
+        Option(
+            help="A cross-encoder of sentence-transformers, a folder or a hub name: each pipeline is measured with it "
+            "too, for the order of the first passages."
+        ),
+    ] = None,
+    queries: Annotated[
+        Optional[str],
+        Option(
+            help="JSONL with the fields query and passage: further queries, each with the id of its passage (the "
+            "field _id of its row, or its file and line, notes.md:12). Or what writes some: the address of a server "
+            "that speaks OpenAI's protocol, such as http://localhost:11434/v1, to which the passages are then sent; "
+            "bundled:smollm2; or a folder or hub name of a causal model."
+        ),
+    ] = None,
+    queries_model: Annotated[
+        Optional[str],
+        Option(help="The name of the model on that server; it may be left out if there is one alone."),
+    ] = None,
+    queries_for: Annotated[int, Option(help="Passages that queries are written for, at most.")] = 200,
+    judgements: Annotated[
+        Optional[str],
+        Option(
+            help="Your own judgements: a line for each with the query's id, the document's, and a grade, with tabs. A "
+            "document is called by the field _id of its row, or by its file."
+        ),
+    ] = None,
+    queries_file: Annotated[
+        Optional[str], Option(help="The queries that were judged: JSONL with the fields _id and text.")
+    ] = None,
+    out: Annotated[
+        Optional[str], Option(help="The folder for the page and the indexes; without one nothing is kept.")
+    ] = None,
+    language: LanguageOption = "English",
+    passages: Annotated[
+        int,
+        Option(help="The most passages that are searched; of a longer text, parts are drawn at random."),
+    ] = 3000,
+    minutes: Annotated[float, Option(help="How long each adaptation may take, about.")] = 15.0,
+    seed: Annotated[int, Option(help="Fixes what is drawn.")] = 1,
+    resume: ResumeOption = False,
+    overwrite: OverwriteOption = False,
+    quiet: QuietOption = False,
+    json: Annotated[bool, flag("--json", "Print all figures as JSON.")] = False,
+    read: Any,
 ) -> None:
-    """Print all systems, the best first, and the verdict."""
+    """Find the base and the search that are best for your own text, without labels."""
+    arguments = given(locals())
+    arguments["corpus_options"] = CorpusOptions(**arguments.pop("read"))
+    choice = likewise.choose(**{name: value for name, value in arguments.items() if name != "json"})
+    if quiet:
+        return
     if json:
         typer.echo(plain_json.dumps(choice.to_dict(), ensure_ascii=False, indent=2))
-        return
-    show_choice(choice)
+    else:
+        show_choice(choice)
 
 
 def show_choice(choice: Any) -> None:

@@ -1,10 +1,22 @@
 """`likewise duplicates` and `topics`: which texts say the same, and what texts are about."""
 
-from __future__ import annotations
+from pathlib import Path
+from typing import Annotated, Any, Optional
 
-from typing import Any
+from typer import Argument, Option
 
-from likewise.cli.commands import calls
+from likewise.cli.groups import typed
+from likewise.cli.shared_options import (
+    WHOLE_TEXTS,
+    EngineOption,
+    OverwriteOption,
+    PrecisionOption,
+    QuietOption,
+    ResumeOption,
+    given,
+    with_options,
+)
+from likewise.corpus.options import CorpusOptions
 from likewise.errors import counted, printable
 
 _REASONS = {
@@ -14,25 +26,59 @@ _REASONS = {
     "names": "another name",
     "other words": "too few words in common",
 }
-_ARGUMENT = {"texts": "Files, folders or patterns, as `index` takes them; repeatable."}
+TextsArgument = Annotated[list[Path], Argument(help="Files, folders or patterns; repeatable.")]
+EncoderOption = Annotated[str, Option(help="A model's folder, its hub name, or bundled:minilm.")]
 _INDENT = 10
 _ENOUGH = 30
-"""Texts; pairs of fewer tell nothing."""
+"""TextsArgument; pairs of fewer tell nothing."""
 _USUAL = 0.1
 """A threshold that is no further above the cosines of any two texts tells nothing."""
 _LARGEST = 15
 
 
-@calls(
-    "likewise:duplicates",
-    arguments=("texts",),
-    texts={
-        "texts": "Files, folders or patterns; repeatable.",
-        "model": "A model's folder, its hub name, or bundled:minilm.",
-    },
-    leave_out=("min_words", "max_words", "deduplicate"),
-)
-def duplicates(found: Any) -> None:
+@typed
+@with_options("read", CorpusOptions(), without=WHOLE_TEXTS)
+def duplicates(
+    *,
+    texts: TextsArgument,
+    model: EncoderOption = "bundled:minilm",
+    out: Annotated[
+        Optional[str],
+        Option(
+            help="The JSONL file of groups: for each the text that is kept, and its duplicates with their places and "
+            "cosines."
+        ),
+    ] = None,
+    keep_one: Annotated[
+        Optional[str],
+        Option(
+            help="A file for the texts that are kept: whole rows if it ends in .jsonl or .csv, otherwise a text a line."
+        ),
+    ] = None,
+    threshold: Annotated[float, Option(help="The least cosine of duplicates, from -1 to 1.")] = 0.9,
+    words: Annotated[
+        float,
+        Option(
+            help="The least share of words that duplicates have in common; 0 looks at vectors alone, so that "
+            "negations, numbers, names and opposites do not count either."
+        ),
+    ] = 0.3,
+    engine: EngineOption = "auto",
+    precision: PrecisionOption = "fp32",
+    seed: Annotated[int, Option(help="Fixes the cells in which more than 100,000 texts are compared.")] = 1,
+    quiet: QuietOption = False,
+    read: Any,
+) -> None:
+    """Find the texts that say what an earlier one says."""
+    arguments = given(locals())
+    from likewise.clusters.duplicates import duplicates as find_duplicates
+
+    found = find_duplicates(corpus_options=CorpusOptions(**arguments.pop("read")), **arguments)
+    if not quiet:
+        _show_duplicates(found)
+
+
+def _show_duplicates(found: Any) -> None:
     """Print counts, and pairs near the threshold to judge it by."""
     from rich.console import Console
     from rich.text import Text
@@ -67,17 +113,43 @@ def duplicates(found: Any) -> None:
         console.print(f"Near duplicates by other thresholds, about: {levels}")
 
 
-@calls(
-    "likewise:topics",
-    arguments=("texts",),
-    defaults={"out": ...},
-    texts={
-        "texts": "Files, folders or patterns; repeatable.",
-        "model": "A model's folder, its hub name, or bundled:minilm.",
-    },
-    leave_out=("min_words", "max_words", "deduplicate"),
-)
-def topics(found: Any) -> None:
+@typed
+@with_options("read", CorpusOptions(), without=WHOLE_TEXTS)
+def topics(
+    *,
+    texts: TextsArgument,
+    model: EncoderOption = "bundled:minilm",
+    out: Annotated[str, Option(help="The folder for topics.jsonl, assignments.jsonl and map.html.")],
+    number: Annotated[
+        Optional[int], Option(help="How many topics; by default as many as the text has communities.")
+    ] = None,
+    resolution: Annotated[
+        float, Option(help="Higher for more and smaller topics, lower for fewer and larger ones.")
+    ] = 4.0,
+    smallest: Annotated[
+        int, Option(help="The fewest texts of a topic; those of smaller ones go to the nearest other topic.")
+    ] = 5,
+    language: Annotated[
+        str, Option(help="The language of the text; common words are left out of names for English alone.")
+    ] = "English",
+    engine: EngineOption = "auto",
+    precision: PrecisionOption = "fp32",
+    seed: Annotated[int, Option(help="Fixes the sample, the communities and the map.")] = 1,
+    quiet: QuietOption = False,
+    resume: ResumeOption = False,
+    overwrite: OverwriteOption = False,
+    read: Any,
+) -> None:
+    """Find what texts are about: topics with names, their most typical texts, and a map."""
+    arguments = given(locals())
+    from likewise.clusters.topics import topics as find_topics
+
+    found = find_topics(corpus_options=CorpusOptions(**arguments.pop("read")), **arguments)
+    if not quiet:
+        _show_topics(found)
+
+
+def _show_topics(found: Any) -> None:
     """Print the largest topics with an example of each."""
     from rich.console import Console
     from rich.text import Text

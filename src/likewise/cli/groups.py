@@ -27,7 +27,7 @@ def typed(function: Callable[..., Any]) -> Callable[[], Any]:
 
 
 class LazyGroup(TyperGroup):
-    """A group whose commands are built when they are called, because building one imports torch."""
+    """A group whose commands are built when they are called, which imports no more than is needed."""
 
     _naming = False  # only names and summaries are needed
 

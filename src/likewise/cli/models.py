@@ -3,32 +3,80 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
-from typing import Annotated, Any, Optional
+from typing import Annotated, Literal, Optional
 
 import typer
+from typer import Argument, Option
 
 import likewise
-from likewise.cli.commands import calls
 from likewise.cli.groups import typed
+from likewise.cli.shared_options import (
+    DataOption,
+    EngineOption,
+    ModelArgument,
+    OverwriteOption,
+    PrecisionOption,
+    QuietOption,
+    ResumeOption,
+    WorkersOption,
+    flag,
+    given,
+)
 from likewise.errors import counted
 
-Model = Annotated[str, typer.Argument(help="A model's folder, its hub name, bundled:minilm or bundled:mpnet.")]
 
-
-@calls(
-    "likewise:encode_file",
-    arguments=("model", "source"),
-    defaults={"out": Path("vectors.npy"), "engine": "auto", "precision": "auto"},
-)
-def encode(found: Any) -> None:
-    """Print the shape of the vectors."""
-    typer.echo(f"{found.rows:,} x {found.dimension}, float32", err=True)
+@typed
+def encode(
+    *,
+    model: ModelArgument,
+    source: Annotated[
+        str,
+        Argument(
+            help="A text or JSONL file, plain, .gz, .bz2 or .zst, or '-' for standard input. An empty line keeps its "
+            "row."
+        ),
+    ],
+    out: Annotated[
+        str,
+        Option(
+            help="X.npy (float32, a row per line), X.parquet ('sentence' and 'embedding'), or '-' (a JSON array per "
+            "line on standard output, which cannot be resumed). The folder X/ takes Parquet shards of 'file', 'row', "
+            "'sentence' and 'embedding', and X.lance a Lance table of these; their source may also be a Parquet file, "
+            "a folder, a pattern, or the URL of an object store."
+        ),
+    ] = "vectors.npy",
+    normalize: Annotated[bool, flag("--normalize", "Scale each row to length 1.")] = False,
+    batch_size: Annotated[
+        Optional[int], Option(help="Most sentences in a batch; by default only their tokens are limited.")
+    ] = None,
+    engine: EngineOption = "auto",
+    precision: PrecisionOption = "auto",
+    field: Annotated[
+        Optional[str],
+        Option(help="The field with the text, if the file is JSONL; or the column of a Parquet file."),
+    ] = None,
+    encoding: Annotated[str, Option(help="The encoding of the file, as Python names it.")] = "utf-8",
+    on: Annotated[
+        Optional[str],
+        Option(
+            help="'ray' for workers on the cores of this machine (or of the cluster in $RAY_ADDRESS), or the address "
+            "of a Ray cluster, such as ray://head:10001; out is then a folder."
+        ),
+    ] = None,
+    workers: WorkersOption = None,
+    quiet: QuietOption = False,
+    resume: ResumeOption = False,
+    overwrite: OverwriteOption = False,
+) -> None:
+    """Encode a text file with one sentence per line; row i of the output belongs to line i."""
+    found = likewise.encode_file(**given(locals()))
+    if not quiet:
+        typer.echo(f"{found.rows:,} x {found.dimension}, float32", err=True)
 
 
 @typed
 def similarity(
-    model: Model,
+    model: ModelArgument,
     a: Annotated[str, typer.Argument(help="A sentence.")],
     b: Annotated[str, typer.Argument(help="Another sentence.")],
 ) -> None:
@@ -45,25 +93,46 @@ def similarity(
         encoder.make_export([a, b])
 
 
-@calls("likewise:export", arguments=("model",))
-def export(paths: Any) -> None:
-    """Print the files that were written."""
-    for path in paths:
+@typed
+def export(
+    *,
+    model: ModelArgument,
+    format: Annotated[
+        Literal["openvino", "onnx", "model2vec"],
+        Option(help='"onnx" or "openvino"; or "model2vec", for a model that is a mean of word vectors.'),
+    ],
+    out: Annotated[str, Option(help="The folder to write.")],
+    overwrite: Annotated[bool, flag("--overwrite", "Replace what is there.")] = False,
+) -> None:
+    """Export a model as a graph that an engine runs, or for model2vec."""
+    for path in likewise.export(model, format, out, overwrite=overwrite):
         typer.echo(path)
 
 
-@calls(
-    "likewise:push",
-    arguments=("model", "repository"),
-    types={"tasks": Optional[str]},
-    defaults={"tasks": None},
-    texts={
-        "model": "The folder that train, adapt or finetune wrote.",
-        "tasks": "Tasks of the table on the card, evaluated on the base and on the model; names with commas.",
-    },
-)
-def push(found: Any) -> None:
-    """Print what was sent, or would be."""
+@typed
+def push(
+    *,
+    model: Annotated[str, Argument(help="The folder that train, adapt or finetune wrote.")],
+    repository: Annotated[
+        str, Argument(help='The name on the hub, such as "me/my-encoder"; it is made if there is none.')
+    ],
+    license: Annotated[
+        str,
+        Option(help='The licence of the model, as the hub spells it ("apache-2.0"); that of the base has to allow it.'),
+    ],
+    tasks: Annotated[
+        Optional[str],
+        Option(help="Tasks of the table on the card, evaluated on the base and on the model; names with commas."),
+    ] = None,
+    data: DataOption = None,
+    private: Annotated[bool, flag("--private", "Make the repository private.")] = False,
+    dry_run: Annotated[bool, flag("--dry-run", "Send nothing, and show what would be sent.")] = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Push a model to a model hub, with its scores and those of its base."""
+    found = likewise.push(**given(locals()))
+    if quiet:
+        return
     if not found.url:
         for name, size in found.files.items():
             typer.echo(f"{size:>12,}  {name}")

@@ -1,24 +1,26 @@
 """`likewise evaluate`, `compare` and `analyze`: the commands that measure models."""
 
-import functools
 import sys
 from pathlib import Path
 from typing import Annotated, Any, Optional
 
 import typer
+from typer import Argument, Option
 
 import likewise
-from likewise.cli.commands import calls
-from likewise.cli.groups import CommandTable, group
+from likewise.cli.groups import CommandTable, group, typed
 from likewise.cli.messages import table_of
+from likewise.cli.shared_options import DataOption, ModelArgument, QuietOption, flag, given, with_config, with_options
+from likewise.corpus.options import CorpusOptions
 from likewise.errors import counted
+from likewise.recipes.options import TrainingOptions
 from likewise.runs.installation import job_of
 from likewise.runs.job import check_target
 
 ORIGIN = "origin:"
 """The prefix of a workspace of `likewise context`, for its Origin."""
-_PRECISION = "fp32, or bf16 for bfloat16 autocast."
-_OF_A_MODEL: dict[str, Any] = {"arguments": ("model",), "given": {"quiet": not sys.stderr.isatty()}}
+MeasuringPrecision = Annotated[Optional[str], Option(help="fp32, or bf16 for bfloat16 autocast.")]
+BatchSize = Annotated[int, Option(help="Sentences in a batch.")]
 
 
 def _check_json(json: Path | None) -> Path | None:
@@ -28,36 +30,49 @@ def _check_json(json: Path | None) -> Path | None:
     return json
 
 
-@functools.wraps(likewise.evaluate)
-def _evaluated(model: Any, *arguments: Any, **given: Any) -> Any:
+def _whole_numbers(text: Any) -> tuple[int, ...]:
+    """Parse whole numbers with commas between them."""
+    try:
+        return tuple(int(part) for part in str(text).strip("[]").replace(",", " ").split())
+    except ValueError:
+        raise typer.BadParameter(f"'{text}' is not a list of whole numbers") from None
+
+
+@typed
+def evaluate(
+    *,
+    model: Annotated[
+        str,
+        Argument(
+            help="A model's folder, its hub name, bundled:minilm or bundled:mpnet; bertscore:MODEL, "
+            "cross-encoder:MODEL or origin:WORKSPACE (likewise context); or an index, for retrieval:FOLDER."
+        ),
+    ],
+    tasks: Annotated[
+        str,
+        Option(
+            help="Names with commas: sts (the seven test sets of the papers), transfer (SentEval's seven tasks), "
+            "sts12, sts-b-dev, mr, semantoneg, negation-gap, wiki-sections, news ...; your own data: "
+            "retrieval:FOLDER, pairs:FILE, classes:FOLDER (docs/evaluation.md)."
+        ),
+    ] = "sts",
+    data: DataOption = None,
+    batch_size: BatchSize = 64,
+    precision: MeasuringPrecision = None,
+    json: Annotated[
+        Optional[Path], Option(help="Write the whole report to this file as well.", callback=_check_json)
+    ] = None,
+) -> None:
+    """Score a model, or a scorer of pairs, on tasks."""
+    scored: Any = model
     if model.startswith(ORIGIN):
         from likewise.context import open_origin
 
-        model = open_origin(model.removeprefix(ORIGIN))
+        scored = open_origin(model.removeprefix(ORIGIN))
     elif job_of(model) == "index":
-        model = likewise.Index(model)
-    return likewise.evaluate(model, *arguments, **given)
-
-
-@calls(
-    "likewise.cli.scores:_evaluated",
-    texts={
-        "model": "A model's folder, its hub name, bundled:minilm or bundled:mpnet; bertscore:MODEL, "
-        "cross-encoder:MODEL or origin:WORKSPACE (likewise context); or an index, for retrieval:FOLDER.",
-        "precision": _PRECISION,
-        "tasks": "Names with commas: sts (the seven test sets of the papers), transfer (SentEval's seven tasks), "
-        "sts12, sts-b-dev, mr, semantoneg, negation-gap, wiki-sections, news ...; your own data: "
-        "retrieval:FOLDER, pairs:FILE, classes:FOLDER (docs/evaluation.md).",
-    },
-    **_OF_A_MODEL,
-)
-def evaluate(
-    report: Any,
-    json: Annotated[
-        Optional[Path], typer.Option(help="Write the whole report to this file as well.", callback=_check_json)
-    ] = None,
-) -> None:
-    """Print the report."""
+        scored = likewise.Index(model)
+    how: dict[str, Any] = {"batch_size": batch_size, "precision": precision, "quiet": not sys.stderr.isatty()}
+    report = likewise.evaluate(scored, tasks, data=data, **how)
     _show_report(report)
     if json is not None:
         report.to_json(json)
@@ -84,15 +99,63 @@ def _show_report(report: Any) -> None:
         console.print(Text(note, style=style), soft_wrap=True)
 
 
-@calls(
-    "likewise:compare",
-    names={"methods": "method"},
-    leave_out=("max_steps", "epochs"),
-    options="likewise.recipes:TrainingOptions",
-    config=True,
-    exclusive=("steps", "minutes"),
-)
-def compare(found: Any) -> None:
+@typed
+@with_config(exclusive=("steps", "minutes"))
+@with_options("options", TrainingOptions(), without=("max_steps", "epochs"))
+@with_options("read", CorpusOptions())
+def compare(
+    *,
+    methods: Annotated[
+        list[str],
+        Option(
+            "--method",
+            help='A method and its options: "simcse", "arccse margin=0", "sncse alpha={0.1,0.2}" (a grid); or "all".',
+        ),
+    ],
+    corpus: Annotated[list[str], Option(help="Text: a file, a folder, a glob or bundled:wiki-sample; repeatable.")],
+    base: Annotated[
+        str,
+        Option(help="A Hugging Face name, a folder, or bundled:NAME, for every method that takes a transformer."),
+    ] = "bundled:minilm",
+    vectors: Annotated[str, Option(help="Word vectors, for every method that takes them.")] = "bundled:glove",
+    out: Annotated[str, Option(help="The folder of the comparison.")],
+    seeds: Annotated[
+        str,
+        Option(
+            help="Each method that a seed changes is made with each of them; the pictures of models show the first.",
+            parser=_whole_numbers,
+            metavar="N,N...",
+        ),
+    ] = "1,2,3",
+    steps: Annotated[Optional[int], Option(help="Updates of each training; give either steps or minutes.")] = None,
+    minutes: Annotated[
+        Optional[float],
+        Option(
+            help="Minutes of updates for each training, without its evaluations; a short training of each method "
+            "turns them into a number of updates."
+        ),
+    ] = None,
+    preset: Annotated[
+        Optional[str],
+        Option(help="The preset of every recipe that names none itself; the first of each by default."),
+    ] = None,
+    tasks: Annotated[str, Option(help="The evaluation tasks, as `likewise evaluate` takes them.")] = "sts",
+    data: DataOption = None,
+    keep_models: Annotated[bool, flag("--keep-models", "Keep the models in the folder, under runs/.")] = False,
+    retry_failed: Annotated[bool, flag("--retry-failed", "Repeat runs that failed before.")] = False,
+    quiet: QuietOption = False,
+    read: Any,
+    options: Any,
+) -> None:
+    """Train methods under one budget, evaluate them, and write a report."""
+    arguments = given(locals())
+    arguments["corpus_options"] = CorpusOptions(**arguments.pop("read"))
+    found = likewise.compare(**arguments.pop("options"), **arguments)
+    if not quiet:
+        _show_comparison(found)
+
+
+def _show_comparison(found: Any) -> None:
     """Print the table of the comparison, its notes, and the place of the page."""
     from likewise.comparison.comparison_page import notes, scores_table
 
@@ -119,21 +182,32 @@ def _checked(out: Path) -> Path:
     return out
 
 
-Out = Annotated[Path, typer.Option(help="The folder to write to.", callback=_checked)]
+ReportFolder = Annotated[Path, Option(help="The folder to write to.", callback=_checked)]
 
 
-@calls(
-    "likewise.comparison.analyses:analyze_similarity",
-    types={"sentences": str},
-    texts={
-        "precision": _PRECISION,
-        "sentences": "A text file with one sentence per line; by default the seven STS test sets.",
-    },
-    **_OF_A_MODEL,
-)
-def _similarity(report: Any, out: Out) -> None:
-    from likewise.comparison.analyses import write_similarity
+@typed
+def _similarity(
+    *,
+    model: ModelArgument,
+    before: Annotated[Optional[str], Option(help="Another model to compare with, such as its base.")] = None,
+    sentences: Annotated[
+        Optional[str],
+        Option(help="A text file with one sentence per line; by default the seven STS test sets."),
+    ] = None,
+    data: DataOption = None,
+    n: Annotated[
+        int, Option("-n", help="How many sentences to draw (the paper's 5,000); all if there are fewer.")
+    ] = 5000,
+    seed: Annotated[int, Option(help="Fixes the draw, the partners and the dropout (42 is the paper's).")] = 42,
+    batch_size: BatchSize = 64,
+    precision: MeasuringPrecision = None,
+    out: ReportFolder,
+) -> None:
+    """Compare a sentence's cosines with itself, its negation and another sentence, before and after training."""
+    from likewise.comparison.analyses import analyze_similarity, write_similarity
 
+    how: dict[str, Any] = {"batch_size": batch_size, "precision": precision, "quiet": not sys.stderr.isatty()}
+    report = analyze_similarity(model, before, sentences=sentences, data=data, n=n, seed=seed, **how)
     written = write_similarity(report, out)
     left_out = sum(report.left_out.values())
     typer.echo(f"{counted(len(report.sentences), 'sentence')}, {left_out:,} left out without a negation")
@@ -142,11 +216,26 @@ def _similarity(report: Any, out: Out) -> None:
     _tell(written)
 
 
-@calls("likewise.evaluation.rank_errors:analyze_errors", texts={"precision": _PRECISION}, **_OF_A_MODEL)
-def _errors(found: Any, out: Out) -> None:
+@typed
+def _errors(
+    *,
+    model: ModelArgument,
+    task: Annotated[
+        str, Option(help="One task of rated pairs: sts12 to sts16, sts-b, sick-r, sts-b-dev, sts-b-train.")
+    ],
+    data: DataOption = None,
+    worst: Annotated[int, Option(help="Number of pairs to keep.")] = 20,
+    batch_size: BatchSize = 64,
+    precision: MeasuringPrecision = None,
+    out: ReportFolder,
+) -> None:
+    """Find the pairs whose rank by the cosine is furthest from that by human ratings."""
     from likewise.comparison.analyses import write_errors
     from likewise.comparison.comparison_page import rank
+    from likewise.evaluation.rank_errors import analyze_errors
 
+    how: dict[str, Any] = {"batch_size": batch_size, "precision": precision, "quiet": not sys.stderr.isatty()}
+    found = analyze_errors(model, task, data=data, worst=worst, **how)
     written = write_errors(found, out)
     typer.echo(
         f"{found.title}: {found.pairs:,} pairs, Spearman {found.spearman:.2f}; "

@@ -1,28 +1,99 @@
 """`likewise index`, `search` and `serve`: indexes of your own text, and models over HTTP."""
 
-from __future__ import annotations
-
 import json as plain_json
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Annotated, Any, Optional
 
 import typer
+from typer import Argument, Option
 
-from likewise.cli.commands import calls
+import likewise
+from likewise.cli.groups import typed
+from likewise.cli.shared_options import (
+    WHOLE_TEXTS,
+    EngineOption,
+    LanguageOption,
+    OverwriteOption,
+    PrecisionOption,
+    QuietOption,
+    ResumeOption,
+    WorkersOption,
+    flag,
+    given,
+    with_options,
+)
+from likewise.corpus.options import CorpusOptions
 from likewise.errors import counted, printable
+from likewise.serving.options import ServeOptions
 
 _TOLD = 3
 
 
-@calls(
-    "likewise:index",
-    arguments=("texts",),
-    texts={
-        "model": "A model's folder, its hub name, bundled:minilm or bundled:mpnet; by default the model of the index."
-    },
-    leave_out=("min_words", "max_words", "deduplicate"),
-)
-def index(found: Any) -> None:
-    """Print what the index holds, and the first files that were skipped."""
+@typed
+@with_options("read", CorpusOptions(), without=WHOLE_TEXTS)
+def index(
+    *,
+    texts: Annotated[
+        list[Path],
+        Argument(
+            help="Files, folders, or patterns: text, Markdown, JSONL, CSV, Parquet, articles, MediaWiki dumps. Of a "
+            "folder, hidden files and other formats are left out."
+        ),
+    ],
+    model: Annotated[
+        Optional[str],
+        Option(
+            help="A model's folder, its hub name, bundled:minilm or bundled:mpnet; by default the model of the index."
+        ),
+    ] = None,
+    out: Annotated[str, Option(help="The folder of the index.")],
+    words: Annotated[
+        Optional[int], Option(help="Most words in a passage; by default 180, or fewer if the model reads less.")
+    ] = None,
+    metadata: Annotated[
+        Optional[list[str]],
+        Option(
+            help="Fields of rows to keep with their passages, for filters; by default all whose values are numbers, "
+            "short texts, or true or false."
+        ),
+    ] = None,
+    language: LanguageOption = "English",
+    keep: Annotated[bool, flag("--keep", "Keep the passages of files and texts that are not named.")] = False,
+    approximate: Annotated[
+        int, Option(help="Passages from which an approximate index of the vectors is built.")
+    ] = 200_000,
+    pipeline: Annotated[
+        Optional[str],
+        Option(
+            help="What a search does: options of a Pipeline, or a TOML file with them; by default that of the index, "
+            'or the weights measured in docs/search.md. "auto" chooses the weights without labels, by queries that '
+            "are taken out of the text; if these cannot tell, the default weights stay."
+        ),
+    ] = None,
+    vectors_from: Annotated[
+        Optional[str],
+        Option(
+            help="Another index by the same model, such as one that choose has made: the vectors of texts that it "
+            "holds are taken from it."
+        ),
+    ] = None,
+    engine: EngineOption = "auto",
+    precision: PrecisionOption = "fp32",
+    on: Annotated[
+        Optional[str],
+        Option(help="'ray', or the address of a Ray cluster, whose workers encode; this process reads and writes."),
+    ] = None,
+    workers: WorkersOption = None,
+    quiet: QuietOption = False,
+    resume: ResumeOption = False,
+    overwrite: OverwriteOption = False,
+    read: Any,
+) -> None:
+    """Index your own text for search, or bring an index up to date."""
+    arguments = given(locals())
+    found = likewise.index(corpus_options=CorpusOptions(**arguments.pop("read")), **arguments)
+    if quiet:
+        return
     there = f"{counted(found.passages, 'passage')} of {counted(found.files, 'file')}"
     if found.encoded or found.added or found.removed:
         there += f": {found.encoded:,} encoded now, {counted(found.added, 'file')} added, {found.removed:,} removed"
@@ -37,34 +108,98 @@ def index(found: Any) -> None:
         typer.echo(f"skipped: {counted(len(found.skipped) - _TOLD, 'more file')}", err=True)
 
 
-@calls(
-    "likewise:search",
-    arguments=("index", "query"),
-    types={"index": str},
-    texts={
-        "index": "The folder of the index.",
-        "model": "A model to use instead of the index's own, for example if that has moved.",
-    },
-)
+@typed
 def search(
-    hits: Any,
-    json: Annotated[
-        bool, typer.Option("--json", help="Print the hits as a JSON array, with all their fields.")
-    ] = False,
-    explain: Annotated[
-        bool, typer.Option("--explain", help="Show what each part of the search gave each hit.")
-    ] = False,
+    *,
+    index: Annotated[str, Argument(help="The folder of the index.")],
+    query: Annotated[str, Argument(help="A question, a sentence, or words.")],
+    k: Annotated[int, Option("-k", help="How many passages.")] = 10,
+    vectors_only: Annotated[bool, flag("--vectors-only", "Search by meaning alone, not also by words.")] = False,
+    words_only: Annotated[bool, flag("--words-only", "Search by words alone (BM25); the model is not loaded.")] = False,
+    where: Annotated[
+        Optional[str],
+        Option(
+            help='A condition on id, file, line, title, text and the fields of rows, as in SQL: "year >= 2020 AND '
+            "file LIKE '%.md'\". Dates are compared in their ISO form: \"day < '2024-05-01'\"."
+        ),
+    ] = None,
+    model: Annotated[
+        Optional[str],
+        Option(help="A model to use instead of the index's own, for example if that has moved."),
+    ] = None,
+    pipeline: Annotated[
+        Optional[str],
+        Option(
+            help='Options of a Pipeline in place of the index\'s, such as {"neighbours": 0}, or a TOML file with them.'
+        ),
+    ] = None,
+    reranker: Annotated[
+        Optional[str],
+        Option(help="A cross-encoder, by its folder or hub name, that puts the first passages in order."),
+    ] = None,
+    json: Annotated[bool, flag("--json", "Print the hits as a JSON array, with all their fields.")] = False,
+    explain: Annotated[bool, flag("--explain", "Show what each part of the search gave each hit.")] = False,
 ) -> None:
-    """Print hits."""
+    """Find the passages of an index that fit a query best."""
+    hits = likewise.search(
+        index,
+        query,
+        k,
+        vectors_only=vectors_only,
+        words_only=words_only,
+        where=where,
+        model=model,
+        pipeline=pipeline,
+        reranker=reranker,
+    )
     if json:
         typer.echo(plain_json.dumps([hit.to_dict() for hit in hits], ensure_ascii=False, indent=2))
     else:
         print_hits(hits, explain)
 
 
-@calls("likewise:serve", arguments=("models",), options="likewise.serving:ServeOptions")
-def serve(stopped: None) -> None:
-    """Print nothing: the service has stopped."""
+@typed
+@with_options("options", ServeOptions())
+def serve(
+    *,
+    models: Annotated[
+        list[str],
+        Argument(
+            help="Folders, hub names or bundled:minilm; NAME=MODEL gives a name, otherwise it is that of the folder."
+        ),
+    ],
+    index: Annotated[Optional[list[str]], Option(help="Indexes to search; each was made by one of the models.")] = None,
+    reranker: Annotated[
+        Optional[str],
+        Option(
+            help="A cross-encoder, by its folder or hub name, for the requests to rerank; without one, they are "
+            "answered by the tokens of a model."
+        ),
+    ] = None,
+    host: Annotated[str, Option(help="The address to listen at; 0.0.0.0 for all.")] = "127.0.0.1",
+    port: Annotated[int, Option(help="The port; 0 for a free one.")] = 8080,
+    api_key_file: Annotated[
+        Optional[str], Option(help="A file with an API key on each line, of which a request must have one.")
+    ] = None,
+    cors: Annotated[
+        Optional[list[str]],
+        Option(help="Origins whose pages may call the service, such as https://example.org."),
+    ] = None,
+    allowed_host: Annotated[
+        Optional[list[str]],
+        Option(
+            help="Names by which requests may call the service, besides host, localhost and any address; * for every "
+            "name. A page of the web can have its own name lead to this machine, but it cannot use another."
+        ),
+    ] = None,
+    engine: EngineOption = "auto",
+    precision: PrecisionOption = "fp32",
+    quiet: QuietOption = False,
+    options: Any,
+) -> None:
+    """Serve models and indexes over HTTP, with OpenAI's API for embeddings, until the process is stopped."""
+    arguments = given(locals())
+    likewise.serve(**arguments.pop("options"), **arguments)
 
 
 def print_hits(hits: Any, explain: bool = False) -> None:

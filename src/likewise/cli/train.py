@@ -1,24 +1,71 @@
-"""`likewise train`, `finetune` and `baseline`: one command per recipe, objective and baseline."""
+"""`likewise adapt`, `train`, `finetune` and `baseline`: a command per recipe, objective and baseline."""
 
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Optional
 
 import typer
+from typer import Argument, Option
 
 import likewise
-from likewise.cli.commands import calls, command_of
-from likewise.cli.groups import CommandTable, LazyGroup, group
+from likewise.adaptation.options import AdaptOptions
+from likewise.cli.groups import CommandTable, LazyGroup, command, group, typed
 from likewise.cli.messages import table_of
+from likewise.cli.shared_options import (
+    BaseOption,
+    CorpusOption,
+    DataOption,
+    KeepCheckpointsOption,
+    ModelFolderOption,
+    OverwriteOption,
+    PresetOption,
+    QuietOption,
+    ResumeOption,
+    with_config,
+    with_options,
+)
+from likewise.corpus.options import CorpusOptions
 
 _OBJECTIVE_ROWS = {
     "nli": "SNLI's .jsonl, a table with sentence1, sentence2 and gold_label, or labels.train with s1.train and "
     "s2.train in its folder; may be repeated.",
-    "sts": "A table with sentence1, sentence2 and score; STS-B train of the data folder where none is given.",
+    "sts": "A table with sentence1, sentence2 and score; STS-B train of the data folder if none is given.",
     "triplets": "train.csv of the Wikipedia sections, or another table with Sentence1, Sentence2 and Sentence3.",
 }
 
 _CURE = "Stay with the base, or try fewer --max-steps, a lower --learning-rate or other data."
+
+
+@typed
+@with_config()
+@with_options("options", AdaptOptions())
+@with_options("read", CorpusOptions())
+def adapt(
+    *,
+    corpus: Annotated[list[Path], Argument(help="Text: a file, a folder, a glob or bundled:wiki-sample; repeatable.")],
+    base: BaseOption = "bundled:minilm",
+    out: ModelFolderOption,
+    data: DataOption = None,
+    resume: ResumeOption = False,
+    overwrite: OverwriteOption = False,
+    quiet: QuietOption = False,
+    read: Any,
+    options: Any,
+) -> None:
+    """Adapt a sentence encoder to your own text, without labels."""
+    result = likewise.adapt(
+        corpus,
+        base=base,
+        out=out,
+        data=data,
+        corpus_options=CorpusOptions(**read),
+        resume=resume,
+        overwrite=overwrite,
+        quiet=quiet,
+        **options,
+    )
+    if not quiet:
+        show_adapted(result)
 
 
 class _TrainGroup(LazyGroup):
@@ -38,15 +85,57 @@ class _TrainGroup(LazyGroup):
 @group(kind=_TrainGroup)
 def train() -> CommandTable:
     """Return the commands of `likewise train`, one for each recipe."""
-    from likewise.recipes import find_recipe, recipe_summaries
+    from likewise.recipes import recipe_summaries
 
-    def make(name: str) -> Any:
-        recipe = find_recipe(name)
-        text = "A Hugging Face name, a folder, bundled:minilm, bundled:mpnet, or word vectors if the recipe takes them."
-        defaults = {"base": recipe.default_base}
-        return method_command(likewise.train, "recipe", recipe, defaults=defaults, texts={"base": text})
+    return {name: (partial(_train_by, name), summary) for name, summary in recipe_summaries().items()}
 
-    return {name: (partial(make, name), summary) for name, summary in recipe_summaries().items()}
+
+def _train_by(name: str) -> Any:
+    """Return the command of a recipe."""
+    from likewise.recipes import find_recipe
+
+    recipe = find_recipe(name)
+    bases = "A Hugging Face name, a folder, bundled:minilm, bundled:mpnet, or word vectors if the recipe takes them."
+
+    @with_config()
+    @with_options("options", recipe.options())
+    @with_options("read", CorpusOptions())
+    def run(
+        *,
+        corpus: CorpusOption,
+        base: Annotated[str, Option(help=bases)] = recipe.default_base,
+        out: ModelFolderOption,
+        preset: PresetOption = None,
+        seed: Annotated[int, Option(help="Fixes batches, masks, dropout and the training head.")] = 1,
+        data: DataOption = None,
+        resume: ResumeOption = False,
+        overwrite: OverwriteOption = False,
+        keep_checkpoints: KeepCheckpointsOption = False,
+        quiet: QuietOption = False,
+        read: Any,
+        options: Any,
+    ) -> None:
+        show_outcome(
+            likewise.train(
+                name,
+                corpus,
+                base=base,
+                out=out,
+                preset=preset,
+                seed=seed,
+                data=data,
+                corpus_options=CorpusOptions(**read),
+                resume=resume,
+                overwrite=overwrite,
+                keep_checkpoints=keep_checkpoints,
+                quiet=quiet,
+                **options,
+            ),
+            quiet,
+        )
+
+    run.__doc__ = summary(recipe)
+    return command(run)
 
 
 @group()
@@ -54,53 +143,124 @@ def finetune() -> CommandTable:
     """Return the commands of `likewise finetune`, one for each objective."""
     from likewise.training.objectives import OBJECTIVES
 
-    def make(objective: Any) -> Any:
-        return method_command(
-            likewise.finetune,
-            "objective",
-            objective,
-            defaults={} if objective.name == "sts" else {"rows": ...},
-            names={"rows": "train"},
-            texts={
-                "rows": _OBJECTIVE_ROWS[objective.name],
-                "dev": "Files like those of --train that select the checkpoint.",
-            },
+    return {name: (partial(_finetune_by, one), one.summary) for name, one in OBJECTIVES.items()}
+
+
+def _finetune_by(objective: Any) -> Any:
+    """Return the command of an objective."""
+    files, own = Option("--train", help=_OBJECTIVE_ROWS[objective.name]), objective.name == "sts"
+
+    @with_config()
+    @with_options("options", objective.options())
+    def run(
+        *,
+        rows: Annotated[Optional[list[str]], files] = None if own else ...,  # type: ignore[assignment]
+        base: Annotated[
+            str,
+            Option(
+                help="Any model: a folder (of likewise, sentence-transformers or transformers), a name of the hub, or "
+                "bundled:NAME. Its modules are kept."
+            ),
+        ],
+        out: Annotated[
+            str,
+            Option(help="The folder that becomes the model: the base's modules with other weights, and no classifier."),
+        ],
+        dev: Annotated[
+            Optional[list[str]], Option(help="Files like those of --train that select the checkpoint.")
+        ] = None,
+        data: DataOption = None,
+        preset: PresetOption = None,
+        seed: Annotated[
+            int, Option(help="Fixes batches, dropout, the classifier's first weights, and the rows held out.")
+        ] = 1,
+        resume: ResumeOption = False,
+        overwrite: OverwriteOption = False,
+        keep_checkpoints: KeepCheckpointsOption = False,
+        quiet: QuietOption = False,
+        options: Any,
+    ) -> None:
+        show_outcome(
+            likewise.finetune(
+                objective.name,
+                rows,
+                base=base,
+                out=out,
+                dev=dev,
+                data=data,
+                preset=preset,
+                seed=seed,
+                resume=resume,
+                overwrite=overwrite,
+                keep_checkpoints=keep_checkpoints,
+                quiet=quiet,
+                **options,
+            ),
+            quiet,
         )
 
-    return {name: (partial(make, one), one.summary) for name, one in OBJECTIVES.items()}
+    run.__doc__ = summary(objective)
+    return command(run)
 
 
 @group()
 def baseline() -> CommandTable:
     """Return the commands of `likewise baseline`, one for each."""
-    from likewise.baselines import BASELINES
+    from likewise.baselines.methods import BASELINES
 
-    def make(method: Any) -> Any:
-        return method_command(
-            likewise.baseline,
-            "name",
-            method,
-            lambda result: typer.echo(f"model: {result.path}"),
-            leave_out=("corpus", "corpus_options", "seed") if method.corpus == "none" else (),
-            texts={"base": "A Hugging Face name, a folder, bundled:minilm, bundled:mpnet, or a file of word vectors."},
-            defaults={"base": method.default_base} | ({"corpus": ...} if method.corpus == "required" else {}),
-        )
-
-    return {name: (partial(make, one), one.summary) for name, one in BASELINES.items()}
+    return {name: (partial(_baseline_by, one), one.summary) for name, one in BASELINES.items()}
 
 
-def method_command(function: Any, parameter: str, method: Any, show: Any = None, **settings: Any) -> Any:
-    """Return the command of a recipe, an objective, a baseline or the surrogate, whose name the parameter takes."""
-    presets = f"\n\nPresets: {', '.join(method.presets)}." if function is not likewise.baseline else ""
-    return command_of(
-        function,
-        show or show_outcome,
-        summary=f"{method.summary} ({method.source}.){presets}",
-        given={parameter: method.name} if parameter else {},
-        options=method.options(),
-        config=True,
-        **settings,
-    )
+def _baseline_by(method: Any) -> Any:
+    """Return the command of a baseline, which takes a corpus if the baseline is fitted to one."""
+    bases = "A Hugging Face name, a folder, bundled:minilm, bundled:mpnet, or a file of word vectors."
+    required: Any = ... if method.corpus == "required" else None
+
+    def made(**arguments: Any) -> None:
+        result = likewise.baseline(method.name, **arguments)
+        if not arguments["quiet"]:
+            typer.echo(f"model: {result.path}")
+
+    @with_config()
+    @with_options("options", method.options())
+    def run(
+        *,
+        base: Annotated[str, Option(help=bases)] = method.default_base,
+        out: ModelFolderOption,
+        overwrite: OverwriteOption = False,
+        quiet: QuietOption = False,
+        options: Any,
+    ) -> None:
+        made(base=base, out=out, overwrite=overwrite, quiet=quiet, **options)
+
+    @with_config()
+    @with_options("options", method.options())
+    @with_options("read", CorpusOptions())
+    def run_on_corpus(
+        *,
+        corpus: Annotated[
+            Optional[list[Path]],
+            Option(help="Text: a file, a folder, a glob or bundled:wiki-sample; repeatable."),
+        ] = required,
+        base: Annotated[str, Option(help=bases)] = method.default_base,
+        out: ModelFolderOption,
+        seed: Annotated[int, Option(help="Fixes which sentences are drawn, and the start of the flow.")] = 1,
+        overwrite: OverwriteOption = False,
+        quiet: QuietOption = False,
+        read: Any,
+        options: Any,
+    ) -> None:
+        how = {"base": base, "out": out, "seed": seed, "overwrite": overwrite, "quiet": quiet}
+        made(corpus=corpus, corpus_options=CorpusOptions(**read), **how, **options)
+
+    chosen = run if method.corpus == "none" else run_on_corpus
+    chosen.__doc__ = f"{method.summary} ({method.source}.)"
+    return command(chosen)
+
+
+def summary(method: Any) -> str:
+    """Return the help text of a recipe, an objective or the surrogate."""
+    return f"{method.summary} ({method.source}.)\n\nPresets: {', '.join(method.presets)}."
 
 
 def show_adapted(result: Any) -> None:
@@ -117,8 +277,12 @@ def show_adapted(result: Any) -> None:
     typer.echo(f"model: {result.path}")
 
 
-def show_outcome(result: Any) -> None:
+def show_outcome(result: Any, quiet: bool = False) -> None:
     """Print the scores of the base and of the model, the model's folder, and whether training paid."""
+    from likewise.runs import processes
+
+    if quiet or not processes.is_first():
+        return
     if result.best:
         metric = result.best["metric"]
         typer.echo(f"{metric}: {result.before[metric]:.4g} before, {result.best['score']:.4g} after")
@@ -129,8 +293,3 @@ def show_outcome(result: Any) -> None:
     typer.echo(f"model: {result.path}  (step {(result.best or {}).get('step', result.steps)})")
     if result.no_gain:
         typer.echo(f"No gain: {result.no_gain}. {_CURE}", err=True)
-
-
-adapt = calls("likewise:adapt", options="likewise.adaptation:AdaptOptions", arguments=("corpus",), config=True)(
-    show_adapted
-)

@@ -7,10 +7,11 @@ import itertools
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from likewise.context.surrogate_options import Rule
 from likewise.context.workspace import ContextError
 from likewise.errors import counted
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 SPLITS = ("train", "dev", "test")
-Rule = Literal["cosine", "stretch", "base"]
 
 
 @dataclass(frozen=True)

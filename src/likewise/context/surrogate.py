@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import asdict
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,7 +20,8 @@ from sentence_transformers.sentence_transformer.losses import CosineSimilarityLo
 from torch import nn
 from transformers import set_seed
 
-from likewise.context.harvested import SPLITS, Rule, ScoredPairs, ScoreScale, read_harvest
+from likewise.context.harvested import SPLITS, ScoredPairs, ScoreScale, read_harvest
+from likewise.context.surrogate_options import SURROGATE, Rule, SurrogateOptions
 from likewise.corpus.bundled import resolve_model
 from likewise.encoder.build import build_encoder, build_mask_prompt_encoder
 from likewise.encoder.location import LoadError, check_loadable
@@ -32,76 +33,17 @@ from likewise.evaluation.checkpoint import CheckpointEvaluator, scores_evaluator
 from likewise.evaluation.pair_scorers import PairPredictions
 from likewise.inference.loading import load
 from likewise.losses.encoder_loss import AnchoredLoss
-from likewise.recipes.gclsr import build_light_student
-from likewise.recipes.recipe import TextCollator, WithPresets, distillation_readings
+from likewise.recipes.gclsr_network import build_light_student
+from likewise.recipes.recipe import TextCollator, distillation_readings
 from likewise.runs.job import Resume
-from likewise.runs.options import OptionError, option
+from likewise.runs.options import OptionError
 from likewise.training.labelled_rows import LABEL
-from likewise.training.objectives import FinetuneOptions
 from likewise.training.on_labels import collate_rows, to_continue
 from likewise.training.result import TrainingResult
 from likewise.training.selection import Selection, last_checkpoint, sts_dev
 from likewise.training.training_job import Training, check_updates, started
 from likewise.transformers_output import no_bar, only_errors
 
-
-class SurrogateOptions(FinetuneOptions):
-    """The options of the surrogate; the defaults are the paper's (section 4.1) where it gives any."""
-
-    structure: Literal["siamese", "cross"] = option(
-        "siamese", "One vector for each sentence, or a cross-encoder that reads both sentences (section 5.6)."
-    )
-    scale: Rule = option(
-        "cosine",
-        "Targets: the harvested scores as they are, stretched so that 98% of them fill 0 to 1, or on the line that is "
-        "nearest to the base's cosines.",
-    )
-    pooling: Literal["own", "mean", "cls", "mask", "light"] = option(
-        "mean",
-        "The student: the base as it is; its transformer with a mean, [CLS], or the mask of a prompt; or, with word "
-        "vectors as base (bundled:glove), the light encoder of GCLSR, whose word vectors learn too.",
-    )
-    anchor: float = option(
-        0.0,
-        "Weight of the distance (1 - cosine) between a sentence's vector and its vector by the base; 0 leaves it out.",
-        ge=0,
-    )
-    batch_size: int = option(32, "Batch size: pairs in one forward pass.")
-    learning_rate: float = option(1e-4, "Peak learning rate of Adam.")
-    warmup_ratio: float = option(0.0, "Fraction of the updates over which the learning rate warms up from 0.")
-    max_length: int = option(
-        0, "Truncate sentences (pairs, for a cross-encoder) to this many tokens; 0 uses the base's limit."
-    )
-    length_batches: bool = option(True, "Batch pairs of similar length together.")
-    select_by: Literal["auto", "sts-b-dev", "held-out", "last"] = option(
-        "held-out", "What picks the checkpoint: the error on the harvest's dev pairs, STS-B dev, or the last one."
-    )
-    held_out: int = option(10_000, "Maximum number of dev and test pairs that are scored.")
-
-    def _check(self) -> None:
-        super()._check()
-        if self.structure == "cross" and (self.select_by == "sts-b-dev" or self.anchor or self.scale == "base"):
-            raise OptionError(
-                "a cross-encoder has no cosines: take preset=cpu, or drop scale=base, anchor and select_by=sts-b-dev"
-            )
-        if self.anchor and self.pooling == "light":
-            raise OptionError(
-                "pooling=light takes word vectors, which have no sentence vectors to learn from: set anchor to 0"
-            )
-
-
-PAPER = SurrogateOptions()
-CPU = PAPER.updated(scale="stretch", max_length=64, eval_steps=200, warmup_ratio=0.1)
-# The rate, decay and length of mask distillation, which also begins with a mask that was never trained.
-ANCHORED = CPU.updated(scale="base", anchor=1.0, pooling="mask", learning_rate=4e-4, weight_decay=0.01, max_length=48)
-ANCHORED = ANCHORED.updated(select_by="auto", max_steps=200, eval_steps=50)
-LIGHT = CPU.updated(pooling="light", batch_size=128, learning_rate=1e-4, select_by="auto", eval_steps=20)
-SURROGATE = WithPresets(
-    "surrogate",
-    "Train a Siamese encoder, or a cross-encoder, towards harvested similarity.",
-    "Sun et al. 2022, sections 3.4 and 5.6",
-    {"anchored": ANCHORED, "light": LIGHT, "cpu": CPU, "paper": PAPER},
-)
 _FITTED = 1_000
 """Pairs whose cosines by the base fix the scale."""
 

@@ -1,8 +1,7 @@
 """Encoders built from a base: with its own or another pooling, an average of layers, or the mask of a prompt."""
 
-import re
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from sentence_transformers import SentenceTransformer
@@ -20,20 +19,12 @@ from transformers import PreTrainedTokenizerFast
 
 from likewise.encoder.location import LoadError, check_loadable
 from likewise.encoder.modules import modes_restored, with_modules
+from likewise.encoder.poolings import MASK, TEMPLATE, OwnOrMode, split_template
 from likewise.encoder.saved_models import is_sentence_encoder, open_model, open_transformer, transformer_of
 from likewise.encoder.training_modules import TrainingHead
-from likewise.errors import LikewiseError
-
-PoolingMode = Literal["cls", "mean", "max"]
-OwnOrMode = Literal["own", "cls", "mean", "max"]
 
 FIRST_LAST, LAST_TWO = (1, -1), (-2, -1)
 """Layer 1 is the first above the embeddings: so BERT-whitening's and SimCSE's codes count."""
-
-TEMPLATE = 'The sentence of " X " means [MASK].'
-"""SNCSE, equation 1."""
-
-_PLACE, _MASK = re.compile(r"(?<![A-Za-z0-9])X(?![A-Za-z0-9])"), "[MASK]"
 
 
 def load_transformer(base: str, dropout: float | None = None) -> Transformer:
@@ -144,21 +135,6 @@ def set_dropout(transformer: Transformer, probability: float | None) -> None:
             setattr(config, name, probability)
 
 
-def split_template(template: str) -> tuple[str, str]:
-    """Split a template, which holds exactly one X as a separate word and exactly one [MASK], at its X.
-
-    >>> split_template('"X" means [MASK].')
-    ('"', '" means [MASK].')
-    """
-    parts = _PLACE.split(template)
-    if len(parts) != 2 or template.count(_MASK) != 1:
-        raise LikewiseError(
-            f"a template holds one X, where the sentence goes, and one {_MASK}: {template!r} holds "
-            f"{len(parts) - 1} and {template.count(_MASK)}"
-        )
-    return parts[0], parts[1]
-
-
 def prompt_tokenizer(tokenizer: Any, template: str) -> PreTrainedTokenizerFast:
     """Return a copy of a tokenizer that puts every text into the prompt of a template.
 
@@ -180,7 +156,7 @@ def prompt_tokenizer(tokenizer: Any, template: str) -> PreTrainedTokenizerFast:
 
     def pieces(text: str) -> list[int]:
         # Of the copy: where the base has a prompt already, its own tokenizer reads a mask token as plain characters.
-        ids: list[int] = backend.encode(text.replace(_MASK, tokenizer.mask_token), add_special_tokens=False).ids
+        ids: list[int] = backend.encode(text.replace(MASK, tokenizer.mask_token), add_special_tokens=False).ids
         return ids
 
     whole = tokenizer("a", return_special_tokens_mask=True)

@@ -16,11 +16,6 @@ from likewise.errors import require_extra
 Coupling = Literal["additive", "affine"]
 
 
-def require_zuko() -> None:
-    """Check that zuko is installed, before long work starts."""
-    require_extra("flow", "a normalizing flow", "zuko")
-
-
 class NormalizingFlow(SavedModule):
     """An invertible map f of sentence vectors, with log p(x) = log N(f(x); 0, 1) + log |det df/dx|.
 
@@ -37,7 +32,7 @@ class NormalizingFlow(SavedModule):
 
     def __init__(self, dimension: int, steps: int = 9, hidden: int = 256, coupling: Coupling = "additive") -> None:
         super().__init__()
-        require_zuko()
+        require_extra("flow", "a normalizing flow", "zuko")
         from zuko.distributions import DiagNormal
         from zuko.flows import Flow, GeneralCouplingTransform, UnconditionalDistribution, UnconditionalTransform
         from zuko.transforms import AdditiveTransform, DependentTransform, MonotonicAffineTransform

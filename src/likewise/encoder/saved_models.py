@@ -167,8 +167,8 @@ def _of_a_recipe(kind: str) -> Any:
         if entry.module.partition(".")[0] == kind.partition(".")[0]:
             with suppress(ImportError, AttributeError):  # `find_recipe` says what is wrong with it
                 for one in getattr(entry.load(), "modules", ()):
-                    if f"{one.__module__}.{one.__qualname__}" == kind:
-                        return one
+                    if kind == (one if isinstance(one, str) else f"{one.__module__}.{one.__qualname__}"):
+                        return import_from_string(one) if isinstance(one, str) else one
     return None
 
 

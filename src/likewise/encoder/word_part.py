@@ -83,13 +83,6 @@ class WordPart(SavedModule):
         return self.dimension + self.width
 
 
-def languages() -> list[str]:
-    """Return the languages that have a stemmer."""
-    import snowballstemmer  # needed to fit a part, not to run it
-
-    return sorted(snowballstemmer.algorithms())
-
-
 def fit_word_part(
     ids: Sequence[np.ndarray],
     tokenizer: Any,
@@ -111,7 +104,7 @@ def fit_word_part(
         dimension: D.
         width: W.
         seed: fixes the random vectors.
-        language: one of `languages()`, for the forms of a word; "" treats each form as a separate word.
+        language: one that has a stemmer, for the forms of a word; "" treats each form as a separate word.
     """
     count = len(embeddings)
     names = tokenizer.convert_ids_to_tokens(list(range(min(count, len(tokenizer)))))

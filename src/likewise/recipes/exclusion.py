@@ -6,22 +6,19 @@ exclusions that are written for them. Every sentence without one keeps the vecto
 the teacher never sees an exclusion. docs/papers.md has what chose the values.
 """
 
+from __future__ import annotations
+
 import random
 from functools import partial
-from typing import Any
-
-import torch
-from torch import Tensor
-from torch.nn import functional as F
+from typing import TYPE_CHECKING, Any
 
 from likewise.augment.exclusions import excluding, some_words
-from likewise.encoder.build import build_encoder, build_mask_prompt_encoder, reads_a_mask
-from likewise.encoder.training_modules import FrozenCopy
-from likewise.losses import functional
-from likewise.losses.encoder_loss import DistillationLoss
 from likewise.recipes.options import PromptOptions
 from likewise.recipes.recipe import Reading, Recipe, TextCollator
 from likewise.runs.options import option
+
+if TYPE_CHECKING:
+    from torch import nn
 
 _MOST_WORDS = 30
 """Longer sentences may be cut in training, and the exclusion with it: they stand for themselves alone."""
@@ -45,6 +42,8 @@ def with_exclusions(rows: list[dict[str, Any]], share: float, seed: int) -> dict
         {'sentence': N texts, the B sentences first, 'meaning': N texts, 'excluded': E texts, 'excluded_rows': (E,),
         their places among the N}; the last two only where there is an exclusion.
     """
+    import torch
+
     pairs = [(row["sentence"], row["sentence"]) for row in rows]
     excluded: list[tuple[int, str]] = []
     for row, other in zip(rows, [*rows[1:], rows[0]], strict=True):
@@ -60,30 +59,22 @@ def with_exclusions(rows: list[dict[str, Any]], share: float, seed: int) -> dict
     return found
 
 
-class ComposedLoss(DistillationLoss):
-    """The mean of 1 - cos(vector, target), with targets composed of the teacher's vectors.
-
-    The target of a sentence is the teacher's vector of a text, less a share of its vector of what is excluded, if
-    anything; both have length 1.
-
-    Inputs: the columns of `with_exclusions`, the first as tokens of the encoder, the others of the teacher. No labels.
-    """
-
-    def _loss(self, own: dict[str, Any], meant: dict[str, Any], *excluded: dict[str, Any]) -> Tensor:
-        targets = F.normalize(self.teacher.encode(meant), dim=1)
-        for features in excluded:
-            less = F.normalize(self.teacher.encode(features), dim=1).to(targets.dtype)
-            targets = targets.index_add(0, features["rows"], less, alpha=-self.options.excluded_weight)
-        return functional.cosine_distance(self.vectors(own), targets)
-
-
 def _encoder(base: str, options: ExclusionOptions) -> Any:
+    from likewise.encoder.build import build_encoder, build_mask_prompt_encoder, reads_a_mask
+    from likewise.encoder.training_modules import FrozenCopy
+
     if reads_a_mask(base):
         encoder = build_mask_prompt_encoder(base, options.template, head=False)
     else:
         encoder = build_encoder(base, pooling="own", head=False)
     encoder.append(FrozenCopy.of(encoder))
     return encoder
+
+
+def _loss(encoder: Any, options: ExclusionOptions) -> nn.Module:
+    from likewise.recipes.exclusion_loss import ComposedLoss
+
+    return ComposedLoss(encoder, options)
 
 
 CPU = ExclusionOptions(
@@ -105,5 +96,5 @@ EXCLUSION = Recipe(
     build_collator=lambda encoder, options, seed: TextCollator(
         partial(with_exclusions, share=options.exclusion_share, seed=seed), Reading.of(encoder, options.max_length)
     ),
-    build_loss=ComposedLoss,
+    build_loss=_loss,
 )

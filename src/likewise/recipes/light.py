@@ -4,31 +4,21 @@ Not from a paper as a whole. From GCLSR (Wang et al. 2023) it has a light encode
 gradient; a frozen encoder takes the place of the other view, as in tokenlearn. docs/papers.md says what was tried.
 """
 
-from collections.abc import Callable, Iterable
+from __future__ import annotations
+
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import torch
-from sentence_transformers import SentenceTransformer
-from sentence_transformers.sentence_transformer.modules import Dense, LayerNorm
-from torch import Tensor, nn
-from torch.optim import Optimizer
-from transformers import get_scheduler
-
-from likewise.encoder.distilled_vectors import build_static_words
 from likewise.encoder.location import check_loadable
-from likewise.encoder.training_modules import TeacherSpace
-from likewise.encoder.vector_files import check_word_vectors
-from likewise.inference.engines.graph import fingerprint
-from likewise.inference.files import encode_file
-from likewise.inference.loading import load
-from likewise.losses import EncoderLoss, functional
 from likewise.recipes.options import AdamWOptions
 from likewise.recipes.recipe import Recipe, Run, TextCollator
-from likewise.runs import processes
 from likewise.runs.options import OptionError, option
+
+if TYPE_CHECKING:
+    import numpy as np
+    from sentence_transformers import SentenceTransformer
+    from torch import nn
 
 _AT_A_TIME = 10_000  # sentences whose vectors are in memory
 
@@ -68,6 +58,8 @@ def with_teacher(run: Run) -> Run:
     cosine of 0.998 to the exact vector, where a student comes to 0.88). `teacher` holds E float16 numbers
     (`numpy.frombuffer`).
     """
+    import numpy as np
+
     vectors = _vectors(run)
     mean = vectors.mean(axis=0, dtype=np.float64)
     starts = range(0, len(vectors), _AT_A_TIME)
@@ -77,6 +69,12 @@ def with_teacher(run: Run) -> Run:
 
 def _vectors(run: Run) -> np.ndarray:
     """Return the base's vectors (R, E) of the rows, from the cache."""
+    import numpy as np
+
+    from likewise.inference.engines.graph import fingerprint
+    from likewise.inference.files import encode_file
+    from likewise.inference.loading import load
+
     model = load(run.base, precision="auto")
     if length := run.options.max_length:
         model.max_seq_length = min(length, model.max_seq_length or length)
@@ -94,124 +92,34 @@ def _vectors(run: Run) -> np.ndarray:
 
 
 def _encoder(base: str, options: LightOptions, sentences: Any) -> SentenceTransformer:
-    words, axes = build_static_words(base, sentences, options.words, options.dimension, options.vectors)
-    size, dimension = axes.shape
-    modules: list[nn.Module] = [words]
-    if options.hidden:
-        modules += _network(words.embedding_dim, options.hidden, dimension)
-    if dimension < size:
-        space = TeacherSpace(dimension, size)
-        space.axes.copy_(axes)
-        modules.append(space)
-    return SentenceTransformer(modules=modules)
+    from likewise.recipes.light_network import build_network
+
+    return build_network(base, options, sentences)
 
 
-def _network(words: int, hidden: int, dimension: int) -> list[nn.Module]:
-    """Return layer norm, a hidden layer and an output layer (W to D), stock modules.
+def _collator(encoder: Any, options: LightOptions, seed: int) -> TextCollator:
+    from likewise.recipes.light_network import words_and_vectors
 
-    As gelu(x) - gelu(-x) = x, 2 D hidden units can hand the vector through, so that training starts at the mean of
-    words and not at random where W is D.
-    """
-    inner = Dense(words, hidden, activation_function=nn.GELU())
-    outer = Dense(hidden, dimension, activation_function=nn.Identity())
-    if words == dimension:
-        if hidden < 2 * dimension:
-            raise OptionError(f"hidden {hidden} is below 2 x {dimension}, which the start of training takes: raise it")
-        one = torch.eye(dimension)
-        with torch.no_grad():
-            inner.linear.weight[: 2 * dimension] = torch.cat([one, -one])
-            outer.linear.weight.zero_()[:, : 2 * dimension] = torch.cat([one, -one], dim=1)
-            inner.linear.bias.zero_()
-            outer.linear.bias.zero_()
-    return [LayerNorm(words), inner, outer]
+    return TextCollator(partial(words_and_vectors, preprocess=encoder[0].preprocess))
 
 
-def _views(
-    rows: list[dict[str, Any]], preprocess: Callable[[list[str]], dict[str, torch.Tensor]]
-) -> dict[str, torch.Tensor]:
-    """Return the words of a batch and the vectors that they learn."""
-    found = preprocess([row["sentence"] for row in rows])
-    wanted = np.frombuffer(b"".join(row["teacher"] for row in rows), dtype=np.float16).astype(np.float32)
-    batch = {f"sentence_{name}": value for name, value in found.items()}
-    return batch | {"teacher_sentence_embedding": torch.from_numpy(wanted.reshape(len(rows), -1))}
+def _loss(encoder: Any, options: LightOptions) -> nn.Module:
+    from likewise.recipes.light_network import VectorsLoss
+
+    return VectorsLoss(encoder, options)
 
 
-class VectorsLoss(EncoderLoss[LightOptions]):
-    """The mean of 1 - cos(prediction, vector) with vectors that were made before.
+def _optimizer(encoder: Any, options: LightOptions, steps: int) -> tuple[Any, Any]:
+    from likewise.recipes.light_network import build_optimizer
 
-    Where the encoder makes a 'prediction' in training, it is compared; otherwise its vector.
-
-    Inputs: two columns, the sentences' features and {'sentence_embedding': (B, E)}. No labels.
-    """
-
-    def _loss(self, own: dict[str, Any], wanted: dict[str, Any]) -> Tensor:
-        found = self.model(dict(own))
-        return functional.cosine_distance(
-            found.get("prediction", found["sentence_embedding"]), wanted["sentence_embedding"]
-        )
-
-
-class RowAdam(Optimizer):
-    """Adam (Kingma and Ba 2015); a row of a 'rows' group whose gradient is zero keeps its moments and its value.
-
-    With ordinary moments a rare word would move long after the sentence that held it. torch's SparseAdam does the
-    same for sparse gradients alone; here a table's gradient may be either, since processes average dense ones.
-
-    Args:
-        params: parameters or groups, each with its own 'lr' or the given one; {'rows': True} marks a group of tables.
-    """
-
-    def __init__(
-        self,
-        params: Iterable[Tensor] | Iterable[dict[str, Any]],
-        lr: float = 1e-3,
-        betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-8,
-    ) -> None:
-        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "rows": False})
-
-    @torch.no_grad()
-    def step(self, closure: Any = None) -> None:  # type: ignore[override]
-        """Update the parameters."""
-        for group in self.param_groups:
-            first, second = group["betas"]
-            for parameter in group["params"]:
-                if parameter.grad is None:
-                    continue
-                state = self.state[parameter]
-                if not state:
-                    state |= {"step": 0, "mean": torch.zeros_like(parameter), "square": torch.zeros_like(parameter)}
-                state["step"] += 1
-                gradient, rows = parameter.grad, slice(None)
-                if gradient.is_sparse:
-                    gradient = gradient.coalesce()
-                    rows, gradient = gradient.indices()[0], gradient.values()
-                elif group["rows"]:
-                    rows = gradient.ne(0).any(dim=1).nonzero()[:, 0]
-                    gradient = gradient[rows]
-                mean = state["mean"][rows].lerp_(gradient, 1 - first)
-                square = state["square"][rows].mul_(second).addcmul_(gradient, gradient, value=1 - second)
-                state["mean"][rows], state["square"][rows] = mean, square
-                rate = group["lr"] / (1 - first ** state["step"])
-                parameter[rows] -= rate * mean / ((square / (1 - second ** state["step"])).sqrt() + group["eps"])
-
-
-def _optimizer(encoder: SentenceTransformer, options: LightOptions, steps: int) -> tuple[Any, Any]:
-    words: Any = encoder[0]
-    # A batch holds a few thousand of the words; neither clipping nor averaging over processes takes sparse gradients.
-    words.embedding.sparse = not options.max_grad_norm and processes.count() == 1
-    network = [parameter for module in list(encoder)[1:] for parameter in module.parameters()]
-    groups: list[dict[str, Any]] = [
-        {"params": list(words.parameters()), "lr": options.word_rate, "rows": True},
-        {"params": network},
-    ]
-    optimizer = RowAdam([group for group in groups if group["params"]], lr=options.learning_rate)
-    return optimizer, get_scheduler(options.schedule, optimizer, int(options.warmup_ratio * steps), steps)
+    return build_optimizer(encoder, options, steps)
 
 
 def _check_base(base: str, options: LightOptions) -> None:
     check_loadable(base)
     if options.vectors:
+        from likewise.encoder.vector_files import check_word_vectors
+
         check_word_vectors(options.vectors)
 
 
@@ -223,8 +131,8 @@ LIGHT = Recipe(
     source="this library, after GCLSR and tokenlearn; docs/papers.md",
     presets={"cpu": CPU, "mean": CPU.updated(hidden=0)},
     build_encoder=_encoder,
-    build_collator=lambda encoder, options, seed: TextCollator(partial(_views, preprocess=encoder[0].preprocess)),
-    build_loss=VectorsLoss,
+    build_collator=_collator,
+    build_loss=_loss,
     stages=(with_teacher, Run.built_from_sentences),
     check_base=_check_base,
     build_optimizer=_optimizer,

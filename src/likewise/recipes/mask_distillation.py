@@ -5,18 +5,23 @@ all-MiniLM-L6-v2, whose own, mean-pooled vector scores 78.87), and most of a sho
 speak. This step costs a third of SNCSE's, wants no negative, and is the first stage of `sncse`. docs/papers.md.
 """
 
-from typing import Any
+from __future__ import annotations
 
-from likewise.encoder.build import OwnOrMode, build_encoder, build_mask_prompt_encoder
-from likewise.encoder.modules import find_part
-from likewise.encoder.saved_models import is_sentence_encoder
-from likewise.encoder.training_modules import FrozenCopy
-from likewise.losses.encoder_loss import DistillationLoss
+from typing import TYPE_CHECKING, Any
+
+from likewise.encoder.poolings import OwnOrMode
 from likewise.recipes.options import PromptOptions
 from likewise.recipes.recipe import Recipe, TextCollator, distillation_readings
 
+if TYPE_CHECKING:
+    from torch import nn
+
 
 def _encoder(base: str, options: PromptOptions) -> Any:
+    from likewise.encoder.build import build_encoder, build_mask_prompt_encoder
+    from likewise.encoder.saved_models import is_sentence_encoder
+    from likewise.encoder.training_modules import FrozenCopy
+
     encoder = build_mask_prompt_encoder(base, options.template, head=False)
     pooling: OwnOrMode = "own" if is_sentence_encoder(base) else "mean"
     encoder.append(FrozenCopy(build_encoder(base, pooling=pooling, head=False)))
@@ -24,12 +29,21 @@ def _encoder(base: str, options: PromptOptions) -> Any:
 
 
 def _collator(encoder: Any, options: PromptOptions, seed: int) -> TextCollator:
+    from likewise.encoder.modules import find_part
+    from likewise.encoder.training_modules import FrozenCopy
+
     copy: Any = find_part(encoder, FrozenCopy)
     own, plain = distillation_readings(encoder, copy.encoder, options.max_length)
     columns = ("sentence", "plain")
     return TextCollator(
         lambda rows: {name: [row["sentence"] for row in rows] for name in columns}, own, {"plain": plain}
     )
+
+
+def _loss(encoder: Any, options: PromptOptions) -> nn.Module:
+    from likewise.losses.encoder_loss import DistillationLoss
+
+    return DistillationLoss(encoder, options)
 
 
 CPU = PromptOptions(
@@ -42,5 +56,5 @@ MASK_DISTILLATION = Recipe(
     presets={"cpu": CPU},
     build_encoder=_encoder,
     build_collator=_collator,
-    build_loss=DistillationLoss,
+    build_loss=_loss,
 )

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from likewise.encoder.build import TEMPLATE, OwnOrMode, split_template
+from likewise.encoder.poolings import TEMPLATE, OwnOrMode, split_template
 from likewise.runs.options import OptionError, Options, option
 
 __all__ = [

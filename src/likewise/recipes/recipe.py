@@ -1,4 +1,8 @@
-"""The definition of a recipe: its views, encoder, loss, stages and defaults; and the collator that makes a batch."""
+"""The definition of a recipe: its views, encoder, loss, stages and defaults; and the collator that makes a batch.
+
+Nothing here imports torch before a run is made ready, and no recipe of this library does: options and their help do not
+wait for it.
+"""
 
 from __future__ import annotations
 
@@ -7,21 +11,20 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-from torch import Tensor, nn
-from transformers import set_seed
-
-from likewise.corpus import PreparedCorpus
 from likewise.encoder.location import check_loadable
-from likewise.evaluation.checkpoint import CheckpointEvaluator, sentences_evaluator
-from likewise.inference.loading import load
 from likewise.recipes.options import TrainingOptions
-from likewise.runs import processes
 from likewise.runs.cache import cached
 from likewise.runs.options import OptionError
 from likewise.runs.progress import Progress
+
+if TYPE_CHECKING:
+    import numpy as np
+    from torch import nn
+
+    from likewise.corpus import PreparedCorpus
+    from likewise.evaluation.checkpoint import CheckpointEvaluator
 
 Views = Callable[[list[dict[str, Any]]], Mapping[str, Any]]
 Collator = Callable[[list[dict[str, Any]]], dict[str, Any]]
@@ -99,6 +102,10 @@ class Run:
         Args:
             arguments: further ones of the recipe's `build_encoder`.
         """
+        from transformers import set_seed
+
+        from likewise.runs import processes
+
         with processes.in_turn():
             set_seed(self.seed)
             return self.but(encoder=self.recipe.build_encoder(self.base, self.options, *arguments))
@@ -119,6 +126,8 @@ class Run:
         Args:
             key: all that decides the content, besides the recipe and the sentences of the rows.
         """
+        from likewise.runs import processes
+
         digest = blake2b(digest_size=16)
         for sentence in self.sentences():
             digest.update(f"{sentence}\n".encode("utf-8", "surrogatepass"))
@@ -149,6 +158,9 @@ class Run:
 
         It is measured as the checkpoints are; if nothing selects them, by copies of the corpus's own sentences.
         """
+        from likewise.evaluation.checkpoint import sentences_evaluator
+        from likewise.inference.loading import load
+
         evaluator = self.evaluator
         if evaluator is None:
             evaluator = sentences_evaluator(self.corpus.dataset[: 2 * _MEASURED]["sentence"], limit=_MEASURED)
@@ -177,7 +189,8 @@ class Recipe(WithPresets):
             By default, the base must be a model.
         build_optimizer: (encoder, options, updates in all) to an optimizer and its schedule; (None, None) is AdamW.
         default_base: the base where none is given.
-        modules: classes of modules of the package's own that a saved encoder has, for `likewise.load`.
+        modules: classes of modules of the package's own that a saved encoder has, for `likewise.load`; or their names,
+            with dots, so that they are imported only if they are needed.
     """
 
     build_encoder: Callable[..., Any]
@@ -187,7 +200,7 @@ class Recipe(WithPresets):
     check_base: Callable[[str, Any], Any] = lambda base, options: check_loadable(base)
     build_optimizer: Callable[[Any, Any, int], tuple[Any, Any]] = lambda *_: (None, None)
     default_base: str = "bundled:minilm"
-    modules: tuple[type, ...] = ()
+    modules: tuple[type | str, ...] = ()
 
 
 class Reading(NamedTuple):
@@ -254,6 +267,8 @@ class TextCollator:
 
     def __call__(self, rows: list[dict[str, Any]]) -> dict[str, Any]:
         """Return {'<column>_input_ids': (rows, T), ...} for rows, padded to the longest text of each column."""
+        from torch import Tensor
+
         batch: dict[str, Any] = {}
         for column, texts in self.views(rows).items():
             reading = self.others.get(column, self.reading)
@@ -273,6 +288,8 @@ def distillation_readings(encoder: Any, teacher: Any, max_length: int) -> tuple[
 
 def sample_rows(n_rows: int, wanted: int, *seed: int) -> np.ndarray:
     """Return the sorted numbers of `wanted` random rows, the same ones for the same seed; all rows for 0."""
+    import numpy as np
+
     if not wanted or wanted >= n_rows:
         return np.arange(n_rows)
     return np.sort(np.random.default_rng(seed).permutation(n_rows)[:wanted])

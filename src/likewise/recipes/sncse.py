@@ -3,21 +3,19 @@
 Wang et al. 2022, "SNCSE: Contrastive Learning for Unsupervised Sentence Embedding with Soft Negative Samples".
 """
 
+from __future__ import annotations
+
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-import torch
-from torch import Tensor
-
-from likewise.augment.negation.antonyms import opposites
-from likewise.encoder.build import build_mask_prompt_encoder, has_own_vector
-from likewise.encoder.training_modules import FrozenCopy
-from likewise.losses import EncoderLoss, functional
 from likewise.recipes.mask_distillation import MASK_DISTILLATION
 from likewise.recipes.options import ContrastiveOptions, OptionError, PromptOptions, option
 from likewise.recipes.recipe import Reading, Recipe, Run, TextCollator
+
+if TYPE_CHECKING:
+    import numpy as np
+    from torch import nn
 
 _NEGATIONS = "negations.jsonl"
 
@@ -70,6 +68,10 @@ def negation_views(rows: list[dict[str, Any]], reading: Reading, with_opposites:
     Returns:
         {'sentence': B + K + 2Q texts, 'sentence_rows': (K,) of the sentences, 'sentence_pairs': (Q,) of the negations}.
     """
+    import torch
+
+    from likewise.augment.negation.antonyms import opposites
+
     negated = [i for i, row in enumerate(rows) if _is_told_apart(row, reading)]
     negations = [rows[i]["negation"] for i in negated]
     texts = [*(row["sentence"] for row in rows), *negations]
@@ -92,6 +94,8 @@ def with_candidates(dataset: Any, rows: np.ndarray, share: float, seed: int, max
         rows: (R,) those that the run would take.
         max_words: longer sentences are not looked at: they say more than the one thing that is negated.
     """
+    import numpy as np
+
     from likewise.augment.negation.antonyms import may_have_opposites
 
     rng = np.random.default_rng([seed, 3])
@@ -152,6 +156,9 @@ def with_negations(run: Run) -> Run:
 
 
 def _encoder(base: str, options: SNCSEOptions) -> Any:
+    from likewise.encoder.build import build_mask_prompt_encoder
+    from likewise.encoder.training_modules import FrozenCopy
+
     encoder = build_mask_prompt_encoder(base, options.template, head=options.head, dropout=options.dropout)
     if options.keep_weight:
         encoder.append(FrozenCopy.of(encoder))
@@ -164,62 +171,10 @@ def _collator(encoder: Any, options: SNCSEOptions, seed: int) -> TextCollator:
     return TextCollator(views, own)
 
 
-class SNCSELoss(EncoderLoss[SNCSEOptions]):
-    """The loss L_InfoNCE + lambda L_BML (SNCSE, equations 3 to 7), or one of the paper's comparisons.
+def _loss(encoder: Any, options: SNCSEOptions) -> nn.Module:
+    from likewise.recipes.sncse_loss import SNCSELoss
 
-    A negation is a soft negative under the bidirectional margin loss (equation 7), a positive (equation 8), a hard
-    negative (equation 9), or nothing (InfoNCE alone). Not in the paper are `functional.agreeing_opposites`, and the
-    distance between the two views of a sentence and its vector before training; the negations are free to move. All of
-    them are rows of one forward pass.
-
-    Inputs: the column of `negation_views`, with its rows and pairs. No labels.
-    """
-
-    def _loss(self, sentences: dict[str, Any]) -> dict[str, Tensor]:
-        features, options = dict(sentences), self.options
-        rows = features.pop("rows")
-        pairs = features.pop("pairs", rows[:0])
-        n_sentences = len(features["input_ids"]) - len(rows) - 2 * len(pairs)  # B
-
-        def views(value: Any) -> Any:
-            # B sentences twice, then K negations and 2Q opposites: (2B + K + 2Q, T)
-            return torch.cat([value[:n_sentences], value]) if isinstance(value, Tensor) else value
-
-        vectors = self.vectors({key: views(value) for key, value in features.items()})
-        sizes = [n_sentences, n_sentences, len(rows), len(pairs), len(pairs)]
-        anchors, positives, negations, opposites, opposite_negations = vectors.split(sizes)
-        found = self._contrast(anchors, positives, negations, rows)
-        if options.opposite_weight:
-            agreeing = functional.agreeing_opposites(
-                anchors[rows[pairs]], negations[pairs], opposites, opposite_negations, options.temperature
-            )
-            found["opposites"] = options.opposite_weight * agreeing * self.share(len(pairs))
-        if options.keep_weight:
-            first = {k: v[:n_sentences] if isinstance(v, Tensor) else v for k, v in features.items()}
-            targets = self.teacher.encode(first).repeat(2, 1)  # (2B, D), for both views
-            found["keep"] = options.keep_weight * functional.cosine_distance(torch.cat([anchors, positives]), targets)
-        return found
-
-    def _contrast(self, anchors: Tensor, positives: Tensor, negations: Tensor, rows: Tensor) -> dict[str, Tensor]:
-        """Return loss parts of anchors (B, D), positives (B, D), and negations (K, D) of the sentences `rows` (K,)."""
-        tau, role = self.options.temperature, self.options.negation
-        everywhere, offset = self.gathered(positives)
-        if role == "hard-negative":
-            loss = functional.nt_xent_with_hard_negative(anchors, everywhere, negations, rows, tau, offset)
-            return {"contrastive": loss}
-        found = {"contrastive": functional.nt_xent(anchors, everywhere, tau, offset)}
-        if role == "soft-negative":
-            bounds = self.options.alpha, self.options.beta
-            margin = functional.bidirectional_margin(anchors[rows], positives[rows], negations, *bounds)
-            found["soft_negative"] = self.options.weight * margin * self.share(len(rows))
-        elif role == "positive":
-            # Gathered also where there are none here: every process takes part.
-            others, first = self.gathered(negations, ragged=True)
-            loss = others.sum() * 0.0
-            if len(rows):
-                loss = loss + functional.nt_xent(anchors[rows], others, tau, first)
-            found["negation"] = loss * self.share(len(rows))
-        return found
+    return SNCSELoss(encoder, options)
 
 
 def distilled_mask(run: Run) -> Run:
@@ -228,6 +183,8 @@ def distilled_mask(run: Run) -> Run:
     It is behind it if it scores below it by more than the noise. The distillation is a training like any other: shown,
     locked, and resumed after a stop; every seed and every later run of the same base and corpus finds its model.
     """
+    from likewise.encoder.build import has_own_vector
+
     options = run.options
     if options.distil_mask == "never" or (options.distil_mask == "auto" and not has_own_vector(run.base)):
         return run
@@ -274,6 +231,6 @@ SNCSE = Recipe(
     },
     build_encoder=_encoder,
     build_collator=_collator,
-    build_loss=SNCSELoss,
+    build_loss=_loss,
     stages=(distilled_mask, Run.built, with_negations),
 )

@@ -3,24 +3,16 @@
 Yan et al. 2021, "ConSERT: A Contrastive Framework for Self-Supervised Sentence Representation Transfer", no labels.
 """
 
-from typing import Any, Literal
+from __future__ import annotations
 
-import torch.nn.functional as F
-from sentence_transformers import SentenceTransformer
-from torch import Tensor, nn
+from typing import TYPE_CHECKING, Any, Literal
 
-from likewise.encoder.build import LAST_TWO, build_encoder, build_layer_average
-from likewise.errors import LikewiseError
-from likewise.losses import EncoderLoss, functional
 from likewise.recipes.options import ContrastiveOptions, SharpOptions
 from likewise.recipes.recipe import Reading, Recipe, TextCollator
 from likewise.runs.options import OptionError, option
-from likewise.systems.embedding_views import cut_features, cut_tokens, shuffle_positions
 
-_RELATIVE = ("relative_attention_num_buckets", "relative_attention")
-"""Settings of transformers whose layers look at the distance between two tokens: MPNet's, and DeBERTa's."""
-
-_TOKENS = ("input_ids", "token_type_ids")
+if TYPE_CHECKING:
+    from torch import nn
 
 View = Literal["none", "token-cutoff", "feature-cutoff", "shuffle", "dropout"]
 
@@ -44,71 +36,19 @@ class ConSERTOptions(ContrastiveOptions, SharpOptions):
         if self.chunk:
             raise OptionError("consert makes its views inside of the encoder, for a whole batch: drop chunk")
 
-    def changed(self, view: View, embeddings: Tensor, mask: Tensor) -> Tensor:
-        """Return the embeddings (B, T, D) of tokens with a mask (B, T) in a view (ConSERT, section 3.3)."""
-        if view == "token-cutoff":
-            return cut_tokens(embeddings, mask, self.token_share)
-        if view == "feature-cutoff":
-            return cut_features(embeddings, self.feature_share)
-        return F.dropout(embeddings, self.dropout_share) if view == "dropout" else embeddings
-
-
-class ConSERTLoss(EncoderLoss[ConSERTOptions]):
-    """NT-Xent over two views of each sentence (ConSERT, equation 1).
-
-    Inputs: one column of sentences. No labels.
-    """
-
-    def __init__(self, encoder: SentenceTransformer, options: ConSERTOptions) -> None:
-        super().__init__(encoder, options)
-        if not isinstance(self._embeddings, nn.Module):
-            name = type(encoder[0].auto_model).__name__
-            raise LikewiseError(
-                f"ConSERT disturbs the output of a transformer's `embeddings`, and {name} has none: take a BERT- or "
-                "RoBERTa-like base"
-            )
-        transformer: Any = encoder[0]
-        config = transformer.auto_model.config
-        self._relative = any(getattr(config, name, None) for name in _RELATIVE)
-        if self._relative and options.pooling == "cls" and "shuffle" in (options.first, options.second):
-            raise LikewiseError(
-                f"this base ({config.model_type}) has relative positions: its sentences are shuffled token by token, "
-                "and [CLS] with them. Take --pooling last-two or mean, or another view than shuffle"
-            )
-
-    @property
-    def _embeddings(self) -> Any:
-        return getattr(self.encoder[0].auto_model, "embeddings", None)
-
-    def _loss(self, sentences: dict[str, Any]) -> Tensor:
-        first, second = (self.view(sentences, view) for view in (self.options.first, self.options.second))  # (B, D)
-        (all_first, offset), (all_second, _) = self.gathered(first), self.gathered(second)
-        return functional.nt_xent_symmetric(first, second, self.options.temperature, (all_first, all_second), offset)
-
-    def view(self, features: dict[str, Any], view: View) -> Tensor:
-        """Return the sentence vectors (B, D) of tokens (B, T) in a view."""
-        mask, embeddings = features["attention_mask"], self._embeddings
-        if view == "shuffle" and self._relative:
-            # The same up to the order of the vectors, which a mean does not see. Other positions would not reach the
-            # layers, which look at the distance between two tokens themselves.
-            order = shuffle_positions(mask)
-            moved = {name: features[name].gather(1, order) for name in _TOKENS if name in features}
-            features = features | moved
-        elif view == "shuffle":
-            # RoBERTa and its kin count positions from behind the padding's number, and say so by this attribute.
-            padding = getattr(embeddings, "padding_idx", None)
-            features = features | {"position_ids": shuffle_positions(mask) + (0 if padding is None else padding + 1)}
-        hook = embeddings.register_forward_hook(lambda _, inputs, output: self.options.changed(view, output, mask))
-        try:
-            return self.vectors(features)
-        finally:
-            hook.remove()
-
 
 def _encoder(base: str, options: ConSERTOptions) -> Any:
+    from likewise.encoder.build import LAST_TWO, build_encoder, build_layer_average
+
     if options.pooling == "last-two":
         return build_layer_average(base, LAST_TWO, dropout=options.dropout)
     return build_encoder(base, pooling=options.pooling, head=False, dropout=options.dropout)
+
+
+def _loss(encoder: Any, options: ConSERTOptions) -> nn.Module:
+    from likewise.systems.consert_loss import ConSERTLoss
+
+    return ConSERTLoss(encoder, options)
 
 
 # Those of the authors' unsupervised run of BERT-base.
@@ -136,5 +76,5 @@ CONSERT = Recipe(
     build_collator=lambda encoder, options, seed: TextCollator(
         lambda rows: {"sentence": [row["sentence"] for row in rows]}, Reading.of(encoder, options.max_length)
     ),
-    build_loss=ConSERTLoss,
+    build_loss=_loss,
 )

@@ -3,21 +3,18 @@
 Carlsson et al. 2021, "Semantic Re-tuning with Contrastive Tension"; the loss is sentence-transformers' own.
 """
 
+from __future__ import annotations
+
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
-from sentence_transformers.sentence_transformer.losses import ContrastiveTensionLoss
-from torch import Tensor, nn
-from torch.optim.lr_scheduler import LambdaLR
-
-from likewise.encoder.build import PoolingMode, build_encoder
-from likewise.encoder.modules import find_part
-from likewise.encoder.training_modules import EncoderCopy
+from likewise.encoder.poolings import PoolingMode
 from likewise.recipes.options import TrainingOptions
 from likewise.recipes.recipe import Reading, Recipe, TextCollator
-from likewise.runs import processes
 from likewise.runs.options import OptionError, option
+
+if TYPE_CHECKING:
+    from torch import nn
 
 
 class CTOptions(TrainingOptions):
@@ -52,35 +49,31 @@ def tension_pairs(rows: list[dict[str, Any]], negatives: int) -> dict[str, list[
 
 
 def _encoder(base: str, options: CTOptions) -> Any:
+    from likewise.encoder.build import build_encoder
+    from likewise.encoder.training_modules import EncoderCopy
+
     encoder = build_encoder(base, pooling=options.pooling, head=False)
     # Both are trained; the encoder is what sentence-transformers calls model2, the one that is used afterwards.
     encoder.append(EncoderCopy.of(encoder))
     return encoder
 
 
-class TensionLoss(ContrastiveTensionLoss):
-    """The sum over the pairs of all processes, whose gradients are averaged."""
+def _loss(encoder: Any, options: CTOptions) -> nn.Module:
+    from likewise.systems.ct_loss import TensionLoss
 
-    def __init__(self, encoder: Any, options: CTOptions) -> None:
-        placeholder: Any = nn.Identity()
-        super().__init__(placeholder)
-        # The copy that the base class makes would be in no checkpoint: it is replaced by the encoder's.
-        copy: Any = find_part(encoder, EncoderCopy)
-        self.model1, self.model2 = copy.encoder, encoder
-
-    def forward(self, *args: Any, **kwargs: Any) -> Tensor:
-        """Return the loss of a batch, a scalar."""
-        found: Tensor = super().forward(*args, **kwargs) * processes.count()
-        return found
+    return TensionLoss(encoder)
 
 
 def _optimizer(encoder: Any, options: CTOptions, steps: int) -> tuple[Any, Any]:
+    import torch
+
     trained = [parameter for parameter in encoder.parameters() if parameter.requires_grad]
     # Decay and constant of TensorFlow's RMSprop, which the authors' code leaves as they are.
     optimizer = torch.optim.RMSprop(
         trained, lr=options.learning_rate, alpha=0.9, eps=1e-7, weight_decay=options.weight_decay
     )
-    return optimizer, LambdaLR(optimizer, lambda step: 1 - 0.2 * min(4, step // options.rate_steps))
+    schedule = torch.optim.lr_scheduler.LambdaLR
+    return optimizer, schedule(optimizer, lambda step: 1 - 0.2 * min(4, step // options.rate_steps))
 
 
 PAPER = CTOptions(max_length=75, max_grad_norm=0.0, length_batches=False)  # of the authors' code
@@ -94,6 +87,6 @@ CT = Recipe(
     build_collator=lambda encoder, options, seed: TextCollator(
         partial(tension_pairs, negatives=options.negatives), Reading.of(encoder, options.max_length)
     ),
-    build_loss=TensionLoss,
+    build_loss=_loss,
     build_optimizer=_optimizer,
 )

@@ -3,23 +3,17 @@
 Wu et al. 2022, "ESimCSE: Enhanced Sample Building Method for Contrastive Learning of Unsupervised Sentence Embedding".
 """
 
+from __future__ import annotations
+
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
-from sentence_transformers import SentenceTransformer
-from torch import Tensor, nn
-
-from likewise.augment.spans import sentence_rng
-from likewise.augment.word_edits import repeat_tokens
-from likewise.encoder.build import build_encoder
-from likewise.encoder.modules import find_part, saved_modules
-from likewise.encoder.training_modules import FrozenCopy, TrainingHead
-from likewise.losses import EncoderLoss, functional
 from likewise.recipes.options import HeadOptions
 from likewise.recipes.recipe import Reading, Recipe, TextCollator
-from likewise.runs import processes
 from likewise.runs.options import option
+
+if TYPE_CHECKING:
+    from torch import nn
 
 
 class ESimCSEOptions(HeadOptions):
@@ -35,48 +29,6 @@ class ESimCSEOptions(HeadOptions):
     queue: float = option(2.5, "Size of the queue, as a multiple of the batch size; 0 uses no queue.", ge=0)
 
 
-class MomentumQueue(FrozenCopy):
-    """The momentum encoder of ESimCSE and the queue of the vectors it made (section 3.2), first in, first out.
-
-    The copy has no dropout, as in the authors' code.
-
-    Args:
-        momentum: lambda of theta_m <- lambda theta_m + (1 - lambda) theta_e.
-    """
-
-    queue: Tensor
-    filled: Tensor
-
-    def __init__(self, encoder: SentenceTransformer, size: int, dimension: int, momentum: float = 0.995) -> None:
-        super().__init__(encoder)
-        self.size, self.dimension, self.momentum = size, dimension, momentum
-        self.register_buffer("queue", torch.zeros(size, dimension))  # (M, D), the oldest first
-        self.register_buffer("filled", torch.zeros((), dtype=torch.long))
-
-    def vectors(self) -> Tensor:
-        """Return the vectors in the queue, (up to M, D), the oldest first, as a copy."""
-        return self.queue[self.size - int(self.filled) :].clone()
-
-    @torch.no_grad()
-    def push(self, vectors: Tensor) -> None:
-        """Append vectors (B, D) to the queue, and drop the oldest."""
-        self.queue.copy_(torch.cat([self.queue, vectors.to(self.queue.dtype)])[-self.size :])
-        self.filled.fill_(min(self.size, int(self.filled) + len(vectors)))
-
-    @torch.no_grad()
-    def follow(self, encoder: nn.Module) -> None:
-        """Update the copy's weights towards those of the trained encoder, by momentum."""
-        trained = (parameter for module in saved_modules(encoder) for parameter in module.parameters())
-        for own, other in zip(self.encoder.parameters(), trained, strict=True):
-            own.lerp_(other, 1 - self.momentum)
-
-    @torch.no_grad()
-    def keys(self, features: dict[str, Any], head: TrainingHead | None = None) -> Tensor:
-        """Encode tokens (B, T) as vectors (B, D) for the queue, through the trained encoder's head if any."""
-        vectors = self.encode(features)
-        return head({"sentence_embedding": vectors})["sentence_embedding"] if head else vectors
-
-
 def repeated_views(
     rows: list[dict[str, Any]], own: Reading, longest: int, rate: float, seed: int
 ) -> dict[str, list[list[int]]]:
@@ -86,6 +38,9 @@ def repeated_views(
         own: how a sentence is cut; repetitions come on top, as in the authors' code.
         longest: tokens that the base reads.
     """
+    from likewise.augment.spans import sentence_rng
+    from likewise.augment.word_edits import repeat_tokens
+
     sentences = [row["sentence"] for row in rows]
     tokens = own.tokenizer(sentences, truncation=True, max_length=own.length, return_special_tokens_mask=True)
     repeated = []
@@ -98,39 +53,23 @@ def repeated_views(
     return {"sentence": tokens["input_ids"], "repeated": repeated}
 
 
-class ESimCSELoss(EncoderLoss[ESimCSEOptions]):
-    """NT-Xent of two columns, with the queue's vectors as further negatives (Wu et al. 2022, section 3.2).
-
-    l_i = -log exp(cos(h_i, h_i+) / tau) / (sum over j of exp(cos(h_i, h_j+) / tau) + sum over m of
-    exp(cos(h_i, q_m) / tau)).
-
-    After each forward pass in training the momentum encoder takes a step towards the trained one, and its vectors of
-    the sentences, of all processes, go into the queue. A `MomentumQueue` among the encoder's modules gives both;
-    without one there is no queue.
-
-    Inputs: two columns, sentences and the same ones with repetitions. No labels.
-    """
-
-    def _loss(self, sentences: dict[str, Any], repeated: dict[str, Any]) -> Tensor:
-        anchors = self.vectors(sentences)  # (B, D)
-        positives, offset = self.gathered(self.vectors(repeated))
-        queue = find_part(self.encoder, MomentumQueue)
-        if queue:
-            positives = torch.cat([positives, queue.vectors().to(positives.dtype)])
-        loss = functional.nt_xent(anchors, positives, self.options.temperature, offset)
-        if queue and torch.is_grad_enabled():
-            queue.follow(self.encoder)
-            queue.push(self.gathered(queue.keys(sentences, find_part(self.encoder, TrainingHead)))[0])
-        return loss
-
-
 def _encoder(base: str, options: ESimCSEOptions) -> Any:
+    from likewise.encoder.build import build_encoder
+    from likewise.runs import processes
+    from likewise.systems.esimcse_loss import MomentumQueue
+
     encoder = build_encoder(base, pooling=options.pooling, head=options.head, dropout=options.dropout)
     size = int(options.queue * options.batch_size * processes.count())
     if size:
         dimension = encoder.get_embedding_dimension()
         encoder.append(MomentumQueue.of(encoder, size=size, dimension=dimension, momentum=options.momentum))
     return encoder
+
+
+def _loss(encoder: Any, options: ESimCSEOptions) -> nn.Module:
+    from likewise.systems.esimcse_loss import ESimCSELoss
+
+    return ESimCSELoss(encoder, options)
 
 
 def _collator(encoder: Any, options: ESimCSEOptions, seed: int) -> TextCollator:
@@ -149,6 +88,6 @@ ESIMCSE = Recipe(
     presets={"cpu": CPU, "paper-base": PAPER_BASE, "paper-large": PAPER_BASE.updated(learning_rate=1e-5)},
     build_encoder=_encoder,
     build_collator=_collator,
-    build_loss=ESimCSELoss,
-    modules=(MomentumQueue,),
+    build_loss=_loss,
+    modules=("likewise.systems.esimcse_loss.MomentumQueue",),
 )

@@ -5,39 +5,29 @@ cosine. Triplets: max(|a - p| - |a - n| + 1, 0) with Euclidean distances. The co
 further by the first and the last of them (sections 4.3 and 4.5), and its L2 regression (section 4.1) is the second.
 """
 
+from __future__ import annotations
+
 import math
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from pathlib import Path
-from typing import Any, Literal
-
-from sentence_transformers import SentenceTransformer
-from sentence_transformers.sentence_transformer.losses import (
-    CosineSimilarityLoss,
-    SoftmaxLoss,
-    TripletDistanceMetric,
-    TripletLoss,
-)
-from torch import nn
+from typing import TYPE_CHECKING, Any, Literal
 
 from likewise.corpus.files import strict_lines
 from likewise.corpus.tables import LabelledDataError, TableRow, read_table
-from likewise.encoder.modules import find_part
-from likewise.encoder.training_modules import PairClassifier
-from likewise.evaluation.checkpoint import (
-    CheckpointEvaluator,
-    labels_evaluator,
-    ratings_evaluator,
-    triplets_evaluator,
-)
-from likewise.evaluation.data import find_data, find_file
-from likewise.evaluation.registry import rated_task
 from likewise.recipes.options import SharpOptions
 from likewise.recipes.recipe import WithPresets
 from likewise.runs.options import OptionError, option
 from likewise.training.labelled_rows import LabelledRows, collect
+
+if TYPE_CHECKING:
+    import os
+    from pathlib import Path
+
+    from sentence_transformers import SentenceTransformer
+    from torch import nn
+
+    from likewise.evaluation.checkpoint import CheckpointEvaluator
 
 
 class FinetuneOptions(SharpOptions):
@@ -140,12 +130,29 @@ def _side_by_side(labels: Path) -> Iterator[TableRow]:
 
 
 def _softmax_loss(encoder: SentenceTransformer, options: FinetuneOptions) -> nn.Module:
+    from sentence_transformers.sentence_transformer.losses import SoftmaxLoss
+
+    from likewise.encoder.modules import find_part
+    from likewise.encoder.training_modules import PairClassifier
+
     head = find_part(encoder, PairClassifier)
     assert head is not None
     loss = SoftmaxLoss(encoder, head.dimension, head.classes)
     # The encoder's own, which checkpoints keep; the one that the loss made would be lost at a resume.
     loss.classifier = head.linear
     return loss
+
+
+def _classifier(dimension: int) -> list[nn.Module]:
+    from likewise.encoder.training_modules import PairClassifier
+
+    return [PairClassifier(dimension, len(LABELS))]
+
+
+def _held_out_labels(rows: Any, options: FinetuneOptions) -> CheckpointEvaluator:
+    from likewise.evaluation.checkpoint import labels_evaluator
+
+    return labels_evaluator(rows["sentence1"], rows["sentence2"], rows["label"])
 
 
 class STSOptions(FinetuneOptions):
@@ -180,6 +187,9 @@ def read_sts(files: Sequence[Path], data: str | os.PathLike[str] | None, options
     rows: Iterable[TableRow] = (row for path in files for row in read_table(path, _STS_COLUMNS))
     sources = list(files)
     if not files:
+        from likewise.evaluation.data import find_data, find_file
+        from likewise.evaluation.registry import rated_task
+
         task = rated_task("sts-b-train")
         pairs = task.pairs(data)
         low, high = task.scale
@@ -202,9 +212,17 @@ def read_sts(files: Sequence[Path], data: str | os.PathLike[str] | None, options
 
 
 def _held_out_pairs(rows: Any, options: STSOptions) -> CheckpointEvaluator:
+    from likewise.evaluation.checkpoint import ratings_evaluator
+
     ratings = [5 * label for label in rows["label"]]
     description = f"Spearman correlation on {len(rows):,} held-out rated pairs"
     return ratings_evaluator(rows["sentence1"], rows["sentence2"], ratings, name="held_out", description=description)
+
+
+def _cosine_loss(encoder: SentenceTransformer, options: STSOptions) -> nn.Module:
+    from sentence_transformers.sentence_transformer.losses import CosineSimilarityLoss
+
+    return CosineSimilarityLoss(encoder)
 
 
 class TripletOptions(FinetuneOptions):
@@ -248,6 +266,18 @@ def read_triplets(
     return collect(rows, tuple(_TRIPLET_COLUMNS), "triplets", named)
 
 
+def _held_out_triplets(rows: Any, options: TripletOptions) -> CheckpointEvaluator:
+    from likewise.evaluation.checkpoint import triplets_evaluator
+
+    return triplets_evaluator(rows["anchor"], rows["positive"], rows["negative"], distance=options.distance)
+
+
+def _triplet_loss(encoder: SentenceTransformer, options: TripletOptions) -> nn.Module:
+    from sentence_transformers.sentence_transformer.losses import TripletDistanceMetric, TripletLoss
+
+    return TripletLoss(encoder, getattr(TripletDistanceMetric, options.distance.upper()), options.margin)
+
+
 _SBERT, _SBERT_STS, _SBERT_TRIPLETS = FinetuneOptions(), STSOptions(), TripletOptions()
 
 NLI = Objective(
@@ -256,9 +286,9 @@ NLI = Objective(
     source="Reimers and Gurevych 2019, SBERT",
     presets={"sbert": _SBERT, "cpu": _SBERT.updated(length_batches=True, eval_steps=200)},
     read=read_nli,
-    held_out=lambda rows, _: labels_evaluator(rows["sentence1"], rows["sentence2"], rows["label"]),
+    held_out=_held_out_labels,
     build_loss=_softmax_loss,
-    training_only=lambda dimension: [PairClassifier(dimension, len(LABELS))],
+    training_only=_classifier,
 )
 STS = Objective(
     name="sts",
@@ -267,7 +297,7 @@ STS = Objective(
     presets={"sbert": _SBERT_STS, "cpu": _SBERT_STS.updated(length_batches=True, eval_steps=120)},
     read=read_sts,
     held_out=_held_out_pairs,
-    build_loss=lambda encoder, options: CosineSimilarityLoss(encoder),
+    build_loss=_cosine_loss,
 )
 TRIPLETS = Objective(
     name="triplets",
@@ -275,12 +305,8 @@ TRIPLETS = Objective(
     source="Reimers and Gurevych 2019, SBERT; data of Ein Dor et al. 2018",
     presets={"sbert": _SBERT_TRIPLETS, "cpu": _SBERT_TRIPLETS.updated(length_batches=True, eval_steps=200)},
     read=read_triplets,
-    held_out=lambda rows, options: triplets_evaluator(
-        rows["anchor"], rows["positive"], rows["negative"], distance=options.distance
-    ),
-    build_loss=lambda encoder, options: TripletLoss(
-        encoder, getattr(TripletDistanceMetric, options.distance.upper()), options.margin
-    ),
+    held_out=_held_out_triplets,
+    build_loss=_triplet_loss,
 )
 
 OBJECTIVES: dict[str, Objective] = {objective.name: objective for objective in (NLI, STS, TRIPLETS)}

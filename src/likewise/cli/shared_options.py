@@ -1,0 +1,156 @@
+"""The options that many commands have, and those that a class of options brings to one.
+
+A command is a function in typer's own way: its parameters are its options. Nothing here imports torch.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, Optional, get_args
+
+import typer
+from typer import Argument, Option
+
+from likewise.runs.options import OptionError, Options, read_toml, unknown_option
+
+
+def flag(name: str, help: str, **settings: Any) -> Any:
+    """Return an option that is off if it is not given, and has no opposite."""
+    return Option(name, help=help, **settings)
+
+
+ModelArgument = Annotated[str, Argument(help="A model's folder, its hub name, bundled:minilm or bundled:mpnet.")]
+BaseOption = Annotated[str, Option(help="A Hugging Face name, a folder, bundled:minilm or bundled:mpnet.")]
+CorpusOption = Annotated[list[Path], Option(help="Text: a file, a folder, a glob or bundled:wiki-sample; repeatable.")]
+ModelFolderOption = Annotated[str, Option(help="The folder that becomes the model.")]
+PresetOption = Annotated[Optional[str], Option(help="A named set of options; the first by default.")]
+DataOption = Annotated[
+    Optional[str],
+    Option(
+        help="The folder of SentEval's data [otherwise $LIKEWISE_DATA, or the folder `likewise data get` writes to]."
+    ),
+]
+EngineOption = Annotated[
+    Literal["auto", "torch", "openvino", "onnx"],
+    Option(help="The engine that runs the model; auto takes the fastest that is installed and keeps the vectors."),
+]
+PrecisionOption = Annotated[
+    Literal["close", "auto", "fp32", "bf16", "int8"],
+    Option(help="fp32 keeps the vectors exact; auto takes int8 or bfloat16 if the vectors stay close enough."),
+]
+WorkersOption = Annotated[Optional[int], Option(help="Workers of the Ray cluster; by default one on each core.")]
+ResumeOption = Annotated[
+    bool,
+    flag(
+        "--resume",
+        "Require stopped work to resume; without this option it is resumed if there is any.",
+        callback=lambda insists: insists or "auto",
+    ),
+]
+OverwriteOption = Annotated[
+    bool, flag("--overwrite", "Discard stopped work, and replace a finished result once the new one is complete.")
+]
+KeepCheckpointsOption = Annotated[bool, flag("--keep-checkpoints", "Keep the trainer's last checkpoints in out.")]
+LanguageOption = Annotated[str, Option(help="The language of the text, for the stems of words.")]
+QuietOption = Annotated[bool, flag("--quiet", "Print nothing but errors.")]
+
+WHOLE_TEXTS = ("min_words", "max_words", "deduplicate")
+"""Options of a corpus that choose sentences: not those of a command whose texts are found again."""
+
+
+def given(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of a command without those that were not given: the function has its own defaults."""
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def with_options(
+    parameter: str, options: Options, *, without: Collection[str] = ()
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Put an option for each field of a class of options in the place of a parameter.
+
+    The parameter gets those that were given, by name. A field whose name is that of another parameter is left to it.
+
+    Args:
+        options: the defaults that the help shows.
+        without: fields that the command does not have.
+    """
+
+    def decorated(function: Callable[..., None]) -> Callable[..., None]:
+        signature = inspect.signature(function, eval_str=True)
+        others = [one for name, one in signature.parameters.items() if name != parameter]
+        left = {*without, *(one.name for one in others)}
+        fields = {name: field for name, field in type(options).model_fields.items() if name not in left}
+
+        def called(**values: Any) -> None:
+            found = given({name: values.pop(name) for name in fields})
+            function(**values, **{parameter: found})
+
+        def shown(name: str) -> str:
+            value, text = getattr(options, name), fields[name].description or ""
+            text += "" if value in (None, "") else f" [default: {str(value).lower() if value in (0, 1) else value}]"
+            return text
+
+        added = [_parameter(name, Optional[fields[name].annotation], Option(help=shown(name))) for name in fields]
+        return _signed(called, function, [*others, *added])
+
+    return decorated
+
+
+def with_config(*, exclusive: Collection[str] = ()) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Add the option `--config`, a TOML file with any of the other options.
+
+    Args:
+        exclusive: options of which one on the command line takes the place of another one in the file.
+    """
+
+    def decorated(function: Callable[..., None]) -> Callable[..., None]:
+        parameters = list(inspect.signature(function, eval_str=True).parameters.values())
+        # The type of each, and whether it is a list.
+        known = {one.name: "list[" in str(get_args(one.annotation)[0]) for one in parameters}
+
+        def called(ctx: typer.Context, config: Path | None, **values: Any) -> None:
+            named = {name for name in exclusive if getattr(ctx.get_parameter_source(name), "name", "") == "COMMANDLINE"}
+            function(**values | dict.fromkeys({*exclusive} - named if named else (), None))
+
+        def read(ctx: typer.Context, path: Optional[Path]) -> Optional[Path]:
+            if path is not None:
+                ctx.default_map = {**(ctx.default_map or {}), **_read_config(path, known)}
+            return path
+
+        text = "A TOML file with any of these options; those on the command line take precedence."
+        config = _parameter("config", Optional[Path], Option("--config", help=text, callback=read, is_eager=True))
+        context = inspect.Parameter("ctx", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
+        return _signed(called, function, [context, *parameters, config])
+
+    return decorated
+
+
+def _read_config(path: Path, known: Mapping[str, bool]) -> dict[str, Any]:
+    """Return the options in a file; `known` says of each option whether it is a list."""
+    found = read_toml(path, [*known, "recipe", "objective", "options", "corpus_options"])
+    for table in ("options", "corpus_options"):
+        if not isinstance(content := found.pop(table, {}), Mapping):
+            raise OptionError(f"{path}: {table} is a table: write [{table}] on a line, its entries below")
+        found |= content
+    found = {name: value for name, value in found.items() if name not in ("recipe", "objective")}
+    if wrong := [name for name in found if name not in known]:
+        raise OptionError(f"{path}: {unknown_option(wrong[0], known)}")
+    return {name: [one] if known[name] and not isinstance(one, list) else one for name, one in found.items()}
+
+
+def _parameter(name: str, kind: Any, info: Any) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind, info])
+
+
+def _signed(
+    called: Callable[..., None], function: Callable[..., None], parameters: list[inspect.Parameter]
+) -> Callable[..., None]:
+    """Give a function that stands before another one its name and help, and a signature of its own."""
+    functools.update_wrapper(called, function)
+    parameters = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in parameters]
+    called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    called.__annotations__ = {one.name: one.annotation for one in parameters}
+    return called
