@@ -3,7 +3,7 @@ import torch
 from sentence_transformers import SentenceTransformer
 from transformers import AutoModel, AutoTokenizer
 
-from likewise.encoder.build import build_mask_prompt_encoder
+from likewise.encoder.build import build_mask_prompt_encoder, prompt_tokenizer
 from likewise.encoder.location import LoadError
 from likewise.encoder.poolings import TEMPLATE, split_template
 
@@ -81,3 +81,13 @@ def test_a_base_that_has_a_prompt_gets_the_new_one_in_its_place(base, tmp_path):
     fresh = build_mask_prompt_encoder(base, head=False)
     assert again.tokenizer(TEXTS)["input_ids"] == fresh.tokenizer(TEXTS)["input_ids"]
     assert torch.allclose(torch.tensor(again.eval().encode(TEXTS)), torch.tensor(fresh.eval().encode(TEXTS)), atol=1e-6)
+
+
+def test_a_final_stop_is_added_where_there_is_none_also_by_the_saved_model(base, tmp_path):
+    build_mask_prompt_encoder(base, 'the "X" is [MASK].', head=False, final_stop=True).save_pretrained(str(tmp_path))
+    stopping, plain = SentenceTransformer(str(tmp_path)), build_mask_prompt_encoder(base, 'the "X" is [MASK].')
+    for text, written in [("a river", "a river ."), ("a river.", "a river."), ("a river?", "a river?"), ("", "")]:
+        assert stopping.tokenizer(text)["input_ids"] == plain.tokenizer(written)["input_ids"]
+    # Another prompt of such a tokenizer: the text has one stop, and the prompt none that its template has not.
+    other, known = (prompt_tokenizer(one.tokenizer, 'this "X" [MASK]') for one in (stopping, plain))
+    assert other("a river")["input_ids"] == known("a river .")["input_ids"]

@@ -53,3 +53,20 @@ def test_the_base_s_similarities_are_kept_in_the_saved_vectors_and_not_in_the_he
     model.train()
     expected = 2.0 * functional.listwise_keep(now, before, 0.05)
     assert loss([column(model, texts)])["keep"].item() == pytest.approx(expected.item(), rel=1e-3)
+
+
+def test_of_the_triplets_only_those_that_the_base_orders_wrongly_are_learnt(tiny_base):
+    model = build_encoder(str(tiny_base), pooling="mean", head=False, dropout=0.0)
+    model.append(FrozenCopy.of(model))
+    loss = ArcCSELoss(model.train(), ArcCSEOptions(triplet_wrong_only=True, contrastive="none", triplet_weight=2.0))
+    # Of the second triplet the version masked more is the sentence itself: no base orders it rightly.
+    texts = ["the cat", "a dog", "the cat", "[MASK] [MASK]", "[MASK] [MASK]", "a dog"]
+    two, wrong = column(model, texts), column(model, ["a dog", "[MASK] [MASK]", "a dog"])
+    expected = functional.entailment_triplet(*model(dict(wrong))["sentence_embedding"].chunk(3))
+    unused = column(model, ["the river"])
+    assert expected > 0
+    assert loss([unused, two])["triplet"].item() == pytest.approx(2 * expected.item(), rel=1e-4)
+    right = column(model, texts[::2])
+    parts = loss([unused, right])
+    assert parts["triplet"].item() == 0
+    parts["triplet"].backward()

@@ -9,10 +9,9 @@ from likewise.recipes import OptionError, find_recipe
 RECIPE = find_recipe("mask-distillation")
 
 
-def features(batch):
+def features(batch, names=("sentence", "plain")):
     return [
-        {key.removeprefix(f"{name}_"): value for key, value in batch.items() if key.startswith(name)}
-        for name in ("sentence", "plain")
+        {key.removeprefix(f"{name}_"): value for key, value in batch.items() if key.startswith(name)} for name in names
     ]
 
 
@@ -29,6 +28,20 @@ def test_the_loss_is_the_cosine_distance_to_the_mean_of_the_base_s_token_vectors
         targets = teacher.encode(short, convert_to_tensor=True).double()
     cosines = (vectors * targets).sum(1) / (vectors.norm(dim=1) * targets.norm(dim=1))
     assert loss(features(batch)).item() == pytest.approx((1 - cosines.mean()).item(), rel=1e-3)
+
+
+def test_two_prompts_learn_the_same_vector(tiny_base, sentences):
+    options = RECIPE.options(other_template='this : " X " is [MASK].')
+    encoder = RECIPE.build_encoder(str(tiny_base), options).eval()
+    loss = RECIPE.build_loss(encoder, options)
+    batch = RECIPE.build_collator(encoder, options, 1)([{"sentence": " ".join(s.split()[:4])} for s in sentences[:6]])
+    first, plain, again = features(batch, ("sentence", "plain", "again"))
+    assert first["input_ids"].tolist() != again["input_ids"].tolist()
+    with torch.no_grad():
+        alone = [loss([one, plain]).item() for one in (first, again)]
+        both = loss([first, plain, again]).item()
+    assert alone[0] != alone[1]
+    assert both == pytest.approx(sum(alone) / 2, rel=1e-4)
 
 
 def test_the_teacher_is_not_trained_and_nothing_is_dropped_though_the_base_keeps_its_dropout(tiny_base, sentences):

@@ -8,9 +8,8 @@ from sentence_transformers.sentence_transformer.modules import Normalize, Poolin
 
 import likewise
 from likewise.encoder.build import build_encoder
-from likewise.encoder.location import LoadError
 from likewise.encoder.saved_models import is_sentence_encoder
-from likewise.recipes import find_recipe
+from likewise.recipes import OptionError, find_recipe
 
 SMALL = {"batch_size": 8, "max_steps": 2, "quiet": True, "precision": "fp32"}
 
@@ -102,9 +101,16 @@ def test_before_is_the_score_of_the_base_as_it_is_shipped(shipped, corpus_file, 
     assert result.before[metric] == pytest.approx(float(expected[metric]), abs=1e-5)
 
 
-def test_a_base_that_reads_the_mask_of_a_prompt_is_refused(tiny_base, corpus_file, tmp_path):
+def test_a_base_that_reads_the_mask_of_a_prompt_keeps_it_and_takes_no_masked_words(tiny_base, corpus_file, tmp_path):
     settings = SMALL | {"select_by": "last"}
     masked = likewise.train("mask-distillation", corpus_file, base=str(tiny_base), out=tmp_path / "mask", **settings)
-    with pytest.raises(LoadError, match="puts every text into a prompt"):
-        likewise.train("arccse", corpus_file, base=str(masked.path), out=tmp_path / "out", **settings)
+    again = {"base": str(masked.path), "out": tmp_path / "out", **settings}
+    with pytest.raises(OptionError, match="mask of a prompt"):
+        likewise.train("arccse", corpus_file, **again)
     assert not (tmp_path / "out").exists()
+    likewise.train("arccse", corpus_file, **again, triplet_weight=0.0)
+    before, after = (SentenceTransformer(str(tmp_path / name)) for name in ("mask", "out"))
+    assert [type(module) for module in after] == [type(module) for module in before]
+    assert after.tokenizer("a river")["input_ids"] == before.tokenizer("a river")["input_ids"]
+    assert torch.equal(after[1].emb_layer.weight, before[1].emb_layer.weight)
+    assert not np.allclose(after.encode("a river"), before.encode("a river"), atol=1e-6)

@@ -31,6 +31,8 @@ def test_paper_presets_hold_the_values_of_section_3_2():
         ({"alpha": 0.5}, "beta"),
         ({"opposite_weight": 1.0, "negation": "none"}, "negations"),
         ({"template": "no place"}, "one X"),
+        ({"other_template": "no place"}, "one X"),
+        ({"template": "X [MASK]", "other_template": "X [MASK]"}, "template itself"),
         ({"dropout": 0.0}, "dropout"),
         ({"keep_weight": 1.0, "head": True}, "head"),
     ],
@@ -59,6 +61,29 @@ def test_batch_is_sentences_then_negations_with_their_rows(tiny_base):
     assert "not the old river" in texts[2]
     with pytest.raises(OptionError, match="template alone"):
         SNCSE.build_collator(encoder, SNCSE.options(max_length=5), 1)
+
+
+def test_in_two_prompts_a_sentence_and_its_positive_have_other_tokens(tiny_base):
+    options = SNCSE.options(template='the " X " is [MASK].', other_template='the cat : " X " is [MASK].')
+    encoder = SNCSE.build_encoder(str(tiny_base), options)
+    rows = [
+        {"sentence": "a dog", "words": 2, "negation": None},
+        {"sentence": "the old river", "words": 3, "negation": "not the old river"},
+    ]
+    batch = SNCSE.build_collator(encoder, options, 1)(rows)
+    columns = [batch["sentence_input_ids"], batch["other_input_ids"]]
+    assert [len(column) for column in columns] == [2, 3]
+    assert batch["other_rows"].tolist() == [1]
+    for column, template, texts in zip(
+        columns,
+        (options.template, options.other_template),
+        (["a dog", "the old river"], ["a dog", "the old river", "not the old river"]),
+        strict=True,
+    ):
+        alone = build_mask_prompt_encoder(str(tiny_base), template).tokenizer
+        assert column.tolist() == alone(texts, padding=True)["input_ids"]
+    with pytest.raises(OptionError, match="template alone"):
+        SNCSE.build_collator(encoder, options.updated(max_length=8), 1)
 
 
 def test_batch_goes_on_with_the_opposites_of_some_negations(tiny_base):

@@ -90,3 +90,16 @@ def test_what_is_kept_is_the_vector_before_training_of_both_views_and_not_of_the
     # No dropout in evaluation, so that both views are the same.
     assert parts["keep"].item() == pytest.approx(2 * (1 - cosines.mean().item()), rel=1e-3)
     assert parts["keep"].item() > 1e-3
+
+
+def test_in_two_prompts_the_first_views_are_a_pass_of_their_own():
+    model = Recorder()
+    # The sentences are rows 0 to 3 of the table in the one prompt, and 5 to 8 in the other.
+    first = {"input_ids": torch.tensor([[0], [1], [2], [3]])}
+    other = {"input_ids": torch.tensor([[5], [6], [7], [8], [11], [13]]), "rows": torch.tensor([1, 3])}
+    parts = SNCSELoss(model, SNCSEOptions(temperature=0.2, weight=0.5))([first, other])
+    assert model.sizes == [4, 6]
+    anchors, positives = model.table[:4], model.table[5:9]
+    assert torch.allclose(parts["contrastive"], functional.nt_xent(anchors, positives, 0.2))
+    margin = functional.bidirectional_margin(anchors[[1, 3]], positives[[1, 3]], model.table[[11, 13]], 0.1, 0.3)
+    assert torch.allclose(parts["soft_negative"], 0.5 * margin)

@@ -1,5 +1,6 @@
 """Encoders built from a base: with its own or another pooling, an average of layers, or the mask of a prompt."""
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,7 +13,7 @@ from sentence_transformers.sentence_transformer.modules import (
     WeightedLayerPooling,
     WordWeights,
 )
-from tokenizers import Tokenizer
+from tokenizers import Regex, Tokenizer, normalizers
 from tokenizers.pre_tokenizers import ByteLevel
 from tokenizers.processors import TemplateProcessing
 from transformers import PreTrainedTokenizerFast
@@ -25,6 +26,9 @@ from likewise.encoder.training_modules import TrainingHead
 
 FIRST_LAST, LAST_TWO = (1, -1), (-2, -1)
 """Layer 1 is the first above the embeddings: so BERT-whitening's and SimCSE's codes count."""
+
+FINAL_STOP: Any = {"type": "Replace", "pattern": {"Regex": r"""(?<=[^\s.?!"'])\s*\z"""}, "content": " ."}
+"""The normaliser, as it is saved, that ends a text without a final stop with ' .', as PromptBERT's code does."""
 
 
 def load_transformer(base: str, dropout: float | None = None) -> Transformer:
@@ -53,11 +57,9 @@ def build_encoder(
     if pooling == "own" and is_sentence_encoder(base):
         model = open_model(SentenceTransformer, check_loadable(base)).float().train()
         set_dropout(transformer_of(model, base), dropout)
-        if any(isinstance(module, WordWeights) for module in model):
-            raise LoadError(
-                f"--base {base} puts every text into a prompt, whose mask it reads: train it with sncse, or drop the "
-                "prompt by --pooling mean"
-            )
+        for module in model:
+            if isinstance(module, WordWeights):  # a choice of tokens, as that of a prompt's mask
+                module.requires_grad_(False)
         width = model.get_embedding_dimension()
         if not head or not width:
             return model
@@ -135,10 +137,13 @@ def set_dropout(transformer: Transformer, probability: float | None) -> None:
             setattr(config, name, probability)
 
 
-def prompt_tokenizer(tokenizer: Any, template: str) -> PreTrainedTokenizerFast:
+def prompt_tokenizer(tokenizer: Any, template: str, final_stop: bool = False) -> PreTrainedTokenizerFast:
     """Return a copy of a tokenizer that puts every text into the prompt of a template.
 
     A mask token (or any special token) in a text is read as plain characters and changes nothing.
+
+    Args:
+        final_stop: end a text that has no final stop with ' .'; a tokenizer that does so already goes on to do it.
     """
     before, after = split_template(template)
     if not getattr(tokenizer, "is_fast", False) or tokenizer.mask_token is None:
@@ -148,7 +153,12 @@ def prompt_tokenizer(tokenizer: Any, template: str) -> PreTrainedTokenizerFast:
         )
 
     # A copy: the base's own tokenizer must not change.
-    backend = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
+    state = json.loads(tokenizer.backend_tokenizer.to_str())
+    parts = (state["normalizer"] or {}).get("normalizers", [])
+    if FINAL_STOP in parts:  # the prompt itself gets no stop
+        final_stop = True
+        parts.remove(FINAL_STOP)
+    backend = Tokenizer.from_str(json.dumps(state))
     backend.no_truncation()
     backend.no_padding()
     if getattr(tokenizer, "split_special_tokens", False) and isinstance(backend.pre_tokenizer, ByteLevel):
@@ -181,6 +191,9 @@ def prompt_tokenizer(tokenizer: Any, template: str) -> PreTrainedTokenizerFast:
             if found
         ],
     )
+    if final_stop:
+        stop = normalizers.Replace(Regex(FINAL_STOP["pattern"]["Regex"]), FINAL_STOP["content"])
+        backend.normalizer = normalizers.Sequence([*([backend.normalizer] if backend.normalizer else []), stop])
     named = ("bos_token", "eos_token", "cls_token", "sep_token", "pad_token", "unk_token", "mask_token")
     return PreTrainedTokenizerFast(
         tokenizer_object=backend,
@@ -203,7 +216,11 @@ def has_own_vector(base: str) -> bool:
 
 
 def build_mask_prompt_encoder(
-    base: str, template: str = TEMPLATE, head: bool = True, dropout: float | None = None
+    base: str,
+    template: str = TEMPLATE,
+    head: bool = True,
+    dropout: float | None = None,
+    final_stop: bool = False,
 ) -> SentenceTransformer:
     """Return a trainable encoder whose sentence vector is the hidden state at the template's mask, in stock modules.
 
@@ -214,9 +231,10 @@ def build_mask_prompt_encoder(
 
     Args:
         template: text with one X, where the sentence goes, and one [MASK], whatever the base's own mask is called.
+        final_stop: end a text that has no final stop with ' .', in training and ever after.
     """
     transformer = load_transformer(base, dropout)
-    tokenizer = prompt_tokenizer(transformer.tokenizer, template)
+    tokenizer = prompt_tokenizer(transformer.tokenizer, template, final_stop)
     longest, taken = tokenizer.model_max_length, len(tokenizer("")["input_ids"])
     if taken >= longest:
         raise LoadError(f"--base {base}: it reads {longest} tokens, and the template alone has {taken}")

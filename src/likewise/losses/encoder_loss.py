@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import Any, Generic, TypeVar
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -62,7 +63,8 @@ class DistillationLoss(EncoderLoss[Any]):
     The encoder learns without dropout: what it should give is one vector, and not two views. Its own probability stays
     in its configuration, for whoever trains it next.
 
-    Inputs: two columns, the sentences as tokens of the encoder and as tokens of the teacher. No labels.
+    Inputs: two columns, the sentences as tokens of the encoder and as tokens of the teacher; and one more as tokens
+    of the encoder for each other prompt that it should learn. No labels.
     """
 
     def vectors(self, features: dict[str, Any]) -> Tensor:
@@ -70,8 +72,9 @@ class DistillationLoss(EncoderLoss[Any]):
         self.encoder[0].eval()  # the trainer turns it on again before each step
         return super().vectors(features)
 
-    def _loss(self, own: dict[str, Any], plain: dict[str, Any]) -> Tensor:
-        return functional.cosine_distance(self.vectors(own), self.teacher.encode(plain))
+    def _loss(self, own: dict[str, Any], plain: dict[str, Any], *others: dict[str, Any]) -> Tensor:
+        found = torch.cat([self.vectors(one) for one in (own, *others)])  # (B, D) for each prompt
+        return functional.cosine_distance(found, self.teacher.encode(plain).repeat(1 + len(others), 1))
 
 
 class AnchoredLoss(DistillationLoss):

@@ -48,6 +48,9 @@ class ArcCSEOptions(HeadOptions, SharpOptions):
         "Maximum number of triplets in the batch of a process; 0 makes one from every sentence that is long enough.",
         ge=0,
     )
+    triplet_wrong_only: bool = option(
+        False, "Train only on the triplets that the base, before training, orders wrongly; a frozen copy finds them."
+    )
     mask_closer: float = option(0.2, "Fraction of words masked (or deleted) in the closer version.", ge=0, le=1)
     mask_farther: float = option(0.4, "Fraction of words masked (or deleted) in the farther version.", ge=0, le=1)
     keep_weight: float = option(
@@ -93,9 +96,19 @@ def triplet_views(
 
 
 def _collator(encoder: Any, options: ArcCSEOptions, seed: int) -> TextCollator:
+    from sentence_transformers.sentence_transformer.modules import WordWeights
+
+    from likewise.encoder.modules import find_part
+
     mask = encoder.tokenizer.mask_token
-    if options.triplet_weight and options.triplet_by == "mask" and mask is None:
-        raise OptionError("the base's tokenizer has no mask token, which triplets need: set triplet_by to delete")
+    if options.triplet_weight and options.triplet_by == "mask":
+        if mask is None:
+            raise OptionError("the base's tokenizer has no mask token, which triplets need: set triplet_by to delete")
+        if find_part(encoder, WordWeights):
+            raise OptionError(
+                "the base reads the mask of a prompt, so that a masked word cannot be told from it: set triplet_by to "
+                "delete, or triplet_weight to 0"
+            )
     views = partial(triplet_views, options=options, mask_token=mask, seed=seed)
     long = Reading.of(encoder, options.triplet_max_length)
     return TextCollator(views, Reading.of(encoder, options.max_length), {"triplet": long})
@@ -113,7 +126,8 @@ def _encoder(base: str, options: ArcCSEOptions) -> Any:
     from likewise.encoder.training_modules import FrozenCopy
 
     encoder = build_encoder(base, pooling=options.pooling, head=options.head, dropout=options.dropout)
-    if options.keep_weight and is_sentence_encoder(base):
+    mined = options.triplet_weight and options.triplet_wrong_only
+    if mined or (options.keep_weight and is_sentence_encoder(base)):
         encoder.append(FrozenCopy.of(encoder))
     return encoder
 

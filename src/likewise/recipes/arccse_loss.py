@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from likewise.encoder.modules import dropout_off
 from likewise.encoder.training_modules import VECTORS
@@ -44,7 +45,9 @@ class ArcCSELoss(EncoderLoss[ArcCSEOptions]):
                     sentences, views.get("saved_embedding", views["sentence_embedding"])
                 )
         if options.triplet_weight:
-            if triplets:
+            if options.triplet_wrong_only:
+                triplets = tuple(self._wrongly_ordered(one) for one in triplets)
+            if triplets and len(triplets[0]["input_ids"]):
                 found = self._triplets(triplets[0])
             elif parts:  # no sentence of this batch is long enough
                 found = parts["contrastive"] * 0.0
@@ -77,6 +80,12 @@ class ArcCSELoss(EncoderLoss[ArcCSEOptions]):
             for one in views.chunk(2)
         )
         return (first + second) / 2
+
+    def _wrongly_ordered(self, features: dict[str, Any]) -> dict[str, Any]:
+        """Return those of the K triplets, (3K, T) tokens, that the frozen base orders wrongly."""
+        anchors, closer, farther = self.teacher.encode(features).chunk(3)  # (K, D) each
+        wrong = F.cosine_similarity(anchors, farther) > F.cosine_similarity(anchors, closer)
+        return {k: v[wrong.repeat(3)] if isinstance(v, Tensor) else v for k, v in features.items()}
 
     def _triplets(self, features: dict[str, Tensor]) -> Tensor:
         with nullcontext() if self.options.triplet_dropout else dropout_off(self.model):

@@ -64,7 +64,7 @@ def _encoder(base: str, options: ExclusionOptions) -> Any:
     from likewise.encoder.training_modules import FrozenCopy
 
     if reads_a_mask(base):
-        encoder = build_mask_prompt_encoder(base, options.template, head=False)
+        encoder = build_mask_prompt_encoder(base, options.template, head=False, final_stop=options.final_stop)
     else:
         encoder = build_encoder(base, pooling="own", head=False)
     encoder.append(FrozenCopy.of(encoder))

@@ -10,43 +10,45 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from likewise.encoder.poolings import OwnOrMode
-from likewise.recipes.options import PromptOptions
-from likewise.recipes.recipe import Recipe, TextCollator, distillation_readings
+from likewise.recipes.options import PairedPromptOptions
+from likewise.recipes.recipe import Reading, Recipe, TextCollator, distillation_readings
 
 if TYPE_CHECKING:
     from torch import nn
 
 
-def _encoder(base: str, options: PromptOptions) -> Any:
+def _encoder(base: str, options: PairedPromptOptions) -> Any:
     from likewise.encoder.build import build_encoder, build_mask_prompt_encoder
     from likewise.encoder.saved_models import is_sentence_encoder
     from likewise.encoder.training_modules import FrozenCopy
 
-    encoder = build_mask_prompt_encoder(base, options.template, head=False)
+    encoder = build_mask_prompt_encoder(base, options.template, head=False, final_stop=options.final_stop)
     pooling: OwnOrMode = "own" if is_sentence_encoder(base) else "mean"
     encoder.append(FrozenCopy(build_encoder(base, pooling=pooling, head=False)))
     return encoder
 
 
-def _collator(encoder: Any, options: PromptOptions, seed: int) -> TextCollator:
+def _collator(encoder: Any, options: PairedPromptOptions, seed: int) -> TextCollator:
     from likewise.encoder.modules import find_part
     from likewise.encoder.training_modules import FrozenCopy
 
     copy: Any = find_part(encoder, FrozenCopy)
     own, plain = distillation_readings(encoder, copy.encoder, options.max_length)
-    columns = ("sentence", "plain")
+    others = {"plain": plain}
+    if options.other_template:
+        others["again"] = Reading.prompted(encoder, options.max_length, options.other_template)
     return TextCollator(
-        lambda rows: {name: [row["sentence"] for row in rows] for name in columns}, own, {"plain": plain}
+        lambda rows: {name: [row["sentence"] for row in rows] for name in ("sentence", *others)}, own, others
     )
 
 
-def _loss(encoder: Any, options: PromptOptions) -> nn.Module:
+def _loss(encoder: Any, options: PairedPromptOptions) -> nn.Module:
     from likewise.losses.encoder_loss import DistillationLoss
 
     return DistillationLoss(encoder, options)
 
 
-CPU = PromptOptions(
+CPU = PairedPromptOptions(
     learning_rate=4e-4, warmup_ratio=0.1, weight_decay=0.01, max_length=48, max_steps=100, eval_steps=50, sam_rho=0.0
 )
 MASK_DISTILLATION = Recipe(

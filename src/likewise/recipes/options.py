@@ -10,6 +10,7 @@ __all__ = [
     "ContrastiveOptions",
     "HeadOptions",
     "OptionError",
+    "PairedPromptOptions",
     "PromptOptions",
     "SharpOptions",
     "TrainingOptions",
@@ -84,10 +85,26 @@ class PromptOptions(SharpOptions):
     template: str = option(
         TEMPLATE, "Prompt with one X, where the sentence goes, and one [MASK], however the base writes it."
     )
+    final_stop: bool = option(False, "End a text that has no final stop with ' .'; the saved model goes on to do so.")
 
     def _check(self) -> None:
         super()._check()
         split_template(self.template)
+
+
+class PairedPromptOptions(PromptOptions):
+    """Options of the recipes that read a sentence and its positive in two prompts."""
+
+    other_template: str = option(
+        "", "Prompt of the positive and of the negation in training; empty: that of the sentence."
+    )
+
+    def _check(self) -> None:
+        super()._check()
+        if self.other_template:
+            split_template(self.other_template)
+        if self.other_template == self.template:
+            raise OptionError("other_template is the template itself: leave it empty")
 
 
 class ContrastiveOptions(AdamWOptions):

@@ -226,9 +226,17 @@ class Reading(NamedTuple):
         return cls(encoder.tokenizer, min(length or most, most), prompt, unpooled)
 
     @classmethod
-    def prompted(cls, encoder: Any, length: int) -> Reading:
-        """Return an encoder's own of at most `length` tokens, its prompt included, which must leave room."""
+    def prompted(cls, encoder: Any, length: int, template: str = "") -> Reading:
+        """Return an encoder's own of at most `length` tokens, its prompt included, which must leave room.
+
+        Args:
+            template: of another prompt than the encoder's own.
+        """
         own = cls.of(encoder, length)
+        if template:
+            from likewise.encoder.build import prompt_tokenizer
+
+            own = own._replace(tokenizer=prompt_tokenizer(own.tokenizer, template))
         if own.length <= own.taken:
             raise OptionError(f"max_length {own.length} leaves no room: the template alone has {own.taken} tokens")
         return own

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from likewise.recipes.mask_distillation import MASK_DISTILLATION
-from likewise.recipes.options import ContrastiveOptions, OptionError, PromptOptions, option
+from likewise.recipes.options import ContrastiveOptions, OptionError, PairedPromptOptions, option
 from likewise.recipes.recipe import Reading, Recipe, Run, TextCollator
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _NEGATIONS = "negations.jsonl"
 
 
-class SNCSEOptions(ContrastiveOptions, PromptOptions):
+class SNCSEOptions(ContrastiveOptions, PairedPromptOptions):
     """The options of SNCSE; the defaults are the paper's for BERT-base (section 3.2)."""
 
     head: bool = option(True, "Train with an MLP head on top, which is not saved with the model.")
@@ -60,10 +60,16 @@ class SNCSEOptions(ContrastiveOptions, PromptOptions):
             raise OptionError(f"alpha {self.alpha} is larger than beta {self.beta}: no difference fits between them")
 
 
-def negation_views(rows: list[dict[str, Any]], reading: Reading, with_opposites: bool) -> dict[str, Any]:
+def negation_views(
+    rows: list[dict[str, Any]], reading: Reading, with_opposites: bool, in_two_prompts: bool = False
+) -> dict[str, Any]:
     """Return B sentences and K negations, and the rows of the negations.
 
     With `with_opposites` these are followed by the Q opposites of negations, and the Q negations of these.
+
+    Args:
+        reading: of the negations.
+        in_two_prompts: the same texts are the column 'other', and the B sentences alone are one before it.
 
     Returns:
         {'sentence': B + K + 2Q texts, 'sentence_rows': (K,) of the sentences, 'sentence_pairs': (Q,) of the negations}.
@@ -75,12 +81,14 @@ def negation_views(rows: list[dict[str, Any]], reading: Reading, with_opposites:
     negated = [i for i, row in enumerate(rows) if _is_told_apart(row, reading)]
     negations = [rows[i]["negation"] for i in negated]
     texts = [*(row["sentence"] for row in rows), *negations]
-    columns: dict[str, Any] = {"sentence": texts, "sentence_rows": torch.tensor(negated, dtype=torch.long)}
+    name = "other" if in_two_prompts else "sentence"
+    columns: dict[str, Any] = {"sentence": texts[: len(rows)]} if in_two_prompts else {}
+    columns |= {name: texts, f"{name}_rows": torch.tensor(negated, dtype=torch.long)}
     if with_opposites:
         found = [opposites(rows[i]["sentence"], negation) for i, negation in zip(negated, negations, strict=True)]
         pairs = [place for place, two in enumerate(found) if two]
         texts += [two[which] for which in (0, 1) for two in found if two]
-        columns["sentence_pairs"] = torch.tensor(pairs, dtype=torch.long)
+        columns[f"{name}_pairs"] = torch.tensor(pairs, dtype=torch.long)
     return columns
 
 
@@ -159,7 +167,7 @@ def _encoder(base: str, options: SNCSEOptions) -> Any:
     from likewise.encoder.build import build_mask_prompt_encoder
     from likewise.encoder.training_modules import FrozenCopy
 
-    encoder = build_mask_prompt_encoder(base, options.template, head=options.head, dropout=options.dropout)
+    encoder = build_mask_prompt_encoder(base, options.template, options.head, options.dropout, options.final_stop)
     if options.keep_weight:
         encoder.append(FrozenCopy.of(encoder))
     return encoder
@@ -167,8 +175,11 @@ def _encoder(base: str, options: SNCSEOptions) -> Any:
 
 def _collator(encoder: Any, options: SNCSEOptions, seed: int) -> TextCollator:
     own = Reading.prompted(encoder, options.max_length)
-    views = partial(negation_views, reading=own, with_opposites=options.opposite_weight > 0)
-    return TextCollator(views, own)
+    other = Reading.prompted(encoder, options.max_length, options.other_template)
+    views = partial(negation_views, reading=other, with_opposites=options.opposite_weight > 0)
+    if not options.other_template:
+        return TextCollator(views, own)
+    return TextCollator(partial(views, in_two_prompts=True), own, {"other": other})
 
 
 def _loss(encoder: Any, options: SNCSEOptions) -> nn.Module:
@@ -193,6 +204,8 @@ def distilled_mask(run: Run) -> Run:
         MASK_DISTILLATION,
         lambda: options.distil_mask == "always" or run.is_behind_base(),
         template=options.template,
+        other_template=options.other_template,
+        final_stop=options.final_stop,
         batch_size=size,
         precision=options.precision,
     )

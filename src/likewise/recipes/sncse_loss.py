@@ -17,23 +17,29 @@ class SNCSELoss(EncoderLoss[SNCSEOptions]):
 
     A negation is a soft negative under the bidirectional margin loss (equation 7), a positive (equation 8), a hard
     negative (equation 9), or nothing (InfoNCE alone). Not in the paper are `functional.agreeing_opposites`, and the
-    distance between the two views of a sentence and its vector before training; the negations are free to move. All of
-    them are rows of one forward pass.
+    distance between the two views of a sentence and its vector before training; the negations are free to move. In one
+    prompt all of them are rows of one forward pass; in two, the first views of the sentences are a pass of their own.
 
-    Inputs: the column of `negation_views`, with its rows and pairs. No labels.
+    Inputs: the columns of `negation_views`, with the rows and pairs of the last. No labels.
     """
 
-    def _loss(self, sentences: dict[str, Any]) -> dict[str, Tensor]:
-        features, options = dict(sentences), self.options
+    def _loss(self, *columns: dict[str, Any]) -> dict[str, Tensor]:
+        features, options = dict(columns[-1]), self.options
         rows = features.pop("rows")
         pairs = features.pop("pairs", rows[:0])
         n_sentences = len(features["input_ids"]) - len(rows) - 2 * len(pairs)  # B
 
+        def first(value: Any) -> Any:
+            return value[:n_sentences] if isinstance(value, Tensor) else value
+
         def views(value: Any) -> Any:
             # B sentences twice, then K negations and 2Q opposites: (2B + K + 2Q, T)
-            return torch.cat([value[:n_sentences], value]) if isinstance(value, Tensor) else value
+            return torch.cat([first(value), value]) if isinstance(value, Tensor) else value
 
-        vectors = self.vectors({key: views(value) for key, value in features.items()})
+        if len(columns) == 2:
+            vectors = torch.cat([self.vectors(columns[0]), self.vectors(features)])
+        else:
+            vectors = self.vectors({key: views(value) for key, value in features.items()})
         sizes = [n_sentences, n_sentences, len(rows), len(pairs), len(pairs)]
         anchors, positives, negations, opposites, opposite_negations = vectors.split(sizes)
         found = self._contrast(anchors, positives, negations, rows)
@@ -43,8 +49,9 @@ class SNCSELoss(EncoderLoss[SNCSEOptions]):
             )
             found["opposites"] = options.opposite_weight * agreeing * self.share(len(pairs))
         if options.keep_weight:
-            first = {k: v[:n_sentences] if isinstance(v, Tensor) else v for k, v in features.items()}
-            targets = self.teacher.encode(first).repeat(2, 1)  # (2B, D), for both views
+            kept = [*columns[:-1], {key: first(value) for key, value in features.items()}]
+            before = [self.teacher.encode(one) for one in kept]  # (B, D) of each prompt
+            targets = torch.cat([before[0], before[-1]])  # (2B, D), for both views
             found["keep"] = options.keep_weight * functional.cosine_distance(torch.cat([anchors, positives]), targets)
         return found
 

@@ -1,0 +1,198 @@
+"""The papers' own road: the methods from a raw language model, which was never trained on sentences.
+
+    python benchmarks/raw_start.py
+    python benchmarks/raw_start.py --arms simcse arccse --seeds 1 --device cuda
+
+All-MiniLM-L6-v2 is a finished sentence encoder, and no raw language model of its size comes with it. So it is taken
+back once: masked language modelling on the corpus, until the mean of its tokens scores on STS-B dev what BERT's does
+(`--target`). That start is kept in --out and every arm is trained from it; see arms.py for what they share. `--base`
+takes a raw language model of your own instead.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from filelock import FileLock
+from transformers import AutoModelForMaskedLM, AutoTokenizer, DataCollatorForLanguageModeling
+
+from arms import Arm, parser_of, result_path, run
+
+RATE, WARM_UP, BATCH, LENGTH = 5e-4, 50, 64, 64
+"""Of the masked language modelling."""
+
+
+def dev_score(folder: Path, data: Any) -> float:
+    """Return the Spearman correlation on STS-B dev, times 100, of the mean of a language model's tokens."""
+    import likewise
+    from likewise.encoder.build import build_encoder
+
+    model = build_encoder(str(folder), pooling="mean", head=False).eval()
+    return float(likewise.evaluate(model, "sts-b-dev", data=data, precision="bf16").results[0].score)
+
+
+def make_start(args: argparse.Namespace) -> None:
+    """Train the finished encoder on masked words until it scores as a raw language model; leave it in a folder."""
+    from likewise.corpus import prepare
+    from likewise.encoder.location import check_loadable
+
+    torch.manual_seed(1)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    path, part = check_loadable(args.finished).path, args.out / "start.part"
+    tokenizer = AutoTokenizer.from_pretrained(path)
+    # The prediction of words starts at random, but for the words themselves: the encoder is shipped without it.
+    model: Any = AutoModelForMaskedLM.from_pretrained(path, dtype=torch.float32).to(device).train()
+    if not hasattr(model, "cls"):
+        raise SystemExit(f"--finished {args.finished}: its masked words are not predicted as BERT's; take a BERT")
+    text = prepare(args.corpus).dataset["sentence"]
+    order = np.random.default_rng(1).permutation(len(text))
+    collate = DataCollatorForLanguageModeling(tokenizer, mlm_probability=0.15)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=RATE, weight_decay=0.01)
+    course, losses, started = [], list[float](), time.monotonic()
+    for step in range(args.start_steps):
+        rows = order[np.arange(step * BATCH, (step + 1) * BATCH) % len(order)].tolist()
+        batch = collate([tokenizer(text[row], truncation=True, max_length=LENGTH) for row in rows]).to(device)
+        labels = batch.pop("labels")
+        asked = labels != -100
+        with torch.autocast(device, dtype=torch.bfloat16):
+            states = model.base_model(**batch)[0]  # (B, T, D)
+            loss = torch.nn.functional.cross_entropy(model.cls(states[asked]).float(), labels[asked])
+        optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.param_groups[0]["lr"] = RATE * min(1, (step + 1) / WARM_UP)
+        optimizer.step()
+        losses.append(loss.item())
+        if (step + 1) % args.start_every:
+            continue
+        model.save_pretrained(part)
+        tokenizer.save_pretrained(part)
+        course.append({"step": step + 1, "loss": float(np.mean(losses)), "dev": dev_score(part, args.data)})
+        losses.clear()
+        print(f"{time.strftime('%H:%M:%S')} {course[-1]}", flush=True)
+        if course[-1]["dev"] <= args.target:
+            break
+    found = {"finished": args.finished, "rate": RATE, "batch_size": BATCH, "max_length": LENGTH, "target": args.target}
+    found |= {"seconds": round(time.monotonic() - started, 1), "course": course}
+    (args.out / "start.json").write_text(json.dumps(found, indent=1))
+    part.replace(args.out / "start")
+
+
+def as_it_is(pooling: str) -> Any:
+    """The start, untrained, read by a pooling or at the mask of the paper's prompt."""
+
+    def make(args: argparse.Namespace, out: Path) -> dict[str, Any]:
+        import likewise
+        from likewise.encoder.build import build_encoder, build_mask_prompt_encoder
+
+        if pooling == "mask":
+            model = build_mask_prompt_encoder(args.base, head=False).eval()
+        else:
+            model = build_encoder(args.base, pooling=pooling, head=False).eval()  # type: ignore[arg-type]
+        dev = likewise.evaluate(model, "sts-b-dev", data=args.data, precision=args.precision).results[0].score
+        return {"model": model, "dev": float(dev), "step": 0}
+
+    return make
+
+
+def fitted(name: str, **options: Any) -> Any:
+    """A baseline that is fitted to the corpus: whitening or a flow."""
+
+    def make(args: argparse.Namespace, out: Path) -> dict[str, Any]:
+        import likewise
+
+        given = {"base": args.base, "out": out, "seed": args.seed, "overwrite": True, "quiet": True}
+        likewise.baseline(name, args.corpus, **given, **options)
+        model = likewise.load(out, precision="fp32")
+        dev = likewise.evaluate(model, "sts-b-dev", data=args.data, precision=args.precision).results[0].score
+        return {"model": model, "dev": float(dev), "step": 0}
+
+    return make
+
+
+def mean_of_seeds(arm: str, seeds: tuple[int, ...] = (1, 2, 3)) -> Any:
+    """The model whose weights are the mean of those of an arm's seeds, which must have been trained."""
+
+    def make(args: argparse.Namespace, out: Path) -> dict[str, Any]:
+        import likewise
+
+        models = [likewise.load(result_path(args.out, arm, seed).with_suffix(""), precision="fp32") for seed in seeds]
+        with torch.no_grad():
+            for own, *others in zip(*(model.parameters() for model in models), strict=True):
+                own.copy_(torch.stack([own, *others]).mean(dim=0))
+        dev = likewise.evaluate(models[0], "sts-b-dev", data=args.data, precision=args.precision).results[0].score
+        return {"model": models[0], "dev": float(dev), "step": None}
+
+    return make
+
+
+# One rate for all that are trained by AdamW, that of this library's presets for contrastive learning; the processor's
+# bfloat16, as on a GPU.
+ONE = {"learning_rate": 1e-4, "precision": "bf16"}
+ARC = ONE | {"pooling": "cls"}
+SNCSE = ONE | {"head": True, "distil_mask": "never"}
+TWO = {"template": 'This sentence : " X " means [MASK].', "other_template": 'This sentence of " X " means [MASK].'}
+"""The prompts of the authors' code: of the sentence, in evaluation too, and of its positive and its negation."""
+ARMS = {
+    "untrained, mean": Arm(as_it_is("mean"), seeds=False),
+    "untrained, [CLS]": Arm(as_it_is("cls"), seeds=False),
+    "untrained, mask": Arm(as_it_is("mask"), seeds=False),
+    "whitening": Arm(fitted("whitening"), seeds=False),
+    "flow": Arm(fitted("flow"), seeds=False),
+    "simcse": Arm("simcse", ARC),
+    "arccse": Arm("arccse", ARC),
+    "arccse without triplets": Arm("arccse", ARC | {"triplet_weight": 0.0}),
+    "arccse without ArcCon": Arm("arccse", ARC | {"contrastive": "nt-xent"}),
+    "arccse with SAM": Arm("arccse", ARC | {"sam_rho": 0.05}, seeds=False),
+    "arccse, only triplets that the start orders wrongly": Arm(
+        "arccse", ARC | {"triplet_wrong_only": True, "triplet_weight": 1.2}, seeds=False
+    ),
+    "arccse, the mean of three seeds' weights": Arm(mean_of_seeds("arccse"), seeds=False),
+    "sncse": Arm("sncse", SNCSE),
+    "sncse without the margin loss": Arm("sncse", SNCSE | {"negation": "none"}),
+    "sncse, negation as a positive": Arm("sncse", SNCSE | {"negation": "positive"}, seeds=False),
+    "sncse, negation as a hard negative": Arm("sncse", SNCSE | {"negation": "hard-negative"}, seeds=False),
+    "sncse in two prompts": Arm("sncse", SNCSE | TWO | {"final_stop": True}, seeds=False),
+    "sncse, dropout 0.05": Arm("sncse", SNCSE | {"dropout": 0.05}, seeds=False),
+    "esimcse": Arm("esimcse", ARC, seeds=False),
+    "consert": Arm("consert", ONE, seeds=False),
+    "ct": Arm("ct", {"precision": "bf16"}, seeds=False),  # RMSprop, at its own rate
+    "tsdae": Arm("tsdae", ONE, seeds=False),
+}
+
+
+def parser() -> argparse.ArgumentParser:
+    budget = {"steps": 80, "eval_steps": 40, "precision": "bf16"}
+    parser = parser_of(ARMS, __doc__, out=Path("runs/raw-start"), base="", **budget)
+    parser.add_argument("--finished", default="bundled:minilm", help="the encoder that is taken back")
+    parser.add_argument("--target", type=float, default=55.0, help="score on STS-B dev at which it is raw")
+    parser.add_argument("--start-steps", type=int, default=350, help="updates at most to get there")
+    parser.add_argument("--start-every", type=int, default=50, help="updates between two looks at STS-B dev")
+    parser.add_argument("--device", choices=["auto", "cpu", "cuda"], default="auto")
+    return parser
+
+
+def main() -> None:
+    args = parser().parse_args()
+    if args.device == "cpu":
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""
+    elif args.device == "cuda" and not torch.cuda.is_available():
+        raise SystemExit("--device cuda: torch finds no GPU here; leave the option out, or install torch for CUDA")
+    args.out.mkdir(parents=True, exist_ok=True)
+    if not args.base:
+        args.base = str(args.out / "start")
+        with FileLock(f"{args.base}.lock"):
+            if not Path(args.base).exists():
+                make_start(args)
+    run(ARMS, args)
+
+
+if __name__ == "__main__":
+    main()
