@@ -31,7 +31,7 @@ def test_what_is_wrong_is_told_before_a_base_is_loaded(tiny_base, corpus_file, t
         find_baseline("average")
     with pytest.raises(BaselineError, match="--corpus"):
         baseline("whitening", base=str(tiny_base), out=tmp_path / "a", quiet=True)
-    with pytest.raises(BaselineError, match="leave the corpus out"):
+    with pytest.raises(BaselineError, match="is not fitted to a corpus"):
         baseline("last-average", corpus_file, base=str(tiny_base), out=tmp_path / "b", quiet=True)
     with pytest.raises(OptionError, match="dimension"):
         baseline("whitening", corpus_file, base=str(tiny_base), out=tmp_path / "c", dims=3, quiet=True)

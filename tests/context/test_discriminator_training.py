@@ -127,7 +127,7 @@ def test_too_few_documents(tmp_path, tiny_options, tiny_base):
     text.write_text("The first sentence is here. The second one follows it. The third one ends it. A fourth one.\n")
     build_index(tmp_path / "work", str(text), IndexOptions(hash_bits=10), quiet=True)
     read_states(tmp_path / "work", StatesOptions(encoder=str(tiny_base), keep="pieces"), quiet=True)
-    with pytest.raises(ContextError, match="1 document: four or more"):
+    with pytest.raises(ContextError, match="holds 1 document, and four are needed"):
         train_discriminator(tmp_path / "work", tiny_options)
 
 

@@ -148,4 +148,4 @@ def test_bad_input_is_one_clean_message(work, arguments, message):
 def test_a_bad_line_is_named(work, tmp_path):
     (tmp_path / "pairs.tsv").write_text("a\tb\nonly one\n")
     done = run("context", "score", "--pairs", tmp_path / "pairs.tsv", "--work", work)
-    assert f"{tmp_path / 'pairs.tsv'}:2: not two sentences" in done.output.replace("\n", "")
+    assert f"{tmp_path / 'pairs.tsv'}:2: a line needs two sentences" in done.output.replace("\n", "")

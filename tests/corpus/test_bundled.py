@@ -59,7 +59,7 @@ def test_other_names_are_unchanged():
 
 
 def test_unknown_name_lists_what_there_is():
-    with pytest.raises(CorpusError, match="bundled are bundled:minilm, bundled:mpnet, bundled:smollm2"):
+    with pytest.raises(CorpusError, match="there are bundled:minilm, bundled:mpnet, bundled:smollm2"):
         resolve_model("bundled:maxilm")
 
 

@@ -166,7 +166,7 @@ def bomb(path: Path) -> Path:
         (lambda folder: bomb(folder / "a.docx"), "expands to more than 100 times its size"),
         (lambda folder: folder / "b.docx", r"not a whole \.docx file"),
         (lambda folder: word_file(folder / "c.docx"), "no text in this file"),
-        (lambda folder: pdf_file(folder / "d.pdf", []), r"only pictures, as of a scan: .*docling"),
+        (lambda folder: pdf_file(folder / "d.pdf", []), r"only pictures, such as those of a scan: .*docling"),
         (lambda folder: folder / "e.pdf", r"cannot be read as \.pdf"),
         (lambda folder: folder / "f.ipynb", "not a whole notebook"),
         (lambda folder: folder / "g.pptx", r"cannot be read as \.pptx"),

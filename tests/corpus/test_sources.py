@@ -88,9 +88,9 @@ def test_kind_is_seen_from_the_content(write, name, content, options, kind):
             "a.jsonl",
             '\n{"a": 1, "body": "x", "head": "y"}',
             DEFAULT,
-            r"a\.jsonl:2: which field.*here are: body, head",
+            r"a\.jsonl:2: it is not clear which field.*one of body, head",
         ),
-        ("a.csv", "body,n\nOne two three.,1\n", DEFAULT, r"a\.csv:2: which field.*here are: body, n"),
+        ("a.csv", "body,n\nOne two three.,1\n", DEFAULT, r"a\.csv:2: it is not clear which field.*one of body, n"),
         ("a.parquet", b"PAR1 and no more", CorpusOptions(field="t"), r"a\.parquet:1: this is not a whole Parquet file"),
         ("a.jsonl", "[1, 2]", DEFAULT, r"a\.jsonl:1: not a JSON object"),
         (

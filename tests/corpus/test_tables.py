@@ -41,13 +41,13 @@ def test_json_lines_and_compression(tmp_path):
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("a.tsv", "sentence1\twhat\na\tb\n", r"a\.tsv:1: no column gold_label or label; there are: sentence1, what"),
+        ("a.tsv", "sentence1\twhat\na\tb\n", r"a\.tsv:1: there is no column gold_label or label, only sentence1, what"),
         ("a.tsv", "sentence1\tlabel\na\tx\nb\n", r"a\.tsv:3: 1 columns"),
         ("a.csv", 'sentence1,label\na,x\n"b,y\n', r"a\.csv:3: .*quote is missing"),
         ("a.csv", "", r"a\.csv:1: a header"),
         ("a.jsonl", '{"sentence1": "a", "label": 1}\n{"sentence1":\n', r"a\.jsonl:2: not a JSON object"),
         ("a.jsonl", "[1]\n", r"a\.jsonl:1: not a JSON object \(it is a list"),
-        ("a.jsonl", '{"label": 1}\n', r"a\.jsonl:1: no column sentence1 or premise"),
+        ("a.jsonl", '{"label": 1}\n', r"a\.jsonl:1: there is no column sentence1 or premise"),
     ],
 )
 def test_broken_files_are_named_with_their_line(tmp_path, name, text, message):

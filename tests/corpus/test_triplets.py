@@ -65,7 +65,7 @@ def test_articles_without_a_triplet_are_left_out():
     # The only other sentence is the anchor or its neighbour, word for word.
     assert list(section_triplets([twice], 5)) == []
     for wrong in ({"count": 0}, {"count": 1, "skip": -1}):
-        with pytest.raises(ValueError, match="give 1 or more"):
+        with pytest.raises(ValueError, match="give a count of 1 or more"):
             list(section_triplets([], **wrong))
 
 
@@ -103,10 +103,10 @@ def test_the_original_format(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("a,b\n1,2\n", r"t\.csv:1: no column Sentence1, Sentence2, Sentence3"),
+        ("a,b\n1,2\n", r"t\.csv:1: there is no column Sentence1, Sentence2, Sentence3"),
         ("Sentence1,Sentence2,Sentence3\na,b,c\na,,c\n", r"t\.csv:3: a sentence is empty"),
         ("Sentence1,Sentence2,Sentence3\na,b\n", r"t\.csv:2: 2 columns, and the header names 3"),
-        ("Sentence1,Sentence2,Sentence3\n", r"t\.csv:2: no triplet"),
+        ("Sentence1,Sentence2,Sentence3\n", r"t\.csv:2: the file holds no triplet"),
     ],
 )
 def test_malformed_files_are_named(content, message, tmp_path):

@@ -58,7 +58,7 @@ def test_wrong_shapes():
         alignment(np.ones((2, 3)), np.ones((3, 3)))
     with pytest.raises(ValueError, match=r"\(N, D\)"):
         uniformity(np.ones(3))
-    with pytest.raises(ValueError, match="a pair"):
+    with pytest.raises(ValueError, match="one pair"):
         alignment(np.ones((0, 3)), np.ones((0, 3)))
 
 

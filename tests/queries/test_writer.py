@@ -145,7 +145,7 @@ def test_no_server_and_no_model(tmp_path, monkeypatch):
     monkeypatch.setattr(server, "_FIRST_WAIT", 0.01)
     with pytest.raises(LikewiseError, match=r"127\.0\.0\.1:9/v1 does not answer"):
         writer_of("http://127.0.0.1:9/v1", "", QUIET)
-    with pytest.raises(LikewiseError, match="is no language model"):
+    with pytest.raises(LikewiseError, match="is not a language model"):
         writer_of(str(tmp_path), "", QUIET)
 
 

@@ -62,7 +62,7 @@ def test_training_starts_at_the_mean_of_words(cache, base, sentences):
     wanted, found = vectors - vectors.mean(axis=1, keepdims=True), whole.encode(sentences[:9])  # behind a layer norm
     cosines = (found * wanted).sum(axis=1) / np.linalg.norm(found, axis=1) / np.linalg.norm(wanted, axis=1)
     assert np.allclose(cosines, 1, atol=1e-4)
-    with pytest.raises(OptionError, match="hidden 63"):
+    with pytest.raises(OptionError, match="hidden is 63"):
         LIGHT.build_encoder(base, LIGHT.options(words=5, hidden=63), sentences)
 
 
@@ -79,7 +79,7 @@ def test_it_starts_from_word_vectors_of_a_file(cache, corpus_file, base, sentenc
     assert likewise.load(run.path).encode("the old river").shape == likewise.load(base).encode("a").shape
     with pytest.raises(likewise.LikewiseError, match=r"missing\.txt"):
         train(corpus_file, base, tmp_path / "none", vectors=str(tmp_path / "missing.txt"))
-    with pytest.raises(OptionError, match="drop dimension and hidden"):
+    with pytest.raises(OptionError, match="leave dimension and hidden out"):
         LIGHT.options(vectors="bundled:glove", hidden=0)
 
 

@@ -164,7 +164,7 @@ def test_a_cluster_that_cannot_be_used_is_one_sentence(monkeypatch):
         patched.setenv("RAY_ADDRESS", "127.0.0.1:9")
         with pytest.raises(ClusterError, match=r"no Ray cluster answers at 127.0.0.1:9 .*ray status"), cluster("ray"):
             pass
-    with pytest.raises(ClusterError, match="'spark' is no cluster"), cluster("spark"):
+    with pytest.raises(ClusterError, match="'spark' is not a cluster"), cluster("spark"):
         pass
     with pytest.raises(ClusterError, match="workers is 0"), cluster("ray", 0):
         pass

@@ -107,7 +107,7 @@ def test_an_index_keeps_its_weights_and_a_search_may_have_others(many, tmp_path)
 
 
 def test_more_neighbours_than_the_index_holds_are_refused(reader):
-    with pytest.raises(SearchError, match="has 5 nearest passages of each, not 6"):
+    with pytest.raises(SearchError, match="holds the 5 nearest passages of each one, and not 6"):
         reader.search("the cat", pipeline={"nearest": 6})
 
 

@@ -76,7 +76,12 @@ def test_articles_carry_title_and_heading(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "field", "words"),
     [
-        ("a.csv", b"body,year\nA row.,1\n", None, "a.csv:2: which field holds the text.*--field NAME.*body, year"),
+        (
+            "a.csv",
+            b"body,year\nA row.,1\n",
+            None,
+            "a.csv:2: it is not clear which field holds the text.*--field NAME.*body, year",
+        ),
         ("a.csv", b"body,year\nA row.,1\n", "text", "a.csv:2: no field 'text'"),
         ("a.csv", b'body\n"never closed\n', "body", "a.csv:2: .*not valid CSV"),
         ("a.parquet", b"PAR1 and nothing more", "body", "a.parquet:1: .*not a whole Parquet file"),

@@ -80,7 +80,7 @@ def test_models_have_the_name_of_their_folder_or_the_one_given(tmp_path):
     given = [tmp_path / "runs" / "arc", "base=bundled:minilm", "bundled:minilm", "org/name"]
     assert list(_named(given)) == ["arc", "base", "minilm", "name"]
     assert _named(given)["base"] == "bundled:minilm"
-    with pytest.raises(ServingError, match="two models are called 'arc': give names, as first="):
+    with pytest.raises(ServingError, match="two models are called 'arc': give names, such as first="):
         _named([tmp_path / "a" / "arc", tmp_path / "b" / "arc"])
     with pytest.raises(ServingError, match="no model was named"):
         _named([])

@@ -116,7 +116,7 @@ def test_a_refusal_of_the_hub_is_one_sentence(trained, monkeypatch):
         raise OSError("no route to host")
 
     monkeypatch.setattr("huggingface_hub.HfApi.create_repo", refuse)
-    with pytest.raises(PushError, match=r"no route to host; log in by: hf auth login"):
+    with pytest.raises(PushError, match=r"no route to host: log in with `hf auth login`, and try again"):
         likewise.push(trained(), "me/arc", license="mit")
 
 

@@ -18,7 +18,7 @@ def test_reads_the_format_of_the_wikipedia_sections(triplet_file, sentences):
 def test_broken_files(tmp_path):
     path = tmp_path / "train.csv"
     path.write_text("Sentence1,Sentence2\na,b\n")
-    with pytest.raises(LabelledDataError, match=r"train\.csv:1: no column Sentence3 or negative"):
+    with pytest.raises(LabelledDataError, match=r"train\.csv:1: there is no column Sentence3 or negative"):
         read_triplets([path])
     path.write_text("Sentence1,Sentence2,Sentence3\na,b,c\na,b\n")
     with pytest.raises(LabelledDataError, match=r"train\.csv:3: 2 columns"):

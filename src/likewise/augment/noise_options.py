@@ -23,8 +23,10 @@ class WordNoise(Options):
 
     def _check(self) -> None:
         if min(self.kinds) < 0 or abs(sum(self.kinds) - 1) > 1e-6:
-            raise OptionError(f"the kinds of noise are four probabilities that add up to 1, not {self.kinds}")
+            raise OptionError(f"the kinds of noise must be four probabilities that add up to 1, not {self.kinds}")
         if self.decibels[0] > self.decibels[1]:
-            raise OptionError(f"decibels are the least and the most, not {self.decibels}")
+            raise OptionError(f"decibels must be the least and then the most, not {self.decibels}")
         if not 0 <= self.zero_rates[0] <= self.zero_rates[1] <= 1:
-            raise OptionError(f"zero_rates are the lowest and the highest share, from 0 to 1, not {self.zero_rates}")
+            raise OptionError(
+                f"zero_rates must be the lowest and then the highest share, from 0 to 1, not {self.zero_rates}"
+            )

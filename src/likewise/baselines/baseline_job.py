@@ -70,7 +70,7 @@ def baseline(
     if corpus is None and method.corpus == "required":
         raise BaselineError(f"{name} is fitted to text: give a corpus (--corpus FILE, or bundled:wiki-sample)")
     if corpus is not None and method.corpus == "none":
-        raise BaselineError(f"{name} is not fitted to anything: leave the corpus out")
+        raise BaselineError(f"{name} is not fitted to a corpus: leave it out")
     check_target(out)
     sentences: Any = ()
     facts: dict[str, Any] = {}

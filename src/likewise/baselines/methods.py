@@ -221,7 +221,7 @@ def fit_whitening(vectors: np.ndarray, dimensions: int = 0) -> tuple[np.ndarray,
     count, size = vectors.shape
     if count <= size:
         raise BaselineError(
-            f"whitening {size} numbers needs more than {size:,} sentences, not {count:,}: give more text, or "
+            f"whitening {size} dimensions needs more than {size:,} sentences, not {count:,}: give more text, or "
             "raise `sentences`"
         )
     sample = vectors.astype(np.float64)
@@ -230,7 +230,8 @@ def fit_whitening(vectors: np.ndarray, dimensions: int = 0) -> tuple[np.ndarray,
     varying = int((found.explained_variance_ > smallest).sum())
     if dimensions > varying:
         raise BaselineError(
-            f"dimensions {dimensions}: the vectors of this base vary in {varying} directions; give at most {varying}"
+            f"dimensions is {dimensions}, and the vectors of this base vary in {varying} directions: give at most "
+            f"{varying}"
         )
     kept = dimensions or varying
     return found.mean_, (found.components_[:kept] / np.sqrt(found.explained_variance_[:kept, None])).T

@@ -119,7 +119,7 @@ def choose(
     progress = Progress(quiet)
     names = [os.fspath(one) if isinstance(one, str | os.PathLike) else _name(one) for one in bases]
     if not names or len(set(names)) < len(names):
-        raise ChoiceError("give each base once, and one at least: --base bundled:minilm")
+        raise ChoiceError("give one base or more, and each of them once, for example --base bundled:minilm")
     if bool(judgements) != bool(queries_file):
         raise ChoiceError("judgements and their queries belong together: give both --judgements and --queries-file")
     with ExitStack() as stack:

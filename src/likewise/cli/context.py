@@ -273,7 +273,9 @@ def _read_pairs(path: Path) -> list[tuple[str, str]]:
     found = [line.split("\t") for line in read_lines(path)]
     for number, row in enumerate(found, start=1):
         if len(row) != 2 or not all(text.strip() for text in row):
-            raise stages.ContextError(f"{path}:{number}: not two sentences with a tab between them")
+            raise stages.ContextError(f"{path}:{number}: a line needs two sentences with a tab between them")
     if not found:
-        raise stages.ContextError(f"{path}:1: there is no pair in it")
+        raise stages.ContextError(
+            f"{path}:1: the file holds no pair: write two sentences on a line, with a tab between them"
+        )
     return [(first, second) for first, second in found]

@@ -44,9 +44,10 @@ def clean_errors() -> Iterator[None]:
 
 
 _LIMITS = {
-    r"Too many open files|os error 24\b|Errno 24\b": "too many files are open: raise the limit, as "
+    r"Too many open files|os error 24\b|Errno 24\b": "too many files are open: raise the limit, for example by "
     "`ulimit -n 1024`, and run the same command again",
-    r"File too large|os error 27\b|Errno 27\b": "a file would be larger than this shell allows: raise the limit, as "
+    r"File too large|os error 27\b|Errno 27\b": "a file would be larger than this shell allows: raise the limit, for "
+    "example by "
     "`ulimit -f unlimited`, and run the same command again",
     r"failed to map segment|[Cc]an(no|')t allocate memory|Unable to allocate|bad[ _]alloc|can't start new thread|"
     r"os error 12\b|Errno 12\b|^MemoryError$": "there is not enough memory: free some, or raise the limit of the "

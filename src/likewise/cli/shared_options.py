@@ -133,7 +133,7 @@ def _read_config(path: Path, known: Mapping[str, bool]) -> dict[str, Any]:
     found = read_toml(path, [*known, "recipe", "objective", "options", "corpus_options"])
     for table in ("options", "corpus_options"):
         if not isinstance(content := found.pop(table, {}), Mapping):
-            raise OptionError(f"{path}: {table} is a table: write [{table}] on a line, its entries below")
+            raise OptionError(f"{path}: {table} is a table: write [{table}] on a line, and its entries below it")
         found |= content
     found = {name: value for name, value in found.items() if name not in ("recipe", "objective")}
     if wrong := [name for name in found if name not in known]:

@@ -148,7 +148,7 @@ def duplicates(
     for target in (out, keep_one):
         if target is not None and Path(target).resolve() in read:
             raise OptionError(
-                f"{os.fspath(target)} is one of the files that were read, and would be lost: name another"
+                f"{os.fspath(target)} is one of the files that were read, and would be overwritten: name another one"
             )
 
     def reason(one: int, other: int) -> str:
@@ -270,4 +270,4 @@ def _together(units: Iterator[Unit], leave: np.ndarray) -> Iterator[tuple[Unit, 
     except ValueError as error:
         if isinstance(error, LikewiseError):
             raise
-        raise TextError("the texts have changed while they were compared: run the same command again") from None
+        raise TextError("the texts changed while they were compared: run the same command again") from None

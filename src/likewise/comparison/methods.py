@@ -224,14 +224,16 @@ class Settings:
 
     def __post_init__(self) -> None:
         if not self.methods:
-            raise ComparisonError("There is no method to compare. Give one or more, as: simcse, 'arccse margin=0'.")
+            raise ComparisonError(
+                "There is no method to compare. Give one or more, for example simcse or 'arccse margin=0'."
+            )
         for seed in self.seeds:
             checked_seed(seed)
         if not self.seeds or len(set(self.seeds)) < len(self.seeds):
             raise ComparisonError(f"Seeds are one or more different numbers, not {list(self.seeds)}.")
         trained = [method for method in self.methods if method.kind == "recipe"]
         if trained and (self.steps is None) == (self.minutes is None):
-            raise ComparisonError("One budget for all: give either steps or minutes.")
+            raise ComparisonError("All methods share one budget: give either steps or minutes.")
         if any(budget is not None and not budget > 0 for budget in (self.steps, self.minutes)):
             raise ComparisonError(f"The budget must be above 0, not {self.steps or self.minutes}.")
         for method in trained:

@@ -112,7 +112,7 @@ class ChunkStore:
             self._sentences = table["sentences"]
             self._flat = pc.list_flatten(self._sentences)  # zero copy too
         except (OSError, ValueError, KeyError) as error:  # pyarrow's errors are OSError and ValueError
-            raise ContextError(f"{path}: no file of chunks ({error}): make the index again") from None
+            raise ContextError(f"{path} cannot be read as chunks ({error}): make the index again") from None
         self.lengths = pc.list_value_length(self._sentences).to_numpy().astype(np.int64)
         self.first_sentence = np.concatenate([[0], np.cumsum(self.lengths)])
         # A chunk has two contexts fewer than sentences.

@@ -81,7 +81,8 @@ def _train(job: Job, states: States, options: DiscriminatorOptions, stop: StopRe
     n_documents = int(store.documents[-1]) + 1
     if n_documents < 4:
         raise ContextError(
-            f"{store.path}: {counted(n_documents, 'document')}: four or more are needed, two of them held out"
+            f"{store.path} holds {counted(n_documents, 'document')}, and four are needed, as two are held out: index "
+            "more"
         )
     train, choose, test = split_documents(n_documents, options.held_out, options.seed)
     units = training_units(store, train, _UNIT)

@@ -95,7 +95,7 @@ def read_harvest(folder: str | os.PathLike[str]) -> Harvest:
     whole = pa.concat_tables([_shard(file) for file in files])
     splits = {name: ScoredPairs(whole.filter(pc.equal(whole["split"], name)).drop_columns("split")) for name in SPLITS}
     if not len(splits["train"]):
-        raise ContextError(f"{folder}: {counted(len(whole), 'pair')}, none of them with split 'train'; harvest more")
+        raise ContextError(f"{folder}: {counted(len(whole), 'pair')}, and none of them has split 'train': harvest more")
     digest = hashlib.sha256()
     for file in files:
         with file.open("rb") as stream:
@@ -115,7 +115,7 @@ def _shard(file: Path) -> pa.Table:
         parquet = pq.ParquetFile(file)
         names = parquet.schema_arrow.names
         if missing := [name for name in kinds if name not in names]:
-            raise ContextError(f"{file}: no column {', '.join(missing)}; there are {', '.join(names)}")
+            raise ContextError(f"{file} has no column {', '.join(missing)}, only {', '.join(names)}; {again}")
         table = parquet.read(columns=list(kinds))
     except (pa.ArrowException, OSError) as error:
         raise ContextError(f"{file}: cannot be read as Parquet ({error}); {again}") from None
@@ -164,7 +164,7 @@ class ScoreScale:
             least, most = float(scores.min()), float(scores.max())
             if least < -1.000001 or most > 1.000001:
                 raise ContextError(
-                    f"the harvested scores run from {least:.4g} to {most:.4g}, and a cosine from -1 to 1: take "
+                    f"the harvested scores run from {least:.4g} to {most:.4g}, and a cosine runs from -1 to 1: take "
                     "scale=stretch"
                 )
             return cls(rule)
@@ -172,7 +172,8 @@ class ScoreScale:
             assert cosines is not None
             if scores.std() < 1e-9 or (slope := float(np.polyfit(scores, cosines, 1)[0])) < 1e-6:
                 raise ContextError(
-                    "the harvested scores do not rise with the cosines of the base: there is no base to keep, so take "
+                    "the harvested scores do not rise with the cosines of the base, so that there is nothing to keep: "
+                    "take "
                     "scale=stretch"
                 )
             low = float(scores.mean()) - float(cosines.mean()) / slope

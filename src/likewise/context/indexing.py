@@ -59,7 +59,7 @@ def build_retrieval(folder: Path, texts: Iterable[str], bits: int) -> None:
     parts = [vectorizer.transform(batch) for batch in iter(lambda: list(islice(rest, _TEXTS_AT_ONCE)), [])]
     counts = sp.vstack(parts, format="csr")
     if not counts.nnz:
-        raise ContextError(f"{folder}: no chunk holds a word: nothing can be retrieved")
+        raise ContextError(f"{folder}: no chunk holds a word, so that nothing can be found: index other text")
     transformer = TfidfTransformer(sublinear_tf=True)
     rows = transformer.fit_transform(counts).T.tocsr()  # (terms, chunks)
     found = {
@@ -85,7 +85,7 @@ class Retrieval:
                 np.load(folder / f"{name}.npy", mmap_mode="r") for name in _ARRAYS
             )
         except (OSError, ValueError) as error:
-            raise ContextError(f"{folder}: no index of chunks ({error}): make it again") from None
+            raise ContextError(f"{folder}: the index of chunks cannot be read ({error}): make it again") from None
         self._n_chunks, bits = (int(number) for number in shape)
         self._rows = sp.csr_matrix((weights, chunks, starts), shape=(1 << bits, self._n_chunks))
         self._vectorizer = hashing(bits)
@@ -160,7 +160,9 @@ def _write_index(
     store = ChunkStore(path, options.left, options.right)
     sources = [str(source.path) for source in find_sources(corpus, reading)]
     if not len(store):
-        raise ContextError(f"{sources[0]}: no document has three sentences, so nothing has a context")
+        raise ContextError(
+            f"{sources[0]}: no document has three sentences, so that none has a context: give longer documents"
+        )
     progress.tell(f"{counted(len(store), 'chunk')}; indexing their words")
     build_retrieval(
         folder / RETRIEVAL, (" ".join(store[chunk].sentences) for chunk in range(len(store))), options.hash_bits

@@ -110,7 +110,7 @@ class SelectionOptions(Options):
 
     def _check(self) -> None:
         if 0 < self.screened < self.size:
-            raise OptionError(f"screened {self.screened} is less than size {self.size}: raise it (or 0)")
+            raise OptionError(f"screened {self.screened} is less than size {self.size}: raise it, or set it to 0")
 
 
 class GeneratorOptions(ModelOptions):
@@ -199,7 +199,7 @@ class ScoreOptions(Options):
         if self.weights and (len(self.weights) != count or min(self.weights) < least or not any(self.weights)):
             kind = "numbers" if self.form == "pmi" else "numbers of 0 or more"
             raise OptionError(
-                f"weights of form={self.form} are {count} {kind}, not all of them 0, and not {list(self.weights)}"
+                f"weights of form={self.form} must be {count} {kind}, not all of them 0, and not {list(self.weights)}"
             )
 
 
@@ -222,9 +222,12 @@ class HarvestOptions(Options):
 
     def _check(self) -> None:
         if not self.ranks or min(self.ranks) < 1 or len(set(self.ranks)) < len(self.ranks):
-            raise OptionError(f"ranks are different numbers from 1 on, not {list(self.ranks)}")
+            raise OptionError(f"ranks must be different whole numbers of 1 or more, not {list(self.ranks)}")
         if self.min_words > self.max_words:
-            raise OptionError(f"min_words {self.min_words} and max_words {self.max_words} leave no sentence")
+            raise OptionError(
+                f"min_words {self.min_words} and max_words {self.max_words} leave no sentence: lower one or raise the "
+                "other"
+            )
 
 
 SECTIONS: dict[str, type[Options]] = {

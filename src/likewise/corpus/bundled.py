@@ -134,7 +134,7 @@ def resolve_model(name: str) -> str:
     model = BUNDLED_MODELS.get(short)
     if model is None:
         there_are = ", ".join(f"bundled:{one}" for one in BUNDLED_MODELS)
-        raise CorpusError(f"unknown model {name!r}: bundled are {there_are}")
+        raise CorpusError(f"there is no bundled model {name!r}: there are {there_are}")
     if model.unpack is None:
         return str(installed_files(name, model)[0])
     key = [short, model.sha256]

@@ -163,7 +163,7 @@ def json_object(text: str, where: str, fault: type[LikewiseError] = CorpusError)
         reason = f"it is {_json_type(found)}"
     except ValueError as error:
         reason = str(error)
-    raise fault(f"{where}: not a JSON object ({reason}): a JSONL file has one object a line, nothing else")
+    raise fault(f"{where}: not a JSON object ({reason}): a JSONL file has one object on each line and nothing else")
 
 
 def _json_type(value: Any) -> str:

@@ -10,6 +10,7 @@ from likewise.corpus.paragraphs import read_paragraphs
 from likewise.corpus.sources import Spec, find_sources
 from likewise.corpus.splitting import sentences_of
 from likewise.corpus.wiki import is_sentence_like, read_articles
+from likewise.errors import counted
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,9 @@ def read_documents(spec: Spec, options: CorpusOptions | None = None) -> Iterator
         found = True
         yield document
     if not found:
-        raise CorpusError(f"{sources[0].path}:1: no document with a sentence in {len(sources)} file(s)")
+        raise CorpusError(
+            f"{sources[0].path}:1: no document of {counted(len(sources), 'file')} has a sentence: give more text"
+        )
 
 
 def _documents(source: Source) -> Iterator[Document]:

@@ -120,7 +120,7 @@ def reading(path: Path, options: CorpusOptions = _DEFAULTS) -> Iterator[tuple[io
     try:
         raw = path.open("rb")
     except OSError as error:
-        raise CorpusError(f"{path}: cannot be opened ({error.strerror}): check the path and its rights") from None
+        raise CorpusError(f"{path}: cannot be opened ({error.strerror}): check the path and its permissions") from None
     with raw:
         compression = _compression(path, raw.peek(_MAGIC_BYTES)[:_MAGIC_BYTES])
         if not compression and not options.is_wide:
@@ -193,7 +193,7 @@ def _faults(path: Path, line: Callable[[], int]) -> Iterator[None]:
         raise
     except UnicodeError as error:
         raise CorpusError(
-            f"{path}:{line()}: unreadable encoding ({error}): give the right one, as --encoding utf-8"
+            f"{path}:{line()}: unreadable encoding ({error}): give the right one, for example --encoding utf-8"
         ) from None
     except (EOFError, OSError, zlib.error) as error:
         raise CorpusError(

@@ -90,7 +90,7 @@ def converted(path: Path, suffix: str, options: CorpusOptions, tick: Tick | None
     try:
         content = checksum(path)
     except OSError as error:
-        raise CorpusError(f"{path}: cannot be opened ({error.strerror}): check the path and its rights") from None
+        raise CorpusError(f"{path}: cannot be opened ({error.strerror}): check the path and its permissions") from None
 
     def make(folder: Path) -> None:
         if suffix in _ZIPPED:
@@ -107,8 +107,9 @@ def _keep_text(path: Path, suffix: str, out: Path) -> None:
     if not pages:
         if suffix == ".pdf":
             raise CorpusError(
-                f"{path}: there is no text in this PDF, only pictures, as of a scan: make text of them, for example "
-                "with docling, and give that"
+                f"{path}: there is no text in this PDF, only pictures, such as those of a scan: turn them into text, "
+                "for example "
+                "with docling, and give that text"
             )
         raise CorpusError(f"{path}: there is no text in this file")
     out.write_text("\n".join(pages) + "\n", encoding="utf-8")
@@ -177,7 +178,8 @@ class _Converter:
             except (EOFError, OSError):
                 self._end()
                 raise CorpusError(
-                    f"{path}: it ends the process that reads it: it is damaged, or made for that: save it again"
+                    f"{path}: reading it ends the process: it is damaged, or made to do that. Save it again, or leave "
+                    "it out"
                 ) from None
 
     def _asked(self, task: dict[str, str]) -> Iterator[dict[str, Any]]:

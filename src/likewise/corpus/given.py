@@ -98,13 +98,13 @@ def given_texts(
         return given
     if isinstance(given, str) and len(given.split()) > 1 and not {*"/\\*"} & {*given} and not _is_there(given):
         shown = given if len(given) <= 40 else f"{given[:40]}..."
-        raise CorpusError(f"{shown}: no such file: check the path; if it is a text, give it in a list, [text]")
+        raise CorpusError(f"{shown}: no such file: check the path; if it is a text, give it in a list: [text]")
     if isinstance(given, str | PathLike):
         return TextSource(given, options)
     items = _items(given)
     head = list(islice(items, _HEAD))
     if not head:
-        raise CorpusError("nothing was given to read: give files, folders or patterns, or texts")
+        raise CorpusError("nothing was given to read: give files, folders, patterns or texts")
     if _are_files(head):
         return TextSource([*head, *items], options)
     rows = isinstance(head[0], Mapping)

@@ -125,7 +125,7 @@ def _from_tar(path: Path, targets: list[Path]) -> None:
     except (tarfile.TarError, EOFError, OSError) as error:
         raise DownloadError(f"{path}: it is not a complete archive ({error}); fetch it again") from error
     if empty := [name for name, target in wanted.items() if not target.exists()]:
-        raise DownloadError(f"{path}: the archive holds nothing of {', '.join(empty)}; is it the right one?")
+        raise DownloadError(f"{path}: the archive holds nothing of {', '.join(empty)}; give the right one")
 
 
 def _from_parquet(path: Path, targets: list[Path]) -> None:

@@ -93,7 +93,7 @@ def prepare(
     corpus = _load(cached("corpus", _key(sources, options), make))
     if len(corpus) < at_least:
         raise CorpusError(
-            f"{corpus.sources[0]}:1: {counted(len(corpus), 'sentence')} left of "
+            f"{corpus.sources[0]}:1: {counted(len(corpus), 'sentence')} could be used of "
             f"{counted(len(corpus.sources), 'file')}, and {at_least:,} are needed: give more text, a smaller batch, or "
             f"looser limits\n{corpus.report}"
         )

@@ -14,6 +14,7 @@ from likewise.corpus.options import CorpusError, CorpusOptions
 from likewise.corpus.paragraphs import prose_paragraphs, read_paragraphs, text_layout
 from likewise.corpus.sources import Spec, find_sources
 from likewise.corpus.splitting import Placed
+from likewise.errors import counted
 
 _SIGN = re.compile(r"\w")
 
@@ -66,8 +67,8 @@ def kept_sentences(sources: list[Source], report: CorpusReport, tick: Tick | Non
         before += source.size
     if not report.kept:
         raise CorpusError(
-            f"{sources[0].path}:1: no sentence is left of {len(sources)} file(s); see the reasons, then "
-            f"look at split, min_words and encoding:\n{report}"
+            f"{sources[0].path}:1: no sentence of {counted(len(sources), 'file')} is kept: see the reasons, and "
+            f"then the options split, min_words and encoding:\n{report}"
         )
 
 

@@ -287,4 +287,6 @@ def _kind_of_rows(source: Source, kind: SourceKind, named: bool) -> SourceKind:
     if kind == "jsonl" and isinstance(row.get("sections"), list):
         return "articles"
     names = ", ".join(name for name, value in row.items() if isinstance(value, str)) or "none"
-    raise CorpusError(f"{source.path}:{number}: which field holds the text? Give --field NAME; here are: {names}")
+    raise CorpusError(
+        f"{source.path}:{number}: it is not clear which field holds the text: give --field NAME, one of {names}"
+    )

@@ -78,5 +78,7 @@ def _places(names: Sequence[str], columns: Columns, optional: Sequence[str], whe
     missing = [" or ".join(known) for known, place in zip(columns.values(), places, strict=False) if place < 0]
     if missing:
         there = ", ".join(name.strip()[:40] for name in names[:12])
-        raise LabelledDataError(f"{where}: no column {', '.join(missing)}; there are: {there}. Name it in the header.")
+        raise LabelledDataError(
+            f"{where}: there is no column {', '.join(missing)}, only {there}: name it in the header"
+        )
     return places

@@ -56,7 +56,7 @@ def section_triplets(documents: Iterable[Document], count: int, seed: int = SEED
             then share no article with them.
     """
     if count < 1 or skip < 0:
-        raise LikewiseError(f"count {count}, skip {skip}: give 1 or more, and 0 or more to skip.")
+        raise LikewiseError(f"count is {count} and skip is {skip}: give a count of 1 or more, and a skip of 0 or more.")
     passed = given = 0
     for document in documents:
         drawn = _draw(document, seed)
@@ -100,7 +100,7 @@ def read_triplets(path: str | os.PathLike[str]) -> list[Triplet]:
             raise CorpusError(f"{place}: a sentence is empty: mend or remove the row")
         found.append(Triplet(*cells))
     if not found:
-        raise CorpusError(f"{path}:2: no triplet in the file")
+        raise CorpusError(f"{path}:2: the file holds no triplet: write one on a line below the header")
     return found
 
 

@@ -105,7 +105,7 @@ def build_layer_average(base: str, layers: Sequence[int], dropout: float | None 
     config = transformer.auto_model.config
     deepest = getattr(config, "num_hidden_layers", None)
     if deepest is None:
-        raise LoadError(f"--base {base}: it does not tell the number of its layers")
+        raise LoadError(f"--base {base}: its configuration does not tell how many layers it has: take another base")
     chosen = {layer + deepest + 1 if layer < 0 else layer for layer in layers}
     if not chosen or min(chosen) < 0 or max(chosen) > deepest:
         raise LoadError(f"--base {base}: its layers are 0 to {deepest}, and {tuple(layers)} are asked for")

@@ -84,7 +84,9 @@ def transformer_of(modules: Any, name: str) -> Transformer:
     if not isinstance(modules[0], Transformer):
         raise LoadError(f"--base {name}: its first module is {type(modules[0]).__name__}, not a Transformer")
     if modules[0].get_embedding_dimension() is None:
-        raise LoadError(f"--base {name}: it does not tell the size of its token vectors")
+        raise LoadError(
+            f"--base {name}: its configuration does not tell the size of its token vectors: take another base"
+        )
     return modules[0]
 
 

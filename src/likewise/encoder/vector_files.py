@@ -48,7 +48,7 @@ class WordTable:
     def __post_init__(self) -> None:
         if self.vectors.ndim != 2 or len(self.words) != len(self.vectors) or not self.vectors.size:
             raise WordVectorError(
-                f"{self.source}: {len(self.words):,} words and vectors of shape {self.vectors.shape} do not go together"
+                f"{self.source}: {len(self.words):,} words and vectors of shape {self.vectors.shape} do not match"
             )
 
     @cached_property
@@ -91,7 +91,7 @@ def check_word_vectors(source: str, dimension: int = 0, trust_pickle: bool = Fal
 
 def _check_size(where: str, size: int, wanted: int) -> None:
     if wanted and size != wanted:
-        raise WordVectorError(f"{where}: its vectors have {size} numbers, and {wanted} are asked for")
+        raise WordVectorError(f"{where}: its vectors have {size} dimensions, and {wanted} are asked for")
 
 
 def _checked_path(source: str) -> Path | None:
@@ -162,8 +162,8 @@ def _from_safetensors(path: Path, source: str) -> WordTable:
     listing = path.with_name("tokenizer.json")
     if len(matrices) != 1 or not listing.is_file():
         raise WordVectorError(
-            f"{source}: holds {len(matrices)} matrices and has {'a' if listing.is_file() else 'no'} tokenizer.json "
-            "next to it: one matrix is needed, and the words of its rows as the ids of a tokenizer.json"
+            f"{source}: it holds {len(matrices)} matrices and has {'a' if listing.is_file() else 'no'} tokenizer.json "
+            "next to it: it needs one matrix, and a tokenizer.json whose ids are its rows"
         )
     ids = Tokenizer.from_file(str(listing)).get_vocab()
     return WordTable(sorted(ids, key=lambda word: ids[word]), matrices[0].astype(np.float32), source)

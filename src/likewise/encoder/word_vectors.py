@@ -62,7 +62,7 @@ class WordVectors(InputModule):
     ) -> None:
         super().__init__()
         if len(tokenizer) != len(vectors):
-            raise WordVectorError(f"{len(tokenizer):,} words and {len(vectors):,} vectors do not go together")
+            raise WordVectorError(f"{len(tokenizer):,} words and {len(vectors):,} vectors do not match")
         self.tokenizer = tokenizer
         self.max_seq_length = max_seq_length
         self.report = report
@@ -161,7 +161,8 @@ def build_word_vectors(
         total = sum(counts.values())
         if not known:
             raise WordVectorError(
-                f"{source}: none of the corpus's {len(counts):,} words has a vector. Is it the corpus's language?"
+                f"{source}: none of the corpus's {len(counts):,} words has a vector: give word vectors of the "
+                "corpus's language"
             )
         report += f"; {known / total:.1%} of the corpus's {total:,} tokens are known"
     kept = torch.from_numpy(np.array(table.vectors[rows], dtype=np.float32))  # (V, D)

@@ -264,7 +264,10 @@ def triplets_evaluator(
     An equal distance counts as wrong, so that a collapsed model has 0.
     """
     if not len(anchors) == len(positives) == len(negatives) or not len(anchors):
-        raise EvaluationError(f"{len(anchors)} anchors, {len(positives)} positives and {len(negatives)} negatives.")
+        raise EvaluationError(
+            f"There are {len(anchors)} anchors, {len(positives)} positives and {len(negatives)} negatives: give as "
+            "many of each."
+        )
     sentences = [*anchors, *positives, *negatives]
     cache = TokenCache(sentences)
 
@@ -279,9 +282,12 @@ def _check_pairs(
     first: Sequence[str], second: Sequence[str], values: Sequence[Any] | np.ndarray, what: str, least: str = ""
 ) -> None:
     if not len(first) == len(second) == len(values) or not len(values):
-        raise EvaluationError(f"{len(first)} first sentences, {len(second)} second ones and {len(values)} {what}.")
+        raise EvaluationError(
+            f"There are {len(first)} first sentences, {len(second)} second ones and {len(values)} {what}: give as "
+            "many of each."
+        )
     if least and len(values) < 2:
-        raise EvaluationError(f"A correlation needs {least} at least, and there is one.")
+        raise EvaluationError(f"A correlation needs {least} or more, and there is one.")
 
 
 def _correlations(found: np.ndarray, gold: np.ndarray) -> Metrics:

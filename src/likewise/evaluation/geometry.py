@@ -35,7 +35,7 @@ def alignment(x: Any, y: Any) -> float:
     if left.shape != right.shape:
         raise EvaluationError(f"The two sides differ in shape: {left.shape} and {right.shape}.")
     if not len(left):
-        raise EvaluationError("Alignment needs a pair at least.")
+        raise EvaluationError("Alignment needs one pair or more.")
     return float(np.square(_unit(left) - _unit(right)).sum()) / len(left)
 
 
@@ -58,7 +58,7 @@ def uniformity(x: Any) -> float:
     given = _matrix(x)
     count = len(given)
     if count < 2:
-        raise EvaluationError(f"Uniformity needs two rows at least, and there are {count}.")
+        raise EvaluationError(f"Uniformity needs two rows or more, and {count} is given.")
     total = 0.0
     for top in range(0, count, _ROWS_AT_A_TIME):
         left = _unit(given[top : top + _ROWS_AT_A_TIME])

@@ -138,12 +138,12 @@ class ProbeRows:
     def of(cls, vectors: np.ndarray, labels: np.ndarray) -> ProbeRows:
         """Prepare vectors (N, D) and their labels (N,)."""
         if len(vectors) != len(labels):
-            raise EvaluationError(f"{len(vectors)} vectors and {len(labels)} labels do not go together.")
+            raise EvaluationError(f"{len(vectors)} vectors and {len(labels)} labels do not match.")
         if not np.isfinite(vectors).all():
             raise EvaluationError("Some vectors are not finite (NaN or infinite): the model is broken.")
         classes, index = np.unique(labels, return_inverse=True)
         if len(classes) < 2:
-            raise EvaluationError("A classifier needs two classes at least.")
+            raise EvaluationError("A classifier needs two classes or more.")
         features = np.column_stack([vectors.astype(np.float64), np.ones(len(vectors))])
         targets = np.eye(len(classes))[index] if len(classes) > 2 else index[:, None].astype(np.float64)
         return cls(features, classes, targets, features.T @ features / len(features))
@@ -196,7 +196,7 @@ def fit(rows: ProbeRows, parts: np.ndarray, strength: float, start: np.ndarray |
         raise EvaluationError(f"The strength C is {strength:g}; give a positive number.")
     sizes = parts.sum(axis=1).astype(np.float64)  # (P,)
     if not sizes.all():
-        raise EvaluationError("A part of the rows is empty.")
+        raise EvaluationError("One part of the rows is empty: give each classifier rows to be fitted to.")
     shape = (len(parts), rows.features.shape[1], rows.targets.shape[1])
     decay = np.ones(shape[1:]) / (strength * sizes)[:, None, None]  # (P, F, C)
     decay[:, -1] = 0

@@ -110,7 +110,7 @@ class Exports:
                 )
         self.checked[pair] = known
         if close and precision != "fp32" and not known.close:
-            raise QuantisationRefused(f"{engine} {precision} is not close: {known}; {MIN_CLOSE} is needed of each.")
+            raise QuantisationRefused(f"{engine} {precision} is not close: {known}; each vector needs {MIN_CLOSE}.")
         return self._opened(pair, sample)
 
     def _opened(self, pair: EngineVariant, sample: Sample) -> Engine:

@@ -110,7 +110,8 @@ def decoded(raw: IO[bytes], path: Path, options: CorpusOptions, first: int = 1) 
             yield text
     except UnicodeDecodeError as error:
         raise LikewiseError(
-            f"{path}, line {number}: not {options.encoding.upper()} ({error.reason}). Name its encoding, as --encoding "
+            f"{path}, line {number}: not {options.encoding.upper()} ({error.reason}). Name its encoding, such as "
+            "--encoding "
             "latin-1, or convert it with iconv."
         ) from None
     except (EOFError, OSError, zlib.error) as error:
@@ -154,7 +155,9 @@ def _texts(piece: Piece, options: CorpusOptions) -> Iterator[str]:
         rows = _parquet(path).read_row_group(piece["group"], columns=[piece["column"]]).column(0).to_pylist()
         for row, text in enumerate(rows, start=piece["start"]):
             if text is not None and not isinstance(text, str):
-                raise LikewiseError(f"{path}, row {row + 1}: {piece['column']} is no text: name the column by --field")
+                raise LikewiseError(
+                    f"{path}, row {row + 1}: {piece['column']} is not a text: name the column with --field"
+                )
             yield text or ""
     elif "bytes" in piece:
         files, inside = _files(path)
@@ -213,7 +216,7 @@ def _row_groups(path: str, options: CorpusOptions) -> Iterator[dict[str, Any]]:
     names = file.schema_arrow.names
     column = options.field or next((name for name in _USUAL if name in names), None)
     if column not in names:
-        raise LikewiseError(f"{path} has no column {column or 'text'!r}: name one of {', '.join(names)} by --field")
+        raise LikewiseError(f"{path} has no column {column or 'text'!r}: name one of {', '.join(names)} with --field")
     start = 0
     for group in range(file.num_row_groups):
         rows = file.metadata.row_group(group).num_rows

@@ -30,7 +30,9 @@ class CausalModel:
         self.folder = resolve_model(name)
         path = Path(self.folder).expanduser()
         if path.is_dir() and not (path / "config.json").is_file():
-            raise LoadError(f"'{name}' is no language model: a folder of transformers with config.json is needed")
+            raise LoadError(
+                f"'{name}' is not a language model: give a folder that transformers has saved, with its config.json"
+            )
 
     @property
     def identity(self) -> str:

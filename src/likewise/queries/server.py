@@ -56,7 +56,7 @@ class ServerWriter:
         names = [one.id for one in self._tried(lambda: self._client.models.list().data)]
         if len(names) != 1:
             there = f"there are {', '.join(names)}" if names else "it names none"
-            raise ServerError(f"{self.url}: which model is to write? Give --queries-model ({there})")
+            raise ServerError(f"{self.url}: name the model that writes by --queries-model ({there})")
         return str(names[0])
 
     def write(self, texts: Sequence[str]) -> list[list[tuple[str, str]]]:

@@ -90,7 +90,8 @@ class GCLSROptions(TrainingOptions):
         parts = [part.strip() for part in self.regions.split(",")]
         if not all(part.isdigit() and int(part) for part in parts):
             raise OptionError(
-                f"regions are numbers of words with commas between, as 1,1,1,6,15,20, not {self.regions!r}"
+                "regions are numbers of words with commas between them, such as 1,1,1,6,15,20, and not "
+                f"{self.regions!r}"
             )
         return tuple(int(part) for part in parts)
 

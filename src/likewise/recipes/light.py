@@ -46,7 +46,7 @@ class LightOptions(AdamWOptions):
         super()._check()
         if self.vectors and (self.dimension or not self.hidden):
             raise OptionError(
-                "with vectors a network is needed, and it gives the base's size: drop dimension and hidden"
+                "vectors needs the network, whose output has the base's size: leave dimension and hidden out"
             )
 
 

@@ -43,7 +43,7 @@ def _network(words: int, hidden: int, dimension: int) -> list[nn.Module]:
     outer = Dense(hidden, dimension, activation_function=nn.Identity())
     if words == dimension:
         if hidden < 2 * dimension:
-            raise OptionError(f"hidden {hidden} is below 2 x {dimension}, which the start of training takes: raise it")
+            raise OptionError(f"training starts with 2 x {dimension} hidden units, and hidden is {hidden}: raise it")
         one = torch.eye(dimension)
         with torch.no_grad():
             inner.linear.weight[: 2 * dimension] = torch.cat([one, -one])

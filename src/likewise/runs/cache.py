@@ -71,7 +71,9 @@ def made_in_cache(folder: Path) -> Path:
         reason = "Permission denied"
     except OSError as error:
         reason = error.strerror or str(error)
-    raise CacheError(f"the cache {folder} cannot be written ({reason}): set LIKEWISE_CACHE to a folder that can")
+    raise CacheError(
+        f"the cache {folder} cannot be written ({reason}): set LIKEWISE_CACHE to a folder that can be written"
+    )
 
 
 def cached(kind: str, key: Any, make: Callable[[Path], object], *, resumes: bool = False) -> Path:

@@ -139,7 +139,7 @@ class Job:
         elif record and not overwrite:
             if change := self.plan.difference(record["plan"]):
                 raise JobError(
-                    f"{self.target} was made with {change}: choose another --out, or --overwrite to replace it"
+                    f"{self.target} was made with {change}: choose another --out, or give --overwrite to replace it"
                 )
             if not self.grows:
                 self.finished = record

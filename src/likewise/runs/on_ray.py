@@ -106,7 +106,7 @@ def _connect(on: str, workers: int | None) -> None:
         return
     address = os.environ["RAY_ADDRESS"] if on == HERE else on
     if on != HERE and not on.startswith("ray://"):
-        raise ClusterError(f"--on {on!r} is no cluster: give ray, or an address as ray://head:10001")
+        raise ClusterError(f"--on {on!r} is not a cluster: give ray, or an address such as ray://head:10001")
     try:
         parts = urlsplit(address if "://" in address else f"//{address}")
         if port := parts.port or (10001 if parts.scheme else 0):  # Ray itself would try for minutes
@@ -116,7 +116,7 @@ def _connect(on: str, workers: int | None) -> None:
     except (OSError, RuntimeError, ValueError) as error:
         raise ClusterError(
             f"no Ray cluster answers at {address} ({first_line(error)}): check the address and `ray status` there, set "
-            "RAY_AUTH_MODE=token where the cluster asks for a token, or use --on ray for this machine alone"
+            "RAY_AUTH_MODE=token if the cluster asks for a token, or use --on ray for this machine alone"
         ) from None
 
 

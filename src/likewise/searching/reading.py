@@ -173,7 +173,7 @@ class Index:
 
         given = [ids] if isinstance(ids, str | int) else list(ids)
         if wrong := [one for one in given if isinstance(one, bool) or not isinstance(one, str | Integral)]:
-            raise SearchError(f"{wrong[0]!r} is no id: give texts or whole numbers, such as those of hits (hit.id)")
+            raise SearchError(f"{wrong[0]!r} is not an id: give texts or whole numbers, such as those of hits (hit.id)")
         there = self.table.present([str(one) for one in given])
         return delete(self, self._writing(), there, Progress(quiet)) if there else 0
 
@@ -367,7 +367,10 @@ class Index:
             ids, scores = self._table.nearest(asked.vector, k, where)
             return Ranking(ids, scores, scores, scores)
         if steps.neighbours and steps.nearest > (stored := self._geometry.near.shape[1]):
-            raise SearchError(f"{self.path} has {stored} nearest passages of each, not {steps.nearest}: give fewer")
+            raise SearchError(
+                f"{self.path} holds the {stored} nearest passages of each one, and not {steps.nearest}: give a "
+                "smaller nearest"
+            )
         return ranked(self._table, self._geometry, steps, asked, k, where, excluded, self._codec)
 
     def _reranked(self, found: Ranking, query: str, steps: Pipeline) -> Ranking:
@@ -467,7 +470,7 @@ def encoder_of(
     """
     given = model or read_record(index).get("model")
     if given is None:
-        raise SearchError(f"{index} names no model: give the one to index with, as --model runs/arc")
+        raise SearchError(f"{index} names no model: give the one to index with, such as --model runs/arc")
     return DeferredEncoder(given, **engine)
 
 

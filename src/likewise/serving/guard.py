@@ -167,7 +167,7 @@ class _Values:
             RequestError: there are too many, or this is no JSON in UTF-8, which is read in the same way by all.
         """
         if b"\0" in piece:
-            raise RequestError("the body holds NUL: send JSON in UTF-8")
+            raise RequestError("the body holds a NUL character: send JSON in UTF-8")
         piece = self._backslash + piece
         self._backslash = piece[-1:] if (len(piece) - len(piece.rstrip(b"\\"))) % 2 else b""
         bare = piece.removesuffix(self._backslash).replace(b"\\\\", b"").replace(b'\\"', b"")

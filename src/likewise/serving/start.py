@@ -125,10 +125,10 @@ def _named(models: Any) -> dict[str, Any]:
         if job_of(model) == "index":
             raise ServingError(f"{model} is an index, not a model: give it as --index {model}")
         if name in found:
-            raise ServingError(f"two models are called {name!r}: give names, as first={text}")
+            raise ServingError(f"two models are called {name!r}: give names, such as first={text}")
         found[name] = model
     if not found:
-        raise ServingError("no model was named: give one, as `likewise serve runs/arc`")
+        raise ServingError("no model was named: give one, for example `likewise serve runs/arc`")
     return found
 
 

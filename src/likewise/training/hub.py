@@ -86,7 +86,7 @@ def push(
     if not record:
         raise PushError(f"{folder} holds no model that likewise has trained: name the folder given as --out")
     if not re.fullmatch(r"[\w.-]+/[\w.-]+", repository):
-        raise PushError(f"{repository!r} is not a repository: give owner and name, as me/my-encoder")
+        raise PushError(f"{repository!r} is not a repository: give owner and name, such as me/my-encoder")
     reports = [evaluate(one, tasks, data=data, quiet=quiet) for one in (record["base"], folder)] if tasks else []
     card = _card((folder / "README.md").read_text(encoding="utf-8"), record, license, repository, reports)
     content: dict[str, Path | bytes] = {}
@@ -109,7 +109,9 @@ def _send(content: Mapping[str, Path | bytes], repository: str, private: bool) -
         operations = [CommitOperationAdd(name, one) for name, one in content.items()]
         api.create_commit(repository, operations, commit_message="A model trained with likewise")
     except (HfHubHTTPError, LocalTokenNotFoundError, OSError) as error:
-        raise PushError(f"the hub did not take {repository}: {first_line(error)}; log in by: hf auth login") from error
+        raise PushError(
+            f"the hub did not take {repository}: {first_line(error)}: log in with `hf auth login`, and try again"
+        ) from error
     return str(url)
 
 

@@ -86,7 +86,8 @@ def read_nli(files: Sequence[Path], data: str | os.PathLike[str] | None = None, 
     """
     if not files:
         raise LabelledDataError(
-            "nli has no data to train on: name it (--train): SNLI's .jsonl, a table, or labels.train with s1.train and "
+            "nli has no data to train on: name a file with --train: SNLI's .jsonl, a table, or labels.train with "
+            "s1.train and "
             "s2.train next to it"
         )
     named = [_labels_of(path) if path.is_dir() else path for path in files]
@@ -260,7 +261,9 @@ def read_triplets(
         files: such files; a folder stands for its train.csv.
     """
     if not files:
-        raise LabelledDataError("triplets has no data to train on: name it (--train), as the train.csv of the triplets")
+        raise LabelledDataError(
+            "triplets has no data to train on: name a file with --train, such as the train.csv of the triplets"
+        )
     named = [path / "train.csv" if path.is_dir() else path for path in files]
     rows = (row for path in named for row in read_table(path, _TRIPLET_COLUMNS))
     return collect(rows, tuple(_TRIPLET_COLUMNS), "triplets", named)

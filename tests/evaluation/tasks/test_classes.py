@@ -94,5 +94,5 @@ def test_broken_files_are_named_with_the_line(text, message, tmp_path):
 
 
 def test_too_few_training_texts(tmp_path):
-    with pytest.raises(DataError, match="9 training texts, and 10 neighbours are asked"):
+    with pytest.raises(DataError, match="9 training texts, and 10 neighbours are looked for"):
         task(write(tmp_path, train=TRAIN[:9], test=TRAIN[:1])).prepare(None)

@@ -69,9 +69,12 @@ def test_the_title_names_folder_and_file(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("1\ta\tb\nhigh\tc\td\n", r"line 2: the score 'high' is no number. Put one there\.$"),
-        ("high\tc\td\n", r"line 1: the score 'high' is no number. Put one there or name the columns score, sentence1"),
-        ("1\ta\tb\nnan\tc\td\n", r"line 2: the score 'nan' is no number"),
+        ("1\ta\tb\nhigh\tc\td\n", r"line 2: the score 'high' is not a number. Put one there\.$"),
+        (
+            "high\tc\td\n",
+            r"line 1: the score 'high' is not a number. Put one there or name the columns score, sentence1",
+        ),
+        ("1\ta\tb\nnan\tc\td\n", r"line 2: the score 'nan' is not a number"),
         ("1\ta\tb\n2\tc\t \n", r"line 2: a sentence is empty"),
         ("1\ta\tb\n2\tc\n", r"line 2: 2 columns"),
         ("", r"pairs.tsv: there is no pair"),

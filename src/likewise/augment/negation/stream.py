@@ -106,7 +106,7 @@ def negate_corpus(
         Stopped: Ctrl-C; what is done is kept.
     """
     if processes < 0 or batch_size < 1:
-        raise OptionError(f"processes are 0 or more and batch_size is 1 or more, not {processes} and {batch_size}")
+        raise OptionError(f"processes must be 0 or more and batch_size 1 or more, not {processes} and {batch_size}")
     progress = Progress(quiet)
     plan = Plan("negate", {"model": parser.identity(model), "rules": RULES_VERSION})
     counts = NegationCounts(Path(out))

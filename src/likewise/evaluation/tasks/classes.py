@@ -55,11 +55,11 @@ class ClassesTask(OwnTask):
     def load(self) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
         """Read label and text of the training rows and of the part's."""
         if self.part == "train":
-            raise DataError(f"{self.name}: the neighbours come from the part train. Score another part, as test.")
+            raise DataError(f"{self.name}: the neighbours come from the part train. Score another part, such as test.")
         training, part = (_labelled(self.find(f"classes-{p}.tsv", f"{p}.tsv")) for p in ("train", self.part))
         if len(training) < NEIGHBOURS:
             raise DataError(
-                f"{self.path}: {len(training)} training texts, and {NEIGHBOURS} neighbours are asked. Add more."
+                f"{self.path}: {len(training)} training texts, and {NEIGHBOURS} neighbours are looked for. Add more."
             )
         return training, part
 

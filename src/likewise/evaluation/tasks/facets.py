@@ -61,7 +61,9 @@ def facet_folds(pairs: RatedPairs, scheme: Scheme, count: int = FOLDS, seed: int
         )
     least = min(len(topic[where]) for _, where in pairs.subsets)
     if least < count:
-        raise DataError(f"A topic of {FOLDER} has {least} pairs, and {count} folds need as many. Put the files there.")
+        raise DataError(
+            f"A topic of {FOLDER} has {least} pairs, and {count} folds need one each. Put the whole files there."
+        )
     cut = folds(topic, np.arange(len(topic)), count, seed)
     return tuple(replace(fold, name=f"fold {i}") for i, fold in enumerate(cut, start=1))
 

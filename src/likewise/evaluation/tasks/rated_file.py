@@ -69,12 +69,13 @@ class RatedFileTask(OwnTask):
                 continue
             if len(cells) <= max(places):
                 raise DataError(
-                    f"{where}: {len(cells)} columns, and a pair has three: score, sentence, sentence, tabs between."
+                    f"{where}: {len(cells)} columns, and a pair has three: score, sentence, sentence, with tabs "
+                    "between them."
                 )
             score, first, second = (cells[place] for place in places)
             if not is_number(score) or not math.isfinite(float(score)):
                 cure = " or name the columns score, sentence1 and sentence2" if i == 0 else ""
-                raise DataError(f"{where}: the score '{score}' is no number. Put one there{cure}.")
+                raise DataError(f"{where}: the score '{score}' is not a number. Put one there{cure}.")
             if not (first and second):
                 raise DataError(f"{where}: a sentence is empty. Write it, or remove the line.")
             found.append((first, second, float(score)))

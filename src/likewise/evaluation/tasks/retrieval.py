@@ -237,7 +237,10 @@ def _judgements(
                 raise DataError(f"{where}: there is no {kind} '{name}'. Add it to the {kind} file or remove the line.")
         found.append((where, cells))
     if not found:
-        raise DataError(f"{path}: the file is empty. Put {', '.join(names)} there, a line each, with tabs between.")
+        raise DataError(
+            f"{path}: the file is empty. Put {', '.join(names)} there, one of these on each line, with tabs between "
+            "them."
+        )
     return found
 
 
@@ -247,9 +250,11 @@ def read_grades(path: Path, documents: dict[str, str] | None, queries: dict[str,
     for where, (query, document, grade) in _judgements(path, ("query", "document", "grade"), documents, queries):
         given = grades.setdefault(query, {})
         if document in given:
-            raise DataError(f"{where}: query '{query}' and document '{document}' are judged already. Keep one line.")
+            raise DataError(
+                f"{where}: query '{query}' and document '{document}' are judged twice. Keep one of the lines."
+            )
         try:
             given[document] = int(grade)
         except ValueError:
-            raise DataError(f"{where}: the grade '{grade}' is no whole number. Put 0 or 1 there, or more.") from None
+            raise DataError(f"{where}: the grade '{grade}' is not a whole number. Put 0 or 1 there, or more.") from None
     return grades

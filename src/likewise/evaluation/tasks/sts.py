@@ -79,8 +79,8 @@ def _read(data: Path, file: StsFile, scale: tuple[float, float]) -> list[tuple[s
         cells = row.split("\t")
         if len(cells) < needed:
             raise DataError(
-                f"{where}: {len(cells)} tab-separated columns, and {needed} are needed. Was the file saved with "
-                "blanks for tabs?"
+                f"{where}: {len(cells)} tab-separated columns, and {needed} are needed. If the file was "
+                "saved with blanks for tabs, copy it again."
             )
         rating, where = (cells[file.gold_column], where) if ratings is None else (ratings[i], f"{gold}, line {i + 1}")
         first, second = (cells[column].strip() for column in file.columns)
