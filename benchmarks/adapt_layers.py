@@ -31,7 +31,7 @@ from adapt_beside_bm25 import BASE, batches_of, standard, terms_and_negatives, t
 from adapt_untrained import Scored, by_every_way, row_of
 from likewise.corpus.downloads import data_folder
 from likewise.corpus.passages import Passage, offered_pairs
-from likewise.corpus.splitting import sentences_of
+from likewise.corpus.sentence_splitter import sentences_of
 from likewise.inference import load
 from likewise.queries.writer import round_trip, writer_of, written_for
 from likewise.retrieval.words import bm25

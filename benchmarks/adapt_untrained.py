@@ -39,7 +39,7 @@ from adapt_measures import SETS as SENTENCES
 from domains import Encoded, corpus_of, sample_of, task_of
 from likewise.corpus.downloads import data_folder
 from likewise.corpus.passages import Passage, offered_pairs
-from likewise.corpus.splitting import sentences_of
+from likewise.corpus.sentence_splitter import sentences_of
 from likewise.retrieval.fusion import exhaustive, nearest, standardised
 from likewise.retrieval.pipeline import WITHOUT_TOKENS, free_hybrid, vectors_alone
 from likewise.retrieval.words import bm25

@@ -33,7 +33,7 @@ _SERVER = multiprocessing.get_context("forkserver")
 PRELOADED = [
     "likewise.training.on_text",
     "likewise.inference.files",
-    "likewise.context.discriminator_training",
+    "likewise.context.discriminator_stage",
     "datasets",
     "sklearn.linear_model",
 ]

@@ -42,7 +42,7 @@ from likewise.adaptation.head import BaseTexts, FrozenTexts, Head
 from likewise.adaptation.texts import HELD_OUT, OwnText
 from likewise.corpus.downloads import data_folder
 from likewise.corpus.passages import Passage, offered_pairs
-from likewise.corpus.splitting import sentences_of
+from likewise.corpus.sentence_splitter import sentences_of
 from likewise.inference import load
 from likewise.inference.runner import runner_of
 from likewise.queries.writer import Written, round_trip, writer_of, written_for

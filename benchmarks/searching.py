@@ -33,8 +33,8 @@ from lancedb.query import MatchQuery
 import likewise
 from domains import Bm25, Cosines, Encoded, Hybrid, task_of
 from likewise.corpus.bundled import resolve_model
-from likewise.corpus.decoding import digest_of
 from likewise.corpus.downloads import data_folder
+from likewise.corpus.lines_and_rows import digest_of
 from likewise.corpus.weaknesses import read_weaknesses
 from likewise.evaluation.tasks.retrieval import measures_of_each, ranked_by
 from likewise.retrieval.pipeline import WITHOUT_TOKENS, Pipeline

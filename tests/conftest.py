@@ -172,7 +172,7 @@ def data_dir() -> Path:
 @pytest.fixture
 def stopping_after(monkeypatch: pytest.MonkeyPatch):
     """A `with` block in which a training is interrupted after a step, as by Ctrl-C."""
-    from likewise.runs.stopping import Stopped
+    from likewise.runs.orderly_stop import Stopped
     from likewise.training.callbacks import Course
 
     @contextmanager

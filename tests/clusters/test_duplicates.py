@@ -11,8 +11,8 @@ import likewise
 from likewise.clusters.texts import read_units
 from likewise.corpus import CorpusOptions
 from likewise.corpus.given import given_texts
+from likewise.runs.orderly_stop import Stopped
 from likewise.runs.progress import Progress
-from likewise.runs.stopping import Stopped
 
 TEXTS = [
     "The old cat sees the dog near the river",

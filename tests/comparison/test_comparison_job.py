@@ -15,7 +15,7 @@ from likewise.comparison.one_run import RunMaker
 from likewise.evaluation import DataError
 from likewise.recipes import OptionError
 from likewise.runs.job import JobError, read_record, work_of
-from likewise.runs.stopping import Stopped
+from likewise.runs.orderly_stop import Stopped
 
 # No parser, which takes seconds to load, and few sentences.
 FEW = {"SENTENCES": 30, "_negated": lambda sentences: {0: "it does not rain", 1: "no dog sees a cat"}}

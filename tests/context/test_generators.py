@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from likewise.context.chunks import Chunk, ChunkStore, write_chunks
-from likewise.context.generator_training import held_out_contexts, perplexities
 from likewise.context.generators import SOURCES, TASKS, LogBilinear, padded
+from likewise.context.generators_stage import held_out_contexts, perplexities
 from likewise.context.options import GeneratorOptions
 from likewise.context.states import SentenceReading
 from likewise.context.training_loop import WEIGHTS, load_weights, save_weights

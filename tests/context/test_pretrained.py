@@ -7,7 +7,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from likewise.context import GeneratorOptions, ScoreOptions, Workspace, causal, open_origin, train_generators
 from likewise.context.causal import CausalScorer
-from likewise.context.generator_training import load_generators
+from likewise.context.generators_stage import load_generators
 from likewise.context.options import SelectionOptions
 from likewise.context.pretrained import PretrainedGenerators
 from likewise.queries.causal import CausalModel

@@ -8,10 +8,10 @@ from sentence_transformers import SentenceTransformer
 
 from likewise.baselines.baseline_job import baseline
 from likewise.context import ContextError, StatesOptions, Workspace, read_states, states
-from likewise.context.indexing import open_store
+from likewise.context.index_stage import open_store
 from likewise.context.states import FrozenEncoder, States
 from likewise.runs.job import JobError
-from likewise.runs.stopping import Stopped
+from likewise.runs.orderly_stop import Stopped
 
 TEXTS = ["The old cat sees the dog.", "A river", "The bridge is near the garden and the cat likes the small window."]
 

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from likewise.corpus.markdown import markdown_blocks
-from likewise.corpus.splitting import PARAGRAPH_LIMIT
+from likewise.corpus.sentence_splitter import PARAGRAPH_LIMIT
 
 
 def blocks(text):

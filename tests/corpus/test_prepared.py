@@ -12,7 +12,7 @@ import pytest
 
 from likewise.corpus import CorpusError, CorpusOptions, prepare
 from likewise.corpus import prepared as module
-from likewise.corpus.decoding import digest_of
+from likewise.corpus.lines_and_rows import digest_of
 from likewise.runs.progress import Progress
 
 

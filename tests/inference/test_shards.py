@@ -15,7 +15,7 @@ from likewise.inference import lines as cutting
 from likewise.inference import shards
 from likewise.inference.lines import list_pieces, read_piece
 from likewise.runs.job import JobError
-from likewise.runs.stopping import Stopped
+from likewise.runs.orderly_stop import Stopped
 
 WINDOW = 64
 

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import pytest
 from rich.console import Console
 
+from likewise.runs.orderly_stop import StopRequest
 from likewise.runs.progress import Progress
-from likewise.runs.stopping import StopRequest
 from likewise.training import callbacks
 from likewise.training.callbacks import Course
 

@@ -137,7 +137,7 @@ def test_same_seed_same_weights_other_seed_others(corpus_file, tiny_base, tmp_pa
 def test_ctrl_c_saves_first(corpus_file, tiny_base, tmp_path):
     out = tmp_path / "run"
     code = (
-        "import likewise, sys; from likewise.runs.stopping import Stopped\n"
+        "import likewise, sys; from likewise.runs.orderly_stop import Stopped\n"
         "try: likewise.train('simcse', sys.argv[1], base=sys.argv[2], out=sys.argv[3], batch_size=8, epochs=400, "
         "eval_steps=10000, held_out=20, select_by='last')\n"
         "except Stopped as stopped: print(stopped, file=sys.stderr); sys.exit(130)"

@@ -18,8 +18,8 @@ from likewise.adaptation.proposals import propose
 from likewise.adaptation.result import AdaptResult, adapted_card, adapted_page, advice, form_of
 from likewise.adaptation.texts import OwnText, frozen_texts, memory, negations, sample_passages, unmeasured
 from likewise.corpus import CorpusOptions
-from likewise.corpus.decoding import digest_of
 from likewise.corpus.given import GivenTexts, given_texts
+from likewise.corpus.lines_and_rows import digest_of
 from likewise.corpus.passages import Passage, read_passages
 from likewise.encoder.word_part import WordPart, fit_word_part
 from likewise.errors import counted

@@ -28,8 +28,8 @@ from likewise.inference.runner import UnfitModel, tokens_of
 from likewise.losses.functional import cosine_matrix
 from likewise.losses.pairs import false_negatives, filtered_contrast, similarities_keep
 from likewise.runs.options import Options, option
+from likewise.runs.orderly_stop import orderly_stop
 from likewise.runs.progress import Progress
-from likewise.runs.stopping import orderly_stop
 
 
 class HeadTrainingOptions(Options):

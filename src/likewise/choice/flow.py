@@ -17,8 +17,8 @@ import numpy as np
 from likewise.adaptation import adapt as adapt_encoder
 from likewise.choice.result import Choice, System, best_free, compared, decided, judgement
 from likewise.corpus.bundled import resolve_model
-from likewise.corpus.decoding import digest_of
 from likewise.corpus.given import GivenTexts, TextSource, given_texts
+from likewise.corpus.lines_and_rows import digest_of
 from likewise.corpus.options import CorpusOptions
 from likewise.errors import LikewiseError, counted, require_extra
 from likewise.evaluation.data import json_rows
@@ -29,10 +29,10 @@ from likewise.retrieval.pipeline import Pipeline, free_hybrid, pipeline_of, vect
 from likewise.runs.arguments import checked
 from likewise.runs.duration import seconds_each
 from likewise.runs.job import Job, Resume, check_target, open_job, read_record
+from likewise.runs.orderly_stop import orderly_stop
 from likewise.runs.parts import Parts, checksum
 from likewise.runs.plan import Plan
 from likewise.runs.progress import Progress
-from likewise.runs.stopping import orderly_stop
 from likewise.searching.held_out import CALLED, LEAST, Excerpt, HeldOut, sampled
 from likewise.searching.indexing import WORDS, index
 from likewise.searching.passages import Splitting, files_of

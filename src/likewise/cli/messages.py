@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 import typer
 
-from likewise.runs.stopping import EXIT_CODE as STOPPED
+from likewise.runs.orderly_stop import EXIT_CODE as STOPPED
 
 TRACEBACK_VARIABLE = "LIKEWISE_TRACEBACK"
 """Set it to see the traceback behind a clean message."""

@@ -24,8 +24,8 @@ from likewise.inference.engines.engine import EngineName, EnginePrecision
 from likewise.runs.arguments import checked
 from likewise.runs.job import check_target
 from likewise.runs.options import OptionError
+from likewise.runs.orderly_stop import orderly_stop
 from likewise.runs.progress import Progress
-from likewise.runs.stopping import orderly_stop
 from likewise.runs.whole_files import written_whole
 
 if TYPE_CHECKING:

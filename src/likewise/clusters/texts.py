@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from likewise.corpus.decoding import READERS, Source, digest_of, field_text
 from likewise.corpus.given import ID, TextSource
+from likewise.corpus.lines_and_rows import READERS, Source, digest_of, field_text
 from likewise.corpus.paragraphs import read_paragraphs
 from likewise.corpus.sources import find_sources
 from likewise.errors import LikewiseError, counted

@@ -25,9 +25,9 @@ from likewise.inference.engines.engine import EngineName, EnginePrecision
 from likewise.runs.arguments import checked
 from likewise.runs.job import Job, Resume, check_target, open_job
 from likewise.runs.options import OptionError, checked_seed
+from likewise.runs.orderly_stop import StopRequest, orderly_stop
 from likewise.runs.plan import Plan
 from likewise.runs.progress import Progress
-from likewise.runs.stopping import StopRequest, orderly_stop
 from likewise.runs.whole_files import written_whole
 
 if TYPE_CHECKING:

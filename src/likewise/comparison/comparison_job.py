@@ -17,9 +17,9 @@ from likewise.comparison.pictures import check_extra, draw_maps, draw_scores, dr
 from likewise.corpus import CorpusOptions
 from likewise.runs.arguments import checked
 from likewise.runs.job import check_target, open_job
+from likewise.runs.orderly_stop import orderly_stop
 from likewise.runs.parts import Parts
 from likewise.runs.progress import Progress
-from likewise.runs.stopping import orderly_stop
 from likewise.runs.whole_files import read_json, write_json, write_text
 from likewise.transformers_output import only_errors
 

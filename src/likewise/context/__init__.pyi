@@ -1,10 +1,10 @@
 from .chunks import Chunk as Chunk
 from .chunks import ChunkStore as ChunkStore
-from .discriminator_training import train_discriminator as train_discriminator
-from .generator_training import train_generators as train_generators
-from .harvesting import HarvestResult as HarvestResult
-from .harvesting import harvest as harvest
-from .indexing import build_index as build_index
+from .discriminator_stage import train_discriminator as train_discriminator
+from .generators_stage import train_generators as train_generators
+from .harvest_stage import HarvestResult as HarvestResult
+from .harvest_stage import harvest as harvest
+from .index_stage import build_index as build_index
 from .options import DiscriminatorOptions as DiscriminatorOptions
 from .options import GeneratorOptions as GeneratorOptions
 from .options import HarvestOptions as HarvestOptions

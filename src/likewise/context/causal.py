@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from likewise.corpus.decoding import digest_of
+from likewise.corpus.lines_and_rows import digest_of
 from likewise.queries.causal import CausalModel
 from likewise.runs.cache import cached
 from likewise.runs.whole_files import written_whole

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from likewise.context.generator_training import load_generators
+from likewise.context.generators_stage import load_generators
 from likewise.context.harvest_pairs import PairSource, SentencePair, tfidf
 from likewise.context.options import FEATURES, TERMS, HarvestOptions, ScoreOptions, SelectionOptions
 from likewise.context.selection import ContextFinder
@@ -31,7 +31,7 @@ from likewise.context.similarity import (
 from likewise.context.states import States
 from likewise.context.terms import TermScorer
 from likewise.context.workspace import QUIET, ContextError, Workspace
-from likewise.corpus.decoding import digest_of
+from likewise.corpus.lines_and_rows import digest_of
 from likewise.errors import counted
 from likewise.evaluation.pairs import cosines
 from likewise.evaluation.task import Rows

@@ -95,15 +95,21 @@ class PretrainedGenerators:
         return np.where(np.asarray(wanted), found, 0.0)
 
     def _alone(self, texts: Sequence[str], rows: np.ndarray) -> np.ndarray:
-        """Return log p of the texts of some rows, each computed once: (K,)."""
-        distinct, inverse = np.unique(rows, return_inverse=True)
-        sums = self.scorer.sums([""], texts, np.stack([np.zeros_like(distinct), distinct], axis=1))
-        return sums[inverse.reshape(-1), 0]
+        """Return log p of the texts of some rows with nothing before them: (K,)."""
+        cells = np.stack([np.zeros_like(rows), rows], axis=1)
+        return self._behind([""], texts, cells, advance=lambda count: None)[:, 0]
 
-    def _behind(self, before: Sequence[str], texts: Sequence[str], rows: np.ndarray) -> np.ndarray:
+    def _behind(
+        self,
+        before: Sequence[str],
+        texts: Sequence[str],
+        rows: np.ndarray,
+        advance: Callable[[int], object] | None = None,
+    ) -> np.ndarray:
         """Return log p of texts behind others (K, P) for rows (K, 1 + P), each computed once."""
         distinct, inverse = np.unique(rows, axis=0, return_inverse=True)
-        return self.scorer.sums(before, texts, distinct, self._progress.advance)[inverse.reshape(-1)]
+        sums = self.scorer.sums(before, texts, distinct, advance or self._progress.advance)
+        return sums[inverse.reshape(-1)]
 
     def _near(
         self,

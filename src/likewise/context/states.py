@@ -19,15 +19,15 @@ import numpy as np
 import torch
 from torch.nn.functional import normalize
 
-from likewise.context.indexing import open_store
+from likewise.context.index_stage import open_store
 from likewise.context.options import StatesOptions
 from likewise.context.workspace import QUIET, ContextError, Stage, Workspace
 from likewise.inference.encoding import undisturbed
 from likewise.inference.loading import load
 from likewise.runs.job import Job, Resume
+from likewise.runs.orderly_stop import orderly_stop
 from likewise.runs.parts import Parts, checksum
 from likewise.runs.progress import Progress
-from likewise.runs.stopping import orderly_stop
 
 _FILE, _TOKENS = "states.safetensors", "tokens.npy"
 _AT_ONCE = 500

@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from likewise.context.discriminator_training import CachedRanker
+from likewise.context.discriminator_stage import CachedRanker
 from likewise.context.generators import Generating
 from likewise.context.options import TERMS, ScoreOptions
 from likewise.context.workspace import QUIET

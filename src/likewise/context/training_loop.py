@@ -18,9 +18,9 @@ from likewise.context.options import ModelOptions
 from likewise.context.states import States
 from likewise.context.workspace import ContextError, Stage, Workspace
 from likewise.runs.job import Job, Resume
+from likewise.runs.orderly_stop import StopRequest, orderly_stop
 from likewise.runs.parts import SavedStates, chance, checksum, set_chance
 from likewise.runs.progress import Progress
-from likewise.runs.stopping import StopRequest, orderly_stop
 from likewise.runs.whole_files import write_text
 
 WEIGHTS, LOG = "model.safetensors", "log.jsonl"

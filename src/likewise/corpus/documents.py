@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
 
-from likewise.corpus.decoding import READERS, Source, unrepeated
+from likewise.corpus.lines_and_rows import READERS, Source, unrepeated
 from likewise.corpus.options import CorpusError, CorpusOptions
 from likewise.corpus.paragraphs import read_paragraphs
+from likewise.corpus.sentence_splitter import sentences_of
 from likewise.corpus.sources import Spec, find_sources
-from likewise.corpus.splitting import sentences_of
 from likewise.corpus.wiki import is_sentence_like, read_articles
 from likewise.errors import counted
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Literal
 
-from likewise.corpus.splitting import PARAGRAPH_LIMIT, Placed
+from likewise.corpus.sentence_splitter import PARAGRAPH_LIMIT, Placed
 
 BlockKind = Literal["prose", "code", "table"]
 

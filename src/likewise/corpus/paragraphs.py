@@ -6,11 +6,18 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Literal
 
-from likewise.corpus.decoding import READERS, Source, field_text, text_lines, without_invisible
 from likewise.corpus.files import HEAD, read_head
 from likewise.corpus.foreign import pages_of
+from likewise.corpus.lines_and_rows import READERS, Source, field_text, text_lines, without_invisible
 from likewise.corpus.markdown import ITEM, Block, BlockKind, markdown_blocks, without_links
-from likewise.corpus.splitting import Placed, is_prose, is_wrapped, paragraphs_of, sentences_in_lines, sentences_of
+from likewise.corpus.sentence_splitter import (
+    Placed,
+    is_prose,
+    is_wrapped,
+    paragraphs_of,
+    sentences_in_lines,
+    sentences_of,
+)
 from likewise.corpus.wiki import is_markup, is_sentence_like, read_articles
 
 Layout = Literal["line", "prose", "wrapped"]

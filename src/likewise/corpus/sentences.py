@@ -8,12 +8,12 @@ from itertools import chain, groupby, islice
 from operator import itemgetter
 
 from likewise.corpus.counts import CorpusReport
-from likewise.corpus.decoding import Source, text_lines
 from likewise.corpus.files import Tick
+from likewise.corpus.lines_and_rows import Source, text_lines
 from likewise.corpus.options import CorpusError, CorpusOptions
 from likewise.corpus.paragraphs import prose_paragraphs, read_paragraphs, text_layout
+from likewise.corpus.sentence_splitter import Placed
 from likewise.corpus.sources import Spec, find_sources
-from likewise.corpus.splitting import Placed
 from likewise.errors import counted
 
 _SIGN = re.compile(r"\w")

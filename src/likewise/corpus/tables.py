@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from likewise.corpus.decoding import json_object
 from likewise.corpus.files import format_suffix, strict_lines
+from likewise.corpus.lines_and_rows import json_object
 from likewise.corpus.options import CorpusError
 
 Columns = Mapping[str, Sequence[str]]

@@ -10,7 +10,7 @@ from sentence_transformers.util import truncate_embeddings
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from likewise.corpus.decoding import without_surrogates
+from likewise.corpus.lines_and_rows import without_surrogates
 from likewise.encoder.saved_models import OwnInference
 from likewise.inference.chooser import FEW, Chosen, choose, exports_of
 from likewise.inference.engines.engine import Engine, EngineChoice, TorchEngine

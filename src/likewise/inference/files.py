@@ -16,7 +16,7 @@ import numpy as np
 from sentence_transformers import SentenceTransformer
 
 from likewise.corpus import CorpusOptions
-from likewise.corpus.decoding import digest_of
+from likewise.corpus.lines_and_rows import digest_of
 from likewise.errors import LikewiseError, counted
 from likewise.inference.encoder import default_prompt, settled
 from likewise.inference.encoding import LoadedEncoder, dimension, undisturbed
@@ -29,9 +29,9 @@ from likewise.inference.vector_parts import EncodedFile, VectorParts
 from likewise.runs.arguments import checked
 from likewise.runs.job import Job, Resume, TargetKind, check_target, open_job
 from likewise.runs.on_ray import check_workers, cluster
+from likewise.runs.orderly_stop import StopRequest, orderly_stop
 from likewise.runs.plan import Plan
 from likewise.runs.progress import Bar, Progress
-from likewise.runs.stopping import StopRequest, orderly_stop
 
 # A window is read, sorted by length and encoded at a time: 8,192 texts, or 16 million characters of longer ones.
 _WINDOW_CHARACTERS = 1 << 24

@@ -18,8 +18,8 @@ from typing import IO, Any
 import numpy as np
 
 from likewise.corpus import CorpusOptions
-from likewise.corpus.decoding import digest_of, field_text, json_object, without_surrogates
 from likewise.corpus.files import check_ends, reading
+from likewise.corpus.lines_and_rows import digest_of, field_text, json_object, without_surrogates
 from likewise.errors import LikewiseError, first_line
 from likewise.runs.on_ray import Piece
 

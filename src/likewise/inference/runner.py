@@ -18,7 +18,7 @@ from sentence_transformers.sentence_transformer.modules import StaticEmbedding, 
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from likewise.corpus.decoding import without_surrogates
+from likewise.corpus.lines_and_rows import without_surrogates
 from likewise.encoder.word_vectors import WordVectors
 from likewise.inference.engines.engine import Engine
 from likewise.inference.tokens import Tokens, by_budget

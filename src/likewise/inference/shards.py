@@ -19,8 +19,8 @@ from likewise.inference.lines import read_piece
 from likewise.inference.vector_parts import EncodedFile, vector_column
 from likewise.runs.job import Job, read_record
 from likewise.runs.on_ray import Piece, pieces_on_ray
+from likewise.runs.orderly_stop import StopRequest
 from likewise.runs.parts import Parts
-from likewise.runs.stopping import StopRequest
 from likewise.runs.whole_files import written_whole
 
 _LANCE = ".lance"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from likewise.corpus.decoding import digest_of, without_surrogates
+from likewise.corpus.lines_and_rows import digest_of, without_surrogates
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

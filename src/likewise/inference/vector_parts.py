@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.lib import format as npy
 
-from likewise.corpus.decoding import digest_of
+from likewise.corpus.lines_and_rows import digest_of
 from likewise.runs.job import Job
 from likewise.runs.parts import Parts
 

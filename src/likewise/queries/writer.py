@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from likewise.corpus.decoding import digest_of
+from likewise.corpus.lines_and_rows import digest_of
 from likewise.errors import counted
 from likewise.queries.prompts import FORM, HEADS, LONGEST, messages
 from likewise.retrieval.fusion import exhaustive
@@ -23,8 +23,8 @@ from likewise.retrieval.pipeline import free_hybrid
 from likewise.retrieval.words import analyzer, bm25
 from likewise.runs.cache import KeptRows
 from likewise.runs.duration import spoken
+from likewise.runs.orderly_stop import orderly_stop
 from likewise.runs.progress import Progress
-from likewise.runs.stopping import orderly_stop
 
 FIRST = 10
 """Places in the free hybrid within which a query has to find its passage."""

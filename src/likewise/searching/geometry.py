@@ -19,7 +19,7 @@ from likewise.runs.whole_files import written_whole
 from likewise.searching.table import SearchError, Table
 
 if TYPE_CHECKING:
-    from likewise.runs.stopping import StopRequest
+    from likewise.runs.orderly_stop import StopRequest
 
 _ROWS, _COLUMNS = 2048, 8192
 """Passages that are compared at a time: 64 MB of cosines."""

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from likewise.corpus.passages import Passage, offered_pairs
-from likewise.corpus.splitting import sentences_of
+from likewise.corpus.sentence_splitter import sentences_of
 from likewise.retrieval.words import analyzer
 from likewise.runs.progress import Progress
 from likewise.runs.whole_files import write_text

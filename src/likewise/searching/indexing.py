@@ -16,8 +16,8 @@ from uuid import uuid4
 
 import numpy as np
 
-from likewise.corpus.decoding import digest_of
 from likewise.corpus.given import GivenTexts, TextSource, given_texts
+from likewise.corpus.lines_and_rows import digest_of
 from likewise.corpus.options import CorpusError, CorpusOptions
 from likewise.encoder.location import check_cross_encoder
 from likewise.errors import counted
@@ -28,10 +28,10 @@ from likewise.retrieval.pipeline import WITHOUT_TOKENS, Given, Pipeline, pipelin
 from likewise.runs.arguments import checked
 from likewise.runs.job import Job, Resume, check_target, open_job, read_record
 from likewise.runs.on_ray import RayExecutor, cluster, in_order, loadable
+from likewise.runs.orderly_stop import StopRequest, orderly_stop
 from likewise.runs.parts import checksum
 from likewise.runs.plan import Plan
 from likewise.runs.progress import Progress
-from likewise.runs.stopping import StopRequest, orderly_stop
 from likewise.searching.fields import kinds_of, merged
 from likewise.searching.geometry import Geometry, build, new_name
 from likewise.searching.leftovers import GRACE, left_in

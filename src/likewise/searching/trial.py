@@ -15,8 +15,8 @@ import numpy as np
 
 from likewise.corpus.options import CorpusOptions
 from likewise.retrieval.pipeline import Pipeline
+from likewise.runs.orderly_stop import orderly_stop
 from likewise.runs.progress import Progress
-from likewise.runs.stopping import orderly_stop
 from likewise.searching.fusion import Asked
 from likewise.searching.held_out import HeldOut
 from likewise.searching.indexing import index

@@ -10,10 +10,10 @@ from transformers import TrainerCallback
 
 from likewise.errors import counted
 from likewise.runs.duration import WORTH_TELLING, spoken
+from likewise.runs.orderly_stop import StopRequest
 from likewise.runs.parts import seal
 from likewise.runs.processes import any_of, is_first
 from likewise.runs.progress import Bar
-from likewise.runs.stopping import StopRequest
 from likewise.training.trainer import TrainingError
 
 _MEASURED = 3

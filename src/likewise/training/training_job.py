@@ -22,9 +22,9 @@ from likewise.recipes.options import TrainingOptions
 from likewise.runs import processes
 from likewise.runs.job import Job, Resume, check_target, complete_installation, open_job
 from likewise.runs.options import OptionError, checked_seed, write_toml
+from likewise.runs.orderly_stop import orderly_stop
 from likewise.runs.plan import Plan
 from likewise.runs.progress import Progress
-from likewise.runs.stopping import orderly_stop
 from likewise.runs.whole_files import write_text
 from likewise.training.callbacks import Course, Log
 from likewise.training.checkpoints import base_fingerprint, made_by, newest_checkpoint

@@ -20,15 +20,15 @@ from threadpoolctl import threadpool_limits
 
 from likewise.augment.negation import parser
 from likewise.augment.negation.rules import RULES_VERSION, Negation, negate_batch
-from likewise.corpus.decoding import digest_of
 from likewise.corpus.files import strict_lines
+from likewise.corpus.lines_and_rows import digest_of
 from likewise.runs.cache import KeptRows
 from likewise.runs.job import open_job
 from likewise.runs.on_ray import RayExecutor, cluster, in_order
 from likewise.runs.options import OptionError
+from likewise.runs.orderly_stop import orderly_stop
 from likewise.runs.plan import Plan
 from likewise.runs.progress import Progress
-from likewise.runs.stopping import orderly_stop
 
 #: Sentences that one process takes at a time.
 BATCH_SIZE = 512

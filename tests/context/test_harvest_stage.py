@@ -14,13 +14,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from likewise.context.harvest_pairs import PairSource
+from likewise.context.harvest_stage import parse_shard, score_shards, shard_name
 from likewise.context.harvested import read_harvest
-from likewise.context.harvesting import parse_shard, score_shards, shard_name
 from likewise.context.options import HarvestOptions
 from likewise.context.workspace import ContextError
 from likewise.runs.job import JobError
+from likewise.runs.orderly_stop import Stopped
 from likewise.runs.progress import Progress
-from likewise.runs.stopping import Stopped
 
 OPTIONS = HarvestOptions(pairs=240, ranks=(1, 4), random=2, anchors=6, held_out=0.1)
 

@@ -19,13 +19,13 @@ from likewise.context import (
     train_discriminator,
 )
 from likewise.context.discriminator import ContextBatch, Discriminator, batch_of_chunks, negatives, split_documents
-from likewise.context.discriminator_training import CachedRanker, accuracy_of, calibrate
+from likewise.context.discriminator_stage import CachedRanker, accuracy_of, calibrate
 from likewise.context.states import SentenceReading, States
 from likewise.context.training_loop import load_weights
 from likewise.context.workspace import Workspace
 from likewise.runs.job import JobError
+from likewise.runs.orderly_stop import Stopped
 from likewise.runs.parts import Parts
-from likewise.runs.stopping import Stopped
 
 
 @pytest.fixture

@@ -29,10 +29,10 @@ from likewise.context.options import HarvestOptions, ScoreOptions, SelectionOpti
 from likewise.context.workspace import ContextError, Workspace
 from likewise.runs.job import JobError, Resume, open_job, read_record, work_of
 from likewise.runs.on_ray import RayExecutor, cluster, in_order
+from likewise.runs.orderly_stop import orderly_stop
 from likewise.runs.parts import Parts
 from likewise.runs.plan import Plan
 from likewise.runs.progress import Progress
-from likewise.runs.stopping import orderly_stop
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -20,10 +20,10 @@ from likewise.context.states import States
 from likewise.context.training_loop import Loop, load_weights, train_stage
 from likewise.context.transformer import Transformers
 from likewise.context.workspace import ContextError, Stage
-from likewise.corpus.decoding import digest_of
+from likewise.corpus.lines_and_rows import digest_of
 from likewise.errors import counted
 from likewise.runs.job import Job, Resume
-from likewise.runs.stopping import StopRequest
+from likewise.runs.orderly_stop import StopRequest
 
 _AT_ONCE = 256
 _MEASURED = 60

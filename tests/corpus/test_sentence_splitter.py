@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from likewise.corpus.splitting import (
+from likewise.corpus.sentence_splitter import (
     PARAGRAPH_LIMIT,
     is_prose,
     is_wrapped,

@@ -27,8 +27,8 @@ from likewise.context.training_loop import Loop, load_weights, train_stage
 from likewise.context.workspace import ContextError, Stage
 from likewise.errors import counted
 from likewise.runs.job import Job, Resume
+from likewise.runs.orderly_stop import StopRequest
 from likewise.runs.parts import Parts
-from likewise.runs.stopping import StopRequest
 
 _UNIT = 128
 """Most sentences of a document that stay together: longer ones are cut, so that a batch holds several documents."""
