@@ -125,7 +125,7 @@ def offered(line: str) -> list[str]:
         ("likewise train sn", ["sncse"]),
         ("likewise finetune tr", ["triplets"]),
         ("likewise baseline wh", ["whitening"]),
-        ("likewise train arccse --triplet-w", ["--triplet-weight"]),
+        ("likewise train arccse --triplet-we", ["--triplet-weight"]),
         ("likewise analyze errors --t", ["--task"]),
     ],
 )
