@@ -10,16 +10,21 @@ class AdaptOptions(Options):
     0
     """
 
-    minutes: float = option(15.0, "Minutes to spend, about; of a text that is too long, passages are drawn.", gt=0)
+    minutes: float = option(
+        15.0,
+        "About how many minutes to spend; of a text that is too long for them, passages are drawn at random.",
+        gt=0,
+    )
     passages: int = option(
         0,
-        "Use at most so many passages, whatever time they take, for the same result on every machine; 0: as many as "
-        "fit the minutes.",
+        "The most passages to use, however long they take, so that the result is the same on every machine; 0 uses as "
+        "many as fit the minutes.",
         ge=0,
     )
     width: int = option(
         384,
-        "With --alone, dimensions that the words of the corpus may add to each vector; 0: none, as with --plain.",
+        "With --alone, the most dimensions that the words of the corpus add to each vector; 0 adds none, as --plain "
+        "does.",
         ge=0,
     )
     plain: bool = option(

@@ -63,11 +63,12 @@ def choose(
         Optional[str],
         Option(help="The name of the model on that server; it may be left out if there is one alone."),
     ] = None,
-    queries_for: Annotated[int, Option(help="Passages that queries are written for, at most.")] = 200,
+    queries_for: Annotated[int, Option(help="The most passages that queries are written for.")] = 200,
     judgements: Annotated[
         Optional[str],
         Option(
-            help="Your own judgements: a line for each with the query's id, the document's, and a grade, with tabs. A "
+            help="Your own judgements: a line for each with the query's id, the document's id and a grade, with tabs "
+            "between them. A "
             "document is called by the field _id of its row, or by its file."
         ),
     ] = None,
@@ -82,8 +83,8 @@ def choose(
         int,
         Option(help="The most passages that are searched; of a longer text, parts are drawn at random."),
     ] = 3000,
-    minutes: Annotated[float, Option(help="How long each adaptation may take, about.")] = 15.0,
-    seed: Annotated[int, Option(help="Fixes what is drawn.")] = 1,
+    minutes: Annotated[float, Option(help="About how many minutes each adaptation may take.")] = 15.0,
+    seed: Annotated[int, Option(help="Fixes the queries and passages that are drawn.")] = 1,
     resume: ResumeOption = False,
     overwrite: OverwriteOption = False,
     quiet: QuietOption = False,

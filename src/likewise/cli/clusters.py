@@ -52,7 +52,8 @@ def duplicates(
     keep_one: Annotated[
         Optional[str],
         Option(
-            help="A file for the texts that are kept: whole rows if it ends in .jsonl or .csv, otherwise a text a line."
+            help="A file for the texts that are kept: whole rows if it ends in .jsonl or .csv, otherwise one text on "
+            "each line."
         ),
     ] = None,
     threshold: Annotated[float, Option(help="The least cosine of duplicates, from -1 to 1.")] = 0.9,
@@ -121,7 +122,8 @@ def topics(
     model: EncoderOption = "bundled:minilm",
     out: Annotated[str, Option(help="The folder for topics.jsonl, assignments.jsonl and map.html.")],
     number: Annotated[
-        Optional[int], Option(help="How many topics; by default as many as the text has communities.")
+        Optional[int],
+        Option(help="The number of topics; by default as many as there are communities of similar texts."),
     ] = None,
     resolution: Annotated[
         float, Option(help="Higher for more and smaller topics, lower for fewer and larger ones.")

@@ -78,7 +78,9 @@ def index(
 def train(
     what: Annotated[
         Literal["states", "discriminator", "generators", "all"],
-        typer.Argument(help="Which models; states: the index read by the frozen encoder."),
+        typer.Argument(
+            help="The models to train; states reads the index with the frozen encoder, which is no training."
+        ),
     ],
     work: Work,
     preset: KindOfModels = "frozen",
@@ -111,10 +113,14 @@ def score(
     sentences: Annotated[
         Optional[list[str]], typer.Argument(metavar="[A B]", help="Two sentences; or none, with --pairs or --task.")
     ] = None,
-    pairs: Annotated[Optional[Path], typer.Option(help="A file of pairs, a tab between two sentences.")] = None,
+    pairs: Annotated[
+        Optional[Path], typer.Option(help="A file with a pair on each line, a tab between its two sentences.")
+    ] = None,
     task: Annotated[Optional[str], typer.Option(help="A task of rated pairs, such as sts-b or sts-b-dev.")] = None,
     data: Annotated[Optional[Path], typer.Option(help="Folder in SentEval's layout, for --task.")] = None,
-    limit: Annotated[int, typer.Option(help="Number of pairs of the task to draw (with seed 1); 0: all.", min=0)] = 0,
+    limit: Annotated[
+        int, typer.Option(help="Number of pairs of the task to draw (with seed 1); 0 takes all.", min=0)
+    ] = 0,
     choose: Annotated[bool, typer.Option("--choose", help="Choose the weights on the task, and record them.")] = False,
     explain: Annotated[
         bool, typer.Option("--explain", help="Print the contexts that decided, for two sentences.")

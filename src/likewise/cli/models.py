@@ -32,8 +32,8 @@ def encode(
     source: Annotated[
         str,
         Argument(
-            help="A text or JSONL file, plain, .gz, .bz2 or .zst, or '-' for standard input. An empty line keeps its "
-            "row."
+            help="A text or JSONL file, plain, .gz, .bz2 or .zst, or '-' for standard input. An empty line has a row, "
+            "too."
         ),
     ],
     out: Annotated[
@@ -122,7 +122,7 @@ def push(
     ],
     tasks: Annotated[
         Optional[str],
-        Option(help="Tasks of the table on the card, evaluated on the base and on the model; names with commas."),
+        Option(help="Tasks to evaluate the base and the model on, for a table on the card; names with commas."),
     ] = None,
     data: DataOption = None,
     private: Annotated[bool, flag("--private", "Make the repository private.")] = False,

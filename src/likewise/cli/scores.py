@@ -122,7 +122,7 @@ def compare(
     seeds: Annotated[
         str,
         Option(
-            help="Each method that a seed changes is made with each of them; the pictures of models show the first.",
+            help="The seeds; a method that a seed changes is made with each of them, and the pictures show the first.",
             parser=_whole_numbers,
             metavar="N,N...",
         ),
@@ -131,8 +131,8 @@ def compare(
     minutes: Annotated[
         Optional[float],
         Option(
-            help="Minutes of updates for each training, without its evaluations; a short training of each method "
-            "turns them into a number of updates."
+            help="Minutes that each training may spend on updates, evaluations not counted; a short training of each "
+            "method turns them into a number of updates."
         ),
     ] = None,
     preset: Annotated[

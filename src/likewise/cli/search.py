@@ -60,7 +60,7 @@ def index(
     language: LanguageOption = "English",
     keep: Annotated[bool, flag("--keep", "Keep the passages of files and texts that are not named.")] = False,
     approximate: Annotated[
-        int, Option(help="Passages from which an approximate index of the vectors is built.")
+        int, Option(help="With this many passages or more, the index of the vectors is an approximate one.")
     ] = 200_000,
     pipeline: Annotated[
         Optional[str],
@@ -113,7 +113,7 @@ def search(
     *,
     index: Annotated[str, Argument(help="The folder of the index.")],
     query: Annotated[str, Argument(help="A question, a sentence, or words.")],
-    k: Annotated[int, Option("-k", help="How many passages.")] = 10,
+    k: Annotated[int, Option("-k", help="The number of passages to find.")] = 10,
     vectors_only: Annotated[bool, flag("--vectors-only", "Search by meaning alone, not also by words.")] = False,
     words_only: Annotated[bool, flag("--words-only", "Search by words alone (BM25); the model is not loaded.")] = False,
     where: Annotated[
@@ -176,10 +176,10 @@ def serve(
             "answered by the tokens of a model."
         ),
     ] = None,
-    host: Annotated[str, Option(help="The address to listen at; 0.0.0.0 for all.")] = "127.0.0.1",
-    port: Annotated[int, Option(help="The port; 0 for a free one.")] = 8080,
+    host: Annotated[str, Option(help="The address to listen at; 0.0.0.0 listens at all.")] = "127.0.0.1",
+    port: Annotated[int, Option(help="The port to listen at; 0 takes a free one.")] = 8080,
     api_key_file: Annotated[
-        Optional[str], Option(help="A file with an API key on each line, of which a request must have one.")
+        Optional[str], Option(help="A file with an API key on each line; a request must come with one of them.")
     ] = None,
     cors: Annotated[
         Optional[list[str]],

@@ -119,7 +119,8 @@ def duplicates(
             Rows are mappings or a DataFrame.
         model: the encoder, or what `load` takes.
         out: the JSONL file of groups: for each the text that is kept, and its duplicates with their places and cosines.
-        keep_one: a file for the texts that are kept: whole rows if it ends in .jsonl or .csv, otherwise a text a line.
+        keep_one: a file for the texts that are kept: whole rows if it ends in .jsonl or .csv, otherwise one text on
+            each line.
         threshold: the least cosine of duplicates, from -1 to 1.
         words: the least share of words that duplicates have in common; 0 looks at vectors alone, so
             that negations, numbers, names and opposites do not count either.

@@ -65,7 +65,7 @@ def encode_file(
 
     Args:
         model: the encoder, or what `load` takes.
-        source: a text or JSONL file, plain, .gz, .bz2 or .zst, or '-' for standard input. An empty line keeps its row.
+        source: a text or JSONL file, plain, .gz, .bz2 or .zst, or '-' for standard input. An empty line has a row, too.
         out: X.npy (float32, a row per line), X.parquet ('sentence' and 'embedding'), or '-' (a JSON array per line on
             standard output, which cannot be resumed). The folder X/ takes Parquet shards of 'file', 'row', 'sentence'
             and 'embedding', and X.lance a Lance table of these; their source may also be a Parquet file, a folder, a

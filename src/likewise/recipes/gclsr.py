@@ -38,7 +38,9 @@ class GCLSROptions(TrainingOptions):
     )
     sentences: int = option(10_000, "Sentences sampled from the corpus; 0 takes all.", ge=0)
     dimension: int = option(
-        0, "Dimensions of the word vectors: required of a file, kept of an encoder's; 0 takes any.", ge=0
+        0,
+        "Dimensions of the word vectors: a file must have them, and an encoder's vectors are cut to them; 0 takes any.",
+        ge=0,
     )
     most_frequent: int = option(
         100_000, "Number of most frequent words to keep in addition to those of the corpus.", ge=0

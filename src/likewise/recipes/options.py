@@ -117,7 +117,7 @@ class ContrastiveOptions(AdamWOptions):
     temperature: float = option(0.05, "Temperature tau of the contrastive loss.", gt=0)
     chunk: int = option(
         0,
-        "Encode so many sentences at a time, to save memory with a large batch (GradCache); 0 encodes all at once.",
+        "Sentences that are encoded at a time, to save memory with a large batch (GradCache); 0 encodes all at once.",
         ge=0,
     )
 
@@ -127,7 +127,7 @@ class HeadOptions(ContrastiveOptions):
 
     pooling: OwnOrMode = option(
         "cls",
-        "Which token vectors make the sentence vector; own: as the base has it, and for a raw language model cls, or "
-        "mean if it reads from left to right.",
+        "Which token vectors make the sentence vector; own is the base's own pooling, and for a raw language model "
+        "cls, or mean if it reads from left to right.",
     )
     head: bool = option(True, "Train with an MLP head on top, which is not saved with the model.")
