@@ -24,6 +24,7 @@ from filelock import FileLock
 from transformers import AutoModelForMaskedLM, AutoTokenizer, DataCollatorForLanguageModeling
 
 from arms import Arm, parser_of, result_path, run
+from sncse_sts import TWO
 
 RATE, WARM_UP, BATCH, LENGTH = 5e-4, 50, 64, 64
 """Of the masked language modelling."""
@@ -138,8 +139,6 @@ def mean_of_seeds(arm: str, seeds: tuple[int, ...] = (1, 2, 3)) -> Any:
 ONE = {"learning_rate": 1e-4, "precision": "bf16"}
 ARC = ONE | {"pooling": "cls"}
 SNCSE = ONE | {"head": True, "distil_mask": "never"}
-TWO = {"template": 'This sentence : " X " means [MASK].', "other_template": 'This sentence of " X " means [MASK].'}
-"""The prompts of the authors' code: of the sentence, in evaluation too, and of its positive and its negation."""
 ARMS = {
     "untrained, mean": Arm(as_it_is("mean"), seeds=False),
     "untrained, [CLS]": Arm(as_it_is("cls"), seeds=False),
@@ -159,7 +158,7 @@ ARMS = {
     "sncse without the margin loss": Arm("sncse", SNCSE | {"negation": "none"}),
     "sncse, negation as a positive": Arm("sncse", SNCSE | {"negation": "positive"}, seeds=False),
     "sncse, negation as a hard negative": Arm("sncse", SNCSE | {"negation": "hard-negative"}, seeds=False),
-    "sncse in two prompts": Arm("sncse", SNCSE | TWO | {"final_stop": True}, seeds=False),
+    "sncse in two prompts": Arm("sncse", SNCSE | TWO, seeds=False),
     "sncse, dropout 0.05": Arm("sncse", SNCSE | {"dropout": 0.05}, seeds=False),
     "esimcse": Arm("esimcse", ARC, seeds=False),
     "consert": Arm("consert", ONE, seeds=False),

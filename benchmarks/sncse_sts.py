@@ -19,16 +19,24 @@ from arms import Arm, parser_of, run, train
 from likewise.encoder.build import reads_a_mask
 from likewise.recipes import find_recipe
 
+TWO: dict[str, Any] = {
+    "template": 'This sentence : " X " means [MASK].',
+    "other_template": 'This sentence of " X " means [MASK].',
+    "final_stop": True,
+}
+"""The prompts of the authors' code: of the sentence, in evaluation too, and of its positive and its negation."""
 
-def mask(args: argparse.Namespace, seed: int) -> str:
+
+def mask(args: argparse.Namespace, seed: int, **prompts: Any) -> str:
     """The folder of a distilled mask, trained if it is not there; the base itself if it reads a mask already."""
     import likewise
 
     if reads_a_mask(args.base):
         return str(args.base)
-    folder = args.out / f"mask-{seed}"
+    folder = args.out / f"mask-{seed}{'-two' * bool(prompts)}"
     with FileLock(f"{folder}.lock"):  # another run may be at it
-        likewise.train("mask-distillation", args.corpus, base=args.base, out=folder, seed=seed, data=args.data)
+        given = {"base": args.base, "out": folder, "seed": seed, "data": args.data}
+        likewise.train("mask-distillation", args.corpus, **given, **prompts)
     return str(folder)
 
 
@@ -48,7 +56,8 @@ def from_the_mask(own: bool = False, **options: Any) -> Any:
     """Return `sncse` trained from the mask of the first seed or of its own."""
 
     def make(args: argparse.Namespace, out: Path) -> dict[str, Any]:
-        args.base = mask(args, args.seed if own else 1)
+        prompts = {name: value for name, value in options.items() if name in TWO}
+        args.base = mask(args, args.seed if own else 1, **prompts)
         return train(Arm("sncse", options), args, out)
 
     return make
@@ -69,6 +78,8 @@ ARMS = {
     "SNCSE, preset negation": Arm(from_the_mask(**_of_preset("negation"))),
     "the base, a mask for each seed": Arm(at_the_mask(own=True)),
     "SNCSE, a mask for each seed": Arm(from_the_mask(own=True)),
+    "SNCSE in two prompts": Arm(from_the_mask(**TWO), seeds=False),
+    "SNCSE, dropout 0.05": Arm(from_the_mask(dropout=0.05), seeds=False),
 }
 
 

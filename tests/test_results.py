@@ -21,10 +21,11 @@ TABLES = {
     "exclusion": "exclusion.py",
     "light": "light.py",
     "gclsr-sts": "gclsr/sts.py",
+    "raw-start": "raw_start.py",
     "context-students": "context/surrogate.py",
     "context-surrogate": "context/surrogate.py",
 }
-RUNS = [path for folder in TABLES for path in sorted((RESULTS / folder).rglob("*.json"))]
+RUNS = [path for folder in TABLES for path in sorted((RESULTS / folder).rglob("*.json")) if path.stem != "start"]
 OTHERS = {
     "adapt-beside-bm25",
     "adapt-layers",
