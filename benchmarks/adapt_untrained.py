@@ -1,12 +1,13 @@
 """Changes of the vectors that need no training, judged as a search uses them, and on single sentences.
 
     python benchmarks/adapt_untrained.py --out benchmarks/results/adapt-untrained
+    python benchmarks/adapt_untrained.py --part test --arms ridge --out benchmarks/results/adapt-untrained/test
 
 Everything is fitted on text without labels: the documents of a retrieval set, the corpus of 2,000 sentences of the
 others. Retrieval sets: nDCG@10 of the dev part (security: half of its reports) by the vectors alone, within the free
 hybrid, and within the pipeline of an index without tokens, whose neighbours are found by the changed vectors, with the
 interval of the gain over the base in the same pipeline (paired bootstrap). The others: the main measure of the dev
-part.
+part. --part test takes the test parts instead, for an arm that is final.
 
 - `top K`: the mean and the first K principal directions taken off (all-but-the-top, Mu and Viswanath 2018).
 - `whitening P`: the mean taken off, directions divided by their deviation to the power P, after the covariance is
@@ -135,7 +136,7 @@ def row_of(name: str, arm: str, found: Scored, base: Scored | None = None) -> di
 
 
 def retrieval(name: str, args: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    judged = collection(args.data, name, "dev")
+    judged = collection(args.data, name, args.part)
     texts, queries = list(judged.documents.values()), list(judged.queries.values())
     encode = Encoded(args.base, args.vectors)
     both = unit(encode([*texts, *queries]))
@@ -149,38 +150,46 @@ def retrieval(name: str, args: argparse.Namespace) -> Iterator[dict[str, Any]]:
     def scored(passages: np.ndarray, given: np.ndarray, less: np.ndarray | float = 0.0) -> Scored:
         return by_every_way(given @ passages.T - less, words, passages, judged)
 
-    def arms() -> Iterator[tuple[str, Scored]]:
+    def wanted(arm: str) -> bool:
+        return not args.arms or arm.startswith(tuple(args.arms))
+
+    def arms() -> Iterator[tuple[str, Callable[[], Scored]]]:
         for arm, change in heads(documents, left, right):
-            yield arm, scored(change(documents), change(asked))
+            yield arm, lambda change=change: scored(change(documents), change(asked))
         near = nearest(documents, 10)
         for count, share in ((5, 0.15), (5, 0.3), (10, 0.3), (5, 0.5)):
-            yield f"near {count}, {share}", scored(averaged(documents, near[:, :count], documents, share), asked)
+            changed = averaged(documents, near[:, :count], documents, share)
+            yield f"near {count}, {share}", lambda changed=changed: scored(changed, asked)
         for weight in (0.3, 1.0, 3.0):
-            yield f"ridge {weight}", scored(documents, ridge(left, right, weight)(asked))
+            mapped = ridge(left, right, weight)(asked)
+            yield f"ridge {weight}", lambda mapped=mapped: scored(documents, mapped)
         hubs = np.sort(documents @ left.T, axis=1)[:, -10:].mean(axis=1)
         for share in (0.25, 0.5):
-            yield f"hubs {share}", scored(documents, asked, share * hubs)
-        if len(documents) > MOST:
+            yield f"hubs {share}", lambda less=share * hubs: scored(documents, asked, less)
+        if len(documents) > MOST or not (wanted("near 5, 0.15, by both") or wanted("sentences 0.15")):
             return
         alike = near_by_both(texts, documents, 5)
         for share in (0.15, 0.3):
-            yield f"near 5, {share}, by both", scored(averaged(documents, alike, documents, share), asked)
+            changed = averaged(documents, alike, documents, share)
+            yield f"near 5, {share}, by both", lambda changed=changed: scored(changed, asked)
         sentences = [list(sentences_of(text))[:12] for text in texts]
         flat = unit(quick([one for some in sentences for one in some]))
         starts = np.cumsum([0, *map(len, sentences)])
         means = np.stack([flat[a:b].mean(axis=0) for a, b in pairwise(starts)])
         for share in (0.15, 0.3, 0.5):
-            yield f"sentences {share}", scored(unit((1 - share) * documents + share * means), asked)
+            changed = unit((1 - share) * documents + share * means)
+            yield f"sentences {share}", lambda changed=changed: scored(changed, asked)
 
     start = scored(documents, asked)
     yield row_of(name, "base", start)
-    for arm, found in arms():
-        yield row_of(name, arm, found, start)
+    for arm, made in arms():
+        if wanted(arm):
+            yield row_of(name, arm, made(), start)
 
 
 def single(name: str, args: argparse.Namespace) -> Iterator[dict[str, Any]]:
     corpus = sample_of(corpus_of(args.data, name))
-    ready = task_of(args.data, name, "dev").read(Path())
+    ready = task_of(args.data, name, args.part).read(Path())
     offered = offered_pairs([Passage((one,)) for one in corpus], seed=1)
     quick = Encoded(args.base, args.vectors, args.precision)
     sides = [[getattr(one, side) for one in offered] for side in ("first", "second")]
@@ -233,6 +242,8 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--base", default="bundled:minilm")
     found.add_argument("--precision", choices=("fp32", "bf16"), default="bf16", help="of all but documents and queries")
     found.add_argument("--sets", nargs="+", choices=(*JUDGED, *SENTENCES), default=[*JUDGED, *SENTENCES])
+    found.add_argument("--part", choices=("dev", "test"), default="dev")
+    found.add_argument("--arms", nargs="+", help="how the names of the arms of retrieval sets begin; all if not given")
     return found
 
 
