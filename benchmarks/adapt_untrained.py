@@ -19,6 +19,8 @@ part. --part test takes the test parts instead, for an arm that is final.
 - `sentences A`: a document's vector takes a share A of the mean of its sentences' vectors, as if these were queries.
 - `ridge L`: queries are mapped by the ridge regression of passages on the queries that were taken out of them, with
   the identity as its prior.
+- `latent A`: latent semantic indexing of the texts (Deerwester and others 1990), 384 dimensions over stems, has a share
+  A beside the base's cosine.
 - `hubs A`: from the cosine with a document, A times its mean cosine with the 10 nearest queries that were taken out of
   the text is subtracted (as in CSLS, Conneau et al. 2018); no map of vectors, but a number for each document.
 """
@@ -35,6 +37,8 @@ from typing import Any
 import numpy as np
 import torch
 from sklearn.covariance import ledoit_wolf
+from sklearn.decomposition import TruncatedSVD
+from sklearn.feature_extraction.text import TfidfVectorizer
 
 from adapt_measures import SETS as SENTENCES
 from domains import Encoded, corpus_of, sample_of, task_of
@@ -43,7 +47,7 @@ from likewise.corpus.passages import Passage, offered_pairs
 from likewise.corpus.sentence_splitter import sentences_of
 from likewise.retrieval.fusion import exhaustive, nearest, standardised
 from likewise.retrieval.pipeline import WITHOUT_TOKENS, free_hybrid, vectors_alone
-from likewise.retrieval.words import bm25
+from likewise.retrieval.words import analyzer, bm25
 from likewise.searching.trial import gain_interval
 from queries import ndcg_of_each
 from searching import JUDGED, Judged, collection
@@ -84,6 +88,17 @@ def ridge(left: np.ndarray, right: np.ndarray, weight: float) -> Map:
     prior = weight * len(left) / size * np.eye(size)
     turned = np.linalg.solve(left.T @ left + prior, left.T @ right + prior)
     return lambda some: unit(some @ turned)
+
+
+def latent(texts: Sequence[str]) -> Callable[[Sequence[str]], np.ndarray]:
+    """The vectors of texts by latent semantic indexing of some texts, each of length 1."""
+    words = TfidfVectorizer(analyzer=analyzer("english"), sublinear_tf=True, min_df=2, dtype=np.float32)
+    fitted = TruncatedSVD(384, n_iter=4, random_state=1).fit(words.fit_transform(texts))
+    return lambda some: unit(fitted.transform(words.transform(some)))
+
+
+def beside(vectors: np.ndarray, others: np.ndarray, share: float) -> np.ndarray:
+    return unit(np.concatenate([vectors, share**0.5 * others], axis=1))
 
 
 def averaged(vectors: np.ndarray, near: np.ndarray, pool: np.ndarray, share: float) -> np.ndarray:
@@ -163,6 +178,10 @@ def retrieval(name: str, args: argparse.Namespace) -> Iterator[dict[str, Any]]:
         for weight in (0.3, 1.0, 3.0):
             mapped = ridge(left, right, weight)(asked)
             yield f"ridge {weight}", lambda mapped=mapped: scored(documents, mapped)
+        topics = latent(texts)
+        for share in (0.3, 0.6):
+            sides = [beside(documents, topics(texts), share), beside(asked, topics(queries), share)]
+            yield f"latent {share}", lambda sides=sides: scored(*sides)
         hubs = np.sort(documents @ left.T, axis=1)[:, -10:].mean(axis=1)
         for share in (0.25, 0.5):
             yield f"hubs {share}", lambda less=share * hubs: scored(documents, asked, less)
@@ -206,6 +225,11 @@ def single(name: str, args: argparse.Namespace) -> Iterator[dict[str, Any]]:
         return {"set": name, "arm": arm, "dev": round(score, 2), "gain": round(score - start, 2)}
 
     yield row("base", judged)
+    topics = latent(corpus)(ready.sentences)
+    for share in (0.1, 0.3, 0.6):
+        yield row(f"latent {share}", beside(judged, topics, share))
+    if args.arms:
+        return
     for arm, change in heads(pool, left, right):
         yield row(arm, change(judged))
     for count, share in ((5, 0.15), (5, 0.3), (10, 0.3), (5, 0.5)):
@@ -243,7 +267,7 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--precision", choices=("fp32", "bf16"), default="bf16", help="of all but documents and queries")
     found.add_argument("--sets", nargs="+", choices=(*JUDGED, *SENTENCES), default=[*JUDGED, *SENTENCES])
     found.add_argument("--part", choices=("dev", "test"), default="dev")
-    found.add_argument("--arms", nargs="+", help="how the names of the arms of retrieval sets begin; all if not given")
+    found.add_argument("--arms", nargs="+", help="how the names of the arms begin; all if not given")
     return found
 
 
