@@ -85,7 +85,8 @@ def test_a_judgement_holds_for_one_processor(folder, bf16, monkeypatch):
 def test_a_cache_that_cannot_be_written_or_is_damaged(folder, sentences, bf16, tmp_path, monkeypatch):
     store = exports_of(load(folder, device="cpu")).store
     store.judge(("torch", "bf16"), lowest=1.0, sentences=32)
-    (store.home / "close.json").write_text("{")
+    (facts,) = (tmp_path / "cache").rglob("facts.json")
+    facts.write_text("{")
     assert store.judged(("torch", "bf16")) is None
     monkeypatch.setenv("LIKEWISE_CACHE", str(folder / "modules.json" / "none"))
     model = load(folder, device="cpu")

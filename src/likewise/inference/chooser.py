@@ -9,6 +9,7 @@ import time
 import weakref
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from sentence_transformers import SentenceTransformer
@@ -48,7 +49,7 @@ class Exports:
 
     def has(self, pair: EngineVariant) -> bool:
         """Return whether an engine can run without making an export first."""
-        return pair[0] == "torch" or self.store.about(pair) is not None
+        return pair[0] == "torch" or self.store.folder(pair) is not None
 
     def any_same(self) -> bool:
         """Return whether there is a float32 export with torch's vectors already."""
@@ -89,17 +90,17 @@ class Exports:
         engine, precision = pair
         known = self.checked.get(pair)
         if known is None and precision == "fp32" and (about := self.store.same(engine)):
-            known = Fidelity(**about["fidelity"])  # of a lower precision it depends on the texts too
+            known = Fidelity(**about)  # of a lower precision it depends on the texts too
         if known is None or known.sentences < ENOUGH <= len(sample.texts):
             older = self.has(pair)
             known = sample.fidelity(self._opened(pair, sample))
             if older and precision == "int8" and not known.near:
                 # Its ranges were taken from another corpus: take them from this one.
                 self._open.pop(pair)
-                self._make(pair, sample)
+                self._make(pair, sample, again=True)
                 known = sample.fidelity(self._opened(pair, sample))
             if precision == "fp32":
-                self.store.note(pair, fidelity=asdict(known), release=release(engine))
+                self.store.note(engine, asdict(known), known.sentences >= ENOUGH)
             if precision == "fp32" and not known.same:
                 limit = f"not {MAX_DIFFERENCE:.0e} at most"
                 raise CannotExport(f"its vectors differ from torch's by {known.difference:.1e} and {limit}")
@@ -121,21 +122,21 @@ class Exports:
             self._open[pair] = torch
         if pair not in self._open:
             check_exportable(sample.model)
-            if not self.has(pair):
-                self._make(pair, sample)
             at_least = least_tokens(sample.model)
-            self._open[pair] = MAKERS[pair[0]].ENGINE(self.store.folder(pair), pair[1], at_least)
+            self._open[pair] = MAKERS[pair[0]].ENGINE(self._make(pair, sample), pair[1], at_least)
             if pair[1] == "fp32":
-                self.store.put_tokens(pair, sample.runner.tokens, at_least)
+                self.store.put_tokenizer(sample.runner.tokens, at_least)
         return self._open[pair]
 
-    def _make(self, pair: EngineVariant, sample: Sample) -> None:
-        maker, whole = MAKERS[pair[0]], (pair[0], "fp32")
-        if self.store.about(whole) is None:
-            self.store.put(whole, lambda folder: maker.export(sample.model, folder))
-        if pair[1] == "int8":
-            batches = sample.batches(least_tokens(sample.model))
-            self.store.put(pair, lambda folder: maker.quantise(self.store.folder(whole), folder, batches))
+    def _make(self, pair: EngineVariant, sample: Sample, again: bool = False) -> Path:
+        """Return the folder of an export, which is made if there is none, or `again`."""
+        maker = MAKERS[pair[0]]
+        if pair[1] != "int8":
+            return self.store.put(pair, lambda folder: maker.export(sample.model, folder))
+        if not again and (known := self.store.folder(pair)):
+            return known
+        whole, batches = self._make((pair[0], "fp32"), sample), sample.batches(least_tokens(sample.model))
+        return self.store.put(pair, lambda folder: maker.quantise(whole, folder, batches), again=again)
 
 
 _EXPORTS: weakref.WeakKeyDictionary[SentenceTransformer, Exports] = weakref.WeakKeyDictionary()

@@ -18,7 +18,7 @@ import numpy as np
 
 from likewise.inference.engines.engine import CPU_BUDGET, Call, TokenCall
 from likewise.inference.engines.onnx_engine import OnnxEngine
-from likewise.inference.engines.store import TOKENIZER, Store
+from likewise.inference.engines.store import Store
 from likewise.inference.tokens import Tokens, by_budget
 from likewise.runs.progress import Progress
 
@@ -177,10 +177,12 @@ class ExportedEncoder(TextEncoder):
     def __init__(self, fingerprint: str, tokenizer: str | None, truncate_dim: int | None, prompt: str = "") -> None:
         super().__init__(prompt, truncate_dim)
         store = Store(fingerprint)
-        known: dict[str, Any] = (store.same("onnx") or {}).get("tokens", {})
-        if tokenizer is None or known.get("hash") != tokenizer:
+        kept = store.tokenizer(tokenizer) if tokenizer and store.same("onnx") else None
+        folder = store.folder(("onnx", "fp32"))
+        if kept is None or folder is None:
             raise LookupError(fingerprint)
-        folder, self._at_least = store.folder(("onnx", "fp32")), known["at_least"]
+        path, known = kept
+        self._at_least = known["at_least"]
         try:
             self._engine = OnnxEngine(folder, "fp32", self._at_least)
             self._call = self._engine.with_threads(1)
@@ -189,7 +191,7 @@ class ExportedEncoder(TextEncoder):
         self.gives_tokens = self._engine.gives_tokens
         from tokenizers import Tokenizer
 
-        own = Tokenizer.from_file(str(folder / TOKENIZER))
+        own = Tokenizer.from_file(str(path))
         own.encode_special_tokens = known["special"]
         self._tokens = Tokens(own, known["pad"], known["left"])
         self.pool, self.workers = cores()

@@ -26,7 +26,7 @@ from likewise.inference.fidelity import Sample, sample_of
 from likewise.inference.loading import load
 from likewise.inference.runner import UnfitModel
 from likewise.runs.arguments import checked
-from likewise.runs.cache import made_in_cache
+from likewise.runs.cache import cache_folder, made_in_cache
 from likewise.runs.job import Job, check_target, open_job
 from likewise.runs.plan import Plan
 from likewise.runs.progress import Progress
@@ -92,10 +92,9 @@ def _write_graph(encoder: SentenceTransformer, format: str, job: Job) -> None:
     pair: Any = (format, "fp32")
     exports, sample = exports_of(encoder), Sample(encoder, _TEXTS)
     exports.ready(pair, sample)
-    tokens = sample.runner.tokens
-    shutil.copytree(
-        exports.store.folder(pair), job.result, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.json", WHOLE)
-    )
+    tokens, made = sample.runner.tokens, exports.store.folder(pair)
+    assert made is not None
+    shutil.copytree(made, job.result, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.json", WHOLE))
     write_text(job.result / TOKENIZER, tokens.json)
     about = {
         "inputs": list(INPUTS),
@@ -134,7 +133,8 @@ def told_export(told: Mapping[str, Any]) -> None:
     model = load(told["name"], device="cpu", engine="torch", precision="fp32")
     exports, pair = exports_of(model), tuple(told["pair"])
     if exports.store.fingerprint == told["fingerprint"]:
-        with suppress(Timeout), FileLock(made_in_cache(exports.store.home) / ".background.lock", timeout=0):
+        locks = made_in_cache(cache_folder() / "engines" / ".locks")
+        with suppress(Timeout), FileLock(locks / f"{told['fingerprint']}-background", timeout=0):
             exports.prepare(pair, Sample(model, told["texts"]))
 
 

@@ -1,6 +1,5 @@
 """The exporting engines; each test is skipped where its package is not installed."""
 
-import json
 import logging
 import subprocess
 import sys
@@ -94,8 +93,8 @@ def test_an_export_is_kept_and_made_anew_for_other_weights(engine, tiny_model, t
     folder = tmp_path / "model"
     model = saved(tiny_model, folder, engine=engine)
     model.encode(texts[:5])
-    (home,) = (cache / "engines").iterdir()
-    about = json.loads((home / f"{engine}-fp32" / "about.json").read_text())
+    before = chooser.exports_of(model).store
+    assert before.folder((engine, "fp32")).is_relative_to(cache / "engines")
     assert not (folder / "engines").exists()
     load(folder, device="cpu", engine=engine).encode(texts[:5])
     assert len(made) == 1
@@ -104,8 +103,9 @@ def test_an_export_is_kept_and_made_anew_for_other_weights(engine, tiny_model, t
     wanted = model.encode(texts[:5], output_value="token_embeddings")[0][0]  # [CLS] by sentence-transformers itself
     np.testing.assert_allclose(model.encode(texts[:5])[0], wanted, atol=1e-5)
     assert len(made) == 2
-    (changed,) = set((cache / "engines").iterdir()) - {home}
-    assert json.loads((changed / f"{engine}-fp32" / "about.json").read_text())["model"] != about["model"]
+    after = chooser.exports_of(model).store
+    assert after.fingerprint != before.fingerprint
+    assert {before.folder((engine, "fp32")), after.folder((engine, "fp32"))} < set((cache / "engines").iterdir())
 
 
 def test_short_calls_take_an_export_once_it_pays(engine, tiny_model, texts, tmp_path, monkeypatch):
@@ -282,10 +282,15 @@ def test_int8_keeps_a_bit_back_where_products_overflow(any_processor, tiny_model
 def test_a_store_forgets_other_weights(tmp_path, monkeypatch):
     monkeypatch.setenv("LIKEWISE_CACHE", str(tmp_path))
     one, other, pair = Store("a" * 32), Store("a" * 16 + "b" * 16), ("onnx", "fp32")
-    one.put(pair, lambda folder: (folder / "model.onnx").write_text("x"))
-    assert one.about(pair)["model"] == "a" * 32
-    assert other.about(pair) is None
+    made = one.put(pair, lambda folder: (folder / "model.onnx").write_text("x"))
+    assert one.folder(pair) == made
+    assert other.folder(pair) is None
+    assert one.put(pair, lambda folder: pytest.fail("it is there")) == made
+    (made / "model.onnx").write_text("cut")  # damaged
+    assert one.folder(pair) is None
     with pytest.raises(OSError, match="full"):
         one.put(pair, lambda folder: (_ for _ in ()).throw(OSError("full")))
-    assert (one.home / "onnx-fp32" / "model.onnx").read_text() == "x"  # the older one stays
-    assert {path.name for path in one.home.iterdir()} == {"onnx-fp32", ".lock"}
+    assert one.folder(pair) is None
+    one.put(pair, lambda folder: (folder / "model.onnx").write_text("y"))
+    again = one.put(pair, lambda folder: (folder / "model.onnx").write_text("z"), again=True)
+    assert (again / "model.onnx").read_text() == "z"

@@ -3,21 +3,17 @@
 Exports are in the cache, by the weights that they were made of, and never in a folder of the user's.
 """
 
-import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock
-
 from likewise import processor
-from likewise.runs.cache import CacheError, cache_folder, made_in_cache
-from likewise.runs.parts import checksum
-from likewise.runs.whole_files import write_json, write_text
+from likewise.runs.cache import CacheError, cached, found_in_cache
+from likewise.runs.whole_files import read_json, write_json, write_text
 
 MAX_DIFFERENCE = 1e-5
 """How far a number of a float32 engine may be from torch's, relative to the vector's length."""
@@ -25,91 +21,81 @@ PACKAGES = {"openvino": "openvino", "onnx": "onnxruntime", "torch": "torch"}
 TOKENIZER = "tokenizer.json"
 _FORMAT = 3
 """Of the graphs: an export of another one is made again."""
-_ABOUT, _CLOSE = "about.json", "close.json"
+_KIND, _FACTS = "engines", "facts.json"
 
 
 class Store:
-    """The exports of a model on disk."""
+    """The exports of a model in the cache, and what is known of their vectors."""
 
     def __init__(self, fingerprint: str) -> None:
         self.fingerprint = fingerprint
-        self._whole: set[tuple[str, str]] = set()
-        self.home = cache_folder() / "engines" / fingerprint[:16]
 
-    def folder(self, pair: tuple[str, str]) -> Path:
-        """Return the folder of an export, which need not exist; bf16 runs that of float32."""
-        return self.home / "-".join(pair).replace("bf16", "fp32")
+    def folder(self, pair: tuple[str, str]) -> Path | None:
+        """Return the folder of an export; None if there is none, or it is damaged. bf16 runs the graph of float32."""
+        return found_in_cache(_KIND, self._graph(pair))
 
-    def about(self, pair: tuple[str, str]) -> dict[str, Any] | None:
-        """Return the facts about an export; None if there is none, or it cannot be used.
+    def put(self, pair: tuple[str, str], write: Callable[[Path], object], *, again: bool = False) -> Path:
+        """Return the folder of an export, which `write` fills unless there is one.
 
-        It may be damaged, or made of other weights or in an older format.
+        Args:
+            again: make it even then.
         """
-        folder = self.folder(pair)
-        try:
-            found = json.loads((folder / _ABOUT).read_text(encoding="utf-8"))
-            if found["model"] != self.fingerprint or found["format"] != _FORMAT:
-                return None
-            if pair not in self._whole:  # looked at once
-                if any(checksum(folder / name) != known for name, known in found["files"].items()):
-                    return None
-                self._whole.add(pair)
-            return found
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            return None
+        if again and (older := self.folder(pair)):
+            shutil.rmtree(older)
+        return cached(_KIND, self._graph(pair), write)
 
     def same(self, engine: str) -> dict[str, Any] | None:
-        """Return the facts about a float32 export if the installed release gives torch's vectors; otherwise None."""
-        about = self.about((engine, "fp32")) or {}
-        same = about.get("fidelity", {}).get("difference", 1.0) <= MAX_DIFFERENCE
-        return about if same and about.get("release") == release(engine) else None
+        """Return the fidelity of a float32 export if the installed release gives torch's vectors; otherwise None."""
+        if self.folder((engine, "fp32")) is None:
+            return None
+        found = self._known("vectors", engine, release(engine), True) or self._known(
+            "vectors", engine, release(engine), False
+        )
+        return found if found and found["difference"] <= MAX_DIFFERENCE else None
+
+    def note(self, engine: str, fidelity: Mapping[str, Any], enough: bool) -> None:
+        """Keep the fidelity of a float32 export by the installed release.
+
+        Args:
+            enough: it was measured on enough texts, and need not be measured again.
+        """
+        self._keep(fidelity, "vectors", engine, release(engine), enough)
 
     def judged(self, pair: tuple[str, str]) -> dict[str, Any] | None:
         """Return the kept verdict on an engine and a precision, of this release and processor; None without one."""
-        try:
-            found = json.loads((self.home / _CLOSE).read_text(encoding="utf-8"))[_judge(pair)]
-            return found if {"lowest", "sentences"} <= set(found) or "failed" in found else None
-        except (OSError, ValueError, KeyError, TypeError):
-            return None
+        return self._known(_judge(pair))
 
     def judge(self, pair: tuple[str, str], **found: Any) -> None:
-        """Keep how near the vectors of a pair are to float32's, or why there are none, if the cache can be written."""
-        with suppress(OSError, CacheError):
-            path = made_in_cache(self.home) / _CLOSE
-            with FileLock(self.home / ".judged.lock", timeout=5):
-                try:
-                    known = dict(json.loads(path.read_text(encoding="utf-8")))
-                except (OSError, ValueError, TypeError):
-                    known = {}
-                write_json(path, known | {_judge(pair): found})
+        """Keep how near the vectors of a pair are to float32's, or why there are none; the first verdict stays."""
+        self._keep(found, _judge(pair))
 
-    def put(self, pair: tuple[str, str], write: Callable[[Path], None]) -> None:
-        """Make an export: `write` fills a folder that replaces the older one, one process at a time."""
-        made_in_cache(self.home)
-        unfinished = self.home / ".unfinished"
-        with FileLock(self.home / ".lock"):
-            try:
-                shutil.rmtree(unfinished, ignore_errors=True)
-                unfinished.mkdir()
-                write(unfinished)
-                files = {path.name: checksum(path) for path in sorted(unfinished.iterdir())}
-                write_json(unfinished / _ABOUT, {"model": self.fingerprint, "format": _FORMAT, "files": files})
-                shutil.rmtree(self.folder(pair), ignore_errors=True)
-                unfinished.rename(self.folder(pair))
-            finally:
-                shutil.rmtree(unfinished, ignore_errors=True)
+    def tokenizer(self, digest: str) -> tuple[Path, dict[str, Any]] | None:
+        """Return the file of a tokenizer, and what else `ExportedEncoder` needs to run an export; None without it."""
+        found = found_in_cache(_KIND, [self.fingerprint, "tokenizer", digest])
+        return (found / TOKENIZER, read_json(found / _FACTS)) if found else None
 
-    def put_tokens(self, pair: tuple[str, str], tokens: Any, at_least: int) -> None:
-        """Add the tokenizer to an export that has another or none, so that `ExportedEncoder` can run it by itself."""
-        if (self.about(pair) or {}).get("tokens", {}).get("hash") != tokens.hash:
+    def put_tokenizer(self, tokens: Any, at_least: int) -> None:
+        """Keep a tokenizer, so that `ExportedEncoder` can run an export by itself, if the cache can be written."""
+
+        def write(folder: Path) -> None:
             facts = {"pad": tokens.pad, "left": tokens.left, "special": tokens.special, "at_least": at_least}
-            with suppress(OSError):  # a cache that can only be read
-                write_text(self.folder(pair) / TOKENIZER, tokens.json)
-                self.note(pair, tokens=facts | {"hash": tokens.hash})
+            write_text(folder / TOKENIZER, tokens.json)
+            write_json(folder / _FACTS, facts)
 
-    def note(self, pair: tuple[str, str], **about: Any) -> None:
-        """Add to the facts about an export."""
-        write_json(self.folder(pair) / _ABOUT, (self.about(pair) or {}) | about)
+        with suppress(OSError, CacheError):
+            cached(_KIND, [self.fingerprint, "tokenizer", tokens.hash], write)
+
+    def _graph(self, pair: tuple[str, str]) -> list[Any]:
+        engine, precision = pair
+        return [self.fingerprint, engine, precision.replace("bf16", "fp32"), _FORMAT]
+
+    def _known(self, *key: Any) -> dict[str, Any] | None:
+        found = found_in_cache(_KIND, [self.fingerprint, *key])
+        return read_json(found / _FACTS) if found else None
+
+    def _keep(self, facts: Mapping[str, Any], *key: Any) -> None:
+        with suppress(OSError, CacheError):  # a cache that can only be read
+            cached(_KIND, [self.fingerprint, *key], lambda folder: write_json(folder / _FACTS, dict(facts)))
 
 
 def _judge(pair: tuple[str, str]) -> str:
