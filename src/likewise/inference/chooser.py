@@ -6,7 +6,6 @@ that 'auto' makes one only for a long job.
 """
 
 import time
-import weakref
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -29,6 +28,7 @@ from likewise.inference.engines.engine import (
 from likewise.inference.engines.graph import check_exportable, fingerprint, least_tokens, mark
 from likewise.inference.engines.store import Store, release
 from likewise.inference.fidelity import ENOUGH, MAX_DIFFERENCE, MIN_CLOSE, MIN_COSINE, MIN_RANK, Fidelity, Sample
+from likewise.inference.per_model import PerModel
 
 MAKERS: dict[str, Any] = {"openvino": openvino_engine, "onnx": onnx_engine}
 FEW = 256
@@ -50,6 +50,12 @@ class Exports:
     def has(self, pair: EngineVariant) -> bool:
         """Return whether an engine can run without making an export first."""
         return pair[0] == "torch" or self.store.folder(pair) is not None
+
+    def is_there(self, pair: EngineVariant) -> bool:
+        """Return whether an engine is installed and has a kept export: in float32, one that gives torch's vectors."""
+        if not release(pair[0]):
+            return False
+        return bool(self.store.same(pair[0])) if pair[1] == "fp32" else self.has(pair)
 
     def any_same(self) -> bool:
         """Return whether there is a float32 export with torch's vectors already."""
@@ -139,15 +145,8 @@ class Exports:
         return self.store.put(pair, lambda folder: maker.quantise(whole, folder, batches), again=again)
 
 
-_EXPORTS: weakref.WeakKeyDictionary[SentenceTransformer, Exports] = weakref.WeakKeyDictionary()
-
-
-def exports_of(model: SentenceTransformer) -> Exports:
-    """Return the exports of a model, looked up again if its weights have changed."""
-    known = _EXPORTS.get(model)
-    if known is None or known.mark != mark(model):
-        known = _EXPORTS[model] = Exports(model)
-    return known
+exports_of = PerModel(Exports, lambda known, model: known.mark == mark(model))
+"""The exports of a model, looked up again if its weights have changed."""
 
 
 @dataclass(frozen=True)
@@ -220,6 +219,23 @@ def fast_pairs(precision: EnginePrecision) -> list[EngineVariant]:
         found += [("onnx", "fp32"), ("openvino", "fp32")] if avx2 else []
         found.append(("torch", "fp32"))
     return found
+
+
+def next_export(exports: Exports | None = None, than: EngineVariant | None = None) -> EngineVariant | None:
+    """Return the export to make for default calls: the fastest that is missing; None if none would be faster.
+
+    Args:
+        exports: of the model; None for a model that has none.
+        than: what runs now; None for what torch runs by itself.
+    """
+    for pair in fast_pairs("close"):
+        if pair in (than, ("torch", "fp32")) or (than is None and pair[0] == "torch"):
+            return None
+        failed = exports is not None and "failed" in (exports.store.judged(pair) or {})
+        there = exports is not None and exports.is_there(pair)
+        if pair[0] != "torch" and release(pair[0]) and not failed and not there:
+            return pair
+    return None
 
 
 def _precisions(choice: EngineChoice) -> list[EnginePrecision]:

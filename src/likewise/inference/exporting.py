@@ -16,12 +16,12 @@ from sentence_transformers.sentence_transformer.modules import Normalize, Static
 
 from likewise.errors import LikewiseError
 from likewise.inference import background
-from likewise.inference.chooser import MAKERS, exports_of, fast_pairs
+from likewise.inference.chooser import MAKERS, exports_of, next_export
 from likewise.inference.encoder import default_prompt
 from likewise.inference.engines.engine import INPUTS, OUTPUT, CannotExport, EngineError
 from likewise.inference.engines.graph import fingerprint, least_tokens
 from likewise.inference.engines.onnx_engine import WHOLE
-from likewise.inference.engines.store import TOKENIZER, release
+from likewise.inference.engines.store import TOKENIZER
 from likewise.inference.fidelity import Sample, sample_of
 from likewise.inference.loading import load
 from likewise.inference.runner import UnfitModel
@@ -118,14 +118,13 @@ def keep_export(name: str | os.PathLike[str], texts: Sequence[str], progress: Pr
     Args:
         texts: 1 or more, on a sample of which its vectors are compared with torch's.
     """
-    pairs = [pair for pair in fast_pairs("close") if pair[0] == "torch" or release(pair[0])]
-    if pairs[0][0] == "torch" or not background.wanted():
+    if (pair := next_export()) is None or not background.wanted():
         return
-    progress.tell(f"exporting the model for {pairs[0][0]}, on which `likewise.load` then runs it: 15 to 40 seconds")
+    progress.tell(f"exporting the model for {pair[0]}, on which `likewise.load` then runs it: 15 to 40 seconds")
     with suppress(LikewiseError, UnfitModel, OSError):
         model = load(name, device="cpu", engine="torch", precision="fp32")
         prompt = default_prompt(model) or ""
-        exports_of(model).prepare(pairs[0], Sample(model, [prompt + text for text in sample_of(texts)]))
+        exports_of(model).prepare(pair, Sample(model, [prompt + text for text in sample_of(texts)]))
 
 
 def told_export(told: Mapping[str, Any]) -> None:

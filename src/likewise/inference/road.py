@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import threading
-import weakref
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,11 +19,12 @@ from torch import Tensor, nn
 from likewise.encoder.pooled_token import is_hooked
 from likewise.errors import first_line
 from likewise.inference import background
-from likewise.inference.chooser import LONG, exports_of, fast_pairs
+from likewise.inference.chooser import LONG, exports_of, fast_pairs, next_export
 from likewise.inference.engines.engine import CannotExport, Engine, EngineVariant, TorchEngine
 from likewise.inference.engines.graph import check_exportable
 from likewise.inference.engines.store import release
 from likewise.inference.fidelity import ENOUGH, MIN_CLOSE, compare, sample_of
+from likewise.inference.per_model import PerModel
 from likewise.inference.runner import Step, runner_of
 
 _AT_ONCE = 4 * ENOUGH
@@ -112,7 +112,7 @@ class Road:
             engine, precision = pair
             if pair == ("torch", "fp32"):
                 break
-            if engine != "torch" and not self._is_there(pair):
+            if engine != "torch" and not self.exports.is_there(pair):
                 reasons.append(f"there is no export for {engine}" if release(engine) else f"{engine} is not installed")
                 continue
             reason = "its vectors are torch's up to rounding"
@@ -139,11 +139,6 @@ class Road:
             return self._take(pair, "; ".join([reason, *reasons]), model)
         return self._take(("torch", "fp32"), "; ".join(dict.fromkeys(reasons)) or "nothing here is faster", model)
 
-    def _is_there(self, pair: EngineVariant) -> bool:
-        if not release(pair[0]):
-            return False
-        return bool(self.exports.store.same(pair[0])) if pair[1] == "fp32" else self.exports.has(pair)
-
     def _judged(self, pair: EngineVariant, model: SentenceTransformer) -> dict[str, Any]:
         try:
             found = runner_of(model).vectors(list(self._seen), self.exports.open(pair, model)).float().cpu().numpy()
@@ -168,22 +163,10 @@ class Road:
         self._work += 2.0 * self._weights * sum(map(len, texts)) / 4  # about four characters a token
         if self._work < LONG or model.device.type != "cpu":
             return
-        for pair in fast_pairs("close"):
-            if pair in (self.pair, ("torch", "fp32")):
-                return
-            failed = "failed" in (self.exports.store.judged(pair) or {})
-            if pair[0] != "torch" and release(pair[0]) and not failed and not self._is_there(pair):
-                if background.start(name, self.exports.store.fingerprint, pair, list(self._texts)):
-                    logger.info("an export for %s is made in the background, for later processes", " ".join(pair))
-                return
+        pair = next_export(self.exports, self.pair or ("torch", "fp32"))
+        if pair and background.start(name, self.exports.store.fingerprint, pair, list(self._texts)):
+            logger.info("an export for %s is made in the background, for later processes", " ".join(pair))
 
 
-_ROADS: weakref.WeakKeyDictionary[SentenceTransformer, Road] = weakref.WeakKeyDictionary()
-
-
-def road_of(model: SentenceTransformer) -> Road:
-    """Return the road of a model, found anew if the model has changed."""
-    known = _ROADS.get(model)
-    if known is None or known.exports is not exports_of(model) or known.hooked != is_hooked(model):
-        known = _ROADS[model] = Road(model)
-    return known
+road_of = PerModel(Road, lambda known, model: known.exports is exports_of(model) and known.hooked == is_hooked(model))
+"""The road of a model, found anew if the model has changed."""

@@ -6,7 +6,6 @@ own: large batches, and no objects for each token. Letters of the shapes: S sent
 
 import os
 import threading
-import weakref
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -21,6 +20,7 @@ from torch import Tensor
 from likewise.corpus.lines_and_rows import without_surrogates
 from likewise.encoder.word_vectors import WordVectors
 from likewise.inference.engines.engine import Engine
+from likewise.inference.per_model import PerModel
 from likewise.inference.tokens import Tokens, by_budget
 
 Step = Callable[[int], object]
@@ -90,15 +90,8 @@ class Runner:
         return torch.cat(rows)[torch.from_numpy(np.argsort(order)).to(model.device)]
 
 
-_RUNNERS: weakref.WeakKeyDictionary[SentenceTransformer, Runner] = weakref.WeakKeyDictionary()
-
-
-def runner_of(model: SentenceTransformer) -> Runner:
-    """Return the runner of a model, made at the first call and again if its tokenizer or length changes."""
-    known = _RUNNERS.get(model)
-    if known is None or known.state != token_state(model):
-        known = _RUNNERS[model] = Runner(model)
-    return known
+runner_of = PerModel(Runner, lambda known, model: known.state == token_state(model))
+"""The runner of a model, made again if its tokenizer or its length has changed."""
 
 
 def fits(model: SentenceTransformer, texts: Sequence[object], prompt: str | None) -> Runner:
