@@ -10,11 +10,11 @@ _Made = TypeVar("_Made")
 
 
 class PerModel(Generic[_Made]):
-    """A function from a model to what is made for it; it goes with the model.
+    """A function from a model to the thing that is made for it, which goes when the model does.
 
     Args:
-        make: from a model to what is made, which does not hold the model.
-        fits: whether what was made for a model is still right for it.
+        make: from a model to the thing, which does not hold the model.
+        fits: whether the thing is still right for its model.
     """
 
     def __init__(
@@ -24,7 +24,7 @@ class PerModel(Generic[_Made]):
         self._made: weakref.WeakKeyDictionary[SentenceTransformer, _Made] = weakref.WeakKeyDictionary()
 
     def __call__(self, model: SentenceTransformer) -> _Made:
-        """Return what was made for a model, or make it."""
+        """Return the thing of a model, which is made now if it is new or has changed."""
         known = self._made.get(model)
         if known is None or not self._fits(known, model):
             known = self._made[model] = self._make(model)
