@@ -21,8 +21,8 @@ from sentence_transformers.util import batch_to_device
 
 from likewise.corpus.downloads import data_folder
 from likewise.inference import load
-from likewise.inference.encoding import undisturbed
 from likewise.inference.lines import open_lines
+from likewise.inference.vectors import undisturbed
 from likewise.runs.provenance import machine
 
 TURNS = 3

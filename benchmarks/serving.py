@@ -155,7 +155,7 @@ def parser() -> argparse.ArgumentParser:
 
 def main() -> None:
     options = parser().parse_args()
-    from likewise.inference.loading import check_loadable
+    from likewise.inference.load_model import check_loadable
 
     folder = str(check_loadable(options.model).folder)
     lines = (raw.decode().strip() for _, raw in numbered_lines(options.corpus))

@@ -23,7 +23,7 @@ from likewise.errors import LikewiseError
 from likewise.evaluation.registry import resolve
 from likewise.evaluation.suite import read_tasks
 from likewise.inference.lines import open_lines
-from likewise.inference.loading import load
+from likewise.inference.load_model import load
 from likewise.searching import Index
 from likewise.training.objectives import STSOptions, read_nli, read_sts
 

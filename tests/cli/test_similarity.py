@@ -1,7 +1,7 @@
 import pytest
 
 import likewise
-import likewise.inference.loading
+import likewise.inference.load_model
 from likewise.inference import similarity as cosines
 from likewise.inference.engines import onnx_engine
 from likewise.inference.engines.engine import CannotExport
@@ -28,7 +28,7 @@ def test_after_the_first_call_an_export_does_without_torch(cli, tiny_model, tmp_
         wanted = f"{cosines(*pair, model=tiny_model):.4f}\n"
     assert cli("similarity", str(folder), *pair).stdout == wanted
     monkeypatch.setattr(likewise, "similarity", None)
-    monkeypatch.setattr(likewise.inference.loading, "load", None)
+    monkeypatch.setattr(likewise.inference.load_model, "load", None)
     assert cli("similarity", str(folder), *pair).stdout == wanted
 
 

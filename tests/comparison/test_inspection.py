@@ -7,7 +7,7 @@ from likewise.comparison.inspection import Material, dropout_map, dropout_views,
 from likewise.encoder.build import build_encoder
 from likewise.evaluation.pairs import RatedPairs
 from likewise.evaluation.registry import TASKS
-from likewise.inference.encoding import encode
+from likewise.inference.vectors import encode
 
 
 def test_shortened_sentences_lose_words_twice():

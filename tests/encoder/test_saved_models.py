@@ -150,7 +150,7 @@ def test_code_of_the_folder_does_not_run(saved, tmp_path):
     modules = json.loads(listing.read_text())
     for kind, match in (
         ("custom.Evil", r"custom code.*custom\.Evil"),
-        ("likewise.inference.loading.load", "another release of likewise"),
+        ("likewise.inference.load_model.load", "another release of likewise"),
         ("likewise.encoder.modules.NoSuchModule", "another release of likewise"),
         ("os.system", r"custom code.*os\.system"),
     ):

@@ -12,8 +12,8 @@ from sentence_transformers import SentenceTransformer
 
 import likewise
 from likewise.inference.deferred import DeferredEncoder, recalled, remember
-from likewise.inference.encoding import facts_of
 from likewise.inference.exported import Facts
+from likewise.inference.vectors import facts_of
 
 pytest.importorskip("onnxruntime", reason="onnxruntime is not installed: pip install 'likewise[onnx]'")
 

@@ -13,13 +13,13 @@ import torch
 from sentence_transformers import SentenceTransformer
 
 from likewise.encoder.modules import with_linear_in
-from likewise.inference import background, exporting, load, road
+from likewise.inference import background, load, model_export, road
 from likewise.inference.chooser import exports_of
-from likewise.inference.encoding import encode
 from likewise.inference.engines.engine import EngineChoice, TorchEngine
-from likewise.inference.exporting import keep_export
 from likewise.inference.fidelity import ENOUGH, Sample
+from likewise.inference.model_export import keep_export
 from likewise.inference.runner import runner_of
+from likewise.inference.vectors import encode
 from likewise.runs.progress import Progress
 
 
@@ -192,7 +192,7 @@ def test_an_export_is_made_in_the_background_for_later(folder, sentences, bf16, 
     assert len(told) == 2  # the command, and what it is told
     heard = json.loads(told[1])
     assert heard["texts"] == sentences[:ENOUGH]
-    exporting.told_export(heard)
+    model_export.told_export(heard)
     assert model.encode(sentences[:1]) is not None
     assert model.last_engine == "torch bf16"
     later = load(folder, device="cpu")

@@ -24,8 +24,8 @@ from likewise.corpus.passages import Passage, read_passages
 from likewise.encoder.word_part import WordPart, fit_word_part
 from likewise.errors import counted
 from likewise.evaluation.pairs import RatedPairs
-from likewise.inference.exporting import keep_export
-from likewise.inference.loading import base_name, load
+from likewise.inference.load_model import base_name, load
+from likewise.inference.model_export import keep_export
 from likewise.runs.arguments import checked
 from likewise.runs.job import Job, Resume, check_target, complete_installation, open_job
 from likewise.runs.plan import Plan

@@ -15,7 +15,7 @@ from sentence_transformers import SentenceTransformer
 from likewise.adaptation.choice import COLUMNS, LEAST, Candidate
 from likewise.evaluation.geometry import ranks_by_scores
 from likewise.evaluation.report import markdown_table
-from likewise.inference.loading import SavedModel
+from likewise.inference.load_model import SavedModel
 from likewise.runs.pages import page_of
 from likewise.training.result import model_card
 

@@ -10,7 +10,7 @@ from likewise.baselines.methods import BASELINES, Baseline, BaselineError
 from likewise.corpus import CorpusOptions, prepare
 from likewise.corpus.given import GivenTexts, given_texts
 from likewise.errors import counted
-from likewise.inference.loading import SavedModel
+from likewise.inference.load_model import SavedModel
 from likewise.runs.arguments import checked
 from likewise.runs.job import check_target, open_job
 from likewise.runs.options import OptionError, checked_seed

@@ -64,7 +64,7 @@ def pooled_encoder(base: str, pooled: Pooled) -> SentenceTransformer:
         base: a Hugging Face name, a folder, or `bundled:NAME`; with 'own' also any model that `likewise.load` takes.
     """
     from likewise.encoder.build import FIRST_LAST, LAST_TWO, build_encoder, build_layer_average
-    from likewise.inference.loading import load
+    from likewise.inference.load_model import load
 
     if pooled == "own":
         return load(base, precision="fp32")
@@ -193,7 +193,7 @@ def fitted(
     def build(base: str, options: Any, sentences: Sequence[str], seed: int, progress: Progress) -> SentenceTransformer:
         from sentence_transformers import SentenceTransformer
 
-        from likewise.inference.encoding import encode
+        from likewise.inference.vectors import encode
 
         encoder = pooled_encoder(base, options.pooling)
         sample = [sentences[int(row)] for row in sample_rows(len(sentences), options.sentences, seed, 3)]

@@ -343,7 +343,7 @@ class _Judged:
 
 
 def _name(base: Any) -> str:
-    from likewise.inference.loading import base_name  # imports torch, which names do not need
+    from likewise.inference.load_model import base_name  # imports torch, which names do not need
 
     return base_name(base)
 

@@ -33,7 +33,7 @@ from likewise.runs.whole_files import write_json, write_text
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-    from likewise.inference.encoding import Precision
+    from likewise.inference.vectors import Precision
 
 VIEWED = 1000  # sentences that are encoded twice under dropout: enough for a distribution, and cheap
 
@@ -116,7 +116,7 @@ def analyze_similarity(
             'negation' is not installed.
     """
     from likewise.augment.negation import negate_batch
-    from likewise.inference.loading import opened
+    from likewise.inference.load_model import opened
 
     drawn, source = draw_sentences(sentences, data, n, checked_seed(seed))
     negated = negate_batch(drawn)

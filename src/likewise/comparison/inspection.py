@@ -28,7 +28,7 @@ from likewise.recipes.recipe import sample_rows
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-    from likewise.inference.encoding import Precision
+    from likewise.inference.vectors import Precision
     from likewise.runs.progress import Progress
 
 VIEWS, NEGATION, OTHER = "itself under dropout", "its negation", "another sentence"
@@ -99,7 +99,7 @@ def related_cosines(
         viewed: how many sentences are encoded under dropout; None takes all.
         how: batch_size and precision, as in `likewise.evaluate`.
     """
-    from likewise.inference.encoding import encode
+    from likewise.inference.vectors import encode
 
     vectors = encode(model, [*sentences, *negations.values()], progress=progress, **how)
     own, negated = np.split(vectors, [len(sentences)])  # each (S, D)
@@ -143,7 +143,7 @@ def dropout_views(
     from sentence_transformers.util import batch_to_device
     from torch.nn.modules.batchnorm import _BatchNorm
 
-    from likewise.inference.encoding import autocast, dimension, undisturbed
+    from likewise.inference.vectors import autocast, dimension, undisturbed
 
     if not any(isinstance(module, torch.nn.Dropout) and module.p > 0 for module in model.modules()):
         return None
@@ -222,7 +222,7 @@ def inspect(model: SentenceTransformer, label: str, material: Material) -> dict[
         'similarity': distributions; 'map': the map, None for a model without dropout; 'worst': the pairs of the task
         with the most wrong rank, None without a task.
     """
-    from likewise.inference.encoding import encode
+    from likewise.inference.vectors import encode
 
     found = related_cosines(model, material.sentences, material.negations, seed=material.seed)
     worst, pairs = None, material.pairs

@@ -22,8 +22,8 @@ from torch.nn.functional import normalize
 from likewise.context.index_stage import open_store
 from likewise.context.options import StatesOptions
 from likewise.context.workspace import QUIET, ContextError, Stage, Workspace
-from likewise.inference.encoding import undisturbed
-from likewise.inference.loading import load
+from likewise.inference.load_model import load
+from likewise.inference.vectors import undisturbed
 from likewise.runs.job import Job, Resume
 from likewise.runs.orderly_stop import orderly_stop
 from likewise.runs.parts import Parts, checksum

@@ -31,7 +31,7 @@ from likewise.encoder.word_vectors import check_source
 from likewise.errors import first_line
 from likewise.evaluation.checkpoint import CheckpointEvaluator, scores_evaluator
 from likewise.evaluation.pair_scorers import PairPredictions
-from likewise.inference.loading import load
+from likewise.inference.load_model import load
 from likewise.losses.encoder_loss import AnchoredLoss
 from likewise.recipes.gclsr_network import build_light_student
 from likewise.recipes.recipe import TextCollator, distillation_readings

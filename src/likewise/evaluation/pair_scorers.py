@@ -22,8 +22,8 @@ from likewise.errors import first_line
 from likewise.evaluation.pairs import pair_cosines
 from likewise.evaluation.task import EvaluationError
 from likewise.evaluation.token_cache import BATCH, TokenCache
-from likewise.inference.encoding import Precision, autocast, undisturbed
-from likewise.inference.loading import opened
+from likewise.inference.load_model import opened
+from likewise.inference.vectors import Precision, autocast, undisturbed
 from likewise.runs.progress import Progress
 from likewise.transformers_output import no_bar
 

@@ -21,7 +21,7 @@ from likewise.runs.progress import Progress
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-    from likewise.inference.encoding import Precision
+    from likewise.inference.vectors import Precision
 
 
 def ranks(values: np.ndarray) -> np.ndarray:
@@ -169,8 +169,8 @@ def analyze_errors(
     pairs = chosen.pairs(data)
 
     # Imported here, as torch is not needed above.
-    from likewise.inference.encoding import encode
-    from likewise.inference.loading import opened
+    from likewise.inference.load_model import opened
+    from likewise.inference.vectors import encode
 
     encoder, name = opened(model)
     texts = [*pairs.first, *pairs.second]

@@ -21,7 +21,7 @@ from likewise.runs.progress import Progress
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-    from likewise.inference.encoding import Precision
+    from likewise.inference.vectors import Precision
 
 BERTSCORE = "bertscore:"
 """The prefix of a model's name for BERTScore on its tokens."""
@@ -100,8 +100,8 @@ def evaluate(
         named, settings = scorer.name, dict(scorer.settings)
     else:
         # Imported here, as torch is not needed above.
-        from likewise.inference.encoding import encode
-        from likewise.inference.loading import load
+        from likewise.inference.load_model import load
+        from likewise.inference.vectors import encode
 
         encoder: Any = load(model, precision="fp32") if isinstance(model, (str, os.PathLike)) else model
         vectors = encode(encoder, texts, batch_size=batch_size, precision=precision, progress=progress)  # (U, D)

@@ -13,7 +13,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.util import batch_to_device
 
 from likewise.inference.encoder import default_prompt
-from likewise.inference.encoding import undisturbed
+from likewise.inference.vectors import undisturbed
 
 BATCH = 32
 """Sentences in a batch; another size changes the last bits of a score."""

@@ -21,7 +21,7 @@ VARIABLE = "LIKEWISE_EXPORTS"
 _PROGRAM = """
 from likewise.inference.background import hear
 told = hear()
-from likewise.inference.exporting import told_export
+from likewise.inference.model_export import told_export
 told_export(told)
 """
 _LONGEST = 2000  # characters of a text that is handed over

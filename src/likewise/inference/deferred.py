@@ -22,7 +22,7 @@ from likewise.version import __version__
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-    from likewise.inference.encoding import LoadedEncoder
+    from likewise.inference.vectors import LoadedEncoder
 
 _FACTS = "facts.json"
 
@@ -52,7 +52,7 @@ class DeferredEncoder:
         if not isinstance(self._given, str | os.PathLike):
             return self._given
         check_loadable(os.fspath(self._given))  # a name that leads nowhere is said before torch is imported
-        from likewise.inference.loading import load
+        from likewise.inference.load_model import load
 
         return load(self._given, engine=self._engine, precision=self._precision)
 
@@ -63,7 +63,7 @@ class DeferredEncoder:
             with suppress(LookupError):
                 return recalled(self._given)  # type: ignore[arg-type]
         model = self.model
-        from likewise.inference.encoding import facts_of
+        from likewise.inference.vectors import facts_of
 
         found = facts_of(model)
         if self._by_export:
@@ -91,7 +91,7 @@ class DeferredEncoder:
 
     def loaded(self, role: Role | None = None) -> LoadedEncoder:
         """Return the encoder of texts in a role by the loaded model."""
-        from likewise.inference.encoding import LoadedEncoder
+        from likewise.inference.vectors import LoadedEncoder
 
         choice = EngineChoice(self._engine, self._precision) if isinstance(self._given, str | os.PathLike) else None
         return LoadedEncoder(self.model, self.facts.prompt(role), choice=choice)

@@ -19,13 +19,13 @@ from likewise.corpus import CorpusOptions
 from likewise.corpus.lines_and_rows import digest_of
 from likewise.errors import LikewiseError, counted
 from likewise.inference.encoder import default_prompt, settled
-from likewise.inference.encoding import LoadedEncoder, dimension, undisturbed
 from likewise.inference.engines.engine import EngineChoice, EngineName, EnginePrecision
 from likewise.inference.engines.graph import fingerprint
 from likewise.inference.lines import STREAM, WINDOW, Lines, check_lines, list_pieces, open_lines, state_of
-from likewise.inference.loading import load
+from likewise.inference.load_model import load
 from likewise.inference.shards import check_shards, to_shards
 from likewise.inference.vector_parts import EncodedFile, VectorParts
+from likewise.inference.vectors import LoadedEncoder, dimension, undisturbed
 from likewise.runs.arguments import checked
 from likewise.runs.job import Job, Resume, TargetKind, check_target, open_job
 from likewise.runs.on_ray import check_workers, cluster

@@ -14,9 +14,9 @@ from typing import Any
 
 from likewise.corpus import CorpusOptions
 from likewise.errors import LikewiseError, counted, require_extra
-from likewise.inference.encoding import LoadedEncoder, dimension
 from likewise.inference.lines import read_piece
 from likewise.inference.vector_parts import EncodedFile, vector_column
+from likewise.inference.vectors import LoadedEncoder, dimension
 from likewise.runs.job import Job, read_record
 from likewise.runs.on_ray import Piece, pieces_on_ray
 from likewise.runs.orderly_stop import StopRequest

@@ -73,7 +73,7 @@ def _vectors(run: Run) -> np.ndarray:
 
     from likewise.inference.engines.graph import fingerprint
     from likewise.inference.files import encode_file
-    from likewise.inference.loading import load
+    from likewise.inference.load_model import load
 
     model = load(run.base, precision="auto")
     if length := run.options.max_length:

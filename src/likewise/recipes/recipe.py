@@ -159,7 +159,7 @@ class Run:
         It is measured as the checkpoints are; if nothing selects them, by copies of the corpus's own sentences.
         """
         from likewise.evaluation.checkpoint import sentences_evaluator
-        from likewise.inference.loading import load
+        from likewise.inference.load_model import load
 
         evaluator = self.evaluator
         if evaluator is None:

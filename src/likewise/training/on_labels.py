@@ -14,8 +14,8 @@ from transformers import set_seed
 
 from likewise.corpus.tables import LabelledDataError
 from likewise.encoder.modules import with_modules, without_training_head
-from likewise.inference.encoding import dimension
-from likewise.inference.loading import base_name, check_loadable, load
+from likewise.inference.load_model import base_name, check_loadable, load
+from likewise.inference.vectors import dimension
 from likewise.runs.arguments import checked
 from likewise.runs.job import Resume
 from likewise.runs.options import OptionError

@@ -13,7 +13,7 @@ from sentence_transformers.sentence_transformer.modules import Transformer
 from likewise.corpus import CorpusOptions, prepare
 from likewise.corpus.given import GivenTexts, given_texts
 from likewise.encoder.saved_models import is_sentence_encoder
-from likewise.inference.loading import base_name
+from likewise.inference.load_model import base_name
 from likewise.recipes import Recipe, find_recipe
 from likewise.recipes.recipe import Run
 from likewise.runs import processes

@@ -5,7 +5,7 @@ from typing import Any
 
 from sentence_transformers import CrossEncoder
 
-from likewise.inference.loading import SavedModel
+from likewise.inference.load_model import SavedModel
 
 
 class TrainingResult(SavedModel):

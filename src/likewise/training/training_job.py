@@ -16,7 +16,7 @@ from torch import nn
 from transformers import PrinterCallback, ProgressCallback
 
 from likewise.encoder.modules import without_training_head
-from likewise.inference.loading import SavedModel, load
+from likewise.inference.load_model import SavedModel, load
 from likewise.losses.encoder_loss import CollapseError
 from likewise.recipes.options import TrainingOptions
 from likewise.runs import processes

@@ -5,7 +5,7 @@ from sentence_transformers import SentenceTransformer
 
 from likewise.encoder.location import LoadError
 from likewise.inference import load
-from likewise.inference.loading import base_name
+from likewise.inference.load_model import base_name
 
 
 @pytest.fixture

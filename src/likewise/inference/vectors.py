@@ -25,7 +25,7 @@ from likewise.inference.engines.engine import ENDLESS, Call, Engine, EngineChoic
 from likewise.inference.engines.graph import fingerprint, token_dimension
 from likewise.inference.exported import Facts, Item, TextEncoder
 from likewise.inference.fidelity import Sample, sample_of
-from likewise.inference.loading import load
+from likewise.inference.load_model import load
 from likewise.inference.runner import Step, UnfitModel, fits, one_core_threads, runner_of, torch_threads
 from likewise.runs.duration import WORTH_TELLING, seconds_each, spoken
 from likewise.runs.on_ray import loadable

@@ -23,7 +23,7 @@ from likewise.inference.engines.graph import fingerprint, least_tokens
 from likewise.inference.engines.onnx_engine import WHOLE
 from likewise.inference.engines.store import TOKENIZER
 from likewise.inference.fidelity import Sample, sample_of
-from likewise.inference.loading import load
+from likewise.inference.load_model import load
 from likewise.inference.runner import UnfitModel
 from likewise.runs.arguments import checked
 from likewise.runs.cache import cache_folder, made_in_cache
