@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from likewise.context.options import FEATURES, TERMS, ScoreOptions, SelectionOptions
 from likewise.context.origin import Origin, open_origin
 from likewise.context.similarity import choose_signed
+from likewise.context.stage_options import FEATURES, TERMS, ScoreOptions, SelectionOptions
 from likewise.corpus.downloads import data_folder
 from likewise.evaluation.pairs import correlations
 from likewise.evaluation.registry import rated_task

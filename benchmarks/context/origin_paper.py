@@ -18,9 +18,9 @@ import numpy as np
 import torch
 from origin import STRATEGIES, parser_of
 
-from likewise.context.options import TERMS, ScoreOptions
 from likewise.context.origin import open_origin, pair_terms
 from likewise.context.similarity import choose_even, similarities
+from likewise.context.stage_options import TERMS, ScoreOptions
 from likewise.context.workspace import Stage, Workspace
 from likewise.evaluation.pairs import correlations
 from likewise.evaluation.registry import TASKS

@@ -35,9 +35,9 @@ from likewise.context import (
 )
 from likewise.context.generators import TASKS
 from likewise.context.harvest_pairs import PairSource, tfidf
-from likewise.context.options import HarvestOptions, ScoreOptions
 from likewise.context.origin import open_origin, pair_terms
 from likewise.context.similarity import similarities
+from likewise.context.stage_options import HarvestOptions, ScoreOptions
 from likewise.context.terms import TermScorer
 from likewise.corpus.downloads import data_folder
 from likewise.runs.provenance import machine

@@ -22,8 +22,8 @@ import torch
 from origin import DEV, SEVEN, kept, parser_of
 from origin_paper import drawn
 
-from likewise.context.options import FEATURES, ScoreOptions, SelectionOptions
 from likewise.context.origin import Origin, open_origin, own_pairs
+from likewise.context.stage_options import FEATURES, ScoreOptions, SelectionOptions
 from likewise.evaluation.pairs import correlations
 from likewise.runs.progress import Progress
 from likewise.runs.provenance import machine

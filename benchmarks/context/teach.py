@@ -26,8 +26,8 @@ import numpy as np
 
 import likewise
 from arms import Arm, as_shipped, parser_of, run
-from likewise.context.options import TERMS, HarvestOptions, ScoreOptions, SelectionOptions
 from likewise.context.similarity import agree
+from likewise.context.stage_options import TERMS, HarvestOptions, ScoreOptions, SelectionOptions
 
 STUDENTS = {"[CLS]": "cls", "mean": "mean"}
 TEACHERS = ("cosine", "contexts", "halves agree", "profile")

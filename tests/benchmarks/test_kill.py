@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from likewise.context.options import DiscriminatorOptions, GeneratorOptions, HarvestOptions
+from likewise.context.stage_options import DiscriminatorOptions, GeneratorOptions, HarvestOptions
 
 
 @pytest.fixture

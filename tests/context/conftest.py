@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from likewise.context.options import GeneratorOptions
+from likewise.context.stage_options import GeneratorOptions
 
 THEMES = {
     "sea": "ship captain harbour island sailor wave anchor storm",

@@ -11,9 +11,9 @@ from typer.testing import CliRunner
 
 import likewise
 from likewise.cli import build_app
-from likewise.context.options import ScoreOptions, SelectionOptions
 from likewise.context.origin import open_origin, own_pairs
 from likewise.context.similarity import Weights, match_words
+from likewise.context.stage_options import ScoreOptions, SelectionOptions
 
 A, B = "The ship stood beside the wave.", "The cow stood beside the barn."
 

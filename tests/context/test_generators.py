@@ -7,7 +7,7 @@ import torch
 from likewise.context.chunks import Chunk, ChunkStore, write_chunks
 from likewise.context.generators import SOURCES, TASKS, LogBilinear, padded
 from likewise.context.generators_stage import held_out_contexts, perplexities
-from likewise.context.options import GeneratorOptions
+from likewise.context.stage_options import GeneratorOptions
 from likewise.context.states import SentenceReading
 from likewise.context.training_loop import WEIGHTS, load_weights, save_weights
 from likewise.context.transformer import Transformers

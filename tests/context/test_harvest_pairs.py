@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from likewise.context.harvest_pairs import PairSource, tfidf
-from likewise.context.options import HarvestOptions
+from likewise.context.stage_options import HarvestOptions
 from likewise.context.workspace import ContextError
 
 WORDS = "red blue green cold warm dry wet old new slow fast dark light heavy sweet sour loud calm rich poor".split()

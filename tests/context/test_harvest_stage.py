@@ -16,7 +16,7 @@ import pytest
 from likewise.context.harvest_pairs import PairSource
 from likewise.context.harvest_stage import parse_shard, score_shards, shard_name
 from likewise.context.harvested import read_harvest
-from likewise.context.options import HarvestOptions
+from likewise.context.stage_options import HarvestOptions
 from likewise.context.workspace import ContextError
 from likewise.runs.job import JobError
 from likewise.runs.orderly_stop import Stopped

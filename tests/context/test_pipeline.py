@@ -6,9 +6,9 @@ import pytest
 from typer.testing import CliRunner
 
 from likewise.cli import build_app
-from likewise.context.options import ScoreOptions, read_sections
 from likewise.context.origin import open_origin
 from likewise.context.similarity import Weights
+from likewise.context.stage_options import ScoreOptions, read_sections
 
 PAPER = ScoreOptions(form="paper")
 TOML = """

@@ -8,8 +8,8 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from likewise.context import GeneratorOptions, ScoreOptions, Workspace, causal, open_origin, train_generators
 from likewise.context.causal import CausalScorer
 from likewise.context.generators_stage import load_generators
-from likewise.context.options import SelectionOptions
 from likewise.context.pretrained import PretrainedGenerators
+from likewise.context.stage_options import SelectionOptions
 from likewise.queries.causal import CausalModel
 
 LEFTS = ["The sun rose over the harbour.", "Two dogs ran. They were quick and they were glad.", "No."]

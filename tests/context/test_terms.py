@@ -9,7 +9,7 @@ import torch
 from likewise.context import ContextFinder, Workspace, generators, terms, train_generators
 from likewise.context.generators import SOURCES, TASKS
 from likewise.context.generators_stage import load_generators
-from likewise.context.options import ScoreOptions
+from likewise.context.stage_options import ScoreOptions
 from likewise.context.terms import TermScorer
 from likewise.runs.progress import Progress
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from likewise.adaptation.adapt_options import AdaptOptions
 from likewise.adaptation.head import FrozenTexts, Head
-from likewise.adaptation.options import AdaptOptions
 from likewise.adaptation.texts import OwnText
 from likewise.evaluation.geometry import ranks_by_scores
 from likewise.evaluation.pairs import RatedPairs, correlations, pair_cosines

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from sentence_transformers import SentenceTransformer
 
+from likewise.adaptation.adapt_options import AdaptOptions
 from likewise.adaptation.choice import Candidate, Contest, sts_dev_pairs
 from likewise.adaptation.head import BaseTexts
-from likewise.adaptation.options import AdaptOptions
 from likewise.adaptation.proposals import propose
 from likewise.adaptation.result import AdaptResult, adapted_card, adapted_page, advice, form_of
 from likewise.adaptation.texts import OwnText, frozen_texts, memory, negations, sample_passages, unmeasured

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from likewise.adaptation.adapt_options import AdaptOptions
 from likewise.adaptation.head import BaseTexts, FrozenTexts
-from likewise.adaptation.options import AdaptOptions
 from likewise.augment.negation import negate
 from likewise.corpus.passages import OfferedPair, Passage, offered_pairs
 from likewise.errors import LikewiseError, MissingExtraError, counted

@@ -24,7 +24,7 @@ from likewise.cli.shared_options import (
 )
 from likewise.corpus.options import CorpusOptions
 from likewise.errors import counted, printable
-from likewise.serving.options import ServeOptions
+from likewise.serving.serve_options import ServeOptions
 
 _TOLD = 3
 

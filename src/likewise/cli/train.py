@@ -8,7 +8,7 @@ import typer
 from typer import Argument, Option
 
 import likewise
-from likewise.adaptation.options import AdaptOptions
+from likewise.adaptation.adapt_options import AdaptOptions
 from likewise.cli.groups import CommandTable, LazyGroup, command, group, typed
 from likewise.cli.messages import table_of
 from likewise.cli.shared_options import (

@@ -21,7 +21,7 @@ from likewise.context.discriminator import (
     split_documents,
     training_units,
 )
-from likewise.context.options import DiscriminatorOptions
+from likewise.context.stage_options import DiscriminatorOptions
 from likewise.context.states import SentenceReading, States
 from likewise.context.training_loop import Loop, load_weights, train_stage
 from likewise.context.workspace import ContextError, Stage

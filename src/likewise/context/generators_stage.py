@@ -14,8 +14,8 @@ from torch import Tensor
 
 from likewise.context.chunks import ChunkStore
 from likewise.context.generators import TASKS, Generating, Generators, LogBilinear
-from likewise.context.options import GeneratorOptions
 from likewise.context.pretrained import PretrainedGenerators
+from likewise.context.stage_options import GeneratorOptions
 from likewise.context.states import States
 from likewise.context.training_loop import Loop, load_weights, train_stage
 from likewise.context.transformer import Transformers

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.sparse import issparse
 
-from likewise.context.options import HarvestOptions
+from likewise.context.stage_options import HarvestOptions
 from likewise.context.workspace import ContextError
 
 if TYPE_CHECKING:

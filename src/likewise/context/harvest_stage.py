@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from likewise.context.harvest_pairs import PairSource, SentencePair, tfidf
-from likewise.context.options import HarvestOptions, ScoreOptions, SelectionOptions
+from likewise.context.stage_options import HarvestOptions, ScoreOptions, SelectionOptions
 from likewise.context.workspace import ContextError, Workspace
 from likewise.runs.job import JobError, Resume, open_job, read_record, work_of
 from likewise.runs.on_ray import RayExecutor, cluster, in_order

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from likewise.context.chunks import Chunk, ChunkStore, read_chunks, write_chunks
-from likewise.context.options import IndexOptions
+from likewise.context.stage_options import IndexOptions
 from likewise.context.workspace import ContextError, Stage, Workspace
 from likewise.corpus import CorpusOptions, read_documents
 from likewise.corpus.sources import Spec, find_sources

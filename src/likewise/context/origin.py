@@ -14,7 +14,6 @@ import numpy as np
 
 from likewise.context.generators_stage import load_generators
 from likewise.context.harvest_pairs import PairSource, SentencePair, tfidf
-from likewise.context.options import FEATURES, TERMS, HarvestOptions, ScoreOptions, SelectionOptions
 from likewise.context.selection import ContextFinder
 from likewise.context.similarity import (
     Weights,
@@ -28,6 +27,7 @@ from likewise.context.similarity import (
     weighted,
     with_chosen_weights,
 )
+from likewise.context.stage_options import FEATURES, TERMS, HarvestOptions, ScoreOptions, SelectionOptions
 from likewise.context.states import States
 from likewise.context.terms import TermScorer
 from likewise.context.workspace import QUIET, ContextError, Workspace

@@ -24,7 +24,7 @@ import numpy as np
 from likewise.context.chunks import ChunkStore
 from likewise.context.discriminator_stage import CachedRanker
 from likewise.context.index_stage import RETRIEVAL, Retrieval
-from likewise.context.options import SelectionOptions
+from likewise.context.stage_options import SelectionOptions
 from likewise.context.states import States
 from likewise.context.workspace import Workspace
 

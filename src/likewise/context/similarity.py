@@ -20,7 +20,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from likewise.context.options import FEATURES, TERMS, ScoreOptions
+from likewise.context.stage_options import FEATURES, TERMS, ScoreOptions
 from likewise.context.states import SentenceReading
 from likewise.context.workspace import ContextError
 from likewise.runs.options import OptionError, Options, option

@@ -20,7 +20,7 @@ import torch
 from torch.nn.functional import normalize
 
 from likewise.context.index_stage import open_store
-from likewise.context.options import StatesOptions
+from likewise.context.stage_options import StatesOptions
 from likewise.context.workspace import QUIET, ContextError, Stage, Workspace
 from likewise.inference.load_model import load
 from likewise.inference.vectors import undisturbed

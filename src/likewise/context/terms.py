@@ -32,7 +32,7 @@ import torch
 
 from likewise.context.discriminator_stage import CachedRanker
 from likewise.context.generators import Generating
-from likewise.context.options import TERMS, ScoreOptions
+from likewise.context.stage_options import TERMS, ScoreOptions
 from likewise.context.workspace import QUIET
 from likewise.runs.progress import Progress
 

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from transformers import get_scheduler
 
-from likewise.context.options import ModelOptions
+from likewise.context.stage_options import ModelOptions
 from likewise.context.states import States
 from likewise.context.workspace import ContextError, Stage, Workspace
 from likewise.runs.job import Job, Resume

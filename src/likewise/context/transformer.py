@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from likewise.context.generators import TASKS, Generators, Memory, SentenceReadings, padded
-from likewise.context.options import GeneratorOptions
+from likewise.context.stage_options import GeneratorOptions
 from likewise.context.states import Side
 
 

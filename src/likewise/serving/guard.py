@@ -13,8 +13,8 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from likewise.serving.options import ServeOptions
 from likewise.serving.requests import RequestError
+from likewise.serving.serve_options import ServeOptions
 
 OPEN = ("/health", "/ready", "/", "/page.css", "/page.js", "/favicon.ico")
 """Paths that need no key: they tell nothing of models or texts."""

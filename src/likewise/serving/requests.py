@@ -8,7 +8,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 
 from likewise.errors import LikewiseError
-from likewise.serving.options import ServeOptions
+from likewise.serving.serve_options import ServeOptions
 
 
 class RequestError(LikewiseError):

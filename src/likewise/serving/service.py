@@ -27,8 +27,8 @@ from likewise.searching import Hit, Index
 from likewise.searching.maxsim import max_sim
 from likewise.searching.reranker import Reranker
 from likewise.serving.guard import ServiceMetrics
-from likewise.serving.options import ServeOptions, ServingError
 from likewise.serving.requests import RequestError, SearchBody
+from likewise.serving.serve_options import ServeOptions, ServingError
 from likewise.serving.shared_batches import Batcher
 
 _SAMPLE = [

@@ -19,7 +19,7 @@ from likewise.inference.engines.engine import EngineName, EnginePrecision
 from likewise.runs.arguments import checked
 from likewise.runs.installation import job_of
 from likewise.runs.progress import Progress
-from likewise.serving.options import ServeOptions, ServingError
+from likewise.serving.serve_options import ServeOptions, ServingError
 
 _NAMED = re.compile(r"([\w.-]+)=(.+)")
 

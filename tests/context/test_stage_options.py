@@ -2,7 +2,7 @@
 
 import pytest
 
-from likewise.context.options import (
+from likewise.context.stage_options import (
     SECTIONS,
     DiscriminatorOptions,
     GeneratorOptions,
