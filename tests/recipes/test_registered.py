@@ -12,11 +12,9 @@ from likewise.cli import build_app
 from likewise.recipes import RECIPES, OptionError, find_recipe, recipe_names
 
 HALVES = """
-from likewise.encoder.build import build_encoder
-from likewise.encoder.modules import SavedModule
+from likewise.encoder import SavedModule, build_encoder
 from likewise.losses import EncoderLoss, functional
-from likewise.recipes.options import TrainingOptions
-from likewise.recipes.recipe import Reading, Recipe, Run, TextCollator
+from likewise.recipes import Reading, Recipe, Run, TextCollator, TrainingOptions
 
 
 class Scaled(SavedModule):

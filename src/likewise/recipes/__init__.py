@@ -1,6 +1,7 @@
 """The recipes: their table, and those that other packages register.
 
-Where the values of a recipe come from, and what differs from its paper: docs/papers.md.
+Where the values of a recipe come from, and what differs from its paper: docs/papers.md. A recipe of another package
+takes from here all but its encoder (`likewise.encoder`) and its loss (`likewise.losses`).
 """
 
 from importlib.metadata import EntryPoint, entry_points
@@ -9,16 +10,40 @@ from likewise.recipes.arccse import ARCCSE, SIMCSE
 from likewise.recipes.exclusion import EXCLUSION
 from likewise.recipes.gclsr import GCLSR
 from likewise.recipes.light import LIGHT
-from likewise.recipes.options import TrainingOptions
-from likewise.recipes.recipe import Recipe
+from likewise.recipes.options import (
+    AdamWOptions,
+    ContrastiveOptions,
+    HeadOptions,
+    PromptOptions,
+    SharpOptions,
+    TrainingOptions,
+)
+from likewise.recipes.recipe import Reading, Recipe, Run, TextCollator
 from likewise.recipes.sncse import SNCSE
-from likewise.runs.options import OptionError
+from likewise.runs.options import OptionError, option
 from likewise.runs.registered import RECIPES_GROUP, is_of_likewise, load_registered
 
 RECIPES: dict[str, Recipe] = {recipe.name: recipe for recipe in (ARCCSE, SIMCSE, SNCSE, GCLSR, EXCLUSION, LIGHT)}
 """The recipes of this library. Those of other papers to compare with are registered as any package's are."""
 
-__all__ = ["RECIPES", "OptionError", "Recipe", "TrainingOptions", "find_recipe", "recipe_names", "recipe_summaries"]
+__all__ = [
+    "RECIPES",
+    "AdamWOptions",
+    "ContrastiveOptions",
+    "HeadOptions",
+    "OptionError",
+    "PromptOptions",
+    "Reading",
+    "Recipe",
+    "Run",
+    "SharpOptions",
+    "TextCollator",
+    "TrainingOptions",
+    "find_recipe",
+    "option",
+    "recipe_names",
+    "recipe_summaries",
+]
 
 
 def recipe_names() -> list[str]:

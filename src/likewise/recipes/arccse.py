@@ -98,7 +98,7 @@ def triplet_views(
 def _collator(encoder: Any, options: ArcCSEOptions, seed: int) -> TextCollator:
     from sentence_transformers.sentence_transformer.modules import WordWeights
 
-    from likewise.encoder.modules import find_part
+    from likewise.encoder import find_part
 
     mask = encoder.tokenizer.mask_token
     if options.triplet_weight and options.triplet_by == "mask":
@@ -121,9 +121,7 @@ def _loss(encoder: Any, options: ArcCSEOptions) -> nn.Module:
 
 
 def _encoder(base: str, options: ArcCSEOptions) -> Any:
-    from likewise.encoder.build import build_encoder
-    from likewise.encoder.saved_models import is_sentence_encoder
-    from likewise.encoder.training_modules import FrozenCopy
+    from likewise.encoder import FrozenCopy, build_encoder, is_sentence_encoder
 
     encoder = build_encoder(base, pooling=options.pooling, head=options.head, dropout=options.dropout)
     mined = options.triplet_weight and options.triplet_wrong_only

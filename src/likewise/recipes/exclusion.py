@@ -60,8 +60,7 @@ def with_exclusions(rows: list[dict[str, Any]], share: float, seed: int) -> dict
 
 
 def _encoder(base: str, options: ExclusionOptions) -> Any:
-    from likewise.encoder.build import build_encoder, build_mask_prompt_encoder, reads_a_mask
-    from likewise.encoder.training_modules import FrozenCopy
+    from likewise.encoder import FrozenCopy, build_encoder, build_mask_prompt_encoder, reads_a_mask
 
     if reads_a_mask(base):
         encoder = build_mask_prompt_encoder(base, options.template, head=False, final_stop=options.final_stop)

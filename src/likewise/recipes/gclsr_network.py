@@ -12,7 +12,8 @@ from torch import Tensor, nn
 from torch.optim import SGD
 from torch.optim.lr_scheduler import LambdaLR
 
-from likewise.encoder.modules import find_part, without_training_head
+from likewise.encoder import find_part
+from likewise.encoder.modules import without_training_head
 from likewise.encoder.text_cnn import TextCNN, TrainingAttention, WordAttention
 from likewise.encoder.training_modules import NoisyWords, Predictor, Projector
 from likewise.encoder.word_vectors import MAX_WORDS, build_word_vectors

@@ -18,9 +18,7 @@ if TYPE_CHECKING:
 
 
 def _encoder(base: str, options: PairedPromptOptions) -> Any:
-    from likewise.encoder.build import build_encoder, build_mask_prompt_encoder
-    from likewise.encoder.saved_models import is_sentence_encoder
-    from likewise.encoder.training_modules import FrozenCopy
+    from likewise.encoder import FrozenCopy, build_encoder, build_mask_prompt_encoder, is_sentence_encoder
 
     encoder = build_mask_prompt_encoder(base, options.template, head=False, final_stop=options.final_stop)
     pooling: OwnOrMode = "own" if is_sentence_encoder(base) else "mean"
@@ -29,8 +27,7 @@ def _encoder(base: str, options: PairedPromptOptions) -> Any:
 
 
 def _collator(encoder: Any, options: PairedPromptOptions, seed: int) -> TextCollator:
-    from likewise.encoder.modules import find_part
-    from likewise.encoder.training_modules import FrozenCopy
+    from likewise.encoder import FrozenCopy, find_part
 
     copy: Any = find_part(encoder, FrozenCopy)
     own, plain = distillation_readings(encoder, copy.encoder, options.max_length)

@@ -76,7 +76,7 @@ def negation_views(
     """
     import torch
 
-    from likewise.augment.negation.antonyms import opposites
+    from likewise.augment.negation import opposites
 
     negated = [i for i, row in enumerate(rows) if _is_told_apart(row, reading)]
     negations = [rows[i]["negation"] for i in negated]
@@ -104,7 +104,7 @@ def with_candidates(dataset: Any, rows: np.ndarray, share: float, seed: int, max
     """
     import numpy as np
 
-    from likewise.augment.negation.antonyms import may_have_opposites
+    from likewise.augment.negation import may_have_opposites
 
     rng = np.random.default_rng([seed, 3])
     wanted = round(share * len(rows))
@@ -164,8 +164,7 @@ def with_negations(run: Run) -> Run:
 
 
 def _encoder(base: str, options: SNCSEOptions) -> Any:
-    from likewise.encoder.build import build_mask_prompt_encoder
-    from likewise.encoder.training_modules import FrozenCopy
+    from likewise.encoder import FrozenCopy, build_mask_prompt_encoder
 
     encoder = build_mask_prompt_encoder(base, options.template, options.head, options.dropout, options.final_stop)
     if options.keep_weight:
@@ -194,7 +193,7 @@ def distilled_mask(run: Run) -> Run:
     It is behind it if it scores below it by more than the noise. The distillation is a training like any other: shown,
     locked, and resumed after a stop; every seed and every later run of the same base and corpus finds its model.
     """
-    from likewise.encoder.build import has_own_vector
+    from likewise.encoder import has_own_vector
 
     options = run.options
     if options.distil_mask == "never" or (options.distil_mask == "auto" and not has_own_vector(run.base)):

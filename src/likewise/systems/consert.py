@@ -38,7 +38,8 @@ class ConSERTOptions(ContrastiveOptions, SharpOptions):
 
 
 def _encoder(base: str, options: ConSERTOptions) -> Any:
-    from likewise.encoder.build import LAST_TWO, build_encoder, build_layer_average
+    from likewise.encoder import build_encoder, build_layer_average
+    from likewise.encoder.build import LAST_TWO
 
     if options.pooling == "last-two":
         return build_layer_average(base, LAST_TWO, dropout=options.dropout)

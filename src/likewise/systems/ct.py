@@ -49,8 +49,7 @@ def tension_pairs(rows: list[dict[str, Any]], negatives: int) -> dict[str, list[
 
 
 def _encoder(base: str, options: CTOptions) -> Any:
-    from likewise.encoder.build import build_encoder
-    from likewise.encoder.training_modules import EncoderCopy
+    from likewise.encoder import EncoderCopy, build_encoder
 
     encoder = build_encoder(base, pooling=options.pooling, head=False)
     # Both are trained; the encoder is what sentence-transformers calls model2, the one that is used afterwards.

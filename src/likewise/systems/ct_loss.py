@@ -5,8 +5,7 @@ from typing import Any
 from sentence_transformers.sentence_transformer.losses import ContrastiveTensionLoss
 from torch import Tensor, nn
 
-from likewise.encoder.modules import find_part
-from likewise.encoder.training_modules import EncoderCopy
+from likewise.encoder import EncoderCopy, find_part
 from likewise.runs import processes
 
 

@@ -54,7 +54,7 @@ def repeated_views(
 
 
 def _encoder(base: str, options: ESimCSEOptions) -> Any:
-    from likewise.encoder.build import build_encoder
+    from likewise.encoder import build_encoder
     from likewise.runs import processes
     from likewise.systems.esimcse_loss import MomentumQueue
 

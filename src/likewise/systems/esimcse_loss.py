@@ -9,8 +9,8 @@ import torch
 from sentence_transformers import SentenceTransformer
 from torch import Tensor, nn
 
-from likewise.encoder.modules import find_part, saved_modules
-from likewise.encoder.training_modules import FrozenCopy, TrainingHead
+from likewise.encoder import FrozenCopy, TrainingHead, find_part
+from likewise.encoder.modules import saved_modules
 from likewise.losses import EncoderLoss, functional
 from likewise.systems.esimcse import ESimCSEOptions
 

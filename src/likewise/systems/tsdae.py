@@ -36,7 +36,7 @@ def noisy_views(rows: list[dict[str, Any]], deletion: float, seed: int) -> dict[
 
 
 def _encoder(base: str, options: TSDAEOptions) -> Any:
-    from likewise.encoder.build import build_encoder
+    from likewise.encoder import build_encoder
 
     return build_encoder(base, pooling=options.pooling, head=False)
 

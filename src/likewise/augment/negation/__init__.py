@@ -3,6 +3,7 @@
 Parsed by spaCy, with verb forms from lemminflect; both are loaded at the first sentence.
 """
 
+from likewise.augment.negation.antonyms import may_have_opposites, opposites
 from likewise.augment.negation.rules import RULES_VERSION, Negation, negate, negate_batch
 from likewise.augment.negation.stream import NegationCounts, negate_corpus, read_negations
 
@@ -10,8 +11,10 @@ __all__ = [
     "RULES_VERSION",
     "Negation",
     "NegationCounts",
+    "may_have_opposites",
     "negate",
     "negate_batch",
     "negate_corpus",
+    "opposites",
     "read_negations",
 ]
