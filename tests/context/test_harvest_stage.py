@@ -82,7 +82,7 @@ def test_every_pair_is_there_with_its_score(source, whole):
 def test_a_killed_run_goes_on_and_no_pair_is_lost_or_doubled(source, whole, tmp_path):
     code = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
-        "import test_harvesting as t\n"
+        "import test_harvest_stage as t\n"
         "t.score(t.build_source(), sys.argv[2], t.make_slow)\n"
     )
     out = tmp_path / "harvest"
