@@ -9,8 +9,9 @@ the values of the cosine, given out in the order of the arm's own scores, so tha
 The last checkpoint is taken: no label chooses. `halves agree` keeps the half of the pairs on which the scores over odd
 and over even contexts differ least in rank. `profile` learns no pairs: the student's distribution over contexts (cosine
 of a sentence with the text around a gap, softmax at 0.05) is brought to the teacher's, by the Kullback-Leibler
-divergence. --terms are the context terms that teach, all at one scale; those of a language model take a workspace of
---preset pretrained.
+divergence. `profile of cosines` is its control: the same, by the base's own cosine of the sentence and that text, at
+the same temperature. --terms are the context terms that teach, all at one scale; those of a language model take a
+workspace of --preset pretrained.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from likewise.context.similarity import agree
 from likewise.context.stage_options import TERMS, HarvestOptions, ScoreOptions, SelectionOptions
 
 STUDENTS = {"[CLS]": "cls", "mean": "mean"}
-TEACHERS = ("cosine", "contexts", "halves agree", "profile")
+TEACHERS = ("cosine", "contexts", "halves agree", "profile", "profile of cosines")
 TEMPERATURE, CONTEXTS = 0.05, 32
 
 
@@ -119,8 +120,8 @@ def from_pairs(student: str, teacher: str) -> Any:
     return make
 
 
-def from_profiles(student: str) -> Any:
-    """The student's distribution over contexts is brought to the discriminator's."""
+def from_profiles(student: str, teacher: str) -> Any:
+    """The student's distribution over contexts is brought to the discriminator's, or to that of the base's cosines."""
 
     def make(args: argparse.Namespace, out: Path) -> dict[str, Any]:
         import torch
@@ -149,8 +150,12 @@ def from_profiles(student: str) -> Any:
             ]
             any_ = rng.choice(states.store.n_contexts, CONTEXTS // 2, replace=False)
             contexts = np.unique(np.concatenate([*near, any_]))
-            logits = ranker.sentence_parts(states.read(said)) @ ranker.context_parts(contexts).T  # (S, C)
             around = [" ".join(pair) for pair in zip(*states.store.side_texts(contexts, 1), strict=True)]
+            if teacher == "profile":
+                logits = ranker.sentence_parts(states.read(said)) @ ranker.context_parts(contexts).T  # (S, C)
+            else:
+                known = (normalize(torch.from_numpy(states.vectors_of(some)).float(), dim=1) for some in (said, around))
+                logits = next(known) @ next(known).T / TEMPERATURE
             with torch.autocast("cpu", torch.bfloat16):
                 one, other = (encoder(encoder.preprocess(some))["sentence_embedding"] for some in (said, around))
             cosines = normalize(one.float(), dim=1) @ normalize(other.float(), dim=1).T
@@ -183,7 +188,7 @@ ARMS = {"all-MiniLM-L6-v2": Arm(as_shipped, seeds=False)}
 for name in STUDENTS:
     ARMS[f"{name}, untrained"] = Arm(untrained(name), seeds=False)
     for one in TEACHERS:
-        ARMS[f"{name}, {one}"] = Arm(from_profiles(name) if one == "profile" else from_pairs(name, one))
+        ARMS[f"{name}, {one}"] = Arm((from_profiles if one.startswith("profile") else from_pairs)(name, one))
 
 
 def parser() -> argparse.ArgumentParser:

@@ -30,7 +30,7 @@ TextsArgument = Annotated[list[Path], Argument(help="Files, folders or patterns;
 EncoderOption = Annotated[str, Option(help="A model's folder, its hub name, or bundled:minilm.")]
 _INDENT = 10
 _ENOUGH = 30
-"""TextsArgument; pairs of fewer tell nothing."""
+"""Texts; pairs of fewer tell nothing."""
 _USUAL = 0.1
 """A threshold that is no further above the cosines of any two texts tells nothing."""
 _LARGEST = 15
